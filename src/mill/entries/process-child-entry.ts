@@ -7,7 +7,6 @@ import { inspect } from 'node:util'
 import { deserialize } from 'node:v8'
 import type { Worker as Thread } from 'node:worker_threads'
 import { messageOf } from '../../core/values/describe.js'
-import { LineChannel } from '../../runtime/line-channel.js'
 import { processIdentity } from '../../runtime/process-identity.js'
 import { drainMark } from '../../workers/isolated/capture.js'
 import type { GuardSettings } from '../../workers/isolated/child-guard.js'
@@ -16,10 +15,10 @@ import {
   assignmentFd,
   type ChildMessage,
   type GuardMessage,
-  isWorkerMessage,
   messageFd,
 } from '../../workers/isolated/child-messages.js'
 import type { ChildRun } from '../../workers/isolated/child-run.js'
+import { WorkerLine } from '../../workers/isolated/worker-line.js'
 import { filesFor, type IsolatedFrom } from '../isolated-from.js'
 import { loadIsolated } from '../load-isolated.js'
 import { storeSource } from '../store-source.js'
@@ -39,9 +38,9 @@ const words: GuardMessage[] = []
 let stopped: string | undefined
 
 // One that outlives its worker is not ended by the end of the channel, and one that does not is ended by its guard.
-const worker = new LineChannel(new Socket({ fd: messageFd, readable: true, writable: true }), (word) => {
-  if (isWorkerMessage(word)) stop('the worker is stopping and its grace is over; the job is released.')
-})
+const worker = new WorkerLine(new Socket({ fd: messageFd, readable: true, writable: true }), () =>
+  stop('the worker is stopping and its grace is over; the job is released.'),
+)
 process.on('SIGTERM', () => stop('the process was told to end (SIGTERM); the job is released.'))
 process.on('uncaughtException', fail)
 process.on('unhandledRejection', fail)
@@ -122,7 +121,7 @@ function fail(error: unknown): void {
 
 /** Resolves with whether the worker has it, or is no longer there. */
 function tell(word: ChildMessage): Promise<boolean> {
-  return worker.say(word)
+  return worker.tell(word)
 }
 
 /** Nothing that the job has started outlives it. */

@@ -28,9 +28,9 @@ export interface Assignment {
   readonly from: unknown
 }
 
-/** The worker stops and its grace is over; the job goes back. */
 export interface WorkerMessage {
-  readonly word: 'stop'
+  /** `stop`: the worker stops and its grace is over; the job goes back. `heard`: it has heard how the job ended, and tells that. */
+  readonly word: 'stop' | 'heard'
 }
 
 /** The file descriptor of the process at which words go to and fro. */
@@ -83,7 +83,8 @@ function areCounts(value: unknown): boolean {
 }
 
 export function isWorkerMessage(said: object): said is WorkerMessage {
-  return (said as Partial<WorkerMessage>).word === 'stop'
+  const { word } = said as Partial<WorkerMessage>
+  return word === 'stop' || word === 'heard'
 }
 
 /** What the thread of the process sends to its main thread. */

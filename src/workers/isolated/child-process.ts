@@ -115,7 +115,10 @@ export class IsolatedProcess {
     this.#words = new LineChannel(this.#pipe(messageFd), (said) => {
       const word = childMessageIn(said)
       if (word === undefined) return
-      if (word.word === 'settled') this.#last = { kind: 'settled', verdict: word.verdict }
+      if (word.word === 'settled') {
+        this.#last = { kind: 'settled', verdict: word.verdict }
+        this.tell({ word: 'heard' })
+      }
       if (word.word === 'unable') this.#last = { kind: 'unable', error: word.error }
       if (word.word === 'keeping') this.#stillness ??= new Stillness(performance.now())
       heard(word)
@@ -150,6 +153,11 @@ export class IsolatedProcess {
   /** Undefined where it could not be started. */
   get pid(): number | undefined {
     return this.#child.pid
+  }
+
+  /** It has told how its job ended, and ends. */
+  get hasSettled(): boolean {
+    return this.#last?.kind === 'settled'
   }
 
   #pipe(fd: number): Socket {

@@ -141,6 +141,8 @@ export class ProcessPool {
   leave(execution: JobExecution): boolean {
     const running = this.#running.get(execution)
     if (!running?.isHandedOver || execution.task.isolation!.onSupervisorLoss === 'exit') return false
+    // Its end is ours to tell and to count, as it has heard.
+    if (running.runner.hasSettled) return false
     clearTimeout(running.timer)
     this.#running.delete(execution)
     running.runner.leave()

@@ -1,0 +1,106 @@
+/** A worker that stops just as the process of an isolated job has settled it: that end is told and counted once. */
+
+import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { defineTask } from 'millrace'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { Events } from '#src/core/events.js'
+import { Registry } from '#src/core/registry.js'
+import { JobExecution } from '#src/runtime/run/job-execution.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import type { ChildMessage } from '#src/workers/isolated/child-messages.js'
+import { ProcessPool } from '#src/workers/isolated/process-pool.js'
+import { WorkerLine } from '#src/workers/isolated/worker-line.js'
+import { project } from '../cli/project.js'
+import { notesOn } from '../runtime/updates-on.js'
+import { testMill } from '../test-mill.js'
+
+/** Says that its job is settled, and goes on until the file `end` is there: what hears of the end may take its time. */
+const entry = `
+import { existsSync, writeFileSync } from 'node:fs'
+import { Socket } from 'node:net'
+
+const file = (name) => new URL(name, import.meta.url)
+const line = new Socket({ fd: 3, readable: true, writable: true })
+line.write(JSON.stringify({ word: 'keeping' }) + '\\n')
+line.write(JSON.stringify({ word: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }) + '\\n')
+setTimeout(() => writeFileSync(file('said'), ''), 200)
+setInterval(() => {
+  if (existsSync(file('end'))) process.exit(0)
+}, 20)
+`
+
+const claim = {
+  ...{ queue: 'default', id: 'a', task: 'long', payload: '', priority: 0, attempt: 1, crashes: 0, fence: 1 },
+  ...{ createdAt: 0, runAt: 0 },
+}
+
+describe('a process pool', () => {
+  it('does not leave a process that has told how its job ended, but tells that itself', {
+    timeout: 30_000,
+  }, async () => {
+    const folder = project({ 'package.json': '{"type":"module"}', 'entry.js': entry })
+    const task = defineTask({ name: 'long', isolate: 'process', timeLimit: '1h' })
+    const told: string[] = []
+    const pool = new ProcessPool({
+      ...{ worker: 'w', store: new MemoryStore(), events: new Events(), random: Math.random },
+      registry: new Registry([task], [...testMill({ tasks: [task] }).queues.values()]),
+      source: { entry: pathToFileURL(join(folder, 'entry.js')), from: undefined },
+      mono: () => performance.now(),
+      bench: {
+        handedOver: () => {},
+        reported: (_, { kind }) => told.push(kind),
+        decided: () => told.push('decided'),
+        lost: () => told.push('lost'),
+        released: () => told.push('released'),
+      },
+    })
+    const execution = new JobExecution(claim, task, undefined, {}, notesOn())
+    const ran = pool.run(execution)
+    await expect.poll(() => existsSync(join(folder, 'said')), { timeout: 20_000 }).toBe(true)
+    const isLeft = pool.leave(execution)
+    writeFileSync(join(folder, 'end'), '')
+    await ran
+
+    expect([isLeft, ...told]).toEqual([false, 'complete', 'released'])
+  })
+})
+
+describe('the line of a process to its worker', () => {
+  const settled: ChildMessage = { word: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }
+
+  /** The line, and the end of the worker. */
+  async function pair(): Promise<{ line: WorkerLine; worker: Socket }> {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const accepted = once(server, 'connection') as Promise<[Socket]>
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    const [worker] = await accepted
+    onTestFinished(() => {
+      for (const end of [socket, worker]) end.destroy()
+      server.close()
+    })
+    return { line: new WorkerLine(socket, () => {}), worker }
+  }
+
+  it('says that the worker has not the end of the job where that left without reading it', async () => {
+    const { line, worker } = await pair()
+    worker.pause()
+    const isHeard = line.tell(settled)
+    // What is said behind it is written behind it.
+    expect(await line.tell({ word: 'started' })).toBe(true)
+    worker.destroy()
+
+    expect(await isHeard).toBe(false)
+  })
+
+  it('says that the worker has it once that says so, also where it leaves at once', async () => {
+    const { line, worker } = await pair()
+    worker.once('data', () => worker.end('{"word":"heard"}\n'))
+
+    expect(await line.tell(settled)).toBe(true)
+  })
+})
