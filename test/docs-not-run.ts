@@ -18,6 +18,7 @@ export const notRun: readonly [RegExp, string][] = [
     'test/end-to-end runs the examples, and test/docs-next-job.test.ts a page',
   ],
   [/^millrace workers (stop|recycle) /, 'test/cli/workers-commands.test.ts orders workers that live'],
+  [/^(?:node |NODE_OPTIONS=')--import \.\/otel\.js/, 'test/telemetry/whole-trace.test.ts runs the like'],
   [/^curl /, 'test/web/endpoints.test.ts sends the like'],
   [/^millrace dash\b/, 'test/cli/dash.test.ts runs it'],
   [/^millrace exec video /, 'test/end-to-end runs exec'],

@@ -39,7 +39,14 @@ function wordsOf(line: string): string[] {
 function folderOf(...told: Document[]): string {
   const files = told.flatMap((document) => document.blocks).filter(({ file }) => file !== undefined)
   const cwd = project(Object.fromEntries(files.map(({ file, text }) => [file!, text])))
-  for (const name of ['zod', '@photostructure/sqlite', 'bullmq', 'ioredis', 'rolldown']) {
+  for (const name of [
+    'zod',
+    '@photostructure/sqlite',
+    '@opentelemetry/sdk-trace-node',
+    'bullmq',
+    'ioredis',
+    'rolldown',
+  ]) {
     mkdirSync(dirname(join(cwd, 'node_modules', name)), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), join(cwd, 'node_modules', name))
   }
@@ -168,6 +175,7 @@ describe('the programs of the documentation', () => {
     ...[
       ['docs/stores/sqlite.md', 'order-and-job.mjs'] as const,
       ['docs/schedules.md', 'tenants.mjs'] as const,
+      ['docs/tracing.md', 'traced-mail.mjs'] as const,
       ['docs/coming-from/redis-throttled-queue.md', 'throttled.mjs'] as const,
       ['docs/coming-from/blueque.md', 'blueque.mjs'] as const,
       ['docs/coming-from/kale.md', 'kale.mjs'] as const,
