@@ -28,7 +28,7 @@ const floors = {
 /** Of every store, a room under `stores/` with a name of its own. */
 const storeFloor = 3
 const longest = 400
-/** Files of one folder of `src`. */
+/** Files of one folder. */
 const mostFiles = 20
 const banned = /(?:^|[-.])(?:utils?|helpers?|common|lib|types|managers?)(?=[-.]|$)/
 /** What begins a thread or a process is named by its URL. */
@@ -63,7 +63,7 @@ function codeFiles(folder) {
 
 /** In how many files each word stands. */
 const users = new Map()
-for (const folder of ['src', 'test', 'scripts', 'bench', 'proofs', 'examples']) {
+for (const folder of ['src', 'dashboard', 'test', 'scripts', 'bench', 'proofs', 'examples']) {
   for (const file of codeFiles(folder)) {
     const text = readFileSync(join(root, folder, file), 'utf8')
     const lines = text.trimEnd().split('\n').length
@@ -73,34 +73,42 @@ for (const folder of ['src', 'test', 'scripts', 'bench', 'proofs', 'examples']) 
 }
 
 const names = new Map()
-const types = new Map()
 const counts = new Map()
-/** Imports inside a room, between its alcoves and between files of one: of each the importer, the imported, and where. */
-const arrows = { file: [], alcove: [] }
-for (const file of codeFiles('src')) {
-  const shown = `src/${file}`
-  const text = readFileSync(join(root, 'src', file), 'utf8')
-  // Comments become blanks, so that lines keep their numbers.
-  const code = text.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, (comment) => comment.replace(/[^\n]/g, ' '))
-  const place = placeOf(file)
-  const [folder, name] = [posix.dirname(file), posix.basename(file)]
-  counts.set(folder, (counts.get(folder) ?? 0) + 1)
+/** Imports inside a room, between its alcoves and between files of one, and those of the page: of each the importer, the imported, and where. */
+const arrows = { file: [], alcove: [], page: [] }
 
-  if (!/^(?:#!.*\n)?\/\*\*/.test(text)) say(shown, 1, 'does not begin with a doc comment that says what it is')
-  if (names.has(name)) say(shown, 1, `has the same name as src/${names.get(name)}`)
-  names.set(name, file)
-  for (const part of file.split('/')) if (banned.test(part)) say(shown, 1, `'${part}' says nothing; name the noun`)
-  if (place === undefined) say(shown, 1, 'stands in no room of the house')
+/** The files of a folder, each with its code: comments are blanks in it, so that lines keep their numbers. Checks what holds for all. */
+function* checkedFiles(top) {
+  const types = new Map()
+  for (const file of codeFiles(top)) {
+    const shown = `${top}/${file}`
+    const text = readFileSync(join(root, top, file), 'utf8')
+    const code = text.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, (comment) => comment.replace(/[^\n]/g, ' '))
+    const folder = posix.dirname(shown).replace(/\/\.$/, '')
+    const name = posix.basename(file)
+    counts.set(folder, (counts.get(folder) ?? 0) + 1)
 
-  for (const [index, type] of [...code.matchAll(typeNames)].map((match) => [match.index, match[1]])) {
-    const other = types.get(type)
-    if (other !== undefined && other !== file)
-      say(shown, lineOf(code, index), `'${type}' is a type of src/${other} too`)
-    types.set(type, file)
+    if (!/^(?:#!.*\n)?\/\*\*/.test(text)) say(shown, 1, 'does not begin with a doc comment that says what it is')
+    if (names.has(name)) say(shown, 1, `has the same name as ${names.get(name)}`)
+    names.set(name, shown)
+    for (const part of file.split('/')) if (banned.test(part)) say(shown, 1, `'${part}' says nothing; name the noun`)
+
+    for (const [index, type] of [...code.matchAll(typeNames)].map((match) => [match.index, match[1]])) {
+      const other = types.get(type)
+      if (other !== undefined && other !== shown) say(shown, lineOf(code, index), `'${type}' is a type of ${other} too`)
+      types.set(type, shown)
+    }
+
+    for (const { index, 1: name } of code.matchAll(exported))
+      if (users.get(name) === 1) say(shown, lineOf(code, index), `'${name}' is exported, and used nowhere else`)
+    yield { file, shown, code }
   }
+}
 
-  for (const { index, 1: name } of code.matchAll(exported))
-    if (users.get(name) === 1) say(shown, lineOf(code, index), `'${name}' is exported, and used nowhere else`)
+for (const { file, shown, code } of checkedFiles('src')) {
+  const place = placeOf(file)
+  const folder = posix.dirname(file)
+  if (place === undefined) say(shown, 1, 'stands in no room of the house')
 
   for (const match of code.matchAll(references)) {
     const specifier = match[3]
@@ -128,9 +136,18 @@ for (const file of codeFiles('src')) {
     for (const match of code.matchAll(/\bconsole\./g)) say(shown, lineOf(code, match.index), 'prints; only cli/ may')
 }
 
+/** The page stands beside the rooms: a bundler builds it, and it imports nothing of them. */
+for (const { file, shown, code } of checkedFiles('dashboard/src'))
+  for (const match of code.matchAll(references)) {
+    const target = posix.join(posix.dirname(file), match[3].replace(/\.js$/, ''))
+    if (target.startsWith('..') || match[3].startsWith('#'))
+      say(shown, lineOf(code, match.index), `the page must not import ${match[3]}`)
+    arrows.page.push({ from: file.replace(/\.tsx?$/, ''), to: target, at: `${shown}:${lineOf(code, match.index)}` })
+  }
+
 for (const [folder, count] of counts)
-  if (count > mostFiles) say(`src/${folder}`, 1, `holds ${count} files; ${mostFiles} is the ceiling, make alcoves`)
-for (const kind of ['alcove', 'file'])
+  if (count > mostFiles) say(folder, 1, `holds ${count} files; ${mostFiles} is the ceiling, make alcoves`)
+for (const kind of ['alcove', 'file', 'page'])
   for (const circle of circlesIn(arrows[kind]))
     for (const { from, to, at } of circle) violations.push(`${at} goes round in a circle: ${from} imports ${to}`)
 

@@ -1,0 +1,188 @@
+/** The answers of the API, as docs/http-api.md describes them. Instants are ISO 8601, durations milliseconds. */
+
+type Instant = string
+
+export interface Session {
+  readonly user: string
+  readonly role: 'viewer' | 'operator'
+  readonly readOnly: boolean
+  readonly csrf?: string
+  readonly store: string
+  readonly version: string
+  readonly namespace: string
+  readonly features: Readonly<Record<'schedules' | 'throttles' | 'live' | 'history' | 'workers' | 'records', boolean>>
+}
+
+/** What a change did; `more`: the same again would find more. */
+export interface Changed {
+  readonly changed: number
+  readonly more: boolean
+}
+
+export interface ListPage<Item> {
+  readonly items: readonly Item[]
+  /** Leads to the next page. */
+  readonly cursor?: string
+}
+
+export interface Spark {
+  readonly enqueued: readonly number[]
+  readonly done: readonly number[]
+  readonly failed: readonly number[]
+}
+
+interface QueueCounts {
+  readonly ready: number
+  readonly payloads: number
+  readonly suspects: number
+  readonly scheduled: number
+  readonly running: number
+  readonly dead: number
+  readonly fresh: number
+  readonly retries: number
+  readonly lagMs: number
+  readonly processed: number
+  readonly failed: number
+  readonly crashed: number
+  readonly expired: number
+}
+
+export interface QueueRow extends QueueCounts {
+  readonly name: string
+  readonly kind: 'plain' | 'ordered'
+  readonly declared: boolean
+  readonly damaged?: string
+  readonly paused: boolean
+  readonly draining: boolean
+  readonly shards: number
+  /** The window of its throttle that is fullest. */
+  readonly limit?: { readonly hits: number; readonly limit: number; readonly windowMs: number; readonly nextMs: number }
+  readonly maxRunning?: number | { readonly perGroup: number }
+  readonly spark: Spark
+}
+
+export interface Overview {
+  readonly at: Instant
+  readonly store: string
+  readonly queues: readonly QueueRow[]
+  readonly totals: QueueCounts
+  readonly workers: { readonly count: number; readonly slots: number; readonly running: number } | null
+}
+
+export interface ThrottleRule {
+  readonly limit: number
+  readonly windowMs: number
+  /** Starts are evenly spaced. */
+  readonly moderate: boolean
+  readonly elasticBuffer?: number
+}
+
+export interface Throttle {
+  readonly scope: string
+  readonly by: 'queue' | 'group'
+  readonly queues: readonly string[]
+  readonly rules: readonly ThrottleRule[]
+  /** Starts in the window of each rule. */
+  readonly hits: readonly number[]
+  readonly forMs: number
+  readonly quietForMs: number
+  readonly groups?: number
+}
+
+export interface WorkerRow {
+  readonly id: string
+  readonly host: string
+  readonly pid: number
+  readonly queues: readonly string[]
+  readonly slots: number
+  readonly running: number
+  readonly startedAt: Instant
+  readonly seenAt: Instant
+  /** Whether its process lives, as far as this machine can know. */
+  readonly process: 'alive' | 'dead' | 'unknown'
+  readonly state?: 'running' | 'stopping'
+  readonly version?: string
+  readonly selector?: string
+  readonly tasks?: number
+  readonly rssBytes?: number
+  readonly loopDelayMs?: number
+}
+
+export interface QueueDetail extends QueueRow {
+  readonly settings: Readonly<Record<string, unknown>>
+  readonly shardLagsMs?: readonly number[]
+  readonly throttle?: Throttle
+  readonly workers: readonly WorkerRow[]
+}
+
+/** What became of the jobs of a queue in a minute or an hour, and how it stood then. */
+export interface HistoryPoint {
+  readonly at: Instant
+  readonly enqueued: number
+  readonly started: number
+  readonly completed: number
+  readonly failed: number
+  readonly dead: number
+  readonly crashed: number
+  readonly cancelled: number
+  /** How long the attempts that completed or failed ran, in all. */
+  readonly runMs: number
+  /** Absent: nobody looked. */
+  readonly gauges?: { readonly lagMs: number; readonly waiting: number; readonly running: number }
+}
+
+export interface QueueHistory {
+  readonly queue: string
+  readonly step: 'minute' | 'hour'
+  readonly points: readonly HistoryPoint[]
+}
+
+export type JobState = 'scheduled' | 'ready' | 'running' | 'completed' | 'dead' | 'cancelled'
+
+export interface JobRow {
+  readonly id: string
+  readonly task: string
+  readonly queue: string
+  readonly state: JobState
+  readonly input?: unknown
+  readonly payloads?: readonly { readonly input?: unknown; readonly score: number; readonly meta?: unknown }[]
+  readonly payloadCount?: number
+  readonly pendingCount?: number
+  readonly meta?: Readonly<Record<string, unknown>>
+  readonly parent?: { readonly queue: string; readonly id: string; readonly task: string }
+  readonly priority: number
+  readonly group?: string
+  readonly attempt: number
+  readonly crashes: number
+  readonly suspect?: true
+  readonly createdAt: Instant
+  readonly updatedAt: Instant
+  readonly runAt: Instant
+  readonly expiresAt?: Instant
+  readonly startedAt?: Instant
+  readonly finishedAt?: Instant
+  readonly host?: string
+  readonly pid?: number
+  readonly worker?: string
+  readonly progress?: { readonly fraction: number; readonly note?: string }
+  readonly fields?: Readonly<Record<string, string | number | boolean>>
+  readonly checkpoint?: unknown
+  readonly log?: string
+  readonly result?: unknown
+  readonly error?: string
+  readonly reason?: string
+  /** Its input, meta, result and checkpoint are left out by the window. */
+  readonly payloadsHidden?: true
+}
+
+/** What a process said of a job of a queue. */
+export interface LiveEvent {
+  readonly type: string
+  readonly at: Instant
+  readonly queue?: string
+  readonly id?: string
+  readonly task?: string
+  readonly error?: string
+  readonly count?: number
+  readonly [field: string]: unknown
+}

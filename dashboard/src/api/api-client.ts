@@ -1,0 +1,81 @@
+/** The API client: asks the window below `api/v1`, and throws an `ApiError` where it refuses. Paths are made by `at`. */
+
+import type { Changed, Session } from './answers.js'
+import { ApiError, isAborted, toldError } from './api-error.js'
+import { apiAddress, queryText } from './api-path.js'
+import { isLoggedOut, session } from './session-state.js'
+
+type Query = Readonly<Record<string, string | number | undefined>>
+
+interface AskOptions {
+  readonly query?: Query
+  /** Ends the request; it rejects with an `AbortError` then. */
+  readonly signal?: AbortSignal
+}
+
+/** Reads. */
+export async function get<T>(path: string, { query = {}, signal }: AskOptions = {}): Promise<T> {
+  return answerOf(await sent(path + queryText(query), signal === undefined ? {} : { signal }))
+}
+
+export function post<T = Changed>(path: string, body: object = {}, headers: Record<string, string> = {}): Promise<T> {
+  return change('POST', path, body, headers)
+}
+
+export function put<T = Changed>(path: string, body: object): Promise<T> {
+  return change('PUT', path, body)
+}
+
+export function remove<T = Changed>(path: string): Promise<T> {
+  return change('DELETE', path)
+}
+
+/** Asks who we are. */
+export async function loadSession(): Promise<void> {
+  session.value = await get<Session>('session')
+  isLoggedOut.value = false
+}
+
+async function change<T>(
+  method: string,
+  path: string,
+  body?: object,
+  headers: Record<string, string> = {},
+  isAgain = false,
+): Promise<T> {
+  const csrf = session.value?.csrf
+  try {
+    const response = await sent(path, {
+      method,
+      headers: {
+        'x-millrace': '1',
+        ...(csrf !== undefined && { 'x-csrf-token': csrf }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    return await answerOf(response)
+  } catch (error) {
+    // Somebody has logged in anew in another tab.
+    if (isAgain || !(error instanceof ApiError) || error.code !== 'csrf') throw error
+    await loadSession()
+    return change(method, path, body, headers, true)
+  }
+}
+
+async function sent(path: string, options: RequestInit): Promise<Response> {
+  try {
+    return await fetch(apiAddress(path), { credentials: 'same-origin', ...options })
+  } catch (error) {
+    if (isAborted(error)) throw error
+    throw new ApiError(0, 'network', 'The server does not answer. Check that it runs and that you are connected.')
+  }
+}
+
+async function answerOf<T>(response: Response): Promise<T> {
+  if (response.ok) return (await response.json()) as T
+  const error = await toldError(response)
+  if (error.status === 401 && error.code === 'unauthorized') isLoggedOut.value = true
+  throw error
+}

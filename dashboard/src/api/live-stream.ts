@@ -1,0 +1,74 @@
+/** The live stream: server-sent events of one address, opened again when they break off, silent while nobody looks. */
+
+import { signal } from '@preact/signals'
+import { loadSession } from './api-client.js'
+import { apiAddress } from './api-path.js'
+
+type StreamState = 'connecting' | 'open' | 'lost' | 'paused'
+
+/** Of the stream that was opened last: what the frame of the page shows. */
+export const connection = signal<StreamState>('connecting')
+
+interface LiveStreamOptions {
+  /** By the name of the event; each is given its data. */
+  readonly on: Readonly<Record<string, (data: never) => void>>
+  /** Called when events may be missing: after a pause or a break. */
+  readonly onAgain?: () => void
+}
+
+const firstWaitMs = 1_000
+const longestWaitMs = 15_000
+
+/** Opens it; returns what closes it. An event `end` closes it too. */
+export function openStream(path: string, { on, onAgain }: LiveStreamOptions): () => void {
+  let source: EventSource | undefined
+  let waitMs = firstWaitMs
+  let timer = 0
+  let hasBroken = false
+  let isOver = false
+
+  const close = (state: StreamState) => {
+    clearTimeout(timer)
+    source?.close()
+    source = undefined
+    connection.value = state
+  }
+  const over = () => {
+    isOver = true
+    close('open')
+    document.removeEventListener('visibilitychange', look)
+  }
+  const open = () => {
+    close('connecting')
+    const opened = new EventSource(apiAddress(path))
+    source = opened
+    opened.onopen = () => {
+      connection.value = 'open'
+      waitMs = firstWaitMs
+      if (hasBroken) onAgain?.()
+      hasBroken = false
+    }
+    opened.onerror = () => {
+      hasBroken = true
+      // Not left to the browser, which gives up for ever after an answer such as 503.
+      close('lost')
+      timer = window.setTimeout(open, waitMs)
+      waitMs = Math.min(longestWaitMs, waitMs * 2)
+      // An `EventSource` does not tell why; a session that has ended shows the log-in.
+      loadSession().catch(() => {})
+    }
+    for (const [name, hear] of Object.entries(on))
+      opened.addEventListener(name, (event) => hear(JSON.parse((event as MessageEvent<string>).data) as never))
+    opened.addEventListener('end', over)
+  }
+  const look = () => {
+    if (isOver || document.hidden === (source === undefined && connection.value === 'paused')) return
+    if (!document.hidden) return open()
+    hasBroken = true
+    close('paused')
+  }
+  document.addEventListener('visibilitychange', look)
+  if (document.hidden) close('paused')
+  else open()
+  return over
+}

@@ -1,0 +1,16 @@
+/** The page: what runs in the browser, from its first line. */
+
+import './window.css'
+import { render } from 'preact'
+import { App } from './app.js'
+import { showTheme } from './state/colour-theme.js'
+import { startKeys } from './state/key-bindings.js'
+import { startNavigation } from './state/page-address.js'
+
+const root = document.querySelector('#window')
+if (root === null) throw new Error('index.html has no element with the id window')
+
+showTheme()
+startNavigation()
+startKeys()
+render(<App />, root)

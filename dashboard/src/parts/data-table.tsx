@@ -1,0 +1,180 @@
+/** The data table: rows of fixed tracks, cards where it is narrow; what is not seen is not drawn. `j`, `k`, Enter and `x` go over its rows. */
+
+import type { ComponentChildren } from 'preact'
+import { useMemo } from 'preact/hooks'
+import { query, setQuery } from '../state/page-address.js'
+import type { RowSelection } from '../state/row-selection.js'
+import { TableNotice, WaitingRows } from './table-notice.js'
+
+export interface Column<Row> {
+  readonly key: string
+  readonly title: string
+  /** Is not drawn anew before the row is another object: signals are read in components of it only. */
+  readonly show: (row: Row) => ComponentChildren
+  /** A track of a CSS grid: `minmax(10rem, 2fr)`, `5rem`. */
+  readonly width: string
+  /** From which width on it is shown: 1 always, 2 from 768 px, 3 from 1,280 px. Default 1. */
+  readonly priority?: 1 | 2 | 3
+  readonly isNumber?: boolean
+  /** Makes it sortable, where all rows are in hand. Numbers begin with the largest. */
+  readonly order?: (a: Row, b: Row) => number
+}
+
+interface TableProps<Row> {
+  readonly label: string
+  /** The same array at each render. The first column has the link of the row, with the class `row-link`. */
+  readonly columns: readonly Column<Row>[]
+  /** Undefined: not known yet. */
+  readonly rows: readonly Row[] | undefined
+  readonly keyOf: (row: Row) => string
+  /** What stands there where there are no rows. */
+  readonly empty: ComponentChildren
+  readonly error?: Error | undefined
+  readonly onRetry?: () => void
+  readonly isLoading?: boolean
+  readonly selection?: RowSelection
+  /** The key of the column that sorts where the address names none; `-` before it: the other way round. */
+  readonly sort?: string
+}
+
+export function DataTable<Row>(props: TableProps<Row>) {
+  const { label, columns, rows, keyOf, empty, error, onRetry, isLoading = false, selection, sort } = props
+  const order = query.value.get('sort') ?? sort ?? ''
+  const sorted = useMemo(() => sortedRows(rows, columns, order), [rows, columns, order])
+  const tracks = useMemo(() => tracksOf(columns, selection !== undefined), [columns, selection !== undefined])
+  return (
+    <div class="panel overflow-clip" aria-busy={isLoading || rows === undefined}>
+      <table class="rows" aria-label={label} style={tracks}>
+        <thead>
+          <tr>
+            {selection && <SelectAll keys={(rows ?? []).map(keyOf)} selection={selection} />}
+            {columns.map((column) => (
+              <Heading key={column.key} column={column} order={order} />
+            ))}
+          </tr>
+        </thead>
+        <tbody
+          class={
+            isLoading && rows !== undefined ? 'opacity-60 motion-safe:transition-opacity motion-safe:delay-200' : ''
+          }
+        >
+          {sorted?.map((row) => {
+            const key = keyOf(row)
+            return (
+              <TableRow
+                key={key}
+                row={row}
+                rowKey={key}
+                columns={columns}
+                toggle={selection?.toggle}
+                isChosen={selection?.keys.has(key) ?? false}
+              />
+            )
+          })}
+        </tbody>
+      </table>
+      {error !== undefined && <TableNotice error={error} onRetry={onRetry} hasRows={rows !== undefined} />}
+      {error === undefined && rows === undefined && <WaitingRows />}
+      {error === undefined && rows?.length === 0 && <TableNotice>{empty}</TableNotice>}
+    </div>
+  )
+}
+
+function sortedRows<Row>(rows: readonly Row[] | undefined, columns: readonly Column<Row>[], order: string) {
+  const isTurned = order.startsWith('-')
+  const compare = columns.find(({ key }) => key === order.replace(/^-/, ''))?.order
+  if (rows === undefined || compare === undefined) return rows
+  return rows.toSorted(isTurned ? (a, b) => compare(b, a) : compare)
+}
+
+/** For each width the columns that are shown at it. */
+function tracksOf<Row>(columns: readonly Column<Row>[], hasBoxes: boolean): Record<string, string> {
+  const upTo = (most: number) =>
+    [
+      ...(hasBoxes ? ['1.25rem'] : []),
+      ...columns.filter(({ priority = 1 }) => priority <= most).map(({ width }) => width),
+    ].join(' ')
+  return { '--tracks-2': upTo(2), '--tracks-3': upTo(3) }
+}
+
+interface HeadingProps<Row> {
+  readonly column: Column<Row>
+  readonly order: string
+}
+
+function Heading<Row>({ column: { key, title, priority, isNumber, order: compare }, order }: HeadingProps<Row>) {
+  const isSorted = order.replace(/^-/, '') === key
+  const isDown = order.startsWith('-')
+  const first = isNumber ? `-${key}` : key
+  const next = isSorted ? (isDown ? key : `-${key}`) : first
+  return (
+    <th
+      scope="col"
+      data-priority={priority}
+      class={isNumber ? 'number' : ''}
+      aria-sort={isSorted ? (isDown ? 'descending' : 'ascending') : undefined}
+    >
+      {compare === undefined ? (
+        title
+      ) : (
+        <button type="button" class="hover:text-ink" onClick={() => setQuery({ sort: next })}>
+          {title}
+          <span aria-hidden="true" class={isSorted ? 'ms-1' : 'invisible ms-1'}>
+            {isDown ? '↓' : '↑'}
+          </span>
+        </button>
+      )}
+    </th>
+  )
+}
+
+function SelectAll({ keys, selection }: { readonly keys: readonly string[]; readonly selection: RowSelection }) {
+  const hasAll = keys.length > 0 && keys.every((key) => selection.keys.has(key))
+  return (
+    <th scope="col">
+      <input
+        type="checkbox"
+        aria-label="Select all of this page"
+        checked={hasAll}
+        disabled={keys.length === 0}
+        onChange={() => selection.set(hasAll ? [] : keys)}
+      />
+    </th>
+  )
+}
+
+interface RowProps<Row> {
+  readonly row: Row
+  readonly rowKey: string
+  readonly columns: readonly Column<Row>[]
+  readonly toggle: ((key: string) => void) | undefined
+  readonly isChosen: boolean
+}
+
+function TableRow<Row>({ row, rowKey, columns, toggle, isChosen }: RowProps<Row>) {
+  const cells = useMemo(
+    () =>
+      columns.map(({ key, title, show, priority, isNumber }, i) => (
+        <td
+          key={key}
+          class={isNumber ? 'number' : ''}
+          data-priority={priority}
+          data-title={title}
+          data-lead={i === 0 ? '' : undefined}
+        >
+          {show(row)}
+        </td>
+      )),
+    [row, columns],
+  )
+  return (
+    <tr data-row tabIndex={-1} aria-selected={toggle && isChosen}>
+      {toggle && (
+        <td data-lead="">
+          <input type="checkbox" aria-label={`Select ${rowKey}`} checked={isChosen} onChange={() => toggle(rowKey)} />
+        </td>
+      )}
+      {cells}
+    </tr>
+  )
+}

@@ -1,0 +1,98 @@
+/** The form field: a label, what is typed, a hint, and the mistake that the server found in it. */
+
+import type { ComponentChildren } from 'preact'
+import { useId } from 'preact/hooks'
+import type { FieldMistake } from '../api/api-error.js'
+
+interface FieldProps {
+  readonly label: string
+  readonly value: string
+  readonly onInput: (value: string) => void
+  readonly hint?: ComponentChildren
+  readonly mistake?: string | undefined
+  /** More than 1: a text of several lines. Default 1. */
+  readonly lines?: number
+  readonly isRequired?: boolean
+  /** Whether it is code, in letters of one width. */
+  readonly isCode?: boolean
+  readonly placeholder?: string
+  readonly type?: 'text' | 'password' | 'number' | 'search'
+  /** Choices to pick from; typing another is possible. */
+  readonly choices?: readonly string[]
+  readonly hasFocus?: boolean
+}
+
+export function Field({ label, value, onInput, hint, mistake, lines = 1, choices, ...rest }: FieldProps) {
+  const id = useId()
+  const props = {
+    id,
+    value,
+    class: `field ${rest.isCode ? 'font-mono text-sm' : ''}`,
+    required: rest.isRequired ?? false,
+    placeholder: rest.placeholder,
+    autoFocus: rest.hasFocus,
+    'aria-invalid': mistake !== undefined,
+    'aria-describedby': `${id}-about`,
+    autocomplete: 'off',
+    spellcheck: false,
+    onInput: (event: { readonly currentTarget: { readonly value: string } }) => onInput(event.currentTarget.value),
+  }
+  return (
+    <div class="grid gap-1">
+      <label for={id} class="text-sm font-medium">
+        {label}
+      </label>
+      {lines > 1 ? (
+        <textarea rows={lines} {...props} />
+      ) : (
+        <input type={rest.type ?? 'text'} list={choices && `${id}-choices`} {...props} />
+      )}
+      {choices && (
+        <datalist id={`${id}-choices`}>
+          {choices.map((choice) => (
+            <option key={choice} value={choice} />
+          ))}
+        </datalist>
+      )}
+      <div id={`${id}-about`} class="text-xs">
+        {mistake === undefined ? (
+          <span class="text-muted">{hint}</span>
+        ) : (
+          <span class="text-bad" role="alert">
+            {mistake}
+          </span>
+        )}
+      </div>
+    </div>
+  )
+}
+
+interface SelectProps {
+  readonly label: string
+  readonly value: string
+  readonly choices: readonly (readonly [value: string, text: string])[]
+  readonly onChange: (value: string) => void
+}
+
+/** A choice out of few, with its label for readers only. */
+export function Select({ label, value, choices, onChange }: SelectProps) {
+  return (
+    <select
+      class="field w-auto"
+      aria-label={label}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    >
+      {choices.map(([choice, text]) => (
+        <option key={choice} value={choice}>
+          {text}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+/** The first mistake at a path, or below it. */
+export function mistakeAt(mistakes: readonly FieldMistake[], path: string): string | undefined {
+  return mistakes.find((one) => one.path === path || one.path.startsWith(`${path}.`))?.message
+}

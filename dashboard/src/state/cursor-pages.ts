@@ -1,0 +1,53 @@
+/** The cursor pages: a list of which only one page is ever loaded; which one, the address tells. */
+
+import type { ListPage } from '../api/answers.js'
+import { go, path, query, setQuery } from './page-address.js'
+import { type Resource, useResource } from './resource.js'
+
+export interface CursorPages<Item, Answer extends ListPage<Item> = ListPage<Item>> {
+  readonly page: Resource<Answer>
+  readonly isFirst: boolean
+  readonly hasNext: boolean
+  first(): void
+  next(): void
+  /** The page before, where it is known; else the first. */
+  previous(): void
+}
+
+/** Cursors of the pages before this one, of which the first page has none. */
+function trail(): readonly (string | null)[] {
+  const state = history.state as { readonly trail?: readonly (string | null)[] } | null
+  return state?.trail ?? []
+}
+
+/** Loads the page of the address: `cursor` is undefined for the first. `deps`: what else it depends on. */
+export function usePages<Item, Answer extends ListPage<Item> = ListPage<Item>>(
+  load: (cursor: string | undefined, signal: AbortSignal) => Promise<Answer>,
+  deps: readonly unknown[],
+): CursorPages<Item, Answer> {
+  const cursor = query.value.get('cursor') ?? undefined
+  const page = useResource<Answer>((signal) => load(cursor, signal), [cursor, ...deps])
+  const next = page.data.value?.cursor
+  const turn = (to: string | undefined, before: readonly (string | null)[]) => {
+    setQuery({ cursor: to }, { state: { trail: before } })
+    document.querySelector('#main')?.scrollIntoView()
+  }
+  return {
+    page,
+    isFirst: cursor === undefined,
+    hasNext: next !== undefined && !page.loading.value,
+    first: () => turn(undefined, []),
+    next: () => turn(next, [...trail(), cursor ?? null]),
+    previous: () => turn(trail().at(-1) ?? undefined, trail().slice(0, -1)),
+  }
+}
+
+/** Sets filters of a list and goes to its first page. */
+export function filterList(values: Readonly<Record<string, string | undefined>>): void {
+  setQuery({ ...values, cursor: undefined })
+}
+
+/** The same list without any filter. */
+export function clearFilters(): void {
+  go(`.${path.value}`, { replace: true })
+}
