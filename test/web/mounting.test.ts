@@ -209,6 +209,8 @@ it('the page is given with its files, and its links begin at the window however 
     ['/queues', './'],
     ['/queues/mail', '../'],
     ['/queues/mail/jobs/1', '../../../'],
+    ['/queues/mail.v2', '../'],
+    ['/queues/mail/jobs/report.pdf', '../../../'],
   ] as const)
     expect(await get(path).text()).toContain(`<head><base href="${base}"><script`)
   expect([await script.text(), script.headers.get('content-type'), script.headers.get('cache-control')]).toEqual([

@@ -1,13 +1,23 @@
 /** The live stream: server-sent events of one address, opened again when they break off, silent while nobody looks. */
 
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 import { loadSession } from './api-client.js'
 import { apiAddress } from './api-path.js'
 
 type StreamState = 'connecting' | 'open' | 'lost' | 'paused'
 
-/** Of the stream that was opened last: what the frame of the page shows. */
-export const connection = signal<StreamState>('connecting')
+const byUrgency: readonly StreamState[] = ['lost', 'connecting', 'paused', 'open']
+const states = signal<ReadonlyMap<symbol, StreamState>>(new Map())
+
+/** How the streams of the page stand, by the worst of them; undefined where it has none. */
+export const connection = computed(() => byUrgency.find((state) => [...states.value.values()].includes(state)))
+
+function tell(stream: symbol, state: StreamState | undefined): void {
+  const next = new Map(states.value)
+  if (state === undefined) next.delete(stream)
+  else next.set(stream, state)
+  states.value = next
+}
 
 interface LiveStreamOptions {
   /** By the name of the event; each is given its data. */
@@ -26,16 +36,17 @@ export function openStream(path: string, { on, onAgain }: LiveStreamOptions): ()
   let timer = 0
   let hasBroken = false
   let isOver = false
+  const own = Symbol(path)
 
-  const close = (state: StreamState) => {
+  const close = (state: StreamState | undefined) => {
     clearTimeout(timer)
     source?.close()
     source = undefined
-    connection.value = state
+    tell(own, state)
   }
   const over = () => {
     isOver = true
-    close('open')
+    close(undefined)
     document.removeEventListener('visibilitychange', look)
   }
   const open = () => {
@@ -43,7 +54,7 @@ export function openStream(path: string, { on, onAgain }: LiveStreamOptions): ()
     const opened = new EventSource(apiAddress(path))
     source = opened
     opened.onopen = () => {
-      connection.value = 'open'
+      tell(own, 'open')
       waitMs = firstWaitMs
       if (hasBroken) onAgain?.()
       hasBroken = false
@@ -62,7 +73,7 @@ export function openStream(path: string, { on, onAgain }: LiveStreamOptions): ()
     opened.addEventListener('end', over)
   }
   const look = () => {
-    if (isOver || document.hidden === (source === undefined && connection.value === 'paused')) return
+    if (isOver) return
     if (!document.hidden) return open()
     hasBroken = true
     close('paused')

@@ -12,7 +12,9 @@ const words = {
 
 export function ConnectionState() {
   const failure = storeFailure.value
-  const [tone, sign, text] = failure === undefined ? words[connection.value] : ['text-bad', '!', 'Store away']
+  const state = connection.value
+  if (state === undefined) return <span />
+  const [tone, sign, text] = failure === undefined ? words[state] : ['text-bad', '!', 'Store away']
   return (
     <output class="flex items-center gap-1.5 px-1.5 text-xs whitespace-nowrap text-muted" title={failure}>
       <span class={tone} aria-hidden="true">

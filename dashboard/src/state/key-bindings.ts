@@ -62,9 +62,10 @@ function pressed(event: KeyboardEvent): void {
 }
 
 function openSearch(): void {
-  const field = [...document.querySelectorAll<HTMLInputElement>('input[type=search]')].find((one) =>
-    one.checkVisibility(),
-  )
+  const fields = [...document.querySelectorAll<HTMLInputElement>('input[type=search]')]
+  const shown = fields.filter((one) => one.checkVisibility())
+  // The filter of the page before the search of the frame.
+  const field = shown.find((one) => one.closest('main')) ?? shown[0]
   if (field === undefined) go('search')
   else field.focus()
 }

@@ -8,6 +8,9 @@ import type { PageFile } from './page-files.js'
 /** Files that are named by their content never change. */
 const hashed = /[.-][\w-]{8,}\.(?:js|css|woff2|svg|png)$/
 
+/** Where files lie. Deeper addresses are the page's, whatever they end with: ids of jobs and names of queues have dots, too. */
+const fileName = /^(?:assets\/.*|[^/]*\.\w{1,11})$/
+
 /** Throws a refusal for another method than GET and HEAD, and for a file that is not there. */
 export function pageAnswer({ request, path }: Asked, files: ReadonlyMap<string, PageFile> | undefined): Response {
   if (request.method !== 'GET' && request.method !== 'HEAD')
@@ -19,7 +22,7 @@ export function pageAnswer({ request, path }: Asked, files: ReadonlyMap<string, 
   const name = path.slice(1)
   const file = files?.get(name)
   if (file !== undefined && name !== 'index.html') return fileAnswer(request, name, file)
-  if (/\.\w{1,11}$/.test(name) && name !== 'index.html')
+  if (fileName.test(name) && name !== 'index.html')
     throw new WebRefusal('not-found', 'the page has no such file. After an update load it anew.')
   const index = files?.get('index.html')
   const html = index === undefined ? unbuilt : withBase(new TextDecoder().decode(index.body), path)
