@@ -117,9 +117,13 @@ function Heading<Row>({ column: { key, title, priority, isNumber, order: compare
       {compare === undefined ? (
         title
       ) : (
-        <button type="button" class="hover:text-ink" onClick={() => setQuery({ sort: next })}>
+        <button
+          type="button"
+          class={`inline-flex gap-1 hover:text-ink ${isNumber ? 'flex-row-reverse' : ''}`}
+          onClick={() => setQuery({ sort: next })}
+        >
           {title}
-          <span aria-hidden="true" class={isSorted ? 'ms-1' : 'invisible ms-1'}>
+          <span aria-hidden="true" class={isSorted ? '' : 'invisible'}>
             {isDown ? '↓' : '↑'}
           </span>
         </button>

@@ -38,5 +38,5 @@ export function Stat({ label, value, note, href, tone = 'ink', hint }: StatProps
 
 /** Tiles side by side, as many as fit. */
 export function Stats({ children }: { readonly children: ComponentChildren }) {
-  return <dl class="grid grid-cols-[repeat(auto-fit,minmax(8.5rem,1fr))] gap-2.5">{children}</dl>
+  return <dl class="grid grid-cols-[repeat(auto-fit,minmax(7.25rem,1fr))] gap-2.5">{children}</dl>
 }

@@ -153,8 +153,8 @@ function QueueSpark({ name, spark }: { readonly name: string; readonly spark: Qu
     <Sparkline
       label={`${name} in the last hour: ${sum(done)} done, ${sum(failed)} failed`}
       series={[
-        { stroke: 'accent', values: done },
         { stroke: 'bad', values: failed },
+        { stroke: 'accent', values: done },
       ]}
     />
   )

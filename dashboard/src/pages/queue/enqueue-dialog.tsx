@@ -1,0 +1,101 @@
+/** The enqueue dialog: one job by hand; each mistake stands at its field. */
+
+import { useState } from 'preact/hooks'
+import { post } from '../../api/api-client.js'
+import { ApiError, type FieldMistake, messageOf } from '../../api/api-error.js'
+import { at } from '../../api/api-path.js'
+import { Field, mistakeAt } from '../../parts/form-field.js'
+import { Dialog, DialogButtons } from '../../parts/modal-dialog.js'
+import { Button } from '../../parts/press-button.js'
+import { go } from '../../state/page-address.js'
+import { say } from '../../state/toast-list.js'
+import { safeText, shortText } from '../../words/safe-text.js'
+import { atFirst, type JobForm, jobOf } from './job-form.js'
+
+interface EnqueueProps {
+  readonly queue: string
+  readonly isOrdered: boolean
+  readonly onClose: () => void
+  readonly onDone: () => void
+  /** What stands in the fields at first. Default: nothing. */
+  readonly form?: Partial<JobForm>
+}
+
+interface Enqueued {
+  readonly jobs: readonly { readonly id: string; readonly outcome: string }[]
+}
+
+const outcomes: Readonly<Record<string, string>> = {
+  added: 'was enqueued.',
+  merged: 'was merged into the waiting job of its id.',
+  replaced: 'took the place of the waiting job of its id.',
+  duplicate: 'was there already: nothing was enqueued.',
+}
+
+export function EnqueueDialog({ queue, isOrdered, onClose, onDone, form = {} }: EnqueueProps) {
+  const [texts, setTexts] = useState<JobForm>({ ...atFirst, ...form })
+  const [mistakes, setMistakes] = useState<readonly FieldMistake[]>([])
+  const [error, setError] = useState<string | undefined>(undefined)
+  const field = (name: keyof JobForm) => ({
+    value: texts[name],
+    onInput: (value: string) => setTexts({ ...texts, [name]: value }),
+    mistake: mistakeAt(mistakes, name),
+  })
+  const send = async () => {
+    const { job, mistakes: own } = jobOf(texts)
+    setMistakes(own)
+    setError(undefined)
+    if (job === undefined) return
+    try {
+      const { jobs } = await post<Enqueued>(at`queues/${queue}/jobs`, job)
+      const [{ id, outcome } = { id: '', outcome: '' }] = jobs
+      say(`Job ${shortText(safeText(id))} ${outcomes[outcome] ?? 'was sent.'}`)
+      onDone()
+      onClose()
+      go(at`queues/${queue}/jobs/${id}`)
+    } catch (reason) {
+      setMistakes(reason instanceof ApiError ? reason.fields : [])
+      setError(messageOf(reason))
+    }
+  }
+  return (
+    <Dialog title={`Enqueue a job in ${safeText(queue)}`} onClose={onClose}>
+      <form
+        class="grid gap-3"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void send()
+        }}
+      >
+        <Field label="Task" isRequired hasFocus isCode {...field('task')} />
+        <Field label="Input" lines={5} isCode hint="JSON; empty: none" {...field('input')} />
+        <div class="grid gap-3 sm:grid-cols-2">
+          <Field
+            label="Id"
+            isCode
+            hint={isOrdered ? 'what its jobs are ordered by' : 'empty: a new one; with one it is enqueued once'}
+            {...field('id')}
+          />
+          <Field label="Delay" hint="as 30s, 5m or 2h; empty: at once" {...field('delay')} />
+          {isOrdered ? (
+            <Field label="Score" type="number" hint="its place among the payloads of its id" {...field('score')} />
+          ) : (
+            <Field label="Priority" type="number" hint="−32,768 to 32,767; higher runs first" {...field('priority')} />
+          )}
+          <Field label="Group" hint="of throttles and limits by group" {...field('group')} />
+        </div>
+        {error !== undefined && (
+          <p role="alert" class="whitespace-pre-line wrap-anywhere text-bad">
+            {error}
+          </p>
+        )}
+        <DialogButtons>
+          <Button onPress={onClose}>Cancel</Button>
+          <Button type="submit" kind="main">
+            Enqueue
+          </Button>
+        </DialogButtons>
+      </form>
+    </Dialog>
+  )
+}
