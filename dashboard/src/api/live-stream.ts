@@ -24,13 +24,15 @@ interface LiveStreamOptions {
   readonly on: Readonly<Record<string, (data: never) => void>>
   /** Called when events may be missing: after a pause or a break. */
   readonly onAgain?: () => void
+  /** Called when it broke off, or could not be opened. */
+  readonly onLost?: () => void
 }
 
 const firstWaitMs = 1_000
 const longestWaitMs = 15_000
 
 /** Opens it; returns what closes it. An event `end` closes it too. */
-export function openStream(path: string, { on, onAgain }: LiveStreamOptions): () => void {
+export function openStream(path: string, { on, onAgain, onLost }: LiveStreamOptions): () => void {
   let source: EventSource | undefined
   let waitMs = firstWaitMs
   let timer = 0
@@ -67,6 +69,7 @@ export function openStream(path: string, { on, onAgain }: LiveStreamOptions): ()
       waitMs = Math.min(longestWaitMs, waitMs * 2)
       // An `EventSource` does not tell why; a session that has ended shows the log-in.
       loadSession().catch(() => {})
+      onLost?.()
     }
     for (const [name, hear] of Object.entries(on))
       opened.addEventListener(name, (event) => hear(JSON.parse((event as MessageEvent<string>).data) as never))

@@ -4,21 +4,11 @@ import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { query, setQuery } from '../state/page-address.js'
 import type { RowSelection } from '../state/row-selection.js'
+import { RowBlock } from './row-block.js'
+import type { Column } from './table-column.js'
 import { TableNotice, WaitingRows } from './table-notice.js'
 
-export interface Column<Row> {
-  readonly key: string
-  readonly title: string
-  /** Is not drawn anew before the row is another object: signals are read in components of it only. */
-  readonly show: (row: Row) => ComponentChildren
-  /** A track of a CSS grid: `minmax(10rem, 2fr)`, `5rem`. */
-  readonly width: string
-  /** From which width on it is shown: 1 always, 2 from 768 px, 3 from 1,280 px. Default 1. */
-  readonly priority?: 1 | 2 | 3
-  readonly isNumber?: boolean
-  /** Makes it sortable, where all rows are in hand. Numbers begin with the largest. */
-  readonly order?: (a: Row, b: Row) => number
-}
+export type { Column }
 
 interface TableProps<Row> {
   readonly label: string
@@ -42,9 +32,10 @@ export function DataTable<Row>(props: TableProps<Row>) {
   const order = query.value.get('sort') ?? sort ?? ''
   const sorted = useMemo(() => sortedRows(rows, columns, order), [rows, columns, order])
   const tracks = useMemo(() => tracksOf(columns, selection !== undefined), [columns, selection !== undefined])
+  const blocks = useMemo(() => blocksOf(sorted ?? []), [sorted])
   return (
     <div class="panel overflow-clip" aria-busy={isLoading || rows === undefined}>
-      <table class="rows" aria-label={label} style={tracks}>
+      <table class="rows" aria-label={label} aria-rowcount={rows && rows.length + 1} style={tracks}>
         <thead>
           <tr>
             {selection && <SelectAll keys={(rows ?? []).map(keyOf)} selection={selection} />}
@@ -53,25 +44,15 @@ export function DataTable<Row>(props: TableProps<Row>) {
             ))}
           </tr>
         </thead>
-        <tbody
-          class={
-            isLoading && rows !== undefined ? 'opacity-60 motion-safe:transition-opacity motion-safe:delay-200' : ''
-          }
-        >
-          {sorted?.map((row) => {
-            const key = keyOf(row)
-            return (
-              <TableRow
-                key={key}
-                row={row}
-                rowKey={key}
-                columns={columns}
-                toggle={selection?.toggle}
-                isChosen={selection?.keys.has(key) ?? false}
-              />
-            )
-          })}
-        </tbody>
+        {blocks.map((block, i) => (
+          <RowBlock
+            key={i}
+            rows={block}
+            before={i * blockSize}
+            isDim={isLoading && rows !== undefined}
+            {...{ columns, keyOf, selection }}
+          />
+        ))}
       </table>
       {error !== undefined && <TableNotice error={error} onRetry={onRetry} hasRows={rows !== undefined} />}
       {error === undefined && rows === undefined && <WaitingRows />}
@@ -85,6 +66,14 @@ function sortedRows<Row>(rows: readonly Row[] | undefined, columns: readonly Col
   const compare = columns.find(({ key }) => key === order.replace(/^-/, ''))?.order
   if (rows === undefined || compare === undefined) return rows
   return rows.toSorted(isTurned ? (a, b) => compare(b, a) : compare)
+}
+
+const blockSize = 12
+
+function blocksOf<Row>(rows: readonly Row[]): (readonly Row[])[] {
+  return Array.from({ length: Math.ceil(rows.length / blockSize) }, (_, i) =>
+    rows.slice(i * blockSize, (i + 1) * blockSize),
+  )
 }
 
 /** For each width the columns that are shown at it. */
@@ -144,41 +133,5 @@ function SelectAll({ keys, selection }: { readonly keys: readonly string[]; read
         onChange={() => selection.set(hasAll ? [] : keys)}
       />
     </th>
-  )
-}
-
-interface RowProps<Row> {
-  readonly row: Row
-  readonly rowKey: string
-  readonly columns: readonly Column<Row>[]
-  readonly toggle: ((key: string) => void) | undefined
-  readonly isChosen: boolean
-}
-
-function TableRow<Row>({ row, rowKey, columns, toggle, isChosen }: RowProps<Row>) {
-  const cells = useMemo(
-    () =>
-      columns.map(({ key, title, show, priority, isNumber }, i) => (
-        <td
-          key={key}
-          class={isNumber ? 'number' : ''}
-          data-priority={priority}
-          data-title={title}
-          data-lead={i === 0 ? '' : undefined}
-        >
-          {show(row)}
-        </td>
-      )),
-    [row, columns],
-  )
-  return (
-    <tr data-row tabIndex={-1} aria-selected={toggle && isChosen}>
-      {toggle && (
-        <td data-lead="">
-          <input type="checkbox" aria-label={`Select ${rowKey}`} checked={isChosen} onChange={() => toggle(rowKey)} />
-        </td>
-      )}
-      {cells}
-    </tr>
   )
 }

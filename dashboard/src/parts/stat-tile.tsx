@@ -16,12 +16,13 @@ interface StatProps {
 const tones = { ink: '', bad: 'text-bad', warn: 'text-warn' } as const
 
 export function Stat({ label, value, note, href, tone = 'ink', hint }: StatProps) {
+  const size = (value?.length ?? 0) > 7 ? 'text-lg' : 'text-xl'
   const shown = value ?? <span class="waiting mt-1.5 inline-block h-5 w-14" />
   return (
     <div class="panel relative min-w-0 px-3.5 py-2.5" title={hint}>
       <dt class="text-xs text-muted">{label}</dt>
       <dd>
-        <span class={`block h-8 text-xl leading-8 font-semibold tracking-tight ${tones[tone]}`}>
+        <span class={`block h-8 leading-8 font-semibold tracking-tight whitespace-nowrap ${size} ${tones[tone]}`}>
           {href === undefined ? (
             shown
           ) : (

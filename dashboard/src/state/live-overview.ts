@@ -29,11 +29,11 @@ export const storeFailure = signal<string | undefined>(undefined)
 
 export const queueNames = computed(() => overview.data.value?.queues.map(({ name }) => name) ?? [])
 
-/** Keeps the overview live as long as the component is there. */
+/** Keeps the overview live as long as the component is there. Only where the stream does not come it is asked for, to tell why. */
 export function useLiveOverview(): void {
   useEffect(() => {
-    void overview.refresh()
     return openStream('events', {
+      onLost: () => void overview.refresh(),
       on: {
         overview: (data: Overview) => {
           storeFailure.value = undefined

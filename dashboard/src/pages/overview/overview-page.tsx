@@ -17,11 +17,13 @@ export function OverviewPage() {
   const data = overview.data.value
   const [text, kind] = [query.value.get('q') ?? '', query.value.get('show') ?? '']
   const shown = useMemo(() => data && filteredQueues(data.queues, text, kind), [data, text, kind])
+  // Not drawn anew for each letter of the filter.
+  const tiles = useMemo(() => <OverviewTiles overview={data} />, [data])
   const isUnused = data?.queues.every(isUntouched) ?? false
   return (
     <>
       <PageHead title="Overview" />
-      <OverviewTiles overview={data} />
+      {tiles}
       <div class="mt-5 mb-2 flex flex-wrap items-center gap-2">
         <input
           type="search"

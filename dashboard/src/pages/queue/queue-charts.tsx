@@ -12,7 +12,7 @@ import { TableNotice } from '../../parts/table-notice.js'
 import { query, setQuery } from '../../state/page-address.js'
 import { type Resource, useResource } from '../../state/resource.js'
 import { countWords } from '../../words/count-words.js'
-import { shortDuration } from '../../words/duration-words.js'
+import { durationWords, shortDuration } from '../../words/duration-words.js'
 import { clockWords, dayWords } from '../../words/moment-words.js'
 import {
   askedFrom,
@@ -134,10 +134,10 @@ function Charts({ bins, range }: ChartsProps) {
   return (
     <div class="grid gap-3 lg:grid-cols-2">
       <div class="panel p-3.5">
-        <SeriesChart label={`Runs that ended${each}`} kind="bars" series={shown.ended} {...counts} />
+        <SeriesChart label={`Runs ended ${each}`} kind="bars" series={shown.ended} {...counts} />
       </div>
       <div class="panel p-3.5">
-        <SeriesChart label={`Jobs that came${each}`} kind="bars" series={shown.entered} {...counts} />
+        <SeriesChart label={`Jobs enqueued ${each}`} kind="bars" series={shown.entered} {...counts} />
       </div>
       <div class="panel p-3.5">
         <SeriesChart label="Ready and running" kind="lines" series={shown.standing} {...counts} />
@@ -152,5 +152,6 @@ function Charts({ bins, range }: ChartsProps) {
 /** How long a bin is. */
 function eachWords([first, second]: readonly HistoryBin[]): string {
   if (first === undefined || second === undefined) return ''
-  return `, each ${shortDuration(second.at - first.at)}`
+  const ms = second.at - first.at
+  return ms === 60_000 ? 'per minute' : ms === 3_600_000 ? 'per hour' : `per ${durationWords(ms)}`
 }
