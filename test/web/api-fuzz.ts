@@ -170,7 +170,10 @@ function callsOf(path: string, method: string, { parameters, requestBody }: Oper
     ),
   )
   return fc.record({ inPath, inQuery, strange, raw, headers }).map((drawn) => {
-    const target = path.replace(/\{(\w+)\}/g, (_, name: string) => text(drawn.inPath[name]))
+    // An id in the query counts where the path leaves its place to it.
+    const named =
+      'id' in drawn.inPath && drawn.inQuery['id'] !== undefined ? { ...drawn.inPath, id: '~' } : drawn.inPath
+    const target = path.replace(/\{(\w+)\}/g, (_, name: string) => text(named[name as keyof typeof named]))
     const query = Object.entries(drawn.inQuery).map(([name, value]) => `${name}=${text(value)}`)
     const isSent = method !== 'get'
     // Mostly it is the right name that confirms an action.

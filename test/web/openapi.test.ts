@@ -31,7 +31,11 @@ describe('the OpenAPI document', () => {
     expect(told.sort()).toEqual(
       endpoints.map(({ method, path }) => `${method.toLowerCase()} ${path.replace(/:(\w+)/g, '{$1}')}`).sort(),
     )
-    expect(operation('/queues/{queue}/jobs/{id}', 'get').parameters.map(({ name }) => name)).toEqual(['queue', 'id'])
+    expect(operation('/queues/{queue}/jobs/{id}', 'get').parameters.map((one) => [one.in, one.name])).toEqual([
+      ['path', 'queue'],
+      ['path', 'id'],
+      ['query', 'id'],
+    ])
     expect(
       operation('/queues/{queue}/jobs', 'get')
         .parameters.filter((one) => one.in === 'query')

@@ -3,7 +3,7 @@
 import { packageVersion } from '../../core/platform/package-version.js'
 import { type Endpoint, paramsOf } from './endpoint.js'
 import { isOptional, type JsonSchema, jsonSchemaOf } from './json-schema.js'
-import { failure, paramShapes } from './shapes.js'
+import { failure, idInQuery, paramShapes } from './shapes.js'
 
 /** What each answers beside its success. */
 const failures: Readonly<Record<string, string>> = {
@@ -49,6 +49,14 @@ export function openApiOf(endpoints: readonly Endpoint[]): JsonSchema {
   }
 }
 
+const idParameter = {
+  name: 'id',
+  in: 'query',
+  required: false,
+  description: `The id, where the path has '${idInQuery}' in its place`,
+  schema: jsonSchemaOf(paramShapes['id']!),
+}
+
 function operationOf({
   method,
   path,
@@ -72,6 +80,7 @@ function operationOf({
     required: !isOptional(shape),
     schema: jsonSchemaOf(shape),
   }))
+  const elsewhere = inPath.some(({ name }) => name === 'id') ? [idParameter] : []
   const isChange = method !== 'GET'
   const header = { name: 'x-millrace', in: 'header', required: true, schema: { const: '1' } }
   const content = isStream
@@ -79,7 +88,7 @@ function operationOf({
     : { 'application/json': { schema: answer ? jsonSchemaOf(answer) : { type: 'object' } } }
   return {
     summary,
-    parameters: [...inPath, ...inQuery, ...(isChange ? [header] : [])],
+    parameters: [...inPath, ...elsewhere, ...inQuery, ...(isChange ? [header] : [])],
     ...(body !== undefined && {
       requestBody: { required: true, content: { 'application/json': { schema: jsonSchemaOf(body) } } },
     }),

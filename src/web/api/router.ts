@@ -16,7 +16,7 @@ import { type Endpoint, paramsOf } from './endpoint.js'
 import { endpoints } from './endpoints.js'
 import { openApiOf } from './openapi.js'
 import { bodyOf } from './request-body.js'
-import { paramShapes } from './shapes.js'
+import { idInQuery, paramShapes } from './shapes.js'
 
 export interface RouterParts {
   readonly window: MillWindow
@@ -81,8 +81,9 @@ async function answer(
   const viewer = one.isOpen ? undefined : await access.viewer(asked)
   if (viewer === undefined) access.checkHeader(asked.request)
   else if (one.method !== 'GET') access.checkChange(asked, viewer)
-  const params = checkedParams(one, given)
-  const query = checked(exactly(one.query ?? {}), queryOf(asked.query), 'the query')
+  const { named, rest } = namedByQuery(given, queryOf(asked.query))
+  const params = checkedParams(one, named)
+  const query = checked(exactly(one.query ?? {}), rest, 'the query')
   const sent = one.method === 'GET' ? {} : await bodyOf(asked.request)
   const body = checked(one.body ?? exactly({}), sent, 'the body')
   const call = { ...parts, asked, viewer, params, query, body }
@@ -143,6 +144,16 @@ function checkedParams({ path }: Endpoint, given: Readonly<Record<string, string
     given,
     'the address',
   ) as Record<string, string>
+}
+
+/** What the address names, with an id that its query has in the place of the path; and the rest of the query. */
+function namedByQuery(
+  given: Readonly<Record<string, string>>,
+  query: Readonly<Record<string, string>>,
+): { readonly named: Readonly<Record<string, string>>; readonly rest: Readonly<Record<string, string>> } {
+  const { id, ...rest } = query
+  if (given['id'] !== idInQuery || id === undefined) return { named: given, rest: query }
+  return { named: { ...given, id }, rest }
 }
 
 /** Throws a refusal for a parameter that is given twice. */

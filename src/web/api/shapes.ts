@@ -42,6 +42,9 @@ export const paramShapes: Readonly<Record<string, v.GenericSchema<unknown, strin
   id: jobId,
 }
 
+/** Stands in a path for an id that the query has: `.` and `..` cannot stand there, nor what a proxy rewrites. */
+export const idInQuery = '~'
+
 /** A duration such as `'5m'`, or a number of ms. */
 export const duration = described(
   v.custom<number | string>((value) => parseDuration(value) !== undefined, `must be ${durationForm}`),
