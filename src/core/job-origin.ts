@@ -13,7 +13,7 @@ export interface JobOrigin {
   readonly trace?: TraceContext
 }
 
-interface JobParent {
+export interface JobParent {
   readonly queue: string
   readonly id: string
   readonly task: string

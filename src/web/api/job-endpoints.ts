@@ -5,6 +5,8 @@ import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import { checkFields } from '../../core/job-fields.js'
 import { exactly } from '../../core/values/option-check.js'
 import { WebRefusal } from '../refusal.js'
+import { familyOf } from '../state/job-family.js'
+import { retryOutlook } from '../state/retry-outlook.js'
 import { type EndpointCall, endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
 import {
@@ -113,11 +115,19 @@ export const jobEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/jobs/:id',
-    summary: 'Everything that is known of a job, with its log and checkpoint',
+    summary: 'Everything that is known of a job, with its log, its checkpoint, its relatives and its retries to come',
     run: async ({ window, params: { queue = '', id = '' } }) => {
       const job = await (await window.known(queue)).jobs.get(id)
       if (job === undefined) throw nothingKept(queue, id)
-      return window.shown(job)
+      const shown = window.shown(job)
+      const retry = retryOutlook(window.mill, job)
+      const leaseMs = window.mill.queues.get(queue)?.leaseMs
+      return {
+        ...shown,
+        ...(await familyOf(window, { queue, id }, shown.parent)),
+        ...(retry && { retry }),
+        ...(leaseMs !== undefined && { leaseMs }),
+      }
     },
   }),
   ...(['cancel', 'run-now', 'bury', 'delete'] as const).map(manyEndpoint),

@@ -95,7 +95,7 @@ export async function depthsOf(
   return { now, depths: looks.map((look) => (look.status === 'fulfilled' ? look.value.depths[0]! : look.reason)) }
 }
 
-function isOfOneQueue(error: unknown): boolean {
+export function isOfOneQueue(error: unknown): boolean {
   return hasCode(error, 'store-corrupt') || hasCode(error, 'queue-unknown')
 }
 

@@ -1,0 +1,85 @@
+/** The family of a job: its parent as it stands now, and the children that its record has noted. */
+
+import { recordsOf } from '../../client/records-facet.js'
+import type { JobState } from '../../core/job.js'
+import type { JobParent } from '../../core/job-origin.js'
+import { readCheckpoint } from '../../core/marked-checkpoint.js'
+import type { Packing } from '../../core/packing/packing.js'
+import type { JobKey, StoredJob } from '../../stores/contract/job-records.js'
+import type { Store } from '../../stores/contract/store.js'
+import type { MillWindow } from '../window/mill-window.js'
+import { isOfOneQueue, namedQueues } from './queue-rows.js'
+
+interface Relative {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+  /** Absent where nothing is kept of it any more. */
+  readonly state?: JobState
+}
+
+interface JobFamily {
+  readonly parent?: Relative
+  /** How many calls to enqueue its record has noted. Absent: none. */
+  readonly childCalls?: number
+  /** The jobs of the last 100 of those calls, as far as they can be found. */
+  readonly children?: readonly Relative[]
+}
+
+const mostCalls = 100
+/** A call names its job, but not the queue of it. */
+const mostLookups = 2_000
+
+/** `parent`: as its record is shown. */
+export async function familyOf(
+  window: MillWindow,
+  { queue, id }: JobKey,
+  parent: JobParent | undefined,
+): Promise<JobFamily> {
+  const { connect, packing } = window.mill.adminParts
+  const store = await connect()
+  const [stored, above] = await Promise.all([kept(store, queue, id), parent && kept(store, parent.queue, parent.id)])
+  const calls = callsIn(stored, packing)
+  return {
+    ...(parent && { parent: { ...parent, ...(above && { state: above.state }) } }),
+    ...(calls.length > 0 && {
+      childCalls: calls.length,
+      children: await childrenOf(store, calls.slice(-mostCalls), await queuesFrom(window, queue)),
+    }),
+  }
+}
+
+/** Undefined also where its queue is gone or damaged, which is no reason not to show its relatives. */
+async function kept(store: Store, queue: string, id: string): Promise<StoredJob | undefined> {
+  return recordsOf(store)
+    .get(queue, id)
+    .catch((error: unknown) => {
+      if (isOfOneQueue(error)) return undefined
+      throw error
+    })
+}
+
+/** The names of its calls to enqueue; none where the checkpoint beside them cannot be read here. */
+function callsIn(job: StoredJob | undefined, packing: Packing): readonly string[] {
+  if (job?.checkpoint === undefined) return []
+  const { payload, codec } = job.checkpoint
+  try {
+    return readCheckpoint(packing.unpack(payload, codec, 'checkpoint', job)).marks
+  } catch {
+    return []
+  }
+}
+
+/** Its own first, as a child often lies beside its parent. */
+async function queuesFrom({ mill }: MillWindow, queue: string): Promise<string[]> {
+  const others = (await namedQueues(mill)).filter(({ name, kind }) => name !== queue && kind === 'plain')
+  return [queue, ...others.map(({ name }) => name)]
+}
+
+/** The id of a child is the name of its call, unless the call gave another, or enqueued several. */
+async function childrenOf(store: Store, calls: readonly string[], queues: readonly string[]): Promise<Relative[]> {
+  const asked = queues.slice(0, Math.max(1, Math.floor(mostLookups / calls.length)))
+  const looks = asked.flatMap((queue) => calls.map((id) => kept(store, queue, id)))
+  const found = (await Promise.all(looks)).filter((job) => job !== undefined)
+  return found.map(({ queue, id, task, state }) => ({ queue, id, task, state }))
+}
