@@ -1,6 +1,6 @@
 /** The answers of the API, as docs/http-api.md describes them. Instants are ISO 8601, durations milliseconds. */
 
-type Instant = string
+export type Instant = string
 
 export interface Session {
   readonly user: string
@@ -31,7 +31,7 @@ export interface Spark {
   readonly failed: readonly number[]
 }
 
-interface QueueCounts {
+export interface QueueCounts {
   readonly ready: number
   readonly payloads: number
   readonly suspects: number

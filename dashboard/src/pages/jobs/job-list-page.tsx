@@ -1,7 +1,141 @@
-/** The job list page: the jobs of a queue, page by page. */
+/** The job list page: the jobs of a queue, page by page, by state, task and order; chosen ones or all are acted on. */
 
+import { useEffect } from 'preact/hooks'
+import type { JobRow, ListPage, QueueDetail } from '../../api/answers.js'
+import { get } from '../../api/api-client.js'
+import { at } from '../../api/api-path.js'
+import { mayChange } from '../../api/session-state.js'
 import { PageHead } from '../../frame/page-head.js'
+import { DataTable } from '../../parts/data-table.js'
+import { PageTurner, SelectionBar } from '../../parts/page-turner.js'
+import { Menu } from '../../parts/popover-menu.js'
+import { Button } from '../../parts/press-button.js'
+import { QueueBadges } from '../../parts/state-badge.js'
+import { clearFilters, usePages } from '../../state/cursor-pages.js'
+import { query } from '../../state/page-address.js'
+import { useResource } from '../../state/resource.js'
+import { useSelection } from '../../state/row-selection.js'
+import { countOf } from '../../words/count-words.js'
+import { columnsFor, rowKey } from './job-columns.js'
+import { askForAll, askForChosen, jobVerbs, verbText } from './job-verbs.js'
+import { ListFilters } from './list-filters.js'
+import { type ListedState, listedStates, StateTabs } from './state-tabs.js'
 
-export function JobListPage(_: { readonly queue: string }) {
-  return <PageHead title="Jobs" />
+const everyMs = 5_000
+
+export function JobListPage({ queue }: { readonly queue: string }) {
+  const asked = query.value.get('state') ?? 'all'
+  const listed: ListedState = listedStates.find((state) => state === asked) ?? 'all'
+  const task = query.value.get('task') ?? undefined
+  const by = query.value.get('by') ?? undefined
+  const counts = useResource<QueueDetail>((signal) => get(at`queues/${queue}`, { signal }), [], { everyMs })
+  const pages = usePages<JobRow>(
+    (cursor, signal) =>
+      get<ListPage<JobRow>>(at`queues/${queue}/jobs`, {
+        query: { ...(listed !== 'all' && { state: listed }), task, by, cursor },
+        signal,
+      }),
+    [listed, task, by],
+  )
+  const selection = useSelection()
+  const { page } = pages
+  const rows = page.data.value?.items
+  const known = counts.data.value
+  const mayAct = mayChange.value
+  const done = () => {
+    selection.set([])
+    return Promise.all([page.refresh(), counts.refresh()])
+  }
+  // Another list has other rows.
+  useEffect(() => selection.set([]), [listed, task, by, query.value.get('cursor')])
+  useEffect(() => {
+    // What is being chosen from stays as it is.
+    const timer = setInterval(() => document.hidden || selection.keys.size > 0 || void page.refresh(), everyMs)
+    return () => clearInterval(timer)
+  }, [])
+  const chosen = rows?.filter((job) => selection.keys.has(rowKey(job))) ?? []
+  // In an ordered queue a live job may have the id of a dead one, and would be taken in its place.
+  const ids = chosen.filter(({ state }) => state !== 'dead').map(({ id }) => id)
+  const asking = { queue, done }
+  return (
+    <>
+      <PageHead
+        title={`Jobs of ${queue}`}
+        crumbs={[{ text: queue, href: at`queues/${queue}` }]}
+        badges={known && <QueueBadges queue={known} />}
+        actions={
+          mayAct &&
+          known && (
+            <Menu
+              label="Do something to all jobs"
+              text="All jobs …"
+              items={(['all', 'failed'] as const).flatMap((which) =>
+                jobVerbs.map((verb) => ({
+                  text: `${verbText(verb)} ${which === 'all' ? 'all' : 'all that failed'} …`,
+                  isDangerous: verb === 'delete',
+                  onPick: () => askForAll(verb, which, known, asking),
+                })),
+              )}
+            />
+          )
+        }
+      />
+      <div class="mb-3 flex flex-wrap items-center justify-between gap-3">
+        <StateTabs listed={listed} counts={known} />
+        <ListFilters task={task ?? ''} by={by ?? 'time'} />
+      </div>
+      {mayAct && (
+        <SelectionBar selection={selection}>
+          {jobVerbs.map((verb) => (
+            <Button
+              key={verb}
+              kind={verb === 'delete' ? 'danger' : 'plain'}
+              isDisabled={ids.length === 0}
+              onPress={() => askForChosen(verb, ids, asking)}
+            >
+              {verbText(verb)}
+            </Button>
+          ))}
+          {ids.length < chosen.length && (
+            <a class="link text-sm" href={at`queues/${queue}/morgue`}>
+              Dead ones are revived in the morgue
+            </a>
+          )}
+        </SelectionBar>
+      )}
+      <DataTable
+        label={`Jobs of ${queue}`}
+        columns={columnsFor(listed, known?.kind === 'ordered')}
+        rows={rows}
+        keyOf={rowKey}
+        error={page.error.value}
+        onRetry={page.refresh}
+        isLoading={page.loading.value && rows === undefined}
+        {...(mayAct && { selection })}
+        empty={<Empty listed={listed} task={task} hasNext={pages.hasNext} isFirst={pages.isFirst} />}
+      />
+      <PageTurner pages={pages}>{rows && `${countOf(rows.length, 'job')} on this page`}</PageTurner>
+    </>
+  )
+}
+
+interface EmptyProps {
+  readonly listed: ListedState
+  readonly task: string | undefined
+  readonly hasNext: boolean
+  readonly isFirst: boolean
+}
+
+function Empty({ listed, task, hasNext, isFirst }: EmptyProps) {
+  if (task !== undefined)
+    return (
+      <>
+        <p>No job of this task is among the jobs of this page.{hasNext && ' The next pages may have some.'}</p>
+        <Button onPress={clearFilters}>Show all jobs</Button>
+      </>
+    )
+  if (!isFirst) return <p>This was the end of the list.</p>
+  if (listed === 'completed' || listed === 'cancelled')
+    return <p>None is kept. How many results a queue keeps, and for how long, its retention says.</p>
+  return <p>{listed === 'all' ? 'This queue has no jobs.' : `No job is ${listed}.`}</p>
 }

@@ -1,0 +1,89 @@
+/** The attempt panel: how often a job has run and may still fail, its last error with its stack, and the delays to come. */
+
+import { CopyButton } from '../../parts/name-text.js'
+import { countOf } from '../../words/count-words.js'
+import { durationWords } from '../../words/duration-words.js'
+import { safeLines, safeText } from '../../words/safe-text.js'
+import { hasEnded, type JobDetail, type RetryDelay } from './job-detail.js'
+import { Panel } from './titled-panel.js'
+
+export function AttemptPanel({ job }: { readonly job: JobDetail }) {
+  const { attempt, retry, error, state } = job
+  return (
+    <Panel title="Attempts">
+      <p>
+        {attemptWords(job)}
+        {crashWords(job)}
+      </p>
+      {error !== undefined && <ErrorText error={error} isOfDead={state === 'dead'} />}
+      {retry !== undefined && !hasEnded(state) && retry.delays.length > 0 && (
+        <Delays attempt={attempt} delays={retry.delays} />
+      )}
+      {retry === undefined && (
+        <p class="text-sm text-muted">This mill does not declare the task, so it cannot tell how often it may fail.</p>
+      )}
+    </Panel>
+  )
+}
+
+/** `attempt` is the number of failures and 1: of a dead job there is no such attempt. */
+function attemptWords({ attempt, retry, state }: JobDetail): string {
+  const most = retry && retry.max + 1
+  if (state === 'dead') {
+    const failed = attempt === 1 ? 'No attempt has failed' : `${countOf(attempt - 1, 'attempt')} failed`
+    return `${failed}${most === undefined ? '' : `; its task allows ${most}`}.`
+  }
+  const isLast = most !== undefined && attempt >= most && !hasEnded(state)
+  return `Attempt ${attempt}${most === undefined ? '' : ` of at most ${most}`}${isLast ? ': the last one' : ''}.`
+}
+
+function crashWords({ crashes, suspect }: JobDetail): string {
+  const charged = crashes === 0 ? '' : ` ${countOf(crashes, 'crash', 'crashes')} charged to it.`
+  return suspect ? `${charged} Its worker died with it in hand, so it runs in a process of its own.` : charged
+}
+
+function ErrorText({ error, isOfDead }: { readonly error: string; readonly isOfDead: boolean }) {
+  const [first = '', ...stack] = error.split('\n')
+  return (
+    <div class="grid gap-1.5 rounded-md bg-bad-wash p-2.5">
+      <div class="flex items-start justify-between gap-2">
+        <p class="wrap-anywhere">
+          <span class="text-sm text-muted">{isOfDead ? 'Died of: ' : 'Last failure: '}</span>
+          <span class="font-medium text-bad">{safeText(first)}</span>
+        </p>
+        <CopyButton text={error} what="the error" />
+      </div>
+      {stack.length > 0 && (
+        <details>
+          <summary class="text-sm text-muted">Stack</summary>
+          <pre class="mt-1 max-h-80 overflow-auto font-mono text-sm whitespace-pre-wrap wrap-anywhere">
+            {safeLines(stack.join('\n'))}
+          </pre>
+        </details>
+      )}
+      <p class="text-xs text-muted">Of earlier failures only their number is kept.</p>
+    </div>
+  )
+}
+
+function Delays({ attempt, delays }: { readonly attempt: number; readonly delays: readonly RetryDelay[] }) {
+  return (
+    <details>
+      <summary class="text-sm text-muted">Delays after failures to come</summary>
+      <ol class="mt-1 grid gap-0.5 text-sm">
+        {delays.map((delay, i) => (
+          <li key={attempt + i} class="flex gap-3">
+            <span class="w-24 text-muted">attempt {attempt + i}</span>
+            <span>{delayWords(delay)}</span>
+          </li>
+        ))}
+        <li class="text-muted">then the morgue, after the last</li>
+      </ol>
+    </details>
+  )
+}
+
+function delayWords({ leastMs, mostMs }: RetryDelay): string {
+  if (mostMs - leastMs < 1) return durationWords(leastMs)
+  return leastMs < 1 ? `up to ${durationWords(mostMs)}` : `${durationWords(leastMs)} to ${durationWords(mostMs)}`
+}

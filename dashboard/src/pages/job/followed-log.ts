@@ -1,0 +1,33 @@
+/** The followed log: what a job has logged as far as it was seen here, with a mark wherever lines are missing. Pure. */
+
+interface FollowedLog {
+  readonly text: string
+  /** Whether what comes next is the whole log again, as after a break of the stream. */
+  readonly isStale: boolean
+}
+
+export interface LogNews {
+  readonly text: string
+  /** Lines between this and what came before were never seen. */
+  readonly isGap: boolean
+}
+
+export const emptyLog: FollowedLog = { text: '', isStale: true }
+export const gapLine = '⋯ lines are missing here ⋯'
+/** The store keeps the last 64 KiB; who follows sees more, up to this. */
+const mostSigns = 524_288
+
+export function withNews(log: FollowedLog, { text, isGap }: LogNews): FollowedLog {
+  if (log.isStale) return { text, isStale: false }
+  const whole = `${log.text}${isGap ? `${gapLine}\n` : ''}${text}`
+  if (whole.length <= mostSigns) return { text: whole, isStale: false }
+  const end = whole.slice(-mostSigns)
+  return { text: end.slice(end.indexOf('\n') + 1), isStale: false }
+}
+
+/** The lines that hold the text, in whatever case, and how many there are in all. */
+export function linesWith(text: string, wanted: string): { readonly lines: readonly string[]; readonly all: number } {
+  const all = text === '' ? [] : text.replace(/\n$/, '').split('\n')
+  const sought = wanted.toLowerCase()
+  return { lines: sought === '' ? all : all.filter((line) => line.toLowerCase().includes(sought)), all: all.length }
+}

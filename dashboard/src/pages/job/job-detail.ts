@@ -1,0 +1,38 @@
+/** The job detail: everything that the API tells of one job. */
+
+import type { JobRow, JobState } from '../../api/answers.js'
+
+export interface Relative {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+  /** Absent where nothing is kept of it any more. */
+  readonly state?: JobState
+}
+
+export interface JobDetail extends JobRow {
+  readonly parent?: Relative
+  /** How many calls to enqueue it has noted. */
+  readonly childCalls?: number
+  /** As far as they can be found. */
+  readonly children?: readonly Relative[]
+  /** Absent where the mill of this window does not declare its task. */
+  readonly retry?: { readonly max: number; readonly delays: readonly RetryDelay[] }
+  readonly leaseMs?: number
+}
+
+export interface RetryDelay {
+  readonly leastMs: number
+  readonly mostMs: number
+}
+
+const endStates: readonly JobState[] = ['completed', 'dead', 'cancelled']
+
+export function hasEnded(state: JobState): boolean {
+  return endStates.includes(state)
+}
+
+/** Whether it has payloads in their order, instead of one input. */
+export function isOrdered(job: JobRow): boolean {
+  return job.payloadCount !== undefined || job.payloads !== undefined
+}

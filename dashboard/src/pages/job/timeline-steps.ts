@@ -1,0 +1,114 @@
+/** The timeline steps: what has happened to a job, what is to come, and how long each part took. Pure. */
+
+import { durationWords } from '../../words/duration-words.js'
+import { hasEnded, type JobDetail } from './job-detail.js'
+
+export interface TimelineStep {
+  readonly name: string
+  /** ISO 8601; absent where nobody knows. */
+  readonly at?: string
+  readonly note?: string
+  readonly isReached: boolean
+  readonly tone: 'accent' | 'good' | 'warn' | 'bad' | 'plain'
+}
+
+export interface TimelineSpan {
+  readonly name: 'delayed' | 'waited' | 'ran'
+  readonly ms: number
+}
+
+/** A difference that is none to an eye. */
+const noticeableMs = 1_000
+
+export function stepsOf(job: JobDetail, now: number): readonly TimelineStep[] {
+  return [
+    { name: 'Enqueued', at: job.createdAt, isReached: true, tone: 'plain' },
+    ...dueSteps(job, now),
+    ...startSteps(job),
+    endStep(job),
+  ]
+}
+
+function dueSteps(job: JobDetail, now: number): readonly TimelineStep[] {
+  const { attempt, crashes, createdAt, runAt, suspect, state } = job
+  // Of a dead one the last failure is its end.
+  const failures = state === 'dead' ? 0 : attempt - 1
+  const isLater = Date.parse(runAt) - Date.parse(createdAt) > noticeableMs
+  if (failures === 0 && crashes === 0 && !isLater) return []
+  const notes = [
+    ...(failures > 0 ? [`failed ${timesWords(failures)}`] : []),
+    ...(crashes > 0 ? [`its worker died ${timesWords(crashes)}`] : []),
+    ...(suspect ? ['runs alone, as a suspect'] : []),
+  ]
+  const name = failures > 0 || crashes > 0 ? `Attempt ${attempt} due` : 'Due'
+  const isReached = hasEnded(job.state) || Date.parse(runAt) <= now
+  return [
+    {
+      name,
+      at: runAt,
+      isReached,
+      tone: failures > 0 || crashes > 0 ? 'warn' : 'plain',
+      ...(notes.length > 0 && { note: notes.join(', ') }),
+    },
+  ]
+}
+
+function startSteps({ state, startedAt, attempt }: JobDetail): readonly TimelineStep[] {
+  if (startedAt !== undefined) {
+    const note = state === 'dead' ? 'for the last time' : `attempt ${attempt}`
+    return [{ name: 'Started', at: startedAt, note, isReached: true, tone: 'accent' }]
+  }
+  if (state === 'running')
+    return [{ name: 'Reserved', note: 'a worker has it; its handler has not begun', isReached: true, tone: 'accent' }]
+  return hasEnded(state)
+    ? []
+    : [
+        {
+          name: 'Start',
+          note: state === 'ready' ? 'when a worker is free' : 'when it is due',
+          isReached: false,
+          tone: 'plain',
+        },
+      ]
+}
+
+const endings = {
+  completed: ['Completed', 'good'],
+  dead: ['Died', 'bad'],
+  cancelled: ['Cancelled', 'plain'],
+} as const
+
+function endStep({ state, attempt, finishedAt, updatedAt, reason, progress, expiresAt }: JobDetail): TimelineStep {
+  if (state === 'completed' || state === 'dead' || state === 'cancelled') {
+    const [name, tone] = endings[state]
+    const failed = state === 'dead' && attempt > 1 ? `failed ${timesWords(attempt - 1)}` : undefined
+    const note = [reason, failed].filter((word) => word !== undefined).join(', ')
+    return { name, at: finishedAt ?? updatedAt, isReached: true, tone, ...(note !== '' && { note }) }
+  }
+  if (expiresAt !== undefined)
+    return { name: 'Expires', at: expiresAt, note: 'if no worker has begun it by then', isReached: false, tone: 'warn' }
+  const share = progress && `${Math.round(progress.fraction * 100)} % done`
+  return { name: 'End', isReached: false, tone: 'plain', ...(share !== undefined && { note: share }) }
+}
+
+/** The parts of its life so far, in their order; those too short to be seen are left out. */
+export function spansOf(job: JobDetail, now: number): readonly TimelineSpan[] {
+  const created = Date.parse(job.createdAt)
+  const due = Math.max(created, Date.parse(job.runAt))
+  const end = hasEnded(job.state) ? Date.parse(job.finishedAt ?? job.updatedAt) : now
+  const begin = job.startedAt === undefined ? end : Date.parse(job.startedAt)
+  const spans: TimelineSpan[] = [
+    { name: 'delayed', ms: Math.min(due, begin) - created },
+    { name: 'waited', ms: begin - due },
+    { name: 'ran', ms: end - begin },
+  ]
+  return spans.filter(({ ms }) => ms > 0)
+}
+
+export function spanWords({ name, ms }: TimelineSpan): string {
+  return `${name} ${durationWords(ms)}`
+}
+
+function timesWords(count: number): string {
+  return count === 1 ? 'once' : count === 2 ? 'twice' : `${count} times`
+}

@@ -1,0 +1,22 @@
+/** The titled panel: a part of a page on a card, with its heading, and what can be done there beside it. */
+
+import type { ComponentChildren } from 'preact'
+
+interface PanelProps {
+  readonly title: string
+  readonly children: ComponentChildren
+  /** Beside the heading. */
+  readonly aside?: ComponentChildren
+}
+
+export function Panel({ title, children, aside }: PanelProps) {
+  return (
+    <section class="panel grid content-start gap-2.5 p-4" aria-label={title}>
+      <div class="flex min-h-7 flex-wrap items-center justify-between gap-2">
+        <h2 class="font-semibold">{title}</h2>
+        {aside}
+      </div>
+      {children}
+    </section>
+  )
+}

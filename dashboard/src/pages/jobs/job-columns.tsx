@@ -1,0 +1,178 @@
+/** The job columns: what a list tells of each job, by the state that it lists. */
+
+import type { JobRow, JobState } from '../../api/answers.js'
+import { jobPage } from '../../api/job-address.js'
+import type { Column } from '../../parts/data-table.js'
+import { CountText, DurationText, Moment } from '../../parts/moment-text.js'
+import { Name } from '../../parts/name-text.js'
+import { Badge, StateBadge } from '../../parts/state-badge.js'
+import { safeText, shortText } from '../../words/safe-text.js'
+
+type JobColumn = Column<JobRow>
+
+const id: JobColumn = {
+  key: 'id',
+  title: 'Job',
+  width: 'minmax(12rem, 2.2fr)',
+  show: (job) => (
+    <span class="flex min-w-0 flex-wrap items-center gap-x-2">
+      <a class="row-link" href={jobPage(nameOf(job))}>
+        <Name text={job.id} most={32} isId />
+      </a>
+      {job.suspect && (
+        <Badge tone="warn" sign="!" hint="Its worker died with it in hand">
+          suspect
+        </Badge>
+      )}
+    </span>
+  ),
+}
+const task: JobColumn = {
+  key: 'task',
+  title: 'Task',
+  width: 'minmax(8rem, 1.2fr)',
+  show: (job) => <Name text={job.task} most={32} />,
+}
+const state: JobColumn = {
+  key: 'state',
+  title: 'State',
+  width: '6.5rem',
+  show: (job) => <StateBadge state={job.state} />,
+}
+const priority: JobColumn = {
+  key: 'priority',
+  title: 'Priority',
+  width: '4.5rem',
+  isNumber: true,
+  priority: 3,
+  show: (job) => <CountText count={job.priority} />,
+}
+const payloads: JobColumn = {
+  key: 'payloads',
+  title: 'Score',
+  width: '6rem',
+  isNumber: true,
+  priority: 2,
+  show: ({ payloads: [oldest] = [], payloadCount = 1 }) =>
+    oldest === undefined ? '–' : `${oldest.score}${payloadCount > 1 ? ` +${payloadCount - 1}` : ''}`,
+}
+const group: JobColumn = {
+  key: 'group',
+  title: 'Group',
+  width: 'minmax(5rem, 0.8fr)',
+  priority: 3,
+  show: (job) => (job.group === undefined ? '–' : <Name text={job.group} most={20} />),
+}
+const attempts: JobColumn = {
+  key: 'attempt',
+  title: 'Attempt',
+  width: '4.5rem',
+  isNumber: true,
+  priority: 2,
+  show: (job) => <span class={job.attempt > 1 ? 'text-warn' : ''}>{job.attempt}</span>,
+}
+/** Of a dead job `attempt` is the one that it never had. */
+const failures: JobColumn = {
+  key: 'failures',
+  title: 'Failures',
+  width: '5rem',
+  isNumber: true,
+  priority: 2,
+  show: (job) => <CountText count={job.attempt - 1} />,
+}
+const progress: JobColumn = {
+  key: 'progress',
+  title: 'Progress',
+  width: 'minmax(6rem, 1fr)',
+  priority: 2,
+  show: ({ progress: done }) =>
+    done === undefined
+      ? '–'
+      : `${Math.round(done.fraction * 100)} %${done.note === undefined ? '' : ` ${shortText(safeText(done.note), 30)}`}`,
+}
+const error: JobColumn = {
+  key: 'error',
+  title: 'Error',
+  width: 'minmax(10rem, 2fr)',
+  priority: 2,
+  show: (job) => <span class="line-clamp-1 text-muted">{errorLine(job)}</span>,
+}
+const worker: JobColumn = {
+  key: 'host',
+  title: 'Host, process',
+  width: 'minmax(7rem, 1fr)',
+  priority: 3,
+  show: ({ host, pid }) => (host === undefined ? '–' : `${shortText(safeText(host), 20)}, ${pid ?? '–'}`),
+}
+const took: JobColumn = {
+  key: 'took',
+  title: 'Took',
+  width: '6rem',
+  isNumber: true,
+  priority: 2,
+  show: ({ startedAt, finishedAt }) => (
+    <DurationText ms={startedAt && finishedAt ? Date.parse(finishedAt) - Date.parse(startedAt) : undefined} />
+  ),
+}
+
+function moment(key: 'createdAt' | 'runAt' | 'startedAt' | 'finishedAt', title: string, shown?: 2 | 3): JobColumn {
+  return { key, title, width: '7rem', ...(shown && { priority: shown }), show: (job) => <Moment at={job[key]} /> }
+}
+
+/** What a job waits for, or when its state began. */
+const since: JobColumn = {
+  key: 'since',
+  title: 'Since, or due',
+  width: '7.5rem',
+  show: (job) => <Moment at={job.finishedAt ?? job.startedAt ?? job.runAt} />,
+}
+const created = moment('createdAt', 'Enqueued', 3)
+
+const orderedColumns: Readonly<Record<JobState | 'all', readonly JobColumn[]>> = {
+  all: [id, task, state, since, attempts, payloads, priority, error],
+  scheduled: [id, task, moment('runAt', 'Due'), attempts, payloads, priority, group, created],
+  ready: [id, task, moment('runAt', 'Ready since'), attempts, payloads, priority, group, created],
+  running: [id, task, moment('startedAt', 'Started'), progress, attempts, worker, group],
+  completed: [id, task, moment('finishedAt', 'Completed'), took, attempts, created],
+  dead: [id, task, error, failures, moment('finishedAt', 'Died'), created],
+  cancelled: [id, task, moment('finishedAt', 'Cancelled'), error, created],
+}
+const plainColumns = new Map(
+  Object.entries(orderedColumns).map(([name, columns]) => [name, columns.filter((column) => column !== payloads)]),
+)
+
+/** The same array for the same question. */
+export function columnsFor(listed: JobState | 'all', isOrdered: boolean): readonly JobColumn[] {
+  return (isOrdered ? undefined : plainColumns.get(listed)) ?? orderedColumns[listed]
+}
+
+const queue: JobColumn = {
+  key: 'queue',
+  title: 'Queue',
+  width: 'minmax(7rem, 1fr)',
+  show: (job) => <Name text={job.queue} most={32} />,
+}
+
+/** Of jobs of several queues. */
+export const foundColumns: readonly JobColumn[] = [id, queue, task, state, since, attempts, error]
+
+/** In an ordered queue the dead one of an id may lie beside a live one. */
+export function nameOf({ queue, id: own, state: stands, payloads: scored }: JobRow) {
+  const isBeside = stands === 'dead' && scored !== undefined
+  return { queue, id: own, ...(isBeside && { part: 'morgue' as const }) }
+}
+
+/** Tells the dead one of an id from the live one: no id holds a NUL. */
+export function rowKey({ id: own, state: stands }: JobRow): string {
+  return stands === 'dead' ? `${own}\0dead` : own
+}
+
+/** The same among jobs of several queues. */
+export function foundKey(job: JobRow): string {
+  return `${job.queue}\0${rowKey(job)}`
+}
+
+function errorLine({ error: text, reason }: JobRow): string {
+  const [line = ''] = (text ?? reason ?? '–').split('\n')
+  return shortText(safeText(line), 160)
+}

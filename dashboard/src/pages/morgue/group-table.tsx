@@ -1,0 +1,99 @@
+/** The group table: the dead jobs of a queue by error and task, the largest group first. */
+
+import { useMemo } from 'preact/hooks'
+import { at, queryText } from '../../api/api-path.js'
+import { mayChange } from '../../api/session-state.js'
+import { type Column, DataTable } from '../../parts/data-table.js'
+import { CountText, Moment } from '../../parts/moment-text.js'
+import { Name } from '../../parts/name-text.js'
+import { Menu } from '../../parts/popover-menu.js'
+import type { Resource } from '../../state/resource.js'
+import { countOf, exactCount } from '../../words/count-words.js'
+import { safeText, shortText } from '../../words/safe-text.js'
+import { type DeadGroup, type DeadGroups, groupKey } from './dead-group.js'
+import { askForDead } from './morgue-acts.js'
+
+interface GroupProps {
+  readonly queue: string
+  readonly groups: Resource<DeadGroups>
+  /** Called when jobs were revived or deleted. */
+  readonly done: () => unknown
+}
+
+export function GroupTable({ queue, groups, done }: GroupProps) {
+  const mayAct = mayChange.value
+  const columns = useMemo(() => columnsOf(queue, mayAct, done), [queue, mayAct])
+  const { data, error, loading } = groups
+  return (
+    <>
+      <DataTable
+        label={`Errors in the morgue of ${queue}`}
+        columns={columns}
+        rows={data.value?.groups}
+        keyOf={groupKey}
+        error={error.value}
+        onRetry={groups.refresh}
+        isLoading={loading.value && data.value === undefined}
+        empty={<p>Nothing lies in this morgue. Jobs come here when they have failed for the last time.</p>}
+      />
+      {data.value?.more && (
+        <p class="mt-2 text-sm text-muted">
+          Grouped are the latest {exactCount(data.value.scanned)} dead jobs. There are others.
+        </p>
+      )}
+    </>
+  )
+}
+
+function columnsOf(queue: string, mayAct: boolean, done: () => unknown): readonly Column<DeadGroup>[] {
+  const shown: Column<DeadGroup>[] = [
+    {
+      key: 'error',
+      title: 'Error',
+      width: 'minmax(14rem, 4fr)',
+      show: ({ error, task }) => (
+        <a class="row-link" href={`${at`queues/${queue}/morgue`}${queryText({ error, task, view: 'group' })}`}>
+          <span class="line-clamp-2" title={safeText(error)}>
+            {error === '' ? 'without an error' : shortText(safeText(error), 200)}
+          </span>
+        </a>
+      ),
+    },
+    {
+      key: 'task',
+      title: 'Task',
+      width: 'minmax(8rem, 1fr)',
+      show: ({ task }) => <Name text={task} most={32} />,
+    },
+    { key: 'lastAt', title: 'Last death', width: '7rem', show: ({ lastAt }) => <Moment at={lastAt} /> },
+    { key: 'count', title: 'Jobs', width: '5rem', isNumber: true, show: ({ count }) => <CountText count={count} /> },
+  ]
+  if (!mayAct) return shown
+  const acts: Column<DeadGroup> = {
+    key: 'acts',
+    title: '',
+    width: '3.5rem',
+    show: (group) => <GroupMenu queue={queue} group={group} done={done} />,
+  }
+  return [...shown, acts]
+}
+
+interface GroupMenuProps {
+  readonly queue: string
+  readonly group: DeadGroup
+  readonly done: () => unknown
+}
+
+function GroupMenu({ queue, group: { ids, count, error }, done }: GroupMenuProps) {
+  const which = count > ids.length ? `the first ${exactCount(ids.length)}` : countOf(ids.length, 'job')
+  const asking = { queue, of: 'of this error', done }
+  return (
+    <Menu
+      label={`Do something to the jobs with: ${shortText(safeText(error), 60)}`}
+      items={[
+        { text: `Revive ${which} …`, onPick: () => askForDead('revive', ids, asking) },
+        { text: `Delete ${which} …`, isDangerous: true, onPick: () => askForDead('delete', ids, asking) },
+      ]}
+    />
+  )
+}
