@@ -139,13 +139,20 @@ export interface QueueHistory {
 
 export type JobState = 'scheduled' | 'ready' | 'running' | 'completed' | 'dead' | 'cancelled'
 
+/** One payload of an ordered job. */
+interface JobPayload {
+  readonly input?: unknown
+  readonly score: number
+  readonly meta?: Readonly<Record<string, unknown>>
+}
+
 export interface JobRow {
   readonly id: string
   readonly task: string
   readonly queue: string
   readonly state: JobState
   readonly input?: unknown
-  readonly payloads?: readonly { readonly input?: unknown; readonly score: number; readonly meta?: unknown }[]
+  readonly payloads?: readonly JobPayload[]
   readonly payloadCount?: number
   readonly pendingCount?: number
   readonly meta?: Readonly<Record<string, unknown>>

@@ -11,13 +11,14 @@ import { Button } from '../../parts/press-button.js'
 import { Badge, StateBadge } from '../../parts/state-badge.js'
 import { TableNotice, WaitingRows } from '../../parts/table-notice.js'
 import { query } from '../../state/page-address.js'
-import { AgainDialog } from './again-dialog.js'
+import { EnqueueDialog } from '../queue/enqueue-dialog.js'
+import { againForm, againMeta } from './again-form.js'
 import { AttemptPanel } from './attempt-panel.js'
 import { EndDialog } from './end-dialog.js'
 import { FactList } from './fact-list.js'
 import { FieldEditor } from './field-editor.js'
 import { actsOf, type JobDialog } from './job-acts.js'
-import { hasEnded, type JobDetail } from './job-detail.js'
+import { hasEnded, isOrdered, type JobDetail } from './job-detail.js'
 import { JobTimeline } from './job-timeline.js'
 import { useLiveJob } from './live-job.js'
 import { LogPanel } from './log-panel.js'
@@ -134,7 +135,16 @@ function JobActions({ job, name, done }: ActionProps) {
         </Button>
       )}
       {others.length > 0 && <Menu label="More actions" items={others} />}
-      {dialog === 'again' && <AgainDialog job={job} onClose={close} />}
+      {dialog === 'again' && (
+        <EnqueueDialog
+          queue={job.queue}
+          isOrdered={isOrdered(job)}
+          onClose={close}
+          onDone={done}
+          form={againForm(job)}
+          meta={againMeta(job)}
+        />
+      )}
       {(dialog === 'cancel' || dialog === 'fail') && (
         <EndDialog how={dialog} job={job} name={name} onClose={close} done={done} />
       )}

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { post } from '../../api/api-client.js'
 import { ApiError, type FieldMistake, messageOf } from '../../api/api-error.js'
 import { at } from '../../api/api-path.js'
+import { jobPage } from '../../api/job-address.js'
 import { Field, mistakeAt } from '../../parts/form-field.js'
 import { Dialog, DialogButtons } from '../../parts/modal-dialog.js'
 import { Button } from '../../parts/press-button.js'
@@ -19,6 +20,8 @@ interface EnqueueProps {
   readonly onDone: () => void
   /** What stands in the fields at first. Default: nothing. */
   readonly form?: Partial<JobForm>
+  /** Sent along as it is. Default: nothing. */
+  readonly meta?: Readonly<Record<string, unknown>> | undefined
 }
 
 interface Enqueued {
@@ -32,7 +35,7 @@ const outcomes: Readonly<Record<string, string>> = {
   duplicate: 'was there already: nothing was enqueued.',
 }
 
-export function EnqueueDialog({ queue, isOrdered, onClose, onDone, form = {} }: EnqueueProps) {
+export function EnqueueDialog({ queue, isOrdered, onClose, onDone, form = {}, meta }: EnqueueProps) {
   const [texts, setTexts] = useState<JobForm>({ ...atFirst, ...form })
   const [mistakes, setMistakes] = useState<readonly FieldMistake[]>([])
   const [error, setError] = useState<string | undefined>(undefined)
@@ -47,12 +50,12 @@ export function EnqueueDialog({ queue, isOrdered, onClose, onDone, form = {} }: 
     setError(undefined)
     if (job === undefined) return
     try {
-      const { jobs } = await post<Enqueued>(at`queues/${queue}/jobs`, job)
+      const { jobs } = await post<Enqueued>(at`queues/${queue}/jobs`, { ...job, ...(meta && { meta }) })
       const [{ id, outcome } = { id: '', outcome: '' }] = jobs
       say(`Job ${shortText(safeText(id))} ${outcomes[outcome] ?? 'was sent.'}`)
       onDone()
       onClose()
-      go(at`queues/${queue}/jobs/${id}`)
+      go(jobPage({ queue, id }))
     } catch (reason) {
       setMistakes(reason instanceof ApiError ? reason.fields : [])
       setError(messageOf(reason))

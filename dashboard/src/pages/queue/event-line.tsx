@@ -1,7 +1,7 @@
 /** The event line: one event of a job, with its time, its job and what more it says. */
 
 import type { LiveEvent } from '../../api/answers.js'
-import { at } from '../../api/api-path.js'
+import { jobPage } from '../../api/job-address.js'
 import { Name } from '../../parts/name-text.js'
 import { durationWords } from '../../words/duration-words.js'
 import { secondWords } from '../../words/moment-words.js'
@@ -55,7 +55,7 @@ export function EventLine({ event }: { readonly event: LiveEvent }) {
       </time>
       <span class={`w-20 shrink-0 ${tones[type] ?? ''}`}>{type.replace(/^job\./, '')}</span>
       {queue !== undefined && id !== undefined && (
-        <a class="link max-w-48 min-w-16 shrink-0 truncate" href={at`queues/${queue}/jobs/${id}`}>
+        <a class="link max-w-48 min-w-16 shrink-0 truncate" href={jobPage({ queue, id })}>
           <Name text={id} isId most={24} />
         </a>
       )}
