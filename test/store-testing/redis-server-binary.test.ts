@@ -43,10 +43,16 @@ test('what was unpacked is found in the nearest node_modules upwards, with its l
   const root = join('node_modules', '.cache', 'millrace-redis', 'usr')
   const path = await program(root, 'bin', 'redis-server')
   const library = await program(root, 'lib', 'x86_64-linux-gnu', 'liblzf.so.1')
+  const inner = await program(root, 'lib', 'x86_64-linux-gnu', 'pulseaudio', 'libpulsecommon.so')
   const deep = join(directory, 'packages', 'app')
   const { path: found, env } = await findRedisServer({ PATH: '/nowhere', LD_LIBRARY_PATH: '/own' }, deep)
   expect(found).toBe(path)
-  expect(env['LD_LIBRARY_PATH']?.split(':')).toEqual([join(directory, root, 'lib'), dirname(library), '/own'])
+  expect(env['LD_LIBRARY_PATH']?.split(':')).toEqual([
+    join(directory, root, 'lib'),
+    dirname(library),
+    dirname(inner),
+    '/own',
+  ])
 })
 
 test('without a server and without Debian the error says in one sentence how to get one', async () => {

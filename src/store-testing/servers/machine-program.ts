@@ -17,18 +17,18 @@ export interface MachineProgram {
 }
 
 interface DebianProgram {
-  readonly packageName: string
-  /** Its name in `/usr/bin`; it tells its version by `--version`. */
+  readonly packages: readonly string[]
+  /** Its path in the unpacked tree; it tells its version by `--version`. */
   readonly program: string
   /** Of `node_modules/.cache`. */
   readonly folder: string
-  /** What is done in `/usr/bin` of the unpacked tree before the program is run. */
-  prepare?(bin: string): Promise<void>
+  /** What is done in the unpacked tree before the program is run. */
+  prepare?(tree: string): Promise<void>
 }
 
 const run = promisify(execFile)
-/** An update of the package lists and a few small packages take seconds; a mirror that hangs is given up. */
-const longestStepMs = 120_000
+/** An update of the package lists and a browser of 120 MB take seconds; a mirror that is too slow is given up. */
+const longestStepMs = 180_000
 
 /**
  * Where the program is: a path is taken as it stands, a bare name is looked up.
@@ -48,7 +48,7 @@ export async function onPath(name: string, env: NodeJS.ProcessEnv): Promise<stri
 }
 
 /**
- * The program of Debian's package; `directory` is in the package whose `node_modules` keeps it. The first time takes some seconds.
+ * The program of Debian's package; `directory` is in the package whose `node_modules` keeps it. The first time takes some seconds, a browser half a minute.
  *
  * Throws an error whose message says why there is none.
  * @internal
@@ -60,7 +60,7 @@ export async function unpackedProgram(
 ): Promise<MachineProgram> {
   const cache = join(nearestModules(directory), '.cache')
   const root = join(cache, debian.folder)
-  const path = join(root, 'usr', 'bin', debian.program)
+  const path = join(root, debian.program)
   if (!existsSync(path)) await unpack(debian, cache, root, env)
   return { path, env: await libraries(root, env) }
 }
@@ -78,12 +78,12 @@ async function unpack(debian: DebianProgram, cache: string, root: string, env: N
   await mkdir(cache, { recursive: true })
   const directory = await mkdtemp(join(cache, `${debian.folder}-`))
   try {
-    const [tree, bin] = [join(directory, 'tree'), join(directory, 'tree', 'usr', 'bin')]
+    const tree = join(directory, 'tree')
     const settings = { env: { ...env, LC_ALL: 'C' }, timeout: longestStepMs }
-    for (const file of await download(debian.packageName, directory, settings))
+    for (const file of await download(debian.packages, directory, settings))
       await run('dpkg', ['-x', file, tree], settings)
-    await debian.prepare?.(bin)
-    await run(join(bin, debian.program), ['--version'], { env: { ...env, ...(await libraries(tree, env)) } })
+    await debian.prepare?.(tree)
+    await run(join(tree, debian.program), ['--version'], { env: { ...env, ...(await libraries(tree, env)) } })
     await rename(tree, root).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
     })
@@ -94,8 +94,8 @@ async function unpack(debian: DebianProgram, cache: string, root: string, env: N
   }
 }
 
-/** The package and all that it needs and this machine has not. Lists, cache and locks are private: no root is needed. */
-async function download(packageName: string, directory: string, settings: ExecFileOptions): Promise<string[]> {
+/** The packages and all that they need and this machine has not. Lists, cache and locks are private: no root is needed. */
+async function download(packages: readonly string[], directory: string, settings: ExecFileOptions): Promise<string[]> {
   const [lists, cache, archives] = [join(directory, 'lists'), join(directory, 'cache'), join(directory, 'archives')]
   for (const made of [join(lists, 'partial'), cache, join(archives, 'partial')]) await mkdir(made, { recursive: true })
   const options = {
@@ -111,23 +111,23 @@ async function download(packageName: string, directory: string, settings: ExecFi
   }
   const flags = ['-q', ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`])]
   await run('apt-get', [...flags, 'update'], settings)
-  // Where the package is installed without the program, it is fetched all the same.
-  await run('apt-get', [...flags, '-y', '--download-only', '--reinstall', 'install', packageName], settings)
+  // Where a package is installed without the program, it is fetched all the same.
+  await run('apt-get', [...flags, '-y', '--download-only', '--reinstall', 'install', ...packages], settings)
   return (await readdir(archives)).filter((file) => file.endsWith('.deb')).map((file) => join(archives, file))
 }
 
-/** Debian keeps libraries in a directory named for the machine (`x86_64-linux-gnu`). */
+/** Debian keeps libraries in a directory named for the machine (`x86_64-linux-gnu`), and some in folders of it. */
 async function libraries(root: string, env: NodeJS.ProcessEnv): Promise<Record<string, string>> {
   const under = ['usr/lib', 'lib'].map((path) => join(root, path)).filter((path) => existsSync(path))
-  const directories = await Promise.all(
-    under.map(async (path) => [
-      path,
-      ...(await readdir(path)).filter((name) => name.includes('-linux-')).map((name) => join(path, name)),
-    ]),
-  )
+  const machine = (await Promise.all(under.map(foldersOf))).flat().filter((path) => path.includes('-linux-'))
+  const inner = (await Promise.all(machine.map(foldersOf))).flat()
   const inherited = env['LD_LIBRARY_PATH'] ?? ''
-  const all = [...directories.flat(), ...(inherited === '' ? [] : [inherited])]
-  return { LD_LIBRARY_PATH: all.join(delimiter) }
+  return { LD_LIBRARY_PATH: [...under, ...machine, ...inner, ...(inherited === '' ? [] : [inherited])].join(delimiter) }
+}
+
+async function foldersOf(path: string): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true })
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name))
 }
 
 /** What a failed command said last. */

@@ -14,10 +14,10 @@ export class RedisServerMissingError extends Error {
 
 /** The server, under the name of one of its tools: the name that it is started by decides what it is. */
 const debian = {
-  packageName: 'redis-tools',
-  program: 'redis-server',
+  packages: ['redis-tools'],
+  program: 'usr/bin/redis-server',
   folder: 'millrace-redis',
-  prepare: (bin: string) => copyFile(join(bin, 'redis-check-rdb'), join(bin, 'redis-server')),
+  prepare: (tree: string) => copyFile(join(tree, 'usr/bin/redis-check-rdb'), join(tree, 'usr/bin/redis-server')),
 }
 
 let found: Promise<MachineProgram> | undefined

@@ -4,7 +4,7 @@ import { type MachineProgram, onPath, unpackedProgram } from '#src/store-testing
 import { root } from '../../cli/project.js'
 
 /** The whole of it: the smallest package has neither json nor urllib. */
-const debian = { packageName: 'python3', program: 'python3', folder: 'millrace-python' }
+const debian = { packages: ['python3'], program: 'usr/bin/python3', folder: 'millrace-python' }
 
 /** Throws an error that says what to install. `directory`: in a package whose `node_modules` would keep it. */
 export async function pythonProgram(env = process.env, directory = root): Promise<MachineProgram> {
