@@ -1,6 +1,6 @@
 /** What other processes have counted and say of themselves, as the window tells it, on SQLite and on Redis. */
 
-import { type Mill, millrace } from 'millrace'
+import { defineTask, type Mill, millrace } from 'millrace'
 import type { Store, WorkerRecord } from 'millrace/store'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { nextEvent } from '../next-event.js'
@@ -104,5 +104,39 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
       ['worker.stop', 1],
       ['worker.stop', 'not-found'],
     ])
+  })
+
+  it('the jobs that a worker has in hand are told, oldest first, with how far they are', async () => {
+    const scene = await WebScene.on(store)
+    const render = defineTask({
+      name: 'render',
+      queue: 'mail',
+      run: async (_: unknown, ctx) => {
+        ctx.progress(0.4, 'frame 40 of 100')
+        await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve))
+      },
+    })
+    const other = millrace({ store: scene.mill.store.text, ...sceneOptions, tasks: [mail, render] })
+    onTestFinished(() => other.close())
+    const started = nextEvent(other, 'job.started', ({ id }) => id === 'b/2')
+    for (const id of ['a 1', 'b/2']) await other.enqueue(render, {}, { id })
+    const working = other.worker({ queues: ['mail'], grace: 0 })
+    await working.start()
+    const { worker: name } = await started
+    const path = `workers/${encodeURIComponent(name)}/jobs`
+
+    const job = (id: string) => ({ queue: 'mail', id, task: 'render', startedAt: expect.stringMatching(/^20.*Z$/) })
+    const progress = { fraction: 0.4, note: 'frame 40 of 100' }
+    await expect
+      .poll(async () => (await scene.get(path)).json, { timeout: 10_000 })
+      .toMatchObject({
+        items: [
+          { ...job('a 1'), progress },
+          { ...job('b/2'), progress },
+        ],
+        more: false,
+      })
+    expect((await scene.get(`${path}?limit=1`)).json).toMatchObject({ items: [job('a 1')], more: true })
+    expect((await scene.get('workers/nobody/jobs')).json).toEqual({ items: [], more: false })
   })
 })

@@ -1,12 +1,23 @@
 /** The endpoints of workers: where they run, what they serve, and how they are told to stop. */
 
 import { UnsupportedByStoreError } from '../../core/errors.js'
+import type { Mill } from '../../mill/mill.js'
 import { processIdentity } from '../../runtime/process-identity.js'
-import type { WorkerOrder } from '../../stores/contract/worker-registry.js'
+import type { WorkerOrder, WorkerRegistry } from '../../stores/contract/worker-registry.js'
 import { WebRefusal } from '../refusal.js'
-import { workerRow } from '../state/worker-row.js'
+import { heldRow, workerRow } from '../state/worker-row.js'
 import { endpoint } from './endpoint.js'
-import { changed, nothing, page } from './shapes.js'
+import { changed, limit, nothing, page } from './shapes.js'
+
+/** How many jobs in hand are told, unless asked otherwise. */
+const defaultHeld = 50
+
+/** Throws `UnsupportedByStoreError` where the store keeps none. */
+async function registryOf({ adminParts, store }: Mill): Promise<WorkerRegistry> {
+  const { workers } = await adminParts.connect()
+  if (workers !== undefined) return workers
+  throw new UnsupportedByStoreError(store.text, 'a registry of workers', 'Look at the logs of their processes.')
+}
 
 function orderEndpoint(order: WorkerOrder, summary: string) {
   return endpoint({
@@ -30,15 +41,20 @@ export const workerEndpoints = [
     summary: 'The workers that said lately that they live',
     answer: page,
     run: async ({ window: { mill } }) => {
-      const workers = await mill.workers()
-      if (workers === undefined)
-        throw new UnsupportedByStoreError(
-          mill.store.text,
-          'a registry of workers',
-          'Look at the logs of their processes.',
-        )
+      const workers = await (await registryOf(mill)).list()
       const here = processIdentity()
       return { items: workers.map((worker) => workerRow(worker, here)) }
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/workers/:id/jobs',
+    summary: 'The jobs that a worker has in hand, oldest first; `more`: it has others',
+    query: { limit },
+    answer: page,
+    run: async ({ window: { mill }, params: { id = '' }, query: { limit: most = defaultHeld } }) => {
+      const held = await (await registryOf(mill)).held(id)
+      return { items: held.slice(0, most).map(heldRow), more: held.length > most }
     },
   }),
   orderEndpoint('stop', 'Tell a worker to finish its jobs and stop'),
