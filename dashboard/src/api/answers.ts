@@ -108,6 +108,15 @@ export interface WorkerRow {
   readonly loopDelayMs?: number
 }
 
+/** A job that a worker has in hand; without `startedAt` it is reserved only. */
+export interface HeldJob {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+  readonly startedAt?: Instant
+  readonly progress?: { readonly fraction: number; readonly note?: string }
+}
+
 export interface QueueDetail extends QueueRow {
   readonly settings: Readonly<Record<string, unknown>>
   readonly shardLagsMs?: readonly number[]
@@ -192,4 +201,30 @@ export interface LiveEvent {
   readonly error?: string
   readonly count?: number
   readonly [field: string]: unknown
+}
+
+export interface ScheduleRow {
+  readonly name: string
+  readonly task: string
+  readonly queue: string
+  readonly input?: unknown
+  readonly payloadsHidden?: true
+  /** This or `everyMs`. */
+  readonly cron?: string
+  readonly everyMs?: number
+  readonly timeZone: string
+  readonly from?: Instant
+  readonly until?: Instant
+  readonly onMissed: 'skip' | 'latest' | 'all'
+  readonly overlap: 'allow' | 'skip'
+  readonly jitterMs: number
+  readonly isDeclared: boolean
+  readonly isPaused: boolean
+  /** Absent while it is paused, and once it has ended. */
+  readonly nextAt?: Instant
+  readonly lastAt?: Instant
+  readonly lastId?: string
+  readonly ticked: number
+  readonly skipped: number
+  readonly missed: number
 }

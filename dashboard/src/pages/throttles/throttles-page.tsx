@@ -1,7 +1,59 @@
-/** The throttles page: limits as they fill. */
+/** The throttles page: every limit on starts, which queues share it, how full its windows are, and when the next job may start. */
 
+import type { ListPage, Throttle } from '../../api/answers.js'
+import { get } from '../../api/api-client.js'
 import { PageHead } from '../../frame/page-head.js'
+import { SearchField } from '../../parts/search-field.js'
+import { TableNotice } from '../../parts/table-notice.js'
+import { query } from '../../state/page-address.js'
+import { useResource } from '../../state/resource.js'
+import { ThrottlePanel } from './throttle-panel.js'
+
+/** Windows fill and empty while one looks. */
+const everyMs = 1_000
+
+const fits = ({ scope, queues }: Throttle, text: string) =>
+  [scope, ...queues].some((name) => name.toLowerCase().includes(text.toLowerCase()))
 
 export function ThrottlesPage() {
-  return <PageHead title="Throttles" />
+  const list = useResource((signal) => get<ListPage<Throttle>>('throttles', { signal }), [], { everyMs })
+  const throttles = list.data.value?.items
+  const text = query.value.get('q') ?? ''
+  const shown = throttles?.filter((throttle) => fits(throttle, text))
+  return (
+    <>
+      <PageHead title="Throttles" />
+      <div class="mb-4">
+        <SearchField label="Filter throttles" placeholder="Scope or queue  /" />
+      </div>
+      {list.error.value && (
+        <div class="panel mb-4">
+          <TableNotice error={list.error.value} onRetry={() => void list.refresh()} />
+        </div>
+      )}
+      <div class="grid items-start gap-4 xl:grid-cols-2" aria-busy={throttles === undefined}>
+        {throttles === undefined && list.error.value === undefined && <div class="waiting h-44" />}
+        {shown?.map((throttle) => (
+          <ThrottlePanel key={throttle.scope} throttle={throttle} onChanged={() => void list.refresh()} />
+        ))}
+      </div>
+      {shown?.length === 0 && (
+        <div class="panel">
+          <TableNotice>{text === '' ? <NoThrottles /> : <p>No throttle fits the filter.</p>}</TableNotice>
+        </div>
+      )}
+    </>
+  )
+}
+
+function NoThrottles() {
+  return (
+    <>
+      <p class="font-medium text-ink">No queue has a throttle.</p>
+      <p>
+        A throttle bounds how many jobs start in any window of time:{' '}
+        <code class="font-mono">{"throttle: { limit: 10, window: '1m' }"}</code>
+      </p>
+    </>
+  )
 }

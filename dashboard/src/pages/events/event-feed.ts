@@ -1,0 +1,109 @@
+/** The event feed: the latest events of a queue, drawn a few times a second at most, and held back while one reads. */
+
+import { type ReadonlySignal, useSignal } from '@preact/signals'
+import { useEffect, useState } from 'preact/hooks'
+import type { LiveEvent } from '../../api/answers.js'
+import { at } from '../../api/api-path.js'
+import { openStream } from '../../api/live-stream.js'
+
+export interface NotedEvent {
+  /** Grows by one with every event. */
+  readonly key: number
+  readonly event: LiveEvent
+}
+
+interface EventFeed {
+  /** Oldest first. */
+  readonly events: ReadonlySignal<readonly NotedEvent[]>
+  /** Those that came while it was stopped. */
+  readonly waiting: ReadonlySignal<number>
+  readonly isPaused: ReadonlySignal<boolean>
+  /** Why the store cannot be read now. */
+  readonly failure: ReadonlySignal<string | undefined>
+  setPaused(isPaused: boolean): void
+  clear(): void
+}
+
+export const mostEvents = 500
+
+/** A busy queue has thousands of events in a second: what comes within this time is drawn at once. */
+const drawMs = 200
+
+const types = [
+  'job.started',
+  'job.progressed',
+  'job.completed',
+  'job.failed',
+  'job.released',
+  'job.buried',
+  'job.cancelled',
+  'job.crashed',
+  'job.slow',
+  'job.adopted',
+  'job.detached',
+  'events.lost',
+]
+
+/** What has come and is not drawn yet, of which the latest are kept. */
+class Inbox {
+  #events: NotedEvent[] = []
+  #lastKey = 0
+
+  add(event: LiveEvent): void {
+    this.#lastKey += 1
+    this.#events.push({ key: this.#lastKey, event })
+    if (this.#events.length > 2 * mostEvents) this.#events = this.#events.slice(-mostEvents)
+  }
+
+  take(): readonly NotedEvent[] {
+    const taken = this.#events
+    this.#events = []
+    return taken
+  }
+}
+
+export function useEventFeed(queue: string): EventFeed {
+  const events = useSignal<readonly NotedEvent[]>([])
+  const waiting = useSignal(0)
+  const isPaused = useSignal(false)
+  const failure = useSignal<string | undefined>(undefined)
+  const [inbox] = useState(() => new Inbox())
+  const draw = () => {
+    const taken = isPaused.value ? [] : inbox.take()
+    if (taken.length > 0) events.value = [...events.value, ...taken].slice(-mostEvents)
+  }
+  useEffect(() => {
+    const hear = (event: LiveEvent) => {
+      failure.value = undefined
+      inbox.add(event)
+      if (isPaused.value) waiting.value += 1
+    }
+    const close = openStream(at`queues/${queue}/events`, {
+      on: {
+        ...Object.fromEntries(types.map((type) => [type, hear])),
+        failure: ({ message }: { readonly message: string }) => {
+          failure.value = message
+        },
+      },
+      onAgain: () => hear({ type: 'events.lost', at: new Date().toISOString() }),
+    })
+    const timer = setInterval(draw, drawMs)
+    return () => {
+      clearInterval(timer)
+      close()
+    }
+  }, [queue])
+  return {
+    ...{ events, waiting, isPaused, failure },
+    setPaused: (stopped) => {
+      isPaused.value = stopped
+      waiting.value = 0
+      draw()
+    },
+    clear: () => {
+      inbox.take()
+      events.value = []
+      waiting.value = 0
+    },
+  }
+}

@@ -1,0 +1,53 @@
+/** The group look: how full the windows of one group are, of a throttle that counts each group by itself. */
+
+import type { Throttle } from '../../api/answers.js'
+import { get } from '../../api/api-client.js'
+import { at } from '../../api/api-path.js'
+import { Button } from '../../parts/press-button.js'
+import { TableNotice } from '../../parts/table-notice.js'
+import { query, setQuery } from '../../state/page-address.js'
+import { useResource } from '../../state/resource.js'
+import { countOf } from '../../words/count-words.js'
+import { durationWords } from '../../words/duration-words.js'
+import { ThrottleWindows } from './throttle-windows.js'
+
+const everyMs = 1_000
+
+/** Which scope is looked into, and which group of it, the address tells: `scope=feeds&group=partner`. */
+export function GroupLook({ throttle: { scope, rules, queues } }: { readonly throttle: Throttle }) {
+  const isOpen = query.value.get('scope') === scope
+  const group = isOpen ? (query.value.get('group') ?? '') : ''
+  return (
+    <>
+      <p class="mb-3">
+        {rules.map(({ limit, windowMs }) => `${countOf(limit, 'start')} in ${durationWords(windowMs)}`).join(', ')}
+      </p>
+      <form
+        class="flex flex-wrap items-end gap-2"
+        onSubmit={(event) => {
+          event.preventDefault()
+          const typed = new FormData(event.currentTarget).get('group')
+          setQuery({ scope, group: String(typed ?? '') })
+        }}
+      >
+        <label class="grid min-w-0 flex-1 gap-1 text-sm font-medium">
+          Look into a group
+          <input name="group" class="field" value={group} placeholder="empty: jobs without one" autocomplete="off" />
+        </label>
+        <Button type="submit">Look</Button>
+      </form>
+      <div class="mt-3 min-h-16">{isOpen && <GroupWindows queue={queues[0] ?? scope} group={group} />}</div>
+    </>
+  )
+}
+
+function GroupWindows({ queue, group }: { readonly queue: string; readonly group: string }) {
+  const look = useResource(
+    (signal) => get<Throttle | null>(at`queues/${queue}/throttle?group=${group}`, { signal }),
+    [queue, group],
+    { everyMs },
+  )
+  const { data, error } = look
+  if (error.value) return <TableNotice error={error.value} />
+  return data.value ? <ThrottleWindows {...data.value} /> : <div class="waiting h-10" />
+}
