@@ -70,6 +70,12 @@ export const fetchFeed = defineTask({
   run: async (_: { readonly url: string }) => {},
 })
 
+export const pushWebhook = defineTask({
+  name: 'push-webhook',
+  queue: 'webhooks',
+  run: async (_: { readonly url: string; readonly order: string }) => {},
+})
+
 export const shop = {
   queues: {
     mail: { throttle: { limit: 120, window: '1m', moderate: true, scope: 'smtp' } },
@@ -77,7 +83,13 @@ export const shop = {
       throttle: { limit: 120, window: '1m', moderate: true, scope: 'smtp' },
       maxPending: 50_000,
     },
-    payments: { weight: 100, throttle: [{ limit: 10, window: '1s' }, { limit: 300, window: '1m' }] },
+    payments: {
+      weight: 100,
+      throttle: [
+        { limit: 10, window: '1s' },
+        { limit: 300, window: '1m' },
+      ],
+    },
     thumbnails: { weight: 5 },
     reports: { maxRunning: 2, retention: { results: { age: '1d' } } },
     orders: { ordered: true, shards: 5 },
@@ -86,7 +98,7 @@ export const shop = {
     webhooks: {},
     imports: {},
   },
-  tasks: [sendMail, chargeCard, resizeImage, renderReport, syncOrder, syncStock, fetchFeed],
+  tasks: [sendMail, chargeCard, resizeImage, renderReport, syncOrder, syncStock, fetchFeed, pushWebhook],
   schedules: {
     'nightly-report': { cron: '0 3 * * *', timeZone: 'Europe/Berlin', task: renderReport, input: { pages: 40 } },
     'refresh-feeds': {
@@ -100,5 +112,4 @@ export const shop = {
       input: { to: 'all', subject: 'This week' },
     },
   },
-  tasksElsewhere: ['push-webhook'],
 } satisfies Omit<MillOptions, 'store'>

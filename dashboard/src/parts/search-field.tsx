@@ -12,7 +12,7 @@ export function SearchField({ label, placeholder }: SearchProps) {
   return (
     <input
       type="search"
-      class="field max-w-64"
+      class="field sm:max-w-64"
       aria-label={label}
       placeholder={placeholder}
       value={query.value.get('q') ?? ''}

@@ -97,5 +97,12 @@ export const scheduleColumns: readonly Column<ScheduleRow>[] = [
     ...{ key: 'missed', title: 'Missed', width: '4.5rem', priority: 3, isNumber: true },
     show: ({ missed }) => <CountText count={missed} />,
   },
-  { key: 'acts', title: 'Actions', width: '4rem', isNumber: true, show: (schedule) => <Acts schedule={schedule} /> },
+  {
+    key: 'acts',
+    title: 'Actions',
+    width: '4rem',
+    priority: 2,
+    isNumber: true,
+    show: (schedule) => <Acts schedule={schedule} />,
+  },
 ]

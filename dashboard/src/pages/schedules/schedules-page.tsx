@@ -40,7 +40,7 @@ export function SchedulesPage() {
         onRetry={() => void pages.page.refresh()}
         empty={text === '' ? <NoSchedules /> : <p>No schedule of this page fits the filter.</p>}
       />
-      <PageTurner pages={pages} />
+      {(!pages.isFirst || pages.hasNext) && <PageTurner pages={pages} />}
       {name !== null && <ScheduleDialog key={name} name={name} />}
     </>
   )

@@ -36,7 +36,7 @@ export function GroupLook({ throttle: { scope, rules, queues } }: { readonly thr
         </label>
         <Button type="submit">Look</Button>
       </form>
-      <div class="mt-3 min-h-16">{isOpen && <GroupWindows queue={queues[0] ?? scope} group={group} />}</div>
+      {isOpen && <GroupWindows queue={queues[0] ?? scope} group={group} />}
     </>
   )
 }
@@ -49,5 +49,5 @@ function GroupWindows({ queue, group }: { readonly queue: string; readonly group
   )
   const { data, error } = look
   if (error.value) return <TableNotice error={error.value} />
-  return data.value ? <ThrottleWindows {...data.value} /> : <div class="waiting h-10" />
+  return <div class="mt-3 min-h-16">{data.value && <ThrottleWindows {...data.value} />}</div>
 }
