@@ -2,7 +2,7 @@
 
 import { useId, useRef } from 'preact/hooks'
 
-interface MenuItem {
+export interface MenuItem {
   readonly text: string
   readonly onPick: () => void
   readonly isDangerous?: boolean

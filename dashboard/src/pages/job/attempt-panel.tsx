@@ -15,7 +15,7 @@ export function AttemptPanel({ job }: { readonly job: JobDetail }) {
         {attemptWords(job)}
         {crashWords(job)}
       </p>
-      {error !== undefined && <ErrorText error={error} isOfDead={state === 'dead'} />}
+      {error !== undefined && <ErrorText error={error} failures={attempt - 1} isOfDead={state === 'dead'} />}
       {retry !== undefined && !hasEnded(state) && retry.delays.length > 0 && (
         <Delays attempt={attempt} delays={retry.delays} />
       )}
@@ -42,7 +42,13 @@ function crashWords({ crashes, suspect }: JobDetail): string {
   return suspect ? `${charged} Its worker died with it in hand, so it runs in a process of its own.` : charged
 }
 
-function ErrorText({ error, isOfDead }: { readonly error: string; readonly isOfDead: boolean }) {
+interface ErrorProps {
+  readonly error: string
+  readonly failures: number
+  readonly isOfDead: boolean
+}
+
+function ErrorText({ error, failures, isOfDead }: ErrorProps) {
   const [first = '', ...stack] = error.split('\n')
   return (
     <div class="grid gap-1.5 rounded-md bg-bad-wash p-2.5">
@@ -61,7 +67,7 @@ function ErrorText({ error, isOfDead }: { readonly error: string; readonly isOfD
           </pre>
         </details>
       )}
-      <p class="text-xs text-muted">Of earlier failures only their number is kept.</p>
+      {failures > 1 && <p class="text-xs text-muted">Of earlier failures only their number is kept.</p>}
     </div>
   )
 }

@@ -17,6 +17,8 @@ type FieldValue = string | number | boolean
 interface EditorProps {
   readonly job: JobDetail
   readonly name: JobName
+  /** Whether nothing is kept of it any more. */
+  readonly isGone: boolean
   /** Called when a field was changed. */
   readonly onChange: () => unknown
 }
@@ -27,7 +29,7 @@ const kinds = [
   ['boolean', 'true or false'],
 ] as const
 
-export function FieldEditor({ job: { fields = {} }, name, onChange }: EditorProps) {
+export function FieldEditor({ job: { fields = {} }, name, isGone, onChange }: EditorProps) {
   const [isAdding, setAdding] = useState(false)
   const set = async (changes: Readonly<Record<string, FieldValue | null>>, done: string) => {
     await post(jobAddress(name, '/fields'), changes)
@@ -35,7 +37,7 @@ export function FieldEditor({ job: { fields = {} }, name, onChange }: EditorProp
     await onChange()
   }
   const all = Object.entries(fields)
-  const mayEdit = mayChange.value && name.part !== 'morgue'
+  const mayEdit = mayChange.value && !isGone && name.part !== 'morgue'
   if (all.length === 0 && !mayEdit) return null
   return (
     <Panel title="Fields" aside={mayEdit && !isAdding && <Button onPress={() => setAdding(true)}>Set a field</Button>}>

@@ -4,6 +4,7 @@ import type { Changed, JobState } from '../../api/answers.js'
 import { post, remove } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
 import { type JobName, jobAddress } from '../../api/job-address.js'
+import type { MenuItem } from '../../parts/popover-menu.js'
 import { askToConfirm } from '../../state/asked-action.js'
 import { say } from '../../state/toast-list.js'
 import { safeText, shortText } from '../../words/safe-text.js'
@@ -11,12 +12,6 @@ import { hasEnded, isOrdered, type JobDetail } from './job-detail.js'
 
 /** Those that open a dialog of their own. */
 export type JobDialog = 'cancel' | 'fail' | 'again'
-
-interface JobAct {
-  readonly text: string
-  readonly isDangerous?: boolean
-  readonly onPick: () => void
-}
 
 interface ActParts {
   readonly job: JobDetail
@@ -27,9 +22,9 @@ interface ActParts {
 }
 
 /** The first is the one that is most likely meant. */
-export function actsOf({ job, name, open, done }: ActParts): readonly JobAct[] {
+export function actsOf({ job, name, open, done }: ActParts): readonly MenuItem[] {
   const { state, queue, id } = job
-  const asked = (verb: ActVerb): JobAct => ({
+  const asked = (verb: ActVerb): MenuItem => ({
     text: verb.verb,
     ...(verb.isDangerous && { isDangerous: true }),
     onPick: () =>
@@ -46,9 +41,9 @@ export function actsOf({ job, name, open, done }: ActParts): readonly JobAct[] {
         },
       }),
   })
-  const again: JobAct = { text: 'Edit and enqueue again', onPick: () => open('again') }
-  const cancel: JobAct = { text: 'Cancel', isDangerous: true, onPick: () => open('cancel') }
-  const fail: JobAct = { text: 'End this run as failed', onPick: () => open('fail') }
+  const again: MenuItem = { text: 'Edit and enqueue again', onPick: () => open('again') }
+  const cancel: MenuItem = { text: 'Cancel', isDangerous: true, onPick: () => open('cancel') }
+  const fail: MenuItem = { text: 'End this run as failed', onPick: () => open('fail') }
   const dead = (verb: 'revive' | 'delete') => () => post(at`queues/${queue}/morgue/${verb}`, { ids: [id] })
   const runNow = asked({
     verb: 'Run now',
@@ -82,7 +77,7 @@ export function actsOf({ job, name, open, done }: ActParts): readonly JobAct[] {
     isDangerous: true,
     act: dead('delete'),
   })
-  const byState: Readonly<Record<JobState, readonly JobAct[]>> = {
+  const byState: Readonly<Record<JobState, readonly MenuItem[]>> = {
     scheduled: [runNow, cancel, bury, drop],
     ready: [cancel, bury, drop],
     running: [cancel, fail],

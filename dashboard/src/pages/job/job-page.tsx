@@ -110,7 +110,7 @@ function KnownJob({ job, name, log, isGone, done }: KnownProps) {
         <div class="grid min-w-0 content-start gap-4">
           <FactList job={job} />
           <RelativesPanel job={job} />
-          <FieldEditor job={job} name={name} onChange={done} />
+          <FieldEditor job={job} name={name} isGone={isGone} onChange={done} />
         </div>
       </div>
     </div>

@@ -68,6 +68,7 @@ function Step({ step: { name, at, note, isReached, tone }, isLast, isOnward }: S
 }
 
 const fills: Readonly<Record<TimelineSpan['name'], string>> = {
+  'earlier attempts': 'bg-warn',
   delayed: 'bg-line',
   waited: 'bg-edge',
   ran: 'bg-accent',

@@ -13,7 +13,7 @@ export interface TimelineStep {
 }
 
 export interface TimelineSpan {
-  readonly name: 'delayed' | 'waited' | 'ran'
+  readonly name: 'earlier attempts' | 'delayed' | 'waited' | 'ran'
   readonly ms: number
 }
 
@@ -98,7 +98,10 @@ export function spansOf(job: JobDetail, now: number): readonly TimelineSpan[] {
   const end = hasEnded(job.state) ? Date.parse(job.finishedAt ?? job.updatedAt) : now
   const begin = job.startedAt === undefined ? end : Date.parse(job.startedAt)
   const spans: TimelineSpan[] = [
-    { name: 'delayed', ms: Math.min(due, begin) - created },
+    {
+      name: job.attempt > 1 && job.state !== 'dead' ? 'earlier attempts' : 'delayed',
+      ms: Math.min(due, begin) - created,
+    },
     { name: 'waited', ms: begin - due },
     { name: 'ran', ms: end - begin },
   ]

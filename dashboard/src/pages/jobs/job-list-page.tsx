@@ -17,7 +17,7 @@ import { useResource } from '../../state/resource.js'
 import { useSelection } from '../../state/row-selection.js'
 import { countOf } from '../../words/count-words.js'
 import { columnsFor, rowKey } from './job-columns.js'
-import { askForAll, askForChosen, jobVerbs, verbText } from './job-verbs.js'
+import { allItems, askForChosen, jobVerbs, verbText } from './job-verbs.js'
 import { ListFilters } from './list-filters.js'
 import { type ListedState, listedStates, StateTabs } from './state-tabs.js'
 
@@ -57,28 +57,14 @@ export function JobListPage({ queue }: { readonly queue: string }) {
   // In an ordered queue a live job may have the id of a dead one, and would be taken in its place.
   const ids = chosen.filter(({ state }) => state !== 'dead').map(({ id }) => id)
   const asking = { queue, done }
+  const all = mayAct && known !== undefined ? allItems(known, asking) : []
   return (
     <>
       <PageHead
         title={`Jobs of ${queue}`}
         crumbs={[{ text: queue, href: at`queues/${queue}` }]}
         badges={known && <QueueBadges queue={known} />}
-        actions={
-          mayAct &&
-          known && (
-            <Menu
-              label="Do something to all jobs"
-              text="All jobs …"
-              items={(['all', 'failed'] as const).flatMap((which) =>
-                jobVerbs.map((verb) => ({
-                  text: `${verbText(verb)} ${which === 'all' ? 'all' : 'all that failed'} …`,
-                  isDangerous: verb === 'delete',
-                  onPick: () => askForAll(verb, which, known, asking),
-                })),
-              )}
-            />
-          )
-        }
+        actions={all.length > 0 && <Menu label="Do something to all jobs" text="All jobs …" items={all} />}
       />
       <div class="mb-3 flex flex-wrap items-center justify-between gap-3">
         <StateTabs listed={listed} counts={known} />

@@ -3,55 +3,58 @@
 import type { Changed, QueueCounts } from '../../api/answers.js'
 import { post } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
+import type { MenuItem } from '../../parts/popover-menu.js'
 import { askToConfirm } from '../../state/asked-action.js'
 import { say } from '../../state/toast-list.js'
-import { countOf } from '../../words/count-words.js'
+import { countOf, exactCount } from '../../words/count-words.js'
 
 type JobVerb = 'cancel' | 'run-now' | 'bury' | 'delete'
 
 interface VerbWords {
   readonly text: string
-  /** What becomes of them, after "…: ". */
+  /** The same for so many of all: `Bury 12 waiting`. */
+  readonly ofAll: (which: string) => string
   readonly effect: string
-  /** Of which it takes some, where all are meant. */
-  readonly which: string
   readonly done: string
-  readonly isDangerous: boolean
+  /** What it takes, where all are meant. */
+  readonly state: string
   readonly among: (counts: QueueCounts) => number
 }
 
+const waiting = {
+  state: 'waiting',
+  among: ({ ready, scheduled }: QueueCounts) => ready + scheduled,
+}
 const words: Readonly<Record<JobVerb, VerbWords>> = {
   'run-now': {
     text: 'Run now',
+    ofAll: (which) => `Run ${which} now`,
     effect: 'Those that are scheduled are due now. Their attempts stay.',
-    which: 'scheduled',
     done: 'due now',
-    isDangerous: false,
+    state: 'scheduled',
     among: ({ scheduled }) => scheduled,
   },
   cancel: {
     text: 'Cancel',
+    ofAll: (which) => `Cancel ${which}`,
     effect: 'What waits never runs; what runs is told at its next beat.',
-    which: 'waiting or running',
     done: 'cancelled, or told',
-    isDangerous: true,
+    state: 'waiting or running',
     among: ({ ready, scheduled, running }) => ready + scheduled + running,
   },
   bury: {
     text: 'Bury',
+    ofAll: (which) => `Bury ${which}`,
     effect: 'Those that wait go to the morgue, and can be revived there.',
-    which: 'waiting',
     done: 'buried',
-    isDangerous: true,
-    among: ({ ready, scheduled }) => ready + scheduled,
+    ...waiting,
   },
   delete: {
     text: 'Delete',
+    ofAll: (which) => `Delete ${which}`,
     effect: 'Those that wait are removed without a trace, and never run. Running and dead ones stay.',
-    which: 'waiting',
     done: 'deleted',
-    isDangerous: true,
-    among: ({ ready, scheduled }) => ready + scheduled,
+    ...waiting,
   },
 }
 
@@ -68,31 +71,39 @@ interface Asking {
 }
 
 export function askForChosen(verb: JobVerb, ids: readonly string[], { queue, done }: Asking): void {
-  const { text, effect, isDangerous, done: told } = words[verb]
+  const { text, effect, done: told } = words[verb]
   askToConfirm({
-    title: `${text} ${countOf(ids.length, 'job')}?`,
+    title: `${text}: ${countOf(ids.length, 'job')}?`,
     text:
       verb === 'delete' ? 'They are removed without a trace, kept results too. Running and dead ones stay.' : effect,
     verb: text,
-    isDangerous,
+    isDangerous: verb !== 'run-now',
     act: () => post<Changed>(at`queues/${queue}/jobs/${verb}`, { ids }),
     done: tell(told, done),
   })
 }
 
-export function askForAll(verb: JobVerb, which: 'all' | 'failed', counts: QueueCounts, { queue, done }: Asking): void {
-  const { text, effect, isDangerous, which: state, done: told, among } = words[verb]
-  const count = which === 'all' ? among(counts) : Math.min(among(counts), counts.retries)
-  const meant = which === 'all' ? `all ${state} jobs` : `all ${state} jobs that have failed`
-  askToConfirm({
-    title: `${text} ${meant} of ${queue}?`,
-    text: `${countOf(count, 'job')} at this moment, whatever this list shows. ${effect}`,
-    verb: `${text} all`,
-    isDangerous,
-    typed: queue,
-    act: () => post<Changed>(at`queues/${queue}/jobs/${verb}`, { [which]: true, confirm: queue }),
-    done: tell(told, done),
-  })
+/** What can be done to all jobs of a queue, and to all that failed; nothing for which there is no job. */
+export function allItems(counts: QueueCounts, { queue, done }: Asking): readonly MenuItem[] {
+  return (['all', 'failed'] as const).flatMap((which) =>
+    jobVerbs.flatMap((verb) => {
+      const { ofAll, effect, done: told, state, among } = words[verb]
+      const count = which === 'all' ? among(counts) : Math.min(among(counts), counts.retries)
+      if (count === 0) return []
+      const text = ofAll(`${exactCount(count)} ${which === 'all' ? state : 'that failed'}`)
+      const onPick = () =>
+        askToConfirm({
+          title: `${text}?`,
+          text: `All of the queue ${queue} that are ${state}${which === 'failed' ? ' and have failed before' : ''}, whatever this list shows: ${countOf(count, 'job')} at this moment. ${effect}`,
+          verb: words[verb].text,
+          isDangerous: verb !== 'run-now',
+          typed: queue,
+          act: () => post<Changed>(at`queues/${queue}/jobs/${verb}`, { [which]: true, confirm: queue }),
+          done: tell(told, done),
+        })
+      return [{ text: `${text} …`, isDangerous: verb === 'delete', onPick }]
+    }),
+  )
 }
 
 function tell(told: string, done: () => unknown): (changed: number) => void {
