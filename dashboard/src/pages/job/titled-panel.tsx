@@ -2,14 +2,14 @@
 
 import type { ComponentChildren } from 'preact'
 
-interface PanelProps {
+interface TitledPanelProps {
   readonly title: string
   readonly children: ComponentChildren
   /** Beside the heading. */
   readonly aside?: ComponentChildren
 }
 
-export function Panel({ title, children, aside }: PanelProps) {
+export function Panel({ title, children, aside }: TitledPanelProps) {
   return (
     <section class="panel grid content-start gap-2.5 p-4" aria-label={title}>
       <div class="flex min-h-7 flex-wrap items-center justify-between gap-2">
