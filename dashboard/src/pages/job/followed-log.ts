@@ -15,7 +15,7 @@ export interface LogNews {
 export const emptyLog: FollowedLog = { text: '', isStale: true }
 export const gapLine = '⋯ lines are missing here ⋯'
 /** The store keeps the last 64 KiB; who follows sees more, up to this. */
-const mostSigns = 524_288
+const mostSigns = 262_144
 
 export function withNews(log: FollowedLog, { text, isGap }: LogNews): FollowedLog {
   if (log.isStale) return { text, isStale: false }

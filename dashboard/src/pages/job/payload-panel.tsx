@@ -2,7 +2,7 @@
 
 import { JsonView } from '../../parts/json-view.js'
 import { countOf } from '../../words/count-words.js'
-import { isOrdered, type JobDetail } from './job-detail.js'
+import { hasEnded, isOrdered, type JobDetail } from './job-detail.js'
 import { Panel } from './titled-panel.js'
 
 const parts = ['input', 'meta', 'result', 'checkpoint'] as const
@@ -20,7 +20,11 @@ export function PayloadPanel({ job }: { readonly job: JobDetail }) {
       ))}
       {shown.length === 0 && !isOrdered(job) && (
         <Panel title="Input">
-          <p class="text-muted">It carries no input that could be shown.</p>
+          <p class="text-muted">
+            {hasEnded(job.state)
+              ? 'Of this job only its end is remembered.'
+              : 'It carries no input that could be shown.'}
+          </p>
         </Panel>
       )}
     </>

@@ -1,0 +1,104 @@
+/** The words of a job: its timeline, its log as it is followed, and the form by which it is enqueued again; all pure. */
+
+import { describe, expect, it } from 'vitest'
+import { againForm, againMeta } from '../../dashboard/src/pages/job/again-form.js'
+import { emptyLog, gapLine, linesWith, withNews } from '../../dashboard/src/pages/job/followed-log.js'
+import type { JobDetail } from '../../dashboard/src/pages/job/job-detail.js'
+import { spansOf, spanWords, stepsOf } from '../../dashboard/src/pages/job/timeline-steps.js'
+
+const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1_000).toISOString()
+const now = Date.parse(at(100))
+
+function job(given: Partial<JobDetail>): JobDetail {
+  return {
+    ...{ id: 'j', task: 't', queue: 'q', state: 'ready', priority: 0, attempt: 1, crashes: 0 },
+    ...{ createdAt: at(0), updatedAt: at(0), runAt: at(0) },
+    ...given,
+  }
+}
+
+const told = (given: Partial<JobDetail>) =>
+  stepsOf(job(given), now).map(
+    ({ name, isReached, note }) => `${isReached ? '●' : '○'} ${name}${note ? `: ${note}` : ''}`,
+  )
+
+describe('the timeline', () => {
+  it('tells what was, and what is to come', () => {
+    expect(told({})).toEqual(['● Enqueued', '○ Start: when a worker is free', '○ End'])
+    expect(told({ state: 'scheduled', runAt: at(3_600) })).toEqual([
+      ...['● Enqueued', '○ Due', '○ Start: when it is due', '○ End'],
+    ])
+    expect(told({ state: 'scheduled', expiresAt: at(900), runAt: at(600) }).at(-1)).toBe(
+      '○ Expires: if no worker has begun it by then',
+    )
+    expect(told({ state: 'running' })).toContain('● Reserved: a worker has it; its handler has not begun')
+    expect(told({ state: 'running', startedAt: at(50), progress: { fraction: 0.25 } })).toEqual([
+      ...['● Enqueued', '● Started: attempt 1', '○ End: 25 % done'],
+    ])
+    expect(told({ state: 'completed', startedAt: at(1), finishedAt: at(2) })).toEqual([
+      ...['● Enqueued', '● Started: attempt 1', '● Completed'],
+    ])
+  })
+
+  it('tells of failures and crashes, and gives a dead job no attempt that it never had', () => {
+    expect(told({ state: 'scheduled', attempt: 3, crashes: 1, runAt: at(200) })).toContain(
+      '○ Attempt 3 due: failed twice, its worker died once',
+    )
+    expect(told({ state: 'dead', attempt: 5, reason: 'max-retries', startedAt: at(9), finishedAt: at(10) })).toEqual([
+      ...['● Enqueued', '● Started: for the last time', '● Died: max-retries, failed 4 times'],
+    ])
+    expect(told({ state: 'cancelled', reason: 'too late', finishedAt: at(1) })).toEqual([
+      ...['● Enqueued', '● Cancelled: too late'],
+    ])
+  })
+
+  it('divides the time so far, whatever is missing', () => {
+    const words = (given: Partial<JobDetail>) => spansOf(job(given), now).map(spanWords)
+
+    expect(words({ state: 'completed', runAt: at(10), startedAt: at(15), finishedAt: at(75) })).toEqual([
+      ...['delayed 10 s', 'waited 5 s', 'ran 1 min'],
+    ])
+    expect(words({ state: 'running', startedAt: at(40) })).toEqual(['waited 40 s', 'ran 1 min'])
+    expect(words({ state: 'scheduled', runAt: at(900) })).toEqual(['delayed 1 min 40 s'])
+    expect(words({ attempt: 2, runAt: at(60) })).toEqual(['earlier attempts 1 min', 'waited 40 s'])
+    expect(words({ state: 'dead', finishedAt: at(0) })).toEqual([])
+  })
+})
+
+describe('the followed log', () => {
+  it('goes on where it was, marks what is missing, and begins anew after a break of the stream', () => {
+    const begun = withNews(emptyLog, { text: 'a\n', isGap: false })
+    const more = withNews(begun, { text: 'b\n', isGap: false })
+    const gap = withNews(more, { text: 'z\n', isGap: true })
+    const again = withNews({ ...gap, isStale: true }, { text: 'y\nz\n', isGap: false })
+
+    expect(gap.text).toBe(`a\nb\n${gapLine}\nz\n`)
+    expect(again.text).toBe('y\nz\n')
+  })
+
+  it('keeps the end of a log that goes on for long, from a whole line on', () => {
+    let log = emptyLog
+    for (let i = 0; i < 350; i += 1) log = withNews(log, { text: `${String(i).padStart(999, '.')}\n`, isGap: false })
+
+    expect(log.text.length).toBeLessThanOrEqual(262_144)
+    expect(log.text.split('\n')[0]).toHaveLength(999)
+    expect(log.text).toMatch(/\.349\n$/)
+  })
+
+  it('is searched in whatever case', () => {
+    expect(linesWith('Alpha\nbeta\nALPHABET\n', 'alpha')).toEqual({ lines: ['Alpha', 'ALPHABET'], all: 3 })
+    expect(linesWith('', 'x')).toEqual({ lines: [], all: 0 })
+  })
+})
+
+it('a job is enqueued again as it was under a new id, an ordered one with its newest payload under its own', () => {
+  const plain = job({ input: { to: 'ada' }, meta: { trace: 1 }, priority: 7, group: 'g' })
+  const payloads = [1, 2].map((score) => ({ score, input: { change: score }, meta: { score } }))
+  const ordered = job({ id: '42', payloads, payloadCount: 2 })
+
+  expect(againForm(plain)).toEqual({ task: 't', input: '{\n  "to": "ada"\n}', priority: '7', group: 'g' })
+  expect(againMeta(plain)).toEqual({ trace: 1 })
+  expect(againForm(ordered)).toEqual({ task: 't', id: '42', score: '2', input: '{\n  "change": 2\n}' })
+  expect(againMeta(ordered)).toEqual({ score: 2 })
+  expect(againForm(job({ payloadsHidden: true })).input).toBe('')
+})
