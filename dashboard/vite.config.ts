@@ -15,5 +15,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     // Nothing is put inline: the page may use no other sources than files of its own.
     assetsInlineLimit: 0,
+    // The licences of what is bundled want to be told.
+    license: { fileName: 'licenses.txt' },
   },
 })

@@ -30,7 +30,16 @@ describe('the tarball', () => {
 
   it('holds the program, the types that are reached, the documentation and nothing else', () => {
     const program = filesBelow('src').map((file) => file.replace(/^src/, 'dist').replace(/ts$/, 'js'))
-    const expected = ['LICENSE', 'README.md', 'CHANGELOG.md', 'package.json', ...filesBelow('docs'), ...program]
+    const page = filesBelow('dist/web/page')
+    const expected = [
+      'LICENSE',
+      'README.md',
+      'CHANGELOG.md',
+      'package.json',
+      ...filesBelow('docs'),
+      ...program,
+      ...page,
+    ]
     const types = paths.filter((path) => path.endsWith('.d.ts'))
 
     expect(paths.filter((path) => !types.includes(path)).sort()).toEqual(expected.sort())
@@ -38,12 +47,15 @@ describe('the tarball', () => {
     expect(types.filter((path) => /^dist\/(?:cli|throttle|stores\/(?:memory|sqlite|redis\/lua))\//.test(path))).toEqual(
       [],
     )
-    expect(manifest.scripts['prepack']).toBe('rm -rf dist && npm run build && node scripts/drop-unreached-types.mjs')
+    expect(page).toContain('dist/web/page/index.html')
+    expect(manifest.scripts['prepack']).toBe(
+      'rm -rf dist && npm run build && npm run build:page && node scripts/drop-unreached-types.mjs',
+    )
   })
 
   it('holds no tests, sources, maps, build state or modules of others', () => {
     const foreign =
-      /(?:^|\/)(?:test|node_modules|bench|proofs|examples|scripts)\/|\.map$|(?<!\.d)\.ts$|buildinfo|\.tgz$|\.db$/
+      /(?:^|\/)(?:test|node_modules|bench|proofs|examples|scripts|dashboard)\/|\.map$|(?<!\.d)\.ts$|buildinfo|\.tgz$|\.db$/
 
     expect(paths.filter((path) => foreign.test(path))).toEqual([])
   })

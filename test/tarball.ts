@@ -20,13 +20,13 @@ const shipped = ['package.json', 'README.md', 'CHANGELOG.md', 'LICENSE', 'docs',
 
 /**
  * Packs a copy of what ships, as `prepack` leaves it: `dist` itself is in use while tests run. A file whose source is gone
- * lies in `dist` until the next real pack, which begins with an empty one; here it is left out of the copy.
+ * lies in `dist` until the next real pack, which begins with an empty one; here it is left out of the copy. The page is built anew as a whole.
  */
 export function packed(): Packed {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-pack-'))
   const isStale = (path: string) => {
     const stem = /^dist\/(.+?)(?:\.d)?\.[jt]s$/.exec(path)?.[1]
-    return stem !== undefined && !existsSync(join(root, 'src', `${stem}.ts`))
+    return stem !== undefined && !stem.startsWith('web/page/') && !existsSync(join(root, 'src', `${stem}.ts`))
   }
   for (const name of shipped)
     cpSync(join(root, name), join(folder, name), {

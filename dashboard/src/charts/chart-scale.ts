@@ -22,6 +22,7 @@ const timeSteps = [
 
 /** The same of durations in ms: 5 s, 15 min, 2 h. */
 export function niceDurations(largest: number, count = 4): number[] {
+  if (!(largest > 0)) return [0, 1_000]
   if (largest < minute) return niceTicks(largest, count)
   const step = timeSteps.find((size) => size >= largest / count) ?? largest / count
   return Array.from({ length: Math.ceil(largest / step) + 1 }, (_, i) => i * step)

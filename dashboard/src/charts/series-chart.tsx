@@ -63,7 +63,7 @@ export function SeriesChart({ label, times, series, kind, words, momentWords, ti
           aria-valuemax={Math.max(0, last)}
           aria-valuenow={Math.max(0, place ?? last)}
           aria-valuetext={last < 0 ? 'nothing' : told(place ?? last)}
-          class="touch-pan-y"
+          class="chart"
           onPointerMove={(event) => moveTo(event.clientX - event.currentTarget.getBoundingClientRect().left)}
           onPointerLeave={() => setAt(undefined)}
           onBlur={() => setAt(undefined)}

@@ -11,7 +11,7 @@ export function ToastStack() {
       {toasts.value.map(({ id, text, kind }) => (
         <div
           key={id}
-          class={`panel pointer-events-auto flex max-w-md items-start gap-2 border-s-4 py-2 ps-3 pe-1 shadow-lg ${kind === 'failed' ? 'border-s-bad' : 'border-s-good'}`}
+          class={`panel pointer-events-auto flex max-w-md items-start gap-2 border-s-4 py-2 ps-3 pe-1 toast ${kind === 'failed' ? 'border-s-bad' : 'border-s-good'}`}
         >
           <p class="py-0.5 wrap-anywhere">{text}</p>
           <button

@@ -28,9 +28,7 @@ function Asked({ action }: { readonly action: AskedAction }) {
         }}
       >
         <div class="wrap-anywhere text-muted">{text}</div>
-        {typed !== undefined && (
-          <Field label={`Type ${typed} to confirm`} value={name} onInput={setName} isCode hasFocus />
-        )}
+        {typed !== undefined && <Field label={`Type ${typed} to confirm`} value={name} onInput={setName} isCode />}
         <div aria-live="polite" class="empty:hidden">
           {(isRunning || changed > 0) && (
             <p>

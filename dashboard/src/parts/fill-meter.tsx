@@ -28,7 +28,7 @@ export function Meter({ label, hits, limit, windowMs, nextMs = 0, isSmall = fals
       aria-valuemin={0}
       aria-valuemax={Math.max(limit, hits)}
       aria-valuetext={`${words}, ${next}`}
-      class="h-1.5 overflow-hidden rounded-full bg-sunk ring-1 ring-line ring-inset"
+      class="h-1.5 overflow-hidden rounded-full bg-line"
     >
       <div
         class={`meter-fill h-full origin-left motion-safe:transition-transform ${share >= 1 ? 'bg-warn' : 'bg-accent'}`}

@@ -19,7 +19,6 @@ interface FieldProps {
   readonly type?: 'text' | 'password' | 'number' | 'search'
   /** Choices to pick from; typing another is possible. */
   readonly choices?: readonly string[]
-  readonly hasFocus?: boolean
 }
 
 export function Field({ label, value, onInput, hint, mistake, lines = 1, choices, ...rest }: FieldProps) {
@@ -30,7 +29,6 @@ export function Field({ label, value, onInput, hint, mistake, lines = 1, choices
     class: `field ${rest.isCode ? 'font-mono text-sm' : ''}`,
     required: rest.isRequired ?? false,
     placeholder: rest.placeholder,
-    autoFocus: rest.hasFocus,
     'aria-invalid': mistake !== undefined,
     'aria-describedby': `${id}-about`,
     autocomplete: 'off',
@@ -38,7 +36,7 @@ export function Field({ label, value, onInput, hint, mistake, lines = 1, choices
     onInput: (event: { readonly currentTarget: { readonly value: string } }) => onInput(event.currentTarget.value),
   }
   return (
-    <div class="grid gap-1">
+    <div class="grid content-start gap-1">
       <label for={id} class="text-sm font-medium">
         {label}
       </label>

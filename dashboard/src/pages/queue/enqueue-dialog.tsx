@@ -11,7 +11,7 @@ import { Button } from '../../parts/press-button.js'
 import { go } from '../../state/page-address.js'
 import { say } from '../../state/toast-list.js'
 import { safeText, shortText } from '../../words/safe-text.js'
-import { atFirst, type JobForm, jobOf } from './job-form.js'
+import { type JobForm, jobOf, noTexts } from './job-form.js'
 
 interface EnqueueProps {
   readonly queue: string
@@ -36,7 +36,7 @@ const outcomes: Readonly<Record<string, string>> = {
 }
 
 export function EnqueueDialog({ queue, isOrdered, onClose, onDone, form = {}, meta }: EnqueueProps) {
-  const [texts, setTexts] = useState<JobForm>({ ...atFirst, ...form })
+  const [texts, setTexts] = useState<JobForm>({ ...noTexts, ...form })
   const [mistakes, setMistakes] = useState<readonly FieldMistake[]>([])
   const [error, setError] = useState<string | undefined>(undefined)
   const field = (name: keyof JobForm) => ({
@@ -70,7 +70,7 @@ export function EnqueueDialog({ queue, isOrdered, onClose, onDone, form = {}, me
           void send()
         }}
       >
-        <Field label="Task" isRequired hasFocus isCode {...field('task')} />
+        <Field label="Task" isRequired isCode {...field('task')} />
         <Field label="Input" lines={5} isCode hint="JSON; empty: none" {...field('input')} />
         <div class="grid gap-3 sm:grid-cols-2">
           <Field

@@ -13,7 +13,7 @@ export interface JobForm {
   readonly score: string
 }
 
-export const atFirst: JobForm = { task: '', input: '', id: '', delay: '', priority: '', group: '', score: '' }
+export const noTexts: JobForm = { task: '', input: '', id: '', delay: '', priority: '', group: '', score: '' }
 
 interface FormResult {
   /** Absent where there is a mistake. */

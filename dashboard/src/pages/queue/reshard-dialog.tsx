@@ -46,7 +46,6 @@ export function ReshardDialog({ queue, onClose, onDone }: ReshardProps) {
         onInput={setText}
         hint={`1 to ${mostShards.toLocaleString('en')}; workers spread over them`}
         mistake={isRight ? undefined : `must be a whole number from 1 to ${mostShards.toLocaleString('en')}`}
-        hasFocus
       />
       <DialogButtons>
         <Button onPress={onClose}>Cancel</Button>

@@ -1,0 +1,121 @@
+/** The page's figures: what it makes of counts and histories before it draws them, and of a form before it sends it. */
+
+import { describe, expect, it } from 'vitest'
+import type { HistoryPoint, QueueRow } from '../../dashboard/src/api/answers.js'
+import { linePoints, niceDurations, niceTicks, timeTicks } from '../../dashboard/src/charts/chart-scale.js'
+import { filteredQueues } from '../../dashboard/src/pages/overview/queue-filter.js'
+import {
+  askedFrom,
+  binned,
+  historyRanges,
+  mergedPoints,
+  rangeOf,
+} from '../../dashboard/src/pages/queue/history-range.js'
+import { jobOf, noTexts } from '../../dashboard/src/pages/queue/job-form.js'
+
+const minute = 60_000
+const start = Date.UTC(2026, 0, 1)
+
+function point(minutes: number, more: Partial<HistoryPoint> = {}): HistoryPoint {
+  const nothing = { enqueued: 0, started: 0, completed: 0, failed: 0, dead: 0, crashed: 0, cancelled: 0, runMs: 0 }
+  return { at: new Date(start + minutes * minute).toISOString(), ...nothing, ...more }
+}
+
+describe('a scale', () => {
+  it('has round ticks, the last at the largest value or above it', () => {
+    expect(niceTicks(0)).toEqual([0, 1])
+    expect(niceTicks(3)).toEqual([0, 1, 2, 3])
+    expect(niceTicks(97)).toEqual([0, 50, 100])
+    expect(niceTicks(0.3)).toEqual([0, 0.1, 0.2, 0.3])
+    expect(niceTicks(1_234_567).at(-1)).toBe(1_500_000)
+  })
+
+  it('has ticks of whole seconds, minutes and hours for durations', () => {
+    expect(niceDurations(0)).toEqual([0, 1_000])
+    expect(niceDurations(8 * minute)).toEqual([0, 2, 4, 6, 8].map((n) => n * minute))
+    expect(niceDurations(30 * 60 * minute).map((ms) => ms / minute / 60)).toEqual([0, 12, 24, 36])
+  })
+
+  it('has no more instants than there is room for, all of them in its span', () => {
+    for (const length of [60, 1_440, 10_080, 525_600].map((n) => n * minute)) {
+      const ticks = timeTicks(start + 17_000, start + 17_000 + length, 6)
+      expect(ticks.length).toBeGreaterThan(1)
+      expect(ticks.length).toBeLessThanOrEqual(7)
+      expect(ticks.every((at) => at >= start + 17_000 && at <= start + 17_000 + length)).toBe(true)
+    }
+  })
+
+  it('draws a line from left to right, larger values higher', () => {
+    expect(linePoints([0, 5, 10], 10, 100, 20)).toBe('0.0,20.0 50.0,10.0 100.0,0.0')
+  })
+})
+
+describe('a history', () => {
+  const hour = rangeOf('1h')
+
+  it('is read whole once, and then from its last points on', () => {
+    const now = start + 60 * minute
+    expect(askedFrom(hour, [], now)).toBe(start)
+    expect(askedFrom(hour, [point(0), point(58)], now)).toBe(start + 56 * minute)
+    expect(askedFrom(hour, [point(-500)], now)).toBe(start)
+    expect(historyRanges.map(({ step }) => step)).toEqual(['minute', 'minute', 'minute', 'hour'])
+    expect(rangeOf('nonsense')).toBe(historyRanges[0])
+  })
+
+  it('takes what was read in the place of what was known, and leaves out what is too old', () => {
+    const known = [point(0), point(58, { completed: 1 }), point(59)]
+    const merged = mergedPoints(hour, known, [point(58, { completed: 7 }), point(59), point(60)], start + 61 * minute)
+
+    expect(merged.map(({ at, completed }) => [at.slice(11, 16), completed])).toEqual([
+      ['00:58', 7],
+      ['00:59', 0],
+      ['01:00', 0],
+    ])
+  })
+
+  it('is shown by few bins: counts add up, of gauges the largest is told, and nothing where nobody looked', () => {
+    const points = [
+      point(0, { completed: 1, failed: 1, runMs: 30, gauges: { lagMs: 5, waiting: 1, running: 1 } }),
+      point(1, { completed: 1, runMs: 30, gauges: { lagMs: 9, waiting: 0, running: 2 } }),
+      point(2),
+    ]
+
+    expect(binned(points, 2)).toMatchObject([
+      { at: start, completed: 2, failed: 1, meanRunMs: 20, lagMs: 9, waiting: 1, running: 2 },
+      { at: start + 2 * minute, completed: 0, meanRunMs: undefined, lagMs: undefined },
+    ])
+    expect(binned(points, 240)).toHaveLength(3)
+    expect(binned([], 240)).toEqual([])
+  })
+})
+
+describe('the filter of queues', () => {
+  const queue = (name: string, more: Partial<QueueRow> = {}) => ({ name, declared: true, ...more }) as QueueRow
+  const queues = [queue('mail-eu', { dead: 2 }), queue('mail-us'), queue('Orders', { paused: true })]
+  const names = (text: string, kind: string) => filteredQueues(queues, text, kind).map(({ name }) => name)
+
+  it('finds every word of it in the name, in any case', () => {
+    expect(names('MAIL', '')).toEqual(['mail-eu', 'mail-us'])
+    expect(names('us mail', '')).toEqual(['mail-us'])
+    expect(names('orders', 'paused')).toEqual(['Orders'])
+    expect(names('', 'dead')).toEqual(['mail-eu'])
+    expect(names('', 'of a kind that is not')).toHaveLength(3)
+  })
+})
+
+describe('the form of a job', () => {
+  it('sends what is filled in', () => {
+    expect(jobOf({ ...noTexts, task: ' send ', input: '{"n":1}', priority: '-3', delay: '5m' })).toEqual({
+      job: { task: 'send', input: { n: 1 }, priority: -3, delay: '5m' },
+      mistakes: [],
+    })
+    expect(jobOf({ ...noTexts, task: 'send', input: 'false' }).job).toEqual({ task: 'send', input: false })
+  })
+
+  it('tells every mistake by its field', () => {
+    const { job, mistakes } = jobOf({ ...noTexts, input: '{', score: 'high' })
+
+    expect(job).toBeUndefined()
+    expect(mistakes.map(({ path }) => path)).toEqual(['task', 'input', 'score'])
+  })
+})

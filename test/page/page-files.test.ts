@@ -1,0 +1,42 @@
+/** The page's files: as small as promised, and nothing in them that the window's policy would refuse. */
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { expect, it } from 'vitest'
+import { root } from '../cli/project.js'
+
+const folder = join(root, 'dist/web/page')
+const files = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : []
+const read = (file: string) => readFileSync(join(folder, file))
+
+it('are built: run `npm run build:page`', () => {
+  expect(files).toContain('index.html')
+})
+
+it('have at most 50 KiB of script and style, as they are sent compressed', () => {
+  const sizes = files.filter((file) => /\.(?:js|css)$/.test(file)).map((file) => gzipSync(read(file)).length)
+
+  expect(sizes.length).toBeGreaterThanOrEqual(2)
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(50 * 1_024)
+})
+
+it('have a page without inline script and style, all of whose files are there and relative', () => {
+  const html = read('index.html').toString()
+  const named = [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, path]) => path!)
+
+  expect(html).not.toMatch(/<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)/)
+  expect(named.length).toBeGreaterThanOrEqual(3)
+  expect(named.filter((path) => !files.includes(path.replace(/^\.\//, '')))).toEqual([])
+})
+
+it('have scripts that make no markup of text, and evaluate none', () => {
+  const scripts = files.filter((file) => file.endsWith('.js')).map((file) => read(file).toString())
+  // The word stands in Preact itself, which uses it for a prop that the page never gives.
+  const own = readdirSync(join(root, 'dashboard/src'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.tsx') || file.endsWith('.ts'))
+    .map((file) => readFileSync(join(root, 'dashboard/src', file), 'utf8'))
+
+  for (const text of own) expect(text).not.toMatch(/innerHTML|outerHTML|insertAdjacent|document\.write/i)
+  for (const text of scripts) expect(text).not.toMatch(/\beval\(|new Function\(|https?:\/\/(?!www\.w3\.org)/)
+})

@@ -1,0 +1,62 @@
+/** The page's words: what it makes of ids, numbers and instants before it shows them. */
+
+import { describe, expect, it } from 'vitest'
+import { bytesWords, countOf, countWords, rateWords } from '../../dashboard/src/words/count-words.js'
+import { durationWords, shortDuration } from '../../dashboard/src/words/duration-words.js'
+import { momentWords } from '../../dashboard/src/words/moment-words.js'
+import { safeLines, safeText, shortText } from '../../dashboard/src/words/safe-text.js'
+
+describe('text from elsewhere', () => {
+  it.each([
+    ['a bidi override', 'gpj.\u202eexe', 'gpj.\\u202eexe'],
+    ['an isolate', 'a\u2066b\u2069', 'a\\u2066b\\u2069'],
+    ['a null, a line end and an escape', 'a\0b\nc\u001b[31m', 'a\\u0000b\\u000ac\\u001b[31m'],
+    ['a space without width', 'ad\u200bmin', 'ad\\u200bmin'],
+    ['a filler that looks like nothing', 'a\u3164', 'a\\u3164'],
+    ['a tag beyond four digits', 'a\u{e0041}', 'a\\u{e0041}'],
+    ['half a sign', 'a\ud83d', 'a\\ud83d'],
+  ])('shows %s as an escape', (_, text, shown) => {
+    expect(safeText(text)).toBe(shown)
+  })
+
+  it('leaves writing of every kind alone', () => {
+    for (const text of ['order-42', 'größe', '注文', 'заказ', '🚀', '<b>&amp;', 'a/b c'])
+      expect(safeText(text)).toBe(text)
+  })
+
+  it('keeps lines and tabs of a log, and nothing else that is unseen', () => {
+    expect(safeLines('a\tb\r\nc\u202ed\n')).toBe('a\tb\nc\\u202ed\n')
+  })
+
+  it('loses its middle where it is long, and never half a sign', () => {
+    expect(shortText('0123456789', 10)).toBe('0123456789')
+    expect(shortText('0123456789a', 10)).toBe('01234…789a')
+    expect([...shortText('🚀'.repeat(50), 9)]).toHaveLength(9)
+  })
+})
+
+describe('numbers', () => {
+  it('are whole as long as they are short', () => {
+    expect([0, 999, 12_345, 123_456, 1_234_567].map(countWords)).toEqual(['0', '999', '12,345', '123.5K', '1.2M'])
+    expect([countOf(1, 'job'), countOf(1_000, 'job')]).toEqual(['1 job', '1,000 jobs'])
+    expect([0.125, 12.34, 4_321].map(rateWords)).toEqual(['0.125', '12.3', '4,321'])
+    expect([512, 87_203_840].map(bytesWords)).toEqual(['512 B', '83.2 MiB'])
+  })
+
+  it('say durations in at most two units', () => {
+    const all = [0, 0.2, 340, 4_234, 59_600, 200_000, 7_380_000, 187_200_000, -5_000]
+    expect(all.map(durationWords)).toEqual([
+      ...['0 s', '0 s', '340 ms', '4.2 s', '1 min', '3 min 20 s', '2 h 3 min', '2 d 4 h', '−5 s'],
+    ])
+    expect([0, 340, 4_234, 59_600, 200_000, 86_400_000].map(shortDuration)).toEqual([
+      ...['0', '340ms', '4.2s', '1m', '3m', '1d'],
+    ])
+  })
+
+  it('say instants from now on', () => {
+    const now = Date.UTC(2026, 0, 1)
+    expect([0, -400, -5_400, 300_000, -7_400_000].map((away) => momentWords(now + away, now))).toEqual([
+      ...['just now', 'just now', '5 s ago', 'in 5 min', '2 h ago'],
+    ])
+  })
+})
