@@ -95,6 +95,21 @@ describe('a house with violations', () => {
       'src/cli/a.ts:2 cli (floor 8) must not import index.ts (8)',
     ],
     [
+      'a page that imports of the rooms',
+      { 'dashboard/src/app.tsx': "\nimport { x } from '../../src/core/job.js'\n", 'src/core/job.ts': '' },
+      'dashboard/src/app.tsx:3 the page must not import ../../src/core/job.js',
+    ],
+    [
+      'a file of the page that has the name of another',
+      { 'src/core/job.ts': '', 'dashboard/src/job.ts': '' },
+      'dashboard/src/job.ts:1 has the same name as src/core/job.ts',
+    ],
+    [
+      'files of the page that import each other in a circle',
+      { 'dashboard/src/a.tsx': "import './b.js'\n", 'dashboard/src/b.tsx': "import './a.js'\n" },
+      'dashboard/src/a.tsx:2 goes round in a circle: a imports b',
+    ],
+    [
       'two files of one name',
       { 'src/core/job.ts': '', 'src/cli/job.ts': '' },
       'src/core/job.ts:1 has the same name as src/cli/job.ts',

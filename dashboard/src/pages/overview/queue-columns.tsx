@@ -23,7 +23,7 @@ function rateColumn(key: keyof QueueRow['spark'], title: string, tone = ''): Col
   return {
     key,
     title,
-    width: '3.75rem',
+    width: '4rem',
     priority: 3,
     isNumber: true,
     order: by(({ spark }) => perMinute(spark[key]) ?? 0),
@@ -117,7 +117,7 @@ export const queueColumns: readonly Column<QueueRow>[] = [
   },
   rateColumn('enqueued', 'In/min'),
   rateColumn('done', 'Done/min'),
-  rateColumn('failed', 'Failed/min', 'text-bad'),
+  rateColumn('failed', 'Fail/min', 'text-bad'),
   {
     key: 'spark',
     title: 'Last hour',

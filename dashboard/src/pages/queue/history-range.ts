@@ -64,17 +64,27 @@ export interface HistoryBin {
   readonly running: number | undefined
 }
 
-/** At most `most` bins of as many points each. */
-export function binned(points: readonly HistoryPoint[], most: number): HistoryBin[] {
-  const size = Math.max(1, Math.ceil(points.length / most))
-  return Array.from({ length: Math.ceil(points.length / size) }, (_, i) =>
-    binOf(points.slice(i * size, (i + 1) * size)),
-  )
+/** How long bins may be, in steps of the range. */
+const binSteps = { minute: [1, 2, 5, 10, 15, 30, 60, 120], hour: [1, 2, 3, 6, 12, 24, 48] } as const
+
+/** At most about `most` bins. They begin at whole minutes or hours, so that they stay the same while time goes on. */
+export function binned(points: readonly HistoryPoint[], { step, lengthMs }: HistoryRange, most: number): HistoryBin[] {
+  const steps = binSteps[step]
+  const count = steps.find((n) => lengthMs / stepMs[step] / n <= most) ?? steps.at(-1)!
+  const size = count * stepMs[step]
+  const groups = new Map<number, HistoryPoint[]>()
+  for (const point of points) {
+    const at = Math.floor(Date.parse(point.at) / size) * size
+    const group = groups.get(at)
+    if (group === undefined) groups.set(at, [point])
+    else group.push(point)
+  }
+  return [...groups].map(([at, group]) => binOf(at, group))
 }
 
 type Gauge = 'lagMs' | 'waiting' | 'running'
 
-function binOf(points: readonly HistoryPoint[]): HistoryBin {
+function binOf(at: number, points: readonly HistoryPoint[]): HistoryBin {
   const sum = (of: (point: HistoryPoint) => number) => points.reduce((total, point) => total + of(point), 0)
   const largest = (gauge: Gauge) => {
     const known = points.flatMap(({ gauges }) => (gauges === undefined ? [] : [gauges[gauge]]))
@@ -82,7 +92,7 @@ function binOf(points: readonly HistoryPoint[]): HistoryBin {
   }
   const ended = sum(({ completed, failed }) => completed + failed)
   return {
-    at: Date.parse(points[0]!.at),
+    at,
     enqueued: sum(({ enqueued }) => enqueued),
     completed: sum(({ completed }) => completed),
     failed: sum(({ failed }) => failed),

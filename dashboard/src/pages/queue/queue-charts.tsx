@@ -57,7 +57,7 @@ export function QueueCharts({ queue }: { readonly queue: string }) {
   const range = rangeOf(query.value.get('range'))
   const history = useHistory(queue, range)
   const data = history.data.value
-  const bins = useMemo(() => binned(data?.points ?? [], mostBins), [data])
+  const bins = useMemo(() => (data === undefined ? [] : binned(data.points, data.range, mostBins)), [data])
   const error = history.error.value
   return (
     <Section title="History" actions={<RangeSwitch range={range} />}>
