@@ -5,6 +5,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { LiveEvent } from '../../api/answers.js'
 import { at } from '../../api/api-path.js'
 import { openStream } from '../../api/live-stream.js'
+import { eventNames } from '../queue/event-line.js'
 
 export interface NotedEvent {
   /** Grows by one with every event. */
@@ -28,21 +29,6 @@ export const mostEvents = 500
 
 /** A busy queue has thousands of events in a second: what comes within this time is drawn at once. */
 const drawMs = 200
-
-const types = [
-  'job.started',
-  'job.progressed',
-  'job.completed',
-  'job.failed',
-  'job.released',
-  'job.buried',
-  'job.cancelled',
-  'job.crashed',
-  'job.slow',
-  'job.adopted',
-  'job.detached',
-  'events.lost',
-]
 
 /** What has come and is not drawn yet, of which the latest are kept. */
 class Inbox {
@@ -80,7 +66,7 @@ export function useEventFeed(queue: string): EventFeed {
     }
     const close = openStream(at`queues/${queue}/events`, {
       on: {
-        ...Object.fromEntries(types.map((type) => [type, hear])),
+        ...Object.fromEntries(eventNames.map((name) => [name, hear])),
         failure: ({ message }: { readonly message: string }) => {
           failure.value = message
         },

@@ -9,13 +9,13 @@ import { SearchField } from '../../parts/search-field.js'
 import { Badge } from '../../parts/state-badge.js'
 import { query, setQuery } from '../../state/page-address.js'
 import { countOf, exactCount } from '../../words/count-words.js'
+import { eventNames } from '../queue/event-line.js'
 import { mostEvents, type NotedEvent, useEventFeed } from './event-feed.js'
 import { EventList } from './event-list.js'
-import { eventWords } from './event-words.js'
 
 const choices: readonly (readonly [string, string])[] = [
   ['', 'Every event'],
-  ...Object.entries(eventWords).map(([type, { word }]) => [type, word] as const),
+  ...eventNames.filter((name) => name !== 'events.lost').map((name) => [name, name.replace('job.', '')] as const),
 ]
 
 function fits({ event: { id = '', task = '', type } }: NotedEvent, text: string, only: string): boolean {
@@ -61,7 +61,7 @@ export function QueueEventsPage({ queue }: { readonly queue: string }) {
           {failure.value}
         </p>
       )}
-      <EventList queue={queue} events={shown} isFiltered={text !== '' || only !== ''} />
+      <EventList events={shown} isFiltered={text !== '' || only !== ''} />
     </>
   )
 }

@@ -49,7 +49,7 @@ export function EventLine({ event }: { readonly event: LiveEvent }) {
   const { type, at: when, queue, id, task } = event
   const detail = detailOf(event)
   return (
-    <li class="flex h-6 items-baseline gap-3 px-3.5 text-sm whitespace-nowrap">
+    <li data-row tabIndex={-1} class="flex h-6 items-baseline gap-3 px-3.5 text-sm whitespace-nowrap">
       <time dateTime={when} class="text-muted">
         {secondWords(Date.parse(when))}
       </time>

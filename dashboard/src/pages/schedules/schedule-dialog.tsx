@@ -4,6 +4,7 @@ import type { JobRow, ScheduleRow } from '../../api/answers.js'
 import { get } from '../../api/api-client.js'
 import { ApiError } from '../../api/api-error.js'
 import { at } from '../../api/api-path.js'
+import { jobAddress, jobPage } from '../../api/job-address.js'
 import { mayChange } from '../../api/session-state.js'
 import { Details } from '../../parts/detail-list.js'
 import { JsonView } from '../../parts/json-view.js'
@@ -105,13 +106,13 @@ function About({ schedule }: { readonly schedule: ScheduleRow }) {
 /** Its state now; a job that nothing is kept of has completed. */
 function LastJob({ queue, id }: { readonly queue: string; readonly id: string }) {
   const job = useResource(
-    (signal) => get<JobRow>(at`queues/${queue}/jobs/${id}`, { signal }),
+    (signal) => get<JobRow>(jobAddress({ queue, id }), { signal }),
     [queue, id, loadedAgain.value],
   )
   const isGone = job.error.value instanceof ApiError && job.error.value.status === 404
   return (
     <span class="inline-flex flex-wrap items-center gap-2">
-      <a class="link" href={at`queues/${queue}/jobs/${id}`}>
+      <a class="link" href={jobPage({ queue, id })}>
         <Name text={id} most={34} isId />
       </a>
       {job.data.value && <StateBadge state={job.data.value.state} />}

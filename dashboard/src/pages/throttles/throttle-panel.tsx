@@ -7,10 +7,10 @@ import { mayChange } from '../../api/session-state.js'
 import { Name } from '../../parts/name-text.js'
 import { Button } from '../../parts/press-button.js'
 import { Badge } from '../../parts/state-badge.js'
+import { ThrottleDialog } from '../../parts/throttle-dialog.js'
 import { countOf } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
 import { GroupLook } from './group-look.js'
-import { RulesDialog } from './rules-dialog.js'
 import { ThrottleWindows } from './throttle-windows.js'
 
 interface PanelProps {
@@ -52,7 +52,7 @@ export function ThrottlePanel({ throttle, onChanged }: PanelProps) {
       </p>
       {by === 'group' ? <GroupLook throttle={throttle} /> : <ThrottleWindows {...throttle} />}
       {isChanging && (
-        <RulesDialog
+        <ThrottleDialog
           queue={queues[0] ?? scope}
           queues={queues}
           rules={throttle.rules}

@@ -3,6 +3,7 @@
 import type { HeldJob, WorkerRow } from '../../api/answers.js'
 import { get, post } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
+import { jobPage } from '../../api/job-address.js'
 import { mayChange } from '../../api/session-state.js'
 import { Details } from '../../parts/detail-list.js'
 import { Dialog, DialogButtons } from '../../parts/modal-dialog.js'
@@ -110,7 +111,7 @@ function InHand({ id }: { readonly id: string }) {
       <ul class="divide-y divide-line">
         {items.map((job) => (
           <li key={`${job.queue} ${job.id}`} class="py-1.5">
-            <a class="link" href={at`queues/${job.queue}/jobs/${job.id}`}>
+            <a class="link" href={jobPage(job)}>
               <Name text={job.id} most={36} isId />
             </a>
             <div class="text-sm text-muted">
