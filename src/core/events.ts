@@ -1,6 +1,6 @@
 /** Events: what the machinery says of itself, each a `noun.pastTense`. It prints nothing; a subscriber may. */
 
-import { eventChannel } from './event-channels.js'
+import { type Channel, channel } from 'node:diagnostics_channel'
 import type { EnqueueOutcome, JobState, Progress } from './job.js'
 import type { JobCounter } from './job-counter.js'
 
@@ -95,7 +95,12 @@ export interface EventMap {
 export type EventName = keyof EventMap
 export type Listener<Name extends EventName> = (event: EventMap[Name]) => void
 
-const none: readonly Listener<EventName>[] = []
+/** Who hears of one event. */
+interface Topic {
+  /** The list is replaced, not changed: whoever is added while an event is told hears the next, not this one. */
+  listeners: readonly Listener<EventName>[]
+  readonly channel: Channel
+}
 
 /**
  * Listeners by event. A listener that throws or rejects is reported as `hook.failed` and disturbs nobody. Each event goes to the
@@ -104,27 +109,27 @@ const none: readonly Listener<EventName>[] = []
 export class Events {
   /** Counts the same jobs for a history; undefined where none is kept. */
   counter: JobCounter | undefined
-  /** Lists are replaced, not changed: whoever is added while an event is told hears the next, not this one. */
-  readonly #listeners = new Map<EventName, readonly Listener<EventName>[]>()
+  readonly #topics = new Map<EventName, Topic>()
 
   /** Adds a listener; returns what removes it again. */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
     const added = listener as Listener<EventName>
-    this.#listeners.set(name, [...new Set([...this.#of(name), added])])
-    return () =>
-      void this.#listeners.set(
-        name,
-        this.#of(name).filter((one) => one !== added),
-      )
+    const topic = this.#of(name)
+    topic.listeners = [...new Set([...topic.listeners, added])]
+    return () => {
+      topic.listeners = topic.listeners.filter((one) => one !== added)
+    }
   }
 
   /** Whether anyone listens: lets hot paths skip building the event. */
   has(name: EventName): boolean {
-    return this.#of(name).length > 0 || eventChannel(name).hasSubscribers
+    const { listeners, channel } = this.#of(name)
+    return listeners.length > 0 || channel.hasSubscribers
   }
 
   emit<Name extends EventName>(name: Name, event: EventMap[Name]): void {
-    for (const listener of this.#of(name)) {
+    const { listeners, channel } = this.#of(name)
+    for (const listener of listeners) {
       try {
         const answer: unknown = listener(event)
         // An async listener that rejects would else end the process.
@@ -133,12 +138,17 @@ export class Events {
         this.#failed(name, error)
       }
     }
-    const channel = eventChannel(name)
     if (channel.hasSubscribers) channel.publish(event)
   }
 
-  #of(name: EventName): readonly Listener<EventName>[] {
-    return this.#listeners.get(name) ?? none
+  /** Both found by one look: this is asked several times for each job. */
+  #of(name: EventName): Topic {
+    let topic = this.#topics.get(name)
+    if (topic === undefined) {
+      topic = { listeners: [], channel: channel(`millrace:${name}`) }
+      this.#topics.set(name, topic)
+    }
+    return topic
   }
 
   #failed(name: EventName, error: unknown): void {

@@ -66,7 +66,7 @@ it('Prometheus reads every sample that a window tells, with its labels', { timeo
 
   expect(ready).toMatchObject([{ job: 'millrace', queue: 'mail', state: 'ready', value: 2 }])
   expect(refused).toEqual([])
-  expect(buckets?.map(({ le }: { le?: string }) => le).sort()).toEqual([
+  expect(buckets?.map((bucket) => (bucket as { readonly le?: string }).le).sort()).toEqual([
     '+Inf',
     '0.01',
     '0.1',

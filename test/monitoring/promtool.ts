@@ -8,7 +8,7 @@ import { root } from '../cli/project.js'
 export async function prometheusProgram(program: 'prometheus' | 'promtool'): Promise<MachineProgram> {
   const path = await onPath(program, process.env)
   if (path !== undefined) return { path, env: {} }
-  const debian = { packageName: 'prometheus', program, folder: 'millrace-prometheus' }
+  const debian = { packages: ['prometheus'], program: `usr/bin/${program}`, folder: 'millrace-prometheus' }
   return unpackedProgram(debian, process.env, root).catch((error: Error) => {
     throw new Error(`no ${program} to check metrics with: ${error.message}; install prometheus`)
   })

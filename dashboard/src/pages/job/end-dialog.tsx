@@ -62,7 +62,6 @@ export function EndDialog({ how, job, name, onClose, done }: EndProps) {
           onInput={setReason}
           hint="Its record keeps it. Optional."
           mistake={mistakeAt(mistakes, 'reason')}
-          hasFocus
         />
         {how === 'fail' && (
           <>

@@ -92,7 +92,7 @@ function NewField({ onSet, onLeave }: NewFieldProps) {
   const value = typedValue(kind, text)
   return (
     <div class="grid gap-2 border-t border-line pt-3">
-      <Field label="Name" value={field} onInput={setField} hasFocus />
+      <Field label="Name" value={field} onInput={setField} />
       <Select label="Kind of value" value={kind} choices={kinds} onChange={setKind} />
       <Field
         label="Value"

@@ -46,7 +46,6 @@ export function LoginPage() {
           mistake={mistake}
           hint="What this window was started with. millrace dash prints a link that logs in without it."
           isRequired
-          hasFocus
         />
         <Button type="submit" kind="main" isDisabled={isSending}>
           Log in
