@@ -17,7 +17,9 @@ beforeAll(async () => {
 }, 180_000)
 
 interface Found {
-  readonly data: { readonly result: readonly { readonly metric: object; readonly value: readonly [number, string] }[] }
+  readonly data: {
+    readonly result: readonly { readonly metric: { readonly le?: string }; readonly value: readonly [number, string] }[]
+  }
 }
 
 /** A server that scrapes the target each second; resolves with what asks it. */
@@ -66,13 +68,5 @@ it('Prometheus reads every sample that a window tells, with its labels', { timeo
 
   expect(ready).toMatchObject([{ job: 'millrace', queue: 'mail', state: 'ready', value: 2 }])
   expect(refused).toEqual([])
-  expect(buckets?.map((bucket) => (bucket as { readonly le?: string }).le).sort()).toEqual([
-    '+Inf',
-    '0.01',
-    '0.1',
-    '1.0',
-    '10.0',
-    '60.0',
-    '600.0',
-  ])
+  expect(buckets?.map(({ le }) => le).sort()).toEqual(['+Inf', '0.01', '0.1', '1.0', '10.0', '60.0', '600.0'])
 })
