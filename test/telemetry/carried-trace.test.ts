@@ -75,6 +75,18 @@ describe('a job that is enqueued over HTTP', () => {
   })
 })
 
+describe('a job that a listener hands out', () => {
+  it('tells the span that has enqueued it', async () => {
+    const of = await SpanScene.on('memory', { tasks: [mail] })
+    await of.mill.enqueue(mail, undefined)
+    const send = await of.span('send default')
+    const claim = await of.mill.listener('default').next()
+
+    expect(claim!.trace).toEqual({ traceparent: `00-${traceOf(send)}-${idOf(send)}-01` })
+    await claim!.complete()
+  })
+})
+
 describe('a job that is enqueued in a transaction', () => {
   it('carries the span of that, which has ended when the call returns', async () => {
     const of = await SpanScene.on('sqlite', { tasks: [mail] })

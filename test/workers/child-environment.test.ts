@@ -4,7 +4,14 @@ import { childEnvironment, childFlags } from '#src/workers/isolated/child-enviro
 it('a process is given what finds its task and its store, and what its task names, and no secret besides', () => {
   const env = {
     ...{ PATH: '/bin', HOME: '/root', LANG: 'de_DE', LC_ALL: 'C', TZ: 'UTC', NODE_ENV: 'production', NODE_OPTIONS: '' },
-    ...{ MILLRACE_STORE: 'redis://localhost', OTEL_SERVICE_NAME: 'w', API_KEY: 'k', AWS_SECRET_ACCESS_KEY: 's', GONE: undefined, PATHS: 'x' },
+    ...{
+      MILLRACE_STORE: 'redis://localhost',
+      OTEL_SERVICE_NAME: 'w',
+      API_KEY: 'k',
+      AWS_SECRET_ACCESS_KEY: 's',
+      GONE: undefined,
+      PATHS: 'x',
+    },
   }
   expect(childEnvironment(env, ['API_KEY', 'GONE', 'ABSENT'])).toEqual({
     ...{ PATH: '/bin', HOME: '/root', LANG: 'de_DE', LC_ALL: 'C', TZ: 'UTC', NODE_ENV: 'production', NODE_OPTIONS: '' },

@@ -30,6 +30,8 @@ export interface ListenerClaim<Input = unknown> {
   readonly meta: Meta
   /** The job whose handler enqueued it by `ctx.enqueue()`; undefined where none did. */
   readonly parent: RunningJob['parent'] | undefined
+  /** The span that enqueued it, where a tracer or a request has told one. */
+  readonly trace: RunningJob['trace'] | undefined
   /** Failures so far + 1. */
   readonly attempt: number
   readonly crashes: number

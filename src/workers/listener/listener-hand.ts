@@ -74,6 +74,10 @@ export class ListenerHand implements ListenerClaim {
     return this.execution.job.parent
   }
 
+  get trace(): ListenerClaim['trace'] {
+    return this.execution.job.trace
+  }
+
   get attempt(): number {
     return this.claim.attempt
   }
