@@ -80,12 +80,12 @@ describe('a history', () => {
       point(2),
     ]
 
-    expect(binned(points, 2)).toMatchObject([
+    expect(binned(points, hour, 30)).toMatchObject([
       { at: start, completed: 2, failed: 1, meanRunMs: 20, lagMs: 9, waiting: 1, running: 2 },
       { at: start + 2 * minute, completed: 0, meanRunMs: undefined, lagMs: undefined },
     ])
-    expect(binned(points, 240)).toHaveLength(3)
-    expect(binned([], 240)).toEqual([])
+    expect(binned(points, hour, 240)).toHaveLength(3)
+    expect(binned([], hour, 240)).toEqual([])
   })
 })
 
