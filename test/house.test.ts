@@ -105,11 +105,6 @@ describe('a house with violations', () => {
       'dashboard/src/job.ts:1 has the same name as src/core/job.ts',
     ],
     [
-      'files of the page that import each other in a circle',
-      { 'dashboard/src/a.tsx': "import './b.js'\n", 'dashboard/src/b.tsx': "import './a.js'\n" },
-      'dashboard/src/a.tsx:2 goes round in a circle: a imports b',
-    ],
-    [
       'two files of one name',
       { 'src/core/job.ts': '', 'src/cli/job.ts': '' },
       'src/core/job.ts:1 has the same name as src/cli/job.ts',
@@ -198,6 +193,19 @@ describe('a house with violations', () => {
     expect(lines).toEqual([
       'src/core/task/a.ts:2 goes round in a circle: core/task/a.ts imports core/task/b.ts',
       'src/core/task/b.ts:2 goes round in a circle: core/task/b.ts imports core/task/a.ts',
+      'Violations: 2.',
+    ])
+  })
+
+  it('tells a circle of the page', () => {
+    const { lines } = check({
+      'dashboard/src/a.tsx': "import './b/c.js'\n",
+      'dashboard/src/b/c.tsx': "import '../a.js'\n",
+    })
+
+    expect(lines).toEqual([
+      'dashboard/src/a.tsx:2 goes round in a circle: a imports b/c',
+      'dashboard/src/b/c.tsx:2 goes round in a circle: b/c imports a',
       'Violations: 2.',
     ])
   })
