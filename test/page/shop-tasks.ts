@@ -36,6 +36,7 @@ export const resizeImage = defineTask({
 
 export const renderReport = defineTask({
   name: 'render-report',
+  timeLimit: '2h',
   queue: 'reports',
   retry: { max: 3 },
   run: async ({ pages, failing }: { readonly pages: number; readonly failing?: string }, ctx: JobContext) => {

@@ -44,7 +44,7 @@ function Asked({ action }: { readonly action: AskedAction }) {
               {isStopped ? 'Stopping …' : 'Stop after this step'}
             </Button>
           ) : (
-            <Button onPress={leaveAction}>{changed > 0 ? 'Close' : 'Cancel'}</Button>
+            <Button onPress={leaveAction}>{changed > 0 ? 'Close' : 'Back'}</Button>
           )}
           <Button type="submit" kind={isDangerous ? 'danger' : 'main'} isDisabled={isRunning || !isConfirmed}>
             {changed > 0 && !isRunning ? 'Send again' : verb}

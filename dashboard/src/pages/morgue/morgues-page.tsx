@@ -47,7 +47,7 @@ export function MorguesPage() {
           </TableNotice>
         </div>
       )}
-      <div class="grid gap-4">
+      <div class="grid grid-cols-[minmax(0,1fr)] gap-4">
         {queues?.map((queue, i) => (
           <QueueMorgue key={queue.name} queue={queue} isOpen={i < openAtFirst} />
         ))}

@@ -1,0 +1,132 @@
+/** Hostile texts on the page: wherever one stands it is shown as text, and nothing in it is run or loaded, on SQLite and on Redis. */
+
+import { defineTask, type Mill, type MillOptions } from 'millrace'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { safeText } from '../../dashboard/src/words/safe-text.js'
+import { nextEvent } from '../next-event.js'
+import { firstLookMs } from './chromium-program.js'
+import { hostileQueues, hostileTexts } from './hostile-texts.js'
+import { PageBrowser } from './page-browser.js'
+import { PageScene } from './page-scene.js'
+
+let browser: PageBrowser
+beforeAll(async () => {
+  browser = await PageBrowser.launch()
+}, firstLookMs)
+afterAll(() => browser?.close())
+afterEach(async () => {
+  expect(await browser.closeTabs()).toEqual([])
+})
+
+const fitsTask = (text: string) => !/\p{Cc}/u.test(text)
+const all = hostileTexts.join('\n')
+
+/** One job shows every text at once: in its input, its log, its note, its fields and, when it has failed, its error. */
+const speak = defineTask({
+  name: hostileTexts[0]!,
+  queue: 'loud',
+  retry: { max: 0 },
+  run: async (_: { readonly texts: readonly string[]; readonly fails?: boolean }, ctx) => {
+    for (const text of hostileTexts) ctx.log(text)
+    ctx.progress(0.5, hostileTexts[1]!)
+    await ctx.fields.set({ [hostileTexts[2]!.slice(0, 60)]: all.slice(0, 500) })
+    if (ctx.job.id === 'failing') throw new Error(all.slice(0, 3_000))
+    await new Promise<void>((resolve) => ctx.signal.addEventListener('abort', () => resolve(), { once: true }))
+    throw ctx.signal.reason
+  },
+})
+
+const named = hostileTexts.filter(fitsTask).map((name) => defineTask({ name, queue: 'named', run: async () => {} }))
+const options = {
+  queues: { loud: {}, named: {}, ...Object.fromEntries(hostileQueues.map((name) => [name, {}])) },
+  tasks: [speak, ...named.filter(({ name }) => name !== speak.name)],
+} satisfies Omit<MillOptions, 'store'>
+
+async function loud(mill: Mill): Promise<() => Promise<void>> {
+  for (const [i, id] of hostileTexts.entries())
+    await mill.enqueue(named[i % named.length]!, { text: id } as never, { id, delay: '1h', group: id })
+  const input = { texts: hostileTexts }
+  for (const id of ['failing', 'running']) await mill.enqueue(speak, input, { id, meta: { [hostileTexts[9]!]: hostileTexts[10] } })
+  const over = [nextEvent(mill, 'job.buried'), nextEvent(mill, 'job.progressed', ({ id }) => id === 'running')]
+  const worker = mill.worker({ queues: ['loud'], grace: 0 })
+  await worker.start()
+  await Promise.all(over)
+  return () => worker.stop()
+}
+
+describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
+  let scene: PageScene
+  let url: string
+  let endWork: () => Promise<void>
+  beforeAll(async () => {
+    scene = await PageScene.on(store, options as never)
+    endWork = await loud(scene.mill)
+    const { workers } = await scene.store()
+    for (const [i, host] of hostileTexts.entries())
+      await workers!.beat(
+        {
+          ...{ id: `${host}/${i}`, host, boot: 'b', pidns: 'n', pid: i + 1, ticks: 1, queues: [host] },
+          ...{ concurrency: 1, running: 0, startedAt: Date.now(), version: host, selector: host },
+        },
+        3_600_000,
+      )
+    url = await scene.window()
+  }, 60_000)
+  afterAll(async () => {
+    await endWork?.()
+    await scene?.close()
+  })
+
+  /** All that a page shows, hidden parts and titles too. */
+  async function textAt(place: string, ready: string): Promise<string> {
+    const { page } = await browser.tab({ height: 4_000 })
+    await page.goto(url + place)
+    await page.getByText(ready).first().waitFor()
+    for (const summary of await page.locator('details:not([open]) > summary').all()) await summary.click()
+    const texts = await page.locator('body').evaluate((body) => {
+      const titles = [...body.querySelectorAll('[title]')].map((element) => element.getAttribute('title') ?? '')
+      return [body.textContent ?? '', ...titles].join('\n')
+    })
+    expect(await page.locator('main script, main iframe, main object, main embed, main link, main style').count()).toBe(0)
+    return texts
+  }
+
+  const missing = (shown: string, texts: readonly string[]) => texts.filter((text) => !shown.includes(safeText(text)))
+
+  it('ids, tasks and groups of jobs are shown as they are', async () => {
+    expect(hostileTexts.length).toBeGreaterThanOrEqual(64)
+    const shown = await textAt('queues/named/jobs', 'scheduled')
+    expect(missing(shown, hostileTexts)).toEqual([])
+  })
+
+  it('a page of each such id has it as its heading', async () => {
+    const { page } = await browser.tab()
+    for (const id of [hostileTexts[0]!, '__proto__', '../../../api/v1/session', '%2e%2e%2f%00%0d%0a', 'exe.\u202egpj']) {
+      await page.goto(`${url}queues/named/jobs/~?${new URLSearchParams({ id })}`)
+      await page.getByText('scheduled').first().waitFor()
+      expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(safeText(id))
+    }
+  })
+
+  it('the input, log, progress, fields, meta and error of a job are shown as they are', async () => {
+    const running = await textAt('queues/loud/jobs/running', hostileTexts[1]!)
+    expect(missing(running, hostileTexts)).toEqual([])
+    const failing = await textAt('queues/loud/jobs/failing', 'dead')
+    expect(missing(failing, hostileTexts.slice(0, 20))).toEqual([])
+  })
+
+  it('the morgue, the search, the events and the overview show them as they are', async () => {
+    const first = hostileTexts[0]!
+    expect(await textAt('queues/loud/morgue', 'Error')).toContain(first)
+    expect(await textAt('morgue', 'dead')).toContain(first)
+    expect(await textAt(`search?${new URLSearchParams({ q: first })}`, first)).toContain(first)
+    expect(missing(await textAt('', 'loud'), hostileQueues)).toEqual([])
+  })
+
+  it('hosts, versions and queues of workers are shown as they are', async () => {
+    const shown = await textAt('workers', 'running')
+    expect(missing(shown, hostileTexts.map((text) => safeText(text).slice(0, 12)))).toEqual([])
+    const id = `${hostileTexts[5]!}/5`
+    expect(await textAt(`workers?${new URLSearchParams({ worker: id })}`, 'Selector')).toContain(hostileTexts[5]!)
+  })
+})
