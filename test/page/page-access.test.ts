@@ -88,7 +88,7 @@ it.each([375, 768, 1_440])('at %i px no page is wider than the window', async (w
     if (over > 0) wide.push(`${name}: ${over} px`)
   }
   expect(wide).toEqual([])
-})
+}, 60_000)
 
 it('nothing jumps while the page is loaded and live data come', async () => {
   const jumps: Record<string, number> = {}
@@ -108,7 +108,7 @@ it('nothing jumps while the page is loaded and live data come', async () => {
     if (shift > 0.02) jumps[name] = shift
   }
   expect(jumps).toEqual({})
-})
+}, 60_000)
 
 it('keys alone lead past the navigation, through the rows, into one and back', async () => {
   const { page } = await browser.tab()

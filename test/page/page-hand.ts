@@ -13,7 +13,7 @@ export class PageHand {
   static async at(page: Page, address: string): Promise<PageHand> {
     await page.goto(address)
     await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.waitForFunction("document.querySelector('.waiting') === null")
+    await page.locator('.waiting').first().waitFor({ state: 'detached' })
     return new PageHand(page)
   }
 

@@ -71,8 +71,8 @@ function columnsOf(queue: string, mayAct: boolean, done: () => unknown): readonl
   if (!mayAct) return shown
   const acts: Column<DeadGroup> = {
     key: 'acts',
-    title: '',
-    width: '3.5rem',
+    title: 'Actions',
+    width: '4rem',
     show: (group) => <GroupMenu queue={queue} group={group} done={done} />,
   }
   return [...shown, acts]

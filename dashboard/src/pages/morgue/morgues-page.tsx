@@ -11,6 +11,7 @@ import { TableNotice, WaitingRows } from '../../parts/table-notice.js'
 import { overview, useLiveOverview } from '../../state/live-overview.js'
 import { useResource } from '../../state/resource.js'
 import { countOf } from '../../words/count-words.js'
+import { safeText } from '../../words/safe-text.js'
 import type { DeadGroups } from './dead-group.js'
 import { GroupTable } from './group-table.js'
 
@@ -59,7 +60,8 @@ export function MorguesPage() {
 function QueueMorgue({ queue: { name, dead }, isOpen }: { readonly queue: QueueRow; readonly isOpen: boolean }) {
   const [isShown, setShown] = useState(isOpen)
   return (
-    <details open={isShown} onToggle={(event) => setShown(event.currentTarget.open)}>
+    <div class="relative">
+      <details open={isShown} onToggle={(event) => setShown(event.currentTarget.open)}>
       <summary class="mb-1.5">
         <span class="inline-flex flex-wrap items-baseline gap-x-3 ps-1">
           <span class="font-semibold">
@@ -68,13 +70,14 @@ function QueueMorgue({ queue: { name, dead }, isOpen }: { readonly queue: QueueR
           <span class="text-sm text-muted">
             <CountText count={dead} /> dead
           </span>
-          <a class="link text-sm" href={at`queues/${name}/morgue`}>
-            Open
-          </a>
         </span>
       </summary>
       {isShown && <QueueGroups name={name} dead={dead} />}
-    </details>
+      </details>
+      <a class="link absolute end-0 top-0 text-sm" href={at`queues/${name}/morgue`}>
+        Open <span class="sr-only">the morgue of {safeText(name)}</span>
+      </a>
+    </div>
   )
 }
 

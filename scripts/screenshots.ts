@@ -1,0 +1,44 @@
+/**
+ * The screenshots of the page: every page, at the width of a phone, a tablet and a desk, in light and in dark, of a shop at work.
+ * `npm run screenshots` writes them anew; another folder than docs/images/window may be given.
+ */
+
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { PageBrowser } from '../test/page/page-browser.js'
+import { PageHand } from '../test/page/page-hand.js'
+import { places } from '../test/page/page-places.js'
+import { PageScene } from '../test/page/page-scene.js'
+import { shopLife } from '../test/page/shop-life.js'
+import { palettePng } from './palette-png.js'
+
+const sizes = [
+  [375, 812],
+  [768, 1_024],
+  [1_440, 900],
+] as const
+const folder = resolve(process.argv[2] ?? join(import.meta.dirname, '../docs/images/window'))
+mkdirSync(folder, { recursive: true })
+
+const scene = await PageScene.on('sqlite')
+const endWork = await shopLife(scene, { hasPast: true })
+const url = await scene.window()
+const browser = await PageBrowser.launch()
+let bytes = 0
+for (const [width, height] of sizes)
+  for (const scheme of ['light', 'dark'] as const)
+    for (const [name, place] of Object.entries(places)) {
+      const { page } = await browser.tab({ width, height, scheme })
+      await PageHand.at(page, url + place)
+      // Until the curves are drawn.
+      await page.waitForTimeout(300)
+      const picture = palettePng(await page.screenshot({ animations: 'disabled', caret: 'hide' }))
+      writeFileSync(join(folder, `${name}-${width}-${scheme}.png`), picture)
+      bytes += picture.length
+      const faults = await browser.closeTabs()
+      if (faults.length > 0) throw new Error(`${name} at ${width} px, ${scheme}: ${faults.join('; ')}`)
+    }
+console.log(`${Object.keys(places).length * sizes.length * 2} pictures, ${(bytes / 1e6).toFixed(2)} MB`)
+await browser.close()
+await endWork()
+await scene.close()
