@@ -96,7 +96,7 @@ export type EventName = keyof EventMap
 export type Listener<Name extends EventName> = (event: EventMap[Name]) => void
 
 /** Who hears of one event. */
-interface Topic {
+interface Audience {
   /** The list is replaced, not changed: whoever is added while an event is told hears the next, not this one. */
   listeners: readonly Listener<EventName>[]
   readonly channel: Channel
@@ -109,15 +109,15 @@ interface Topic {
 export class Events {
   /** Counts the same jobs for a history; undefined where none is kept. */
   counter: JobCounter | undefined
-  readonly #topics = new Map<EventName, Topic>()
+  readonly #audiences = new Map<EventName, Audience>()
 
   /** Adds a listener; returns what removes it again. */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
     const added = listener as Listener<EventName>
-    const topic = this.#of(name)
-    topic.listeners = [...new Set([...topic.listeners, added])]
+    const audience = this.#of(name)
+    audience.listeners = [...new Set([...audience.listeners, added])]
     return () => {
-      topic.listeners = topic.listeners.filter((one) => one !== added)
+      audience.listeners = audience.listeners.filter((one) => one !== added)
     }
   }
 
@@ -142,13 +142,13 @@ export class Events {
   }
 
   /** Both found by one look: this is asked several times for each job. */
-  #of(name: EventName): Topic {
-    let topic = this.#topics.get(name)
-    if (topic === undefined) {
-      topic = { listeners: [], channel: channel(`millrace:${name}`) }
-      this.#topics.set(name, topic)
+  #of(name: EventName): Audience {
+    let audience = this.#audiences.get(name)
+    if (audience === undefined) {
+      audience = { listeners: [], channel: channel(`millrace:${name}`) }
+      this.#audiences.set(name, audience)
     }
-    return topic
+    return audience
   }
 
   #failed(name: EventName, error: unknown): void {

@@ -46,7 +46,8 @@ async function loud(mill: Mill): Promise<() => Promise<void>> {
   for (const [i, id] of hostileTexts.entries())
     await mill.enqueue(named[i % named.length]!, { text: id } as never, { id, delay: '1h', group: id })
   const input = { texts: hostileTexts }
-  for (const id of ['failing', 'running']) await mill.enqueue(speak, input, { id, meta: { [hostileTexts[9]!]: hostileTexts[10] } })
+  for (const id of ['failing', 'running'])
+    await mill.enqueue(speak, input, { id, meta: { [hostileTexts[9]!]: hostileTexts[10] } })
   const over = [nextEvent(mill, 'job.buried'), nextEvent(mill, 'job.progressed', ({ id }) => id === 'running')]
   const worker = mill.worker({ queues: ['loud'], grace: 0 })
   await worker.start()
@@ -87,7 +88,9 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
       const titles = [...body.querySelectorAll('[title]')].map((element) => element.getAttribute('title') ?? '')
       return [body.textContent ?? '', ...titles].join('\n')
     })
-    expect(await page.locator('main script, main iframe, main object, main embed, main link, main style').count()).toBe(0)
+    expect(await page.locator('main script, main iframe, main object, main embed, main link, main style').count()).toBe(
+      0,
+    )
     return texts
   }
 
@@ -101,7 +104,13 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
 
   it('a page of each such id has it as its heading', async () => {
     const { page } = await browser.tab()
-    for (const id of [hostileTexts[0]!, '__proto__', '../../../api/v1/session', '%2e%2e%2f%00%0d%0a', 'exe.\u202egpj']) {
+    for (const id of [
+      hostileTexts[0]!,
+      '__proto__',
+      '../../../api/v1/session',
+      '%2e%2e%2f%00%0d%0a',
+      'exe.\u202egpj',
+    ]) {
       await page.goto(`${url}queues/named/jobs/~?${new URLSearchParams({ id })}`)
       await page.getByText('scheduled').first().waitFor()
       expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(safeText(id))
@@ -125,7 +134,12 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
 
   it('hosts, versions and queues of workers are shown as they are', async () => {
     const shown = await textAt('workers', 'running')
-    expect(missing(shown, hostileTexts.map((text) => safeText(text).slice(0, 12)))).toEqual([])
+    expect(
+      missing(
+        shown,
+        hostileTexts.map((text) => safeText(text).slice(0, 12)),
+      ),
+    ).toEqual([])
     const id = `${hostileTexts[5]!}/5`
     expect(await textAt(`workers?${new URLSearchParams({ worker: id })}`, 'Selector')).toContain(hostileTexts[5]!)
   })

@@ -1,9 +1,9 @@
 /** Access to the page: for readers, by keyboard alone, on small screens, below a path, in light and in dark, without anything that jumps. */
 
-import { createRequire } from 'node:module'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
-import { once } from 'node:events'
+import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -44,17 +44,23 @@ interface Violation {
 async function violations(page: Page): Promise<string[]> {
   const session = await page.context().newCDPSession(page)
   const { frameTree } = await session.send('Page.getFrameTree')
-  const { executionContextId: contextId } = await session.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id })
+  const { executionContextId: contextId } = await session.send('Page.createIsolatedWorld', {
+    frameId: frameTree.frame.id,
+  })
   await session.send('Runtime.evaluate', { contextId, expression: axe })
   const { result } = await session.send('Runtime.evaluate', {
     ...{ contextId, awaitPromise: true, returnByValue: true },
     expression: 'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
   })
-  return (result.value as Violation[]).map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
+  return (result.value as Violation[]).map(
+    ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`,
+  )
 }
 
 const focused = (page: Page) =>
-  page.evaluate("document.activeElement.closest('[data-row]')?.querySelector('a')?.textContent ?? document.activeElement.textContent")
+  page.evaluate(
+    "document.activeElement.closest('[data-row]')?.querySelector('a')?.textContent ?? document.activeElement.textContent",
+  )
 
 describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
   it.each(Object.entries(places))('axe finds nothing on the page %s', async (_, place) => {
@@ -65,7 +71,10 @@ describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
 
   it('axe finds nothing in the dialogs of a worker, a schedule and a throttle, nor on the log-in', async () => {
     const { page } = await browser.tab({ scheme })
-    for (const place of [`workers?worker=${encodeURIComponent('mill-1/2211/1-5f2c')}`, 'schedules?schedule=weekly-digest']) {
+    for (const place of [
+      `workers?worker=${encodeURIComponent('mill-1/2211/1-5f2c')}`,
+      'schedules?schedule=weekly-digest',
+    ]) {
       await PageHand.at(page, url + place)
       await page.getByRole('dialog').waitFor()
       expect(await violations(page)).toEqual([])
@@ -79,16 +88,22 @@ describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
   })
 })
 
-it.each([375, 768, 1_440])('at %i px no page is wider than the window', async (width) => {
-  const { page } = await browser.tab({ width })
-  const wide: string[] = []
-  for (const [name, place] of Object.entries(places)) {
-    await PageHand.at(page, url + place)
-    const over = (await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')) as number
-    if (over > 0) wide.push(`${name}: ${over} px`)
-  }
-  expect(wide).toEqual([])
-}, 60_000)
+it.each([375, 768, 1_440])(
+  'at %i px no page is wider than the window',
+  async (width) => {
+    const { page } = await browser.tab({ width })
+    const wide: string[] = []
+    for (const [name, place] of Object.entries(places)) {
+      await PageHand.at(page, url + place)
+      const over = (await page.evaluate(
+        'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+      )) as number
+      if (over > 0) wide.push(`${name}: ${over} px`)
+    }
+    expect(wide).toEqual([])
+  },
+  60_000,
+)
 
 it('nothing jumps while the page is loaded and live data come', async () => {
   const jumps: Record<string, number> = {}

@@ -62,17 +62,17 @@ function QueueMorgue({ queue: { name, dead }, isOpen }: { readonly queue: QueueR
   return (
     <div class="relative">
       <details open={isShown} onToggle={(event) => setShown(event.currentTarget.open)}>
-      <summary class="mb-1.5">
-        <span class="inline-flex flex-wrap items-baseline gap-x-3 ps-1">
-          <span class="font-semibold">
-            <Name text={name} />
+        <summary class="mb-1.5">
+          <span class="inline-flex flex-wrap items-baseline gap-x-3 ps-1">
+            <span class="font-semibold">
+              <Name text={name} />
+            </span>
+            <span class="text-sm text-muted">
+              <CountText count={dead} /> dead
+            </span>
           </span>
-          <span class="text-sm text-muted">
-            <CountText count={dead} /> dead
-          </span>
-        </span>
-      </summary>
-      {isShown && <QueueGroups name={name} dead={dead} />}
+        </summary>
+        {isShown && <QueueGroups name={name} dead={dead} />}
       </details>
       <a class="link absolute end-0 top-0 text-sm" href={at`queues/${name}/morgue`}>
         Open <span class="sr-only">the morgue of {safeText(name)}</span>
