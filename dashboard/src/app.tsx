@@ -4,23 +4,26 @@ import { useEffect } from 'preact/hooks'
 import { type BaseLocationHook, Route, Router, Switch } from 'wouter-preact'
 import { loadSession } from './api/api-client.js'
 import { isLoggedOut, session } from './api/session-state.js'
+import { latePage } from './frame/late-page.js'
 import { Shell } from './frame/page-shell.js'
-import { QueueEventsPage } from './pages/events/queue-events-page.js'
-import { JobPage } from './pages/job/job-page.js'
-import { JobListPage } from './pages/jobs/job-list-page.js'
 import { LoginPage } from './pages/login/login-page.js'
 import { MissingPage } from './pages/missing-page.js'
-import { MorguePage } from './pages/morgue/morgue-page.js'
-import { MorguesPage } from './pages/morgue/morgues-page.js'
 import { OverviewPage } from './pages/overview/overview-page.js'
-import { QueuePage } from './pages/queue/queue-page.js'
-import { SchedulesPage } from './pages/schedules/schedules-page.js'
-import { SearchPage } from './pages/search/search-page.js'
-import { ThrottlesPage } from './pages/throttles/throttles-page.js'
-import { WorkersPage } from './pages/workers/workers-page.js'
 import { TableNotice } from './parts/table-notice.js'
 import { go, path } from './state/page-address.js'
 import { useResource } from './state/resource.js'
+
+/** The first view is not to wait for the code of the others. */
+const QueueEventsPage = latePage(async () => (await import('./pages/events/queue-events-page.js')).QueueEventsPage)
+const JobPage = latePage(async () => (await import('./pages/job/job-page.js')).JobPage)
+const JobListPage = latePage(async () => (await import('./pages/jobs/job-list-page.js')).JobListPage)
+const MorguePage = latePage(async () => (await import('./pages/morgue/morgue-page.js')).MorguePage)
+const MorguesPage = latePage(async () => (await import('./pages/morgue/morgues-page.js')).MorguesPage)
+const QueuePage = latePage(async () => (await import('./pages/queue/queue-page.js')).QueuePage)
+const SchedulesPage = latePage(async () => (await import('./pages/schedules/schedules-page.js')).SchedulesPage)
+const SearchPage = latePage(async () => (await import('./pages/search/search-page.js')).SearchPage)
+const ThrottlesPage = latePage(async () => (await import('./pages/throttles/throttles-page.js')).ThrottlesPage)
+const WorkersPage = latePage(async () => (await import('./pages/workers/workers-page.js')).WorkersPage)
 
 /** The router decodes what it is given; the escapes of ids are to be left for `named`, which decodes once. */
 const usePath: BaseLocationHook = () => [path.value.replaceAll('%', '%25'), go]

@@ -14,11 +14,27 @@ it('are built: run `npm run build:page`', () => {
   expect(files).toContain('index.html')
 })
 
-it('have at most 50 KiB of script and style, as they are sent compressed', () => {
-  const sizes = files.filter((file) => /\.(?:js|css)$/.test(file)).map((file) => gzipSync(read(file)).length)
+/** The scripts and styles that the browser has loaded once this one runs. */
+function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
+  if (loaded.has(file)) return loaded
+  loaded.add(file)
+  const imports = read(file)
+    .toString()
+    .matchAll(/(?:\bfrom|\bimport)\s*"\.\/([\w-]+\.js)"/g)
+  for (const [, imported] of imports) loadedWith(`assets/${imported}`, loaded)
+  return loaded
+}
 
-  expect(sizes.length).toBeGreaterThanOrEqual(2)
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(50 * 1_024)
+it('are at most 36 KiB of script and style for the first view, and 50 KiB for any', () => {
+  const [style] = files.filter((file) => file.endsWith('.css'))
+  const [, script] = /src="\.\/(assets\/[\w-]+\.js)"/.exec(read('index.html').toString())!
+  const sizeOf = (loaded: Iterable<string>) => [...loaded].reduce((sum, file) => sum + gzipSync(read(file)).length, 0)
+  const first = new Set([...loadedWith(script!), style!])
+  const views = files.filter((file) => /-page-[\w-]{8}\.js$/.test(file))
+
+  expect(sizeOf(first)).toBeLessThan(36 * 1_024)
+  expect(views.length).toBe(10)
+  for (const view of views) expect(sizeOf(new Set([...first, ...loadedWith(view)])), view).toBeLessThan(50 * 1_024)
 })
 
 it('have a page without inline script and style, all of whose files are there and relative', () => {

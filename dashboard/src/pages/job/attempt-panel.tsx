@@ -1,5 +1,6 @@
 /** The attempt panel: how often a job has run and may still fail, its last error with its stack, and the delays to come. */
 
+import { Moment } from '../../parts/moment-text.js'
 import { CopyButton } from '../../parts/name-text.js'
 import { countOf } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
@@ -15,7 +16,8 @@ export function AttemptPanel({ job }: { readonly job: JobDetail }) {
         {attemptWords(job)}
         {crashWords(job)}
       </p>
-      {error !== undefined && <ErrorText error={error} failures={attempt - 1} isOfDead={state === 'dead'} />}
+      {error !== undefined && <ErrorText error={error} isOfDead={state === 'dead'} />}
+      <EarlierFailures job={job} />
       {retry !== undefined && !hasEnded(state) && retry.delays.length > 0 && (
         <Delays attempt={attempt} delays={retry.delays} />
       )}
@@ -44,11 +46,10 @@ function crashWords({ crashes, suspect }: JobDetail): string {
 
 interface ErrorProps {
   readonly error: string
-  readonly failures: number
   readonly isOfDead: boolean
 }
 
-function ErrorText({ error, failures, isOfDead }: ErrorProps) {
+function ErrorText({ error, isOfDead }: ErrorProps) {
   const [first = '', ...stack] = error.split('\n')
   return (
     <div class="grid gap-1.5 rounded-md bg-bad-wash p-2.5">
@@ -67,8 +68,30 @@ function ErrorText({ error, failures, isOfDead }: ErrorProps) {
           </pre>
         </details>
       )}
-      {failures > 1 && <p class="text-xs text-muted">Of earlier failures only their number is kept.</p>}
     </div>
+  )
+}
+
+/** Newest first. The last one is the error that is shown already, unless that tells of something else. */
+function EarlierFailures({ job: { error, failures = [] } }: { readonly job: JobDetail }) {
+  const earlier = (failures.at(-1)?.error === error ? failures.slice(0, -1) : failures).toReversed()
+  if (earlier.length === 0) return null
+  return (
+    <details>
+      <summary class="text-sm text-muted">{countOf(earlier.length, 'earlier failure')}</summary>
+      <ol class="mt-1 grid gap-2 text-sm">
+        {earlier.map((failure) => (
+          <li key={`${failure.attempt} ${failure.at}`} class="grid gap-0.5">
+            <span class="text-muted">
+              attempt {failure.attempt}, <Moment at={failure.at} />
+            </span>
+            <span class="max-h-40 overflow-auto font-mono whitespace-pre-wrap wrap-anywhere">
+              {safeLines(failure.error)}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </details>
   )
 }
 

@@ -1,6 +1,6 @@
 /** The job detail: everything that the API tells of one job. */
 
-import type { JobRow, JobState } from '../../api/answers.js'
+import type { Instant, JobRow, JobState } from '../../api/answers.js'
 
 export interface Relative {
   readonly queue: string
@@ -19,6 +19,8 @@ export interface JobDetail extends JobRow {
   /** Absent where the mill of this window does not declare its task. */
   readonly retry?: { readonly max: number; readonly delays: readonly RetryDelay[] }
   readonly leaseMs?: number
+  /** Its latest attempts that failed, oldest first. */
+  readonly failures?: readonly { readonly attempt: number; readonly at: Instant; readonly error: string }[]
 }
 
 export interface RetryDelay {
