@@ -1,6 +1,6 @@
 /** The app: which page an address shows, once it is known who looks at it. */
 
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { type BaseLocationHook, Route, Router, Switch } from 'wouter-preact'
 import { loadSession } from './api/api-client.js'
 import { isLoggedOut, session } from './api/session-state.js'
@@ -56,8 +56,11 @@ export function App() {
 
 /** A page of another queue or job begins anew: its key is its name. */
 function Places() {
+  const shown = useRef(path.value)
   useEffect(() => {
-    document.querySelector<HTMLElement>('#main')?.focus({ preventScroll: true })
+    // Who opens the page begins at its top, with the button that skips the frame.
+    if (shown.current !== path.value) document.querySelector<HTMLElement>('#main')?.focus({ preventScroll: true })
+    shown.current = path.value
   }, [path.value])
   return (
     <Switch>

@@ -1,7 +1,7 @@
 /** The form field: a label, what is typed, a hint, and the mistake that the server found in it. */
 
 import type { ComponentChildren } from 'preact'
-import { useId } from 'preact/hooks'
+import { useEffect, useId, useRef } from 'preact/hooks'
 import type { FieldMistake } from '../api/api-error.js'
 
 interface FieldProps {
@@ -19,12 +19,19 @@ interface FieldProps {
   readonly type?: 'text' | 'password' | 'number' | 'search'
   /** Choices to pick from; typing another is possible. */
   readonly choices?: readonly string[]
+  /** Whether one types here at once. Default false. */
+  readonly hasFocus?: boolean
 }
 
 export function Field({ label, value, onInput, hint, mistake, lines = 1, choices, ...rest }: FieldProps) {
   const id = useId()
+  const own = useRef<HTMLInputElement & HTMLTextAreaElement>(null)
+  useEffect(() => {
+    if (rest.hasFocus) own.current?.focus()
+  }, [])
   const props = {
     id,
+    ref: own,
     value,
     class: `field ${rest.isCode ? 'font-mono text-sm' : ''}`,
     required: rest.isRequired ?? false,

@@ -75,8 +75,11 @@ export function ThrottleDialog({ queue, queues, rules, onClose, onDone }: Thrott
       onDone()
       onClose()
     } catch (reason) {
-      setMistakes(reason instanceof ApiError ? reason.fields : [])
-      setError(messageOf(reason))
+      const fields = reason instanceof ApiError ? reason.fields : []
+      setMistakes(fields)
+      // What stands at its field is not said twice.
+      const isShown = fields.length > 0 && fields.every(({ path }) => /\.(?:limit|window)$/.test(path))
+      setError(isShown ? undefined : messageOf(reason))
     }
   }
   return (
