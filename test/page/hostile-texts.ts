@@ -101,4 +101,4 @@ const others = [
 export const hostileTexts: readonly string[] = [...markup, ...others]
 
 /** Names that a queue may have, and that mean something elsewhere. */
-export const hostileQueues: readonly string[] = ['constructor', 'toString', 'a..b', '0-0', 'x'.repeat(80)]
+export const hostileQueues: readonly string[] = ['toString', 'hasOwnProperty', 'a..b', '0-0', 'x'.repeat(80)]
