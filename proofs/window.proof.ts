@@ -5,6 +5,7 @@
  */
 
 import { defineTask } from 'millrace'
+import { loadavg } from 'node:os'
 import type { Page } from 'playwright-core'
 import { PageBrowser } from '../test/page/page-browser.js'
 import { PageScene } from '../test/page/page-scene.js'
@@ -33,7 +34,7 @@ export async function prove(report: Report): Promise<Summary> {
     report.say(
       `${jobs.toLocaleString('en')} jobs in ${queues.length} queues, enqueued in ${(filledMs / 1_000).toFixed(0)} s`,
     )
-    report.say(`chromium: ${browser.version}`)
+    report.say(`chromium: ${browser.version}; load of the machine before: ${loadavg()[0]?.toFixed(1)}`)
     const url = await scene.window()
     const views = {
       overview: await viewed(browser, url),

@@ -92,9 +92,9 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
 
   /** All that a page shows, hidden parts and titles too. */
   async function textAt(place: string, ready: string): Promise<string> {
-    const { page } = await browser.tab({ height: 4_000 })
+    const { page } = await browser.tab({ height: 8_000 })
     await page.goto(url + place)
-    await page.getByText(ready).first().waitFor()
+    await page.getByText(ready).filter({ visible: true }).first().waitFor()
     const texts = [await everyText(page)]
     const next = page.getByRole('navigation', { name: 'Pages' }).getByRole('button', { name: 'Next' })
     while ((await next.count()) > 0 && (await next.isEnabled())) {
@@ -124,7 +124,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
       'exe.\u202egpj',
     ]) {
       await page.goto(`${url}queues/named/jobs/~?${new URLSearchParams({ id })}`)
-      await page.getByText('scheduled').first().waitFor()
+      await page.getByText('scheduled').filter({ visible: true }).first().waitFor()
       expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(safeText(id))
     }
   })

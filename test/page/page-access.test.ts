@@ -95,9 +95,9 @@ it.each([375, 768, 1_440])(
     const wide: string[] = []
     for (const [name, place] of Object.entries(places)) {
       await PageHand.at(page, url + place)
-      const over = (await page.evaluate(
-        'document.documentElement.scrollWidth - document.documentElement.clientWidth',
-      )) as number
+      const over = await page.evaluate<number>(`
+      Math.max(...[document.documentElement, ...document.querySelectorAll('table.rows tr')].map(
+        (one) => one.scrollWidth - one.clientWidth))`)
       if (over > 0) wide.push(`${name}: ${over} px`)
     }
     expect(wide).toEqual([])

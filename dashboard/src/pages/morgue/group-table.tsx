@@ -50,7 +50,7 @@ function columnsOf(queue: string, mayAct: boolean, done: () => unknown): readonl
     {
       key: 'error',
       title: 'Error',
-      width: 'minmax(14rem, 4fr)',
+      width: 'minmax(9rem, 4fr)',
       show: ({ error, task }) => (
         <a class="row-link" href={`${at`queues/${queue}/morgue`}${queryText({ error, task, view: 'group' })}`}>
           <span class="line-clamp-2" title={safeText(error)}>
@@ -62,11 +62,11 @@ function columnsOf(queue: string, mayAct: boolean, done: () => unknown): readonl
     {
       key: 'task',
       title: 'Task',
-      width: 'minmax(8rem, 1fr)',
+      width: 'minmax(5rem, 1fr)',
       show: ({ task }) => <Name text={task} most={32} />,
     },
-    { key: 'lastAt', title: 'Last death', width: '7rem', show: ({ lastAt }) => <Moment at={lastAt} /> },
-    { key: 'count', title: 'Jobs', width: '5rem', isNumber: true, show: ({ count }) => <CountText count={count} /> },
+    { key: 'lastAt', title: 'Last death', width: '6rem', show: ({ lastAt }) => <Moment at={lastAt} /> },
+    { key: 'count', title: 'Jobs', width: '3rem', isNumber: true, show: ({ count }) => <CountText count={count} /> },
   ]
   if (!mayAct) return shown
   const acts: Column<DeadGroup> = {
