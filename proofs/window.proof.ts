@@ -4,8 +4,8 @@
  * Caveat: server, browser and this program share the processors of one machine.
  */
 
-import { defineTask } from 'millrace'
 import { loadavg } from 'node:os'
+import { defineTask } from 'millrace'
 import type { Page } from 'playwright-core'
 import { PageBrowser } from '../test/page/page-browser.js'
 import { PageScene } from '../test/page/page-scene.js'

@@ -290,12 +290,13 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
   it('who only looks is offered no action anywhere', async () => {
     const closed = await scene.window({ readOnly: true })
     const offered = new Set<string>()
+    const { page } = await browser.tab()
     for (const place of [
       ...['queues/orders', 'queues/mail/jobs', 'queues/reports/jobs/report-2026-q3', 'queues/thumbnails/morgue'],
       ...['throttles', 'schedules', `workers?worker=${encodeURIComponent('mill-2/901/1-5f2c')}`],
     ]) {
-      const hand = await handAt(closed + place)
-      for (const text of await hand.page.getByRole('button').allTextContents()) offered.add(text.trim())
+      await PageHand.at(page, closed + place)
+      for (const text of await page.getByRole('button').allTextContents()) offered.add(text.trim())
     }
     const actions =
       /^(Enqueue|Pause|Resume|Run now|Cancel|Bury|Delete|Revive|Stop|Recycle|Change|All jobs|⋯|Set a field)/

@@ -13,7 +13,7 @@ type JobColumn = Column<JobRow>
 const id: JobColumn = {
   key: 'id',
   title: 'Job',
-  width: 'minmax(12rem, 2.2fr)',
+  width: 'minmax(7.5rem, 2.2fr)',
   show: (job) => (
     <span class="flex min-w-0 flex-wrap items-center gap-x-2">
       <a class="row-link" href={jobPage(nameOf(job))}>
@@ -30,13 +30,13 @@ const id: JobColumn = {
 const task: JobColumn = {
   key: 'task',
   title: 'Task',
-  width: 'minmax(8rem, 1.2fr)',
+  width: 'minmax(4.5rem, 1.2fr)',
   show: (job) => <Name text={job.task} most={32} />,
 }
 const state: JobColumn = {
   key: 'state',
   title: 'State',
-  width: '6.5rem',
+  width: '6rem',
   show: (job) => <StateBadge state={job.state} />,
 }
 const priority: JobColumn = {
@@ -52,7 +52,7 @@ const payloads: JobColumn = {
   title: 'Score',
   width: '6rem',
   isNumber: true,
-  priority: 2,
+  priority: 3,
   show: ({ payloads: [oldest] = [], payloadCount = 1 }) =>
     oldest === undefined ? '–' : `${oldest.score}${payloadCount > 1 ? ` +${payloadCount - 1}` : ''}`,
 }
@@ -68,7 +68,7 @@ const attempts: JobColumn = {
   title: 'Attempt',
   width: '4.5rem',
   isNumber: true,
-  priority: 2,
+  priority: 3,
   show: (job) => <span class={job.attempt > 1 ? 'text-warn' : ''}>{job.attempt}</span>,
 }
 /** Of a dead job `attempt` is the one that it never had. */
@@ -77,13 +77,13 @@ const failures: JobColumn = {
   title: 'Failures',
   width: '5rem',
   isNumber: true,
-  priority: 2,
+  priority: 3,
   show: (job) => <CountText count={job.attempt - 1} />,
 }
 const progress: JobColumn = {
   key: 'progress',
   title: 'Progress',
-  width: 'minmax(6rem, 1fr)',
+  width: 'minmax(4rem, 1fr)',
   priority: 2,
   show: ({ progress: done }) =>
     done === undefined
@@ -94,7 +94,7 @@ const error: JobColumn = {
   key: 'error',
   title: 'Error',
   width: 'minmax(10rem, 2fr)',
-  priority: 2,
+  priority: 3,
   show: (job) => <span class="line-clamp-1 text-muted">{errorLine(job)}</span>,
 }
 const worker: JobColumn = {
@@ -109,21 +109,21 @@ const took: JobColumn = {
   title: 'Took',
   width: '6rem',
   isNumber: true,
-  priority: 2,
+  priority: 3,
   show: ({ startedAt, finishedAt }) => (
     <DurationText ms={startedAt && finishedAt ? Date.parse(finishedAt) - Date.parse(startedAt) : undefined} />
   ),
 }
 
 function moment(key: 'createdAt' | 'runAt' | 'startedAt' | 'finishedAt', title: string, shown?: 2 | 3): JobColumn {
-  return { key, title, width: '7rem', ...(shown && { priority: shown }), show: (job) => <Moment at={job[key]} /> }
+  return { key, title, width: '6rem', ...(shown && { priority: shown }), show: (job) => <Moment at={job[key]} /> }
 }
 
 /** What a job waits for, or when its state began. */
 const since: JobColumn = {
   key: 'since',
   title: 'Since, or due',
-  width: '7.5rem',
+  width: '6.5rem',
   show: (job) => <Moment at={job.finishedAt ?? job.startedAt ?? job.runAt} />,
 }
 const created = moment('createdAt', 'Enqueued', 3)

@@ -53,7 +53,7 @@ function Acts({ schedule }: { readonly schedule: ScheduleRow }) {
 
 export const scheduleColumns: readonly Column<ScheduleRow>[] = [
   {
-    ...{ key: 'name', title: 'Name', width: 'minmax(9rem, 2fr)' },
+    ...{ key: 'name', title: 'Name', width: 'minmax(7rem, 2fr)' },
     show: ({ name }) => (
       <a class="row-link" href={`schedules?${new URLSearchParams({ schedule: name })}`}>
         <Name text={name} />
@@ -62,7 +62,7 @@ export const scheduleColumns: readonly Column<ScheduleRow>[] = [
     order: (a, b) => a.name.localeCompare(b.name),
   },
   {
-    ...{ key: 'timing', title: 'Ticks', width: 'minmax(8rem, 2fr)' },
+    ...{ key: 'timing', title: 'Ticks', width: 'minmax(7rem, 2fr)' },
     show: (schedule) => <Timing schedule={schedule} />,
   },
   {
@@ -70,9 +70,9 @@ export const scheduleColumns: readonly Column<ScheduleRow>[] = [
     show: (schedule) => <NextTick schedule={schedule} />,
     order: (a, b) => Date.parse(a.nextAt ?? '9999') - Date.parse(b.nextAt ?? '9999'),
   },
-  { key: 'last', title: 'Last', width: '6rem', show: ({ lastAt }) => <Moment at={lastAt} /> },
+  { key: 'last', title: 'Last', width: '6rem', priority: 3, show: ({ lastAt }) => <Moment at={lastAt} /> },
   {
-    ...{ key: 'task', title: 'Enqueues', width: 'minmax(9rem, 2fr)', priority: 2 },
+    ...{ key: 'task', title: 'Enqueues', width: 'minmax(9rem, 2fr)', priority: 3 },
     show: ({ task, queue }) => (
       <>
         <Name text={task} />{' '}

@@ -43,18 +43,18 @@ const byNumber = (of: (worker: WorkerRow) => number) => (a: WorkerRow, b: Worker
 
 export const workerColumns: readonly Column<WorkerRow>[] = [
   {
-    ...{ key: 'worker', title: 'Host · pid', width: 'minmax(9rem, 2fr)' },
+    ...{ key: 'worker', title: 'Host · pid', width: 'minmax(8rem, 2fr)' },
     show: (worker) => <WorkerLink worker={worker} />,
     order: byText(({ host, pid }) => `${host} ${String(pid).padStart(10)}`),
   },
   { key: 'state', title: 'State', width: '6rem', show: (worker) => <WorkerState worker={worker} /> },
   {
-    ...{ key: 'jobs', title: 'In hand', width: 'minmax(6rem, 8rem)' },
+    ...{ key: 'jobs', title: 'In hand', width: 'minmax(5rem, 8rem)' },
     show: ({ running, slots }) => <Meter label="Jobs in hand" hits={running} limit={slots} isSmall />,
     order: byNumber(({ running }) => running),
   },
   {
-    ...{ key: 'queues', title: 'Queues', width: 'minmax(8rem, 3fr)', priority: 2 },
+    ...{ key: 'queues', title: 'Queues', width: 'minmax(8rem, 3fr)', priority: 3 },
     show: ({ queues }) => {
       const text = queues.map(safeText).join(', ')
       return <span title={text}>{shortText(text, 60)}</span>
@@ -66,7 +66,7 @@ export const workerColumns: readonly Column<WorkerRow>[] = [
     order: byNumber(({ rssBytes = 0 }) => rssBytes),
   },
   {
-    ...{ key: 'delay', title: 'Loop delay', width: '5rem', isNumber: true },
+    ...{ key: 'delay', title: 'Loop delay', width: '5rem', priority: 3, isNumber: true },
     show: ({ loopDelayMs }) => (
       <span class={(loopDelayMs ?? 0) >= 200 ? 'text-warn' : undefined}>
         <DurationText ms={loopDelayMs} />
@@ -75,16 +75,16 @@ export const workerColumns: readonly Column<WorkerRow>[] = [
     order: byNumber(({ loopDelayMs = 0 }) => loopDelayMs),
   },
   {
-    ...{ key: 'version', title: 'Version', width: '5rem', priority: 3 },
+    ...{ key: 'version', title: 'Version', width: '4.5rem', priority: 3 },
     show: ({ version }) => <Name text={version ?? '–'} most={12} />,
   },
   {
-    ...{ key: 'started', title: 'Started', width: '6rem', priority: 2, isNumber: true },
+    ...{ key: 'started', title: 'Started', width: '5.5rem', priority: 3, isNumber: true },
     show: ({ startedAt }) => <Moment at={startedAt} />,
     order: byText(({ startedAt }) => startedAt),
   },
   {
-    ...{ key: 'seen', title: 'Seen', width: '6rem', priority: 3, isNumber: true },
+    ...{ key: 'seen', title: 'Seen', width: '5.5rem', priority: 3, isNumber: true },
     show: ({ seenAt }) => <Moment at={seenAt} />,
   },
 ]
