@@ -115,7 +115,7 @@ export class PageBrowser {
       ...{ viewport: { width, height }, colorScheme: scheme, locale: 'en-GB', timezoneId: 'Europe/Berlin' },
       reducedMotion: 'reduce',
     })
-    context.setDefaultTimeout(10_000)
+    context.setDefaultTimeout(30_000)
     const tab = await Tab.in(context)
     this.#tabs.add(tab)
     return tab

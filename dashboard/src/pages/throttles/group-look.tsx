@@ -1,5 +1,6 @@
 /** The group look: how full the windows of one group are, of a throttle that counts each group by itself. */
 
+import { useState } from 'preact/hooks'
 import type { Throttle } from '../../api/answers.js'
 import { get } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
@@ -17,6 +18,8 @@ const everyMs = 1_000
 export function GroupLook({ throttle: { scope, rules, queues } }: { readonly throttle: Throttle }) {
   const isOpen = query.value.get('scope') === scope
   const group = isOpen ? (query.value.get('group') ?? '') : ''
+  // The throttles are drawn anew each second: what is being typed stays.
+  const [typed, setTyped] = useState(group)
   return (
     <>
       <p class="mb-3">
@@ -26,13 +29,18 @@ export function GroupLook({ throttle: { scope, rules, queues } }: { readonly thr
         class="flex flex-wrap items-end gap-2"
         onSubmit={(event) => {
           event.preventDefault()
-          const typed = new FormData(event.currentTarget).get('group')
-          setQuery({ scope, group: String(typed ?? '') })
+          setQuery({ scope, group: typed })
         }}
       >
         <label class="grid min-w-0 flex-1 gap-1 text-sm font-medium">
           Look into a group
-          <input name="group" class="field" value={group} placeholder="empty: jobs without one" autocomplete="off" />
+          <input
+            class="field"
+            value={typed}
+            placeholder="empty: jobs without one"
+            autocomplete="off"
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
         </label>
         <Button type="submit">Look</Button>
       </form>

@@ -4,10 +4,10 @@ import { defineOrderedTask, defineTask, type JobContext, type MillOptions } from
 import type { WebOptions } from 'millrace/web'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { firstLookMs } from './chromium-program.js'
-import { hostileTexts } from './hostile-texts.js'
-import { PageBrowser, type TabOptions } from './page-browser.js'
-import { PageScene, type PageStore } from './page-scene.js'
+import { firstLookMs } from '../page/chromium-program.js'
+import { hostileTexts } from '../page/hostile-texts.js'
+import { PageBrowser, type TabOptions } from '../page/page-browser.js'
+import { PageScene, type PageStore } from '../page/page-scene.js'
 
 const mail = defineTask({
   name: 'send-mail',

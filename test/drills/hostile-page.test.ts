@@ -2,13 +2,16 @@
 
 import { defineTask, type Mill, type MillOptions } from 'millrace'
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { safeText } from '../../dashboard/src/words/safe-text.js'
 import { nextEvent } from '../next-event.js'
-import { firstLookMs } from './chromium-program.js'
-import { hostileQueues, hostileTexts } from './hostile-texts.js'
-import { PageBrowser } from './page-browser.js'
-import { PageScene } from './page-scene.js'
+import { firstLookMs } from '../page/chromium-program.js'
+import { hostileQueues, hostileTexts } from '../page/hostile-texts.js'
+import { PageBrowser } from '../page/page-browser.js'
+import { PageScene } from '../page/page-scene.js'
+
+// A browser beside a busy machine takes its time.
+vi.setConfig({ testTimeout: 120_000 })
 
 let browser: PageBrowser
 beforeAll(async () => {

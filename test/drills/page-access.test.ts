@@ -6,15 +6,18 @@ import { createServer, request } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { firstLookMs } from './chromium-program.js'
-import { PageBrowser } from './page-browser.js'
-import { PageHand } from './page-hand.js'
-import { places } from './page-places.js'
-import { PageScene } from './page-scene.js'
-import { shopLife } from './shop-life.js'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { firstLookMs } from '../page/chromium-program.js'
+import { PageBrowser } from '../page/page-browser.js'
+import { PageHand } from '../page/page-hand.js'
+import { places } from '../page/page-places.js'
+import { PageScene } from '../page/page-scene.js'
+import { shopLife } from '../page/shop-life.js'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+// A browser beside a busy machine takes its time.
+vi.setConfig({ testTimeout: 120_000 })
 
 let browser: PageBrowser
 let scene: PageScene
