@@ -137,7 +137,8 @@ describe('an isolated job whose worker is killed', longest, () => {
     ['goes on', 'while its process has not begun to load: that does, and the job is run once', false],
     ['goes back, uncounted,', 'and whose process dies before its handler was called', true],
   ])('%s %s', async (_, _when, dies) => {
-    const of = await longProject()
+    // Long enough for a busy machine to load two processes in it: what is asked here is not what becomes of a lease that ends.
+    const of = await longProject(undefined, '15s')
     writeFileSync(of.file('hold'), '')
     writeFileSync(of.file('hold.cjs'), heldBack)
     const env = { ...of.env, NODE_OPTIONS: `--require ${of.file('hold.cjs')}` }

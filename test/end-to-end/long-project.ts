@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { defineTask, millrace } from 'millrace'
+import { type Duration, defineTask, millrace } from 'millrace'
 import { onTestFinished } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { run } from '../cli/command-in-process.js'
@@ -95,13 +95,13 @@ export const deaf = defineTask({
 })
 `
 
-const configFile = `
+const configFile = (lease: string) => `
 import { millrace } from 'millrace'
 import { brief, busy, deaf, die, wait } from './tasks.js'
 
 export default millrace({
   store: process.env['MILLRACE_STORE'] ?? 'sqlite:jobs.db',
-  queues: { long: { lease: '3s' } },
+  queues: { long: { lease: '${lease}' } },
   tasks: [wait, brief, busy, die, deaf],
 })
 `
@@ -116,15 +116,15 @@ export const deaf = defineTask({ name: 'deaf', queue: 'long' })
 export type LongProject = Awaited<ReturnType<typeof longProject>>
 
 /** A folder with the project, and a mill on its store that only enqueues and looks. */
-export async function longProject(store?: string) {
+export async function longProject(store?: string, lease: Duration = '3s') {
   const folder = project({
     'tasks.js': tasksFile,
-    'millrace.config.js': configFile,
+    'millrace.config.js': configFile(String(lease)),
     'package.json': '{"type":"module"}',
   })
   const descriptor = store ?? `sqlite:${join(folder, 'jobs.db')}`
   const tasks = [wait, brief, busy, die, deaf]
-  const mill = millrace({ store: descriptor, queues: { long: { lease: '3s' } }, tasks })
+  const mill = millrace({ store: descriptor, queues: { long: { lease } }, tasks })
   onTestFinished(() => mill.close())
   const env = { MILLRACE_STORE: descriptor }
   return {
