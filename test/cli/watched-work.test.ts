@@ -13,7 +13,7 @@ describe('millrace work --watch', () => {
     const cwd = project({ ...projectFiles, 'say.js': 'export const word = 1\n' })
     const tasks = join(cwd, 'tasks.js')
     const before = readFileSync(tasks, 'utf8')
-    const command = new CommandProcess(['work', '--watch', '--json', '--grace', '100ms'], { cwd })
+    const command = new CommandProcess(['work', '--watch', '--json', '--grace', '1s'], { cwd })
     await command.events('processes.started')
     await runJson(['enqueue', 'hold', JSON.stringify(join(cwd, 'held')), '--id', 'long'], { cwd })
     await command.events('test.running')

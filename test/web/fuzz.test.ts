@@ -1,4 +1,4 @@
-/** A few hundred calls of the API, drawn from its own description; `npm run prove web-fuzz` makes 10,000. */
+/** Some hundred calls of the API, drawn from its own description; `npm run prove web-fuzz` makes 10,000. */
 
 import { describe, expect, it } from 'vitest'
 import { endpoints } from '#src/web/api/endpoints.js'
@@ -32,7 +32,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
 
   it('no call makes an error of ours, and each error is told as it should be', { timeout: 60_000 }, async () => {
     const scene = await filled()
-    const { wrong, statuses } = await fuzz(scene.url, document, fuzzCalls(document, 400, 20), bearer)
+    const { wrong, statuses } = await fuzz(scene.url, document, fuzzCalls(document, 800, 23), bearer)
 
     expect(wrong).toEqual([])
     expect(Object.keys(statuses)).toEqual(expect.arrayContaining(['200', '201', '400', '403', '404', '415', '421']))
