@@ -97,7 +97,7 @@ export type Listener<Name extends EventName> = (event: EventMap[Name]) => void
 
 /** Who hears of one event. */
 interface Audience {
-  /** The list is replaced, not changed: whoever is added while an event is told hears the next, not this one. */
+  /** Each change makes a new list: a listener that is added during an event hears the next one first. */
   listeners: readonly Listener<EventName>[]
   readonly channel: Channel
 }

@@ -5,7 +5,7 @@ import { isJobId, jobIdForm } from '../../core/values/ids.js'
 import { packedInput } from '../streaming/envelopes.js'
 import type { BluequeTask } from './blueque-server.js'
 
-/** What the tasks of one Blueque queue are enqueued as: in which queue, as which task, with which input. */
+/** The target of one Blueque queue: the queue, the task and the input that its tasks are enqueued with. */
 interface BluequeTarget {
   readonly queue: string
   readonly task: string

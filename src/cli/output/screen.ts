@@ -57,7 +57,7 @@ export class Screen {
     return this.#output.rows || 24
   }
 
-  /** In the place of what is there. Lines beyond the last row are left out. */
+  /** Replaces what is on the screen. Lines below the last row are left out. */
   draw(lines: readonly string[]): void {
     const shown = lines.slice(0, this.rows).map((line) => `${line}\u001b[K`)
     // The last line has no end, which would move all of them up.

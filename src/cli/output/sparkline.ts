@@ -9,7 +9,7 @@ export function sparkline(numbers: readonly number[]): string[] {
   return numbers.map((n) => (n <= 0 ? nothing : bars[Math.max(0, Math.ceil((n / largest) * bars.length) - 1)]!))
 }
 
-/** The numbers summed up in so many columns of equal width, which must divide their count. */
+/** Sums the numbers up into columns of equal width. The count of columns must divide the count of numbers. */
 export function inColumns(numbers: readonly number[], columns: number): number[] {
   const each = numbers.length / columns
   return Array.from({ length: columns }, (_, i) =>

@@ -17,7 +17,7 @@ interface Health {
   readonly processes: readonly object[]
 }
 
-/** What it tells beside health. */
+/** What the health port answers in addition to health. */
 interface HealthMetrics {
   text(format: ExpositionFormat): Promise<string>
 }

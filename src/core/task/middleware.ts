@@ -64,7 +64,7 @@ export interface BatchRun {
   readonly ctx: BatchContext
 }
 
-/** What becomes of one job of a run. */
+/** The end of one job of a run. */
 export interface RunEnd {
   readonly id: string
   /** `failed`: it is retried or, after its last attempt, buried; `released`: put back, uncounted. */
@@ -77,7 +77,7 @@ export interface RunEnd {
   readonly runMs: number
 }
 
-/** What the store said to the end of a job: `lost` and `gone` that it was not this run's to settle; undefined that it never answered. */
+/** The store's answer to the end of a job. `lost`, `gone`: the job was no longer this run's. Undefined: the store never answered. */
 export type EndAnswer = 'ok' | 'lost' | 'gone' | undefined
 
 export interface Middleware {
