@@ -3,9 +3,10 @@
 import './window.css'
 import { render } from 'preact'
 import { App } from './app.js'
+import { placeAt } from './places.js'
 import { showTheme } from './state/colour-theme.js'
 import { startKeys } from './state/key-bindings.js'
-import { startNavigation } from './state/page-address.js'
+import { path, startNavigation } from './state/page-address.js'
 
 const root = document.querySelector('#window')
 if (root === null) throw new Error('index.html has no element with the id window')
@@ -13,4 +14,6 @@ if (root === null) throw new Error('index.html has no element with the id window
 showTheme()
 startNavigation()
 startKeys()
+// Its code is fetched while it is asked who looks at it.
+void placeAt(path.value).page.ask?.()
 render(<App />, root)

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { bytesWords, countOf, countWords, rateWords } from '../../dashboard/src/words/count-words.js'
 import { durationWords, shortDuration } from '../../dashboard/src/words/duration-words.js'
-import { momentWords } from '../../dashboard/src/words/moment-words.js'
+import { clockWords, dayWords, fullMoment, momentWords, secondWords } from '../../dashboard/src/words/moment-words.js'
 import { safeLines, safeText, shortText } from '../../dashboard/src/words/safe-text.js'
 
 describe('text from elsewhere', () => {
@@ -38,6 +38,9 @@ describe('text from elsewhere', () => {
 describe('numbers', () => {
   it('are whole as long as they are short', () => {
     expect([0, 999, 12_345, 123_456, 1_234_567].map(countWords)).toEqual(['0', '999', '12,345', '123.5K', '1.2M'])
+    expect([99_999, 100_000, 999_949, 999_950, 12_345_678, 1e9, 7.25e13].map(countWords)).toEqual([
+      ...['99,999', '100K', '999.9K', '1M', '12.3M', '1B', '72.5T'],
+    ])
     expect([countOf(1, 'job'), countOf(1_000, 'job')]).toEqual(['1 job', '1,000 jobs'])
     expect([0.125, 12.34, 4_321].map(rateWords)).toEqual(['0.125', '12.3', '4,321'])
     expect([512, 87_203_840].map(bytesWords)).toEqual(['512 B', '83.2 MiB'])
@@ -58,5 +61,18 @@ describe('numbers', () => {
     expect([0, -400, -5_400, 300_000, -7_400_000].map((away) => momentWords(now + away, now))).toEqual([
       ...['just now', 'just now', '5 s ago', 'in 5 min', '2 h ago'],
     ])
+  })
+
+  it('say instants in the local time, with its zone', () => {
+    const at = new Date(2026, 10, 5, 4, 3, 9)
+    const east = -at.getTimezoneOffset()
+    const zone = east === 0 ? 'UTC' : expect.stringMatching(/^UTC[+−]\d+(:\d\d)?$/)
+    expect([dayWords, clockWords, secondWords].map((words) => words(at.getTime()))).toEqual([
+      '5 Nov',
+      '04:03',
+      '04:03:09',
+    ])
+    const [, text, told] = /^(.+) (\S+)$/.exec(fullMoment(at.getTime()))!
+    expect([text, told]).toEqual(['5 Nov 2026, 04:03:09', zone])
   })
 })

@@ -2,13 +2,19 @@
 
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { TableNotice, WaitingRows } from '../parts/table-notice.js'
+
+export interface LatePage<Props> {
+  (props: Props): ComponentChildren
+  /** Begins to load the code, before the page is shown. Never rejects. */
+  ask(): Promise<void>
+}
 
 /** `load` is asked once, and again after it has failed. */
 export function latePage<Props extends object>(
   load: () => Promise<(props: Props) => ComponentChildren>,
-): (props: Props) => ComponentChildren {
+): LatePage<Props> {
   const found = signal<{ readonly page: (props: Props) => ComponentChildren } | undefined>(undefined)
   const failure = signal<Error | undefined>(undefined)
   let loading: Promise<void> | undefined
@@ -24,8 +30,8 @@ export function latePage<Props extends object>(
       })
     return loading
   }
-  return function LatePage(props) {
-    useEffect(() => void ask(), [])
+  const shown = (props: Props) => {
+    useLayoutEffect(() => void ask(), [])
     if (found.value !== undefined) {
       const { page: Page } = found.value
       return <Page {...props} />
@@ -36,4 +42,5 @@ export function latePage<Props extends object>(
       <TableNotice error={failure.value} onRetry={() => void ask()} />
     )
   }
+  return Object.assign(shown, { ask })
 }

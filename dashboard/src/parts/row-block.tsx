@@ -16,8 +16,8 @@ interface BlockProps<Row> {
 }
 
 /** So many rows are drawn at once, as a screen may show them. */
-const mostAtOnce = 48
-const nearPx = 600
+const mostAtOnce = 24
+const nearPx = 300
 
 export function RowBlock<Row>({ rows, before, columns, keyOf, selection, isDim }: BlockProps<Row>) {
   const [body, isNear] = useNearness(before < mostAtOnce)

@@ -15,3 +15,8 @@ export interface Column<Row> {
   /** Makes it sortable, where all rows are in hand. Numbers begin with the largest. */
   readonly order?: (a: Row, b: Row) => number
 }
+
+/** An order by a text, by code units: a collation is slow to load, and ids are no words. */
+export function byText<Row>(of: (row: Row) => string): (a: Row, b: Row) => number {
+  return (a, b) => (of(a) < of(b) ? -1 : Number(of(a) > of(b)))
+}

@@ -1,11 +1,14 @@
 /** The cursor pages: a list of which only one page is ever loaded; which one, the address tells. */
 
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { ListPage } from '../api/answers.js'
 import { go, path, query, setQuery } from './page-address.js'
 import { type Resource, useResource } from './resource.js'
 
 export interface CursorPages<Item, Answer extends ListPage<Item> = ListPage<Item>> {
   readonly page: Resource<Answer>
+  /** Another one once the rows of another page are there: a table with this key begins at its top. */
+  readonly key: string
   readonly isFirst: boolean
   readonly hasNext: boolean
   first(): void
@@ -26,18 +29,31 @@ export function usePages<Item, Answer extends ListPage<Item> = ListPage<Item>>(
   deps: readonly unknown[],
 ): CursorPages<Item, Answer> {
   const cursor = query.value.get('cursor') ?? undefined
-  const page = useResource<Answer>((signal) => load(cursor, signal), [cursor, ...deps])
-  const next = page.data.value?.cursor
+  const page = useResource<Answer & { readonly key: string }>(
+    async (signal) => ({ ...(await load(cursor, signal)), key: cursor ?? '' }),
+    [cursor, ...deps],
+  )
+  const { cursor: following, key = '' } = page.data.value ?? {}
+  const isTurning = useRef(false)
+  // Not before the rows have come: those that go would be drawn at the top for nothing.
+  useLayoutEffect(() => {
+    if (isTurning.current) document.querySelector('#main')?.scrollIntoView()
+    isTurning.current = false
+  }, [key])
   const turn = (to: string | undefined, before: readonly (string | null)[]) => {
+    isTurning.current = true
     setQuery({ cursor: to }, { state: { trail: before } })
-    document.querySelector('#main')?.scrollIntoView()
   }
   return {
     page,
+    key,
     isFirst: cursor === undefined,
-    hasNext: next !== undefined && !page.loading.value,
+    hasNext: following !== undefined,
     first: () => turn(undefined, []),
-    next: () => turn(next, [...trail(), cursor ?? null]),
+    next: () => {
+      // Whoever presses again before the page has come goes one page on, not two.
+      if (!page.loading.value) turn(following, [...trail(), cursor ?? null])
+    },
     previous: () => turn(trail().at(-1) ?? undefined, trail().slice(0, -1)),
   }
 }

@@ -1,7 +1,7 @@
 /** The live overview: all queues as they stand, read once for whatever shows them; a row that has not changed stays the same. */
 
 import { computed, signal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import type { Overview, QueueRow } from '../api/answers.js'
 import { get } from '../api/api-client.js'
 import { openStream } from '../api/live-stream.js'
@@ -31,7 +31,7 @@ export const queueNames = computed(() => overview.data.value?.queues.map(({ name
 
 /** Keeps the overview live as long as the component is there. Only where the stream does not come it is asked for, to tell why. */
 export function useLiveOverview(): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     return openStream('events', {
       onLost: () => void overview.refresh(),
       on: {

@@ -1,7 +1,7 @@
 /** The resource: something that is loaded from the API, with how that stands. Old data stays while it loads anew. */
 
 import { batch, type ReadonlySignal, signal } from '@preact/signals'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { isAborted } from '../api/api-error.js'
 
 export interface Resource<T> {
@@ -68,7 +68,8 @@ export function useResource<T>(
 ): Resource<T> {
   const latest = useLatest(load)
   const [own] = useState(() => resource<T>((signal) => latest.load(signal)))
-  useEffect(() => {
+  // Asked before the frame is painted, which takes its time.
+  useLayoutEffect(() => {
     void own.refresh()
     return own.close
   }, deps)

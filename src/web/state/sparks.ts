@@ -1,10 +1,10 @@
 /** The sparks: what became of the jobs of each queue in the last minutes, for a line beside its counts. */
 
-import { queueHistories } from '../../client/admin/queue-history.js'
+import type { HistoryPoint } from '../../stores/contract/history.js'
 import type { Store } from '../../stores/contract/store.js'
-import { stepMs } from '../../stores/rules/history-slots.js'
+import { slotAt, stepMs } from '../../stores/rules/history-slots.js'
 
-/** A number for each minute, oldest first; none where the store keeps no history. */
+/** A number for each minute, oldest first; none where the store keeps no history, or nobody has told of the queue in that time. */
 export interface Spark {
   readonly enqueued: readonly number[]
   readonly done: readonly number[]
@@ -23,14 +23,20 @@ export const noSparks: SparkReader = async (_, queues) => queues.map(() => empty
 export function sparksOfLast(minutes: number): SparkReader {
   return async (store, queues, now) => {
     if (store.history === undefined) return noSparks(store, queues, now)
-    const from = new Date(Math.max(0, now - (minutes - 1) * stepMs.minute))
-    const histories = await queueHistories(store, queues, { from }, now)
-    return histories.map(({ points }) => ({
-      enqueued: points.map(({ enqueued }) => enqueued),
-      done: points.map(({ completed }) => completed),
-      failed: points.map(({ failed }) => failed),
-    }))
+    const fromAt = slotAt('minute', now) - (minutes - 1) * stepMs.minute
+    const told = await store.history.read(queues, { step: 'minute', fromAt: Math.max(0, fromAt), toAt: now + 1 })
+    return told.map((points) => sparkOf(points, fromAt, minutes))
   }
+}
+
+function sparkOf(points: readonly HistoryPoint[], fromAt: number, minutes: number): Spark {
+  if (points.length === 0) return empty
+  const line = (count: 'enqueued' | 'completed' | 'failed') => {
+    const numbers = new Array<number>(minutes).fill(0)
+    for (const point of points) numbers[(point.at - fromAt) / stepMs.minute] = point[count]
+    return numbers
+  }
+  return { enqueued: line('enqueued'), done: line('completed'), failed: line('failed') }
 }
 
 /** What was read is told again for so long, unless other queues are asked: of a history each process writes once a minute. */

@@ -90,6 +90,7 @@ export function JobListPage({ queue }: { readonly queue: string }) {
         </SelectionBar>
       )}
       <DataTable
+        key={pages.key}
         label={`Jobs of ${queue}`}
         columns={columnsFor(listed, known?.kind === 'ordered')}
         rows={rows}

@@ -28,6 +28,7 @@ export function DeadList({ queue, done }: { readonly queue: string; readonly don
     <>
       <ListFilters task={task ?? ''} by={by ?? 'time'} choices={orders} />
       <DeadJobTable
+        key={pages.key}
         queue={queue}
         rows={rows}
         error={page.error.value}

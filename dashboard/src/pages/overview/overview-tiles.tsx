@@ -1,6 +1,7 @@
 /** The overview tiles: the sums over all queues, and who works. */
 
 import type { Overview, Spark } from '../../api/answers.js'
+import { session } from '../../api/session-state.js'
 import { Stat, Stats } from '../../parts/stat-tile.js'
 import { countOf, countWords } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
@@ -11,7 +12,7 @@ export function OverviewTiles({ overview }: { readonly overview: Overview | unde
   const workers = overview?.workers
   const rate = (key: keyof Spark) =>
     overview && countWords(overview.queues.reduce((sum, { spark }) => sum + (perMinute(spark[key]) ?? 0), 0))
-  const hasHistory = overview?.queues.some(({ spark }) => spark.done.length > 0) ?? true
+  const hasHistory = session.value?.features.history
   return (
     <Stats>
       <Stat

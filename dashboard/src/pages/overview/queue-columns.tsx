@@ -3,11 +3,11 @@
 import type { QueueRow } from '../../api/answers.js'
 import { at } from '../../api/api-path.js'
 import { Sparkline } from '../../charts/spark-line.js'
-import type { Column } from '../../parts/data-table.js'
 import { Meter } from '../../parts/fill-meter.js'
 import { CountText } from '../../parts/moment-text.js'
 import { Name } from '../../parts/name-text.js'
 import { QueueBadges } from '../../parts/state-badge.js'
+import { byText, type Column } from '../../parts/table-column.js'
 import { countWords } from '../../words/count-words.js'
 import { durationWords, shortDuration } from '../../words/duration-words.js'
 import { perMinute } from './queue-filter.js'
@@ -15,8 +15,10 @@ import { perMinute } from './queue-filter.js'
 /** From then on a lag is told in colour, too. */
 const longLagMs = 60_000
 
+const byName = byText<QueueRow>(({ name }) => name)
+
 function by(value: (queue: QueueRow) => number) {
-  return (a: QueueRow, b: QueueRow) => value(a) - value(b) || a.name.localeCompare(b.name)
+  return (a: QueueRow, b: QueueRow) => value(a) - value(b) || byName(a, b)
 }
 
 function rateColumn(key: keyof QueueRow['spark'], title: string, tone = ''): Column<QueueRow> {
@@ -39,7 +41,7 @@ export const queueColumns: readonly Column<QueueRow>[] = [
     key: 'name',
     title: 'Queue',
     width: 'minmax(9.5rem, 2fr)',
-    order: (a, b) => a.name.localeCompare(b.name),
+    order: byName,
     show: (queue) => (
       <span class="flex flex-wrap items-center gap-x-2 gap-y-0.5">
         <a class="row-link" href={at`queues/${queue.name}`}>

@@ -9,7 +9,7 @@ import { Dialog, DialogButtons } from '../../parts/modal-dialog.js'
 import { Button } from '../../parts/press-button.js'
 import { askToConfirm } from '../../state/asked-action.js'
 import { say } from '../../state/toast-list.js'
-import { countOf } from '../../words/count-words.js'
+import { countOf, exactCount } from '../../words/count-words.js'
 
 const mostShards = 1_024
 
@@ -44,8 +44,8 @@ export function ReshardDialog({ queue, onClose, onDone }: ReshardProps) {
         type="number"
         value={text}
         onInput={setText}
-        hint={`1 to ${mostShards.toLocaleString('en')}; workers spread over them`}
-        mistake={isRight ? undefined : `must be a whole number from 1 to ${mostShards.toLocaleString('en')}`}
+        hint={`1 to ${exactCount(mostShards)}; workers spread over them`}
+        mistake={isRight ? undefined : `must be a whole number from 1 to ${exactCount(mostShards)}`}
       />
       <DialogButtons>
         <Button onPress={onClose}>Cancel</Button>

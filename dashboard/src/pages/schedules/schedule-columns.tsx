@@ -3,11 +3,11 @@
 import type { ScheduleRow } from '../../api/answers.js'
 import { at } from '../../api/api-path.js'
 import { mayChange } from '../../api/session-state.js'
-import type { Column } from '../../parts/data-table.js'
 import { CountText, Moment } from '../../parts/moment-text.js'
 import { Name } from '../../parts/name-text.js'
 import { Menu } from '../../parts/popover-menu.js'
 import { Badge } from '../../parts/state-badge.js'
+import { byText, type Column } from '../../parts/table-column.js'
 import { cronWords } from '../../words/cron-words.js'
 import { durationWords } from '../../words/duration-words.js'
 import { safeText } from '../../words/safe-text.js'
@@ -59,7 +59,7 @@ export const scheduleColumns: readonly Column<ScheduleRow>[] = [
         <Name text={name} />
       </a>
     ),
-    order: (a, b) => a.name.localeCompare(b.name),
+    order: byText(({ name }) => name),
   },
   {
     ...{ key: 'timing', title: 'Ticks', width: 'minmax(7rem, 2fr)' },

@@ -32,6 +32,7 @@ export function SchedulesPage() {
         <SearchField label="Filter schedules" placeholder="Name, task or queue  /" />
       </div>
       <DataTable
+        key={pages.key}
         label="Schedules"
         columns={scheduleColumns}
         rows={rows?.filter((schedule) => fits(schedule, text))}

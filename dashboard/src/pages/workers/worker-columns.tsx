@@ -1,11 +1,11 @@
 /** The worker columns: what the table of workers shows of each. */
 
 import type { WorkerRow } from '../../api/answers.js'
-import type { Column } from '../../parts/data-table.js'
 import { Meter } from '../../parts/fill-meter.js'
 import { DurationText, Moment } from '../../parts/moment-text.js'
 import { Name } from '../../parts/name-text.js'
 import { Badge } from '../../parts/state-badge.js'
+import { byText, type Column } from '../../parts/table-column.js'
 import { bytesWords } from '../../words/count-words.js'
 import { safeText, shortText } from '../../words/safe-text.js'
 
@@ -38,7 +38,6 @@ function WorkerLink({ worker: { id, host, pid } }: { readonly worker: WorkerRow 
   )
 }
 
-const byText = (of: (worker: WorkerRow) => string) => (a: WorkerRow, b: WorkerRow) => of(a).localeCompare(of(b))
 const byNumber = (of: (worker: WorkerRow) => number) => (a: WorkerRow, b: WorkerRow) => of(a) - of(b)
 
 export const workerColumns: readonly Column<WorkerRow>[] = [
