@@ -1,6 +1,7 @@
 /** What it costs a worker that somebody watches: Millrace beside itself without history, in alternating rounds of one run. */
 
 import { cpus } from 'node:os'
+import { resolve } from 'node:path'
 import type { BenchReport } from './bench.js'
 import { watchNames } from './contender.js'
 import { RedisField } from './redis-field.js'
@@ -13,10 +14,16 @@ const full = { renewals: 8, rounds: 5, roundMs: 1_200 }
 /** Shows that everything runs; its figures mean nothing. */
 const quick = { renewals: 0, rounds: 1, roundMs: 300 }
 
+/** `--baseline=../earlier`: also beside Millrace as it is built in that checkout, such as one from before there was tracing. */
 export async function bench(report: BenchReport): Promise<unknown> {
+  const baseline = process.argv.find((argument) => argument.startsWith('--baseline='))?.slice('--baseline='.length)
   const plan = process.argv.includes('--quick') ? quick : full
   const server = await startRedisServer()
-  const field = new RedisField(server.url, ['millrace', ...watchNames])
+  const field = new RedisField(
+    server.url,
+    ['millrace', ...watchNames, ...(baseline === undefined ? [] : (['baseline'] as const))],
+    baseline === undefined ? undefined : resolve(baseline),
+  )
   try {
     await field.renew()
     report.say(

@@ -13,6 +13,19 @@ const latest = defineOrderedTask({ name: 'latest', merge: 'latest' })
 const email = defineTask({ name: 'email' })
 
 describe('a queue', () => {
+  it.each(['constructor', 'prototype', '__proto__'])(
+    'and a schedule whose name is %s is refused, not left out',
+    (name) => {
+      const queues = JSON.parse(`{ "${name}": {}, "mail": {} }`) as Record<string, QueueOptions>
+      const schedules = JSON.parse(`{ "${name}": { "task": "email", "every": "1h" } }`) as MillOptions['schedules']
+
+      expect(() => testMill({ queues })).toThrow(`queues.${name}: must have another name`)
+      expect(() => testMill({ tasks: [email], schedules: schedules! })).toThrow(
+        `schedules.${name}: must have another name`,
+      )
+    },
+  )
+
   it('that an ordered task names is ordered, declared or not; others are plain', () => {
     const { queues } = testMill({ tasks: [sync, latest, email], queues: { orders: { weight: 5 }, plain: {} } })
 

@@ -203,7 +203,10 @@ export const millOptionNames: ReadonlySet<string> = new Set(Object.keys(shape.en
  * @internal
  */
 export function checkOptions(options: MillOptions, traits: StoreTraits | undefined): CheckedOptions {
-  const given = parsed(shape, withQueueFile(options), 'the configuration')
+  const asked = withQueueFile(options)
+  const given = parsed(shape, asked, 'the configuration')
+  const dropped = [...droppedNames(asked, given, 'queues'), ...droppedNames(asked, given, 'schedules')]
+  if (dropped.length > 0) throw new ConfigError('the configuration', dropped)
   const queues = new Map(Object.entries(given.queues))
   const clashes = [...nameClashes(given.tasks), ...queueClashes(queues, given.tasks)]
   if (clashes.length > 0) throw new ConfigError('the configuration', clashes)
@@ -241,9 +244,24 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
   }
 }
 
-function withQueueFile(options: MillOptions): object {
+function withQueueFile(options: MillOptions): MillOptions {
   // What is no object is refused with its form.
   return typeof options?.queues === 'string' ? { ...options, queues: readQueueFile(options.queues) } : options
+}
+
+/** A record that is checked loses the entries whose names every object of JavaScript has. */
+function droppedNames(
+  asked: MillOptions,
+  given: Record<string, unknown>,
+  option: 'queues' | 'schedules',
+): ConfigIssue[] {
+  const kept = given[option] ?? {}
+  return Object.keys(asked[option] ?? {})
+    .filter((name) => !Object.hasOwn(kept, name))
+    .map((name) => ({
+      path: `${option}.${name}`,
+      message: 'must have another name: every object of JavaScript has a property of this one',
+    }))
 }
 
 /** What the workers are to serve, and in what order, must be there. */

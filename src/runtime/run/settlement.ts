@@ -21,9 +21,9 @@ export interface SettlementRules {
   readonly canHold: boolean
   /** When and where it ran; undefined if it has not begun. Asked only where the job is kept. Absent: the store is told by others. */
   readonly endedRun?: (ran: Execution) => EndedRun | undefined
-  /** Hears of a result that cannot be kept; the job completes without. */
   /** The wall clock, of which the instants of failures are. */
   readonly now: () => number
+  /** Hears of a result that cannot be kept; the job completes without. */
   readonly resultDropped: (claim: Claim, error: unknown) => void
 }
 
