@@ -13,18 +13,22 @@ interface Named {
 
 type Page = ((props: Named) => ComponentChildren) & Partial<Pick<LatePage<Named>, 'ask'>>
 
+const ofMill = () => import('./pages/pages-of-mill.js')
+const ofJobs = () => import('./pages/pages-of-jobs.js')
+const ofQueue = () => import('./pages/pages-of-queue.js')
+
 const places: readonly (readonly [pattern: string, page: Page])[] = [
   ['', OverviewPage],
-  ['search', latePage(async () => (await import('./pages/search/search-page.js')).SearchPage)],
-  ['workers', latePage(async () => (await import('./pages/workers/workers-page.js')).WorkersPage)],
-  ['throttles', latePage(async () => (await import('./pages/throttles/throttles-page.js')).ThrottlesPage)],
-  ['schedules', latePage(async () => (await import('./pages/schedules/schedules-page.js')).SchedulesPage)],
-  ['morgue', latePage(async () => (await import('./pages/morgue/morgues-page.js')).MorguesPage)],
-  ['queues/:queue', latePage(async () => (await import('./pages/queue/queue-page.js')).QueuePage)],
-  ['queues/:queue/jobs', latePage(async () => (await import('./pages/jobs/job-list-page.js')).JobListPage)],
-  ['queues/:queue/jobs/:id', latePage(async () => (await import('./pages/job/job-page.js')).JobPage)],
-  ['queues/:queue/events', latePage(async () => (await import('./pages/events/queue-events-page.js')).QueueEventsPage)],
-  ['queues/:queue/morgue', latePage(async () => (await import('./pages/morgue/morgue-page.js')).MorguePage)],
+  ['search', latePage(async () => (await ofJobs()).SearchPage)],
+  ['workers', latePage(async () => (await ofMill()).WorkersPage)],
+  ['throttles', latePage(async () => (await ofMill()).ThrottlesPage)],
+  ['schedules', latePage(async () => (await ofMill()).SchedulesPage)],
+  ['morgue', latePage(async () => (await ofMill()).MorguesPage)],
+  ['queues/:queue', latePage(async () => (await ofQueue()).QueuePage)],
+  ['queues/:queue/jobs', latePage(async () => (await ofJobs()).JobListPage)],
+  ['queues/:queue/jobs/:id', latePage(async () => (await ofJobs()).JobPage)],
+  ['queues/:queue/events', latePage(async () => (await ofQueue()).QueueEventsPage)],
+  ['queues/:queue/morgue', latePage(async () => (await ofQueue()).MorguePage)],
 ]
 
 export interface Place {

@@ -1,0 +1,6 @@
+/** The pages of the whole mill but the overview, in one file of code, which is loaded when the first of them is shown. */
+
+export { MorguesPage } from './morgue/morgues-page.js'
+export { SchedulesPage } from './schedules/schedules-page.js'
+export { ThrottlesPage } from './throttles/throttles-page.js'
+export { WorkersPage } from './workers/workers-page.js'
