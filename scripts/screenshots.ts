@@ -10,6 +10,7 @@ import { PageHand } from '../test/page/page-hand.js'
 import { places } from '../test/page/page-places.js'
 import { PageScene } from '../test/page/page-scene.js'
 import { shopLife } from '../test/page/shop-life.js'
+import { sendMail } from '../test/page/shop-tasks.js'
 import { palettePng } from './palette-png.js'
 
 const sizes = [
@@ -30,6 +31,7 @@ for (const [width, height] of sizes)
     for (const [name, place] of Object.entries(places)) {
       const { page } = await browser.tab({ width, height, scheme })
       await PageHand.at(page, url + place)
+      if (name === 'events') await someMail()
       // Until the curves are drawn.
       await page.waitForTimeout(300)
       const picture = palettePng(await page.screenshot({ animations: 'disabled', caret: 'hide' }))
@@ -42,3 +44,12 @@ console.log(`${Object.keys(places).length * sizes.length * 2} pictures, ${(bytes
 await browser.close()
 await endWork()
 await scene.close()
+
+/** For who watches what happens in the queue. */
+async function someMail(): Promise<void> {
+  const worker = scene.mill.worker({ queues: ['mail'] })
+  await worker.start()
+  for (const name of ['ada', 'grace', 'edsger', 'barbara', 'donald', 'tony'])
+    await (await scene.mill.enqueue(sendMail, { to: `${name}@example.com`, subject: 'Your order' })).result()
+  await worker.stop()
+}

@@ -117,7 +117,8 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
     await button(page, 'Next').click()
     await page.getByText('20 jobs on this page').waitFor()
     await page.goBack()
-    await page.getByRole('link', { name: 'letter-050' }).waitFor()
+    // Where it was left: at its end.
+    await page.getByRole('link', { name: 'letter-099' }).waitFor()
     await button(page, /^scheduled/).click()
     await page.getByRole('link', { name: 'later' }).waitFor()
 
@@ -196,7 +197,8 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
     const page = await open('morgue')
     await page.getByRole('link', { name: 'Error: no such address' }).click()
     await page.getByText('30 jobs of send-mail').waitFor()
-    await expect.poll(() => rows(page).count()).toBe(25)
+    // Not all of them are drawn.
+    await page.locator('table[aria-rowcount="26"]').waitFor()
     await button(page, 'Next').click()
     await expect.poll(() => rows(page).count()).toBe(5)
     await rows(page).first().getByRole('checkbox').check()

@@ -10,7 +10,7 @@ export const places = {
   'dead-job': 'queues/payments/jobs/charge-4711',
   morgues: 'morgue',
   morgue: 'queues/payments/morgue',
-  search: 'search?q=basket-ada',
+  search: 'search?q=charge-card',
   workers: 'workers',
   throttles: 'throttles',
   schedules: 'schedules',

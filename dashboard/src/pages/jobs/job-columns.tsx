@@ -154,7 +154,7 @@ const queue: JobColumn = {
 }
 
 /** Of jobs of several queues. */
-export const foundColumns: readonly JobColumn[] = [id, queue, task, state, since, attempts, error]
+export const foundColumns: readonly JobColumn[] = [id, queue, { ...task, priority: 3 }, state, since, attempts, error]
 
 /** In an ordered queue the dead one of an id may lie beside a live one. */
 export function nameOf({ queue, id: own, state: stands, payloads: scored }: JobRow) {

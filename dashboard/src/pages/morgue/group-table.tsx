@@ -63,6 +63,7 @@ function columnsOf(queue: string, mayAct: boolean, done: () => unknown): readonl
       key: 'task',
       title: 'Task',
       width: 'minmax(5rem, 1fr)',
+      priority: 3,
       show: ({ task }) => <Name text={task} most={32} />,
     },
     { key: 'lastAt', title: 'Last death', width: '6rem', show: ({ lastAt }) => <Moment at={lastAt} /> },
