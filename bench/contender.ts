@@ -24,7 +24,7 @@ export interface Contender {
 /** Connects; `queues`: how many it serves, of which jobs go to the first; `shards`: of each, where there are such. */
 export type OpenContender = (url: string, queues: number, shards: number) => Promise<Contender>
 
-export const contenderNames = ['millrace', 'bullmq', 'bee-queue', 'raw'] as const
+export const contenderNames = ['millrace', 'bullmq', 'bee-queue', 'prototype', 'raw'] as const
 
 /** Millrace without its history; with all that watches it; each in a module of its own. */
 export const watchNames = ['unwatched', 'watched'] as const
@@ -40,6 +40,7 @@ export const openers: Readonly<Record<HomeName, () => Promise<{ readonly open: O
   millrace: () => import('./millrace-redis.js'),
   bullmq: () => import('./rival-bullmq.js'),
   'bee-queue': () => import('./rival-bee-queue.js'),
+  prototype: () => import('./prototype-redis.js'),
   raw: () => import('./raw-redis.js'),
   unwatched: () => import('./millrace-unwatched.js'),
   watched: () => import('./millrace-watched.js'),

@@ -4,7 +4,7 @@ import type { ContenderName } from './contender.js'
 import { ContenderProcess } from './contender-process.js'
 import { withoutPretenuring } from './measuring-process.js'
 
-const rivals: ReadonlySet<ContenderName> = new Set(['bullmq', 'bee-queue', 'raw'])
+const rivals: ReadonlySet<ContenderName> = new Set(['bullmq', 'bee-queue', 'prototype', 'raw'])
 
 export class RedisField {
   readonly #start: (name: ContenderName) => Promise<ContenderProcess>

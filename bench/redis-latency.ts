@@ -20,7 +20,7 @@ export async function latency(report: BenchReport, field: RedisField, url: strin
   const found = new Map<ContenderName, Latency[]>()
   for (let round = 0; round < rounds; round += 1) {
     for (const producer of field.contenders.values()) {
-      if (producer.name === 'raw') continue
+      if (producer.name === 'raw' || producer.name === 'prototype') continue
       found.set(producer.name, [...(found.get(producer.name) ?? []), await latencyOf(producer, url, jobs)])
     }
   }

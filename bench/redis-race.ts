@@ -10,6 +10,8 @@ import { figure, grouped, roundsOf, roundsText } from './rounds.js'
 
 export interface Race {
   readonly title: string
+  /** The first so many jobs of a process, in a new one for each round: nothing of its code is compiled. Absent: as fast as it gets. */
+  readonly freshJobs?: number
   /** What the names of its ratios begin with. */
   readonly key: string
   run(contender: ContenderProcess, jobs: number): Promise<Spent>
@@ -53,6 +55,15 @@ export function processing(key: string, concurrency: number): Race {
   }
 }
 
+/** What a process that lives for a second or two sees. */
+export function beginning(key: string, concurrency: number, freshJobs: number): Race {
+  return {
+    ...processing(key, concurrency),
+    title: `process, the first ${grouped(freshJobs)} jobs of a process`,
+    freshJobs,
+  }
+}
+
 export function enqueueing(key: string, inFlight: number): Race {
   return {
     title: `enqueue, ${grouped(inFlight)} in flight`,
@@ -75,25 +86,27 @@ export function enqueueingMany(key: string, perCall: number): Race {
 export async function race(
   report: BenchReport,
   field: RedisField,
-  { title, key, run, runRaw }: Race,
+  { title, key, freshJobs, run, runRaw }: Race,
   { renewals, rounds, roundMs }: RaceLength,
 ): Promise<Record<string, number>> {
   // Without Millrace there is nothing that says how many jobs per call the limit is asked for.
   const names = field.names.filter((name) => name !== 'raw' || field.names.includes('millrace'))
   const laps = new Map<ContenderName, Lap[]>(names.map((name) => [name, []]))
-  for (let renewal = 0; renewal < Math.max(1, renewals); renewal += 1) {
-    if (renewals > 0) await field.renew()
+  const isFresh = freshJobs !== undefined
+  for (let renewal = 0; renewal < (isFresh ? rounds : Math.max(1, renewals)); renewal += 1) {
+    if (isFresh || renewals > 0) await field.renew()
     const last = new Map<ContenderName, Lap>()
-    for (let round = 0; round < warmUps + rounds; round += 1) {
+    const uncounted = isFresh ? 0 : warmUps
+    for (let round = 0; round < (isFresh ? 1 : uncounted + rounds); round += 1) {
       // Who comes first may find the machine other than who comes last.
       for (const name of (renewal + round) % 2 === 0 ? names : names.toReversed()) {
         const runner = field.contenders.get(name)!
         const before = last.get(name)
-        const jobs = before === undefined ? firstJobs : jobsIn(roundMs, before)
+        const jobs = freshJobs ?? (before === undefined ? firstJobs : jobsIn(roundMs, before))
         const perCall = Math.max(1, Math.round(last.get('millrace')?.perCall ?? 1))
         const lap = lapOf(await (name === 'raw' ? runRaw(runner, jobs, perCall, 1) : run(runner, jobs)), jobs)
         last.set(name, lap)
-        if (round >= warmUps) laps.get(name)!.push(lap)
+        if (round >= uncounted) laps.get(name)!.push(lap)
       }
     }
   }
@@ -120,6 +133,7 @@ const comparisons: readonly {
     text: 'of one without history, if metrics are scraped and a page is open',
   },
   { ending: 'OfBeeQueue', rival: 'bee-queue', of: (lap) => lap.perSecond, text: '× bee-queue' },
+  { ending: 'OfPrototype', rival: 'prototype', of: (lap) => lap.perSecond, text: 'of the prototype' },
   { ending: 'OfRawLimit', rival: 'raw', of: (lap) => lap.perSecond, text: 'of the raw limit' },
   { ending: 'RedisCpu', rival: 'bullmq', of: (lap) => lap.redisCpuUs, text: 'of the CPU that BullMQ takes in Redis' },
   { ending: 'NodeCpu', rival: 'bullmq', of: (lap) => lap.nodeCpuUs, text: 'of the CPU that BullMQ takes in Node' },

@@ -9,13 +9,14 @@ import { RedisField } from './redis-field.js'
 import { idle, memory } from './redis-footprint.js'
 import { latency } from './redis-latency.js'
 import { limit } from './redis-limit.js'
-import { enqueueing, enqueueingMany, processing, race } from './redis-race.js'
+import { beginning, enqueueing, enqueueingMany, processing, race } from './redis-race.js'
 import { startRedisServer } from './redis-server.js'
 
 const races = [
   processing('process', 100),
   processing('process10', 10),
   processing('process1', 1),
+  beginning('processFresh', 100, 50_000),
   enqueueing('enqueue', 1_000),
   enqueueingMany('enqueueMany', 1_000),
 ]
