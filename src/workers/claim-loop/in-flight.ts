@@ -153,7 +153,8 @@ export class InFlight implements Bench, ProcessBench {
     else stints.push(this.#boundedStint(executions, trip.sentAt, leaseMs))
     if (this.#departures.add(queue, executions, stints, trip)) return
     this.#backlog.push(...stints)
-    this.#begin()
+    // Not before the loop has sent its next claim, if it has room for one: the store is at work while handlers are.
+    process.nextTick(() => this.#begin())
   }
 
   /** Runs the only claim of this process; resolves when the store has answered its settle. */
