@@ -78,16 +78,15 @@ local function write_claims(count, elements, last_fence, has_group)
     many('ZREM', EXPIRING, members)
   end
 end
--- All that was taken, as one text and under one lease.
+-- All that was taken, under one lease and as one text: the ids, a NUL behind each and one more; the lengths of the records, of three
+-- bytes each; and the records.
 local function grant(n, lease_ms)
-  local fence_bytes, jobs = pack('>I7', fence), {}
+  local fence_bytes, lengths, id_list = pack('>I7', fence), {}, table.concat(ids, '\0')
   call('ZADD', LEASES, now + lease_ms, '\0' .. fence_bytes)
-  call('HSET', BATCHES, 'n' .. fence_bytes, #ids, 'i' .. fence_bytes, table.concat(ids, '\0'))
-  for i = 1, #ids do
-    local n = i * 4
-    jobs[n - 3], jobs[n - 2], jobs[n - 1], jobs[n] = ids[i], '\0', pack('>I3', #records[i]), records[i]
-  end
-  for _, part in ipairs({ n, fence, table.concat(jobs), pasts, errors, checkpoints }) do grants[#grants + 1] = part end
+  call('HSET', BATCHES, 'n' .. fence_bytes, #ids, 'i' .. fence_bytes, id_list)
+  for i = 1, #ids do lengths[i] = #records[i] end
+  local jobs = id_list .. '\0\0' .. pack('>' .. string.rep('I3', #ids), unpack(lengths)) .. table.concat(records)
+  for _, part in ipairs({ n, fence, jobs, pasts, errors, checkpoints }) do grants[#grants + 1] = part end
 end
 -- From the ready list alone, which is what nearly every claim does.
 local function take_from_list(limit)

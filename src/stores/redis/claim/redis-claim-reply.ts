@@ -11,7 +11,7 @@ import { readPast, readPayload } from '../format/redis-job.js'
 import { recordFlags } from '../format/redis-record.js'
 
 /**
- * `pasts` and `errors` are empty, or have one for each job, which may be empty; an error has a `=` before it. `checkpoints`:
+ * `jobs`: as `grant` of the claim writes them. `pasts` and `errors` are empty, or have one for each job, which may be empty; an error has a `=` before it. `checkpoints`:
  * the number of the job, and that.
  */
 export function claimsIn(
@@ -23,17 +23,15 @@ export function claimsIn(
   checkpoints: readonly RedisReply[],
 ): Claim[] {
   const text = jobs.toString('latin1')
-  const claims: Claim[] = []
-  for (let at = 0; at < text.length; ) {
-    const idEnd = text.indexOf('\0', at)
-    const from = idEnd + 4
-    const to = from + numberAt(text, idEnd + 1, 3)
-    const claim = claimIn(queue, fence, utf8(text.slice(at, idEnd)), text, from, to)
-    claims.push(
-      pasts.length === 0 ? claim : withPast(claim, bytesIn(pasts[claims.length]), bytesIn(errors[claims.length])),
-    )
-    at = to
-  }
+  const idsEnd = text.indexOf('\0\0')
+  const ids = text.slice(0, idsEnd).split('\0')
+  let from = idsEnd + 2 + 3 * ids.length
+  const claims = ids.map((id, i) => {
+    const to = from + numberAt(text, idsEnd + 2 + 3 * i, 3)
+    const claim = claimIn(queue, fence, utf8(id), text, from, to)
+    from = to
+    return pasts.length === 0 ? claim : withPast(claim, bytesIn(pasts[i]), bytesIn(errors[i]))
+  })
   for (const [number, checkpoint] of rowsIn(checkpoints, 2)) {
     const i = numberIn(number)
     claims[i] = { ...claims[i]!, checkpoint: readPayload(bytesIn(checkpoint)) }

@@ -27,11 +27,11 @@ export function settleItems(queues: RedisQueues, items: readonly SettleItem[]): 
     const holding = some.filter(isHolding).filter((item) => firstOf(some, item) === item)
     return holding.length === 0 ? undefined : holdOthers(queues, shard, queue, holding)
   }
-  return answered(queues, settleScripts, items, pushSettle, settleAnswers, holdFirst)
+  return answered(queues, settleScripts, items, pushSettles, settleAnswers, holdFirst)
 }
 
 export function extendItems(queues: RedisQueues, items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
-  return answered(queues, extendScript, items, pushExtend, extendAnswers)
+  return answered(queues, extendScript, items, pushExtends, extendAnswers)
 }
 
 type HoldingItem = SettleItem & { readonly kind: 'release'; readonly hold: Hold }
@@ -72,7 +72,7 @@ async function answered<Item extends ClaimKey, Answer extends string>(
   queues: RedisQueues,
   script: ShardScript | ScriptPair,
   items: readonly Item[],
-  push: (args: RedisArgument[], item: Item, shard: RedisShard) => void,
+  push: (args: RedisArgument[], items: readonly Item[], shard: RedisShard) => void,
   answersBy: Record<string, Answer>,
   first?: (shard: RedisShard, queue: RedisQueue, items: readonly Item[]) => Promise<void> | undefined,
 ): Promise<Answer[]> {
@@ -86,11 +86,16 @@ async function answered<Item extends ClaimKey, Answer extends string>(
     for (let from = 0; from < numbers.length; from += mostItems) {
       const some = numbers.slice(from, from + mostItems)
       const args: RedisArgument[] = []
-      for (const i of some) push(args, items[i]!, shard)
+      push(
+        args,
+        some.map((i) => items[i]!),
+        shard,
+      )
       trips.push(
         queues.runOver([shard], script, args, undefined, siblingKeys(queue)).then((reply) => {
           const letters = textIn(reply)
-          for (const [n, i] of some.entries()) answers[i] = answersBy[letters[n]!]!
+          const ok = answersBy['o']!
+          for (const [n, i] of some.entries()) answers[i] = letters === '' ? ok : answersBy[letters[n]!]!
         }),
       )
     }
@@ -103,7 +108,24 @@ async function answered<Item extends ClaimKey, Answer extends string>(
   return answers as Answer[]
 }
 
-/** Straight into the arguments of the trip: thousands a second are. */
+/** Those in a row that complete and keep nothing, under one fence, are told as one: most are. */
+function pushSettles(args: RedisArgument[], items: readonly SettleItem[]): void {
+  for (let i = 0; i < items.length; ) {
+    const { fence } = items[i]!
+    let end = i
+    while (end < items.length && items[end]!.fence === fence && isBare(items[end]!)) end += 1
+    if (end - i < 2) pushSettle(args, items[i++]!)
+    else {
+      args.push('', String(fence), String(end - i))
+      for (; i < end; i += 1) args.push(items[i]!.id)
+    }
+  }
+}
+
+function isBare(item: SettleItem): boolean {
+  return item.kind === 'complete' && item.result === undefined
+}
+
 function pushSettle(args: RedisArgument[], item: SettleItem): void {
   args.push(item.id, String(item.fence))
   switch (item.kind) {
@@ -136,11 +158,13 @@ function pushSettle(args: RedisArgument[], item: SettleItem): void {
 }
 
 /** Ordered queues keep neither checkpoint nor log. */
-function pushExtend(args: RedisArgument[], { id, fence, leaseMs, beat }: ExtendItem, { kind }: RedisShard): void {
-  args.push(id, String(fence), whole(leaseMs))
-  if (beat === undefined) args.push('')
-  else if (kind === 'ordered') args.push(beatText(beat), '', '')
-  else args.push(beatText(beat), beat.checkpoint === undefined ? '' : resultBytes(beat.checkpoint), beat.log ?? '')
+function pushExtends(args: RedisArgument[], items: readonly ExtendItem[], { kind }: RedisShard): void {
+  for (const { id, fence, leaseMs, beat } of items) {
+    args.push(id, String(fence), whole(leaseMs))
+    if (beat === undefined) args.push('')
+    else if (kind === 'ordered') args.push(beatText(beat), '', '')
+    else args.push(beatText(beat), beat.checkpoint === undefined ? '' : resultBytes(beat.checkpoint), beat.log ?? '')
+  }
 }
 
 /** The beginning of a note as `readBeat` reads it, with a duration for the start. */

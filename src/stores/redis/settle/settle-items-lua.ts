@@ -1,13 +1,8 @@
 /** The items of a settle call in Lua, as they stand in ARGV (`settle-script.ts`). */
 export const settleItems = `
 local extras = { c = 0, k = 3, t = 5, r = 4, b = 3, x = 1 }
-local items, ids = {}, {}
-local from = 1
-while from <= #ARGV do
-  items[#items + 1] = from
-  ids[#ids + 1] = ARGV[from]
-  from = from + 3 + extras[ARGV[from + 2]]
-end
+-- Of each item its place in ARGV, id, fence in bytes and kind.
+local items, ids, item_fences, kinds = {}, {}, {}, {}
 local fences = {}
 local function fence_bytes(text)
   local bytes = fences[text]
@@ -16,6 +11,20 @@ local function fence_bytes(text)
     fences[text] = bytes
   end
   return bytes
+end
+local from = 1
+while from <= #ARGV do
+  local n = #ids
+  if ARGV[from] == '' then
+    local bytes, count = fence_bytes(ARGV[from + 1]), tonumber(ARGV[from + 2])
+    for i = 1, count do
+      items[n + i], ids[n + i], item_fences[n + i], kinds[n + i] = from, ARGV[from + 2 + i], bytes, 'c'
+    end
+    from = from + 3 + count
+  else
+    items[n + 1], ids[n + 1], item_fences[n + 1], kinds[n + 1] = from, ARGV[from], fence_bytes(ARGV[from + 1]), ARGV[from + 2]
+    from = from + 3 + extras[ARGV[from + 2]]
+  end
 end
 local function given(text)
   if text == '' then return nil end

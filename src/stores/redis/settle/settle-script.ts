@@ -54,12 +54,13 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
 
 /**
  * KEYS: those of one shard; of an ordered queue with `maxRunning` then those of all its shards.
- * ARGV: of each item id, fence, kind, and by kind:
+ * ARGV: of several in a row that complete and keep nothing, under one fence: '', fence, how many, and the id of each. Of any other
+ * item id, fence, kind, and by kind:
  * c complete · k complete and keep: result as it is stored, ms or '', run · t retry: ms, last (1 or 0), error, reason, run ·
  * r release: ms, hold of (queue, group, or '' for none), ms, error · b bury: error, reason, run · x cancel: reason. Of error and
  * reason '' is none, else '=' stands before it. A run is how many ms ago the handler began, host and pid, with NUL between
  * them, or '' where it is not told.
- * Returns one letter per item: o ok, l lost, g gone. Refuses `unknown`, and `moved` where the shard is closed.
+ * Returns one letter per item: o ok, l lost, g gone; '' where all are ok. Refuses `unknown`, and `moved` where the shard is closed.
  */
 const text = (kind: QueueKind) => `
 ${parts[kind].functions}
@@ -111,24 +112,27 @@ end
 
 -- Most jobs complete without a trace: they leave all together. Those of a group do not, as it may be full.
 local answers, traceless, renewed, shared = {}, {}, {}, {}
-local left = {}
+local left, all_ok = {}, true
 know_form()
 for i, id in ipairs(ids) do
-  local n, claim = items[i], current[id]
-  if not claim or sub(claim, 1, 7) ~= fence_bytes(ARGV[n + 1]) then
+  local claim, bytes = current[id], item_fences[i]
+  if not claim or sub(claim, 1, 7) ~= bytes then
     answers[i] = (claim or (not left[id] and call('HEXISTS', JOBS, id) == 1)) and 'l' or 'g'
+    all_ok = false
   else
     current[id] = nil
     answers[i] = 'o'
     local flags = byte(claim, 14) - 64
-    if ARGV[n + 2] == 'c' and flags % OWNLEASE < HASHISTORY and flags < HASGROUP${parts[kind].condition} then
+    if kinds[i] == 'c' and flags % OWNLEASE < HASHISTORY and flags < HASGROUP${parts[kind].condition} then
       left[id] = true
       traceless[#traceless + 1] = id
       if flags >= OWNLEASE then renewed[#renewed + 1] = id else
-        local bytes = fence_bytes(ARGV[n + 1])
         shared[bytes] = (shared[bytes] or 0) + 1
       end
-    else answers[i] = settle(n, id, ARGV[n + 2]) or 'o' end
+    else
+      answers[i] = settle(items[i], id, kinds[i]) or 'o'
+      all_ok = all_ok and answers[i] == 'o'
+    end
   end
 end
 many('ZREM', LEASES, renewed)
@@ -147,7 +151,7 @@ if #traceless + #settled > 0 then
   if calls then ring_unpaused() end
   tell_ends()
 end
-return table.concat(answers)
+return all_ok and '' or table.concat(answers)
 `
 
 export const settleScripts = scriptPair(

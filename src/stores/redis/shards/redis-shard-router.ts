@@ -19,18 +19,41 @@ export async function sendByShard(
   let left: number[] = [...items.keys()]
   for (let deals = 0; left.length > 0; deals += 1) {
     if (deals === mostDeals) throw neverSettled()
-    const found = await queues.find(left.map((i) => items[i]!.queue))
-    const byShard = new Map<RedisShard, { readonly numbers: number[]; readonly queue: RedisQueue }>()
-    for (const [n, i] of left.entries()) {
-      const shard = shardHolding(found[n]!, items[i]!.id)
-      const others = byShard.get(shard)
-      if (others === undefined) byShard.set(shard, { numbers: [i], queue: found[n]! })
-      else others.numbers.push(i)
-    }
-    const trips = [...byShard]
+    const names = [...new Set(left.map((i) => items[i]!.queue))]
+    const found = await queues.find(names)
+    const trips = tripsTo(found, names, items, left)
     const ended = await Promise.allSettled(trips.map(([shard, { numbers, queue }]) => send(shard, numbers, queue)))
     const failed = ended.find((one) => one.status === 'rejected' && !(one.reason instanceof ShardMoved))
     if (failed?.status === 'rejected') throw failed.reason
     left = trips.flatMap(([, { numbers }], i) => (ended[i]!.status === 'rejected' ? numbers : [])).sort((a, b) => a - b)
   }
+}
+
+interface Trip {
+  readonly numbers: number[]
+  readonly queue: RedisQueue
+}
+
+/** `queues`: those of the names. `left`: the numbers of the items that are to be sent. */
+function tripsTo(
+  queues: readonly RedisQueue[],
+  names: readonly string[],
+  items: readonly JobKey[],
+  left: number[],
+): [RedisShard, Trip][] {
+  const [only] = queues
+  // The way of most: one queue, in one shard.
+  if (only !== undefined && queues.length === 1 && only.shards.length === 1 && only.next.length === 0)
+    return [[only.shards[0]!, { numbers: left, queue: only }]]
+  const byName = new Map(names.map((name, i) => [name, queues[i]!]))
+  const byShard = new Map<RedisShard, Trip>()
+  for (const i of left) {
+    const { queue: name, id } = items[i]!
+    const queue = byName.get(name)!
+    const shard = shardHolding(queue, id)
+    const others = byShard.get(shard)
+    if (others === undefined) byShard.set(shard, { numbers: [i], queue })
+    else others.numbers.push(i)
+  }
+  return [...byShard]
 }
