@@ -6,8 +6,14 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'a settle does not look at the fence',
     file: 'redis/settle/settle-script.js',
-    from: 'if not claim or sub(claim, 1, 7) ~= fence_bytes(ARGV[n + 1]) then',
+    from: 'if not claim or sub(claim, 1, 7) ~= bytes then',
     to: 'if not claim then',
+  },
+  {
+    what: 'a settle says that all were taken where one was not',
+    file: 'redis/settle/settle-script.js',
+    from: "'l' or 'g'\n    all_ok = false",
+    to: "'l' or 'g'",
   },
   {
     what: 'a beat does not look at the fence',

@@ -168,7 +168,7 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'a settle does not look at the fence',
     file: 'redis/settle/settle-script.js',
-    from: 'if not claim or sub(claim, 1, 7) ~= fence_bytes(ARGV[n + 1]) then',
+    from: 'if not claim or sub(claim, 1, 7) ~= bytes then',
     to: 'if not claim then',
   },
   {
