@@ -24,11 +24,11 @@ export function claimsIn(
 ): Claim[] {
   const text = jobs.toString('latin1')
   const idsEnd = text.indexOf('\0\0')
-  const ids = text.slice(0, idsEnd).split('\0')
+  const ids = utf8(text.slice(0, idsEnd)).split('\0')
   let from = idsEnd + 2 + 3 * ids.length
   const claims = ids.map((id, i) => {
     const to = from + numberAt(text, idsEnd + 2 + 3 * i, 3)
-    const claim = claimIn(queue, fence, utf8(id), text, from, to)
+    const claim = claimIn(queue, fence, id, text, from, to)
     from = to
     return pasts.length === 0 ? claim : withPast(claim, bytesIn(pasts[i]), bytesIn(errors[i]))
   })
@@ -47,15 +47,14 @@ function claimIn(queue: string, fence: number, id: string, text: string, from: n
   let at = from + (isDated ? 20 : 14)
   const flags = text.charCodeAt(at)
   at += 1
-  const taskEnd = text.indexOf('\0', at)
-  const task = utf8(text.slice(at, taskEnd))
-  at = taskEnd + 1
-  if (flags === recordFlags.plain)
+  if (flags === recordFlags.plain) {
+    // Both are looked through at once: no sign of UTF-8 holds a NUL.
+    const [task, payload] = taskAndPayload(utf8(text.slice(at, to)))
     return {
       queue,
       id,
       task,
-      payload: utf8(text.slice(at, to)),
+      payload,
       priority: 0,
       attempt: 1,
       crashes: 0,
@@ -63,6 +62,10 @@ function claimIn(queue: string, fence: number, id: string, text: string, from: n
       createdAt,
       runAt,
     }
+  }
+  const taskEnd = text.indexOf('\0', at)
+  const task = utf8(text.slice(at, taskEnd))
+  at = taskEnd + 1
   const field = (flag: number) => {
     if ((flags & flag) === 0) return undefined
     const end = text.indexOf('\0', at)
@@ -97,6 +100,11 @@ function claimIn(queue: string, fence: number, id: string, text: string, from: n
     ...(group === undefined ? {} : { group }),
     ...(meta === undefined ? {} : { meta }),
   }
+}
+
+function taskAndPayload(text: string): [string, string] {
+  const end = text.indexOf('\0')
+  return [text.slice(0, end), text.slice(end + 1)]
 }
 
 export function withPast(claim: Claim, past: Buffer, error: Buffer): Claim {
