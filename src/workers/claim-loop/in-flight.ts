@@ -153,7 +153,7 @@ export class InFlight implements Bench, ProcessBench {
     else stints.push(this.#boundedStint(executions, trip.sentAt, leaseMs))
     if (this.#departures.add(queue, executions, stints, trip)) return
     this.#backlog.push(...stints)
-    // Not before the loop has sent its next claim, if it has room for one: the store is at work while handlers are.
+    // After the loop has sent its next claim: the store is to be at work while handlers are.
     process.nextTick(() => this.#begin())
   }
 
@@ -235,10 +235,9 @@ export class InFlight implements Bench, ProcessBench {
     const { mono, slots } = this.#parts
     for (let next = stint.next(); next !== undefined; next = stint.next()) {
       const now = mono()
-      if (this.#mayBegin(next, now)) {
-        this.#run(next, stint, now)
-        return
-      }
+      if (!this.#mayBegin(next, now)) continue
+      this.#run(next, stint, now)
+      return
     }
     slots.give()
     this.#begin()

@@ -29,7 +29,7 @@ export async function sendByShard(
   }
 }
 
-interface Trip {
+interface ShardTrip {
   readonly numbers: number[]
   readonly queue: RedisQueue
 }
@@ -40,13 +40,13 @@ function tripsTo(
   names: readonly string[],
   items: readonly JobKey[],
   left: number[],
-): [RedisShard, Trip][] {
+): [RedisShard, ShardTrip][] {
   const [only] = queues
   // The way of most: one queue, in one shard.
   if (only !== undefined && queues.length === 1 && only.shards.length === 1 && only.next.length === 0)
     return [[only.shards[0]!, { numbers: left, queue: only }]]
   const byName = new Map(names.map((name, i) => [name, queues[i]!]))
-  const byShard = new Map<RedisShard, Trip>()
+  const byShard = new Map<RedisShard, ShardTrip>()
   for (const i of left) {
     const { queue: name, id } = items[i]!
     const queue = byName.get(name)!
