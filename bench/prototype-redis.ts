@@ -1,7 +1,7 @@
 /**
  * The prototype: what a queue on Redis could cost at the least. Script calls that carry many jobs, leases, two fetches under way,
- * acknowledgements that travel with the next fetch, a promise for each enqueue. No priorities, no fences, no counters, no delays,
- * no look at leases that have ended, no memory of calls, no events.
+ * acknowledgements that travel with the next fetch, a promise for each enqueue and for each job. No priorities, no fences, no
+ * counters, no delays, no look at leases that have ended, no memory of calls, no events.
  */
 
 import { Redis } from 'ioredis'
@@ -76,6 +76,7 @@ export const open: OpenContender = async (url): Promise<Contender> => {
       await Promise.all(calls)
     },
     async work({ started, completed }: WorkPlan) {
+      const run = async (text: string) => started(JSON.parse(text))
       const slot = async () => {
         let done: string[] = []
         while (!isClosed) {
@@ -90,7 +91,7 @@ export const open: OpenContender = async (url): Promise<Contender> => {
           for (const _ of done) completed()
           const count = reply.length / 2
           done = reply.slice(0, count)
-          for (let i = count; i < reply.length; i += 1) started(JSON.parse(reply[i]!))
+          await Promise.all(reply.slice(count).map(run))
           if (count === 0) await new Promise((resolve) => setTimeout(resolve, restMs))
         }
       }
