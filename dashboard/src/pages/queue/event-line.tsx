@@ -55,7 +55,7 @@ export function EventLine({ event }: { readonly event: LiveEvent }) {
       </time>
       <span class={`w-20 shrink-0 ${tones[type] ?? ''}`}>{type.replace(/^job\./, '')}</span>
       {queue !== undefined && id !== undefined && (
-        <a class="link max-w-48 min-w-16 shrink-0 truncate" href={jobPage({ queue, id })}>
+        <a class="link max-w-48 min-w-16 shrink-0 truncate max-sm:max-w-24" href={jobPage({ queue, id })}>
           <Name text={id} isId most={24} />
         </a>
       )}
