@@ -93,11 +93,11 @@ export async function race(
   const names = field.names.filter((name) => name !== 'raw' || field.names.includes('millrace'))
   const laps = new Map<ContenderName, Lap[]>(names.map((name) => [name, []]))
   const isFresh = freshJobs !== undefined
-  for (let renewal = 0; renewal < (isFresh ? rounds : Math.max(1, renewals)); renewal += 1) {
+  const [lives, uncounted, counted] = isFresh ? [rounds, 0, 1] : [Math.max(1, renewals), warmUps, rounds]
+  for (let renewal = 0; renewal < lives; renewal += 1) {
     if (isFresh || renewals > 0) await field.renew()
     const last = new Map<ContenderName, Lap>()
-    const uncounted = isFresh ? 0 : warmUps
-    for (let round = 0; round < (isFresh ? 1 : uncounted + rounds); round += 1) {
+    for (let round = 0; round < uncounted + counted; round += 1) {
       // Who comes first may find the machine other than who comes last.
       for (const name of (renewal + round) % 2 === 0 ? names : names.toReversed()) {
         const runner = field.contenders.get(name)!

@@ -112,12 +112,15 @@ async function acted(browser: PageBrowser, address: string, act: (page: Page) =>
   return times
 }
 
-/** In the page: from the next event of that type until the rows have changed and are painted. */
-async function noteChange(page: Page, type: string): Promise<void> {
+/** In the page: from the next event of that type until the rows have changed and are painted. `isDone`: what must hold besides, in the page. */
+async function noteChange(page: Page, type: string, isDone = 'true'): Promise<void> {
   await page.evaluate(`
     self.noted = new Promise((resolve) => {
+      const first = () => document.querySelector('main [data-row] .row-link')?.textContent
+      const before = first()
       addEventListener('${type}', (event) => {
         new MutationObserver((_, observer) => {
+          if (!(${isDone})) return
           observer.disconnect()
           requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - event.timeStamp)))
         }).observe(document.querySelector('main'), { subtree: true, childList: true, characterData: true })
@@ -142,20 +145,8 @@ async function sorting(page: Page): Promise<number> {
 }
 
 async function turning(page: Page): Promise<number> {
-  // Done when the table begins with another job.
-  await page.evaluate(`
-    self.noted = new Promise((resolve) => {
-      const first = () => document.querySelector('main [data-row] .row-link')?.textContent
-      const before = first()
-      addEventListener('click', (event) => {
-        new MutationObserver((_, observer) => {
-          if (first() === undefined || first() === before) return
-          observer.disconnect()
-          requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - event.timeStamp)))
-        }).observe(document.querySelector('main'), { subtree: true, childList: true, characterData: true })
-      }, { once: true, capture: true })
-    })
-    undefined`)
+  // The table begins with another job.
+  await noteChange(page, 'click', 'first() !== undefined && first() !== before')
   await page.getByRole('button', { name: 'Next', exact: true }).click()
   return noted(page)
 }
