@@ -17,7 +17,7 @@ interface Health {
   readonly processes: readonly object[]
 }
 
-/** What the health port answers in addition to health. */
+/** The other answers of the health port. */
 interface HealthMetrics {
   text(format: ExpositionFormat): Promise<string>
 }

@@ -11,8 +11,8 @@ import { readPast, readPayload } from '../format/redis-job.js'
 import { recordFlags } from '../format/redis-record.js'
 
 /**
- * `jobs`: as `grant` of the claim writes them. `pasts` and `errors` are empty, or have one for each job, which may be empty; an error has a `=` before it. `checkpoints`:
- * the number of the job, and that.
+ * `jobs`: as `grant` of the claim writes them. `pasts` and `errors` are empty, or have one for each job, which may be empty; an
+ * error has a `=` before it. `checkpoints`: the number of the job, and that.
  */
 export function claimsIn(
   queue: string,
