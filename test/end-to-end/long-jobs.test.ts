@@ -6,6 +6,10 @@ import { livingIn } from '../process-group.js'
 import { begins, brief, busy, deadAfter, deaf, die, type LongProject, longProject, wait } from './long-project.js'
 
 const longest = { timeout: 60_000 }
+/** In which a process ends that is not to outlive its worker: it looks every 200 ms, and its handler and its store have their time. */
+const orphanedMs = 200 + 700 + 400
+/** What all that may take longer on a busy machine. */
+const busyMs = 2_000
 
 function record({ mill }: LongProject, id: string) {
   return mill.queue('long').jobs.get(id)
@@ -164,7 +168,7 @@ describe('an isolated job whose worker is killed', longest, () => {
     }
   })
 
-  it('ends within a second where it is not to outlive it, and is run again, uncounted', async () => {
+  it('ends soon where it is not to outlive it, and is run again, uncounted', async () => {
     const of = await longProject()
     const first = of.worker()
     const job = await of.mill.enqueue(brief, of.file('go'))
@@ -172,7 +176,7 @@ describe('an isolated job whose worker is killed', longest, () => {
     await recordThat(of, job.id, (it) => it.pid === pid)
     await killWorker(first)
 
-    expect(await deadAfter(pid, 5_000)).toBeLessThan(1_500)
+    expect(await deadAfter(pid, 20_000)).toBeLessThan(orphanedMs + busyMs)
     await begins(of, 2)
     writeFileSync(of.file('go'), '')
     expect(await job.result({ timeout: '20s' })).toBe('done')
@@ -181,14 +185,14 @@ describe('an isolated job whose worker is killed', longest, () => {
 })
 
 describe('an isolated job that blocks its event loop', longest, () => {
-  it('ends within a second and a half of the death of a worker that it is not to outlive', async () => {
+  it('ends soon after the death of a worker that it is not to outlive', async () => {
     const of = await longProject()
     const first = of.worker()
     await of.mill.enqueue(busy, null)
     const pid = await firstOf(of)
     await killWorker(first)
 
-    expect(await deadAfter(pid, 5_000)).toBeLessThan(1_500)
+    expect(await deadAfter(pid, 20_000)).toBeLessThan(orphanedMs + busyMs)
   })
 })
 
