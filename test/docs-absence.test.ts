@@ -36,7 +36,7 @@ function commandNames(command: Command, above = ''): string[] {
   return [name, ...flags, ...command.commands.flatMap((one) => commandNames(one as Command, `${name} `))]
 }
 
-const known = new Set([...exportedNames(), ...commandNames(createProgram())])
+const known = new Set([...exportedNames(), ...commandNames(await createProgram())])
 
 /** The row of a page that says none or not yet, and the names under which Millrace would have it. */
 const absent: Readonly<Record<string, readonly string[]>> = {

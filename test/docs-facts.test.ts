@@ -59,7 +59,8 @@ function visible(command: Command): readonly Command[] {
     .filter((sub) => command.commands.includes(sub))
 }
 
-const commands = new Map(leaves(createProgram()))
+const program = await createProgram()
+const commands = new Map(leaves(program))
 
 describe('the page of the command line', () => {
   const argumentsOf = (command: Command) =>
@@ -116,7 +117,7 @@ describe('commands that the documentation names in passing', () => {
     )
     const wrong = named.filter(({ code }) => {
       const [, command] = [...commands].find(([name]) => code === name || code.startsWith(`${name} `)) ?? []
-      if (command === undefined) return !createProgram().commands.some((noun) => code === `millrace ${noun.name()}`)
+      if (command === undefined) return !program.commands.some((noun) => code === `millrace ${noun.name()}`)
       const flags = [...code.matchAll(/ (--[a-z-]+)/g)].map(([, flag]) => flag)
       return flags.some((flag) => flag !== '--help' && !command.options.some(({ long }) => long === flag))
     })

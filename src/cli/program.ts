@@ -2,29 +2,59 @@
 
 import { Command } from 'commander'
 import { packageVersion } from '../core/platform/package-version.js'
-import { tellWhatIsMeant } from './command-words.js'
-import { addCompletion } from './commands/completion-command.js'
-import { addDash } from './commands/dash-command.js'
-import { addDoctor } from './commands/doctor-command.js'
-import { addEnqueue } from './commands/enqueue-command.js'
-import { addEvents } from './commands/events-command.js'
-import { addExec } from './commands/exec-command.js'
-import { addFsck } from './commands/fsck-command.js'
-import { addImport } from './commands/import-command.js'
-import { addInit } from './commands/init-command.js'
-import { addJobs } from './commands/jobs/jobs-command.js'
-import { addMorgue } from './commands/jobs/morgue-command.js'
-import { addQueues } from './commands/queues/queues-command.js'
-import { addSchedules } from './commands/schedules-command.js'
-import { addSimulate } from './commands/simulate-command.js'
-import { addStats } from './commands/stats-command.js'
-import { addWork } from './commands/work-command.js'
-import { addWorkers } from './commands/workers-command.js'
 import { exitCodeHelp } from './output/exit-code.js'
 import { printable } from './output/printable.js'
 
-export function createProgram(): Command {
-  const program = new Command('millrace')
+/** In the order of the help. Each is loaded when it is named: a command that prints its version need not know how a queue is cleared. */
+const commands = {
+  work: async () => (await import('./commands/work-command.js')).addWork,
+  exec: async () => (await import('./commands/exec-command.js')).addExec,
+  enqueue: async () => (await import('./commands/enqueue-command.js')).addEnqueue,
+  stats: async () => (await import('./commands/stats-command.js')).addStats,
+  events: async () => (await import('./commands/events-command.js')).addEvents,
+  jobs: async () => (await import('./commands/jobs/jobs-command.js')).addJobs,
+  morgue: async () => (await import('./commands/jobs/morgue-command.js')).addMorgue,
+  queues: async () => (await import('./commands/queues/queues-command.js')).addQueues,
+  schedules: async () => (await import('./commands/schedules-command.js')).addSchedules,
+  workers: async () => (await import('./commands/workers-command.js')).addWorkers,
+  dash: async () => (await import('./commands/dash-command.js')).addDash,
+  doctor: async () => (await import('./commands/doctor-command.js')).addDoctor,
+  fsck: async () => (await import('./commands/fsck-command.js')).addFsck,
+  simulate: async () => (await import('./commands/simulate-command.js')).addSimulate,
+  import: async () => (await import('./commands/import-command.js')).addImport,
+  init: async () => (await import('./commands/init-command.js')).addInit,
+  completion: async () => (await import('./commands/completion-command.js')).addCompletion,
+} as const satisfies Record<string, () => Promise<(program: Command) => void>>
+
+/** The whole command line. */
+export async function createProgram(): Promise<Command> {
+  const program = emptyProgram()
+  for (const load of Object.values(commands)) (await load())(program)
+  ;(await import('./command-words.js')).tellWhatIsMeant(program)
+  return program
+}
+
+/** As much of the command line as these words need: the command that they name, or all of it where they name none. */
+export async function programFor(words: readonly string[]): Promise<Command> {
+  const [word = '', next = ''] = words
+  const program = emptyProgram()
+  if (word === '--version') return program
+  if (word === 'work-process') return (await import('./commands/work-command.js')).addWorkProcess(program)
+  // A script of completions has all commands in it.
+  if (!isCommand(word) || word === 'completion') return createProgram()
+  ;(await commands[word]())(program)
+  const [{ commands: below }] = program.commands as [Command]
+  // What an unknown word means may be a command of another group.
+  const isNamed = below.length === 0 || next.startsWith('-') || below.some((command) => command.name() === next)
+  return isNamed ? program : createProgram()
+}
+
+function isCommand(word: string): word is keyof typeof commands {
+  return Object.hasOwn(commands, word)
+}
+
+function emptyProgram(): Command {
+  return new Command('millrace')
     .description('Background jobs: embedded on SQLite with no server, or on Redis and Valkey.')
     .version(packageVersion() ?? 'unknown', '--version', 'print the version')
     .helpOption('--help', 'show this')
@@ -55,28 +85,6 @@ Environment:
 
 ${exitCodeHelp}`,
     )
-  for (const add of [
-    addWork,
-    addExec,
-    addEnqueue,
-    addStats,
-    addEvents,
-    addJobs,
-    addMorgue,
-    addQueues,
-    addSchedules,
-    addWorkers,
-    addDash,
-    addDoctor,
-    addFsck,
-    addSimulate,
-    addImport,
-    addInit,
-    addCompletion,
-  ])
-    add(program)
-  tellWhatIsMeant(program)
-  return program
 }
 
 /** Commander's words, with its suggestion on the same line. */

@@ -1,13 +1,13 @@
 /** Running a command: one command line, from its words to its exit code. */
 
-import { addWorkProcess } from './commands/work-command.js'
 import { errorLine, exitCodeOf, exitCodes } from './output/exit-code.js'
-import { createProgram } from './program.js'
+import { programFor } from './program.js'
 
 /** Runs the command that these words name and resolves with its exit code. Says on stderr why it failed; throws nothing. */
 export async function runCommand(words: readonly string[]): Promise<number> {
   try {
-    await addWorkProcess(createProgram()).parseAsync(words, { from: 'user' })
+    const program = await programFor(words)
+    await program.parseAsync(words, { from: 'user' })
     return Number(process.exitCode ?? exitCodes.ok)
   } catch (error) {
     const line = errorLine(error)

@@ -1,7 +1,6 @@
 /** The child of an isolated job, put together from the mill that its process has loaded. */
 
 import { ConfigError } from '../core/errors.js'
-import { entryFile } from '../core/platform/entry-file.js'
 import { endedRunOf } from '../runtime/run/ended-run.js'
 import { endsWithin } from '../runtime/with-timeout.js'
 import { ChildRun, type ChildRunParts } from '../workers/isolated/child-run.js'
@@ -9,11 +8,6 @@ import { type IsolatedFrom, withCommand } from './isolated-from.js'
 import type { CheckedOptions } from './options/mill-options.js'
 import { secretsOf } from './store-source.js'
 import type { WorkerLife } from './worker-life.js'
-
-/** The program of its process. Throws `PackageBundledError`. */
-export function childEntry(): URL {
-  return entryFile('process-child-entry.js', () => new URL('./entries/process-child-entry.js', import.meta.url))
-}
 
 export type IsolatedParts = Pick<ChildRunParts, 'assignment' | 'store' | 'guard' | 'settling' | 'tell' | 'finished'>
 

@@ -2,6 +2,7 @@
 
 import { fileURLToPath } from 'node:url'
 import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../core/errors.js'
+import { entryFile } from '../core/platform/entry-file.js'
 import { Registry } from '../core/registry.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { StoreTraits } from '../stores/contract/store.js'
@@ -18,6 +19,11 @@ export interface IsolatedFrom {
   readonly packing: string
   /** What is run for every job, in the place of tasks. */
   readonly command: CommandLine | undefined
+}
+
+/** The program of its process. Throws `PackageBundledError`. */
+export function childEntry(): URL {
+  return entryFile('process-child-entry.js', () => new URL('./entries/process-child-entry.js', import.meta.url))
 }
 
 /** Throws where no process could be told. */

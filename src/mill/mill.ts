@@ -34,8 +34,8 @@ import type { QueueListener } from '../workers/listener/listener.js'
 import { ThrottledQueue } from '../workers/throttled-queue/throttled-queue.js'
 import { itemQueueOf, type ThrottledQueueOptions } from '../workers/throttled-queue/throttled-queue-options.js'
 import { Worker } from '../workers/worker.js'
-import { childEntry, type IsolatedParts, isolatedChild } from './isolated-child.js'
-import { type IsolatedFrom, isolatedFrom, refuseIsolated, withCommand } from './isolated-from.js'
+import type { IsolatedParts } from './isolated-child.js'
+import { childEntry, type IsolatedFrom, isolatedFrom, refuseIsolated, withCommand } from './isolated-from.js'
 import { logEvents } from './log-events.js'
 import { MillAdmin } from './mill-admin.js'
 import { type ListenerOptions, listenerOf } from './options/listener-options.js'
@@ -291,6 +291,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
       await this.#connection.publishFrom(parts.store, true).close()
       return parts.finished()
     }
+    const { isolatedChild } = await import('./isolated-child.js')
     const child = await isolatedChild(this.#options, this.#life, tools, { ...parts, finished }, from)
     this.#connection.publishFrom(parts.store, true)
     return child

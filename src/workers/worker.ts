@@ -13,7 +13,7 @@ import { processIdentity } from '../runtime/process-identity.js'
 import { Repeating } from '../runtime/repeating.js'
 import { endsWithin } from '../runtime/with-timeout.js'
 import type { WorkerOrder } from '../stores/contract/worker-registry.js'
-import { assembleWorker, type Connection, type WorkerAssembly, type WorkerParts } from './assemble-worker.js'
+import type { Connection, WorkerAssembly, WorkerParts } from './assemble-worker.js'
 import { readyForProcesses } from './isolated/process-readiness.js'
 import { Slots } from './slots.js'
 import { nextWorkerId } from './worker-id.js'
@@ -98,7 +98,8 @@ export class Worker implements AsyncDisposable {
     if (this.#state !== 'starting') return
     this.#refuseIdle()
     this.#refuseSmallRss()
-    const connection = await this.#connected()
+    // While the store is opened: a process that only enqueues is spared all that makes a worker.
+    const [connection, { assembleWorker }] = await Promise.all([this.#connected(), import('./assemble-worker.js')])
     if (connection === undefined || this.#end !== undefined) return
     const { processes, registry, events } = this.#parts
     if (processes !== undefined) await readyForProcesses(this.id, registry, events)

@@ -5,7 +5,7 @@ import { completionScript, type Shell, shells } from '#src/cli/completion/comple
 import { createProgram } from '#src/cli/program.js'
 import { run } from './command-in-process.js'
 
-const tree = commandTree(createProgram())
+const tree = commandTree(await createProgram())
 
 /** What bash offers for the last of these words. */
 function offered(...words: string[]): string[] {
