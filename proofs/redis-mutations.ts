@@ -163,8 +163,8 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'a call that is sent again is carried out again',
     file: 'redis/enqueue/calls-lua.js',
-    from: 'answered[id] or remembered[c]',
-    to: 'answered[id]',
+    from: 'if wanted[id] then found[id] = letters end',
+    to: '',
   },
   {
     what: 'one result too many is kept',

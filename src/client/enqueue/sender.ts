@@ -61,14 +61,14 @@ export class Sender {
     if (this.#open.get(queue)?.calls === calls) this.#open.delete(queue)
     const store = await this.#connect()
     if (store.traits.remote) this.#mostJobs = store.traits.maxBatch
-    return this.#insist(() => store.enqueue(calls))
+    return this.#insist((isResent) => store.enqueue(isResent ? calls.map((call) => ({ ...call, isResent })) : calls))
   }
 
-  async #insist<T>(call: () => Promise<T>): Promise<T> {
+  async #insist<T>(call: (isResent: boolean) => Promise<T>): Promise<T> {
     const startedAt = this.#mono()
     for (let resends = 0; ; resends += 1) {
       try {
-        return await call()
+        return await call(resends > 0)
       } catch (error) {
         if (!hasCode(error, 'store-unavailable') || !error.inDoubt) throw error
         const afterMs = resendAfterMs[resends]

@@ -2,6 +2,7 @@
 
 import { isMillraceError } from '../../core/errors.js'
 import type { Page, Records, Step } from '../../stores/contract/job-records.js'
+import type { EnqueueCall } from '../../stores/contract/new-job.js'
 import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { StoreHarness } from '../harness/store-harness.js'
@@ -26,6 +27,7 @@ export class CommandRun {
   readonly #handles: Store[] = []
   readonly #claims: MadeClaim[] = []
   readonly #schedules = new ScheduleRun()
+  readonly #sent = new Set<string>()
 
   /** `tellsFences`: whether answers have the numbers of fences. */
   constructor(harness: StoreHarness, tellsFences = true) {
@@ -54,7 +56,7 @@ export class CommandRun {
       case 'open':
         return store.open(command.queues)
       case 'enqueue':
-        return store.enqueue(await called(store, command.calls))
+        return store.enqueue((await called(store, command.calls)).map((call) => this.#asSent(call)))
       case 'claim': {
         const claimed = await store.claim(command.from, command.by)
         const { worker } = command.by
@@ -117,13 +119,19 @@ export class CommandRun {
     return ref.stale ? { ...key, fence: key.fence - 1 } : key
   }
 
+  #asSent(call: EnqueueCall): EnqueueCall {
+    const isResent = this.#sent.has(call.callId)
+    this.#sent.add(call.callId)
+    return { ...call, isResent }
+  }
+
   /** The claim that is meant; undefined where none is, or none was made yet. */
   #made(ref: ClaimRef | undefined): MadeClaim | undefined {
     return ref && this.#claims[this.#claims.length - 1 - (ref.back % Math.max(1, this.#claims.length))]
   }
 }
 
-async function called(store: Store, calls: readonly PlannedCall[]) {
+async function called(store: Store, calls: readonly PlannedCall[]): Promise<EnqueueCall[]> {
   const { now } = await store.depth([])
   return calls.map((call) => ({
     ...call,

@@ -192,9 +192,15 @@ function canonicalQueue(
     jobs: byId(jobs.filter((job) => !isHidden(job))),
     remembered: byId([...remembered, ...hiddenMemories].filter(({ until }) => until > now)),
     calls: byId(
-      [...shard.calls].map(([id, call]) => ({ id, at: call.readUIntBE(0, 6) })).filter(({ at }) => at + 60_000 > now),
+      [...shard.calls].flatMap(([first, entry]) => callsIn(first, entry)).filter(({ at }) => at + 60_000 > now),
     ),
   }
+}
+
+/** The calls of one trip: see `calls-lua`. */
+function callsIn(first: string, entry: Buffer): { id: string; at: number }[] {
+  const [, ...ids] = entry.toString('utf8', 8).split('\0')
+  return (ids.length === 0 ? [first] : ids).map((id) => ({ id, at: entry.readUIntBE(0, 6) }))
 }
 
 function inMs(until: number, now: number): number | null {

@@ -29,7 +29,7 @@ import {
 import { canonicalLanes, canonicalThrottle, type JobColumns, refuseWrongLanes } from './sqlite-limits-state.js'
 
 const callMemoryMs = 60_000
-const callMemoryCount = 1_000
+const callMemoryCount = 10_000
 
 export function sqliteState(db: Database, now: number): CanonicalState {
   db.exec('BEGIN')

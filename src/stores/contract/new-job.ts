@@ -5,6 +5,8 @@ import type { Payload } from '../../core/values/codec.js'
 export interface EnqueueCall {
   /** Unique to this call, the same when it is sent again. */
   readonly callId: string
+  /** It may have been sent before: only then a store need look whether it remembers it. */
+  readonly isResent?: boolean
   readonly queue: string
   readonly jobs: readonly NewJob[]
 }

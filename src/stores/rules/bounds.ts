@@ -11,9 +11,12 @@ export const stepLimit = 1_000
 /** A step in an ordered queue ends with the job by which it has changed so many payloads. */
 export const stepPayloads = 10_000
 
-/** How long, and how many calls of a queue, enqueue calls are remembered, so that one sent again is answered alike. */
+/**
+ * How long, and how many calls of a queue, enqueue calls are remembered, so that one sent again is answered alike: those of a busy
+ * queue for longer than it takes a client to learn that its connection is gone, and to send them again.
+ */
 export const callMemoryMs = 60_000
-export const callMemoryCount = 1_000
+export const callMemoryCount = 10_000
 
 /** Long enough for whoever waits for a result to learn that there will be none. */
 const cancelMemoryMs = 60_000

@@ -12,6 +12,7 @@ import {
 import { newJob } from '../scenes/scene.js'
 
 const callMemoryMs = 60_000
+const callMemoryCount = 10_000
 
 export const enqueueing: ContractConcern = {
   concern: 'enqueueing',
@@ -205,7 +206,8 @@ export const enqueueing: ContractConcern = {
         await scene.enqueue(['a'], { callId: 'again' })
         await scene.end(await scene.claimOne(), { kind: 'complete' })
 
-        const answers = await other.enqueue([{ callId: 'again', queue: scene.queue, jobs: [newJob({ id: 'a' })] }])
+        const jobs = [newJob({ id: 'a' })]
+        const answers = await other.enqueue([{ callId: 'again', isResent: true, queue: scene.queue, jobs }])
 
         assert.deepEqual(answers, [['added']])
         assert.deepEqual(await scene.states(), [])
@@ -262,11 +264,12 @@ export const enqueueing: ContractConcern = {
     }),
 
     contractCase(
-      'at most 1,000 calls of a queue are remembered, the latest ones',
+      'at most 10,000 calls of a queue are remembered, the latest ones',
       async (scene) => {
         await scene.enqueue(['job-0'], { callId: 'first' })
-        for (let batch = 0; batch < 10; batch++) {
-          const calls = Array.from({ length: 100 }, (_, i) => ({
+        const batches = callMemoryCount / 250
+        for (let batch = 0; batch < batches; batch++) {
+          const calls = Array.from({ length: 250 }, (_, i) => ({
             callId: `call ${batch} ${i}`,
             queue: scene.queue,
             jobs: [newJob({ id: `x-${batch}-${i}` })],
@@ -276,7 +279,7 @@ export const enqueueing: ContractConcern = {
 
         const { calls } = await scene.stored()
 
-        assert.equal(calls.length, 1_000)
+        assert.equal(calls.length, callMemoryCount)
         assert.equal(calls.filter(({ id }) => id === 'first').length, 0)
       },
       exactEnqueue,

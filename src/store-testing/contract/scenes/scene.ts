@@ -24,6 +24,7 @@ export class Scene {
   /** The queue that is meant where none is named. */
   readonly queue: string = 'mail'
   #calls = 0
+  readonly #sent = new Set<string>()
 
   constructor(harness: StoreHarness, store: Store) {
     this.harness = harness
@@ -77,7 +78,9 @@ export class Scene {
   ): Promise<Enqueued[]> {
     const { callId = `call-${++this.#calls}`, queue = this.queue } = call
     const given = jobs.map((job) => newJob(typeof job === 'string' ? { id: job } : job))
-    const [answers] = await this.store.enqueue([{ callId, queue, jobs: given }])
+    const isResent = this.#sent.has(callId)
+    this.#sent.add(callId)
+    const [answers] = await this.store.enqueue([{ callId, isResent, queue, jobs: given }])
     assert.ok(answers, 'enqueue answers for each call')
     return answers
   }

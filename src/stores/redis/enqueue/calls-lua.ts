@@ -1,39 +1,59 @@
-/** The memory of enqueue calls: one that is sent again is answered as before. At most 1,000, each for a minute. */
+/**
+ * The memory of enqueue calls: one that is sent again is answered as before. One entry for the calls of a trip, by the id of the
+ * first: 6 bytes with the instant, 2 with the number of the calls; the answers of each, with ',' between two; where there are
+ * several, NUL and their ids, with NUL between two. It is kept for a minute, and 10,000 calls at most.
+ */
 
 import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 
 export const remembering = `
-local new_calls, new_callers = {}, {}
+local function is_over(told) return unpackn('>I6', told) + ${callMemoryMs} <= now end
+-- The answers to those of these calls that are remembered, by their ids. All entries are gone through: few calls are sent again.
+local function remembered_calls(call_ids)
+  local wanted, found, entries = {}, {}, call('HGETALL', CALLS)
+  for _, id in ipairs(call_ids) do wanted[id] = true end
+  for i = 1, #entries, 2 do
+    local told = entries[i + 1]
+    local stop = not is_over(told) and (find(told, '\\0', 9, true) or #told + 1)
+    local next_id = string.gmatch(stop and stop < #told and sub(told, stop + 1) or entries[i], '%Z+')
+    if stop then
+      for letters in string.gmatch(sub(told, 9, stop - 1) .. ',', '([^,]*),') do
+        local id = next_id()
+        if wanted[id] then found[id] = letters end
+      end
+    end
+  end
+  return found
+end
+local new_ids, new_answers = {}, {}
 -- The answers to these calls, in their order: of those that are remembered, and of the others what answer_to says.
-local function answered_calls(call_ids, remembered, answer_to)
-  local answers, answered, now_bytes = {}, {}, pack('>I6', now)
+local function answered_calls(call_ids, are_resent, answer_to)
+  local answers, answered = {}, are_resent and remembered_calls(call_ids) or {}
   for c, id in ipairs(call_ids) do
-    local before = answered[id] or remembered[c]
-    if before and unpackn('>I6', before) + ${callMemoryMs} > now then answers[c] = sub(before, 7) else
+    answers[c] = answered[id]
+    if not answers[c] then
       answers[c] = answer_to(c)
-      local told = now_bytes .. answers[c]
-      answered[id] = told
-      new_calls[#new_calls + 1] = id
-      new_calls[#new_calls + 1] = told
-      new_callers[#new_callers + 1] = id
+      answered[id] = answers[c]
+      new_ids[#new_ids + 1], new_answers[#new_answers + 1] = id, answers[c]
     end
   end
   return answers
 end
 local function remember_calls()
-  if #new_calls == 0 then return end
-  many('HSET', CALLS, new_calls)
-  many('RPUSH', CALL_ORDER, new_callers)
-  -- Those that are too many go, or of those whose minute is over a few.
-  local excess = call('LLEN', CALL_ORDER) - ${callMemoryCount}
-  if excess > 0 then many('HDEL', CALLS, call('LPOP', CALL_ORDER, excess)) else
-    for _ = 1, 50 do
-      local oldest = call('LINDEX', CALL_ORDER, 0)
-      local told = call('HGET', CALLS, oldest)
-      if told and unpackn('>I6', told) + ${callMemoryMs} > now then break end
-      call('LPOP', CALL_ORDER)
-      call('HDEL', CALLS, oldest)
-    end
+  local first, count = new_ids[1], #new_ids
+  if count == 0 then return end
+  local ids = count > 1 and '\\0' .. table.concat(new_ids, '\\0') or ''
+  call('HSET', CALLS, first, pack('>I6I2', now, count) .. table.concat(new_answers, ',') .. ids)
+  call('RPUSH', CALL_ORDER, first)
+  local kept = call('HINCRBY', META, 'calls', count)
+  -- Those that are too many go, and a few of those whose minute is over.
+  for _ = 1, 50 do
+    local oldest = call('LINDEX', CALL_ORDER, 0)
+    local told = call('HGET', CALLS, oldest)
+    if told and (oldest == first or (kept <= ${callMemoryCount} and not is_over(told))) then break end
+    call('LPOP', CALL_ORDER)
+    call('HDEL', CALLS, oldest)
+    kept = call('HINCRBY', META, 'calls', told and -unpackn('>I2', told, 7) or -1)
   end
 end
 `

@@ -6,7 +6,7 @@ import { remembering } from './calls-lua.js'
 
 /**
  * KEYS: those of one shard; of a queue with `maxRunning` then those of all its shards.
- * ARGV: number of calls; of each call its id and its number of jobs; of each job its id, order (`recordOrder`), score or '',
+ * ARGV: number of calls, with `r` behind it where one may have been sent before; of each call its id and its number of jobs; of each job its id, order (`recordOrder`), score or '',
  * task (and its group behind NUL where it has one), and the digest (22 bytes) and body of its payload (redis-payload.ts).
  * Returns one letter per job: a added, m merged, f full, g draining; between calls a comma.
  *
@@ -26,13 +26,12 @@ local last_score = tonumber(meta[9] or 0)
 -- Every call and every id is looked up once, all together.
 local call_ids, starts, counts, ids = {}, {}, {}, {}
 local from = 2
-for c = 1, tonumber(ARGV[1]) do
+for c = 1, tonumber(string.match(ARGV[1], '%d+')) do
   local count = tonumber(ARGV[from + 1])
   call_ids[c], starts[c], counts[c] = ARGV[from], from + 2, count
   for i = from + 2, from - 3 + count * 5, 5 do ids[#ids + 1] = ARGV[i] end
   from = from + 2 + count * 5
 end
-local remembered = call('HMGET', CALLS, unpack(call_ids))
 -- Of each id that is there: w it waits, u it runs, b it runs and something waits beside it. In own the records of those that
 -- wait with the one payload in them.
 local there, own, known, recs = {}, {}, {}, {}
@@ -185,7 +184,7 @@ local function answer_to(first, count)
   for i = 1, count do letters[i] = push(first + (i - 1) * 5) end
   return table.concat(letters)
 end
-local answers = answered_calls(call_ids, remembered, function(c) return answer_to(starts[c], counts[c]) end)
+local answers = answered_calls(call_ids, sub(ARGV[1], -1) == 'r', function(c) return answer_to(starts[c], counts[c]) end)
 
 if came then
   many('ZADD', READY, ready)

@@ -5,7 +5,7 @@ import { remembering } from './calls-lua.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: number of calls; of each call its id and its number of jobs; of each job its id, order (`recordOrder`) and body.
+ * ARGV: number of calls, with `r` behind it where one may have been sent before; of each call its id and its number of jobs; of each job its id, order (`recordOrder`) and body.
  * Returns one letter per job: a added, r replaced, d duplicate, f full, g draining; between calls a comma.
  *
  * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`.
@@ -20,13 +20,12 @@ local draining, paused, max_pending = meta[2] == '1', meta[7] == '1', tonumber(m
 -- Every call and every id is looked up once, all together.
 local call_ids, starts, counts, firsts, ids = {}, {}, {}, {}, {}
 local from = 2
-for c = 1, tonumber(ARGV[1]) do
+for c = 1, tonumber(string.match(ARGV[1], '%d+')) do
   local count = tonumber(ARGV[from + 1])
   call_ids[c], starts[c], counts[c], firsts[c] = ARGV[from], from + 2, count, #ids + 1
   for i = from + 2, from - 1 + count * 3, 3 do ids[#ids + 1] = ARGV[i] end
   from = from + 2 + count * 3
 end
-local remembered = call('HMGET', CALLS, unpack(call_ids))
 local records = #ids > 0 and call('HMGET', JOBS, unpack(ids)) or {}
 local ended = #ids > 0 and call('EXISTS', ENDED) == 1 and call('HMGET', ENDED, unpack(ids)) or {}
 -- Those that this script has put in.
@@ -218,7 +217,7 @@ local function answer_to(first, count, n)
   return table.concat(letters)
 end
 
-local answers = answered_calls(call_ids, remembered, function(c) return answer_to(starts[c], counts[c], firsts[c]) end)
+local answers = answered_calls(call_ids, sub(ARGV[1], -1) == 'r', function(c) return answer_to(starts[c], counts[c], firsts[c]) end)
 
 write()
 if rings and meta[9] then

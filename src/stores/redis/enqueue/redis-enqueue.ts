@@ -29,6 +29,7 @@ export const enqueuedBy: Record<string, Enqueued> = {
 /** The jobs of one call that lie in one shard. */
 interface Part {
   readonly callId: string
+  readonly isResent: boolean
   readonly jobs: readonly NewJob[]
   /** The answers of the call. */
   readonly answers: Enqueued[]
@@ -47,10 +48,10 @@ export async function enqueueCalls(
   const found = await queues.find(calls.map(({ queue }) => queue))
   const whole = new Map<RedisShard, Part[]>()
   const spread: number[] = []
-  for (const [i, { callId, jobs }] of calls.entries()) {
+  for (const [i, { callId, isResent = false, jobs }] of calls.entries()) {
     const { shards, layout } = found[i]!
     if (layout.kind === 'ordered' || shards.length > 1) spread.push(i)
-    else addPart(whole, shards[0]!, { callId, jobs, answers: answers[i]! })
+    else addPart(whole, shards[0]!, { callId, isResent, jobs, answers: answers[i]! })
   }
   const sendTo = (shard: RedisShard, parts: readonly Part[], behind: readonly string[] = []) => {
     const script = shard.kind === 'plain' ? enqueueScript : enqueueOrderedScript
@@ -91,8 +92,8 @@ function sendSpread(
       // An earlier trip has brought it in before its shard moved: sent again it would meet itself.
       if (answers[call]![place] !== undefined) continue
       const isWhole = shards.length === 1 && shards[0] === shard
-      const { callId } = calls[call]!
-      const part = parts.get(call) ?? { callId, jobs: [], answers: answers[call]!, places: [], isWhole }
+      const { callId, isResent = false } = calls[call]!
+      const part = parts.get(call) ?? { callId, isResent, jobs: [], answers: answers[call]!, places: [], isWhole }
       part.jobs.push(job)
       part.places.push(place)
       parts.set(call, part)
@@ -145,8 +146,19 @@ function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
     trip.bytes += bytes
   }
   trips.push(trip)
-  for (const { parts, args } of trips) args.unshift(String(parts.length))
+  for (const { parts, args } of trips)
+    args.unshift(
+      callCount(
+        parts.length,
+        parts.some(({ isResent }) => isResent),
+      ),
+    )
   return trips
+}
+
+/** What the script is given first. Only where calls may have been sent before it looks whether it remembers them. */
+export function callCount(calls: number, areResent: boolean): string {
+  return areResent ? `${calls}r` : String(calls)
 }
 
 /** Adds what the script for such a queue is given of these jobs; answers with their bytes. */

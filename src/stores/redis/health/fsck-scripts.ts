@@ -4,6 +4,7 @@
  */
 
 import type { QueueKind } from '../../contract/queue-settings.js'
+import { callMemoryCount } from '../../rules/bounds.js'
 import { redisScript } from '../client/redis-script.js'
 import { keyNames } from '../layout/redis-keys.js'
 import { type KindText, scriptPair } from '../lua/script-kinds.js'
@@ -248,16 +249,17 @@ for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED }) do standi
 standing_count = standing_count + call('HLEN', CLAIMS) + (ORDERED and 0 or call('ZCARD', DEAD))
 if stale > call('LLEN', READY_LIST) then say('overcounted', 'ready-list', 'stale') end
 
--- Enqueues keep no more than 1,000; more at once would be too much to look at.
+-- Enqueues keep no more than so many; more at once would be too much to look at.
 local calls, listed_calls = call('HLEN', CALLS), call('LLEN', CALL_ORDER)
-if calls > 1000 or listed_calls > 1000 then say('overgrown', 'calls', '')
+if calls > ${callMemoryCount} or listed_calls > ${callMemoryCount} then say('overgrown', 'calls', '')
 else
-  local listed = {}
+  local kept, listed = {}, {}
+  for _, id in ipairs(call('HKEYS', CALLS)) do kept[id] = true end
   for _, id in ipairs(call('LRANGE', CALL_ORDER, 0, -1)) do
     listed[id] = true
-    if call('HEXISTS', CALLS, id) == 0 then say('jobless', 'call-order', id) end
+    if not kept[id] then say('jobless', 'call-order', id) end
   end
-  for _, id in ipairs(call('HKEYS', CALLS)) do
+  for id in pairs(kept) do
     if not listed[id] then say('unlisted', 'call-order', id) end
   end
 end

@@ -96,7 +96,7 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
   overcounted: (key) =>
     error(`'${key}' is shorter than the number of its stale elements, which 'meta' counts`, 'Claims find no jobs.'),
   overgrown: (key) =>
-    warning(`'${key}' and 'call-order' hold more than 1,000 calls, and were not looked at`, fillsMemory),
+    warning(`'${key}' and 'call-order' hold more than 10,000 calls, and were not looked at`, fillsMemory),
 }
 
 /** More ids than that of a kind are not told apart any more. */
