@@ -20,6 +20,7 @@ import { testMill } from './test-mill.js'
 const all = documents()
 const cli = new Document('docs/cli.md')
 const errors = new Document('docs/errors.md')
+const errorPages = all.filter(({ path }) => /^docs\/troubleshooting\/[a-z]/.test(path))
 const configuration = new Document('docs/configuration.md')
 
 describe('the links of the documentation', () => {
@@ -161,8 +162,7 @@ describe('the page of errors', () => {
   })
 
   it('leads to a page for every code, whose title is the code and which names the class, and there is no other page', () => {
-    const pages = all.filter(({ path }) => /^docs\/troubleshooting\/[a-z]/.test(path))
-    const told = pages.map(({ path, headings, codeSpans }) => {
+    const told = errorPages.map(({ path, headings, codeSpans }) => {
       const code = /([a-z-]+)\.md$/.exec(path)![1]!
       return { code, title: headings[0], names: codeSpans.includes(classes.get(code) ?? '') }
     })
@@ -174,11 +174,10 @@ describe('the page of errors', () => {
   })
 
   it('leads to pages that say when it is thrown, what was stored, and what to do', () => {
-    const pages = all.filter(({ path }) => /^docs\/troubleshooting\/[a-z]/.test(path))
     const isWhole = ({ prose, headings }: Document) =>
       /^- \*\*Thrown\*\* /m.test(prose) && /^- \*\*Stored\?\*\* /m.test(prose) && headings.includes('What to do')
 
-    expect(pages.filter((page) => !isWhole(page)).map(({ path }) => path)).toEqual([])
+    expect(errorPages.filter((page) => !isWhole(page)).map(({ path }) => path)).toEqual([])
   })
 
   it('lists the reasons why a job lies in the morgue', () => {

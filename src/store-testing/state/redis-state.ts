@@ -191,16 +191,14 @@ function canonicalQueue(
     lastScore: count('score'),
     jobs: byId(jobs.filter((job) => !isHidden(job))),
     remembered: byId([...remembered, ...hiddenMemories].filter(({ until }) => until > now)),
-    calls: byId(
-      [...shard.calls].flatMap(([first, entry]) => callsIn(first, entry)).filter(({ at }) => at + 60_000 > now),
-    ),
+    calls: byId([...shard.calls].flatMap(callsIn).filter(({ at }) => at + 60_000 > now)),
   }
 }
 
 /** The calls of one trip: see `calls-lua`. */
-function callsIn(first: string, entry: Buffer): { id: string; at: number }[] {
+function callsIn([first, entry]: [string, Buffer]): { id: string; at: number }[] {
   const [, ...ids] = entry.toString('utf8', 8).split('\0')
-  return (ids.length === 0 ? [first] : ids).map((id) => ({ id, at: entry.readUIntBE(0, 6) }))
+  return [first, ...ids.slice(1)].map((id) => ({ id, at: entry.readUIntBE(0, 6) }))
 }
 
 function inMs(until: number, now: number): number | null {
@@ -388,11 +386,7 @@ function canonicalDead({ morgue, dead }: ShardPayloads): CanonicalJob[] {
       finishedAt,
       expiresAt: null,
       worker: null,
-      host: null,
-      boot: null,
-      pidns: null,
-      pid: null,
-      ticks: null,
+      ...{ host: null, boot: null, pidns: null, pid: null, ticks: null },
       progress: null,
       checkpoint: null,
       ...{ log: '', fields: null },
