@@ -29,7 +29,7 @@ const commands = {
 /** The whole command line. */
 export async function createProgram(): Promise<Command> {
   const program = emptyProgram()
-  for (const load of Object.values(commands)) (await load())(program)
+  for (const add of await Promise.all(Object.values(commands).map((load) => load()))) add(program)
   ;(await import('./command-words.js')).tellWhatIsMeant(program)
   return program
 }
