@@ -1,4 +1,4 @@
-/** `npm run bench -- <name> [--json]`: runs one benchmark. Benchmarks are programs that print ratios, never tests. */
+/** `npm run bench -- <name> [--json]`: runs one benchmark, or all. Benchmarks are programs that print ratios, never tests. */
 
 import { readdirSync } from 'node:fs'
 
@@ -14,12 +14,16 @@ const names = readdirSync(import.meta.dirname)
 const [name] = process.argv.slice(2).filter((argument) => !argument.startsWith('--'))
 const json = process.argv.includes('--json')
 
-if (name === undefined || !names.includes(name)) {
-  console.error(`usage: npm run bench -- <${names.join(' | ')}> [--json]`)
+if (name === undefined || !['all', ...names].includes(name)) {
+  console.error(`usage: npm run bench -- <all | ${names.join(' | ')}> [--json]`)
   process.exitCode = 2
 } else {
-  const { bench } = (await import(`./${name}${ending}`)) as { bench: (report: BenchReport) => Promise<unknown> }
   // With --json the words go to stderr, so that the figures are all there is on stdout.
-  const summary = await bench({ say: (line) => (json ? console.error(line) : console.log(line)) })
-  if (json) console.log(JSON.stringify(summary))
+  const say = (line: string) => (json ? console.error(line) : console.log(line))
+  for (const one of name === 'all' ? names : [name]) {
+    if (name === 'all') say(`\n# ${one}`)
+    const { bench } = (await import(`./${one}${ending}`)) as { bench: (report: BenchReport) => Promise<unknown> }
+    const summary = await bench({ say })
+    if (json) console.log(JSON.stringify(name === 'all' ? { [one]: summary } : summary))
+  }
 }
