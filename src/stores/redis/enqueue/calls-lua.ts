@@ -7,6 +7,8 @@
 import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 
 export const remembering = `
+-- What cannot be read goes like what is over: nothing may fail once jobs have been written.
+local function is_whole(told) return told and #told >= 8 end
 local function is_over(told) return unpackn('>I6', told) + ${callMemoryMs} <= now end
 -- The answers to those of these calls that are remembered, by their ids. All entries are gone through: few calls are sent again.
 local function remembered_calls(call_ids)
@@ -14,7 +16,7 @@ local function remembered_calls(call_ids)
   for _, id in ipairs(call_ids) do wanted[id] = true end
   for i = 1, #entries, 2 do
     local told = entries[i + 1]
-    local stop = not is_over(told) and (find(told, '\\0', 9, true) or #told + 1)
+    local stop = is_whole(told) and not is_over(told) and (find(told, '\\0', 9, true) or #told + 1)
     local next_id = string.gmatch(stop and stop < #told and sub(told, stop + 1) or entries[i], '%Z+')
     if stop then
       for letters in string.gmatch(sub(told, 9, stop - 1) .. ',', '([^,]*),') do
@@ -49,11 +51,15 @@ local function remember_calls()
   -- Those that are too many go, and a few of those whose minute is over.
   for _ = 1, 50 do
     local oldest = call('LINDEX', CALL_ORDER, 0)
+    if oldest == first then
+      if kept ~= count then call('HSET', META, 'calls', count) end
+      break
+    end
     local told = call('HGET', CALLS, oldest)
-    if told and (oldest == first or (kept <= ${callMemoryCount} and not is_over(told))) then break end
+    if is_whole(told) and kept <= ${callMemoryCount} and not is_over(told) then break end
     call('LPOP', CALL_ORDER)
     call('HDEL', CALLS, oldest)
-    kept = call('HINCRBY', META, 'calls', told and -unpackn('>I2', told, 7) or -1)
+    kept = call('HINCRBY', META, 'calls', is_whole(told) and -unpackn('>I2', told, 7) or -1)
   end
 end
 `

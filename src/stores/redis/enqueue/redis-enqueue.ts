@@ -157,7 +157,7 @@ function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
 }
 
 /** What the script is given first. Only where calls may have been sent before it looks whether it remembers them. */
-export function callCount(calls: number, areResent: boolean): string {
+function callCount(calls: number, areResent: boolean): string {
   return areResent ? `${calls}r` : String(calls)
 }
 

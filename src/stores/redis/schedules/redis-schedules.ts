@@ -13,7 +13,7 @@ import { compareBytes } from '../../rules/byte-order.js'
 import { definitionText } from '../../rules/schedule-record.js'
 import type { RedisArgument, RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
-import { callCount, enqueuedBy, packCall } from '../enqueue/redis-enqueue.js'
+import { enqueuedBy, packCall } from '../enqueue/redis-enqueue.js'
 import { scheduleChannel, scheduleIndexKeys, scheduleKeys } from '../layout/redis-keys.js'
 import { siblingKeys } from '../layout/redis-layout.js'
 import { partialReplies } from '../shards/redis-partial-replies.js'
@@ -212,7 +212,8 @@ export class RedisSchedules implements Schedules {
     const found = await this.#places.following(name, of)
     if (found === undefined) return { outcome: 'lost' }
     const { shard, queue } = found
-    const args: RedisArgument[] = [callCount(Math.min(1, jobs.length), true)]
+    // Not looked up among calls: a tick that is sent again finds that its schedule has gone on.
+    const args: RedisArgument[] = [jobs.length === 0 ? '0' : '1']
     if (jobs.length > 0) packCall(shard.kind, { callId, jobs }, args)
     args.push(name, revision, String(dueAt ?? -1), String(nextAt ?? -1), String(lastAt ?? -1))
     args.push(jobs.at(-1)?.id ?? '', unless ?? '', String(jobs.length), String(skips), String(misses))
