@@ -98,7 +98,7 @@ export class Worker implements AsyncDisposable {
     if (this.#state !== 'starting') return
     this.#refuseIdle()
     this.#refuseSmallRss()
-    // While the store is opened: a process that only enqueues is spared all that makes a worker.
+    // Loaded while the store is opened. A process that only enqueues does without it.
     const [connection, { assembleWorker }] = await Promise.all([this.#connected(), import('./assemble-worker.js')])
     if (connection === undefined || this.#end !== undefined) return
     const { processes, registry, events } = this.#parts

@@ -16,10 +16,10 @@ local function remembered_calls(call_ids)
   for _, id in ipairs(call_ids) do wanted[id] = true end
   for i = 1, #entries, 2 do
     local told = entries[i + 1]
-    local stop = is_whole(told) and not is_over(told) and (find(told, '\\0', 9, true) or #told + 1)
-    local next_id = string.gmatch(stop and stop < #told and sub(told, stop + 1) or entries[i], '%Z+')
-    if stop then
-      for letters in string.gmatch(sub(told, 9, stop - 1) .. ',', '([^,]*),') do
+    if is_whole(told) and not is_over(told) then
+      local stop = find(told, '\\0', 9, true)
+      local next_id = string.gmatch(stop and sub(told, stop + 1) or entries[i], '%Z+')
+      for letters in string.gmatch(sub(told, 9, (stop or 0) - 1) .. ',', '([^,]*),') do
         local id = next_id()
         if wanted[id] then found[id] = letters end
       end

@@ -6,8 +6,8 @@ import { remembering } from './calls-lua.js'
 
 /**
  * KEYS: those of one shard; of a queue with `maxRunning` then those of all its shards.
- * ARGV: number of calls, with `r` behind it where one may have been sent before; of each call its id and its number of jobs; of each job its id, order (`recordOrder`), score or '',
- * task (and its group behind NUL where it has one), and the digest (22 bytes) and body of its payload (redis-payload.ts).
+ * ARGV: number of calls, followed by `r` if one of them may have been sent before; of each call its id and its number of jobs; of
+ * each job its id, order (`recordOrder`), score or '', task (and its group behind NUL where it has one), and the digest (22 bytes) and body of its payload (redis-payload.ts).
  * Returns one letter per job: a added, m merged, f full, g draining; between calls a comma.
  *
  * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`, and `moved`

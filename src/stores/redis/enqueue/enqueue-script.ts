@@ -5,7 +5,8 @@ import { remembering } from './calls-lua.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: number of calls, with `r` behind it where one may have been sent before; of each call its id and its number of jobs; of each job its id, order (`recordOrder`) and body.
+ * ARGV: number of calls, followed by `r` if one of them may have been sent before; of each call its id and its number of jobs; of
+ * each job its id, order (`recordOrder`) and body.
  * Returns one letter per job: a added, r replaced, d duplicate, f full, g draining; between calls a comma.
  *
  * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`.

@@ -156,7 +156,7 @@ function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
   return trips
 }
 
-/** What the script is given first. Only where calls may have been sent before it looks whether it remembers them. */
+/** The first argument of the script. It looks for calls that it remembers only if this says that one may have been sent before. */
 function callCount(calls: number, areResent: boolean): string {
   return areResent ? `${calls}r` : String(calls)
 }

@@ -249,7 +249,7 @@ for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED }) do standi
 standing_count = standing_count + call('HLEN', CLAIMS) + (ORDERED and 0 or call('ZCARD', DEAD))
 if stale > call('LLEN', READY_LIST) then say('overcounted', 'ready-list', 'stale') end
 
--- Enqueues keep no more than so many; more at once would be too much to look at.
+-- Enqueues keep at most this many. To look at a larger memory would take too long.
 local calls, listed_calls = call('HLEN', CALLS), call('LLEN', CALL_ORDER)
 if calls > ${callMemoryCount} or listed_calls > ${callMemoryCount} then say('overgrown', 'calls', '')
 else

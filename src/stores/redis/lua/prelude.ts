@@ -73,7 +73,7 @@ local function leave_lease(fence_bytes, count)
   call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes)
   call('ZREM', LEASES, '\0' .. fence_bytes)
 end
--- It is called by so many scripts that it is made at once.
+-- Nearly every script calls it, so it is not made lazily.
 local function ring_unpaused() if not STOPPED then ring() end end
 -- Whether somebody can be relied on to ask at the time the lead named.
 local function is_led(lead_at) return lead_at and now <= lead_at + ${leadLapseMs} end
