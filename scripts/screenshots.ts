@@ -1,8 +1,9 @@
 /**
- * The screenshots of the page: every page, at the width of a phone, a tablet and a desk, in light and in dark, of a shop at work.
+ * The screenshots of a shop at work: every page at the width of a phone, a tablet and a desk, in light and in dark, and `stats --watch`.
  * `npm run screenshots` writes them anew; another folder than docs/images/window may be given.
  */
 
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { PageBrowser } from '../test/page/page-browser.js'
@@ -12,6 +13,7 @@ import { PageScene } from '../test/page/page-scene.js'
 import { shopLife } from '../test/page/shop-life.js'
 import { sendMail } from '../test/page/shop-tasks.js'
 import { palettePng } from './palette-png.js'
+import { terminalSvg } from './terminal-svg.js'
 
 const sizes = [
   [375, 812],
@@ -24,6 +26,7 @@ mkdirSync(folder, { recursive: true })
 const scene = await PageScene.on('sqlite')
 const endWork = await shopLife(scene, { hasPast: true })
 const url = await scene.window()
+writeFileSync(join(folder, 'stats-watch.svg'), watchedStats())
 const browser = await PageBrowser.launch()
 let bytes = 0
 for (const [width, height] of sizes)
@@ -52,4 +55,25 @@ async function someMail(): Promise<void> {
   for (const name of ['ada', 'grace', 'edsger', 'barbara', 'donald', 'tony'])
     await (await scene.mill.enqueue(sendMail, { to: `${name}@example.com`, subject: 'Your order' })).result()
   await worker.stop()
+}
+
+/** What `stats --watch` has on the screen of a terminal, until it is ended. */
+function watchedStats(): string {
+  const [columns, command] = [104, join(import.meta.dirname, '../dist/cli/main.js')]
+  const line = `stty cols ${columns} rows 40; timeout 3 ${process.execPath} ${command} stats --watch --config ${import.meta.dirname}/shop.config.ts`
+  const { stdout } = spawnSync('script', ['-qec', line, '/dev/null'], {
+    encoding: 'utf8',
+    env: { ...process.env, MILLRACE_STORE: scene.url, FORCE_COLOR: '1' },
+  })
+  const screen = stdout.split('\x1b[H').at(-1)!.split('\x1b[J')[0]!
+  const lines = screen.split(/\r*\n/).map((text) => nameStore(text.replaceAll('\x1b[K', '')))
+  return terminalSvg(lines, columns, 'millrace stats --watch')
+}
+
+/** The first line names the store at its left and the time at its right. */
+function nameStore(text: string): string {
+  const name = 'sqlite:jobs.db'
+  return text.includes(scene.url)
+    ? text.replace(scene.url, name).replace(/(?=\d\d:\d\d:\d\d$)/, ' '.repeat(scene.url.length - name.length))
+    : text
 }

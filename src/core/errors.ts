@@ -8,10 +8,13 @@
 export class MillraceError extends Error {
   /** Stable, machine-readable name of this kind of error. */
   readonly code: string
+  /** The page that explains the code, as a path below `node_modules`. Node prints it with an error that nobody catches. */
+  readonly page: string
 
   constructor(code: string, message: string, options?: ErrorOptions) {
     super(message, options)
     this.code = code
+    this.page = `millrace/docs/troubleshooting/${code}.md`
   }
 
   override get name(): string {

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { defineTask, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { hasCode } from '#src/core/error-codes.js'
@@ -66,4 +67,16 @@ it('no file asks an error of ours for its class: another copy of the package has
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 
   expect(files.filter((file) => asking.test(readFileSync(join(folder, file), 'utf8')))).toEqual([])
+})
+
+it('every code has the page that its error names, and Node prints that name', () => {
+  const root = join(import.meta.dirname, '../..')
+  const codes = [...readFileSync(join(root, 'src/core/errors.ts'), 'utf8').matchAll(/super\(\s*'([a-z-]+)'/g)]
+  const pages = codes.map(([, code]) => new errors.MillraceError(code!, 'wrong').page)
+
+  expect(pages.length).toBeGreaterThan(30)
+  expect(pages.filter((page) => !existsSync(join(root, page.replace('millrace/', ''))))).toEqual([])
+  expect(inspect(new StoreUnavailableError('away'))).toContain(
+    "page: 'millrace/docs/troubleshooting/store-unavailable.md'",
+  )
 })

@@ -26,17 +26,20 @@ async function emptyStore(kind: PageStore): Promise<{ readonly url: string; remo
 
 export class PageScene {
   readonly mill: Mill
+  /** The address of its store. */
+  readonly url: string
   readonly #remove: () => Promise<void>
   readonly #windows: { readonly handler: WebHandler; readonly server: Server }[] = []
 
-  private constructor(mill: Mill, remove: () => Promise<void>) {
+  private constructor(mill: Mill, url: string, remove: () => Promise<void>) {
     this.mill = mill
+    this.url = url
     this.#remove = remove
   }
 
   static async on(kind: PageStore, options: Omit<MillOptions, 'store'> = shop): Promise<PageScene> {
     const { url, remove } = await emptyStore(kind)
-    return new PageScene(millrace({ store: url, ...options }), remove)
+    return new PageScene(millrace({ store: url, ...options }), url, remove)
   }
 
   /** Of the mill, below its own calls: for what only other processes would do. */
