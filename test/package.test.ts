@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
+import { publint } from 'publint'
 import { afterAll, describe, expect, it } from 'vitest'
 import { project, root } from './cli/project.js'
 import { Document } from './document.js'
@@ -24,7 +25,7 @@ const filesBelow = (folder: string) =>
     .map((entry) => join(entry.parentPath, entry.name).slice(root.length))
 
 describe('the tarball', () => {
-  const { files, unpackedSize, remove } = packed()
+  const { file, files, unpackedSize, remove } = packed()
   afterAll(remove)
   const paths = files.map(({ path }) => path)
 
@@ -63,6 +64,23 @@ describe('the tarball', () => {
 
   it('is small: less than 4.5 MB unpacked, with four stores, the window and the documentation', () => {
     expect(unpackedSize).toBeLessThan(4_500_000)
+  })
+
+  it('has nothing that publint finds fault with', async () => {
+    const bytes = readFileSync(file)
+    const tarball = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength)
+    const { messages } = await publint({ strict: true, pack: { tarball } })
+
+    expect(messages).toEqual([])
+  })
+
+  it('gives types to every importer that can load it: ESM, and CommonJS by `require` of ESM or a dynamic import', () => {
+    const attw = join(root, 'node_modules/@arethetypeswrong/cli/dist/index.js')
+    const { status, stdout } = spawnSync(process.execPath, [attw, file, '--profile', 'esm-only', '--format', 'ascii'], {
+      encoding: 'utf8',
+    })
+
+    expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringContaining('millrace/web') })
   })
 
   it('has every file that a page of it links to, but for pictures of the window', () => {

@@ -40,6 +40,7 @@ export function readFileClock(path: string): { now: number; mono: number; bootId
 
 const path = new URL(import.meta.url).searchParams.get('path') ?? ''
 
+/** Named by the address that the store's thread is given. @public */
 export const clock: SqliteClock = {
   now: () => readFileClock(path).now,
   mono: () => readFileClock(path).mono,
