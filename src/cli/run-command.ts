@@ -1,6 +1,6 @@
 /** Running a command: one command line, from its words to its exit code. */
 
-import { errorLine, exitCodeOf, exitCodes } from './output/exit-code.js'
+import { errorLine, exitCodeOf, exitCodes, pageOf } from './output/exit-code.js'
 import { programFor } from './program.js'
 
 /** Runs the command that these words name and resolves with its exit code. Says on stderr why it failed; throws nothing. */
@@ -12,6 +12,8 @@ export async function runCommand(words: readonly string[]): Promise<number> {
   } catch (error) {
     const line = errorLine(error)
     if (line !== undefined) process.stderr.write(`${line}\n`)
+    const page = process.stderr.isTTY ? pageOf(error) : undefined
+    if (page !== undefined) process.stderr.write(`See ${page}\n`)
     return exitCodeOf(error)
   }
 }

@@ -1,6 +1,8 @@
 /** Exit codes: what the process says to its caller when it ends, and which errors lead to which. */
 
 import { constants } from 'node:os'
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { CommanderError } from 'commander'
 import { isMillraceError } from '../../core/errors.js'
 import { printable, printableLines } from './printable.js'
@@ -54,6 +56,13 @@ export function errorLine(error: unknown): string | undefined {
     isMillraceError(error) || error instanceof UsageError || error instanceof OperationError || 'code' in error
   // An error that nobody foresaw is ours: its stack says where.
   return `millrace: ${printableLines(expected ? error.message : (error.stack ?? error.message))}`
+}
+
+/** The file with the page that explains the error, from the folder of the command; undefined for errors of others. */
+export function pageOf(error: unknown): string | undefined {
+  if (!isMillraceError(error)) return undefined
+  const docs = new URL(`../../../docs/troubleshooting/${error.code}.md`, import.meta.url)
+  return relative(process.cwd(), fileURLToPath(docs))
 }
 
 export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
