@@ -30,6 +30,16 @@ const withinMs = 900_000
 
 /** What tells the mutant from a good store, a sequence or a contract case; undefined where nothing does. `store` is `sqlite` or the URL of a Redis. */
 export async function caughtBy(mutation: Mutation, store: string, draws: Draws): Promise<string | undefined> {
+  const how = mutation.concern === undefined ? draws : { concern: mutation.concern }
+  return tried(mutation, join(import.meta.dirname, 'mutant.ts'), [store, JSON.stringify(how)])
+}
+
+/** What a program prints that is given the folder of the mutant's `dist`, and these arguments; undefined where it prints nothing. */
+export async function tried(
+  mutation: Mutation,
+  program: string,
+  args: readonly string[] = [],
+): Promise<string | undefined> {
   // Inside the checkout, so that the copy finds its dependencies.
   mkdirSync(join(root, '.millrace'), { recursive: true })
   const folder = mkdtempSync(join(root, '.millrace', 'mutant-'))
@@ -37,10 +47,9 @@ export async function caughtBy(mutation: Mutation, store: string, draws: Draws):
     cpSync(join(root, 'dist'), folder, { recursive: true })
     mutate(join(folder, 'stores', mutation.file), mutation)
     const jiti = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
-    const program = join(import.meta.dirname, 'mutant.ts')
-    const how = mutation.concern === undefined ? draws : { concern: mutation.concern }
-    const args = [jiti, program, folder, store, JSON.stringify(how)]
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: withinMs })
+    const { stdout } = await promisify(execFile)(process.execPath, [jiti, program, folder, ...args], {
+      timeout: withinMs,
+    })
     return stdout.trim() === '' ? undefined : stdout.trim()
   } finally {
     rmSync(folder, { recursive: true })
