@@ -1,4 +1,4 @@
-/** The facts of the pages on ordered jobs and on Lowkiq, against the code: the tables of merging, delays, lifetimes, names. */
+/** The facts of the pages on ordered jobs, on merging and on Lowkiq, against the code: the tables of merging, delays, lifetimes, names. */
 
 import { defineOrderedTask, lowkiq, millrace } from 'millrace'
 import type { SettleItem, Store } from 'millrace/store'
@@ -9,6 +9,7 @@ import { membersOf } from './interface-members.js'
 import { harnesses } from './stores/harnesses.js'
 
 const page = new Document('docs/ordered-jobs.md')
+const mergingPage = new Document('docs/merging.md')
 const comingFrom = new Document('docs/coming-from/lowkiq.md')
 
 const second = 1_000
@@ -165,7 +166,7 @@ const whenItsClaimEnds: Readonly<Record<string, Row>> = {
 
 describe.each(stores)('the tables of merging, on the %s store', (store) => {
   const makeHarness = harnesses.get(store)!
-  const [waiting, running] = page.tables.filter(({ under }) => under === 'Merging').map(({ rows }) => rows)
+  const [waiting, running] = ['While the job waits', 'When a claim ends'].map((under) => mergingPage.rows(under))
 
   it('have the rows that are tried here, and no others', () => {
     expect(waiting!.map(([what]) => plain(what!))).toEqual(Object.keys(whileItWaits))

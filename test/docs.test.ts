@@ -161,11 +161,6 @@ describe('the programs of the documentation', () => {
       file: 'paid-once.mjs',
       prints: `${blocks.find(({ language, at }) => language === 'text' && at.startsWith('docs/crashes.md'))!.text}\n`,
     },
-    ...['sync-orders.mjs', 'merged.mjs', 'order-table.mjs'].map((file) => ({
-      path: 'docs/ordered-jobs.md',
-      file,
-      prints: shownAfter('docs/ordered-jobs.md', file),
-    })),
     {
       path: 'docs/coming-from/lowkiq.md',
       file: 'a-test-worker.mjs',
@@ -173,6 +168,9 @@ describe('the programs of the documentation', () => {
       inAnyOrder: true,
     },
     ...[
+      ['docs/ordered-jobs.md', 'sync-orders.mjs'] as const,
+      ['docs/merging.md', 'merged.mjs'] as const,
+      ['docs/fencing.md', 'order-table.mjs'] as const,
       ['docs/stores/sqlite.md', 'order-and-job.mjs'] as const,
       ['docs/schedules.md', 'tenants.mjs'] as const,
       ['docs/tracing.md', 'traced-mail.mjs'] as const,
@@ -201,16 +199,16 @@ export const makeStore = () => new MemoryStore(systemClock)`,
     expect({ status, stdout: shown(stdout), stderr }).toEqual({ status: 0, stdout: shown(prints), stderr: '' })
   })
 
-  it('run on a server: docs/ordered-jobs.md, order-cache.mjs', async () => {
+  it('run on a server: docs/fencing.md, order-cache.mjs', async () => {
     const redis = await startRedis()
-    const { status, stdout, stderr } = execute('order-cache.mjs', folderOf(new Document('docs/ordered-jobs.md')), {
+    const { status, stdout, stderr } = execute('order-cache.mjs', folderOf(new Document('docs/fencing.md')), {
       REDIS_URL: redis.url,
     })
     await redis.stop()
 
     expect({ status, stdout, stderr }).toEqual({
       status: 0,
-      stdout: shownAfter('docs/ordered-jobs.md', 'order-cache.mjs'),
+      stdout: shownAfter('docs/fencing.md', 'order-cache.mjs'),
       stderr: '',
     })
   })
