@@ -61,7 +61,7 @@ describe('every option of a queue', () => {
 
   it('that has no effect is named on the page', () => {
     const page = readFileSync(new URL('../../../docs/stores/sqs.md', import.meta.url), 'utf8')
-    const [, named = ''] = /((?:`\w+`(?:, | and\s)?)+)\s+have no effect/.exec(page) ?? []
+    const [, named = ''] = /((?:`\w+`(?:,\s|\sand\s)?)+)\s+have no effect/.exec(page) ?? []
     const idle = Object.entries(queueOptions).filter(([, [fate]]) => fate === 'has no effect')
 
     expect([...named.matchAll(/\w+(?=`)/g)].map(([option]) => option).sort()).toEqual(
