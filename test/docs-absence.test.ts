@@ -84,7 +84,7 @@ const absent: Readonly<Record<string, readonly string[]>> = {
 
 /** Sentences of other pages that say so, and the names under which Millrace would have it. */
 const absentElsewhere: readonly (readonly [RegExp, readonly string[]])[] = [
-  [/events that are kept/, ['QueueAdmin.eventLog', 'Mill.events']],
+  [/events\s+that\s+are\s+kept/, ['QueueAdmin.eventLog', 'Mill.events']],
 ]
 
 const pages = documents().filter(({ path }) => path.startsWith('docs/coming-from/'))
