@@ -17,8 +17,7 @@ export const enqueueEndpoints = [
   endpoint({
     method: 'POST',
     path: '/queues/:queue/jobs',
-    summary:
-      'Enqueue a job, or up to 1,000; with the header `idempotency-key` also those without an id are enqueued once',
+    summary: 'Enqueue up to 1,000 jobs; with the header `idempotency-key`, jobs without an id are enqueued once too',
     action: 'job.enqueue',
     body: newJobs,
     status: 201,

@@ -59,7 +59,7 @@ const acts = {
 } as const
 
 const summaries = {
-  cancel: 'Cancel $: what waits never runs, what runs is told at its next beat',
+  cancel: 'Cancel $: waiting jobs never run; a running job learns of it at its next beat',
   'run-now': 'Make $ due now, if scheduled',
   bury: 'Put $ into the morgue, if waiting',
   delete: 'Delete $, if waiting or kept as a result, without a trace',
@@ -97,7 +97,7 @@ export const jobEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/jobs',
-    summary: 'Its jobs, page by page; with `task` those of it among the jobs of the page',
+    summary: 'Its jobs, page by page; with `task`, only jobs of that task on the page',
     query: {
       state,
       by: v.exactOptional(v.picklist(['id', 'time', 'retry'])),
@@ -115,7 +115,7 @@ export const jobEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/jobs/:id',
-    summary: 'Everything that is known of a job, with its log, its checkpoint, its relatives and its retries to come',
+    summary: 'Everything known of a job, with its log, its checkpoint, its relatives and its retries to come',
     run: async ({ window, params: { queue = '', id = '' } }) => {
       const job = await (await window.known(queue)).jobs.get(id)
       if (job === undefined) throw nothingKept(queue, id)
@@ -152,7 +152,7 @@ export const jobEndpoints = [
   endpoint({
     method: 'POST',
     path: '/queues/:queue/jobs/:id/fields',
-    summary: 'Set fields of a job; null takes one out',
+    summary: 'Set fields of a job; null removes a field',
     action: 'job.fields',
     body: v.record(v.string(), v.nullable(v.union([v.string(), v.number(), v.boolean()]))),
     answer: changed,
@@ -172,7 +172,7 @@ export const jobEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/jobs/:id/events',
-    summary: 'A job as it changes and logs, as server-sent events `job` and `log`; ends with `end`',
+    summary: 'The changes and log lines of a job, as server-sent events `job` and `log`; ends with `end`',
     isStream: true,
     run: async ({ window, streams, params: { queue = '', id = '' }, asked }) => {
       const admin = await window.known(queue)

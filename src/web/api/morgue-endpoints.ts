@@ -26,7 +26,7 @@ export const morgueEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/morgue',
-    summary: 'Its dead jobs, page by page; with `task` those of it among the jobs of the page',
+    summary: 'Its dead jobs, page by page; with `task`, only jobs of that task on the page',
     query: { by: v.exactOptional(v.picklist(['id', 'time'])), task: v.exactOptional(taskName), cursor, limit },
     answer: page,
     run: async ({ window, params: { queue = '' }, query: { task, ...query } }) => {
@@ -44,7 +44,7 @@ export const morgueEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/morgue/:id',
-    summary: 'A dead job, also beside a live one of its id',
+    summary: 'A dead job, also if a live job has its id',
     run: async ({ window, params: { queue = '', id = '' } }) => {
       const job = await (await window.known(queue)).morgue.get(id)
       if (job === undefined)

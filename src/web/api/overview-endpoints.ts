@@ -16,7 +16,7 @@ export const overviewEndpoints = [
   endpoint({
     method: 'GET',
     path: '/overview',
-    summary: 'All queues with their counts and sparklines, the sums, and who works',
+    summary: 'All queues with their counts and sparklines, the sums, and the workers',
     query: { minutes: v.exactOptional(wholeText(1, 1_440)) },
     run: ({ window, query: { minutes = defaultMinutes } }) => overviewOf(window.mill, sparksOfLast(minutes)),
   }),
@@ -42,7 +42,7 @@ export const overviewEndpoints = [
   endpoint({
     method: 'GET',
     path: '/events',
-    summary: 'The overview whenever it changes, at most once a second, as server-sent events `overview`',
+    summary: 'The overview each time it changes, at most once a second, as server-sent events `overview`',
     isStream: true,
     run: async ({ streams, asked }) => streams.overview(asked.request.signal),
   }),

@@ -56,7 +56,7 @@ export const queueEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue',
-    summary: 'A queue: its counts, its settings, its throttle, and who serves it',
+    summary: 'A queue: its counts, its settings, its throttle and its workers',
     run: async ({ window, params: { queue = '' } }) => {
       const admin = await window.known(queue)
       const { mill } = window
@@ -80,7 +80,7 @@ export const queueEndpoints = [
     method: 'GET',
     path: '/queues/:queue/history',
     summary:
-      'What became of its jobs, by minute (of the last week) or by hour (of the last year); by default the last hour',
+      'The history of its jobs, by minute (of the last week) or by hour (of the last year); by default the last hour',
     query: {
       from: v.exactOptional(instant),
       to: v.exactOptional(instant),
@@ -88,12 +88,12 @@ export const queueEndpoints = [
     },
     run: async ({ window, params: { queue = '' }, query }) => (await window.known(queue)).history(query),
   }),
-  switchEndpoint('pause', 'Start no jobs from now on; running ones go on'),
+  switchEndpoint('pause', 'Start no more jobs; running jobs go on'),
   switchEndpoint('resume', 'End a pause and a drain'),
   endpoint({
     method: 'POST',
     path: '/queues/:queue/drain',
-    summary: 'Refuse new jobs from now on; `more`: jobs are left',
+    summary: 'Refuse new jobs; `more`: jobs are left',
     action: 'queue.drain',
     body: nothing,
     answer: changed,
@@ -105,7 +105,7 @@ export const queueEndpoints = [
   endpoint({
     method: 'POST',
     path: '/queues/:queue/clear',
-    summary: 'Remove its waiting and dead jobs, never running ones',
+    summary: 'Remove its waiting and dead jobs, but no running ones',
     action: 'queue.clear',
     body: confirmation,
     answer: changed,
@@ -126,7 +126,7 @@ export const queueEndpoints = [
   endpoint({
     method: 'POST',
     path: '/queues/:queue/move',
-    summary: 'Bring the waiting and dead jobs of an ordered queue into another',
+    summary: 'Move the waiting and dead jobs of an ordered queue into another',
     action: 'queue.move',
     body: exactly({ to: queueName }),
     answer: changed,
@@ -139,7 +139,7 @@ export const queueEndpoints = [
     method: 'GET',
     path: '/queues/:queue/throttle',
     summary:
-      'Its throttle: the starts in the window of each rule, of one group where it counts by group; null without one',
+      'Its throttle: the starts in the window of each rule, of one group if it counts by group; null without one',
     query: { group: v.exactOptional(group) },
     run: async ({ window, params: { queue = '' }, query }) =>
       (await (await window.known(queue)).throttle.get(query.group)) ?? null,
@@ -147,7 +147,7 @@ export const queueEndpoints = [
   endpoint({
     method: 'PUT',
     path: '/queues/:queue/throttle',
-    summary: 'Give its throttle other limits, and so all queues that share it',
+    summary: 'Change the limits of its throttle, for all queues that share it',
     action: 'queue.throttle',
     body: exactly({ rules: v.pipe(throttleSchema, v.metadata({ json: throttleJson() })) }),
     answer: changed,
@@ -159,8 +159,7 @@ export const queueEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/events',
-    summary:
-      'What becomes of its jobs as it happens, as server-sent events by type; `events.lost` where some are missing',
+    summary: 'The live events of its jobs, as server-sent events by type; `events.lost` if some are missing',
     isStream: true,
     run: async ({ window, streams, params: { queue = '' }, asked }) => {
       await window.known(queue)

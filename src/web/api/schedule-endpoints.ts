@@ -101,7 +101,7 @@ export const scheduleEndpoints = [
       return { items: await mill.schedules.next(name, count) }
     },
   }),
-  actEndpoint('run', 'Enqueue its job now; its next tick stays'),
+  actEndpoint('run', 'Enqueue its job now; its next tick does not change'),
   actEndpoint('pause', 'Stop its ticks until it is resumed'),
-  actEndpoint('resume', 'Let it tick again from its next tick on'),
+  actEndpoint('resume', 'End a pause, from its next tick on'),
 ]

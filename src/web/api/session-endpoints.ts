@@ -10,7 +10,7 @@ export const sessionEndpoints = [
   endpoint({
     method: 'GET',
     path: '/session',
-    summary: 'Who asks, and what the store can tell',
+    summary: 'The caller, and the abilities of the store',
     run: async ({ window: { mill, options }, viewer: { name, role, csrf } }) => {
       const store = await mill.adminParts.connect()
       return {

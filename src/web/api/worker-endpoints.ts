@@ -38,7 +38,7 @@ export const workerEndpoints = [
   endpoint({
     method: 'GET',
     path: '/workers',
-    summary: 'The workers that said lately that they live',
+    summary: 'The workers that reported lately',
     answer: page,
     run: async ({ window: { mill } }) => {
       const workers = await (await registryOf(mill)).list()
@@ -49,7 +49,7 @@ export const workerEndpoints = [
   endpoint({
     method: 'GET',
     path: '/workers/:id/jobs',
-    summary: 'The jobs that a worker has in hand, oldest first; `more`: it has others',
+    summary: 'The jobs that a worker has in hand, oldest first; `more`: it has more of them',
     query: { limit },
     answer: page,
     run: async ({ window: { mill }, params: { id = '' }, query: { limit: most = defaultHeld } }) => {
@@ -57,6 +57,6 @@ export const workerEndpoints = [
       return { items: held.slice(0, most).map(heldRow), more: held.length > most }
     },
   }),
-  orderEndpoint('stop', 'Tell a worker to finish its jobs and stop'),
-  orderEndpoint('recycle', 'Tell a worker to stop, so that a fresh one takes its place'),
+  orderEndpoint('stop', 'Order a worker to finish its jobs and stop'),
+  orderEndpoint('recycle', 'Order a worker to stop, and a fresh one to take its place'),
 ]
