@@ -18,12 +18,13 @@ import {
   sqliteBuildOf,
   sqliteMeasures,
 } from './sqlite-measures.js'
+import { besidePlainjob } from './sqlite-rivals.js'
 
 const rounds = 5
 
 const timed = defineTask({ name: 'timed' })
 
-/** `--baseline=../earlier`: only beside Millrace as it is built in that checkout. */
+/** `--baseline=../earlier`: only beside Millrace as it is built in that checkout. `--rivals`: only beside plainjob. */
 export async function bench(report: BenchReport): Promise<unknown> {
   const baseline = process.argv.find((argument) => argument.startsWith('--baseline='))?.slice('--baseline='.length)
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
@@ -32,13 +33,14 @@ export async function bench(report: BenchReport): Promise<unknown> {
       `node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, synchronous=FULL, ${jobs.toLocaleString('en')} jobs a round`,
     )
     if (baseline !== undefined) return { ratios: await besideBaseline(report, folder, resolve(baseline)) }
+    if (process.argv.includes('--rivals')) return { ratios: await besidePlainjob(report, folder) }
     const build = await sqliteBuildOf(join(import.meta.dirname, '..'))
     const ratios: Record<string, number> = {}
     for (const name of Object.keys(sqliteMeasures) as SqliteMeasureName[])
       ratios[name] = await measured(report, folder, build, name)
     const latencyMs = await latency(folder)
     report.say(`latency at 100 jobs/s across two processes: p50 ${latencyMs.p50} ms, p99 ${latencyMs.p99} ms`)
-    return { ratios, latencyMs }
+    return { ratios: { ...ratios, ...(await besidePlainjob(report, folder)) }, latencyMs }
   } finally {
     rmSync(folder, { recursive: true })
   }
