@@ -17,11 +17,17 @@ const networkFileSystems: Record<number, string> = {
   4266872130: 'SMB2',
 }
 
+/**
+ * A statement that changes many rows keeps what it may have to take back: in a file, it would write and remove one for each claim.
+ * The cache is large enough for what a busy queue goes over again and again, claims before settles.
+ */
 const pragmas = `
   PRAGMA busy_timeout = 0;
   PRAGMA trusted_schema = OFF;
   PRAGMA cell_size_check = ON;
   PRAGMA mmap_size = 0;
+  PRAGMA temp_store = MEMORY;
+  PRAGMA cache_size = -8192;
   PRAGMA synchronous = FULL;
 `
 
