@@ -301,7 +301,8 @@ export function changeOne(statement: Statement, ...values: SqlValue[]): void {
   changeSome(statement, 1, ...values)
 }
 
-function changeSome(statement: Statement, rows: number, ...values: SqlValue[]): void {
+/** As `changeOne`, of so many rows. */
+export function changeSome(statement: Statement, rows: number, ...values: SqlValue[]): void {
   const { changes } = statement.run(...values)
   if (Number(changes) !== rows) throw new Error(`SQLite changed ${changes} rows where it must change ${rows}`)
 }

@@ -132,6 +132,11 @@ const changing = [
   'weighed',
 ] as const
 
+const fixed = ['qid', 'name', 'shard', 'shards', 'number', 'kind', 'ord', 'exclusive'] as const
+
+/** In SQL: the row as JSON. One text crosses the driver for two thirds of what its columns cost one by one. */
+const rowText = `json_object(${[...fixed, ...changing].map((column) => `'${column}', ${column}`).join(', ')})`
+
 /** A row, and the values of what may change in it as they were read: a copy of the row costs more than reading it. */
 interface HeldRow {
   readonly row: QueueRow
@@ -145,7 +150,7 @@ export class SqliteQueues {
   readonly #update: Statement
 
   constructor(db: Database) {
-    this.#select = db.prepare('SELECT * FROM queue WHERE name = ? AND shard = ?')
+    this.#select = db.prepare(`SELECT ${rowText} AS text FROM queue WHERE name = ? AND shard = ?`)
     this.#selectAll = db.prepare('SELECT * FROM queue ORDER BY number, shard')
     this.#update = db.prepare(`UPDATE queue SET ${changing.map((column) => `${column} = ?`).join(', ')} WHERE qid = ?`)
   }
@@ -160,8 +165,10 @@ export class SqliteQueues {
     const key = shard === 0 ? name : `${name} ${shard}`
     const held = this.#held.get(key)
     if (held !== undefined) return held.row
-    const row = this.#select.get(name, shard) as QueueRow | undefined
-    if (row !== undefined) this.#held.set(key, { row, before: changingOf(row) })
+    const found = this.#select.get(name, shard) as { text: string } | undefined
+    if (found === undefined) return undefined
+    const row = JSON.parse(found.text) as QueueRow
+    this.#held.set(key, { row, before: changingOf(row) })
     return row
   }
 

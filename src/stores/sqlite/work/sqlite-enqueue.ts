@@ -6,16 +6,22 @@ import { nextStamp, stampOf } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { completed, ready, scheduled } from '../file/sqlite-schema.js'
 import { payloadToStored } from '../file/sqlite-text.js'
-import { groupIn, isHidden, isRemembered, lineOf } from '../rows/sqlite-job.js'
+import { changeSome, groupIn, isHidden, isRemembered, lineOf } from '../rows/sqlite-job.js'
 import { bounded, isLimited, positionOf, type QueueRow, share } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type SqliteEnqueueCall, SqliteOrderedEnqueue } from './sqlite-ordered-enqueue.js'
+
+/** Fewer jobs of a call are inserted one by one: a text of them costs more then. */
+const fewestTogether = 4
+const longestTogether = 2_048
 
 export class SqliteEnqueue {
   readonly #session: SqliteTransaction
   readonly #insert: Statement
   readonly #insertBare: Statement
   readonly #insertExpiring: Statement
+  readonly #insertMany: Statement
+  readonly #takeBack: Statement
   readonly #keepCreatedAt: Statement
   readonly #memory: Statement
   readonly #forget: Statement
@@ -36,6 +42,11 @@ export class SqliteEnqueue {
     )
     // Most jobs are ready and have nothing special: each value that need not be bound saves 2 % of an insert.
     this.#insertBare = insert('', '')
+    this.#insertMany = session.db.prepare(
+      `INSERT OR IGNORE INTO job (qid, id, task, position, stamp, remember_ms, created_at, updated_at, payload)
+         SELECT ?1, value ->> 0, value ->> 1, ?2 + ?3 * key, ?4 + key, value ->> 2, ?5, ?5, value ->> 3 FROM json_each(?6)`,
+    )
+    this.#takeBack = session.db.prepare('DELETE FROM job WHERE rid BETWEEN ? AND ?')
     this.#keepCreatedAt = session.db.prepare('UPDATE job SET created_at = ? WHERE qid = ? AND id = ?')
     this.#memory = session.db.prepare('SELECT until FROM remembered WHERE qid = ? AND id = ?')
     this.#forget = session.db.prepare('DELETE FROM remembered WHERE qid = ? AND id = ?')
@@ -71,6 +82,11 @@ export class SqliteEnqueue {
       const added = this.#countNew(queue, jobs, now)
       if (added > 0 && added > room) return jobs.map(() => 'full')
     }
+    if (this.#addTogether(queue, jobs, now)) {
+      if (!isLimited(queue)) this.#session.ring(queue)
+      else for (const { id } of jobs) this.#session.ringFor(queue, id, now)
+      return jobs.map(() => 'added')
+    }
     let soonestMs = Number.POSITIVE_INFINITY
     const answers = jobs.map((job): Enqueued => {
       const addedMs = this.#add(queue, job, now)
@@ -101,6 +117,25 @@ export class SqliteEnqueue {
     if (queue.remembered === 0) return false
     const memory = this.#memory.get(queue.qid, id) as { until: number } | undefined
     return memory !== undefined && memory.until > now
+  }
+
+  /** By one statement, where all are new and have nothing special. False, and nothing is changed, where they do not. */
+  #addTogether(queue: QueueRow, jobs: readonly NewJob[], now: number): boolean {
+    if (jobs.length < fewestTogether || queue.remembered > 0 || !jobs.every(isBare)) return false
+    const rows = jobs.map(({ id, task, rememberMs, payload }) => [id, task, rememberMs, payloadToStored(payload)])
+    const first = nextStamp(queue.last_stamp, now)
+    const [position, step] = [positionOf(queue, first), positionOf(queue, 1)]
+    const ran = this.#insertMany.run(queue.qid, position, step, first, now, JSON.stringify(rows))
+    const [added, last] = [Number(ran.changes), Number(ran.lastInsertRowid)]
+    if (added < jobs.length) {
+      // Rows are numbered one after the other.
+      if (added > 0) changeSome(this.#takeBack, added, last - added + 1, last)
+      return false
+    }
+    for (const job of jobs) this.#session.scales.add(queue, job)
+    queue.last_stamp = first + added - 1
+    queue.ready += added
+    return true
   }
 
   /** Ms until the job is due, 0 where it is ready; undefined, and nothing changed, where the id is live or remembered. */
@@ -158,6 +193,14 @@ export class SqliteEnqueue {
     queue.expiring_at = Math.min(queue.expiring_at ?? Number.POSITIVE_INFINITY, bounded(expiresAt))
     return this.#insertExpiring.run(...values, bounded(expiresAt)).changes === 1
   }
+}
+
+/** Ready at once, of no group, with the priority of most, and with a short payload that JSON carries as it is. */
+function isBare({ task, payload, priority, codec, meta, group = '', delayMs, runAt, expiresMs }: NewJob): boolean {
+  const isReady = !delayMs && runAt === undefined && expiresMs === undefined
+  const hasNothing = priority === 0 && codec === undefined && meta === undefined && group === ''
+  if (!isReady || !hasNothing || typeof payload !== 'string' || payload.length > longestTogether) return false
+  return payload.isWellFormed() && task.isWellFormed()
 }
 
 /** About what the jobs take of the disk: their row and its entries in the indexes besides what they were given. */
