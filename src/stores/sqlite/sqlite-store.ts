@@ -29,6 +29,7 @@ import { SqliteWait } from './sqlite-wait.js'
 import { SqliteThreadClient, type StartThread } from './thread/sqlite-thread-client.js'
 import { SqliteUserEnqueue } from './user/sqlite-user-enqueue.js'
 import { claimsOf } from './work/sqlite-claim-text.js'
+import { completionsOf } from './work/sqlite-completion.js'
 
 interface SqliteDescriptor {
   /** Path of the file. It and its directory are made where they are not there. */
@@ -121,8 +122,11 @@ export class SqliteStore implements Store {
     }
   }
 
-  settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
-    return this.#inbox.call('settle', items)
+  async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
+    const completions = completionsOf(items)
+    if (completions === undefined) return this.#inbox.call('settle', items)
+    const answers = await this.#inbox.call('complete', completions)
+    return answers === true ? items.map(() => 'ok') : answers
   }
 
   extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {

@@ -172,7 +172,12 @@ export class EveryOperation {
       'settle',
       this.#claim(queue, 3).map((key) => ({ ...key, kind: 'complete', result: { payload: '1' } })),
     )
-    this.#fill(queue, 20)
+    this.#fill(queue, 40)
+    const [one, ...more] = this.#claim(queue, 8)
+    if (one !== undefined) {
+      const ids = [one, ...more].map(({ id }) => id)
+      this.#call('complete', { queue, fence: one.fence, ids: JSON.stringify(ids), count: ids.length })
+    }
     this.#call(
       'settle',
       this.#claim(queue, 8).map((key) => ({ ...key, kind: 'complete' })),

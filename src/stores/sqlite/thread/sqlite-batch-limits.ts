@@ -4,6 +4,7 @@ import type { ClaimFrom } from '../../contract/claim.js'
 import type { EnqueueCall } from '../../contract/new-job.js'
 import type { ExtendItem, SettleItem } from '../../contract/settle.js'
 import { mostClaimBytes } from '../../rules/claim-weight.js'
+import type { Completions } from '../work/sqlite-completion.js'
 import type { ThreadCall } from './sqlite-thread-messages.js'
 
 export interface Weight {
@@ -36,6 +37,7 @@ function weighed([, name, [first]]: ThreadCall): Weight {
     for (const item of items) if (item.kind === 'complete') bytes += item.result?.payload?.length ?? 0
     return { jobs: items.length, bytes }
   }
+  if (name === 'complete') return { jobs: (first as Completions).count, bytes: 0 }
   if (name === 'claim') {
     const from = first as readonly ClaimFrom[]
     return { jobs: from[0]?.limit ?? 0, bytes: Math.max(0, ...from.map(mostHandedOver)) }

@@ -92,6 +92,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       enqueue: enqueue.enqueue.bind(enqueue),
       claim: claim.claim.bind(claim),
       settle: settle.settle.bind(settle),
+      complete: settle.complete.bind(settle),
       extend: settle.extend.bind(settle),
       cancel: records.cancel.bind(records),
       delete: records.delete.bind(records),

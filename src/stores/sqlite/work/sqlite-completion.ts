@@ -12,6 +12,29 @@ import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 /** Fewer jobs of a claim are ended one by one: two statements cost more then. */
 const fewestTogether = 4
 
+/** The jobs of one claim that complete together and leave nothing, as they cross to the thread: their ids are JSON. */
+export interface Completions {
+  readonly queue: string
+  readonly fence: number
+  readonly ids: string
+  readonly count: number
+}
+
+/** What of it can be sent so: all, or nothing. */
+export function completionsOf(items: readonly SettleItem[]): Completions | undefined {
+  const [first] = items
+  if (first === undefined || items.length < fewestTogether) return undefined
+  const { queue, fence } = first
+  const isSame = (item: SettleItem) =>
+    item.kind === 'complete' && item.result === undefined && item.fence === fence && item.queue === queue
+  if (!items.every(isSame)) return undefined
+  return { queue, fence, ids: JSON.stringify(items.map(({ id }) => id)), count: items.length }
+}
+
+export function itemsOf({ queue, fence, ids }: Completions): SettleItem[] {
+  return (JSON.parse(ids) as string[]).map((id) => ({ queue, fence, id, kind: 'complete' }))
+}
+
 /** Jobs of one claim. */
 interface Bunch {
   readonly queue: QueueRow
@@ -44,16 +67,22 @@ export class SqliteCompletion {
     const ended: (true | undefined)[] = []
     if (items.length < fewestTogether) return ended
     for (const bunch of bunchesOf(items, queues)) {
-      if (bunch.ids.length < fewestTogether || !this.#endBunch(bunch)) continue
+      const { queue, fence, ids } = bunch
+      if (ids.length < fewestTogether || !this.#endIds(queue, fence, JSON.stringify(ids), ids.length)) continue
       for (const place of bunch.places) ended[place] = true
     }
     return ended
   }
 
+  /** Ends all of them, or none and changes nothing. */
+  endAll(queue: QueueRow, { fence, ids, count }: Completions): boolean {
+    return queue.kind === 'plain' && queue.grouped_running === 0 && this.#endIds(queue, fence, ids, count)
+  }
+
   /** False, and nothing is changed, where one of them is another case: each is then looked at by itself. */
-  #endBunch({ queue, fence, ids }: Bunch): boolean {
-    const { rids, found } = this.#look.get(queue.qid, JSON.stringify(ids), fence) as { rids: string; found: number }
-    if (found !== ids.length) return false
+  #endIds(queue: QueueRow, fence: number, ids: string, count: number): boolean {
+    const { rids, found } = this.#look.get(queue.qid, ids, fence) as { rids: string; found: number }
+    if (found !== count) return false
     this.#session.jobs.deleteRows(rids, found)
     this.#ended(queue, found)
     return true

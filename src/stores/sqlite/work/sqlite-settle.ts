@@ -10,7 +10,7 @@ import { changeOne, type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import { bounded, byKind, isLimited, morgueOf, type QueueRow, share } from '../rows/sqlite-queue.js'
 import type { Moment } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
-import { SqliteCompletion } from './sqlite-completion.js'
+import { type Completions, itemsOf, SqliteCompletion } from './sqlite-completion.js'
 
 /** The row of a job whose lease was renewed. */
 interface Renewed {
@@ -79,6 +79,15 @@ export class SqliteSettle {
           this.#session.ringFor(queues[i]!, id, now)
     for (const queue of left) this.ringFreed(queue)
     return answers
+  }
+
+  /** As `settle`; true where all are completed. */
+  complete(completions: Completions): true | SettleAnswer[] {
+    const queue = this.#session.queues.get(completions.queue)
+    if (!this.#completion.endAll(queue, completions)) return this.settle(itemsOf(completions))
+    this.#trim(queue, this.#session.clock.now())
+    if (!ringsAtOnce(queue)) this.ringFreed(queue)
+    return true
   }
 
   /** Rings where the end of a claim made room: for suspects too, of which whoever asked before was not told. */
