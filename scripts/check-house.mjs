@@ -63,7 +63,7 @@ function codeFiles(folder) {
 
 /** In how many files each word stands. */
 const users = new Map()
-for (const folder of ['src', 'dashboard', 'test', 'scripts', 'bench', 'proofs', 'examples']) {
+for (const folder of ['src', 'dashboard', 'test', 'scripts', 'site', 'bench', 'proofs', 'examples']) {
   for (const file of codeFiles(folder)) {
     const text = readFileSync(join(root, folder, file), 'utf8')
     const lines = text.trimEnd().split('\n').length

@@ -36,10 +36,10 @@ describe('the links of the documentation', () => {
     expect(dead).toEqual([])
   })
 
-  it('lead to every page from the README: to those of an error by way of the errors', () => {
+  it('lead to every page from the README or the index: to those of an error by way of the errors', () => {
     const linkedBy = (from: Document) => from.links.map((link) => posix.join(dirname(from.path), link.split('#')[0]!))
-    const linked = new Set([new Document('README.md'), errors].flatMap(linkedBy))
-    const pages = all.map(({ path }) => path).filter((path) => path.startsWith('docs/'))
+    const linked = new Set(all.filter(({ path }) => /^README|docs\/(?:index|errors)\.md/.test(path)).flatMap(linkedBy))
+    const pages = all.map(({ path }) => path).filter((path) => /^docs\/(?!index)/.test(path))
 
     expect(pages.filter((page) => !linked.has(page))).toEqual([])
   })

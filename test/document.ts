@@ -2,6 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { anchorOf } from '../site/anchor.js'
 import { root } from './cli/project.js'
 
 export interface Block {
@@ -75,12 +76,7 @@ export class Document {
 
   /** Its headings as GitHub makes anchors of them. */
   get anchors(): string[] {
-    return this.headings.map((heading) =>
-      heading
-        .toLowerCase()
-        .replace(/[^\p{L}\p{N} _-]/gu, '')
-        .replaceAll(' ', '-'),
-    )
+    return this.headings.map(anchorOf)
   }
 
   /** The rows of all tables below the heading that begins with these words. Throws where there are none. */
@@ -92,11 +88,11 @@ export class Document {
   }
 }
 
-/** Every document of the repository that people read. */
+/** Every document of the repository that people read and somebody has written: not the pages made of the doc comments. */
 export function documents(): Document[] {
   const below = (folder: string, name: RegExp) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter((file) => name.test(file) && !file.includes('node_modules'))
+      .filter((file) => name.test(file) && !/node_modules|^api\//.test(file))
       .map((file) => `${folder}/${file}`)
   return [
     'README.md',

@@ -1,0 +1,93 @@
+/** The sidebar: the pages of the documentation by task, as the site lists them. */
+
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** The folder of the pages. */
+export const pagesFolder = join(import.meta.dirname, '../docs')
+
+/** An entry, or a group of entries. A link has no ending: `/cli` is the page `docs/cli.md`. */
+export interface SidebarEntry {
+  readonly text: string
+  readonly link?: string
+  readonly collapsed?: boolean
+  readonly items?: SidebarEntry[]
+}
+
+/** The page of each error, by its code. */
+const errorPages = readdirSync(join(pagesFolder, 'troubleshooting'))
+  .filter((file) => /^[a-z-]+\.md$/.test(file))
+  .map((file) => file.slice(0, -'.md'.length))
+  .sort()
+  .map((code) => ({ text: code, link: `/troubleshooting/${code}` }))
+
+/** The modules of the package. Their pages are made of the doc comments. */
+export const apiPages = [
+  { text: 'millrace', link: '/api/millrace/' },
+  { text: 'millrace/testing', link: '/api/millrace/testing/' },
+  { text: 'millrace/web', link: '/api/millrace/web/' },
+  { text: 'millrace/telemetry', link: '/api/millrace/telemetry/' },
+  { text: 'millrace/store', link: '/api/millrace/store/' },
+  { text: 'millrace/store-testing', link: '/api/millrace/store-testing/' },
+] satisfies SidebarEntry[]
+
+export const sidebar: SidebarEntry[] = [
+  {
+    text: 'Guides',
+    collapsed: false,
+    items: [
+      { text: 'Test your tasks', link: '/testing' },
+      { text: 'Priorities and weights', link: '/selectors' },
+      { text: 'Ordered jobs', link: '/ordered-jobs' },
+      { text: 'Throttling', link: '/throttling' },
+      { text: 'Schedules', link: '/schedules' },
+      { text: 'Long tasks', link: '/long-tasks' },
+      { text: 'Graceful deploys', link: '/graceful-deploys' },
+      { text: 'Operations', link: '/operations' },
+      { text: 'The window: a dashboard', link: '/dashboard' },
+      { text: 'Middleware and events', link: '/middleware' },
+      { text: 'Tracing', link: '/tracing' },
+      { text: 'Compression and sealing', link: '/sealing' },
+    ],
+  },
+  {
+    text: 'Reference',
+    collapsed: false,
+    items: [
+      { text: 'API', link: '/api/', collapsed: true, items: apiPages },
+      { text: 'Configuration', link: '/configuration' },
+      { text: 'Command line', link: '/cli' },
+      { text: 'HTTP API', link: '/http-api' },
+      { text: 'Types', link: '/types' },
+      { text: 'Metrics', link: '/metrics' },
+      { text: 'Errors', link: '/errors' },
+      { text: 'Troubleshooting', link: '/troubleshooting/README', collapsed: true, items: errorPages },
+      { text: 'Glossary', link: '/glossary' },
+    ],
+  },
+  {
+    text: 'Understand',
+    collapsed: false,
+    items: [
+      { text: 'The life of a job', link: '/job-lifecycle' },
+      { text: 'Crashes', link: '/crashes' },
+      { text: 'The SQLite store', link: '/stores/sqlite' },
+      { text: 'The Redis store', link: '/stores/redis' },
+      { text: 'The SQS store', link: '/stores/sqs' },
+      { text: 'Architecture', link: '/architecture' },
+      { text: 'Performance', link: '/performance' },
+      { text: 'Writing a store', link: '/writing-a-store' },
+    ],
+  },
+  {
+    text: 'Coming from',
+    collapsed: true,
+    items: [
+      { text: 'BullMQ', link: '/coming-from/bullmq' },
+      { text: 'Kale', link: '/coming-from/kale' },
+      { text: 'Lowkiq', link: '/coming-from/lowkiq' },
+      { text: 'Blueque', link: '/coming-from/blueque' },
+      { text: 'RedisThrottledQueue', link: '/coming-from/redis-throttled-queue' },
+    ],
+  },
+]
