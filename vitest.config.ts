@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Takes long: were it begun last, one worker would be left to run it. */
 const isLong = ({ moduleId }: TestSpecification) =>
-  /docs\.test|long-jobs|long-commands|cli\/(?:work|enqueue-lines|breakages|init)\.test|supervisor|package-types|contract-sqlite|stores\/model|page-actions/.test(
+  /docs(?:-tutorial)?\.test|long-jobs|long-commands|cli\/(?:work|enqueue-lines|breakages|init)\.test|supervisor|package-types|contract-sqlite|stores\/model|page-actions/.test(
     moduleId,
   )
 

@@ -31,12 +31,42 @@ export const apiPages = [
   { text: 'millrace/store-testing', link: '/api/millrace/store-testing/' },
 ] satisfies SidebarEntry[]
 
+/** The steps of the tutorial, in their order. */
+export const tutorial = [
+  { text: '1. A web app that enqueues', link: '/start/web-app' },
+  { text: '2. A worker', link: '/start/worker' },
+  { text: '3. A schedule', link: '/start/schedule' },
+  { text: '4. An ordered queue', link: '/start/ordered-queue' },
+  { text: '5. A throttled queue', link: '/start/throttled-queue' },
+  { text: '6. A long task', link: '/start/long-task' },
+  { text: '7. Deploy', link: '/start/deploy' },
+] satisfies SidebarEntry[]
+
 export const sidebar: SidebarEntry[] = [
+  { text: 'Start', collapsed: false, items: tutorial },
   {
     text: 'Guides',
     collapsed: false,
     items: [
-      { text: 'Test your tasks', link: '/testing' },
+      { text: 'Mail after sign-up', link: '/guides/welcome-mail' },
+      { text: 'Import a large file', link: '/guides/import-file' },
+      { text: 'Webhooks', link: '/guides/webhooks' },
+      { text: 'Fairness between tenants', link: '/guides/fair-tenants' },
+      { text: 'A nightly report', link: '/guides/nightly-report' },
+      { text: 'Encode video', link: '/guides/encode-video' },
+      { text: 'Sync entities', link: '/guides/sync-entities' },
+      { text: 'An outbox', link: '/guides/outbox' },
+      { text: 'Test your tasks', link: '/guides/test-tasks' },
+      { text: 'Next.js', link: '/guides/nextjs' },
+      { text: 'NestJS', link: '/guides/nestjs' },
+      { text: 'Run workers in production', link: '/guides/production' },
+    ],
+  },
+  {
+    text: 'Features',
+    collapsed: false,
+    items: [
+      { text: 'Testing an application', link: '/testing' },
       { text: 'Priorities and weights', link: '/selectors' },
       { text: 'Ordered jobs', link: '/ordered-jobs' },
       { text: 'Throttling', link: '/throttling' },

@@ -2,6 +2,21 @@
 
 export const notRun: readonly [RegExp, string][] = [
   [/^npm (init|install|pkg)\b/, 'needs the network; `npm run prove pack` does it'],
+  [
+    /^npx millrace init shop$|^cd shop$|^npm test$|^npx jiti (?:server|call-partners)\.ts$|^curl .*localhost:3000/,
+    'test/docs-tutorial.test.ts goes through the tutorial, with a project as init writes it',
+  ],
+  [
+    /^npx millrace (?:enqueue send-email .*no-address|enqueue export-orders|jobs (?:list|show export|cancel exports)|morgue list|schedules)/,
+    'test/docs-tutorial.test.ts runs it, or the like',
+  ],
+  [/^npx millrace dash$/, 'test/cli/dash.test.ts runs it'],
+  [/^sudo (?:cp|systemctl) /, 'needs a machine with systemd'],
+  [/^docker /, 'needs Docker'],
+  [
+    /^MILLRACE_STORE=redis:\S+ npx millrace (?:doctor|work)/,
+    'needs a Redis at this address; test/cli runs both on one',
+  ],
   [/^npm ci && npm run (demo|build)$/, 'needs the network; test/end-to-end runs the demo itself'],
   [/^npm ci && npm test$/, 'this test is part of it'],
   [/^MILLRACE_STORE=(redis|sqs):\S+ npm run demo$/, 'test/drills and test/end-to-end run the demo on both'],
@@ -9,6 +24,7 @@ export const notRun: readonly [RegExp, string][] = [
   [/^npm run demo -- /, 'test/end-to-end runs the demo with a folder and --json'],
   [/^npm run bench\b/, 'takes minutes'],
   [/^node --test sign-up\.test\.mjs$/, 'test/testing/test-runners.test.ts runs it'],
+  [/^node --test shop\.test\.mjs$/, 'test/docs-guides.test.ts runs it'],
   [/^--[a-z]+$|^--[a-z]+=/, 'an option of the line before it'],
   [/^npx jiti (?:migration\/)?[a-z-]+\.ts\b/, 'test/end-to-end runs the examples'],
   [/^npx millrace .*\bATestWorker/, "test/end-to-end runs Lowkiq's example"],

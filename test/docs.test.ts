@@ -260,7 +260,7 @@ export const makeStore = () => new MemoryStore(systemClock)`,
   })
 
   it('are all run', () => {
-    // By test/testing/test-runners.test.ts.
+    // By test/testing/test-runners.test.ts; those of the guides by test/docs-guides.test.ts.
     const asTests = ['tasks.mjs', 'sign-up.test.mjs']
     const run = new Set([
       'first-job.mjs',
@@ -270,7 +270,7 @@ export const makeStore = () => new MemoryStore(systemClock)`,
       mover,
       ...asTests,
     ])
-    const js = blocks.filter(({ language, at }) => language === 'js' && !at.startsWith('docs/troubleshooting/'))
+    const js = blocks.filter(({ language, at }) => language === 'js' && !/^docs\/(?:troubleshooting|guides)\//.test(at))
 
     expect(js.filter(({ file }) => file === undefined || !run.has(file))).toEqual([])
   })
@@ -326,7 +326,8 @@ declare function isBlocked(address: string): Promise<boolean>
   const sources = new Map<string, { text: string; at: string }>([
     [join(root, 'test/given.d.ts'), { text: given, at: 'what fragments take for given' }],
   ])
-  for (const { path, blocks } of all) {
+  // The pages of the tutorial build on each other: test/docs-tutorial.test.ts compiles and runs them.
+  for (const { path, blocks } of all.filter(({ path }) => !path.startsWith('docs/start/'))) {
     const folder = join(root, 'test', path.replaceAll(/\W/g, '-'))
     sources.set(join(folder, 'my-harness.ts'), { text: harness, at: 'the harness that the reader writes' })
     for (const [i, { language, text, at, file }] of blocks.entries())

@@ -35,6 +35,8 @@ export default defineConfig({
   themeConfig: {
     siteTitle: 'Millrace',
     nav: [
+      { text: 'Start', link: '/start/web-app', activeMatch: '^/start/' },
+      { text: 'Guides', link: '/guides/welcome-mail', activeMatch: '^/guides/' },
       { text: 'API', link: '/api/', activeMatch: '^/api/' },
       { text: 'Command line', link: '/cli' },
     ],
