@@ -120,4 +120,5 @@ export const sidebar: SidebarEntry[] = [
       { text: 'RedisThrottledQueue', link: '/coming-from/redis-throttled-queue' },
     ],
   },
+  { text: 'Compare', items: [{ text: 'Millrace compared with others', link: '/compare' }] },
 ]

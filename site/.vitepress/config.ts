@@ -39,6 +39,7 @@ export default defineConfig({
       { text: 'Guides', link: '/guides/welcome-mail', activeMatch: '^/guides/' },
       { text: 'API', link: '/api/', activeMatch: '^/api/' },
       { text: 'Command line', link: '/cli' },
+      { text: 'Compare', link: '/compare' },
     ],
     sidebar,
     outline: { level: [2, 3] },
