@@ -1,9 +1,10 @@
 /** The sidebar of the site: it leads to every page of the documentation, and to nothing else. */
 
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { isOutside } from '../site/outside-link.js'
+import { alsoFoundBy, search } from '../site/search.js'
 import { apiPages, type SidebarEntry, sidebar } from '../site/sidebar.js'
 import { root } from './cli/project.js'
 import { documents } from './document.js'
@@ -44,5 +45,24 @@ describe('a link that the site cannot follow', () => {
     ['https://example.com/', 'index.md', false],
   ])('is one that leaves docs/: %s on %s', (link, page, outside) => {
     expect(isOutside(link, page)).toBe(outside)
+  })
+})
+
+describe('the search', () => {
+  const { _render: render, miniSearch } = search.options
+  const markdown = { render: (text: string) => `<h1>${text}</h1>` }
+  const read = (relativePath: string) => render!('A page', { relativePath } as never, markdown as never)
+
+  it('finds a page by words that it does not say, each of them of a page that exists', async () => {
+    expect(await read('throttling.md')).toMatch(/^<h1>A page<\/h1><p>.*rate limit/)
+    expect(Object.keys(alsoFoundBy).filter((page) => !existsSync(join(root, 'docs', page)))).toEqual([])
+  })
+
+  it('leaves out what only authors of stores need, and puts members of types last', async () => {
+    const boost = miniSearch!.searchOptions!.boostDocument!
+
+    expect(await read('api/millrace/store/interfaces/Store.md')).toBe('')
+    expect(await read('api/millrace/interfaces/Mill.md')).toBe('<h1>A page</h1>')
+    expect(boost('/api/millrace/interfaces/Mill.html#close', 'close')).toBeLessThan(boost('/cli.html#work', 'work'))
   })
 })

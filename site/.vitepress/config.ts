@@ -4,6 +4,7 @@ import { cpSync } from 'node:fs'
 import { defineConfig } from 'vitepress'
 import { anchorOf } from '../anchor.js'
 import { isOutside } from '../outside-link.js'
+import { search } from '../search.js'
 import { pagesFolder, sidebar } from '../sidebar.js'
 
 export default defineConfig({
@@ -13,6 +14,8 @@ export default defineConfig({
   srcDir: '../docs',
   outDir: 'dist',
   cacheDir: '../node_modules/.cache/vitepress',
+  // No picture of its own: without this a browser asks for one that is not there.
+  head: [['link', { rel: 'icon', href: 'data:,' }]],
   // Addresses that every static server answers, and a browser that opens the files.
   cleanUrls: false,
   appearance: true,
@@ -43,6 +46,6 @@ export default defineConfig({
     ],
     sidebar,
     outline: { level: [2, 3] },
-    search: { provider: 'local' },
+    search,
   },
 })
