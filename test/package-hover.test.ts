@@ -92,14 +92,14 @@ describe('a hover', () => {
     ['mill.enqueue', '(task: Task<"mail", { to: string; }', 'Enqueues one job.'],
     ['mill.enqueueMany', 'inputs: readonly { to: string; }[]', 'Enqueues many jobs'],
     ['job.result', 'Promise<{ sent: string; }>', "The handler's result"],
-    ['job.status', 'Promise<JobState | undefined>', 'Its state'],
+    ['job.status', 'Promise<JobState | undefined>', 'The state of the job'],
     ['mill.worker', 'worker(options?: WorkerOptions<"high" | "low" | "sync"> | undefined): Worker', 'A worker,'],
     ['worker.start', 'start(): Promise<void>', 'Opens the store'],
     ['worker.stop', 'Promise<void>', 'Claims nothing from now on'],
     ['mill.queue', 'queue(name: "high" | "low" | "sync"): QueueAdmin', 'Administration of one queue.'],
-    ['ctx.progress', 'progress(fraction: number, note?: string): void', 'Reports how far the work is'],
-    ['ctx.checkpoint', 'checkpoint(value: unknown): Promise<void>', 'Stores how far the work is'],
-    ['= snooze', 'snooze(delay: Duration): OutcomeValue', 'Run this job again'],
+    ['ctx.progress', 'progress(fraction: number, note?: string): void', 'Reports the progress'],
+    ['ctx.checkpoint', 'checkpoint(value: unknown): Promise<void>', 'Stores a value that the next attempt finds'],
+    ['= snooze', 'snooze(delay: Duration): OutcomeValue', 'Runs this job again'],
   ])('over %s shows its types and begins with what it does', (text, types, says) => {
     const shown = hover(text)
 

@@ -1,4 +1,4 @@
-/** The codes of the errors, and how an error is told by its code. */
+/** The codes of the errors, and the check of an error by its code. */
 
 import type {
   ClosedError,
@@ -35,7 +35,7 @@ import type {
   WorkerStoppedError,
 } from './errors.js'
 
-/** The errors of Millrace by their codes: what each says besides its message. */
+/** The errors of Millrace by their codes. Each type names the fields that the error has besides its message. */
 export interface ErrorsByCode {
   readonly 'argument-invalid': InvalidArgumentError
   readonly closed: ClosedError
@@ -72,8 +72,8 @@ export interface ErrorsByCode {
 }
 
 /**
- * Whether it is the error of Millrace with this code; then its own fields are known. Asked by code and not by class, because it
- * may come from another copy of the package.
+ * Checks whether an error is the Millrace error with this code; its own fields are then typed. The check compares
+ * codes, not classes, because the error may come from another copy of the package.
  */
 export function hasCode<Code extends keyof ErrorsByCode>(error: unknown, code: Code): error is ErrorsByCode[Code] {
   return typeof error === 'object' && error !== null && (error as { code?: unknown }).code === code

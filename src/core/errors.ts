@@ -1,14 +1,14 @@
 /**
- * Every error Millrace throws, each with a stable `code`.
+ * The errors that Millrace throws, each with a stable `code`.
  *
- * A code is never reused for another meaning and never changes once released; messages may.
- * A message says what was wrong, where, which form is expected and what to do about it.
+ * A released code never changes and never gets another meaning; messages may change. A message says what is wrong,
+ * where, which form is expected and what to do about it.
  */
 
 export class MillraceError extends Error {
   /** Stable, machine-readable name of this kind of error. */
   readonly code: string
-  /** The page that explains the code, as a path below `node_modules`. Node prints it with an error that nobody catches. */
+  /** The page that explains the code, as a path below `node_modules`. Node prints it with an uncaught error. */
   readonly page: string
 
   constructor(code: string, message: string, options?: ErrorOptions) {
@@ -22,16 +22,19 @@ export class MillraceError extends Error {
   }
 }
 
-/** Errors of another copy of this package, which a store's module may have brought along, bear it as well. */
+/**
+ * The mark that every Millrace error has. A store's module may bring another copy of this package, whose errors have
+ * the same mark.
+ */
 const mark = Symbol.for('millrace.error')
 Object.defineProperty(MillraceError.prototype, mark, { value: true })
 
-/** Whether it is an error of Millrace, be it of another copy of the package. */
+/** Checks whether this is an error of Millrace, from this or another copy of the package. */
 export function isMillraceError(error: unknown): error is MillraceError {
   return typeof error === 'object' && error !== null && mark in error
 }
 
-/** One mistake in a definition or a configuration: where it stands and what was expected there. */
+/** One mistake in a definition or a configuration: its path, and the form that is expected there. */
 export interface ConfigIssue {
   readonly path: string
   readonly message: string
@@ -39,7 +42,7 @@ export interface ConfigIssue {
 
 /** A definition or configuration is wrong; `issues` lists every mistake at once. Nothing was started. */
 export class ConfigError extends MillraceError {
-  /** What is not valid, as the message begins. */
+  /** The thing that is not valid, in the words that begin the message. */
   readonly what: string
   readonly issues: readonly ConfigIssue[]
 
@@ -51,7 +54,7 @@ export class ConfigError extends MillraceError {
   }
 }
 
-/** A queue exists with a property that is fixed at first use and differs from the one asked for. */
+/** A queue exists with a property that is fixed at first use, and the value asked for is different. */
 export class ConfigConflictError extends MillraceError {
   constructor(queue: string, property: string, stored: unknown, asked: unknown, remedy: string) {
     super(
@@ -61,7 +64,7 @@ export class ConfigConflictError extends MillraceError {
   }
 }
 
-/** A throttle is stored with other rules than those it was declared with. Nothing was opened. */
+/** The store has other rules for a throttle than the declared ones. Nothing was opened. */
 export class ThrottleConflictError extends MillraceError {
   constructor(queue: string, stored: string, asked: string) {
     super(
@@ -110,7 +113,7 @@ export class UnsupportedByStoreError extends MillraceError {
 }
 
 export class UnknownQueueError extends MillraceError {
-  /** `isDeclared`: by whoever asks, and the store has nothing of it yet. */
+  /** `isDeclared`: the caller declares the queue, but the store has nothing of it yet. */
   constructor(queue: string, known: readonly string[], isDeclared = false, options?: ErrorOptions) {
     super(
       'queue-unknown',
@@ -148,7 +151,7 @@ export class QueueDrainingError extends MillraceError {
   }
 }
 
-/** Some jobs of an `enqueueMany` were refused; `results` says per job, in the order given, what became of it. */
+/** Some jobs of an `enqueueMany` were refused. `results` gives the outcome of each job, in the order given. */
 export class EnqueueManyError extends MillraceError {
   readonly results: readonly unknown[]
 
@@ -158,7 +161,7 @@ export class EnqueueManyError extends MillraceError {
   }
 }
 
-/** Nothing is kept of this job: it ended before the call without a kept result, or it never existed. */
+/** The store keeps nothing of this job: it ended before the call without a kept result, or it never existed. */
 export class ResultNotKeptError extends MillraceError {
   constructor(queue: string, id: string) {
     super(
@@ -168,20 +171,23 @@ export class ResultNotKeptError extends MillraceError {
   }
 }
 
-/** `result()` waited as long as it was told to and the job had not ended. */
+/** `result()` waited for its `timeout` and the job had not ended. */
 export class ResultTimeoutError extends MillraceError {
-  /** `timeout`: as users write it. `isServed`: whether a worker that lives serves the queue; undefined if the store does not know. */
+  /**
+   * `timeout`: as users write it. `isServed`: whether a live worker serves the queue; undefined if the store does not
+   * know.
+   */
   constructor(queue: string, id: string, timeout: string, isServed?: boolean) {
     const next = isServed === false ? `No worker serves '${queue}' now: start one.` : 'It goes on.'
     super('result-timeout', `job '${id}' in queue '${queue}' had not ended after ${timeout}. ${next}`)
   }
 }
 
-/** The job whose result was awaited is dead: it lies in the morgue. */
+/** The job whose result was awaited is dead: it is in the morgue. */
 export class JobDeadError extends MillraceError {
-  /** Why it was buried: `max-retries`, `unrecoverable`, … */
+  /** The reason for burying the job: `max-retries`, `unrecoverable`, … */
   readonly reason: string | undefined
-  /** What is kept of the error, its stack with it; the message leaves the stack out. */
+  /** The kept text of the error, with its stack; the message leaves the stack out. */
   readonly error: string | undefined
 
   constructor(queue: string, id: string, reason: string | undefined, error: string | undefined) {
@@ -194,7 +200,7 @@ export class JobDeadError extends MillraceError {
 
 /** The job whose result was awaited was cancelled. */
 export class JobCancelledError extends MillraceError {
-  /** What who cancelled it said; undefined if nothing, or where it is not known. */
+  /** The reason given for the cancel; undefined if none was given or it is not known. */
   readonly reason: string | undefined
 
   constructor(queue: string, id: string, reason?: string) {
@@ -203,7 +209,7 @@ export class JobCancelledError extends MillraceError {
   }
 }
 
-/** Jobs that were to be deleted run, and were left; `deleted` others are gone. */
+/** Some jobs to be deleted are running and were left alone; `deleted` others are gone. */
 export class JobRunningError extends MillraceError {
   readonly ids: readonly string[]
   readonly deleted: number
@@ -221,9 +227,9 @@ export class JobRunningError extends MillraceError {
   }
 }
 
-/** Jobs that were to be deleted lie in other queues; nothing was deleted. */
+/** Some jobs to be deleted are in other queues; nothing was deleted. */
 export class JobElsewhereError extends MillraceError {
-  /** Where each of them lies. */
+  /** The queue of each of these jobs. */
   readonly jobs: readonly { readonly id: string; readonly queue: string }[]
 
   constructor(queue: string, jobs: readonly { readonly id: string; readonly queue: string }[]) {
@@ -237,17 +243,17 @@ export class JobElsewhereError extends MillraceError {
   }
 }
 
-/** At most so many ids are named in a message. */
+/** The most ids that a message names. */
 const mostNamed = 10
 
-/** Thrown by a handler to bury the job at once, whatever its retry policy says. */
+/** Throw it from a handler to bury the job at once, whatever its retry policy says. */
 export class UnrecoverableError extends MillraceError {
   constructor(message: string, options?: ErrorOptions) {
     super('unrecoverable', message, options)
   }
 }
 
-/** The attempt ran longer than the task's `timeLimit`; the reason of `ctx.signal` in that case. */
+/** The attempt ran longer than the task's `timeLimit`. It is then the reason of `ctx.signal`. */
 export class TimeLimitError extends MillraceError {
   /** `timeLimit`: as users write it, `'1m30s'`. */
   constructor(task: string, timeLimit: string) {
@@ -255,19 +261,22 @@ export class TimeLimitError extends MillraceError {
   }
 }
 
-/** The process of an isolated job ended before it had settled the job, or the command of `millrace exec` did not exit with 0. */
+/**
+ * The process of an isolated job ended before it settled the job, or the command of `millrace exec` did not exit with
+ * 0.
+ */
 export class ProcessDiedError extends MillraceError {
-  /** `exit`: it ended by itself. `unknown`: another worker had started it. */
+  /** `exit`: the process ended by itself. `unknown`: another worker had started it. */
   readonly by: 'exit' | 'signal' | 'oom' | 'unknown'
 
-  /** `what`: which process. `code` and `signal` are null where it is not known how it ended. */
+  /** `what`: the process, in words. `code` and `signal` are null if it is not known how the process ended. */
   constructor(
     what: string,
     end: {
       readonly code: number | null
       readonly signal: string | null
       readonly isOutOfMemory?: boolean
-      /** The last that it printed. */
+      /** The last text that it printed. */
       readonly tail: string
     },
   ) {
@@ -285,7 +294,7 @@ export class ProcessDiedError extends MillraceError {
   }
 }
 
-/** The lease of the claim is lost: another worker may run the job by now. The reason of `ctx.signal` in that case. */
+/** The lease of the claim is lost: another worker may run the job by now. It is then the reason of `ctx.signal`. */
 export class LeaseLostError extends MillraceError {
   constructor(queue: string, id: string) {
     super(
@@ -295,7 +304,7 @@ export class LeaseLostError extends MillraceError {
   }
 }
 
-/** The worker is stopping and its grace is over. The reason of `ctx.signal` in that case. */
+/** The worker is stopping and its grace is over. It is then the reason of `ctx.signal`. */
 export class WorkerStoppedError extends MillraceError {
   constructor(message: string) {
     super('worker-stopped', message)
@@ -304,7 +313,7 @@ export class WorkerStoppedError extends MillraceError {
 
 /** The store file or server cannot be reached or written to now. */
 export class StoreUnavailableError extends MillraceError {
-  /** Whether what was asked may have happened; false: it has not. Default true. */
+  /** Whether the requested change may have happened all the same; false: it did not. Default true. */
   readonly inDoubt: boolean
 
   constructor(message: string, { inDoubt = true, ...options }: ErrorOptions & { readonly inDoubt?: boolean } = {}) {
@@ -313,21 +322,24 @@ export class StoreUnavailableError extends MillraceError {
   }
 }
 
-/** The store refuses us: a password is wrong, or a right is missing; the message says which. Nothing was changed. */
+/** The store denies access: a password is wrong or a right is missing; the message says which. Nothing was changed. */
 export class StoreRefusedError extends MillraceError {
   constructor(message: string) {
     super('store-refused', message)
   }
 }
 
-/** The service has no such queue, and Millrace makes none unless it is told to; the message says how. Nothing was changed. */
+/**
+ * The service has no such queue, and Millrace does not create queues there unless you ask for it; the message says how.
+ * Nothing was changed.
+ */
 export class QueueMissingError extends MillraceError {
   constructor(message: string) {
     super('queue-missing', message)
   }
 }
 
-/** The store has no room left; what was asked did not happen. */
+/** The store has no room left; the requested change did not happen. */
 export class StoreFullError extends MillraceError {
   constructor(message: string, options?: ErrorOptions) {
     super('store-full', message, options)
@@ -356,8 +368,8 @@ export class ClosedError extends MillraceError {
 }
 
 /**
- * A file that a thread or process of the package is started with is not where the package's code is: the package lies in a
- * bundle. Nothing was sent to the store.
+ * A file that starts a thread or process of the package is missing next to the package's code, because the package was
+ * bundled. Nothing was sent to the store.
  */
 export class PackageBundledError extends MillraceError {
   constructor(file: string, problem: string, options?: ErrorOptions) {

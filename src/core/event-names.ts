@@ -1,4 +1,4 @@
-/** The names of events, and what is said to one who listens for another: nobody would ever call it. */
+/** The names of events, and the refusal of any other name, since a listener for it would never be called. */
 
 import { InvalidArgumentError } from './errors.js'
 import type { EventName } from './events.js'
@@ -46,7 +46,7 @@ const known: Readonly<Record<EventName, true>> = {
 }
 const names = Object.keys(known) as EventName[]
 
-/** What other queues call some of them. */
+/** Names that other queues use for some of them. */
 const foreign: Readonly<Record<string, EventName>> = {
   active: 'job.started',
   error: 'store.failed',
@@ -54,7 +54,7 @@ const foreign: Readonly<Record<string, EventName>> = {
   stalled: 'job.crashed',
 }
 
-/** Throws `InvalidArgumentError` for what is not the name of an event. */
+/** Throws `InvalidArgumentError` for a value that is not the name of an event. */
 export function refuseNoEvent(name: unknown): void {
   if (typeof name === 'string' && Object.hasOwn(known, name)) return
   const meant = typeof name === 'string' ? meantBy(name) : undefined

@@ -1,4 +1,7 @@
-/** Events: what the machinery says of itself, each a `noun.pastTense`. It prints nothing; a subscriber may. */
+/**
+ * The events of a process: what happens to its jobs, workers and store, each a `noun.pastTense`. Millrace prints
+ * nothing itself; a subscriber may.
+ */
 
 import { type Channel, channel } from 'node:diagnostics_channel'
 import type { EnqueueOutcome, JobState, Progress } from './job.js'
@@ -18,100 +21,130 @@ interface TickRef {
   readonly tickAt: number
 }
 
-/** Why a tick could not be enqueued: its queue is full or drains, or there was an error. */
+/** The reason why a tick could not be enqueued: its queue is full or draining, or there was an error. */
 type TickRefusal = 'full' | 'draining' | 'failed'
 
-/** Why a worker asks to be replaced: it ran `maxJobs`, its process outgrew `maxRss`, slots of it were retired, or an operator wants it. */
+/**
+ * The reason why a worker asks to be replaced: it ran `maxJobs`, its process outgrew `maxRss`, it lost slots to retired
+ * handlers, or an operator ordered it.
+ */
 export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired' | 'ordered'
 
 export interface EventMap {
   'job.enqueued': JobRef & { readonly outcome: EnqueueOutcome }
   'job.started': JobRef & { readonly attempt: number; readonly worker: string }
-  /** Its handler has reported how far it is. */
+  /** The handler has reported its progress. */
   'job.progressed': JobRef & { readonly attempt: number; readonly progress: Progress }
   'job.completed': JobRef & { readonly attempt: number; readonly runMs: number }
   'job.failed': JobRef & { readonly attempt: number; readonly error: unknown; readonly retryMs: number | undefined }
   'job.buried': JobRef & { readonly reason: string; readonly error: string | undefined }
-  /** `holdMs`: how long nothing of its group, or of its queue, is started, where its handler asked for that. */
+  /** `holdMs`: how long nothing of its group, or of its queue, is started, if the handler asked for a hold. */
   'job.released': JobRef & { readonly reason: string; readonly delayMs: number; readonly holdMs?: number }
   'job.cancelled': JobRef & { readonly reason: string | undefined }
-  /** A lease ended unsettled and this process found it: `worker` died, was stopped, or lost the store. `charged`: the job ran alone. */
+  /**
+   * A lease ended unsettled and this process found it: `worker` died, was stopped, or lost the store. `charged`: the
+   * crash counts against the job, because it ran alone.
+   */
   'job.crashed': JobRef & { readonly worker: string; readonly charged: boolean; readonly crashes: number }
-  /** Its worker is gone, and its process goes on: `worker` watches it from now on. `child`: the number of the process. */
+  /**
+   * The worker of this job is gone but the job's process goes on: `worker` watches it from now on. `child`: the pid of
+   * the process.
+   */
   'job.adopted': JobRef & { readonly worker: string; readonly child: number }
-  /** Its worker stops, and it goes on in its own process. */
+  /** The worker of this job stops; the job goes on in its own process. */
   'job.detached': JobRef & { readonly worker: string; readonly child: number }
-  /** It has run for longer than its task's `slowAfter`, and goes on. */
+  /** The job has run for longer than its task's `slowAfter`, and goes on. */
   'job.slow': JobRef & { readonly attempt: number; readonly runMs: number }
-  /** What the attempt reported was refused: its lease was lost, or the job is gone. */
+  /** The store refused the end of an attempt: its lease was lost, or the job is gone. */
   'settle.refused': JobRef & { readonly kind: string; readonly answer: 'lost' | 'gone' }
   'lease.lost': JobRef & { readonly child?: number }
-  /** The system does not tell how large a process is: `maxHeap` of these tasks bounds their heaps alone. */
+  /** The system does not report how large a process is, so `maxHeap` of these tasks bounds only their heaps. */
   'heap.unwatched': { readonly worker: string; readonly tasks: readonly string[] }
-  /** The process of an isolated job could not be started, or could not load its task; the job waits for another version of it. */
+  /**
+   * The process of an isolated job could not start or could not load its task; the job waits for another version of it.
+   */
   'process.failed': JobRef & { readonly child: number | undefined; readonly error: string }
-  /** The process of an adopted job has settled it and ended: `state` of the job then; undefined where nothing is kept of it. */
+  /**
+   * The process of an adopted job has settled the job and ended. `state`: the job's state then; undefined if nothing is
+   * kept of it.
+   */
   'process.ended': JobRef & { readonly child: number; readonly state: JobState | undefined }
-  /** A job of a throttled queue was claimed, and not started: what its start would have counted is counted all the same. */
+  /** A job of a throttled queue was claimed but not started. The throttle counts its start all the same. */
   'permit.wasted': JobRef & { readonly reason: string }
-  /** A job of a throttled queue began so many ms later than its limit counts with: a window near it may hold one start too many. */
+  /**
+   * A job of a throttled queue began `lateMs` later than its limit allows for: a window near it may hold one start too
+   * many.
+   */
   'start.late': JobRef & { readonly lateMs: number }
-  /** A result that could not be kept: not encodable, or too large. The job completed all the same. */
+  /** A result could not be kept because it cannot be encoded or is too large. The job completed all the same. */
   'result.dropped': JobRef & { readonly error: string }
-  /** A handler went on after its job was given up and keeps its slot until it ends; `left`: slots that still take jobs. */
+  /**
+   * A handler went on after its job was given up, and keeps its slot until it ends. `left`: slots that still take jobs.
+   */
   'slot.retired': JobRef & { readonly worker: string; readonly left: number }
-  /** The event loop stood still, and with it every handler here; `jobs`: those in hand then. `givenUp`: for so long that their leases were let go. */
+  /**
+   * The event loop was blocked, and every handler of this process with it. `jobs`: the jobs in hand then. `givenUp`: it
+   * was blocked for so long that the worker let go of their leases.
+   */
   'loop.blocked': { readonly forMs: number; readonly jobs: readonly JobRef[]; readonly givenUp: boolean }
   'queue.claimed': { readonly queue: string; readonly jobs: number; readonly worker: string }
-  /** Its keys are not ours or do not fit together: its jobs wait, it is left out, and looked at again in `retryMs`. `error` names the remedy. */
+  /**
+   * The keys of a queue are not Millrace's or contradict each other. Its jobs wait; the worker skips the queue and
+   * checks it again in `retryMs`. `error` names the remedy.
+   */
   'queue.damaged': { readonly queue: string; readonly shard: number; readonly error: unknown; readonly retryMs: number }
   /** A queue that was damaged can be used again. */
   'queue.mended': { readonly queue: string }
   /** A schedule has enqueued the job of a tick, `lateMs` after its instant. */
   'schedule.ticked': JobRef & TickRef & { readonly lateMs: number; readonly outcome: 'added' | 'merged' | 'duplicate' }
-  /** So many ticks of a schedule, up to this one, were left out: its last job waits or runs. */
+  /** Ticks of a schedule, `ticks` of them up to this one, were left out because its last job waits or runs. */
   'schedule.skipped': TickRef & { readonly lastId: string | undefined; readonly ticks: number }
-  /** From this tick on nobody was there: so many are enqueued now, and so many left out (1,000: as many or more). */
+  /**
+   * From this tick on no process was there to enqueue. `enqueued` ticks are enqueued now and `leftOut` are left out
+   * (1,000: as many or more).
+   */
   'schedule.missed': TickRef & { readonly enqueued: number; readonly leftOut: number }
-  /** A tick could not be enqueued, and is tried again in `retryMs`. Of `'failed'` the error tells why. */
+  /** A tick could not be enqueued, and is tried again in `retryMs`. For `'failed'` the error says why. */
   'schedule.refused': TickRef & { readonly reason: TickRefusal; readonly error: unknown; readonly retryMs: number }
-  /** A schedule was not stored as the configuration declares it, and is now. */
+  /** A schedule in the store differed from the configuration, and was changed to match it. */
   'schedule.reconciled': { readonly schedule: string; readonly change: 'added' | 'changed' | 'removed' }
   'worker.started': { readonly worker: string; readonly queues: readonly string[] }
-  /** `apiCalls`: of a store whose calls are paid for, those that its mill has made so far, by kind. */
+  /** `apiCalls`: the calls that the mill has made so far, by kind, on a store that charges for calls. */
   'worker.stopped': { readonly worker: string; readonly apiCalls?: Readonly<Record<string, number>> }
-  /** An operator has ordered it to stop, or to be replaced. */
+  /** An operator has ordered the worker to stop, or to be replaced. */
   'worker.ordered': { readonly worker: string; readonly order: 'stop' | 'recycle' }
-  /** It takes no more jobs and stops, so that another process can take its place. */
+  /** The worker takes no more jobs and stops, so that another process can take its place. */
   'worker.recycling': { readonly worker: string; readonly reason: RecycleReason }
-  /** It takes no more jobs: an error that no waiting mends. `worker.finished()` rejects with it. */
+  /**
+   * The worker takes no more jobs, because of an error that waiting does not mend. `worker.finished()` rejects with it.
+   */
   'worker.failed': { readonly worker: string; readonly error: unknown }
-  /** A call to the store failed; the worker tries again in `retryMs`, or, where that is undefined, never. */
+  /** A call to the store failed. The worker tries again in `retryMs`; undefined: never. */
   'store.failed': { readonly call: string; readonly error: unknown; readonly retryMs: number | undefined }
-  /** A hook or listener of the user's threw; nothing depends on it. */
+  /** A user's hook or listener threw; nothing depends on it. */
   'hook.failed': { readonly hook: string; readonly error: unknown }
 }
 
 export type EventName = keyof EventMap
 export type Listener<Name extends EventName> = (event: EventMap[Name]) => void
 
-/** Who hears of one event. */
+/** The receivers of one event. */
 interface Audience {
-  /** Each change makes a new list: a listener that is added during an event hears the next one first. */
+  /** A new list for each change: a listener added during an event first hears the next one. */
   listeners: readonly Listener<EventName>[]
   readonly channel: Channel
 }
 
 /**
- * Listeners by event. A listener that throws or rejects is reported as `hook.failed` and disturbs nobody. Each event goes to the
- * channel of its name too, where somebody has subscribed to that.
+ * The listeners by event. A listener that throws or rejects is reported as `hook.failed` and does not affect the
+ * others. Each event is also published to the diagnostics channel of its name, if that has subscribers.
  */
 export class Events {
-  /** Counts the same jobs for a history; undefined where none is kept. */
+  /** Counts the same jobs for a history; undefined if no history is kept. */
   counter: JobCounter | undefined
   readonly #audiences = new Map<EventName, Audience>()
 
-  /** Adds a listener; returns what removes it again. */
+  /** Adds a listener; returns a function that removes it. */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
     const added = listener as Listener<EventName>
     const audience = this.#of(name)
@@ -121,7 +154,7 @@ export class Events {
     }
   }
 
-  /** Whether anyone listens: lets hot paths skip building the event. */
+  /** Whether the event has a listener. Hot paths skip building the event if it has none. */
   has(name: EventName): boolean {
     const { listeners, channel } = this.#of(name)
     return listeners.length > 0 || channel.hasSubscribers
@@ -132,7 +165,7 @@ export class Events {
     for (const listener of listeners) {
       try {
         const answer: unknown = listener(event)
-        // An async listener that rejects would else end the process.
+        // An async listener that rejects would otherwise end the process.
         if (answer instanceof Promise) answer.catch((error: unknown) => this.#failed(name, error))
       } catch (error) {
         this.#failed(name, error)
@@ -141,7 +174,7 @@ export class Events {
     if (channel.hasSubscribers) channel.publish(event)
   }
 
-  /** Both found by one look: this is asked several times for each job. */
+  /** Listeners and channel in one look-up: each job asks several times. */
   #of(name: EventName): Audience {
     let audience = this.#audiences.get(name)
     if (audience === undefined) {

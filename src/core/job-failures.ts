@@ -1,26 +1,26 @@
 /**
- * The failures of a job: when each of its latest attempts failed, and why. They travel behind the text of the last error, so that
- * no store need know of them; users see the two apart.
+ * The failures of a job: when its latest attempts failed, and why. They are stored behind the text of the last error,
+ * so a store need not know of them; users see the two apart.
  */
 
 /** An attempt that failed. */
 export interface JobFailure {
-  /** Which attempt it was, from 1. After a revival they are counted anew. */
+  /** The number of the attempt, from 1. It starts again after a revival. */
   readonly attempt: number
-  /** By the clock of the worker. */
+  /** By the worker's clock. */
   readonly at: Date
-  /** The last one whole, of those before it the first 400 characters. */
+  /** The whole text for the last failure, the first 400 characters for earlier ones. */
   readonly error: string
 }
 
-/** A text of an error does not hold the record separator: it is taken out. */
+/** The text of an error never holds the record separator, because `storedError` replaces it. */
 const mark = '\n\u001efailures '
 const mostFailures = 10
 const longestBefore = 400
-/** Of all but the last error; the oldest give way. */
+/** The limit in characters for all failures as JSON; the oldest are dropped first. */
 const mostStored = 4_096
 
-/** Attempt, instant and error; the error of the last one is the text before the mark. */
+/** Attempt, instant and error. The last one has no error here: its error is the text before the mark. */
 type StoredFailure = readonly [attempt: number, at: number, error?: string]
 
 interface ReadError {
@@ -29,8 +29,8 @@ interface ReadError {
 }
 
 /**
- * The text that is stored of an error. `before`: what was stored until now. `failed`: the attempt that failed with it; absent where
- * it tells of something else, such as a payload that no worker can read.
+ * The stored text of an error. `before`: the text stored so far. `failed`: the attempt that failed with this error;
+ * absent if the error is about something else, such as a payload that no worker can read.
  */
 export function storedError(
   error: string,
@@ -49,7 +49,7 @@ export function storedError(
   return kept.length === 0 ? text : `${text}${mark}${stored}`
 }
 
-/** The error itself. */
+/** The error itself, without the failures. */
 export function ownError(stored: string): string {
   return readError(stored).text
 }
@@ -62,7 +62,7 @@ export function failuresIn(stored: string | undefined): readonly JobFailure[] | 
   return failures.map(([attempt, at, error = text]) => ({ attempt, at: new Date(at), error }))
 }
 
-/** Behind another error each has a text of its own. */
+/** The failures, each with its own text, as they are kept when another error follows. */
 function settled({ text, failures }: ReadError): readonly StoredFailure[] {
   return failures.map(([attempt, at, error = text]) => [attempt, at, shortened(error)])
 }
@@ -75,7 +75,10 @@ function withoutMark(error: string): string {
   return error.includes('\u001e') ? error.replaceAll('\u001e', ' ') : error
 }
 
-/** A text without failures, or whose failures are none, as another program may have written it, is an error and nothing else. */
+/**
+ * Reads a stored text. A text without failures, or with invalid ones from another program, is an error and nothing
+ * else.
+ */
 function readError(stored: string): ReadError {
   const at = stored.lastIndexOf(mark)
   if (at < 0) return { text: stored, failures: [] }
@@ -83,7 +86,7 @@ function readError(stored: string): ReadError {
     const failures: unknown = JSON.parse(stored.slice(at + mark.length))
     if (Array.isArray(failures) && failures.every(isStoredFailure)) return { text: stored.slice(0, at), failures }
   } catch {
-    // No JSON: it is part of the error.
+    // Not JSON: it is part of the error.
   }
   return { text: stored, failures: [] }
 }

@@ -1,25 +1,25 @@
-/** The fields of a job: small named values that others than its producer add to it, whenever they know them. */
+/** The fields of a job: small named values that anyone with the job can add, at any time. */
 
 import { InvalidArgumentError } from './errors.js'
 import { describe } from './values/describe.js'
 
 export type JobFields = Readonly<Record<string, string | number | boolean>>
 
-/** Values by name; null takes a name out. */
+/** Values by name; null removes a name. */
 export type FieldChanges = Readonly<Record<string, string | number | boolean | null>>
 
-/** What writes the fields of one job. */
+/** A writer of the fields of one job. */
 export interface FieldWriter {
   /**
-   * Sets these fields and leaves the others; the last write of a name counts. `null` takes a name out. At most 32 fields and
-   * 4 KiB in all; a name has 1 to 64 of A-Z, a-z, 0-9, `_`, `.` and `-`, a value at most 256 bytes as JSON. False where nothing is
-   * kept of the job. Throws `InvalidArgumentError`.
+   * Sets these fields and leaves the others; the last write of a name counts. `null` removes a name. A job has at most
+   * 32 fields and 4 KiB of them in all. A name has 1 to 64 of A-Z, a-z, 0-9, `_`, `.` and `-`; a value has at most 256
+   * bytes as JSON. Resolves to false if nothing is kept of the job. Throws `InvalidArgumentError`.
    */
   set(fields: FieldChanges): Promise<boolean>
 }
 
 export const mostFields = 32
-/** Names and values, these as JSON, of all fields of a job. */
+/** The limit for the names and values of all fields of a job, with the values as JSON. */
 export const mostFieldBytes = 4_096
 const mostValueBytes = 256
 const nameForm = /^[A-Za-z0-9_.-]{1,64}$/
@@ -42,7 +42,10 @@ export function checkFields(changes: unknown): asserts changes is FieldChanges {
   }
 }
 
-/** What the answer of a store comes to: false where the job is gone. Throws `InvalidArgumentError` where it would have too many. */
+/**
+ * The result of `set()` for a store's answer: false if the job is gone. Throws `InvalidArgumentError` if the job would
+ * have too many fields.
+ */
 export function areSet(id: string, answer: 'ok' | 'gone' | 'full'): boolean {
   if (answer !== 'full') return answer === 'ok'
   throw new InvalidArgumentError(

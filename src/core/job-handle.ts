@@ -1,42 +1,47 @@
-/** A job handle: one job by name, from anywhere; what an enqueue gives. */
+/** A job handle: a reference to one job, from any process. An enqueue returns one. */
 
 import type { EnqueueOutcome, JobRecord, JobState } from './job.js'
 import type { FieldWriter } from './job-fields.js'
 import type { Duration } from './values/duration.js'
 
-/** `Result` is what its handler returns, `Input` what it was enqueued with. */
+/** A handle to one job. `Result` is what its handler returns, `Input` what it was enqueued with. */
 export interface JobHandle<Result = unknown, Input = unknown> {
   readonly id: string
   /**
-   * What enqueuing said: `'duplicate'` where a job with this id was there already, `'replaced'` where that waited and
-   * `ifWaiting: 'replace'` was given; of an ordered task `'merged'`, where it joined the payloads of a job that waits or runs. Absent on handles made by id.
+   * The outcome of the enqueue. `'duplicate'`: a job with this id was there already. `'replaced'`: a waiting job with
+   * this id was replaced, because of `ifWaiting: 'replace'`. `'merged'`, ordered tasks only: the payload joined those
+   * of a job that waits or runs. Undefined on a handle made by id.
    */
   readonly outcome: EnqueueOutcome | undefined
-  /** The queue it is in; undefined on a handle made by id alone until it was found. */
+  /** The queue of the job; undefined on a handle made by id alone until the job was found. */
   readonly queue: string | undefined
-  /** Everything that is known of the job, or undefined where nothing is kept of it. Of an ordered id as for `status()`. */
+  /**
+   * Everything that is known of the job, or undefined if nothing is kept of it. For an ordered id the same job as in
+   * `status()`.
+   */
   record(): Promise<JobRecord<Input, Result> | undefined>
   /**
-   * Its state, or undefined where nothing is kept of it: it ended without a kept result, or never was. Of an ordered id the
-   * job that waits or runs, and only where there is none the dead one.
+   * The state of the job, or undefined if nothing is kept of it: it ended without a kept result, or never existed. For
+   * an ordered id this is the job that waits or runs; only if there is none, the dead one.
    */
   status(): Promise<JobState | undefined>
   /**
-   * The handler's result, as soon as the job has completed; undefined where it returned none, or the queue keeps none.
-   * Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none), `CodecError` for a result
-   * that this mill cannot read, and `ResultNotKeptError` if nothing is kept of the job: it had ended before the call, or it,
-   * or perhaps it among others of its queue, was deleted, cleared or dropped by `retention` meanwhile.
+   * The handler's result, as soon as the job has completed; undefined if the handler returned nothing or the queue
+   * keeps no results. Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none)
+   * and `CodecError` for a result that this mill cannot read. Throws `ResultNotKeptError` if nothing is kept of the
+   * job: it had ended before the call, or it was deleted, cleared or dropped by `retention` meanwhile, perhaps among
+   * others of its queue.
    *
-   * An ordered job has no result, and its handle is about the id, not about the payload that was enqueued: it resolves
-   * undefined once no job of that id waits or runs, also where it was cancelled or never was, and throws `JobDeadError` where
-   * payloads of the id lie in the morgue then, be they older ones.
+   * An ordered job has no result, and its handle is about the id, not about the enqueued payload. It resolves to
+   * undefined once no job of that id waits or runs, even if the job was cancelled or never existed. It throws
+   * `JobDeadError` if payloads of the id are in the morgue then, even older ones.
    */
   result(options?: { readonly timeout?: Duration }): Promise<Result>
-  /** Writes its fields, in whatever state it is; of an ordered id those of the job that waits or runs. */
+  /** Writes the job's fields, whatever its state; for an ordered id those of the job that waits or runs. */
   readonly fields: FieldWriter
   /**
-   * Cancels the job: it never runs, or, if it runs, its signal is aborted at the next beat. Of an ordered id with all payloads
-   * that wait. False where there was nothing to cancel.
+   * Cancels the job. A waiting job never runs; a running job has its signal aborted at the next beat. For an ordered
+   * id, all waiting payloads are cancelled too. Resolves to false if there was nothing to cancel.
    */
   cancel(reason?: string): Promise<boolean>
 }

@@ -1,15 +1,15 @@
 /**
- * The origin of a job: what it comes from, such as the job whose handler enqueued it. It travels in the meta that is stored,
- * under a key of its own, so that no store need know of it; users see the two apart.
+ * The origin of a job: where it comes from, such as the job whose handler enqueued it. It is stored in the meta under a
+ * key of its own, so a store need not know of it; users see the two apart.
  */
 
 import { type TraceContext, traceContextOf } from './trace-context.js'
 
-/** What is known of where a job comes from; handlers see it in `ctx.job`, records show it. */
+/** The known origin of a job; handlers see it in `ctx.job`, records show it. */
 export interface JobOrigin {
   /** The job whose handler enqueued this one by `ctx.enqueue()`. */
   readonly parent?: JobParent
-  /** The span that enqueued it, where a tracer or a request has told one. */
+  /** The span that enqueued it, if a tracer or a request supplied one. */
   readonly trace?: TraceContext
 }
 
@@ -19,12 +19,12 @@ export interface JobParent {
   readonly task: string
 }
 
-/** The key of stored metas that is not the user's. */
+/** The reserved key of stored metas. */
 export const originKey = 'millrace:origin'
 
 type StoredMeta = Readonly<Record<string, unknown>>
 
-/** The meta as it is stored. */
+/** The meta in its stored form. */
 export function storedMeta(meta: StoredMeta | undefined, origin: JobOrigin | undefined): StoredMeta | undefined {
   return origin === undefined ? meta : { ...meta, [originKey]: origin }
 }
@@ -38,7 +38,7 @@ export function ownMeta(stored: StoredMeta): StoredMeta {
 
 const unknownOrigin: JobOrigin = {}
 
-/** The origin in a stored meta. What is none, as another program may have written, is left out. */
+/** The origin in a stored meta. Invalid parts, as another program may have written them, are left out. */
 export function originIn(stored: StoredMeta | undefined): JobOrigin {
   const origin = stored?.[originKey]
   if (typeof origin !== 'object' || origin === null) return unknownOrigin

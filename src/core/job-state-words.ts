@@ -1,4 +1,4 @@
-/** The words of other queues for the states of a job. Pure. */
+/** Other queues' words for the states of a job. Pure. */
 
 import type { JobState } from './job.js'
 
@@ -9,7 +9,7 @@ const foreign: Readonly<Record<string, JobState>> = {
   waiting: 'ready',
 }
 
-/** What such a state is called here, as a sentence; empty for what nobody calls a state. */
+/** A sentence with Millrace's name for this state; empty if no known queue has a state of that name. */
 export function stateHint(word: unknown): string {
   if (typeof word !== 'string' || !Object.hasOwn(foreign, word)) return ''
   return ` What others call ${word} is here ${foreign[word]}.`

@@ -6,80 +6,86 @@ import type { JobOrigin } from './job-origin.js'
 
 export const jobStates = ['scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const
 
-/** `scheduled → ready → running → completed | dead | cancelled`; a retry is scheduled again. docs/job-lifecycle.md has the chart. */
+/**
+ * `scheduled → ready → running → completed | dead | cancelled`; a retry is scheduled again. docs/job-lifecycle.md has
+ * the chart.
+ */
 export type JobState = (typeof jobStates)[number]
 
-/** What an enqueue did: `'duplicate'`: nothing, as its id was there already. */
+/** The outcome of an enqueue. `'duplicate'`: nothing was stored, because the id was there already. */
 export type EnqueueOutcome = 'added' | 'merged' | 'replaced' | 'duplicate'
 
-/** Why a job lies in the morgue; an operator's or a handler's own reason may stand instead. */
+/** Why a job is in the morgue. An operator or a handler may give a reason of its own instead. */
 export type BuryReason = 'max-retries' | 'no-retries' | 'unrecoverable' | 'bad-payload' | 'crashed' | 'buried'
 
-/** Everything that is known of a job. A field that is absent does not apply, or not yet. */
+/** Everything that is known of a job. An absent field does not apply, or not yet. */
 export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin {
   readonly id: string
   readonly task: string
   readonly queue: string
   readonly state: JobState
-  /** Absent where the payload cannot be decoded; `error` then says why. */
+  /** Absent if the payload cannot be decoded; `error` then says why. */
   readonly input?: Input
   /**
-   * Of a job of an ordered queue, in the place of `input` and `meta`: the payloads that it runs with, or that wait, or lie
-   * in the morgue; old to new, the first 1,000 of them, in a listing the first 10.
+   * Jobs of ordered queues only, instead of `input` and `meta`: the payloads that the job runs with, that wait, or that
+   * are in the morgue. From old to new; the first 1,000 of them, in a listing the first 10.
    */
   readonly payloads?: readonly PayloadRecord<Input>[]
-  /** How many those are in all. */
+  /** The number of these payloads in all. */
   readonly payloadCount?: number
-  /** Payloads that wait beside a running job. */
+  /** The number of payloads that wait while the job runs. */
   readonly pendingCount?: number
   readonly meta?: Meta
   readonly priority: number
   readonly group?: string
   /** Failures so far + 1. */
   readonly attempt: number
-  /** Crashes charged to it: its worker died while the job ran alone. Failures are counted by `attempt`. */
+  /** Crashes charged to the job: its worker died while the job ran alone. `attempt` counts failures. */
   readonly crashes: number
-  /** Its worker died with it in hand: it waits for a worker process of its own, or runs in one. */
+  /** The worker of this job died with it in hand. It waits for a worker process of its own, or runs in one. */
   readonly suspect?: true
   readonly createdAt: Date
   readonly updatedAt: Date
-  /** When it is, or was, due. */
+  /** When the job is, or was, due. */
   readonly runAt: Date
-  /** When it is cancelled as `expired`, if no worker has taken it by then; only while it waits for that. */
+  /** When the job is cancelled as `expired`, unless a worker has taken it by then. Present only until then. */
   readonly expiresAt?: Date
-  /** When its handler began; a running job without it is reserved only. */
+  /** When its handler began; a running job without it is only reserved. */
   readonly startedAt?: Date
   readonly finishedAt?: Date
   /** Where it runs, or ran last: host and process. */
   readonly host?: string
   readonly pid?: number
-  /** Who holds it, or held it last: the id of a worker. */
+  /** The worker that holds the job, or held it last: its id. */
   readonly worker?: string
   readonly progress?: Progress
-  /** What was set by `fields.set()`, of its context, of a listener's claim or of a handle to it. */
+  /** The fields set by `fields.set()` of its context, of a listener's claim or of a handle. */
   readonly fields?: JobFields
-  /** What its handler stored last by `ctx.checkpoint()`. This and the log are not in listings. */
+  /** The value that its handler stored last by `ctx.checkpoint()`. Listings leave out this and the log. */
   readonly checkpoint?: unknown
-  /** The last 64 KiB of what its attempts have logged and, where they are isolated, printed. */
+  /** The last 64 KiB of the text that its attempts logged and, for isolated tasks, printed. */
   readonly log?: string
   readonly result?: Result
   /** Message and bounded stack of the last failure. */
   readonly error?: string
-  /** Its latest attempts that failed, at most 10, oldest first; the last is the one of `error`, unless that tells of something else. */
+  /**
+   * The latest failed attempts, at most 10, oldest first. The last has the text of `error`, unless that is about
+   * something else.
+   */
   readonly failures?: readonly JobFailure[]
-  /** Why it was buried or cancelled. */
+  /** Why the job was buried or cancelled. */
   readonly reason?: string
 }
 
 /** One payload of a job of an ordered queue. */
 export interface PayloadRecord<Input = unknown> extends JobOrigin {
-  /** Absent where it cannot be decoded; the job's `error` then says why. */
+  /** Absent if it cannot be decoded; the job's `error` then says why. */
   readonly input?: Input
   readonly score: number
   readonly meta?: Meta
 }
 
-/** What the user sends along with a job beside its input; it travels through retries unchanged. */
+/** Data that the user sends with a job besides its input; retries keep it unchanged. */
 export type Meta = Readonly<Record<string, unknown>>
 
 export interface Progress {
@@ -94,17 +100,17 @@ export interface RunningJob extends JobOrigin {
   readonly task: string
   readonly queue: string
   readonly priority: number
-  /** Absent where it has none. */
+  /** Absent if it has none. */
   readonly group?: string
   /** Failures so far + 1. */
   readonly attempt: number
   readonly crashes: number
-  /** Grows with every claim of this job: hand it to what you write to, and let that refuse a smaller one. */
+  /** Grows with every claim of this job. Pass it to the systems you write to, and let them refuse a smaller one. */
   readonly fence: number
   readonly meta: Meta
   readonly createdAt: Date
   readonly runAt: Date
-  /** The error of the attempt before this one, or why no worker could run it since. */
+  /** The error of the attempt before this one, or why no worker could run the job since. */
   readonly lastError?: string
 }
 

@@ -1,9 +1,9 @@
-/** Live events: what becomes of the jobs of a queue, as a process tells it to others. */
+/** Live events: the events of a queue's jobs, as one process sends them to others. */
 
 import type { EventMap } from './events.js'
 import { describe, messageOf } from './values/describe.js'
 
-/** The events of a process that others are told. */
+/** The events that a process sends to others. */
 export const liveEventNames = [
   'job.started',
   'job.progressed',
@@ -20,29 +20,29 @@ export const liveEventNames = [
 
 export type LiveEventName = (typeof liveEventNames)[number]
 
-/** An error travels as text. */
+/** Errors are sent as text. */
 type InTransit<Event> = { readonly [Field in keyof Event]: Field extends 'error' ? string | undefined : Event[Field] }
 
 /**
- * What a process said of a job of the queue; `at`: when, on its clock. Or that events are lost: so many, or, where nobody
- * knows, without a `count`.
+ * An event of a job of the queue, or a note that events were lost. `at`: when, by the clock of the sending process.
+ * `count`: the number of lost events; absent if it is not known.
  */
 export type LiveEvent =
   | { [Name in LiveEventName]: { readonly type: Name; readonly at: Date } & InTransit<EventMap[Name]> }[LiveEventName]
   | { readonly type: 'events.lost'; readonly at: Date; readonly queue: string; readonly count?: number }
 
-/** As it travels: `at` in ms since 1970. */
+/** The event as it is sent: `at` in ms since 1970. */
 export type SentEvent = Readonly<Record<string, unknown>> & { readonly type: LiveEventName; readonly at: number }
 
 export interface LiveBatch {
   readonly events: readonly SentEvent[]
-  /** Those before them that could not be sent. */
+  /** The number of events before these that could not be sent. */
   readonly lost: number
 }
 
 const longestError = 1_000
 
-/** The event as it travels. */
+/** The event as it is sent. */
 export function sentEvent(type: LiveEventName, event: EventMap[LiveEventName], at: number): SentEvent {
   const { error } = event as { readonly error?: unknown }
   if (error === undefined) return { ...event, type, at }
@@ -55,7 +55,7 @@ export function liveEvent(event: SentEvent): LiveEvent {
   return { ...event, at: new Date(event.at) } as unknown as LiveEvent
 }
 
-/** What was sent; undefined where it cannot be read: another version may say it otherwise. */
+/** The batch in a text; undefined if it cannot be read, since another version may write another form. */
 export function liveBatch(text: string): LiveBatch | undefined {
   try {
     const { events, lost } = JSON.parse(text) as Partial<LiveBatch>

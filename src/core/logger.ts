@@ -1,4 +1,7 @@
-/** A logger: anything with these four methods, such as `console`, pino or winston. The machinery never prints; whoever is given it does. */
+/**
+ * A logger: any object with these four methods, such as `console`, pino or winston. Millrace prints only through the
+ * logger it is given.
+ */
 
 export interface Logger {
   debug(message: string, fields?: Record<string, unknown>): void

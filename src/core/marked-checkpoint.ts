@@ -1,13 +1,13 @@
 /**
- * A marked checkpoint: the value that a handler has stored, and beside it which of its calls to enqueue are done. Users see the
- * value alone; where nothing was enqueued it is stored as it is.
+ * A marked checkpoint: the value that a handler stored, together with the names of its enqueue calls that are done.
+ * Users see only the value. If nothing was enqueued, the value is stored as it is.
  */
 
-/** The key of stored checkpoints that is not the user's. */
+/** The reserved key of stored checkpoints. */
 export const marksKey = 'millrace:enqueued'
 
 export interface MarkedCheckpoint {
-  /** Undefined where the handler has stored none. */
+  /** Undefined if the handler has stored none. */
   readonly value: unknown
   /** Names of calls. */
   readonly marks: readonly string[]

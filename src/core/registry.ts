@@ -11,10 +11,10 @@ export class Registry {
   readonly #byAnyName = new Map<string, AnyTask>()
   readonly #every: AnyTask | undefined
   readonly #ordered = new Map<string, AnyOrderedTask>()
-  /** By queue; asked for at every claim. */
+  /** By queue. A map, because every claim asks. */
   readonly #batchSizes = new Map<string, number>()
 
-  /** `every`: the task of all jobs that name none of the others. */
+  /** `every`: the task for all jobs that name none of the others. */
   constructor(tasks: readonly AnyTask[], queues: readonly Queue[], every?: AnyTask) {
     this.#every = every
     this.tasks = new Map(tasks.map((task) => [task.name, task]))
@@ -29,32 +29,32 @@ export class Registry {
     }
   }
 
-  /** The task that a stored job names, by its name or an alias. */
+  /** The task that a stored job names by its name or an alias. */
   find(name: string): AnyTask | undefined {
     return this.#byAnyName.get(name) ?? this.#every
   }
 
-  /** The task that an ordered queue belongs to, whatever task a stored job names; undefined where none is known. */
+  /** The task that an ordered queue belongs to, whatever task a stored job names; undefined if none is known. */
   orderedTask(queue: string): AnyOrderedTask | undefined {
     return this.#ordered.get(queue)
   }
 
   /**
-   * How many jobs of a queue one call of a handler takes: of an ordered one as its task says. Of any other what its tasks say,
-   * where all that are declared for it are batch tasks; with others among them a slot is for one job.
+   * The number of jobs of a queue that one call of a handler takes. For an ordered queue the task says. For any other
+   * queue it is the smallest size of its tasks: 1 unless all of them are batch tasks.
    */
   batchSize(queue: string): number {
     return this.#ordered.get(queue)?.batchSize ?? this.#batchSizes.get(queue) ?? 1
   }
 
-  /** Whether any job can be run here: a task has a handler. */
+  /** Whether this mill can run any job: a task has a handler. */
   get hasHandler(): boolean {
     return this.#every !== undefined || this.runnable.length > 0
   }
 
-  /** The tasks that can be run here. */
+  /** The tasks that this mill can run. */
   get runnable(): readonly AnyTask[] {
-    // What runs an isolated job is found by its own process.
+    // The handler of an isolated task is found in the job's own process.
     return [...this.tasks.values()].filter((task) => task.run !== undefined || isolationOf(task) !== undefined)
   }
 
@@ -79,7 +79,7 @@ function isolationOf(task: AnyTask): unknown {
   return task.kind === 'plain' ? task.isolation : undefined
 }
 
-/** Names that two tasks lay claim to. */
+/** The mistakes for names that two tasks share. */
 export function nameClashes(tasks: readonly AnyTask[]): ConfigIssue[] {
   const owners = new Map<string, AnyTask>()
   const issues: ConfigIssue[] = []

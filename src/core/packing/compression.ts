@@ -1,29 +1,33 @@
 /**
- * Compression: payloads as gzip (RFC 1952), and back. Synchronous, as all of the way from a value to its payload: a value has
- * some kB, and the thread pool and a promise would cost a job more than compressing it does.
+ * Compression: payloads as gzip (RFC 1952), and back. It is synchronous, like every step from a value to its payload: a
+ * value has a few kB, and the thread pool and a promise would cost a job more than the compression itself.
  */
 
-// Not by name: an older Node would end at the import with an error that does not say that it is too old.
+// A default import: with named imports an older Node would fail here, with an error that does not say that it is too
+// old.
 import zlib from 'node:zlib'
 import { CodecError } from '../errors.js'
 import type { Payload } from '../values/codec.js'
 import { messageOf } from '../values/describe.js'
 
 /**
- * Most bytes that are compressed, and so most that are decompressed: 16 times the largest `maxPayloadBytes`, and as a constant
- * the same in every mill, so that what one has compressed every other one reads. JSON shrinks 3 to 15 times, a zip bomb 1,000
- * times.
+ * The largest payload that is compressed, and so the largest that is decompressed: 16 times the largest
+ * `maxPayloadBytes`. It is a constant, so every mill can read what another one compressed. JSON shrinks 3 to 15 times,
+ * a zip bomb 1,000 times.
  */
 export const mostUnzippedBytes = 16_777_216
 
 const flagsAt = 3
-/** The flag of the header which says that the content is text. */
+/** The header flag for a text content. */
 const textFlag = 1
 const systemAt = 9
-/** No system: zlib writes that of the machine there, and equal payloads must give equal bytes wherever they are made. */
+/**
+ * The code for an unknown system. zlib writes the code of the machine it runs on, but equal payloads must give equal
+ * bytes on all machines.
+ */
 const unknownSystem = 255
 
-/** The payload as gzip; whether it was text is kept. Not for more than `mostUnzippedBytes`. */
+/** The payload as gzip, with a flag for text. For at most `mostUnzippedBytes`. */
 export function gzipped(payload: Payload): Uint8Array {
   const bytes = zlib.gzipSync(payload)
   bytes[systemAt] = unknownSystem
@@ -31,9 +35,12 @@ export function gzipped(payload: Payload): Uint8Array {
   return bytes
 }
 
-/** The payload that was compressed. Throws `CodecError` for what is no gzip, is cut off or would be larger than anything that was compressed. */
+/**
+ * The payload that was compressed. Throws `CodecError` for bytes that are not gzip, are cut off, or would be larger than
+ * anything that Millrace compresses.
+ */
 export function gunzipped(bytes: Payload): Payload {
-  // Text can be no gzip: a store gives back what it was given.
+  // A store gives back the same kind it was given, so text cannot be gzip.
   if (typeof bytes === 'string') throw new CodecError('its gzip is text, not bytes')
   let payload: Buffer
   try {

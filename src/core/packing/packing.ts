@@ -1,7 +1,7 @@
 /**
- * The packing: a value on its way to a store and back. It is encoded by the codec, then compressed where it is large, then
- * sealed. What was done is stored as one text with the payload, such as `json+gzip+sealed`, and that text alone decides how
- * it is read, whatever the options are by then.
+ * The packing: a value on its way to a store and back. The codec encodes the value; large values are then compressed;
+ * then the value is sealed. The steps are stored as one text with the payload, such as `json+gzip+sealed`. That text
+ * alone decides how the payload is read, whatever the options are by then.
  */
 
 import { CodecError } from '../errors.js'
@@ -9,15 +9,15 @@ import { type Codec, encodedBy, type Payload, payloadBytes } from '../values/cod
 import { gunzipped, gzipped, mostUnzippedBytes } from './compression.js'
 import { type JobPart, noSeal, type Owner, type Seal } from './seal.js'
 
-/** What is packed, while it is put together: a payload, and the meta of a job. */
+/** The content while it is packed: a payload, and the meta of a job. */
 interface Content {
   payload: Payload
   meta?: Payload
-  /** How both are packed; absent: `json`. */
+  /** The packing of both; absent: `json`. */
   codec?: string
 }
 
-/** What a payload was packed with that a mill has not got; another version of it may. */
+/** A codec or key that a payload needs and this mill does not have; another version of the mill may. */
 export interface Lack {
   readonly reason: 'unknown-codec' | 'unknown-key'
   /** As in “the checkpoint was stored by codec 'x'”. */
@@ -26,7 +26,7 @@ export interface Lack {
   readonly has: string
 }
 
-/** What was done after encoding. */
+/** The steps after encoding. */
 interface Chain {
   readonly isZipped: boolean
   readonly isSealed: boolean
@@ -34,14 +34,14 @@ interface Chain {
 
 export class Packing {
   readonly #codec: Codec
-  /** Larger payloads are compressed; Infinity: none is. */
+  /** Larger payloads are compressed; Infinity: none. */
   readonly #compressAbove: number
   readonly #seal: Seal
-  /** Nothing is done after encoding. */
+  /** No step follows encoding. */
   readonly #isBare: boolean
-  /** What is stored with what only the codec has made; undefined: nothing. */
+  /** The text stored with a payload that was only encoded; undefined: none. */
   readonly #bareCodec: string | undefined
-  /** The codec, where what is stored without a text is its own and taken as it is: most of what is read. */
+  /** The codec, if payloads stored without a text are its own and need no further step. Most reads take this path. */
   readonly #bareReader: Codec | undefined
   readonly #chains: ReadonlyMap<string, Chain>
 
@@ -60,25 +60,25 @@ export class Packing {
     )
   }
 
-  /** What another process must do as well to take over a job of this one: its codec, and whether it seals. */
+  /** The requirements for another process to take over a job of this one: its codec, and whether it seals. */
   get demand(): string {
     const { current, only } = this.#seal
     return [this.#codec.name, ...(current === undefined ? [] : ['sealed']), ...(only ? ['only'] : [])].join(' ')
   }
 
-  /** What is secret here, as it may be written elsewhere. */
+  /** The secrets of this packing, in every form in which they may be written elsewhere. */
   secrets(): string[] {
     return this.#seal.secrets()
   }
 
-  /** The value as the codec has it, not yet compressed or sealed. Throws `CodecError`. */
+  /** The value as the codec writes it, not yet compressed or sealed. Throws `CodecError`. */
   encode(value: unknown): Payload {
     return encodedBy(this.#codec, value)
   }
 
-  /** Compresses and seals what a job carries, in place, and says in its `codec` how. */
+  /** Compresses and seals the content of a job in place, and records the steps in its `codec`. */
   packJob(job: Content & { readonly id: string }, queue: string, isOrdered: boolean): void {
-    // The way of most jobs.
+    // The path of most jobs.
     if (this.#isBare) {
       if (this.#bareCodec !== undefined) job.codec = this.#bareCodec
     } else this.#pack(job, isOrdered ? 'ordered payload' : 'payload', { queue, id: job.id })
@@ -92,7 +92,7 @@ export class Packing {
     return content
   }
 
-  /** What is missing here to read what was packed so; undefined where nothing is. */
+  /** The codec or key that this mill would need to read the payload; undefined if it has everything. */
   lackFor(payload: Payload, codec: string | undefined): Lack | undefined {
     if (codec === undefined && this.#bareReader !== undefined) return undefined
     const text = codec ?? 'json'
@@ -106,8 +106,8 @@ export class Packing {
   }
 
   /**
-   * The value that was packed. Throws `CodecError` for what is missing here, is damaged, was changed or belongs elsewhere, and,
-   * where only what is sealed is taken, for what is not.
+   * The value that was packed. Throws `CodecError` if this mill lacks the codec or key, or if the payload is damaged,
+   * was changed or belongs to another job. With `only` it also throws for payloads that are not sealed.
    */
   unpack(payload: Payload, codec: string | undefined, part: JobPart, owner: Owner): unknown {
     if (codec === undefined && this.#bareReader !== undefined) return this.#bareReader.decode(payload)
@@ -122,8 +122,8 @@ export class Packing {
   }
 
   /**
-   * Meta goes the way of its payload, which alone decides: equal payloads of an ordered job must be packed alike, whatever
-   * their metas.
+   * Packs the payload, and the meta in the same way. The payload alone decides: equal payloads of an ordered job must
+   * be packed alike, whatever their metas.
    */
   #pack(content: Content, part: JobPart, owner: Owner): void {
     const isZipped = this.#zip(content)
@@ -135,10 +135,10 @@ export class Packing {
     if (content.meta !== undefined) content.meta = this.#seal.seal(content.meta, metaPartOf(part), text, owner)
   }
 
-  /** Whether it was compressed: not where it is small, or would not be smaller. */
+  /** Compresses the content and returns true, unless it is small or would not become smaller. */
   #zip(content: Content): boolean {
     const bytes = payloadBytes(content.payload)
-    // More nobody would decompress; it is more than any store takes, too, and refused for that.
+    // A larger payload could not be decompressed. It also exceeds the limit of every store, which refuses it.
     if (bytes <= this.#compressAbove || Math.max(bytes, payloadBytes(content.meta ?? '')) > mostUnzippedBytes)
       return false
     const zipped = gzipped(content.payload)
@@ -149,7 +149,7 @@ export class Packing {
   }
 }
 
-/** What is stored with a payload that was packed so. Names of codecs have no `+`. */
+/** The text stored with a payload that was packed like this. Names of codecs have no `+`. */
 function chainText(codec: string, isZipped: boolean, isSealed: boolean): string {
   return `${codec}${isZipped ? '+gzip' : ''}${isSealed ? '+sealed' : ''}`
 }

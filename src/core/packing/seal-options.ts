@@ -1,28 +1,31 @@
-/** The options of a seal, and their check. No message shows a key, nor anything that may be one. */
+/** The options of a seal, and their check. No message shows a key, or anything that may be one. */
 
 import type { ConfigIssue } from '../errors.js'
 import { isKeyId, keyIdForm, type Seal } from './seal.js'
 
 export interface SealOptions {
   /**
-   * The id of the key that seals what is stored from now on. Left out: what is sealed is opened, and nothing is sealed, which
-   * is the first step of a rollout.
+   * The id of the key that seals new values. Left out: Millrace opens sealed values but seals nothing, which is the
+   * first step of a rollout.
    */
   readonly current?: string
-  /** By id, of 32 bytes each: as bytes, or as text in Base64 or hex. Those beside the current one open what they have sealed. */
+  /**
+   * The keys by id, each of 32 bytes: as bytes, or as text in Base64 or hex. The current one seals; all of them open
+   * the values that they sealed.
+   */
   readonly keys: Readonly<Record<string, string | Uint8Array>>
-  /** What is not sealed is refused: a job is buried as `bad-payload`. Default false. */
+  /** Refuses values that are not sealed: their job is buried as `bad-payload`. Default false. */
   readonly only?: boolean
 }
 
-/** What a seal is made of, once its options are checked. */
+/** The parts of a seal, from checked options. */
 type SealKeys = Pick<Seal, 'current' | 'only'> & { readonly keys: ReadonlyMap<string, Uint8Array> }
 
 const keyBytes = 32
 const keyForm = '32 random bytes, as a Uint8Array or as text in Base64 or hex'
 const known = ['current', 'keys', 'only']
 
-/** Adds to `issues` what is wrong with the options; undefined then. */
+/** The keys of the options. Adds every mistake to `issues`, and is undefined then. */
 export function sealKeysOf(given: unknown, issues: ConfigIssue[]): SealKeys | undefined {
   const before = issues.length
   const refuse = (path: string, message: string) => issues.push({ path, message })
@@ -31,7 +34,7 @@ export function sealKeysOf(given: unknown, issues: ConfigIssue[]): SealKeys | un
     return undefined
   }
   const { current, keys, only = false } = given
-  // By number: where ids and keys were mixed up, the name of an option may be a key.
+  // Only the number is shown: if ids and keys were mixed up, the name of an option may be a key.
   const strange = Object.keys(given).filter((name) => !known.includes(name)).length
   if (strange > 0) refuse('seal', `has ${strange} options that are none; there are ${known.join(', ')}`)
   if (typeof only !== 'boolean') refuse('seal.only', 'must be true or false')
@@ -45,7 +48,7 @@ export function sealKeysOf(given: unknown, issues: ConfigIssue[]): SealKeys | un
     : { current: current as string | undefined, only: only as boolean, keys: made as ReadonlyMap<string, Uint8Array> }
 }
 
-/** The keys by their ids; undefined in the place of what is no key. */
+/** The keys by their ids; an invalid key is undefined. */
 function keysOf(
   given: unknown,
   refuse: (path: string, message: string) => void,
@@ -76,7 +79,7 @@ function keyOf(value: unknown): Uint8Array | undefined {
   return key.length === keyBytes ? key : undefined
 }
 
-/** What was given in the place of a key, without showing it. */
+/** A description of an invalid key that does not show it. */
 function shape(value: unknown): string {
   if (value instanceof Uint8Array) return `${value.length} bytes`
   if (typeof value === 'string') return `text of ${value.length} characters`

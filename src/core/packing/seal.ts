@@ -1,9 +1,10 @@
 /**
- * The seal: AES-256-GCM around a payload. It opens only for the job and the part of it that it was made for, and tells by the id
- * in its header which key that takes. Synchronous: AES takes microseconds, and a promise would cost each job more.
+ * The seal: AES-256-GCM around a payload. It opens only for the job and the part of it that it was made for. The id in
+ * its header names the key that opens it. It is synchronous: AES takes microseconds, and a promise would cost each job
+ * more.
  *
  * A sealed payload: the version (1 byte); flags (1 byte); the length of the key id (1 byte) and the key id; the nonce
- * (12 bytes); the content, encrypted; the tag (16 bytes). What stands before the nonce is authenticated too.
+ * (12 bytes); the content, encrypted; the tag (16 bytes). Everything before the nonce is authenticated too.
  */
 
 import {
@@ -19,8 +20,8 @@ import { CodecError } from '../errors.js'
 import type { Payload } from '../values/codec.js'
 
 /**
- * What a payload is of its job. Those of ordered jobs have names of their own, and go without their queue: `move` brings such a
- * job into another one as it is.
+ * The part of a job that a payload is. Parts of ordered jobs have names of their own and are not bound to their queue,
+ * because `move` brings such a job into another queue unchanged.
  */
 export type JobPart = 'payload' | 'meta' | 'ordered payload' | 'ordered meta' | 'result' | 'checkpoint'
 
@@ -34,18 +35,18 @@ const version = 1
 const headBytes = 3
 const nonceBytes = 12
 const tagBytes = 16
-/** The flag which says that the content is text. */
+/** The header flag for a text content. */
 const textFlag = 1
 
 const keyId = /^[A-Za-z0-9._-]{1,32}$/
-/** Shorter than any key as text: one that was put in the place of its id is not taken for one, and not shown. */
+/** The limit is shorter than any key as text: a key put in the place of its id is refused, and is not shown. */
 export const keyIdForm = '1 to 32 characters of A-Z a-z 0-9 . _ -'
 
 export function isKeyId(value: unknown): value is string {
   return typeof value === 'string' && keyId.test(value)
 }
 
-/** A key as it was given, and what is derived from it: no two algorithms use the same one. */
+/** A key as it was given, and the keys derived from it, one for each algorithm. */
 interface SealKey {
   readonly given: KeyObject
   readonly content: KeyObject
@@ -53,12 +54,12 @@ interface SealKey {
 }
 
 export class Seal {
-  /** The key that seals; undefined: it opens, and seals nothing. */
+  /** The key that seals; undefined: the seal only opens. */
   readonly current: string | undefined
-  /** What is not sealed is refused. */
+  /** Values that are not sealed are refused. */
   readonly only: boolean
   readonly #namespace: string
-  /** Behind `#`, and as key objects: whoever logs a mill must not log its keys. */
+  /** Private, and as key objects, so that logging a mill does not log its keys. */
   readonly #keys: ReadonlyMap<string, SealKey>
 
   /** `keys`: of 32 bytes each. */
@@ -77,7 +78,10 @@ export class Seal {
     return [...this.#keys.keys()]
   }
 
-  /** The keys as they may be written in the environment: for who must keep them from others, never to be shown. */
+  /**
+   * The keys in every form in which an environment variable may hold them. For code that must withhold them from
+   * others; never to be shown.
+   */
   secrets(): string[] {
     return [...this.#keys.values()].flatMap(({ given }) => {
       const key = given.export()
@@ -88,9 +92,9 @@ export class Seal {
   }
 
   /**
-   * The payload, sealed by the current key. `chain`: the codec's text that is stored with it.
-   * Of an ordered job's payload equal ones give equal bytes, which the store merges: its nonce is the keyed digest of it and of
-   * where it belongs. All others have a random one.
+   * Seals the payload by the current key. `chain`: the codec's text that is stored with it. Equal payloads of an
+   * ordered job must give equal bytes, because the store merges them: their nonce is a keyed digest of the payload and
+   * of its place. All other nonces are random.
    */
   seal(payload: Payload, part: JobPart, chain: string, owner: Owner): Uint8Array {
     const id = this.current!
@@ -100,12 +104,12 @@ export class Seal {
     const nonce = part === 'ordered payload' ? digestOf(nonceKey, bound, payload) : randomBytes(nonceBytes)
     const cipher = createCipheriv('aes-256-gcm', content, nonce).setAAD(bound)
     const encrypted = typeof payload === 'string' ? cipher.update(payload, 'utf8') : cipher.update(payload)
-    // Of this mode it is empty, and sets the tag.
+    // In this mode the rest is empty; the call sets the tag.
     cipher.final()
     return Buffer.concat([head, nonce, encrypted, cipher.getAuthTag()])
   }
 
-  /** What it would take to open it that is not here; undefined where nothing is missing, or it is no sealed payload at all. */
+  /** The key that is missing to open it; undefined if none is missing, or if it is not a sealed payload. */
   lacks(sealed: Payload): string | undefined {
     if (typeof sealed === 'string' || sealed.length === 0) return undefined
     if (sealed[0] !== version) return `in version ${sealed[0]} of the seal`
@@ -113,7 +117,9 @@ export class Seal {
     return id === undefined || this.#keys.has(id) ? undefined : `by key '${id}'`
   }
 
-  /** The payload that was sealed. Throws `CodecError` for what is no such payload, was changed, or belongs elsewhere. */
+  /**
+   * The payload that was sealed. Throws `CodecError` if it is not a sealed payload, was changed, or belongs elsewhere.
+   */
   open(sealed: Payload, part: JobPart, chain: string, owner: Owner): Payload {
     const id = typeof sealed === 'string' ? undefined : keyIdIn(sealed)
     const key = id === undefined ? undefined : this.#keys.get(id)
@@ -138,14 +144,17 @@ export class Seal {
     return (sealed[1]! & textFlag) === 0 ? payload : payload.toString()
   }
 
-  /** What the tag holds besides the content. No field but the last can hold NUL: nothing else gives the same bytes. */
+  /**
+   * The bytes that the tag covers besides the content. Only the last field can hold NUL, so no other fields give the
+   * same bytes.
+   */
   #boundTo(head: Uint8Array, part: JobPart, chain: string, { queue, id }: Owner): Buffer {
     const ownQueue = part.startsWith('ordered') ? '' : queue
     return Buffer.concat([head, Buffer.from([part, chain, this.#namespace, ownQueue, id].join('\0'))])
   }
 }
 
-/** Opens nothing, and says of each key that it lacks it. */
+/** The seal of a mill without keys: it lacks every key. */
 export const noSeal = new Seal({ current: undefined, only: false, keys: new Map() }, '')
 
 function sealKey(key: Uint8Array): SealKey {
@@ -157,7 +166,7 @@ function headOf(id: string, isText: boolean): Buffer {
   return Buffer.concat([Uint8Array.of(version, isText ? textFlag : 0, id.length), Buffer.from(id)])
 }
 
-/** Undefined where it is no sealed payload of this version. */
+/** Undefined if it is not a sealed payload of this version. */
 function keyIdIn(sealed: Uint8Array): string | undefined {
   const length = sealed[2] ?? 0
   if (sealed[0] !== version || sealed.length < headBytes + length + nonceBytes + tagBytes) return undefined
@@ -165,7 +174,7 @@ function keyIdIn(sealed: Uint8Array): string | undefined {
   return isKeyId(id) ? id : undefined
 }
 
-/** The length stands before what is bound: else a byte could be moved from there to the payload. */
+/** A digest with the length of the bound part before it. Otherwise a byte could move from that part to the payload. */
 function digestOf(key: KeyObject, bound: Buffer, payload: Payload): Buffer {
   const length = Buffer.alloc(4)
   length.writeUInt32BE(bound.length)

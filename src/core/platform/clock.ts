@@ -1,13 +1,16 @@
-/** A clock: wall time for what people see, monotonic time for measuring. The only file of the pure floors that may read the real ones. */
+/**
+ * A clock: wall time for people, monotonic time for measuring. Only this file of the pure floors may read the real
+ * clocks.
+ */
 
 export interface Clock {
-  /** Milliseconds since 1970, as the wall clock has it. */
+  /** Milliseconds since 1970 on the wall clock. */
   now(): number
-  /** Milliseconds that never go back and do not follow steps of the wall clock. */
+  /** Milliseconds that never go back and ignore steps of the wall clock. */
   mono(): number
 }
 
-/** A clock that is set back by no more than this is taken to stand still. */
+/** If the wall clock goes back by at most this much, it counts as standing still. */
 export const toleratedStepMs = 1_000
 
 /** Uniform in [0, 1). */

@@ -1,12 +1,12 @@
-/** An entry file: what a thread or process of the package is started with. A bundle leaves it behind. */
+/** An entry file: the file that a thread or process of the package starts with. A bundler leaves it out. */
 
 import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { PackageBundledError } from '../errors.js'
 
 /**
- * Its URL, given as `() => new URL('./name.js', import.meta.url)`. Throws `PackageBundledError` if no such file is there, or
- * if it cannot be said where it would be: a bundle in the form of CommonJS has no `import.meta.url`.
+ * The URL of an entry file, given as `() => new URL('./name.js', import.meta.url)`. Throws `PackageBundledError` if the
+ * file is missing, or if its URL cannot be built: a CommonJS bundle has no `import.meta.url`.
  */
 export function entryFile(name: string, locate: () => URL): URL {
   let url: URL
@@ -20,8 +20,8 @@ export function entryFile(name: string, locate: () => URL): URL {
 }
 
 /**
- * The error of a thread that ended before it said anything: `PackageBundledError` if a file that it imports is missing. That is
- * how it ends if a bundler has copied its entry alone.
+ * The error of a thread that ended before its first message: `PackageBundledError` if a file that it imports is
+ * missing. That happens if a bundler copied only its entry.
  */
 export function startFailure(entry: URL, error: unknown): unknown {
   const { code } = error as { code?: unknown }

@@ -1,4 +1,4 @@
-/** The version of this package, as its own package.json has it; undefined where the package lies in a bundle. */
+/** The version of this package, from its own package.json; undefined if the package was bundled. */
 
 import { readFileSync } from 'node:fs'
 
@@ -6,7 +6,7 @@ export function packageVersion(): string | undefined {
   try {
     const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')
     const { name, version } = JSON.parse(text) as { name?: unknown; version?: unknown }
-    // In a bundle that is the package of somebody else.
+    // In a bundle this is the package.json of the application.
     return name === 'millrace' && typeof version === 'string' ? version : undefined
   } catch {
     return undefined

@@ -1,9 +1,12 @@
-/** The longest timer of Node, and lengths of timers that stay within it. */
+/** The longest timer of Node, and timer lengths within it. */
 
-/** Node turns a longer timer into one of 1 ms and prints a `TimeoutOverflowWarning`: 2^31 − 1 ms, about 24 days. */
+/** 2^31 − 1 ms, about 24 days. Node turns a longer timer into one of 1 ms and prints a `TimeoutOverflowWarning`. */
 export const longestTimerMs = 2 ** 31 - 1
 
-/** The length of a timer for `ms`. A timer for longer than the longest ends early: look again at what it waits for. */
+/**
+ * The length of a timer for `ms`. It ends early if `ms` is longer than the longest timer, so the caller must check
+ * again.
+ */
 export function timerMs(ms: number): number {
   return Math.min(ms, longestTimerMs)
 }

@@ -1,4 +1,4 @@
-/** A queue: its name, its policy, and what each of its options means. */
+/** A queue: its name, its policy, and the meaning of each option. */
 
 import * as v from 'valibot'
 import type { Random } from '../platform/clock.js'
@@ -7,109 +7,121 @@ import { callable, duration, exactly, whole } from '../values/option-check.js'
 import type { Throttle } from './throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from './throttle-options.js'
 
-/** Keep at most so many, for at most so long; both absent: as many and as long as the store lasts. */
+/** Keeps at most `count` jobs, for at most `age`. Both absent: all of them, for ever. */
 interface Keep {
   readonly age?: Duration
   readonly count?: number
 }
 
-/** Of what of an ordered queue at most one claim runs at a time: of an id, or, as in Lowkiq, one batch of a whole shard. */
+/**
+ * The unit of an ordered queue that has at most one claim at a time: an id or, as in Lowkiq, a whole shard with one
+ * batch.
+ */
 export type Exclusive = 'id' | 'shard'
 
-/** A shard of an ordered queue, as the order of its shards sees it. */
+/** A shard of an ordered queue, as a `shardOrder` function sees it. */
 export interface ShardCandidate {
   readonly shard: number
-  /** Ms since its oldest ready job was due; absent where none is ready. */
+  /** Ms since its oldest ready job was due; absent if none is ready. */
   readonly headAgeMs?: number
 }
 
 /**
- * In which order a claim asks the shards of an ordered queue: the one whose oldest ready job has waited longest first, each
- * in its turn, or a function of the user's. It answers their numbers, each at most once; those left out are not asked this time.
+ * The order in which a claim asks the shards of an ordered queue. `'lag'`: the shard whose oldest ready job has waited
+ * longest comes first. `'sequential'`: the shards take turns. A function returns shard numbers, each at most once; a
+ * shard that it leaves out is not asked this time.
  */
 export type ShardOrder =
   | 'lag'
   | 'sequential'
   | ((shards: readonly ShardCandidate[], random: Random) => readonly number[])
 
-/** Which payloads of an id an ordered queue keeps: all, or only the one with the highest score. */
+/** The payloads of an id that an ordered queue keeps: all, or only the one with the highest score. */
 export type Merge = 'all' | 'latest'
 
 export interface QueueOptions {
-  /** Lottery tickets, 1 … 100. Default 10. */
+  /** Lottery tickets of the queue, 1 … 100. Default 10. */
   readonly weight?: number
   /**
-   * Most jobs that one claim takes. Default: as many as there are free slots and a prefetch that is measured, at most 250
-   * or what the store allows; with `renewLease: false` 10.
+   * The most jobs that one claim takes. Default: the free slots plus a measured prefetch, at most 250 or the limit of
+   * the store; with `renewLease: false` 10.
    */
   readonly claimSize?: number
-  /** Claims made on this queue each time the selector puts it first. Default 1. */
+  /** The number of claims on this queue each time the selector puts it first. Default 1. */
   readonly iterations?: number
-  /** Longest wait for a ring before an idle worker looks again. Default `'5s'`. */
+  /** The longest time that an idle worker waits for a ring before it looks again. Default `'5s'`. */
   readonly longPoll?: Duration
   /** How long a claim holds without a beat, at least `'3s'`. Default `'30s'`; with `renewLease: false` `'10m'`. */
   readonly lease?: Duration
   /**
-   * Whether claims are renewed while their jobs run. False: a claim takes `claimSize` jobs that one slot runs one after
-   * the other within one lease, and a job whose `timeLimit` is not less than what is left of it is put back. Where the queue
-   * has a throttle or `maxRunning`, a claim is for free slots only, and each of its jobs has one to itself: what a limit
-   * counts is to start then. Default true.
+   * Whether Millrace renews claims while their jobs run. False: a claim takes `claimSize` jobs, and one slot runs them
+   * one after the other within one lease. A job is put back if its `timeLimit` is not less than the rest of the lease.
+   * If the queue has a throttle or `maxRunning`, a claim takes jobs only for free slots, one job per slot, because a
+   * job that a limit counts must start then. Default true.
    */
   readonly renewLease?: boolean
-  /** Order among equal priorities; not of an ordered queue, which goes by time. Fixed at first use. Default `'fifo'`. */
+  /**
+   * Order among jobs of equal priority. Not for ordered queues, which go by time. Fixed at first use. Default `'fifo'`.
+   */
   readonly order?: 'fifo' | 'lifo'
   /**
-   * Jobs of a group run one after the other, in the order in which they were enqueued; those without a group go by themselves. Plain
-   * queues on SQS only, where it makes a FIFO queue. Fixed at first use. Default false.
+   * Runs the jobs of a group one after the other, in the order in which they were enqueued; jobs without a group are
+   * independent. Plain queues on SQS only, where it makes a FIFO queue. Fixed at first use. Default false.
    */
   readonly fifo?: boolean
-  /** One claim of an id at a time, payloads merge. Fixed at first use. Default: true where an ordered task names the queue. */
+  /**
+   * Makes the queue ordered: one claim of an id at a time, and payloads merge. Fixed at first use. Default: true if an
+   * ordered task names the queue.
+   */
   readonly ordered?: boolean
   /**
-   * Over how many shards an ordered queue is spread, and any other on a store with several servers; elsewhere it has no
-   * effect. The number that was given first counts. Bounds are divided by it; order and `maxPending` then hold in each
-   * shard. Default 1, of an ordered queue 5.
+   * The number of shards of an ordered queue, or of any queue on a store with several servers; elsewhere it has no
+   * effect. The first number given counts. Bounds are divided by it; order and `maxPending` then hold in each shard.
+   * Default 1, for an ordered queue 5.
    */
   readonly shards?: number
   /**
-   * Ordered queues only: of what at most one claim runs at a time, of an id (`'id'`) or of a whole shard (`'shard'`: as in
-   * Lowkiq, one batch). Fixed at first use. Default `'id'`.
+   * Ordered queues only. The unit that has at most one claim at a time: an id (`'id'`), or a whole shard with one batch
+   * (`'shard'`, as in Lowkiq). Fixed at first use. Default `'id'`.
    */
   readonly exclusive?: Exclusive
-  /** Ordered queues only: in which order their shards are asked. Default `'lag'`. */
+  /** Ordered queues only. The order in which a claim asks their shards. Default `'lag'`. */
   readonly shardOrder?: ShardOrder
-  /** Most waiting jobs, of an ordered queue most waiting payloads; more are refused with `QueueFullError`. Default: no limit. */
+  /**
+   * The most waiting jobs, for an ordered queue the most waiting payloads. More are refused with `QueueFullError`.
+   * Default: no limit.
+   */
   readonly maxPending?: number
-  /** A job that took its worker with it so often, while alone, is buried. Default 3. */
+  /** The number of crashes after which a job is buried. Only crashes while the job ran alone count. Default 3. */
   readonly maxCrashes?: number
   /**
-   * Limits of pace, over all processes: one, or several with different windows. Fixed at first use but for what
-   * `millrace queues throttle` sets; where left out the stored one holds. Default: none.
+   * The rate limit over all processes: one throttle, or several with different windows. Fixed at first use, except for
+   * changes by `millrace queues throttle`. Left out: the stored one holds. Default: none.
    */
   readonly throttle?: ThrottleOptions | readonly ThrottleOptions[]
   /**
-   * Most jobs that run at once over all processes, or of each group; of groups only in a queue of one shard. A job that was
-   * claimed counts until it is settled. Default: no limit.
+   * The most jobs that run at once over all processes, or per group; `perGroup` only in a queue of one shard. A job
+   * counts from its claim until it is settled. Default: no limit.
    */
   readonly maxRunning?: number | { readonly perGroup: number }
   readonly retention?: {
     /**
-     * Results of completed jobs; jobs of ordered queues have none. Default `{ age: '1h', count: 1000 }`, of those whose handlers
-     * returned something; where you give it, a job whose handler returned nothing is kept as well.
+     * Retention of completed jobs; ordered queues have no results. Default `{ age: '1h', count: 1000 }`, only for jobs
+     * whose handlers returned something. If you set it, jobs whose handlers returned nothing are kept too.
      */
     readonly results?: Keep | 'untilDeleted' | 'none'
-    /** Dead jobs. Default `'untilDeleted'`. */
+    /** Retention of dead jobs. Default `'untilDeleted'`. */
     readonly dead?: Keep | 'untilDeleted'
   }
 }
 
-/** How long and how many; a number that is absent does not limit. */
+/** A retention: for how long, and how many; an absent number sets no limit. */
 export interface Kept {
   readonly ageMs?: number
   readonly count?: number
 }
 
-/** What is kept of jobs that completed; `ends`: also of those whose handlers returned nothing. */
+/** The retention of completed jobs. `ends`: also of those whose handlers returned nothing. */
 interface KeptResults extends Kept {
   readonly ends?: true
 }
@@ -127,12 +139,12 @@ export interface Queue {
   readonly ordered: boolean
   readonly fifo: boolean
   readonly shards: number
-  /** Means nothing where it is not ordered; nor does `shardOrder`. */
+  /** Has no meaning for a queue that is not ordered; nor has `shardOrder`. */
   readonly exclusive: Exclusive
   readonly shardOrder: ShardOrder
   readonly maxPending: number | undefined
   readonly maxCrashes: number
-  /** As it is declared; the stored one may be another. */
+  /** The declared throttle; the stored one may differ. */
   readonly throttle: Throttle | undefined
   readonly maxRunning: number | { readonly perGroup: number } | undefined
   readonly results: KeptResults | 'none'
@@ -141,11 +153,11 @@ export interface Queue {
 
 const keep = exactly({ age: v.optional(duration(1)), count: v.optional(whole(0)) })
 
-/** The largest claim in one call: a larger one holds a store too long. */
+/** The largest claim in one call: a larger one would block a store for too long. */
 const mostPerClaim = 250
 
 const leaseMs = 30_000
-/** What a claim that is not renewed takes, and for how long: Kale's batch under SQS's visibility timeout. */
+/** The claim size and lease of claims that are not renewed: Kale's batch under SQS's visibility timeout. */
 const batchSize = 10
 const batchLeaseMs = 600_000
 
@@ -170,7 +182,7 @@ export const queueOptionsSchema = exactly({
   ),
   maxPending: v.optional(whole(1)),
   maxCrashes: v.optional(whole(1), 3),
-  // One that is undefined would be no bound at all.
+  // An explicit undefined would mean no limit at all.
   throttle: v.exactOptional(throttleSchema),
   maxRunning: v.optional(v.union([whole(1), exactly({ perGroup: whole(1) })])),
   retention: v.optional(
@@ -183,29 +195,29 @@ export const queueOptionsSchema = exactly({
 })
 
 /**
- * The options of a queue, each of the right form.
+ * The options of a queue after their check.
  * @internal
  */
 export type CheckedQueueOptions = v.InferOutput<typeof queueOptionsSchema>
 
 const defaultResults: Kept = { ageMs: 3_600_000, count: 1_000 }
-/** Of a queue with isolated tasks: what took hours is fetched later than what took seconds. */
+/** For a queue with isolated tasks: results of long work are fetched later. */
 const longResults: Kept = { ageMs: 7 * 86_400_000, count: 1_000 }
-/** Of an ordered queue; any other lies in one. Lowkiq's. */
+/** For an ordered queue, as in Lowkiq; any other queue has one shard. */
 const defaultShards = 5
 
 /**
- * What the tasks of a queue say of it.
+ * The properties of a queue that follow from its tasks.
  * @internal
  */
 interface TaskTraits {
-  /** It belongs to an ordered task. */
+  /** The queue belongs to an ordered task. */
   readonly ordered: boolean
   readonly isolated: boolean
 }
 
 /**
- * The queue that checked options describe, and, where they leave it open, its tasks.
+ * The queue that checked options describe; its tasks decide what the options leave open.
  * @internal
  */
 export function queueOf(
@@ -253,12 +265,12 @@ function kept(keep: { age?: number | undefined; count?: number | undefined } | '
   }
 }
 
-/** Whether of every job that completes in it the end is kept. */
+/** Whether the end of every completed job of the queue is kept. */
 export function keepsEnds(queue: Pick<Queue, 'results'> | undefined): boolean {
   return queue !== undefined && queue.results !== 'none' && queue.results.ends === true
 }
 
-/** What is kept of the results of long work: so long, unless the queue says otherwise. */
+/** The retention of the results of long work, unless the queue sets its own. */
 export function longWorkResults({ results }: Pick<Queue, 'results'>): Queue['results'] {
   return results === defaultResults ? longResults : results
 }

@@ -1,38 +1,48 @@
-/** The start window of a throttled job: between which instants its handler must begin, so that no window of starts exceeds the limit. Pure. */
+/**
+ * The start window of a throttled job: the time in which its handler must begin, so that no window of starts exceeds
+ * the limit. Pure.
+ */
 
 import type { ThrottleRule } from './throttle.js'
 
 /**
- * From the grant of the store to the first line of the handler: every handler begins so much later, in ms, so that an answer
- * which takes its time moves none.
+ * The delay from the grant of the store to the first line of the handler, in ms. Every handler has it, so a slow answer
+ * of the store moves no start.
  */
 export const startDelayMs = 50
-/** The same for a job that runs in a process of its own, which must first be there and load its task. */
+/** The same delay for a job in a process of its own, which must first start and load its task. */
 export const isolatedStartDelayMs = 1_000
 
 const leastSpreadMs = 50
 const mostSpreadMs = 1_000
-/** Of the window: what a limit loses of its pace. */
+/** The share of the window that a limit loses in pace. */
 const spreadShare = 1 / 40
-/** A timer is as exact as that. */
+/** The precision of a timer. */
 const timerGrainMs = 1
-/** Where a trip leaves more in doubt, it is taken to be as long there as back, give or take half of it. */
+/**
+ * The most doubt about when the store made a grant. If the round trip leaves more, the way there and back count as
+ * equally long, give or take half of this.
+ */
 const mostDoubtMs = 20
 
-/** Between two instants on the monotonic clock of this process, in ms. */
+/** The time between two instants on the monotonic clock of this process, in ms. */
 export interface Span {
   readonly from: number
   readonly to: number
 }
 
-/** How unevenly handlers may begin after their grants under a limit with this window, in ms: 2.5 % of it, from 50 to 1,000. */
+/**
+ * The spread under a limit with this window: by how much handlers may begin unevenly after their grants, in ms. It is
+ * 2.5 % of the window, from 50 to 1,000.
+ */
 export function startSpreadMs(windowMs: number): number {
   return Math.min(mostSpreadMs, Math.max(leastSpreadMs, Math.floor(windowMs * spreadShare)))
 }
 
 /**
- * When the handler of a job may begin that the store granted in `granted`: not before `from`, and not after `to`. Two grants
- * are a window and its spread apart, so two starts are at least the window apart.
+ * The time in which the handler of a job may begin, for a grant that the store made within `granted`: not before
+ * `from`, and not after `to`. Two grants are a window and its spread apart, so two starts are at least the window
+ * apart.
  */
 export function startWindowOf(granted: Span, rules: readonly ThrottleRule[], delayMs: number): Span {
   const { from, to } = lessDoubtful(granted)

@@ -7,26 +7,26 @@ import { duration, exactly, whole } from '../values/option-check.js'
 import { startSpreadMs } from './start-window.js'
 import type { Throttle } from './throttle.js'
 
-/** Limits how many jobs may start in every window of time. */
+/** A limit on the jobs that start in any window of time. */
 export interface ThrottleOptions {
-  /** Most jobs that start in any window of that length, wherever it begins; 1 … 1,000,000. */
+  /** The most jobs that start in any window of that length, wherever it begins; 1 … 1,000,000. */
   readonly limit: number
-  /** 1 ms … 366 days. */
+  /** The length of the window, 1 ms … 366 days. */
   readonly window: Duration
-  /** Whether starts are evenly spaced, one in each `window / limit`. Default false; with a limit of 1 it means nothing. */
+  /** Spaces starts evenly, one in each `window / limit`. Default false; with a limit of 1 it has no effect. */
   readonly moderate?: boolean
   /**
-   * With `moderate`: a tempo that fell behind while there were jobs may catch up, as long as more than `buffer` starts of the
-   * window are unused. Default: it does not.
+   * With `moderate`: if starts fell behind although there were jobs, they may catch up as long as more than `buffer`
+   * starts of the window are unused. Default: they may not.
    */
   readonly elastic?: { readonly buffer: number }
-  /** Whether the limit holds for the queue, or for each group of its jobs by itself. Default `'queue'`. */
+  /** Whether the limit holds for the whole queue, or for each group of its jobs separately. Default `'queue'`. */
   readonly by?: 'queue' | 'group'
-  /** Queues that name the same scope share one limit. Default: the name of the queue. */
+  /** The scope of the limit: queues that name the same scope share it. Default: the name of the queue. */
   readonly scope?: string
 }
 
-/** A place on the grid is a whole number of µs, which a double holds without loss for windows far beyond this. */
+/** Instants on the grid are whole µs. A double holds them without loss for windows far longer than this. */
 const longestWindowMs = 366 * 86_400_000
 
 const one = v.pipe(
@@ -61,7 +61,7 @@ const several = v.pipe(
   ),
 )
 
-// Not a union: an array of throttles passes for an object of them, and each mistake would be told twice.
+// Not a union: an array of throttles passes for an object of them, and each mistake would be reported twice.
 /** @internal */
 export const throttleSchema = v.lazy((given) => (Array.isArray(given) ? several : one))
 
@@ -77,7 +77,7 @@ export function throttleOf(queue: string, options: Checked | readonly Checked[])
   return {
     scope,
     by,
-    // By window, so that it does not matter in which order a process lists them.
+    // Sorted by window, so the order in which a process lists them does not matter.
     rules: all
       .map(({ limit, window, moderate = false, elastic }) => ({
         limit,

@@ -1,10 +1,13 @@
-/** A cron text: its fields, what is wrong with them, and the times that they name. The library `croner` reads each field. */
+/** A cron text: its fields, its mistakes, and the times that it names. The library `croner` reads each field. */
 
 import { createRequire } from 'node:module'
 import type * as Croner from 'croner'
 import { messageOf } from '../values/describe.js'
 
-/** Loaded where a cron text is read: who has no schedules need not pay for it, and options are checked in one step. */
+/**
+ * Loaded at the first cron text, because a mill without schedules does not need it. By `require`, because options are
+ * checked synchronously.
+ */
 const require = createRequire(import.meta.url)
 const croner = () => require('croner') as typeof Croner
 
@@ -14,7 +17,7 @@ const cronForm =
 const fieldNames = ['second', 'minute', 'hour', 'day of month', 'month', 'day of week'] as const
 const nicknames = new Set(['@hourly', '@daily', '@midnight', '@weekly', '@monthly', '@yearly', '@annually'])
 
-/** What is wrong with a cron text, as “cron …” goes on; undefined where nothing is. */
+/** The mistake in a cron text, as the continuation of “cron …”; undefined if there is none. */
 export function cronMistake(text: unknown): string | undefined {
   if (typeof text !== 'string') return `must be ${cronForm}`
   if (text.startsWith('@')) return nicknames.has(text.toLowerCase()) ? undefined : `must be ${cronForm}`
@@ -25,7 +28,7 @@ export function cronMistake(text: unknown): string | undefined {
     const reason = fieldMistake(field, i, fields.length)
     if (reason !== undefined) return `has '${field}' as its ${names[i]}, at character ${index + 1}: ${reason}`
   }
-  // What is wrong with no field by itself.
+  // A mistake that no field has by itself.
   const whole = mistakeIn(text)
   if (whole !== undefined) return `cannot be read: ${whole}`
   if (wallTimes(text)(Date.UTC(2000, 0, 1) - 1) === undefined)
@@ -33,18 +36,18 @@ export function cronMistake(text: unknown): string | undefined {
   return undefined
 }
 
-/** The first local time after this one that the text names; undefined where none comes. The text is without mistakes. */
+/** The first local time that the text names after a given one; undefined if there is none. The text must be valid. */
 export function wallTimes(text: string): (afterWall: number) => number | undefined {
   const cron = new (croner().Cron)(text, { timezone: 'UTC', paused: true })
   return (afterWall) => cron.nextRun(new Date(afterWall))?.getTime()
 }
 
-/** The field in a text whose other fields say nothing. */
+/** The mistake in one field, found with all other fields set to `*`. */
 function fieldMistake(field: string, at: number, count: number): string | undefined {
   return mistakeIn(Array.from({ length: count }, (_, i) => (i === at ? field : '*')).join(' '))
 }
 
-/** As the library says it, without its own name before. */
+/** The library's message without its own name in front. */
 function mistakeIn(text: string): string | undefined {
   try {
     ;new (croner().Cron)(text, { timezone: 'UTC', paused: true })

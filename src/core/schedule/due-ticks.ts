@@ -1,31 +1,34 @@
-/** The due ticks of a schedule: which of them are enqueued, which are left out, and when the next is. Pure. */
+/** The due ticks of a schedule: the ticks to enqueue, the ticks to leave out, and the next one. Pure. */
 
 import type { Ticks } from './schedule-rule.js'
 
-/** What becomes of ticks that nobody enqueued in time: none of them runs, the latest does, or all do. */
+/** The policy for ticks that nobody enqueued in time: none of them runs, the latest does, or all do. */
 export type OnMissed = 'skip' | 'latest' | 'all'
-/** Whether a tick is enqueued while the job of the one before waits or runs. */
+/** Whether a tick is enqueued while the job of the tick before waits or runs. */
 export type Overlap = 'allow' | 'skip'
 
-/** A tick that is later than this was missed: no process that could enqueue it was there. A lead that died is replaced sooner. */
+/** A later tick counts as missed: no process was there to enqueue it. A dead lead is replaced sooner than this. */
 const punctualMs = 60_000
-/** Most ticks that are enqueued after they were missed, and most that are counted. */
+/** The most missed ticks that are enqueued, and the most that are counted. */
 const mostMissed = 1_000
 
 export interface DueTicks {
-  /** To be enqueued, the earliest first. */
+  /** The ticks to enqueue, the earliest first. */
   readonly ticks: readonly number[]
-  /** The last that is due, be it enqueued or not. */
+  /** The last due tick, whether it is enqueued or not. */
   readonly latestAt: number
-  /** How many are left out; 1,000 stands for as many or more. */
+  /** The number of ticks left out; 1,000 means as many or more. */
   readonly leftOut: number
-  /** Whether these were missed: nobody was there to enqueue them. Else they are left out for each other's sake. */
+  /**
+   * Whether these ticks were missed, because nobody was there to enqueue them. Otherwise they are left out because of
+   * the overlap.
+   */
   readonly areMissed: boolean
-  /** The first that is not due. */
+  /** The first tick that is not due. */
   readonly nextAt: number | undefined
 }
 
-/** `dueAt`: the first of them, which is not after `now`. */
+/** The due ticks at `now`. `dueAt`: the first of them, which is not after `now`. */
 export function dueTicks(
   ticks: Ticks,
   policy: { readonly onMissed: OnMissed; readonly overlap: Overlap },
@@ -46,13 +49,16 @@ export function dueTicks(
 
   function chosenOf(onMissed: OnMissed): number[] {
     if (onMissed === 'skip' && now - latest > punctualMs) return []
-    // Each but the last would be the reason to skip the next.
+    // With `overlap: 'skip'` each tick but the last would only cause the next one to be skipped.
     if (onMissed !== 'all' || policy.overlap === 'skip') return [latest]
     return lastOf(ticks, dueAt, now)
   }
 }
 
-/** All from `fromAt` to `now`, of more than `mostMissed` the last. Looks back ever further, as it is not known how dense they are. */
+/**
+ * All ticks from `fromAt` to `now`; if there are more than `mostMissed`, the last ones. It looks back further and
+ * further, because the density of the ticks is not known.
+ */
 function lastOf(ticks: Ticks, fromAt: number, now: number): number[] {
   for (let backMs = 2 * punctualMs; ; backMs *= 2) {
     const sinceAt = Math.max(fromAt, now - backMs)
@@ -62,7 +68,7 @@ function lastOf(ticks: Ticks, fromAt: number, now: number): number[] {
   }
 }
 
-/** How many there are from `fromAt` on before `toAt`, at most `mostMissed`. */
+/** The number of ticks from `fromAt` on before `toAt`, at most `mostMissed`. */
 function countBetween(ticks: Ticks, fromAt: number, toAt: number): number {
   let count = 0
   for (let at: number | undefined = fromAt; at !== undefined && at < toAt && count < mostMissed; at = ticks.next(at))

@@ -1,4 +1,4 @@
-/** The options of a schedule: what users give, and how they are checked. */
+/** The options of a schedule, and their check. */
 
 import * as v from 'valibot'
 import { type AnyTask, isTask } from '../task/any-task.js'
@@ -12,40 +12,54 @@ import type { OnMissed, Overlap } from './due-ticks.js'
 import type { ScheduleRule } from './schedule-rule.js'
 import { timeZoneMistake } from './time-zone.js'
 
-/** When a schedule ticks, and what becomes of ticks that meet a job or nobody. */
+/** When a schedule ticks, and what happens to ticks that are missed or overlap a job. */
 interface ScheduleTiming {
-  /** 5 fields, 6 with seconds before them, or `'@daily'` and its like; `L` and `#` too. This or `every`. */
+  /**
+   * A cron text: 5 fields, 6 with seconds before them, or a nickname such as `'@daily'`. `L` and `#` are allowed. Give
+   * this or `every`.
+   */
   readonly cron?: string
-  /** At least 1 s; ticks are its multiples since `from`, or else since 1970-01-01T00:00Z. This or `cron`. */
+  /**
+   * The time between ticks, at least 1 s. Ticks are multiples of it since `from`, by default since 1970-01-01T00:00Z.
+   * Give this or `cron`.
+   */
   readonly every?: Duration
-  /** By whose clocks `cron` is read. Default `'UTC'`. */
+  /** The time zone in which `cron` is read. Default `'UTC'`. */
   readonly timeZone?: string
-  /** Ticks that were missed because no worker ran: none of them is run, the latest is, or all are, at most 1,000. Default `'latest'`. */
+  /**
+   * What happens to ticks that were missed because no worker ran: none of them runs, only the latest, or all of them,
+   * at most 1,000. Default `'latest'`.
+   */
   readonly onMissed?: OnMissed
-  /** Whether a tick is skipped while the job of the one before waits or runs. Default `'allow'`: it is not. */
+  /** Whether a tick is skipped while the job of the tick before waits or runs. Default `'allow'`: it is not skipped. */
   readonly overlap?: Overlap
-  /** Each tick's job is due up to so much later, by an amount that its id decides; at most a day. Default 0. */
+  /**
+   * The most by which the job of a tick is delayed, at most a day. The id of the job decides by how much. Default 0.
+   */
   readonly jitter?: Duration
-  /** No tick before this moment: a Date, or ISO-8601 text with a zone. Default: now. */
+  /** The first possible moment of a tick: a Date, or ISO-8601 text with a zone. Default: now. */
   readonly from?: Date | string
-  /** No tick after it. Default: never. */
+  /** The last possible moment of a tick. Default: never ends. */
   readonly until?: Date | string
 }
 
-/** What may be said of the jobs of a schedule: their times are the schedule's, and those that are not ordered are named by their ticks. */
+/**
+ * The enqueue options for jobs of a schedule. The schedule sets their times, and the ids of plain jobs follow from
+ * their ticks.
+ */
 type ScheduledEnqueueOptions<T extends AnyTask> = Omit<
   EnqueueOptionsOf<T>,
   T extends { readonly kind: 'ordered' } ? 'runAt' : 'runAt' | 'id' | 'ifWaiting'
 >
 
-/** The input of each of its jobs, which a task that takes none need not be given. */
+/** The input of each job; optional if the task takes none. */
 type ScheduledInput<T extends AnyTask> =
   undefined extends TaskInput<T> ? { readonly input?: TaskInput<T> } : { readonly input: TaskInput<T> }
 
 /** A schedule: which task, with what input, and when. */
 export type ScheduleOptions<T extends AnyTask = AnyTask> = ScheduleTiming & {
   readonly task: T
-  /** Options of its jobs. Default: none. */
+  /** Enqueue options of its jobs. Default: none. */
   readonly enqueue?: ScheduledEnqueueOptions<T>
 } & ScheduledInput<T>
 

@@ -1,30 +1,33 @@
-/** The rule of a schedule: which instants it names. Pure; clocks are handed in as instants. */
+/** The rule of a schedule: the instants that it names. Pure; the caller passes the time in. */
 
 import { wallTimes } from './cron-text.js'
 import { WallClock } from './wall-clock.js'
 
-/** As it is stored. Of `cron` and `everyMs` there is one. */
+/** A rule in its stored form. It has either `cron` or `everyMs`. */
 export interface ScheduleRule {
   readonly cron?: string
-  /** Its instants are the multiples since `fromAt`, or else since 1970. */
+  /** Ticks are its multiples since `fromAt`, by default since 1970. */
   readonly everyMs?: number
-  /** By whose clocks `cron` is read. */
+  /** The time zone in which `cron` is read. */
   readonly timeZone: string
   /** No tick before this instant. */
   readonly fromAt?: number
-  /** None after it. */
+  /** No tick after this instant. */
   readonly untilAt?: number
 }
 
 /** The ticks of a rule. */
 export interface Ticks {
-  /** The first after this instant; undefined where none comes. */
+  /** The first tick after this instant; undefined if there is none. */
   next(afterAt: number): number | undefined
-  /** The last up to this instant; undefined where there is none after `sinceAt`. */
+  /** The last tick up to this instant; undefined if there is none after `sinceAt`. */
   latest(at: number, sinceAt: number): number | undefined
 }
 
-/** The ticks of a rule that was checked. A local time that does not exist ticks at the next that does, one that exists twice once. */
+/**
+ * The ticks of a checked rule. A local time that does not exist ticks at the next time that does. One that exists twice
+ * ticks once.
+ */
 export function ticksOf(rule: ScheduleRule): Ticks {
   const { fromAt = Number.NEGATIVE_INFINITY, untilAt = Number.POSITIVE_INFINITY } = rule
   const nextOf = rule.everyMs === undefined ? cronTicks(rule) : everyTicks(rule.everyMs, rule.fromAt)
@@ -43,7 +46,7 @@ function cronTicks({ cron = '', timeZone }: ScheduleRule): (afterAt: number) => 
   const clock = new WallClock(timeZone)
   const nextWall = wallTimes(cron)
   return (afterAt) => {
-    // While an hour is repeated, the clocks show times whose instant, the first, is past.
+    // While an hour is repeated, the clocks show times whose first instant is past.
     for (let wall = nextWall(clock.wallAt(afterAt)); wall !== undefined; wall = nextWall(wall)) {
       const at = clock.instantOf(wall)
       if (at > afterAt) return at
@@ -52,7 +55,10 @@ function cronTicks({ cron = '', timeZone }: ScheduleRule): (afterAt: number) => 
   }
 }
 
-/** Looks back ever further until something is there, then halves: a rule may name thousands of instants, or one in years. */
+/**
+ * Looks back further and further until there is a tick, then halves: a rule may name thousands of instants, or one in
+ * years.
+ */
 function latestOf(next: Ticks['next'], at: number, sinceAt: number): number | undefined {
   const isBy = (tick: number | undefined) => tick !== undefined && tick <= at
   let low = at

@@ -1,8 +1,8 @@
-/** The name of a time zone: what is one, and which ones were perhaps meant. */
+/** The name of a time zone: its check, and suggestions for a misspelt one. */
 
 import { lettersOff } from '../values/spelling.js'
 
-/** Undefined where it is one that this system knows; else what it must be, with the names that are near. */
+/** Undefined for a time zone that this system knows; otherwise the expected form, with similar names. */
 export function timeZoneMistake(value: unknown): string | undefined {
   if (isTimeZone(value)) return undefined
   const near = typeof value === 'string' ? namesNear(value) : []
@@ -10,7 +10,7 @@ export function timeZoneMistake(value: unknown): string | undefined {
   return `must be the name of a time zone, such as 'UTC' or 'Europe/Zurich'${meant}`
 }
 
-/** Names only: an offset such as '+01:00' knows no summer. */
+/** Names only, because an offset such as '+01:00' has no daylight saving time. */
 function isTimeZone(value: unknown): boolean {
   if (typeof value !== 'string' || !/^[A-Za-z]/.test(value)) return false
   try {
@@ -21,7 +21,7 @@ function isTimeZone(value: unknown): boolean {
   }
 }
 
-/** At most three: those of the same place, then those that a few slips of the pen make of it. */
+/** At most three names: zones of the same place first, then names that differ by a few letters. */
 function namesNear(value: string): string[] {
   const given = plain(value)
   const scored = Intl.supportedValuesOf('timeZone').map((name) => {

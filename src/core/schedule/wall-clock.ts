@@ -1,30 +1,30 @@
-/** A wall clock: what the clocks of a time zone show at an instant, and at which instant they show a given time. */
+/** A wall clock: the local time of a time zone at an instant, and the instant of a local time. */
 
 const dayMs = 86_400_000
-/** No zone is, or was, further from UTC: 14 hours ahead, 12 behind. Samples of an offset are taken beyond both. */
+/** The sampling distance for offsets. No zone is or was further from UTC than 14 hours ahead and 12 behind. */
 const aheadMs = 15 * 3_600_000
 const behindMs = 13 * 3_600_000
 
 /**
- * Local times here are numbers like instants: ms since 1970 as if the zone were UTC. So `wallAt` and `instantOf` are all that
- * knows of zones, and calendars are reckoned in UTC.
+ * Local times are numbers like instants: ms since 1970 as if the zone were UTC. So only `wallAt` and `instantOf` know
+ * of zones, and calendars are calculated in UTC.
  */
 export class WallClock {
   readonly #offset: (at: number) => number
 
-  /** Throws `RangeError` for a zone that is none. */
+  /** Throws `RangeError` for an unknown zone. */
   constructor(timeZone: string) {
     this.#offset = timeZone === 'UTC' ? () => 0 : offsetsOf(timeZone)
   }
 
-  /** What the clocks show at this instant. */
+  /** The local time at this instant. */
   wallAt(at: number): number {
     return at + this.#offset(at)
   }
 
   /**
-   * When the clocks show this. A time that they show twice is its first instant; one that they jump over is the instant of the
-   * jump: the next time that there is.
+   * The instant of a local time. If the clocks show the time twice, it is the first instant. If they skip the time, it
+   * is the instant of the jump, so the next local time that exists.
    */
   instantOf(wall: number): number {
     const [before, after] = [this.#offset(wall - aheadMs), this.#offset(wall + behindMs)]
@@ -58,7 +58,7 @@ function offsetsOf(timeZone: string): (at: number) => number {
     const ms = (Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds)) * 1_000
     return sign === '-' ? -ms : ms
   }
-  // Most questions are about the same day: one that begins and ends alike has one offset.
+  // Most calls are about the same day. A day that begins and ends with the same offset has only that one.
   let [day, dayOffset] = [Number.NaN, 0]
   return (at) => {
     const start = Math.floor(at / dayMs) * dayMs

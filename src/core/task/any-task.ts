@@ -1,4 +1,4 @@
-/** A task of any kind: what it takes and gives, and how it is told from what is no task. */
+/** A task of any kind: its input and result types, and the check that a value is a task. */
 
 import { InvalidArgumentError } from '../errors.js'
 import { describe } from '../values/describe.js'
@@ -6,19 +6,19 @@ import type { AnyOrderedTask } from './ordered-task.js'
 import type { AnyBatchTask, AnyPlainTask } from './task.js'
 import type { types } from './task-definition.js'
 
-/** Some task, whatever its types. */
+/** Some task of any types. */
 export type AnyTask = AnyPlainTask | AnyOrderedTask
 /** A task with this input and result. */
 export type TaskOf<Input, Result> = AnyTask & {
   readonly [types]?: { readonly input: Input; readonly result: Result }
 }
 
-/** Whether a job that is stored under this name is one of the task. */
+/** Whether a job stored under this name belongs to the task. */
 export function isNameOf(task: AnyTask, name: string): boolean {
   return task.name === name || task.aliases.includes(name)
 }
 
-/** Throws `InvalidArgumentError` for what is no defined task. */
+/** Throws `InvalidArgumentError` for a value that is not a defined task. */
 export function refuseNoTask(value: unknown, where: string): asserts value is AnyTask {
   if (isTask(value)) return
   throw new InvalidArgumentError(
@@ -26,10 +26,10 @@ export function refuseNoTask(value: unknown, where: string): asserts value is An
   )
 }
 
-/** Known to every copy of the library in this process. */
+/** A global symbol, so that every copy of the library in this process knows it. */
 const elsewhere = Symbol.for('millrace.elsewhere')
 
-/** The same task, marked: whoever enqueues it knows that only workers elsewhere run it. */
+/** Marks a task as run elsewhere: its producer knows that only other workers run it. */
 export function runElsewhere<T extends AnyTask>(task: T): T {
   return Object.defineProperty(task, elsewhere, { value: true })
 }
@@ -38,7 +38,7 @@ export function isRunElsewhere(task: AnyTask): boolean {
   return elsewhere in task
 }
 
-/** Whether its handler is given several jobs at once, each a job by itself. */
+/** Whether its handler is given several jobs at once, each still a job of its own. */
 export function isBatchTask(task: AnyTask | undefined): task is AnyBatchTask {
   return task?.kind === 'plain' && task.batch !== undefined
 }

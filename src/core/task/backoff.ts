@@ -1,4 +1,4 @@
-/** Backoff: how long to wait before a failed job is tried again. */
+/** Backoff: the delay before a failed job is tried again. */
 
 import { InvalidArgumentError } from '../errors.js'
 import type { Random } from '../platform/clock.js'
@@ -6,8 +6,8 @@ import { describe } from '../values/describe.js'
 import { type Duration, durationMs } from '../values/duration.js'
 
 /**
- * The delay in ms before the next run, after `failures` failures (1 for the first).
- * May be the user's own; what it returns is clamped to 0 … 10 years, and NaN to 0. Anything but a number is a mistake.
+ * A function that returns the delay in ms before the next run, after `failures` failures (1 for the first). You may
+ * write your own. The returned number is clamped to 0 … 10 years, and NaN to 0; anything else is an error.
  */
 export type Backoff = (failures: number, random: Random) => number
 
@@ -19,8 +19,8 @@ interface ExponentialOptions {
 }
 
 /**
- * Exponential with full jitter: uniform in [0, min(base · 2^(failures−1), max)].
- * Spreads a crowd of simultaneous failures over the whole delay. (AWS Architecture Blog, "Exponential Backoff And Jitter".)
+ * Exponential backoff with full jitter: uniform in [0, min(base · 2^(failures−1), max)]. It spreads many simultaneous
+ * failures over the whole delay. (AWS Architecture Blog, "Exponential Backoff And Jitter".)
  */
 export function exponential(options: ExponentialOptions = {}): Backoff {
   const baseMs = durationMs(options.base ?? '1m', 'exponential({ base })')
@@ -35,14 +35,19 @@ interface KaleOptions {
   readonly max?: Duration
 }
 
-/** Kale's: min(2^n · multiple, max) with n = failures before this one; 1, 2, 4, 8, 15, 15 … minutes by default. */
+/**
+ * Kale's backoff: min(2^n · multiple, max) with n = failures before this one. By default 1, 2, 4, 8, 15, 15 … minutes.
+ */
 export function kale(options: KaleOptions = {}): Backoff {
   const multipleMs = durationMs(options.multiple ?? '60s', 'kale({ multiple })')
   const maxMs = durationMs(options.max ?? '15m', 'kale({ max })')
   return (failures) => Math.min(doubled(multipleMs, failures), maxMs)
 }
 
-/** Lowkiq's: n⁴ + 15 + r·(n+1) seconds with n = failures before this one and r a whole number in 0 … 29; 25 retries take about 20 days. */
+/**
+ * Lowkiq's backoff: n⁴ + 15 + r·(n+1) seconds, with n = failures before this one and r a whole number in 0 … 29. 25
+ * retries take about 20 days.
+ */
 export function lowkiq(): Backoff {
   return (failures, random) => {
     const n = failures - 1
@@ -50,14 +55,20 @@ export function lowkiq(): Backoff {
   }
 }
 
-/** Doubled with each failure after the first; 53 times leads from 1 ms beyond every duration, and more would make a NaN of 0. */
+/**
+ * The delay doubled with each failure after the first. 53 doublings of 1 ms exceed every duration; more would turn 0
+ * into NaN.
+ */
 function doubled(ms: number, failures: number): number {
   return ms * 2 ** Math.min(failures - 1, 53)
 }
 
 const longestDelayMs = 10 * 365 * 86_400_000
 
-/** The delay a backoff gives, made safe to hand to a store. Throws `InvalidArgumentError` where it gives no number. */
+/**
+ * The delay that a backoff returns, made safe for a store. Throws `InvalidArgumentError` if the backoff returns no
+ * number.
+ */
 export function delayAfter(backoff: Backoff, failures: number, random: Random): number {
   const ms: unknown = backoff(failures, random)
   if (typeof ms !== 'number') {

@@ -1,4 +1,4 @@
-/** A batch: the jobs that the handler of an ordered task is given together, as it sees them. */
+/** A batch: the jobs that one run of an ordered task is given together, as its handler sees them. */
 
 import type { Meta, RunningJob } from '../job.js'
 import type { JobOrigin } from '../job-origin.js'
@@ -22,51 +22,51 @@ export interface BatchJob {
   readonly runAt: Date
   /** The error of the attempt before this one. */
   readonly lastError?: string
-  /** What came with each payload, in the order in which the handler is given them. */
+  /** Score, meta and origin of each payload, in the order in which the handler gets the payloads. */
   readonly payloads: readonly BatchPayload[]
 }
 
-/** One payload of a job of a batch, beside its input. */
+/** One payload of a job of a batch, without its input. */
 interface BatchPayload extends JobOrigin {
   readonly score: number
   readonly meta: Meta
 }
 
-/** What the handler of an ordered task is given beside the payloads. */
+/** The second argument of an ordered task's handler, after the payloads. */
 export interface BatchContext extends Pick<JobContext, 'progress'> {
   /**
    * Aborted when the time limit is over, a lease is lost, every job of the batch is cancelled or the worker's grace is
-   * over; `reason` is a typed error. The cancel of some jobs of a batch never aborts it.
+   * over; `reason` is a typed error. It is not aborted while only some jobs of the batch are cancelled.
    */
   readonly signal: AbortSignal
   /**
-   * What all jobs of the batch have in common. `fence` grows with every claim of any of these ids: hand it to what you
-   * write to, and let that refuse a smaller one.
+   * The properties that all jobs of the batch share. `fence` grows with every claim of any of these ids. Pass it to the
+   * systems you write to, and let them refuse a smaller one.
    */
   readonly job: Pick<RunningJob, 'task' | 'queue' | 'fence'>
   /** The jobs by id, in the order of the payloads. */
   readonly jobs: ReadonlyMap<string, BatchJob>
   /**
-   * Enqueues a job as a child of one job of the batch, as `ctx.enqueue()` of a plain task does: `parent` says of which, and
-   * may be left out where `batchSize` is 1. A later run of that id enqueues nothing twice while it is given the same payloads,
-   * or, with a `key`, whatever it is given. Payloads of an ordered task that were delivered already are delivered again.
-   * Rejects with `InvalidArgumentError` for a parent that is not in this batch.
+   * Enqueues a job as a child of one job of the batch, like `ctx.enqueue()` of a plain task. `parent` names that job,
+   * and may be left out if `batchSize` is 1. A later run of that id enqueues nothing twice as long as it gets the same
+   * payloads; with a `key` the payloads do not matter. Payloads of an ordered task that were delivered already are
+   * delivered again. Rejects with `InvalidArgumentError` for a parent that is not in this batch.
    */
   enqueue<T extends DefinedTask>(task: T, ...args: EnqueueArguments<T, string, BatchChildOptions>): Promise<HandleOf<T>>
-  /** The same for many, as `mill.enqueueMany()` does. */
+  /** Enqueues many jobs of one task as children, like `mill.enqueueMany()`. */
   enqueueMany<T extends DefinedTask>(
     task: T,
     inputs: readonly TaskInput<T>[],
     each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & BatchChildOptions,
   ): Promise<HandleOf<T>[]>
-  /** The same for many of several tasks: `[[a, input], [b, input, { priority: 2 }]]`. */
+  /** Enqueues jobs of several tasks as children: `[[a, input], [b, input, { priority: 2 }]]`. */
   enqueueMany<const Tasks extends readonly DefinedTask[]>(
     jobs: JobsOf<Tasks, string, BatchChildOptions>,
   ): Promise<HandlesOf<Tasks>>
   /**
-   * This id has failed, the others have not: it alone is retried. A second call for an id replaces its error. A number is
-   * taken as its text. Throws `InvalidArgumentError` for an id that is not in this batch, for an outcome such as
-   * `snooze('10m')` in the place of the error, and once the run has ended.
+   * Fails this id only: it is retried, the others are not. A second call for an id replaces its error. A number is
+   * converted to text. Throws `InvalidArgumentError` for an id that is not in this batch, for an outcome such as
+   * `snooze('10m')` instead of an error, and after the run has ended.
    */
   fail(id: string | number, error: unknown): void
   /**

@@ -1,4 +1,4 @@
-/** A batch task: a task whose handler is given several jobs at once, each of which is still a job of its own. */
+/** A batch task: a task whose handler gets several jobs at once, each of which is still a job of its own. */
 
 import * as v from 'valibot'
 import type { Duration } from '../values/duration.js'
@@ -7,29 +7,30 @@ import type { JobsContext } from './jobs-context.js'
 import type { OutcomeValue } from './outcome.js'
 
 export interface BatchOptions {
-  /** Most jobs that one call of the handler is given, 1 … 1,000. */
+  /** The most jobs that one call of the handler gets, 1 … 1,000. */
   readonly size: number
   /**
-   * How long the first job of a batch that is not full waits for others before the handler is called, at most `'1m'`. It is in
-   * hand meanwhile, and its batch has a slot. Nothing is waited for where a lease is not renewed, or the queue has a throttle.
-   * Default 0.
+   * How long the first job of an incomplete batch waits for others before the handler is called, at most `'1m'`. It is
+   * in hand meanwhile, and its batch has a slot. A batch does not wait if leases are not renewed or the queue has a
+   * throttle. Default 0.
    */
   readonly wait?: Duration
 }
 
-/** The same with every default filled in. */
+/** The batch options with every default filled in. */
 export interface Batch {
   readonly size: number
   readonly waitMs: number
 }
 
 /**
- * The function that does the work of several jobs. Returns an array with a result or an outcome for each, in the order of the
- * inputs; or nothing; or one outcome for all of them. Throws to fail all of them; `ctx.fail(index, error)` fails one.
+ * The function that does the work of several jobs. It returns an array with a result or an outcome for each job, in the
+ * order of the inputs. It may also return nothing, or one outcome for all. It throws to fail all of them;
+ * `ctx.fail(index, error)` fails one.
  */
 export type JobsHandler<Output, Return> = (inputs: Output[], ctx: JobsContext) => Return
 
-/** What `job.result()` gives for a handler that returns `Return` for all jobs of a batch. */
+/** The type of `job.result()` if the handler returns `Return` for all jobs of a batch. */
 export type ResultOfEach<Return> = Exclude<EachOf<Exclude<Awaited<Return>, OutcomeValue>>, OutcomeValue>
 type EachOf<Returned> = Returned extends readonly (infer Each)[] ? Each : Returned
 

@@ -1,16 +1,18 @@
-/** What may be said of a job that a handler enqueues. */
+/** The options of a job that a handler enqueues. */
 
 export interface ChildOptions {
   /**
-   * What this call is, in the life of the job that makes it: a second call with this key, of the same or of a later attempt,
-   * enqueues nothing. 1 to 256 bytes; a finite number is turned into text. Default: the input, and which of the calls with
-   * this input it is.
+   * The name of this call within the life of the job that makes it. A second call with this key enqueues nothing, in
+   * the same or a later attempt. 1 to 256 bytes; a finite number is converted to text. Default: the input, and the
+   * position among the calls with this input.
    */
   readonly key?: string | number
 }
 
-/** In a batch each job enqueues for itself. */
+/** The same for a batch, in which each job enqueues for itself. */
 export interface BatchChildOptions extends ChildOptions {
-  /** Which job of the batch enqueues, named as for `ctx.fail()`. May be left out where the task takes one at a time. */
+  /**
+   * The job of the batch that enqueues, named as for `ctx.fail()`. May be left out if the task takes one job at a time.
+   */
   readonly parent?: string | number
 }

@@ -1,32 +1,38 @@
-/** The isolation of a task: that its jobs run in processes of their own, and what those are given. */
+/** The isolation of a task: whether its jobs run in processes of their own, and the settings of these processes. */
 
 import * as v from 'valibot'
 import type { ConfigIssue } from '../errors.js'
 import { byteSize } from '../values/option-check.js'
 
 export interface IsolationOptions {
-  /** `'process'`: each job runs in a process of its own, which outlives its worker where it may. Default: in the worker. */
+  /**
+   * `'process'`: each job runs in a process of its own, which outlives its worker if possible. Default: jobs run in the
+   * worker.
+   */
   readonly isolate?: 'process'
   /**
-   * Where the process finds the task: `import.meta.url` of the module that exports it. Needed where the worker is not started
-   * by `millrace work`, which knows its configuration.
+   * The module that exports the task, as `import.meta.url`; the process loads the task from it. Needed unless `millrace
+   * work` starts the worker, because that command knows its configuration.
    */
   readonly module?: string
-  /** Names of environment variables that the process is given, besides PATH, HOME, the locale, `NODE_*` and `MILLRACE_*`. Default: none. */
+  /**
+   * Names of environment variables that the process gets, besides PATH, HOME, the locale, `NODE_*` and `MILLRACE_*`.
+   * Default: none.
+   */
   readonly env?: readonly string[]
   /**
-   * Most memory of its JavaScript heap, such as `'512MB'`; one that takes more than twice as much and 192 MB in all is ended too.
-   * Default: Node's own limit.
+   * The largest JavaScript heap of the process, such as `'512MB'`. Millrace also kills the process if it takes more
+   * than twice as much and 192 MB in all. Default: Node's own limit.
    */
   readonly maxHeap?: number | string
   /**
-   * What becomes of the process when its worker dies or stops: it goes on (`'detach'`), or ends and its job goes back
-   * (`'exit'`). Default `'detach'` where the time limit is `'none'` or at least 10 minutes, else `'exit'`.
+   * What happens to the process when its worker dies or stops. `'detach'`: it goes on. `'exit'`: it ends and its job
+   * goes back. Default `'detach'` if the time limit is `'none'` or at least 10 minutes, otherwise `'exit'`.
    */
   readonly onSupervisorLoss?: 'detach' | 'exit'
 }
 
-/** The same with every default filled in. */
+/** The isolation options with every default filled in. */
 export interface Isolation {
   readonly module: string | undefined
   readonly env: readonly string[]
@@ -34,9 +40,9 @@ export interface Isolation {
   readonly onSupervisorLoss: 'detach' | 'exit'
 }
 
-/** Work that takes as long is worth more than a restart of its worker. */
+/** A job with this time limit or a longer one is worth more than a restart of its worker. */
 const longMs = 600_000
-/** V8 does not start with less. */
+/** The smallest heap with which V8 starts. */
 const leastHeapBytes = 16 * 1_048_576
 
 /** @internal */
@@ -58,7 +64,7 @@ export const isolationOptions = {
 type GivenIsolation = v.InferOutput<v.ObjectSchema<typeof isolationOptions, undefined>>
 
 /**
- * Undefined where the jobs run in the worker.
+ * The isolation of a task; undefined if its jobs run in the worker.
  * @internal
  */
 export function isolationOf(options: GivenIsolation, timeLimitMs: number): Isolation | undefined {
@@ -73,7 +79,7 @@ export function isolationOf(options: GivenIsolation, timeLimitMs: number): Isola
 }
 
 /**
- * What makes sense of an isolated task only.
+ * The mistakes in options that only isolated tasks may have.
  * @internal
  */
 export function isolationMistakes(options: GivenIsolation, timeLimit: number): ConfigIssue[] {

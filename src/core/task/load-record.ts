@@ -1,12 +1,12 @@
 /**
- * The load record: while the files of a user are loaded, mistakes in tasks are recorded instead of thrown, so that all of them can
- * be told at once, with what else is wrong. Nothing runs then: the loading fails when it is over.
+ * The load record: mistakes in tasks, recorded instead of thrown while the files of a user are loaded. All mistakes can
+ * then be reported at once. Nothing runs meanwhile: the loading fails at its end.
  */
 
 import type { ConfigError } from '../errors.js'
 
 interface TaskMistakes {
-  /** `task 'mail'`. */
+  /** As in `task 'mail'`. */
   readonly what: string
   readonly name: string | undefined
   readonly error: ConfigError
@@ -18,16 +18,16 @@ export interface LoadRecord {
   readonly stacks: Map<string, string>
 }
 
-/** Known to every copy of the library in this process: the file that is loaded may have found another one. */
+/** A global symbol, because the loaded file may have found another copy of the library. */
 const key = Symbol.for('millrace.load-record')
 const known = globalThis as { [key]?: LoadRecord | undefined }
 
-/** Undefined while nothing is loaded. */
+/** The current record; undefined while no files are loaded. */
 export function loadRecord(): LoadRecord | undefined {
   return known[key]
 }
 
-/** Keeps the record for as long as `load` takes. */
+/** Keeps the record until `load` has ended. */
 export async function whileRecording<T>(record: LoadRecord, load: () => Promise<T>): Promise<T> {
   const before = known[key]
   known[key] = record

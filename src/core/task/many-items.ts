@@ -5,14 +5,19 @@ import { describe } from '../values/describe.js'
 import { type AnyTask, refuseNoTask } from './any-task.js'
 import type { EnqueueItem } from './middleware.js'
 
-/** As `enqueueMany` is called: with the task, its inputs and what gives each its options, or with a list of jobs alone. */
+/**
+ * The arguments of `enqueueMany`: the task, its inputs and a function that returns the options of each, or only a list
+ * of jobs.
+ */
 export type ManyArguments = readonly [
   taskOrJobs: unknown,
   inputs?: readonly unknown[],
   each?: (input: never, index: number) => object,
 ]
 
-/** Throws `InvalidArgumentError` for what is neither; a wrong job of several is named by its place. */
+/**
+ * The items of a call. Throws `InvalidArgumentError` for other arguments; the message names a wrong job by its index.
+ */
 export function itemsOf([taskOrJobs, inputs, each]: ManyArguments): EnqueueItem[] {
   if (Array.isArray(taskOrJobs)) return taskOrJobs.map(itemOf)
   refuseNoTask(taskOrJobs, 'enqueueMany()')

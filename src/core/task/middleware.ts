@@ -1,4 +1,7 @@
-/** Middleware: functions around each enqueue and each handler call, in onion order: the first given is the outermost. */
+/**
+ * Middleware: functions around each enqueue and each handler call. They form an onion: the first one given is the
+ * outermost.
+ */
 
 import { ConfigError } from '../errors.js'
 import type { JobHandle } from '../job-handle.js'
@@ -17,30 +20,33 @@ export interface EnqueueItem {
   readonly task: AnyTask
   input: unknown
   options: AnyEnqueueOptions
-  /** What it comes from; absent where nobody but the caller knows. */
+  /** Where the job comes from; absent if only the caller knows. */
   origin?: JobOrigin
-  /** Once `next()` has resolved: the job. */
+  /** The job, once `next()` has resolved. */
   job?: JobHandle
-  /** Once `next()` has resolved: why the store has refused it, in the place of the job. */
+  /** The reason why the store refused the job, once `next()` has resolved; `job` is then absent. */
   refusal?: Error
   /**
-   * Of what a handler enqueues: the name of the call, and the id of a plain job where its options give none.
+   * For a child job: the name of the call, and the id of a plain job whose options give none.
    * @internal
    */
   readonly child?: string
   /**
-   * Of what a handler enqueues: its options as the handler gave them, with `key` and `parent`.
+   * For a child job: its options as the handler gave them, with `key` and `parent`.
    * @internal
    */
   readonly asked?: AnyEnqueueOptions & BatchChildOptions
   /**
-   * An earlier attempt of its parent has enqueued it: it is checked and answered as a duplicate, and not sent.
+   * An earlier attempt of its parent enqueued this job. It is checked and answered as a duplicate, and not sent.
    * @internal
    */
   readonly isDone?: boolean
 }
 
-/** One call of a handler: of one job, or of the whole batch of an ordered or a batch task. `'jobs' in run.ctx` tells a batch. */
+/**
+ * One call of a handler: for one job, or for the whole batch of an ordered or a batch task. `'jobs' in run.ctx` is true
+ * for a batch.
+ */
 export type Run = JobRun | JobsRun | BatchRun
 
 export interface JobRun {
@@ -49,7 +55,7 @@ export interface JobRun {
   readonly ctx: JobContext
 }
 
-/** Of a batch task. */
+/** A call of a batch task's handler. */
 export interface JobsRun {
   readonly task: AnyBatchTask
   /** The inputs, in the order of `ctx.jobs`. */
@@ -67,41 +73,54 @@ export interface BatchRun {
 /** The end of one job of a run. */
 export interface RunEnd {
   readonly id: string
-  /** `failed`: it is retried or, after its last attempt, buried; `released`: put back, uncounted. */
+  /** `failed`: the job is retried or, after its last attempt, buried. `released`: it is put back, uncounted. */
   readonly kind: 'completed' | 'failed' | 'buried' | 'released' | 'cancelled'
-  /** Why it is buried, released or cancelled. */
+  /** Why the job is buried, released or cancelled. */
   readonly reason?: string
-  /** What it failed with. */
+  /** The error it failed with. */
   readonly error?: unknown
-  /** How long it ran, in ms. */
+  /** The duration of the run, in ms. */
   readonly runMs: number
 }
 
-/** The store's answer to the end of a job. `lost`, `gone`: the job was no longer this run's. Undefined: the store never answered. */
+/**
+ * The store's answer to the end of a job. `lost`, `gone`: the job no longer belonged to this run. Undefined: the store
+ * never answered.
+ */
 export type EndAnswer = 'ok' | 'lost' | 'gone' | undefined
 
 export interface Middleware {
-  /** Client side: around one `enqueue` or the whole of one `enqueueMany`, before anything is validated. Resolve `next()` to send, or throw to refuse. */
+  /**
+   * Client side: runs around one `enqueue` or the whole of one `enqueueMany`, before anything is validated. Await
+   * `next()` to send, or throw to refuse.
+   */
   enqueue?(items: EnqueueItem[], next: () => Promise<void>): Promise<void>
-  /** Worker side: around one handler call. What it returns is what the handler is taken to have returned; what it throws is a failure of the job, or of every job of the batch. */
+  /**
+   * Worker side: runs around one handler call. Its return value replaces the handler's. If it throws, the job fails, or
+   * every job of the batch.
+   */
   run?(run: Run, next: () => Promise<unknown>): Promise<unknown>
   /**
-   * Worker side: hears what becomes of each job of a run, once that is decided and before it is settled, also where the handler
-   * was not called or does not end. `answers` resolves, in the order of the ends, when the store has answered. Of an isolated job
-   * it is called in the process of the job, and in its worker where that process died. What it returns is waited for only
-   * there, for at most 5 s, because the process ends then.
+   * Worker side: called with the end of each job of a run, after the end is decided and before it is settled. It is
+   * also called if the handler was not called or does not end. `answers` resolves, in the order of the ends, when the
+   * store has answered. For an isolated job it is called in the job's process, or in its worker if that process died.
+   * Only in the job's process does Millrace wait for the returned promise, for at most 5 s, because the process ends
+   * then.
    */
   settle?(run: Run, ends: readonly RunEnd[], answers: Promise<readonly EndAnswer[]>): void | Promise<void>
 }
 
 const calledTwice = { path: 'next', message: 'a middleware called next() twice; call it once, or not at all' }
 
-/** Calls `layers` from the outermost in, then `core`. A layer that calls `next` twice is refused: its inner layers would run twice. */
+/**
+ * Calls `layers` from the outermost in, then `core`. Refuses a layer that calls `next` twice, because its inner layers
+ * would run twice.
+ */
 export function throughLayers<T>(
   layers: readonly ((next: () => Promise<T>) => Promise<T>)[],
   core: () => Promise<T>,
 ): Promise<T> {
-  // Async, so that a layer which throws before it returns a promise rejects like any other.
+  // Async, so that a layer that throws before it returns a promise rejects like any other.
   const call = async (depth: number): Promise<T> => {
     const layer = layers[depth]
     if (layer === undefined) return core()

@@ -1,6 +1,6 @@
 /**
- * An ordered task: a task whose jobs have an id each, with one claim of an id at a time, and gather payloads while they
- * wait. An ordered queue belongs to one ordered task.
+ * An ordered task: a task whose jobs have an id each. An id has at most one claim at a time, and its payloads gather
+ * while they wait. An ordered queue belongs to one ordered task.
  */
 
 import * as v from 'valibot'
@@ -24,8 +24,9 @@ import {
 } from './task-definition.js'
 
 /**
- * The function that does the work of a batch: for each id its payloads, old to new by score. Returns nothing, or an outcome
- * such as `snooze('10m')` for the whole batch; throws to fail it all; `ctx.fail(id, error)` fails one id.
+ * The function that does the work of a batch: its argument has the payloads of each id, old to new by score. It returns
+ * nothing, or an outcome such as `snooze('10m')` for the whole batch. It throws to fail the whole batch; `ctx.fail(id,
+ * error)` fails one id.
  */
 export type BatchHandler<Output> = (payloadsById: ReadonlyMap<string, readonly Output[]>, ctx: BatchContext) => unknown
 
@@ -39,41 +40,49 @@ export interface ExhaustedPayload<Output> {
 }
 
 export interface OrderedTaskOptions<Name extends string, Input, Output, QueueName extends string = string> {
-  /** Stored with every job; renaming a task needs `aliases`. */
+  /** Stored with every job; to rename a task, list the old name in `aliases`. */
   readonly name: Name
-  /** Default: the task's name, where that may name a queue. No other task may use it. */
+  /** The queue of the task; no other task may use it. Default: the task's name, if that is a valid queue name. */
   readonly queue?: QueueName
   /**
-   * Validates each payload, when it is enqueued and again before it is run. Any Standard Schema. Default: anything is accepted;
-   * the type of the payloads is then what `run` says of its first parameter.
+   * The schema for each payload, any Standard Schema. It validates a payload when it is enqueued and again before it
+   * runs. Default: anything is accepted, and the payloads have the type of `run`'s first parameter.
    */
   readonly input?: Schema<Input, Output>
-  /** May be left out and attached on the worker's side with `task.handle(run)`. */
+  /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
   readonly run?: BatchHandler<Output>
-  /** The id of a job, by its payload; a finite number is turned into text. Absent: each enqueue must give one. */
+  /** The id of a job, from its payload; a finite number is converted to text. Absent: each enqueue must give an id. */
   readonly id?: (input: Input) => string | number
-  /** Where a payload stands among those of its id: ascending, finite. Default: the store's ms, strictly growing. */
+  /**
+   * The position of a payload among those of its id: ascending, finite. Default: the store's time in ms, strictly
+   * growing.
+   */
   readonly score?: (input: Input) => number
   /**
-   * The group of a job, by its id, as text: what throttles, `maxRunning` and fairness count it by. At most 256 bytes, `''` for
-   * none; a finite number is turned into text. Default: none.
+   * The group of a job, from its id: throttles, `maxRunning` and fairness count by it. At most 256 bytes, `''` for
+   * none; a finite number is converted to text. Default: none.
    */
   readonly group?: (id: string) => string | number
-  /** Most ids that one run is given. Default 1. */
+  /** The most ids that one run gets. Default 1. */
   readonly batchSize?: number
-  /** Which payloads of an id are kept until they are run: all, or only the one with the highest score. Default `'all'`. */
+  /**
+   * The payloads of an id that are kept until they run: all, or only the one with the highest score. Default `'all'`.
+   */
   readonly merge?: Merge
-  /** Most payloads of one id that one run is given, the oldest; `Infinity` for all there are. Default 1,000. */
+  /** The most payloads of one id that one run gets, oldest first; `Infinity` for all. Default 1,000. */
   readonly maxPayloads?: number
   /** A run that takes longer is aborted, abandoned and counted as a failure. Default `'60s'`. */
   readonly timeLimit?: Duration
   /** A run that takes longer is reported as `job.slow` and goes on. Default: none is. */
   readonly slowAfter?: Duration
-  /** `max` defaults to 25, `backoff` to `lowkiq()`: about 20 days in all. The last failure buries the oldest payload only. */
+  /**
+   * The retry policy. `max` defaults to 25, `backoff` to `lowkiq()`: about 20 days in all. The last failure buries only
+   * the oldest payload.
+   */
   readonly retry?: RetryOptions
   /**
-   * Called with the payloads that a batch's settling buried because retries are exhausted, as `max-retries` or `no-retries`.
-   * What it throws is reported and changes nothing.
+   * Called with the payloads of a batch that were buried because retries are exhausted, as `max-retries` or
+   * `no-retries`. An error that it throws is reported and changes nothing.
    */
   readonly onExhausted?: (payloads: readonly ExhaustedPayload<Output>[]) => void | Promise<void>
   /** Former names, under which jobs may still be stored. */
@@ -95,7 +104,7 @@ export interface OrderedTask<
   readonly merge: Merge
   readonly maxPayloads: number
   readonly onExhausted: ((payloads: readonly ExhaustedPayload<Output>[]) => void | Promise<void>) | undefined
-  /** The handler; undefined where only producers know this task. */
+  /** The handler; undefined if only producers know this task. */
   readonly run: BatchHandler<Output> | undefined
   /** Attaches the handler, once. Throws `ConfigError` when there is one already. */
   handle(run: BatchHandler<Output>): OrderedTask<Name, Input, Output, QueueName>

@@ -1,11 +1,11 @@
 /**
- * Schema: the one interface through which inputs are validated, Standard Schema v1 (https://standardschema.dev).
- * Zod, Valibot, ArkType and others speak it; only its types are needed, so there is nothing to install.
+ * The schema: the interface through which inputs are validated, Standard Schema v1 (https://standardschema.dev). Zod,
+ * Valibot, ArkType and others implement it. Only its types are needed, so there is nothing to install.
  */
 
 import { InvalidJobError } from '../errors.js'
 
-/** A Standard Schema: `Input` is what it accepts, `Output` what it hands on. */
+/** A Standard Schema: `Input` is the type it accepts, `Output` the type it returns. */
 export interface Schema<Input = unknown, Output = Input> {
   readonly '~standard': {
     readonly version: 1
@@ -31,7 +31,7 @@ export function isSchema(value: unknown): value is Schema {
   return standard?.version === 1 && typeof standard.validate === 'function'
 }
 
-/** A list of a thousand wrong items should not become a message of a thousand lines. */
+/** The most issues in a message: a list of a thousand wrong items should not give a thousand lines. */
 const mostIssues = 20
 
 /** The validated value. Throws `InvalidJobError` that lists the issues with their paths, each on a line. */
@@ -44,11 +44,11 @@ export async function validated<Output>(
   return accepted('then' in pending ? await pending : pending, what)
 }
 
-/** As `validated`, at once. Throws `InvalidJobError` also for a schema that answers later. */
+/** Like `validated`, but synchronous. Also throws `InvalidJobError` for a schema that answers asynchronously. */
 export function validatedNow<Output>(schema: Schema<unknown, Output>, value: unknown, what: string): Output {
   const result = schema['~standard'].validate(value)
   if (!('then' in result)) return accepted(result, what)
-  // What it answers is nobody's any more.
+  // Nobody awaits this answer any more.
   Promise.resolve(result).catch(() => {})
   throw new InvalidJobError(
     `${what} has a schema that answers later, which no transaction can wait for. Check what takes time before the transaction, and give the task a schema that answers at once.`,

@@ -1,4 +1,7 @@
-/** The definition of a task: what tasks of every kind have, the check of their options, and their handler. */
+/**
+ * The definition of a task: the properties that tasks of every kind have, the check of their options, and their
+ * handler.
+ */
 
 import * as v from 'valibot'
 import { hasCode } from '../error-codes.js'
@@ -13,7 +16,7 @@ import { isSchema, type Schema } from './schema.js'
 export interface RetryOptions {
   /** Retries after the first run; 4 makes 5 runs, 0 makes one. Default 4. */
   readonly max?: number
-  /** Default `exponential()`: full jitter, 1 minute doubling up to 15. */
+  /** The delay before each retry. Default `exponential()`: full jitter, 1 minute doubling up to 15. */
   readonly backoff?: Backoff
   /** Whether this error is worth another run; false buries the job at once as `unrecoverable`. Default: always. */
   readonly when?: (error: unknown) => boolean
@@ -21,7 +24,7 @@ export interface RetryOptions {
 
 export declare const types: unique symbol
 
-/** The parts that tasks of both kinds have. */
+/** The properties that tasks of both kinds have. */
 export interface TaskHeader<Name extends string, Input, Output, Result, QueueName extends string> {
   readonly name: Name
   readonly queue: QueueName
@@ -31,11 +34,11 @@ export interface TaskHeader<Name extends string, Input, Output, Result, QueueNam
   readonly slowAfterMs: number | undefined
   readonly retry: { readonly max: number; readonly backoff: Backoff; readonly when: (error: unknown) => boolean }
   readonly aliases: readonly string[]
-  /** Carries the types; never there at run time. */
+  /** Carries the types; absent at run time. */
   readonly [types]?: { input: Input; output: Output; result: Result }
 }
 
-/** Some task, as those see it who enqueue it. */
+/** Some task, as producers see it. */
 // biome-ignore lint/suspicious/noExplicitAny: as of any task
 export type DefinedTask = TaskHeader<string, any, any, any, string> & { readonly kind: 'plain' | 'ordered' }
 export type TaskInput<T extends DefinedTask> = NonNullable<T[typeof types]>['input']
@@ -76,7 +79,7 @@ export const retryOptions = (max?: number) =>
   )
 
 /**
- * A duration or none, in milliseconds. Not a union: each mistake in a duration would be told as one in a word.
+ * A duration or none, in milliseconds. Not a union, which would report each mistake in a duration as one in a word.
  * @internal
  */
 export const boundlessTime = v.lazy((given) => (given === 'none' ? none : duration(1)))
@@ -85,15 +88,15 @@ const none = v.pipe(
   v.transform(() => Number.POSITIVE_INFINITY),
 )
 
-/** The name in options that may be anything, as messages say it. */
+/** The name in unchecked options, as messages quote it. */
 export function quotedName(options: unknown): string {
   const given = typeof options === 'object' && options !== null && 'name' in options ? options.name : undefined
   return typeof given === 'string' ? ` '${given}'` : ''
 }
 
 /**
- * The parsed options of a task. Throws `ConfigError` that lists every mistake. While files are loaded it is recorded instead, and a
- * task that has the name, the queue and the handler, as far as they are right, stands in.
+ * The parsed options of a task. Throws `ConfigError` that lists every mistake. While files are loaded, the error is
+ * recorded instead. A stand-in task then takes the name, the queue and the handler, as far as they are valid.
  */
 export function checkedTask<S extends v.GenericSchema<unknown, { readonly name: string }>>(
   schema: S,
@@ -118,7 +121,7 @@ export function checkedTask<S extends v.GenericSchema<unknown, { readonly name: 
   }
 }
 
-/** Refuses what no single option of the task makes wrong. */
+/** Refuses mistakes that no single option of the task has by itself. */
 export function refuseTask(what: string, name: string, issues: readonly ConfigIssue[]): void {
   if (issues.length === 0) return
   const error = new ConfigError(what, issues)

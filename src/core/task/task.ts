@@ -22,16 +22,16 @@ import {
   withHandler,
 } from './task-definition.js'
 
-/** The function that does the work. Returns a result, an outcome such as `snooze('10m')`, or throws to fail. */
+/** The function that does the work. It returns a result or an outcome such as `snooze('10m')`, and throws to fail. */
 export type Handler<Output, Return> = (input: Output, ctx: JobContext) => Return
 
-/** What `job.result()` gives for a handler that returns `Return`. */
+/** The type of `job.result()` if the handler returns `Return`. */
 type ResultOf<Return> = Exclude<Awaited<Return>, OutcomeValue>
 
-/** What the handler of a task may return; anything, if its result is not known yet. */
+/** The type that the handler of a task may return; anything, if its result is not known yet. */
 type Returnable<Result> = unknown extends Result ? unknown : Result | OutcomeValue | Promise<Result | OutcomeValue>
 
-/** What the handler of a batch task may return; anything, if the result of its jobs is not known yet. */
+/** The type that the handler of a batch task may return; anything, if the result of its jobs is not known yet. */
 type ReturnableByEach<Result> = unknown extends Result
   ? unknown
   : Returnable<readonly (Result | OutcomeValue)[]> | (undefined extends Result ? void | Promise<void> : never)
@@ -45,43 +45,49 @@ export interface ExhaustedJob<Output> {
 
 export interface TaskOptions<Name extends string, Input, Output, Return, QueueName extends string = string>
   extends IsolationOptions {
-  /** Stored with every job; renaming a task needs `aliases`. */
+  /** Stored with every job; to rename a task, list the old name in `aliases`. */
   readonly name: Name
-  /** Default `'default'`. */
+  /** The queue of its jobs. Default `'default'`. */
   readonly queue?: QueueName
   /**
-   * Validates the input, when it is enqueued and again before it is run. Any Standard Schema. Default: anything is accepted;
-   * the type of the input is then what `run` says its first parameter is.
+   * The schema of the input, any Standard Schema. It validates the input when it is enqueued and again before it runs.
+   * Default: anything is accepted, and the input has the type of `run`'s first parameter.
    */
   readonly input?: Schema<Input, Output>
-  /** May be left out and attached on the worker's side with `task.handle(run)`. */
+  /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
   readonly run?: Handler<Output, Return>
   /**
-   * An attempt that takes longer is aborted, abandoned and counted as a failure. `'none'`, for isolated tasks only: it may take
-   * for ever. Default `'60s'`.
+   * An attempt that takes longer is aborted, abandoned and counted as a failure. `'none'`, for isolated tasks only: no
+   * limit. Default `'60s'`.
    */
   readonly timeLimit?: Duration | 'none'
   /** An attempt that takes longer is reported as `job.slow` and goes on. Default: none is. */
   readonly slowAfter?: Duration
-  /** Of an isolated task `max` is 0 unless it is said: what took hours is not begun again unasked. */
+  /** The retry policy. For an isolated task `max` defaults to 0, so that work of hours does not start again unasked. */
   readonly retry?: RetryOptions
   /**
-   * The group of a job, by its input: what throttles, `maxRunning` and fairness count it by. At most 256 bytes, `''` for none;
-   * a finite number is turned into text. Default: none.
+   * The group of a job, from its input: throttles, `maxRunning` and fairness count by it. At most 256 bytes, `''` for
+   * none; a finite number is converted to text. Default: none.
    */
   readonly group?: (input: Input) => string | number
-  /** False: not now. The job is put back with the delay of its backoff (at least 1 s), and no attempt is counted. */
+  /**
+   * Whether the job may run now. False: the job is put back with the delay of its backoff (at least 1 s), and no
+   * attempt is counted. Default: always.
+   */
   readonly shouldRun?: (input: Output, job: RunningJob) => boolean | Promise<boolean>
   /**
-   * Called after a job was buried because its retries are exhausted, as `max-retries` or `no-retries`. What it throws is
-   * reported and changes nothing.
+   * Called after a job was buried because its retries are exhausted, as `max-retries` or `no-retries`. An error that it
+   * throws is reported and changes nothing.
    */
   readonly onExhausted?: (exhausted: ExhaustedJob<Output>) => void | Promise<void>
   /** Former names, under which jobs may still be stored. */
   readonly aliases?: readonly string[]
 }
 
-/** A defined task. `Input` is what producers pass, `Output` what the handler gets, `Result` what it returns. */
+/**
+ * A defined task. `Input` is the type that producers pass, `Output` the type that the handler gets, `Result` the type
+ * that it returns.
+ */
 export interface Task<
   Name extends string = string,
   Input = unknown,
@@ -90,25 +96,25 @@ export interface Task<
   QueueName extends string = string,
 > extends TaskHeader<Name, Input, Output, Result, QueueName> {
   readonly kind: 'plain'
-  /** Undefined: its handler is given one job at a time. */
+  /** Undefined: its handler gets one job at a time. */
   readonly batch: undefined
   /** Undefined: its jobs run in the worker. */
   readonly isolation: Isolation | undefined
   readonly group: ((input: Input) => string | number) | undefined
   readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
   readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
-  /** The handler; undefined where only producers know this task. */
+  /** The handler; undefined if only producers know this task. */
   readonly run: Handler<Output, unknown> | undefined
   /**
-   * Attaches the handler, once, and returns the same task. What it returns must be what `returns` has said, if that was called.
-   * Throws `ConfigError` when there is a handler already.
+   * Attaches the handler, once, and returns the same task. The handler must return the type given to `returns`, if that
+   * was called. Throws `ConfigError` if there is a handler already.
    */
   handle<Return extends Returnable<Result>>(
     run: Handler<Output, Return>,
   ): Task<Name, Input, Output, unknown extends Result ? ResultOf<Return> : Result, QueueName>
   /**
-   * The same task, its result typed: for producers of a task whose handler is attached elsewhere by `handle`. Checks nothing
-   * when it runs.
+   * Types the result of a task whose handler is attached elsewhere by `handle`, for its producers. Returns the same
+   * task and checks nothing at run time.
    */
   returns<Returned>(): Task<Name, Input, Output, Returned, QueueName>
 }
@@ -116,9 +122,9 @@ export interface Task<
 /** Options of a task whose handler is given several jobs at once. */
 export interface BatchTaskOptions<Name extends string, Input, Output, Return, QueueName extends string = string>
   extends Omit<TaskOptions<Name, Input, Output, never, QueueName>, 'run' | 'timeLimit' | keyof IsolationOptions> {
-  /** Its handler is given up to `size` jobs at once, and takes one slot. Not together with `isolate`. */
+  /** Its handler gets up to `size` jobs at once, and takes one slot. Not together with `isolate`. */
   readonly batch: BatchOptions
-  /** May be left out and attached on the worker's side with `task.handle(run)`. */
+  /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
   readonly run?: JobsHandler<Output, Return>
   /** A run that takes longer is aborted, abandoned and counted as a failure of each of its jobs. Default `'60s'`. */
   readonly timeLimit?: Duration
@@ -135,17 +141,17 @@ export interface BatchTask<
     Pick<Task<Name, Input, Output>, 'kind' | 'group' | 'shouldRun' | 'onExhausted'> {
   readonly batch: Batch
   readonly isolation: undefined
-  /** The handler; undefined where only producers know this task. */
+  /** The handler; undefined if only producers know this task. */
   readonly run: JobsHandler<Output, unknown> | undefined
-  /** As `handle` of other tasks. */
+  /** Like `handle` of other tasks. */
   handle<Return extends ReturnableByEach<Result>>(
     run: JobsHandler<Output, Return>,
   ): BatchTask<Name, Input, Output, unknown extends Result ? ResultOfEach<Return> : Result, QueueName>
-  /** As `returns` of other tasks: the result of one job. */
+  /** Like `returns` of other tasks: the result of one job. */
   returns<Returned>(): BatchTask<Name, Input, Output, Returned, QueueName>
 }
 
-/** Some task that runs each of its jobs by itself, whatever its types. */
+/** Some task that runs each of its jobs by itself. */
 // biome-ignore lint/suspicious/noExplicitAny: a task's types are contravariant in its handler; only `any` accepts them all
 export type AnySingleTask = Task<string, any, any, any>
 /** Some batch task. */
@@ -169,7 +175,8 @@ const optionsSchema = exactly({
 /**
  * Defines a task. Throws `ConfigError` that lists everything wrong with the options.
  *
- * The value is definition and typed client in one: export it, import it where jobs are enqueued and where they run.
+ * The value is both the definition and a typed client: export it, and import it in the code that enqueues jobs and in
+ * the code that runs them.
  */
 export function defineTask<
   const Name extends string,
@@ -183,7 +190,8 @@ export function defineTask<
 /**
  * Defines a task. Throws `ConfigError` that lists everything wrong with the options.
  *
- * The value is definition and typed client in one: export it, import it where jobs are enqueued and where they run.
+ * The value is both the definition and a typed client: export it, and import it in the code that enqueues jobs and in
+ * the code that runs them.
  */
 export function defineTask<
   const Name extends string,

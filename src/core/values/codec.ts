@@ -1,11 +1,12 @@
 /**
  * The codec: values to stored payloads and back.
  *
- * The default writes plain JSON that any language can read. Only where a value is not JSON (Date, Map, Set, BigInt,
- * bytes, undefined, NaN, ±Infinity, −0) does it wrap the JSON and put the types beside it:
- * `{"$millrace":1,"json":…,"types":[["date","paidAt"],["set","tags"]]}`. Keys are sorted, so equal values give equal text.
- * As in JSON, fields of an object that are undefined are left out, and a `toJSON` of its own is called. An instance of
- * any other class is refused: it would come back without its class, though its type says that it has it.
+ * The default writes plain JSON that any language can read. Only if a value is not JSON (Date, Map, Set, BigInt, bytes,
+ * undefined, NaN, ±Infinity, −0) does it wrap the JSON and add the types:
+ * `{"$millrace":1,"json":…,"types":[["date","paidAt"],["set","tags"]]}`. Keys are sorted, so equal values give equal
+ * text. As in JSON, fields of an object that are undefined are left out, and the codec calls an object's own `toJSON`.
+ * An instance of any other class is refused: it would come back without its class, although its type would say
+ * otherwise.
  */
 
 import { types } from 'node:util'
@@ -13,7 +14,7 @@ import { hasCode } from '../error-codes.js'
 import { CodecError } from '../errors.js'
 import { describe } from './describe.js'
 
-/** What a store keeps and hands back unread, of the kind it was given. */
+/** The stored form of a value. A store returns it unread, and of the same kind. */
 export type Payload = string | Uint8Array
 
 /** Bytes a payload takes in a store. */
@@ -23,11 +24,14 @@ export function payloadBytes(payload: Payload): number {
 
 export interface Codec {
   /**
-   * Stored with each job when it is not `json`, so that a worker with another codec leaves the job alone. 1 to 80 characters
-   * of A-Z a-z 0-9 . _ -, the first a letter or digit.
+   * Stored with each job unless it is `json`, so that a worker with another codec leaves the job alone. 1 to 80
+   * characters of A-Z a-z 0-9 . _ -, the first a letter or digit.
    */
   readonly name: string
-  /** Must be deterministic: equal values give equal payloads. Throws `CodecError` for what it cannot hold. */
+  /**
+   * Encodes a value. Must be deterministic: equal values give equal payloads. Throws `CodecError` for a value that it
+   * cannot encode.
+   */
   encode(value: unknown): Payload
   decode(payload: Payload): unknown
 }
@@ -38,7 +42,7 @@ export const maxDepth = 100
 const marker = '$millrace'
 type TypeName = 'date' | 'map' | 'set' | 'bigint' | 'bytes' | 'undefined' | 'number'
 type PathStep = string | number
-/** A type and the path to the value it stands for; inner values come before those that hold them. */
+/** A type and the path to its value; inner values come before those that hold them. */
 type TypeNote = [TypeName, ...PathStep[]]
 
 export const jsonCodec: Codec = {
@@ -52,7 +56,7 @@ export const jsonCodec: Codec = {
       return JSON.stringify(wrap ? { [marker]: 1, json, types: writing.notes } : json)
     } catch (error) {
       if (hasCode(error, 'codec-failed')) throw error
-      // A getter, a proxy or a toJSON of the user's threw.
+      // A user's getter, proxy or toJSON threw.
       throw new CodecError('the value cannot be read', { cause: error })
     }
   },
@@ -75,10 +79,10 @@ export const jsonCodec: Codec = {
   },
 }
 
-/** Fatal: bytes that are no text must not turn into a text that was never sent. */
+/** Fatal: bytes that are not valid text must not turn into a text that was never sent. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Where in the value the writing stands, and the types noted so far. */
+/** The current place in the value, and the types noted so far. */
 interface Writing {
   readonly path: PathStep[]
   readonly notes: TypeNote[]
@@ -88,7 +92,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The JSON-able form of `value`; types that JSON lacks are noted. */
+/** The value as plain JSON data; notes the types that JSON lacks. */
 function plain(value: unknown, writing: Writing): unknown {
   switch (typeof value) {
     case 'string':
@@ -122,14 +126,17 @@ function plainObject(value: object, writing: Writing, asked = false): unknown {
   if (value instanceof Set) return noted('set', plainItems([...value], writing), writing)
   refuseInstance(value, path)
   if (!asked && 'toJSON' in value && typeof value.toJSON === 'function') {
-    // Once, as JSON.stringify does: what it returns may have a toJSON again, or be the object itself.
+    // Only once, like JSON.stringify: the returned value may have a toJSON again, or be the object itself.
     const json: unknown = value.toJSON(String(path.at(-1) ?? ''))
     return typeof json === 'object' && json !== null ? plainObject(json, writing, true) : plain(json, writing)
   }
   return plainFields(value as Record<string, unknown>, writing)
 }
 
-/** Refuses what would come back as another thing. A plain object of another realm, such as that of a test runner, is plain. */
+/**
+ * Refuses an instance that would come back as something else. A plain object of another realm, such as a test runner's,
+ * is plain.
+ */
 function refuseInstance(value: object, path: readonly PathStep[]): void {
   const prototype: object | null = Object.getPrototypeOf(value)
   if (prototype === null || Object.getPrototypeOf(prototype) === null) return
@@ -165,7 +172,7 @@ function plainFields(value: Record<string, unknown>, writing: Writing): unknown 
   return fields
 }
 
-/** The JSON-able form of what stands one step deeper. */
+/** The plain JSON data of a value one step deeper. */
 function within(step: PathStep, value: unknown, writing: Writing): unknown {
   writing.path.push(step)
   const json = plain(value, writing)
@@ -182,7 +189,7 @@ function at(path: readonly PathStep[]): string {
   return path.length === 0 ? 'the value' : `the value at '${path.join('.')}'`
 }
 
-/** Keys by which careless code downstream could be made to write to `Object.prototype`. */
+/** Refuses keys by which careless code could be made to write to `Object.prototype`. */
 function refuseProto(key: string): void {
   if (key === '__proto__') throw new CodecError(refusal(key))
 }
@@ -197,7 +204,7 @@ function refusal(key: string): string {
 
 function refuseHostile(json: unknown, depth: number): void {
   if (typeof json !== 'object' || json === null) return
-  // The wrapper of a value with types is one level of its own.
+  // The wrapper of a value with types is one more level.
   if (depth > maxDepth + 1) throw new CodecError(`nested deeper than ${maxDepth} levels`)
   if (Array.isArray(json)) {
     for (const item of json) refuseHostile(item, depth + 1)
@@ -211,7 +218,7 @@ function refuseHostile(json: unknown, depth: number): void {
   }
 }
 
-/** Puts the value that a note stands for back in its place. */
+/** Puts the value of a note back in its place. */
 function restore(root: { value: unknown }, note: unknown): void {
   if (!Array.isArray(note)) throw new CodecError('malformed type note')
   const [type, ...path] = note as unknown[]
@@ -231,7 +238,7 @@ function isStep(step: unknown): step is PathStep {
   return typeof step === 'string' || typeof step === 'number'
 }
 
-/** The length of an array and the items of restored bytes are found here too, but they are numbers, which no note fits. */
+/** True also for the length of an array and the items of restored bytes, but they are numbers, which no note fits. */
 function holds(value: unknown, step: PathStep): value is Record<PathStep, unknown> {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, step)
 }
@@ -251,7 +258,10 @@ function restored(type: string, json: unknown): unknown {
   throw new CodecError(`type note '${type}' does not fit its value`)
 }
 
-/** What the codec makes of a value. Throws `CodecError` also where a codec of the user's returns what no store can keep. */
+/**
+ * The payload that the codec encodes a value to. Also throws `CodecError` if a user's codec returns something that no
+ * store can keep.
+ */
 export function encodedBy(codec: Codec, value: unknown): Payload {
   const payload: unknown = codec.encode(value)
   if (typeof payload === 'string' || payload instanceof Uint8Array) return payload

@@ -1,4 +1,4 @@
-/** The description of a value: as a message shows it, short, and whatever it is. */
+/** The description of a value for messages: short, for any value. */
 
 const longest = 80
 
@@ -17,12 +17,12 @@ export function describe(value: unknown): string {
   }
 }
 
-/** What was thrown, in words: an error's message, or the value itself. */
+/** The thrown value in words: an error's message, or the value itself. */
 export function messageOf(error: unknown): string {
   try {
     if (error instanceof Error) return String(error.message)
   } catch {
-    // A getter or a proxy of the user's: what can be said of it is said below.
+    // A user's getter or proxy threw: the value is described below.
   }
   return describe(error)
 }

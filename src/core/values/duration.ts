@@ -3,15 +3,18 @@
 import { InvalidArgumentError } from '../errors.js'
 import { describe } from './describe.js'
 
-/** Amounts of this unit, of smaller ones, or both: `'1h30m'`, and not `'30m1h'`. Every order of them would be hundreds of forms to compare. */
+/**
+ * Amounts of this unit, of smaller ones, or both: `'1h30m'`, but not `'30m1h'`. Allowing every order would give the
+ * compiler hundreds of forms to compare.
+ */
 type From<Unit extends string, Smaller extends string> = `${number}${Unit}` | Smaller | `${number}${Unit}${Smaller}`
 type Amounts = From<'w', From<'d', From<'h', From<'m', From<'s', `${number}ms`>>>>>
-/** What editors offer. */
+/** The suggestions of editors. */
 type Usual = '100ms' | '500ms' | '1s' | '5s' | '10s' | '30s' | '1m' | '5m' | '15m' | '30m' | '1h' | '6h' | '1d' | '7d'
 
 /**
- * A number of milliseconds, or text: `'500ms'`, `'30s'`, `'5m'`, `'1h30m'`, `'3d'`, `'2w'`. What the compiler cannot read, such
- * as a variable of the environment, is handed over `as Duration`: it is checked where it is used.
+ * A number of milliseconds, or text: `'500ms'`, `'30s'`, `'5m'`, `'1h30m'`, `'3d'`, `'2w'`. Cast text that the compiler
+ * cannot read, such as an environment variable, with `as Duration`; it is checked when it is used.
  */
 // The intersection keeps the compiler from dropping the usual ones, which the form covers.
 export type Duration = number | Usual | (Amounts & Record<never, never>)
@@ -26,7 +29,7 @@ const longestMs = Number.MAX_SAFE_INTEGER
 export const durationForm =
   "a duration such as '500ms', '30s', '5m', '1h30m' or '3d', or a whole number of milliseconds"
 
-/** The milliseconds of a duration, or undefined where it is not one. Never negative, always whole. */
+/** The milliseconds of a duration, or undefined if it is not one. Never negative, always whole. */
 export function parseDuration(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? value : undefined
   if (typeof value !== 'string' || value.length > 64 || !whole.test(value)) return undefined
@@ -36,7 +39,7 @@ export function parseDuration(value: unknown): number | undefined {
   return ms <= longestMs ? ms : undefined
 }
 
-/** The milliseconds of a duration. Throws `InvalidArgumentError` naming `what` where it is not one. */
+/** The milliseconds of a duration. Throws `InvalidArgumentError`, which names `what`, if it is not one. */
 export function durationMs(value: unknown, what: string): number {
   const ms = parseDuration(value)
   if (ms === undefined) throw new InvalidArgumentError(`${what} must be ${durationForm}; got ${describe(value)}.`)
@@ -45,7 +48,7 @@ export function durationMs(value: unknown, what: string): number {
 
 const exactUnits = ['d', 'h', 'm', 's', 'ms'] as const
 
-/** A duration without loss, in a form that `parseDuration` takes: `'1m'`, `'1h30m'`, `'1s500ms'`. `ms` is whole. */
+/** The exact duration in a form that `parseDuration` accepts: `'1m'`, `'1h30m'`, `'1s500ms'`. `ms` is whole. */
 export function exactDuration(ms: number): string {
   let rest = ms
   const parts = exactUnits.map((unit) => {

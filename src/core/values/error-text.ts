@@ -1,8 +1,11 @@
-/** The text that is kept of an error: its message and a bounded stack. Survives whatever is thrown at it. */
+/** The kept text of an error: its message and a bounded stack. It works for any thrown value. */
 
 /** Most bytes kept of one error. */
 export const errorTextLimit = 4_096
-/** Most frames kept of one stack: as many as Node gives by itself. What compiles TypeScript makes it give 50, which would leave no room for causes. */
+/**
+ * The most frames kept of one stack: Node's own default. TypeScript loaders raise it to 50, which would leave no room
+ * for causes.
+ */
 const mostFrames = 10
 
 export type FormatError = (error: unknown) => string
@@ -18,7 +21,7 @@ export const formatError: FormatError = (error) => {
   return parts.join('\n')
 }
 
-/** What `format` makes of the error, never throwing, well-formed and within the limit. */
+/** The text that `format` makes of the error, well-formed and within the limit. Never throws. */
 export function errorText(error: unknown, format: FormatError): string {
   let text: unknown
   try {
@@ -27,7 +30,7 @@ export function errorText(error: unknown, format: FormatError): string {
     text = undefined
   }
   if (typeof text !== 'string' || text === '') text = oneError(error)
-  // Cut first: the cut may halve a pair of surrogates.
+  // First cut, then make it well-formed: the cut may split a surrogate pair.
   return bounded(text as string).toWellFormed()
 }
 
@@ -52,7 +55,7 @@ function shortened(stack: string): string {
     .join('\n')
 }
 
-/** A property of anything: a getter may throw, a proxy may do worse. */
+/** A property of any value: a getter may throw, a proxy may do worse. */
 function read(value: unknown, key: string): unknown {
   try {
     return (value as Record<string, unknown> | null | undefined)?.[key]
@@ -64,7 +67,7 @@ function read(value: unknown, key: string): unknown {
 const ellipsisBytes = 3
 
 function bounded(text: string): string {
-  // Cutting may halve a character, which decoding would then show as U+FFFD; the text before it is kept whole.
+  // The cut may split a character, which decoding would show as U+FFFD; the text before it is kept whole.
   const bytes = Buffer.from(text.slice(0, errorTextLimit))
   if (bytes.length <= errorTextLimit && text.length <= errorTextLimit) return text
   return `${new TextDecoder().decode(bytes.subarray(0, errorTextLimit - ellipsisBytes)).replace(/\ufffd+$/, '')}…`

@@ -1,4 +1,4 @@
-/** Foreign words: options that other queues have, and what they are called here; and own ones that stand in a wrong place. */
+/** Foreign words: the options of other queues with their names here, and our own options in a wrong place. */
 
 const hints: Readonly<Record<string, string>> = {
   attempts: 'retry: { max } of the task, which counts the retries: attempts 5 is max 4',
@@ -37,7 +37,7 @@ const hints: Readonly<Record<string, string>> = {
   timeout: 'timeLimit of the task',
 }
 
-/** Where our own options stand. */
+/** The places of our own options. */
 const places: Readonly<Record<string, readonly string[]>> = {
   'the mill': ['idempotency', 'maxPayloadBytes', 'middleware', 'schedules', 'tasks'],
   'a queue': ['lease', 'maxCrashes', 'maxPending', 'maxRunning', 'retention', 'shards', 'throttle', 'weight'],
@@ -48,8 +48,8 @@ const places: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * Of an option that is not known where it stands: what that of another queue is called here, or where ours stands, as the end of
- * a sentence; empty if nobody calls one so.
+ * A hint for an unknown option, as the end of a sentence: our name for another queue's option, or the right place of
+ * our own. Empty if there is none.
  */
 export function hintFor(option: string): string {
   if (Object.hasOwn(hints, option)) return `. What others call ${option} is here ${hints[option]}`

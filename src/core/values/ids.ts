@@ -1,4 +1,4 @@
-/** Ids: of jobs and queues, what may be one and how a new one is made. */
+/** The ids of jobs and queues: their valid forms, and the source of new ones. */
 
 import { randomFillSync } from 'node:crypto'
 import type { Clock } from '../platform/clock.js'
@@ -6,7 +6,7 @@ import type { Clock } from '../platform/clock.js'
 const queueName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/
 export const queueNameForm = '1 to 80 characters of A-Z a-z 0-9 . _ -, the first a letter or digit'
 
-/** Queue names build keys and file names elsewhere: no separators, no braces. */
+/** Queue names become parts of keys and file names: no separators, no braces. */
 export function isQueueName(value: unknown): value is string {
   return typeof value === 'string' && queueName.test(value)
 }
@@ -32,7 +32,7 @@ export function isJobId(value: unknown): value is string {
   )
 }
 
-/** The id of an ordered job, which may be given as a finite number: that as text. Undefined for what can be none. */
+/** The id of an ordered job as text; a finite number is converted. Undefined for an invalid value. */
 export function orderedIdOf(value: unknown): string | undefined {
   if (isJobId(value)) return value
   return Number.isFinite(value) ? String(value) : undefined
@@ -40,19 +40,19 @@ export function orderedIdOf(value: unknown): string | undefined {
 
 export const groupForm = 'at most 256 bytes of valid UTF-8 text without NUL, or a finite number'
 
-/** The group of a job, `''` for none; a finite number becomes its text. Undefined for what can be none. */
+/** The group of a job as text, `''` for none; a finite number is converted. Undefined for an invalid value. */
 export function groupNameOf(value: unknown): string | undefined {
   return value === '' ? '' : orderedIdOf(value)
 }
 
-/** Crockford's base 32: no letters that look like digits, and in the order of their bytes. */
+/** Crockford's base 32: no letters that look like digits, and sorted by their bytes. */
 const digits = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const digitCodes = Buffer.from(digits)
 
 /**
- * A source of new job ids: ULIDs (26 characters: 48 bits of milliseconds, 80 bits behind them), strictly growing within one
- * source, so that jobs enqueued together lie together in an index. The first 15 of the 80 bits count within a
- * millisecond, the others are random. Ten characters less than a UUID are ten bytes less in every index that has the id.
+ * A source of new job ids. They are ULIDs (26 characters: 48 bits of milliseconds, then 80 bits), strictly growing
+ * within one source, so jobs enqueued together are neighbours in an index. The first 15 of the 80 bits count within a
+ * millisecond, the others are random. Ten characters less than a UUID save ten bytes in every index that has the id.
  */
 export function createIdSource(clock: Clock): () => string {
   let lastMs = 0
@@ -62,24 +62,24 @@ export function createIdSource(clock: Clock): () => string {
   let pool = ''
   let at = 0
   return () => {
-    // Wall clocks put together from monotonic ones have fractions.
+    // A wall clock derived from a monotonic one has fractions.
     const now = Math.floor(clock.now())
     if (now > lastMs) {
       lastMs = now
       count = 0
       prefix = inDigits(now, 10)
     } else if (++count > 0x7fff) {
-      // More than 32,768 in a millisecond, or the clock stands or goes back: run ahead of it rather than out of order.
+      // More than 32,768 ids in a millisecond, or a clock that stopped or went back: run ahead of it to keep the order.
       lastMs += 1
       count = 0
       prefix = inDigits(lastMs, 10)
     }
     if (at === pool.length) {
-      // For hundreds of ids: asking the kernel for each would cost more than everything else here.
+      // One call to the kernel for hundreds of ids: a call for each would cost more than everything else here.
       pool = randomDigitsIn(bytes)
       at = 0
     }
-    // In two pieces: a longer one would not be a copy, but hold on to all of the pool.
+    // In two pieces: a longer slice would keep the whole pool alive instead of being a copy.
     const middle = at + 6
     const id = `${prefix}${digits[count >> 10]}${digits[(count >> 5) & 31]}${digits[count & 31]}${pool.slice(at, middle)}`
     at += randomDigits
@@ -89,7 +89,7 @@ export function createIdSource(clock: Clock): () => string {
 
 const randomDigits = 13
 
-/** Fills the bytes with random digits; answers with them as text. */
+/** Fills the bytes with random digits; returns them as text. */
 function randomDigitsIn(bytes: Buffer): string {
   randomFillSync(bytes)
   for (let i = 0; i < bytes.length; i += 1) bytes[i] = digitCodes[bytes[i]! & 31]!
@@ -102,14 +102,14 @@ function inDigits(value: number, length: number): string {
   return text
 }
 
-/** An id that follows from a digest of at least 26 bytes; it looks like a new one. */
+/** An id derived from a digest of at least 26 bytes; it looks like a new one. */
 export function digestId(digest: Uint8Array): string {
   let id = ''
   for (const byte of digest.subarray(0, 26)) id += digits[byte & 31]
   return id
 }
 
-/** Whether the id of a worker is that of a listener, whose jobs run in programs of the user's own. */
+/** Whether a worker's id belongs to a listener, whose jobs run in the user's own programs. */
 export function isListenerId(worker: string): boolean {
   return /\/l(?:t\d+-)?\d+-[\da-f]+$/.test(worker)
 }

@@ -1,4 +1,6 @@
-/** Option checks: the valibot pieces from which the shapes of our own options are put together, and the error that lists every mistake at once. */
+/**
+ * Option checks: the valibot parts for the shapes of our own options, and the error that lists every mistake at once.
+ */
 
 import * as v from 'valibot'
 import { ConfigError, type ConfigIssue } from '../errors.js'
@@ -37,7 +39,7 @@ export function whole(least: number, most = Number.MAX_SAFE_INTEGER) {
 
 const strange = 'is not an option; check its spelling: there are '
 const separator = ', '
-/** Of an object that is none at all so many options are shown. */
+/** The most options in the message for a value that is not an object. */
 const mostShown = 8
 
 /** An object with these keys and no others. Unlike valibot's own strict object it reports every unknown key, not only the first. */
@@ -63,7 +65,7 @@ export function parsed<S extends v.GenericSchema>(schema: S, value: unknown, wha
   )
 }
 
-/** Every mistake in the options, with the path to it; none if all is well. */
+/** Every mistake in the options, with its path; none if all is well. */
 export function mistakesIn(schema: v.GenericSchema, value: unknown): ConfigIssue[] {
   const { issues } = v.safeParse(schema, value, { abortPipeEarly: true })
   return (issues ?? []).flatMap((issue) => mistakesOf(issue))
@@ -71,7 +73,7 @@ export function mistakesIn(schema: v.GenericSchema, value: unknown): ConfigIssue
 
 function mistakesOf(issue: v.BaseIssue<unknown>, above: readonly string[] = []): ConfigIssue[] {
   const steps = [...above, ...(issue.path ?? []).map((step) => String(step.key))]
-  // Of several forms that all fail, the mistakes inside the one that was meant say more than that none fits.
+  // If all forms of a union fail, the mistakes inside the form that was probably meant say more than “none fits”.
   const inner = issue.type === 'union' ? (issue.issues ?? []).filter((sub) => sub.path !== undefined) : []
   if (inner.length > 0) return inner.flatMap((sub) => mistakesOf(sub, steps))
   return [{ path: steps.join('.') || '(options)', message: messageOf(issue) }]
@@ -84,7 +86,7 @@ function strangeOption(option: string, message: string): string {
   return `${message}${hint}${meant === undefined ? '' : `. Probably \`${meant}\` is meant`}`
 }
 
-/** What valibot expects, such as `("all" | Object)`, in words. */
+/** The form that valibot expects, such as `("all" | Object)`, in words. */
 function inWords(expected: string | null): string {
   const forms = (expected ?? 'another value').replace(/^\((.*)\)$/, '$1').split(' | ')
   return forms.map((form) => (Object.hasOwn(words, form) ? words[form] : form.replaceAll('"', "'"))).join(' or ')
@@ -95,12 +97,12 @@ const words: Readonly<Record<string, string>> = { Object: 'an object', Array: 'a
 function messageOf(issue: v.BaseIssue<unknown>): string {
   if (issue.expected === 'never') return strangeOption(String(issue.path?.at(-1)?.key), issue.message)
   if (issue.path?.at(-1)?.origin === 'key' && issue.input === undefined) return 'is missing'
-  // valibot's own messages begin so; they repeat the value.
+  // valibot's own messages begin like this; they repeat the value.
   const form = issue.message.startsWith('Invalid ') ? `must be ${inWords(issue.expected)}` : issue.message
-  // A file that a transpiler has loaded may import what nobody exports, or not yet.
+  // A file loaded by a transpiler may import a name that is not exported, or not yet.
   if (issue.input === undefined && issue.path !== undefined)
     return `${form}; it is undefined: is it exported under that name? Files that import each other in a circle see undefined, too`
-  // What is wrong between the options of an object is not shown by the object.
+  // A mistake between the options of an object: showing the object would not help.
   if (issue.type === 'check' && typeof issue.input === 'object') return form
   return `${form}; got ${describe(issue.input)}`
 }

@@ -1,12 +1,12 @@
-/** Record JSON: records as programs read them, with plain JSON for what is none. */
+/** Record JSON: records for programs, with values that JSON lacks in a plain form. */
 
-/** JSON of what a record may hold beside JSON: big integers as text, maps and sets as arrays, bytes as base64. */
+/** JSON of a record. Big integers become text, maps and sets arrays, bytes base64. */
 export function recordJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, plain, indent) ?? 'null'
 }
 
 function plain(this: unknown, key: string, value: unknown): unknown {
-  // Buffers have a toJSON, which was called already: look at the value itself.
+  // Buffers have a toJSON, which was called already: read the value itself.
   const own = (this as Record<string, unknown>)[key]
   if (own instanceof Uint8Array) return Buffer.from(own).toString('base64')
   if (typeof value === 'bigint') return value.toString()

@@ -1,7 +1,7 @@
 /**
- * A roster: who is in, where members come and go all the time. A Map that lives long would keep alive what has left it: each
- * table that it outgrows points to the next one, so that as soon as one of them is in the old generation of the heap all who
- * come later get there too, and stay until a major collection. A roster takes a new Map before that can go on.
+ * A roster: a map for members that come and go all the time. A long-lived Map keeps removed members alive: each table
+ * that it outgrows points to the next one. As soon as one of these tables is in the old generation of the heap, all
+ * later members get there too, and stay until a major collection. A roster replaces its Map before that can go on.
  */
 
 /** A new Map copies all members, so it is taken only after at least this many have left. */
@@ -19,7 +19,7 @@ export class Roster<Key, Value> {
     return this.#members.get(key)
   }
 
-  /** Comes last, unless the key is in: then its place stays. Not while the roster is gone through. */
+  /** Adds a member at the end; a key that is in keeps its position. Not to be called while the roster is iterated. */
   set(key: Key, value: Value): void {
     if (this.#left > this.#members.size + fewestLeft) {
       this.#members = new Map(this.#members)
@@ -28,7 +28,7 @@ export class Roster<Key, Value> {
     this.#members.set(key, value)
   }
 
-  /** Whether it was in. */
+  /** Removes a member; returns whether it was in. */
   delete(key: Key): boolean {
     if (!this.#members.delete(key)) return false
     this.#left += 1
@@ -40,7 +40,7 @@ export class Roster<Key, Value> {
     this.#left = 0
   }
 
-  /** In the order in which they came, as are the next two. */
+  /** In the order of insertion, like the next two. */
   keys(): IterableIterator<Key> {
     return this.#members.keys()
   }

@@ -1,6 +1,6 @@
-/** Spelling: the word that was probably meant. Pure. */
+/** The spelling check: finds the word that was probably meant. Pure. */
 
-/** That of `words` which is at most two letters off; undefined if none is, or several are. */
+/** The one of `words` that is at most two letters off; undefined if none is, or several are. */
 export function probablyMeant(word: string, words: readonly string[]): string | undefined {
   const most = word.length < 4 ? 1 : 2
   const near = words
@@ -11,7 +11,7 @@ export function probablyMeant(word: string, words: readonly string[]): string | 
   return first.one
 }
 
-/** How many letters are added, left out, replaced, or swapped with their neighbour. */
+/** The number of letters that are added, left out, replaced, or swapped with their neighbour. */
 export function lettersOff(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)]
   for (let i = 1; i <= a.length; i += 1) {
