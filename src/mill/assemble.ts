@@ -1,4 +1,4 @@
-/** Assembly: options in, a mill out. */
+/** Assembly: makes a mill from its options. */
 
 import { hasCode } from '../core/error-codes.js'
 import { ConfigError } from '../core/errors.js'
@@ -8,8 +8,8 @@ import { type CheckedOptions, checkOptions, type MillOptions, type QueueNamesOf 
 import { storeMistakes, storeSource } from './store-source.js'
 
 /**
- * Puts a mill together. Opens nothing: the store is opened at the first call.
- * Throws `ConfigError` that lists every mistake, or `UnsupportedByStoreError` for what the store cannot do.
+ * Puts a mill together. Opens nothing: the store is opened at the first call. Throws `ConfigError` that lists every
+ * mistake, or `UnsupportedByStoreError` for a feature that the store lacks.
  */
 export function millrace<
   const Declared extends string = never,
@@ -19,11 +19,11 @@ export function millrace<
 >(options: MillOptions<Declared, Tasks, Queues, Scheduled>): Mill<QueueNamesOf<Declared, Tasks, Queues>> {
   const checked = checkedWithStore(options)
   const source = storeSource(options.store, { namespace: checked.namespace, replicas: checked.replicas })
-  // Twice, so that a mistake in the options is told before one in the store, and both before anything is opened.
+  // The check runs twice: mistakes in the options come before those in the store, and both before anything is opened.
   return new Mill(source.traits === undefined ? checked : checkOptions(options, source.traits), source)
 }
 
-/** Throws `ConfigError` for mistakes in the options with those in the store. */
+/** The checked options. Throws `ConfigError` for mistakes in the options, together with those in the store. */
 function checkedWithStore(options: MillOptions): CheckedOptions {
   try {
     return checkOptions(options, undefined)

@@ -1,18 +1,18 @@
-/** The base folder: what relative paths in the descriptor of a store are taken from. */
+/** The base folder: the folder from which relative paths in a store's descriptor are resolved. */
 
 import { existsSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 
-/** Known to every copy of the library in this process: the file that is loaded may have found another one. */
+/** A global symbol, because the loaded file may have found another copy of the library. */
 const key = Symbol.for('millrace.base-folder')
 const known = globalThis as { [key]?: string }
 
-/** That of the configuration which is being loaded, else the working directory. */
+/** The base folder of the configuration that is being loaded; otherwise the working directory. */
 export function baseFolder(): string {
   return known[key] ?? process.cwd()
 }
 
-/** For as long as `load` takes. */
+/** Sets the base folder until `load` has ended. */
 export async function withBaseFolder<T>(folder: string, load: () => Promise<T>): Promise<T> {
   const before = known[key]
   known[key] = folder
@@ -25,9 +25,9 @@ export async function withBaseFolder<T>(folder: string, load: () => Promise<T>):
 }
 
 /**
- * The base folder of a configuration that is named from `cwd`. The working directory if the file is in it or below it, as for
- * a program that imports the file. Else its project: the nearest folder above with a `package.json`, where such programs
- * are started, or its own folder if there is none.
+ * The base folder of a configuration that is named from `cwd`. It is the working directory if the file is in it or
+ * below it, as for a program that imports the file. Otherwise it is the file's project: the nearest folder above with a
+ * `package.json`, where such programs are started. Without one it is the file's own folder.
  */
 export function baseFolderOf(file: string, cwd: string): string {
   const [first] = relative(cwd, file).split(sep)

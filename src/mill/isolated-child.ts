@@ -1,4 +1,4 @@
-/** The child of an isolated job, put together from the mill that its process has loaded. */
+/** The child of an isolated job, made from the mill that its process has loaded. */
 
 import { ConfigError } from '../core/errors.js'
 import { endedRunOf } from '../runtime/run/ended-run.js'
@@ -11,10 +11,10 @@ import type { WorkerLife } from './worker-life.js'
 
 export type IsolatedParts = Pick<ChildRunParts, 'assignment' | 'store' | 'guard' | 'settling' | 'tell' | 'finished'>
 
-/** What its `onWorkerStop` has. */
+/** The time limit of its `onWorkerStop`. */
 const hookMs = 5_000
 
-/** Calls `onWorkerStart`, and rejects as that does. */
+/** Calls `onWorkerStart`, and rejects if that rejects. */
 export async function isolatedChild(
   { registry, namespace, packing, middleware, formatError, maxPayloadBytes, history }: CheckedOptions,
   life: WorkerLife,
@@ -44,7 +44,7 @@ export async function isolatedChild(
       maxDelayMs: traits.maxDelayMs,
       canHold: traits.throttled,
       now: () => tools.clock.now(),
-      // Its worker and its guard have said where it runs.
+      // Its worker and its guard have already reported where it runs.
       endedRun: ({ begunAt }) => endedRunOf(begunAt, tools.clock.mono()),
     },
     finished: async () => {

@@ -1,4 +1,4 @@
-/** Where isolated jobs come from: what a process that runs one is told, so that it finds the task and the store. */
+/** The start data of isolated jobs: what their processes need to find the task and the store. */
 
 import { fileURLToPath } from 'node:url'
 import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../core/errors.js'
@@ -13,20 +13,20 @@ import type { StoreAccess, StoreDescriptor, StoreSource } from './store-source.j
 export interface IsolatedFrom {
   readonly descriptor: StoreDescriptor
   readonly access: StoreAccess
-  /** The modules of the worker, in the order in which it loaded them; none: each task names its own. */
+  /** The modules of the worker, in the order in which it loaded them; empty: each task names its own. */
   readonly modules: readonly string[]
-  /** What the worker's packing demands: the process must do the same. It has its keys from its own configuration. */
+  /** The worker's packing, which the process must match. It has its keys from its own configuration. */
   readonly packing: string
-  /** What is run for every job, in the place of tasks. */
+  /** The command that runs for every job, instead of a task. */
   readonly command: CommandLine | undefined
 }
 
-/** The program of its process. Throws `PackageBundledError`. */
+/** The program of the job's process. Throws `PackageBundledError`. */
 export function childEntry(): URL {
   return entryFile('process-child-entry.js', () => new URL('./entries/process-child-entry.js', import.meta.url))
 }
 
-/** Throws where no process could be told. */
+/** The start data. Throws if a process could not get it. */
 export function isolatedFrom(
   registry: Registry,
   packing: string,
@@ -47,14 +47,14 @@ export function isolatedFrom(
   return { descriptor, access, modules, packing, command }
 }
 
-/** Throws where the store cannot be opened by another process. */
+/** Throws if another process cannot open the store. */
 export function refuseUnshared({ name, shared, beatsFromThread }: StoreTraits): void {
   if (shared && beatsFromThread) return
   const remedy = "Leave `isolate` out, or use a store that processes share, such as 'sqlite:.millrace/jobs.db'."
   throw new UnsupportedByStoreError(name, 'isolated tasks', remedy)
 }
 
-/** With a command that is run for every job no task is. */
+/** The same start data for a command that runs for every job, instead of tasks. */
 export function withCommand(
   { registry, namespace }: Pick<CheckedOptions, 'registry' | 'namespace'>,
   command: CommandLine | undefined,
@@ -80,15 +80,18 @@ function lost(task: AnyTask): ConfigIssue[] {
   return [{ path: `tasks.${task.name}.module`, message }]
 }
 
-/** Known to every copy of the library in this process. */
+/** A global symbol, so that every copy of the library in this process knows it. */
 const mark = Symbol.for('millrace.isolated')
 
-/** This process runs one isolated job. */
+/** Marks this process as one that runs an isolated job. */
 export function markIsolated(): void {
   Object.assign(globalThis, { [mark]: true })
 }
 
-/** Throws in a process that runs an isolated job: a module that starts a worker when it is loaded would start one in each. */
+/**
+ * Throws in a process that runs an isolated job: a module that starts a worker when it is loaded would start one in
+ * each such process.
+ */
 export function refuseIsolated(): void {
   if (!(mark in globalThis)) return
   throw new ConfigError('the worker', [

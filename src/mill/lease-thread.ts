@@ -1,4 +1,4 @@
-/** The lease thread: started for the lease keeper of a worker, with a store of its own. */
+/** The lease thread: a thread with a store of its own, for the lease keeper of a worker. */
 
 import type { Worker } from 'node:worker_threads'
 import { entryFile } from '../core/platform/entry-file.js'
@@ -6,8 +6,9 @@ import { plainAccess, type StoreAccess, type StoreDescriptor } from './store-sou
 import { startStoreThread } from './store-thread.js'
 
 /**
- * What starts the thread. It runs `lease-thread-entry.ts` and opens the store by its descriptor. Throws `PackageBundledError` if
- * that file is missing: a worker without the thread would lose its leases whenever its loop is blocked.
+ * A function that starts the thread. The thread runs `lease-thread-entry.ts` and opens the store by its descriptor.
+ * Throws `PackageBundledError` if that file is missing: without the thread, a worker would lose its leases whenever its
+ * event loop is blocked.
  */
 export function leaseThread(descriptor: StoreDescriptor, access: StoreAccess = plainAccess): () => Worker {
   const entry = entryFile('lease-thread-entry.js', () => new URL('./entries/lease-thread-entry.js', import.meta.url))

@@ -1,4 +1,4 @@
-/** Loading in a process that runs an isolated job: from the files of its worker, or of its task, to a mill that knows the task. */
+/** Loading for an isolated job: from the files of its worker or of its task to a mill that knows the task. */
 
 import { ConfigError } from '../core/errors.js'
 import { isTask } from '../core/task/any-task.js'
@@ -11,7 +11,7 @@ import { type ConfigFile, isMill, optionsMill } from './load-mill.js'
 import type { Mill } from './mill.js'
 import { millOptionNames } from './options/mill-options.js'
 
-/** Rejects where the files cannot be loaded, or nothing that they export runs the task. */
+/** Loads the mill. Rejects if the files cannot be loaded, or if nothing that they export runs the task. */
 export async function loadIsolated(
   task: string,
   files: readonly string[],
@@ -34,14 +34,14 @@ export async function loadIsolated(
   throw new ConfigError(files.join(', '), [{ path: 'exports', message }])
 }
 
-/** Of a module that Node or a loader takes for CommonJS all that it exports stands in its default. */
+/** The exports of a module. If Node or a loader takes it for CommonJS, all of them are in its default export. */
 function exportedBy(exports: Exports): unknown[] {
   const { default: whole } = exports
   const isWhole = typeof whole === 'object' && whole !== null && !isMill(whole) && !isTask(whole)
   return [...Object.values(exports), ...(isWhole ? Object.values(whole) : [])]
 }
 
-/** The options that the file exports by default: its worker has taken them. A module may export anything else. */
+/** The options in the default export of a file, which the worker has checked. A module may export anything else. */
 function configIn(file: string, exported: unknown): ConfigFile[] {
   const isConfig = isOptions(exported) && Object.keys(exported).every((option) => millOptionNames.has(option))
   return isConfig ? [{ file, options: exported }] : []

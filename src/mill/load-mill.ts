@@ -1,4 +1,4 @@
-/** Loading: from the files a user wrote (configurations, a module with tasks or handlers) to a mill. */
+/** Loading: from the files of a user (configurations, a module with tasks or handlers) to a mill. */
 
 import { resolve } from 'node:path'
 import { hasCode } from '../core/error-codes.js'
@@ -25,9 +25,14 @@ const defaultStore = 'sqlite:.millrace/jobs.db'
 interface LoadRequest {
   readonly cwd: string
   readonly env: Environment
-  /** Paths of configurations, merged left to right; without any those of `MILLRACE_CONFIG`, then a `millrace.config.*` in `cwd`. */
+  /**
+   * Paths of configurations, merged from left to right. Without any: those of `MILLRACE_CONFIG`, then a
+   * `millrace.config.*` in `cwd`.
+   */
   readonly configs?: readonly string[] | undefined
-  /** Path of a module that exports tasks, attaches handlers to the configuration's, or default-exports a mill. */
+  /**
+   * Path of a module that exports tasks, attaches handlers to the configuration's tasks, or exports a mill by default.
+   */
   readonly module?: string | undefined
 }
 
@@ -39,17 +44,17 @@ export interface ConfigFile {
 
 export interface Loaded {
   readonly mill: Mill
-  /** The file the mill comes from; of several that were merged their names, as messages say them. */
+  /** The file of the mill; for merged files their names, as messages show them. */
   readonly file: string
-  /** All that was loaded, in that order: another process that loads the same knows the same. */
+  /** All loaded files in order: another process that loads the same files gets the same tasks. */
   readonly files: readonly string[]
   /** Tasks that the module exports and the mill does not know: nobody will serve them. */
   readonly unknownTasks: readonly AnyTask[]
 }
 
 /**
- * Throws `ConfigError` where there is nothing to load, or what there is cannot be loaded or makes no mill: every mistake at once,
- * with file, line and column. Opens no store.
+ * Loads a mill. Throws `ConfigError` if there is nothing to load, or if the files cannot be loaded or do not make a
+ * mill. It lists every mistake, with file, line and column. Opens no store.
  */
 export function loadMill(request: LoadRequest): Promise<Loaded> {
   return withLocatedMistakes(request.cwd, () => loadedMill(request))
@@ -63,9 +68,9 @@ async function loadedMill({ cwd, env, configs = [], module }: LoadRequest): Prom
   const configFiles = found === undefined ? named : [found]
   const [firstConfig] = configFiles
   if (moduleFile === undefined && firstConfig === undefined) throw nothingFound(cwd)
-  // The module first: it may attach handlers to the tasks of the configuration.
+  // The module comes first: it may attach handlers to the tasks of the configuration.
   const files = [...(moduleFile === undefined ? [] : [moduleFile]), ...configFiles]
-  // Whoever names the configuration from another folder means the same store.
+  // Naming the configuration from another folder must lead to the same store.
   const base = firstConfig === undefined ? cwd : baseFolderOf(firstConfig, cwd)
   const all = await withBaseFolder(base, () => importAll(files))
   const exported = moduleFile === undefined ? {} : all[0]!
@@ -82,7 +87,7 @@ async function loadedMill({ cwd, env, configs = [], module }: LoadRequest): Prom
   return { mill, file: configFiles.join(' and '), files, unknownTasks }
 }
 
-/** A mill made by this copy of the library, or by another that the user's files have found. */
+/** Whether a value is a mill, made by this copy of the library or by another that the user's files have found. */
 export function isMill(value: unknown): value is Mill {
   if (value instanceof Mill) return true
   if (typeof value !== 'object' || value === null) return false
@@ -94,7 +99,7 @@ export function isMill(value: unknown): value is Mill {
   )
 }
 
-/** The mill that the one file exports, or one of the options that the files export. */
+/** The mill that the only file exports, or a mill of the options that the files export. */
 async function configuredMill(
   files: readonly string[],
   exports: readonly Exports[],
@@ -114,8 +119,8 @@ async function configuredMill(
 }
 
 /**
- * The mill of options that files export; relative paths in them are taken from the base folder of each.
- * Throws `OptionMistakes` for what `millrace` refuses.
+ * The mill of exported options. Relative paths in them are resolved from the base folder of each file. Throws
+ * `OptionMistakes` for options that `millrace` refuses.
  */
 export async function optionsMill(
   configs: readonly ConfigFile[],
@@ -146,7 +151,7 @@ export async function optionsMill(
   }
 }
 
-/** No configuration: the exported tasks and the store of the environment make a mill. */
+/** The mill without a configuration: the exported tasks with the store of the environment. */
 function millOf(tasks: readonly AnyTask[], file: string, said: EnvironmentOptions): Mill {
   if (tasks.length > 0) return millrace({ store: defaultStore, ...said, tasks })
   throw new ConfigError(file, [

@@ -1,4 +1,7 @@
-/** The log subscriber: events worth a user's attention, as lines for the logger that was given. The machinery itself prints nothing. */
+/**
+ * The log subscriber: writes the events that need a user's attention to the given logger. Millrace itself prints
+ * nothing.
+ */
 
 import type { EventMap, EventName, Events } from '../core/events.js'
 import { type Logger, silentLogger } from '../core/logger.js'

@@ -1,4 +1,4 @@
-/** The administration of a whole mill: counts of all its queues, its workers, the health of its store. */
+/** The administration of a whole mill: the counts of its queues, its workers, the health of its store. */
 
 import { type HistoryOptions, type QueueHistory, queueHistories } from '../client/admin/queue-history.js'
 import { InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js'
@@ -26,15 +26,15 @@ export abstract class MillAdmin<QueueName extends string> {
     this.#clock = clock
   }
 
-  /** Counts of every declared queue, or of those named, in one trip. */
+  /** Counts of every declared queue, or of the named ones, in one round trip. */
   async depths(queues: readonly QueueName[] = [...this.#registry.queues.keys()] as QueueName[]): Promise<Depth[]> {
     for (const name of queues) this.#registry.queue(name)
     return (await (await this.#connection.opened()).depth(queues)).depths
   }
 
   /**
-   * What became of the jobs of every declared queue, or of those named, as `history()` of one queue, in one trip. Throws
-   * `InvalidArgumentError`, or `UnsupportedByStoreError` where the store keeps no history.
+   * The history of every declared queue, or of the named ones, like `history()` of one queue, in one round trip. Throws
+   * `InvalidArgumentError`, or `UnsupportedByStoreError` if the store keeps no history.
    */
   async histories(
     queues: readonly QueueName[] = [...this.#registry.queues.keys()] as QueueName[],
@@ -44,20 +44,24 @@ export abstract class MillAdmin<QueueName extends string> {
     return queueHistories(await this.#connection.opened(), queues, options, this.#clock.now())
   }
 
-  /** Calls of a paid API that this mill has made, by kind; undefined if its store's calls cost nothing. */
+  /** The calls to a paid API that this mill has made, by kind; undefined if the store's calls cost nothing. */
   async apiCalls(): Promise<Readonly<Record<string, number>> | undefined> {
     return (await this.#connection.opened()).apiCalls?.()
   }
 
-  /** Workers that said so late that they live that they may still hold jobs; undefined if the store keeps no registry. */
+  /**
+   * The workers whose last beat is recent enough that they may still hold jobs; undefined if the store keeps no
+   * registry.
+   */
   async workers(): Promise<readonly (WorkerRecord & { readonly seenAt: number })[] | undefined> {
     return (await this.#connection.opened()).workers?.list()
   }
 
   /**
-   * Orders a worker, by its id, to stop as at a signal, or to stop so that its supervisor puts another in its place; without
-   * one that is a stop. It hears of it with its next beat, within 5 s, an idle one on a server within 20 s. False: no such
-   * worker lives. Throws `InvalidArgumentError`, or `UnsupportedByStoreError` where the store keeps no registry.
+   * Orders a worker, by its id, to stop as at a signal, or to stop so that its supervisor replaces it. Without a
+   * supervisor both mean a stop. The worker gets the order with its next beat, within 5 s; an idle worker on a server
+   * within 20 s. Resolves to false if no such worker lives. Throws `InvalidArgumentError`, or `UnsupportedByStoreError`
+   * if the store keeps no registry.
    */
   async orderWorker(id: string, order: WorkerOrder): Promise<boolean> {
     if (order !== 'stop' && order !== 'recycle')
@@ -68,24 +72,27 @@ export abstract class MillAdmin<QueueName extends string> {
   }
 
   /**
-   * What examines the store and checks what it holds; undefined where there is nothing to examine. Opens no queue: it is
-   * there also for a store that cannot be opened, and writes nothing.
+   * The health checks of the store; undefined if there is nothing to check. They open no queue and write nothing, and
+   * also work on a store that cannot be opened.
    */
   async health(): Promise<StoreHealth | undefined> {
     return (await this.#connection.looked()).health
   }
 
-  /** As `examine` of that, and of the declared queues; undefined where there is nothing to examine. */
+  /** The findings of the store's examination, with the declared queues; undefined if there is nothing to examine. */
   async examine(): Promise<Finding[] | undefined> {
     return (await this.#connection.looked()).health?.examine(settingsOfAll(this.#registry))
   }
 
-  /** The queues that the store holds, declared or not; undefined if it keeps no records. Opens none. */
+  /** The queues in the store, declared or not; undefined if it keeps no records. Opens none. */
   async storedQueues(): Promise<StoredQueue[] | undefined> {
     return (await this.#connection.looked()).records?.queues()
   }
 
-  /** Makes the declared queues, with these tags, if the store must be told to; what is there is left. Throws `UnsupportedByStoreError`. */
+  /**
+   * Creates the declared queues, with these tags, on a store that needs it; existing queues stay as they are. Throws
+   * `UnsupportedByStoreError`.
+   */
   async createQueues(tags: Readonly<Record<string, string>> = {}): Promise<ProvisionedQueue[]> {
     const store = await this.#connection.looked()
     refuseUnsupported(this.#registry, store.traits)

@@ -1,4 +1,4 @@
-/** A mill: tasks, queues and a store put together. What users hold; it opens the store at its first call. */
+/** A mill: tasks, queues and a store put together. Applications hold one; it opens the store at its first call. */
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import type { AdminParts } from '../client/admin/admin-parts.js'
@@ -45,9 +45,12 @@ import { StoreConnection } from './store-connection.js'
 import type { StoreSource } from './store-source.js'
 import { WorkerLife } from './worker-life.js'
 
-/** `QueueName` is the names of its queues: those that `queues` declares and those of its tasks, if the compiler knows them all. */
+/**
+ * A job queue for your application; `millrace()` makes one. `QueueName` is the union of its queue names, from `queues`
+ * and from its tasks, if the compiler knows them all.
+ */
 export class Mill<QueueName extends string = string> extends MillAdmin<QueueName> implements AsyncDisposable {
-  /** Its schedules: those that the configuration declares, and those that are set at run time. */
+  /** Its schedules: those of the configuration, and those set at run time. */
   readonly schedules: ScheduleAdmin
   readonly #options: CheckedOptions
   readonly #source: StoreSource
@@ -128,9 +131,9 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     return this.#options.registry.queues
   }
 
-  /** Where its jobs live: the store's descriptor without secrets, and its traits where they are known before it is opened. */
+  /** The store of its jobs: its descriptor without secrets, and its traits if they are known before it is opened. */
   get store(): Pick<StoreSource, 'text' | 'traits'> {
-    // Not the source itself, whose descriptor holds the password: what is shown gets logged.
+    // Not the source itself: its descriptor holds the password, and this value may be logged.
     const { text, traits } = this.#source
     return { text, traits }
   }
@@ -158,9 +161,9 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T, QueueName>,
   ): Promise<HandleOf<T>[]>
   /**
-   * Enqueues many jobs of several tasks, each as the arguments of its `enqueue`: `[[a, input], [b, input, { priority: 2 }]]`.
-   * All are checked before any is sent, and sent, as many of one task are. Throws `InvalidArgumentError` that names the job by
-   * its place where there is no task.
+   * Enqueues many jobs of several tasks, each as the arguments of its `enqueue`: `[[a, input], [b, input, { priority: 2
+   * }]]`. They are checked and sent like many jobs of one task. Throws `InvalidArgumentError`, which names the job by
+   * its index, if a task is missing.
    */
   enqueueMany<const Tasks extends readonly AnyTask[]>(jobs: JobsOf<Tasks, QueueName>): Promise<HandlesOf<Tasks>>
   enqueueMany(...args: ManyArguments): Promise<JobHandle[]> {
@@ -168,9 +171,10 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
   }
 
   /**
-   * How the `result()` of each handle settles, in their order: `fulfilled` with its value, or `rejected` with what it throws,
-   * `ResultTimeoutError` for those that have not ended after `timeout` (default: none). Never rejects for what became of a job;
-   * throws `InvalidArgumentError` for what is no list of handles. One watch on the store serves all of them.
+   * How the `result()` of each handle settles, in their order. `fulfilled`: with its value. `rejected`: with the error
+   * that `result()` throws, `ResultTimeoutError` for jobs that have not ended after `timeout` (default: none). Never
+   * rejects because of a job; throws `InvalidArgumentError` if `handles` is not a list of handles. One watch on the
+   * store serves all of them.
    */
   results<const Handles extends readonly JobHandle[]>(
     handles: Handles,
@@ -180,12 +184,12 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
   }
 
   /**
-   * Enqueues one job on a connection of your own to the file of a SQLite store: inside its transaction, and so committed with
-   * that or not at all; without one, by a transaction of its own. It is there when this returns, and runs after the commit.
-   * `connection` must be opened by the package by which the mill reaches the file. Everything is done before this returns:
-   * `await mill.ready()` once before. No `job.enqueued` is told.
-   * Throws what `enqueue` rejects with; `InvalidArgumentError` for a connection that cannot be used; `InvalidJobError` also for
-   * a schema or middleware that does not answer at once; and `UnsupportedByStoreError` for another store.
+   * Enqueues one job through your own connection to the file of a SQLite store. Inside a transaction of the connection,
+   * the job is committed or rolled back with it; otherwise the call makes its own. The job is stored when this returns,
+   * and runs after the commit. `connection` must be opened by the SQLite package that the mill uses. The call is
+   * synchronous, so await `mill.ready()` once before. It emits no `job.enqueued`. Throws the errors of `enqueue`;
+   * `InvalidArgumentError` for a connection that cannot be used; `InvalidJobError` also for a schema or middleware that
+   * is asynchronous; and `UnsupportedByStoreError` for another store.
    */
   enqueueIn<T extends AnyTask>(
     connection: UserConnection,
@@ -196,14 +200,14 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     return this.#transactionEnqueue.enqueue(connection, item) as HandleOf<T>
   }
 
-  /** Opens the store and declares the queues, as the first call does otherwise. Rejects as that would. */
+  /** Opens the store and declares the queues; otherwise the first call does. Rejects with the errors of that call. */
   async ready(): Promise<void> {
     await this.#connection.opened()
   }
 
   /**
-   * A handle to a job, from anywhere: by its task and id, or by id alone (all declared queues are asked then). The id of an
-   * ordered job may be a number, as when it was enqueued. Touches no store.
+   * A handle to a job: by its task and id, or by id alone, which searches all declared queues. The id of an ordered job
+   * may be a number, as when it was enqueued. Makes no call to the store.
    */
   job(id: string): JobHandle
   job<T extends AnyTask>(task: T, id: NonNullable<EnqueueOptionsOf<T>['id']>): HandleOf<T>
@@ -215,7 +219,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
   }
 
   /**
-   * What jobs of this mill are run with.
+   * The parts that run the jobs of this mill.
    * @internal
    */
   get runParts(): RunParts {
@@ -226,7 +230,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
 
   /**
    * A worker, not yet started. Throws `ConfigError`, `UnknownQueueError` for a queue that is not declared, or
-   * `PackageBundledError` if tasks are isolated and the package lies in a bundle.
+   * `PackageBundledError` if tasks are isolated and the package was bundled.
    */
   worker(options?: WorkerOptions<QueueName>): Worker
   /** @internal */
@@ -237,7 +241,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     const { packing } = this.#options
     const registry = withCommand(this.#options, launch?.command)
     const from = isolatedFrom(registry, packing.demand, this.#source, launch?.files ?? [], launch?.command)
-    // A command serves a queue of its own, in its own way.
+    // A command serves its queue with its own options, without the configuration's defaults.
     const given = launch?.command === undefined ? withDefaults(options, this.#options.worker) : options
     const settings = workerSettings(given, registry, launch?.isSupervised ?? false)
     const parts = {
@@ -255,7 +259,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     return worker
   }
 
-  /** For a worker, which brings the stored schedules to what is declared before it begins. */
+  /** For a worker, which first changes the stored schedules to match the declared ones. */
   async #connected(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
     const connection = await this.#connection.forWorkers(launch, hasProcesses)
     await this.schedules.reconcile()
@@ -263,9 +267,9 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
   }
 
   /**
-   * What hands out the jobs of one queue, whatever their tasks, to whoever asks, and keeps their leases: for work that runs in
-   * processes of its own. Touches no store. Throws `ConfigError`, `InvalidArgumentError` for an ordered queue, or
-   * `UnknownQueueError` for one that is not declared.
+   * A listener that hands out the jobs of one queue, of whatever task, and keeps their leases: for work in processes of
+   * your own. Makes no call to the store. Throws `ConfigError`, `InvalidArgumentError` for an ordered queue, or
+   * `UnknownQueueError` for a queue that is not declared.
    */
   listener<Input = unknown>(queue: QueueName, options: ListenerOptions = {}): QueueListener<Input> {
     this.#connection.refuseClosed()
@@ -280,8 +284,8 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
   }
 
   /**
-   * One isolated job in this process, which is to run nothing else; for the program of such a process. Calls `onWorkerStart`;
-   * rejects as that does, and with `ConfigError` for another codec than that of its worker, or where it seals otherwise.
+   * Prepares one isolated job in this process, which runs nothing else. Calls `onWorkerStart`, and rejects if that
+   * rejects. Throws `ConfigError` if the codec or the seal differs from the worker's.
    * @internal
    */
   async isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ChildRun> {
@@ -298,9 +302,9 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
   }
 
   /**
-   * Items that are pushed at any pace and popped at a limited one, by any number of processes. The queue need not be
-   * declared; where it is, it keeps its options, and `limit` and `window` may be left out. Touches no store. Throws
-   * `ConfigError`, or `InvalidArgumentError` for a name that is none.
+   * A queue of items that are pushed at any pace and popped at a limited one, by any number of processes. The queue
+   * need not be declared. A declared one keeps its options, and `limit` and `window` may be left out. Makes no call to
+   * the store. Throws `ConfigError`, or `InvalidArgumentError` for an invalid name.
    */
   throttledQueue<Item = unknown>(name: string, options: ThrottledQueueOptions = {}): ThrottledQueue<Item> {
     this.#connection.refuseClosed()
@@ -318,7 +322,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
   }
 
   /**
-   * What queues are administered with, declared or not.
+   * The parts that administer queues, declared or not.
    * @internal
    */
   get adminParts(): Required<AdminParts> {
@@ -327,18 +331,24 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     return { connect, look: () => this.#connection.looked(), packing, registry, closing, clock: this.#clock }
   }
 
-  /** Administration of one queue. Throws `UnknownQueueError` where it is not declared. */
+  /** Administration of one queue. Throws `UnknownQueueError` if it is not declared. */
   queue(name: QueueName): QueueAdmin {
     return new QueueAdmin(this.#options.registry.queue(name).name, this.adminParts)
   }
 
-  /** Adds a listener to one kind of event of this process; returns what removes it. Throws `InvalidArgumentError` for one that is not there. */
+  /**
+   * Adds a listener to one kind of event of this process; returns a function that removes it. Throws
+   * `InvalidArgumentError` for an unknown event.
+   */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
     refuseNoEvent(name)
     return this.#events.on(name, listener)
   }
 
-  /** Ends this mill's throttled queues, stops its workers and listeners, then closes the store. Closing twice is harmless. */
+  /**
+   * Ends this mill's throttled queues, stops its workers and listeners, then closes the store. A second call is
+   * harmless.
+   */
   async close(): Promise<void> {
     this.#connection.shut()
     await Promise.all([...this.#throttledQueues].map((queue) => queue.close()))
@@ -349,7 +359,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     await this.#connection.close()
   }
 
-  /** As `close`, for `await using`. */
+  /** Closes the mill, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }

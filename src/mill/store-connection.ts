@@ -1,4 +1,7 @@
-/** The connection of a mill to its store: opened at the first call, shared by all that the mill hands out, closed with it. */
+/**
+ * The connection of a mill to its store: opened at the first call, shared by everything that the mill hands out, closed
+ * with it.
+ */
 
 import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../core/errors.js'
@@ -27,7 +30,7 @@ interface StoreConnectionParts {
   readonly clock: Clock
   readonly random: Random
   readonly events: Events
-  /** Whether what becomes of jobs is counted for the history of their queues. */
+  /** Whether jobs are counted for the history of their queues. */
   readonly history: boolean
 }
 
@@ -40,11 +43,11 @@ export class StoreConnection {
   readonly #hasHistory: boolean
   #store: Promise<Store> | undefined
   #ready: Store | undefined
-  /** The queues as the store answered when it was opened. */
+  /** The queues as the store reported them when it was opened. */
   #stored: readonly StoredQueue[] = []
   /** The store of a process that has opened one for itself. */
   #given: Store | undefined
-  /** A store that is only looked at. */
+  /** A store for read access, whose queues are not opened. */
   #unopened: Promise<Store> | undefined
   #connection: Promise<Connection> | undefined
   #publisher: LivePublisher | undefined
@@ -59,16 +62,16 @@ export class StoreConnection {
     this.#random = random
     this.#events = events
     this.#hasHistory = history
-    // One listener for each feed, and there is no limit to those.
+    // Each feed adds a listener, and the number of feeds has no limit.
     setMaxListeners(0, this.#closing.signal)
   }
 
-  /** From now on this one is opened; it is closed by who gave it. */
+  /** Uses this opened store from now on; the caller closes it. */
   use(store: Store): void {
     this.#given = store
   }
 
-  /** The store, be it that none of its queues was opened. */
+  /** The store, even if none of its queues was opened. */
   looked(): Promise<Store> {
     if (this.#store !== undefined) return this.#store
     this.refuseClosed()
@@ -94,7 +97,7 @@ export class StoreConnection {
     return this.#ready
   }
 
-  /** What the workers of this mill share: one lease keeper and one waiter for all of them. */
+  /** The connection for workers: all workers of this mill share one lease keeper and one waiter. */
   async forWorkers(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
     const store = await this.opened()
     if (hasProcesses) refuseUnshared(store.traits)
@@ -106,7 +109,7 @@ export class StoreConnection {
     return this.#connection
   }
 
-  /** From now on others can watch what this process' events tell of its jobs, or of its one job. */
+  /** Publishes the events of this process about its jobs, or about its one job, so that others can watch them. */
   publishFrom(store: Store, ofOneJob = false): LivePublisher {
     if (this.#publisher === undefined) {
       this.#publisher = new LivePublisher({ store, events: this.#events, clock: this.#clock, ofOneJob })
@@ -115,7 +118,10 @@ export class StoreConnection {
     return this.#publisher
   }
 
-  /** A listener has its own: what blocks this loop does not end what its claims are for. */
+  /**
+   * The connection for a listener. It has its own lease keeper: a blocked loop here does not end the work that its
+   * claims are for.
+   */
   async forListener(): Promise<Connection> {
     const connection = await this.forWorkers(undefined, false)
     return { ...connection, keeper: this.#keeper(connection.store, undefined) }
@@ -151,14 +157,17 @@ export class StoreConnection {
     }
   }
 
-  /** Not in the process of an isolated job, whose store was given: its worker counts for it. */
+  /**
+   * Starts the counting. A process of an isolated job was given its store and does not count, because its worker counts
+   * for it.
+   */
   #count(store: Store): void {
     if (!this.#hasHistory || store === this.#given) return
     this.#meter = new Meter({ store, clock: this.#clock, random: this.#random, events: this.#events })
     this.#meter.start()
   }
 
-  /** One queue more, declared or not. */
+  /** Opens one more queue, declared or not. */
   async openOne(queue: Queue): Promise<{ readonly store: Store; readonly stored: StoredQueue }> {
     const store = await this.opened()
     refuseUnsupported(new Registry([], [queue]), store.traits)
@@ -175,7 +184,7 @@ export class StoreConnection {
     if (this.#closed) throw new ClosedError('this mill')
   }
 
-  /** Nothing is opened from now on; what is opened already goes on until `close`. */
+  /** Refuses to open anything from now on; whatever is open stays so until `close`. */
   shut(): void {
     this.#closed = true
     this.#closing.abort()

@@ -1,6 +1,6 @@
 /**
- * The store source: a descriptor turned into a store. The only file that knows every store; the code of one is loaded when it
- * is made, for every thread and child process begins here.
+ * The store source: turns a descriptor into a store. Only this file knows every store. It loads the code of a store
+ * when it makes one, because every thread and child process starts here.
  */
 
 import { isAbsolute, resolve } from 'node:path'
@@ -27,24 +27,26 @@ import { sqsTraits } from '../stores/sqs/sqs-traits.js'
 import { baseFolder } from './base-folder.js'
 
 /**
- * A URL, the parts of a Redis address, or a module whose export makes a store: a descriptor, because other threads and
- * processes open it again.
+ * A URL, the parts of a Redis address, or a module whose export makes a store. It is a descriptor, not a store, because
+ * other threads and processes must open it again.
  */
 export type StoreDescriptor = string | RedisAddressOptions | { readonly module: string; readonly export?: string }
 
-/** How the store is used, beside where it is. What a module exports is called with it. */
+/**
+ * The settings for using a store, apart from its location. The function of a store's module gets them as its argument.
+ */
 export interface StoreAccess {
   readonly namespace: string
   readonly replicas: number
 }
 
 export interface StoreSource {
-  /** The descriptor as messages may show it: without secrets. */
+  /** The descriptor for messages: without secrets. */
   readonly text: string
-  /** What another thread or process opens it by; absent where it is a store in hand. */
+  /** The descriptor by which another thread or process opens the store; absent for a store object. */
   readonly descriptor?: StoreDescriptor
   readonly access: StoreAccess
-  /** Known before opening where the store is one of ours. */
+  /** Known before opening if the store is one of Millrace's own. */
   readonly traits: StoreTraits | undefined
   /** Makes the store; it connects at its first call. */
   create(): Promise<Store>
@@ -55,7 +57,7 @@ const forms =
 
 export const plainAccess: StoreAccess = { namespace: 'millrace', replicas: 0 }
 
-/** Throws `ConfigError` for a descriptor that names no store. */
+/** The source of a store. Throws `ConfigError` for a descriptor that names no store. */
 export function storeSource(
   descriptor: StoreDescriptor,
   access: StoreAccess = plainAccess,
@@ -90,13 +92,13 @@ export function storeSource(
   return refuse(`${forms}; got '${withoutPassword(descriptor)}'`)
 }
 
-/** How what a client of Redis takes is written here, as the end of a sentence; empty for what none takes. */
+/** A hint for an option of a Redis client, with its form here, as the end of a sentence; empty if it is unknown. */
 function hintOn(given: unknown): string {
   if (typeof given !== 'object' || given === null || !('host' in given || 'port' in given)) return ''
   return ". What clients of Redis take as { host, port } is here 'redis://host:port', or { hosts: ['host:port'], password: '…' }; a client of your own comes from a module"
 }
 
-/** What is wrong with a descriptor; nothing if it names a store. */
+/** The mistakes in a descriptor; empty if it names a store. */
 export function storeMistakes(descriptor: StoreDescriptor): readonly ConfigIssue[] {
   try {
     storeSource(descriptor)
@@ -113,14 +115,14 @@ function sqliteSource(descriptor: string, rest: string, access: StoreAccess): St
     return refuse(
       `a SQLite store needs a file, such as 'sqlite:.millrace/jobs.db'; for one that is not kept use 'memory:'`,
     )
-  // The rest would be a path from the root, which few mean who write an address.
+  // The rest would be an absolute path, which is rarely meant by `//`.
   if (path.startsWith('//'))
     return refuse(
       `after 'sqlite:' stands a path and no '//': 'sqlite:.millrace/jobs.db' is relative, 'sqlite:/srv/app/jobs.db' absolute; got '${descriptor}'`,
     )
   if (driver !== undefined && !isDriverName(driver))
     return refuse(`after '?driver=' stands one of ${driverNames.join(', ')}; got '${driver}'`)
-  // Threads open it later, when the process may have gone to another directory.
+  // An absolute path, because threads open it later, when the process may have changed its directory.
   const file = resolve(baseFolder(), path)
   return {
     text: descriptor,
@@ -138,7 +140,7 @@ function isDriverName(name: string): name is DriverName {
   return (driverNames as readonly string[]).includes(name)
 }
 
-/** What is secret in a descriptor, as it may be written elsewhere. */
+/** The secrets in a descriptor, in every form in which they may be written elsewhere. */
 export function secretsOf(descriptor: StoreDescriptor): string[] {
   if (typeof descriptor === 'string' ? !isRedisUrl(descriptor) : !('hosts' in descriptor)) return []
   const { password, sentinelPassword } = redisAddress(descriptor as string | RedisAddressOptions)
@@ -204,8 +206,8 @@ function refuse(message: string): never {
 }
 
 /**
- * URLs carry secrets; messages and logs must not. A password that is not encoded may hold anything, '@' and '/' too, and one
- * that was put into the wrong place may stand anywhere behind the first ':' or '//'.
+ * A URL without its password, for messages and logs. A password that is not encoded may contain anything, also '@' and
+ * '/'. One in the wrong place may be anywhere after the first ':' or '//'.
  */
 function withoutPassword(url: string): string {
   const at = url.lastIndexOf('@')

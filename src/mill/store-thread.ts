@@ -1,4 +1,6 @@
-/** A store thread: one that opens a store of its own, for what must go on while the loop that started it is blocked. */
+/**
+ * A store thread: a thread with a store of its own, for work that must go on while the loop that started it is blocked.
+ */
 
 import { Worker } from 'node:worker_threads'
 import { exitGate } from '../stores/sqlite/thread/exit-gate.js'
@@ -9,10 +11,10 @@ export interface StoreThreadData {
   readonly access: StoreAccess
 }
 
-/** `entry` is what it runs; `data` is its `workerData`. */
+/** `entry`: the file that it runs. `data`: its `workerData`. */
 export function startStoreThread<Data extends StoreThreadData>(name: string, entry: URL, data: Data): Worker {
-  // Made here, or the exit of this process would not know of what the thread's store is at.
+  // Made here, otherwise the exit of this process would not wait for the thread's store.
   exitGate()
-  // None of the loaders that the process was started with: it runs nothing of the user's but the module of a store.
+  // Without the loaders of this process: the thread runs none of the user's code except the module of a store.
   return new Worker(entry, { name, workerData: data, execArgv: [] })
 }

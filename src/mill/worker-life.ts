@@ -1,4 +1,4 @@
-/** The life of the workers of one mill, as the user's hooks hear of it. */
+/** The life of the workers of one mill, as the user's hooks see it. */
 
 import type { Events } from '../core/events.js'
 import type { WorkerHooks } from './options/mill-options.js'
@@ -7,7 +7,7 @@ export class WorkerLife {
   readonly #hooks: WorkerHooks
   readonly #events: Events
   #started: Promise<void> | undefined
-  /** `onWorkerStop` is being called. */
+  /** Pending while `onWorkerStop` runs. */
   #stopping: Promise<void> = Promise.resolve()
   #living = 0
   #isFatalTold = false
@@ -18,11 +18,14 @@ export class WorkerLife {
     this.#events = events
   }
 
-  /** A worker is about to claim: calls `onWorkerStart`, once for all of them. Rejects as that does; the next start tries again. */
+  /**
+   * A worker is about to claim: calls `onWorkerStart`, once for all workers. Rejects if that rejects; the next start
+   * tries again.
+   */
   async begin(): Promise<void> {
     this.#living += 1
     try {
-      // What one hook opens the other may still be closing.
+      // A new start waits for `onWorkerStop`, which may still be closing what `onWorkerStart` opens.
       this.#started ??= this.#stopping.then(() => this.#hooks.onWorkerStart?.())
       await this.#started
     } catch (error) {
@@ -32,7 +35,7 @@ export class WorkerLife {
     }
   }
 
-  /** A worker has ended: tells of the error that ended it, and of the end of the last. Never rejects. */
+  /** A worker has ended: reports the error that ended it, and the end of the last worker. Never rejects. */
   async end(error: unknown): Promise<void> {
     this.#living -= 1
     if (error !== undefined && !this.#isFatalTold) {

@@ -1,13 +1,16 @@
-/** Configuration files: which files hold the configuration that was asked for. */
+/** Configuration files: the files that hold the requested configuration. */
 
 import { existsSync, statSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { ConfigError } from '../../core/errors.js'
 
-/** Looked for in this order. */
+/** The names to look for, in this order. */
 const configNames = ['ts', 'mts', 'js', 'mjs'].map((extension) => `millrace.config.${extension}`)
 
-/** Those that are named: by flags, else by `MILLRACE_CONFIG`. Empty: none is. Throws `ConfigError` for one that is not there. */
+/**
+ * The configurations named by flags, otherwise by `MILLRACE_CONFIG`; empty if none is named. Throws `ConfigError` for a
+ * missing file.
+ */
 export function namedConfigs(cwd: string, flags: readonly string[], variable: string | undefined): string[] {
   const names = flags.length > 0 ? flags : (variable ?? '').split(delimiter).filter((name) => name !== '')
   const files = names.map((name) => existing(resolve(cwd, name)))
@@ -25,7 +28,7 @@ export function existing(file: string): string {
   throw new ConfigError(file, [{ path: 'path', message: 'must be a TypeScript or JavaScript file; there is none' }])
 }
 
-/** The configuration of the nearest folder above this one. */
+/** The configuration in this folder or the nearest folder above it. */
 function foundAbove(folder: string): string | undefined {
   const above = dirname(folder)
   return above === folder ? undefined : (foundConfig(above) ?? foundAbove(above))

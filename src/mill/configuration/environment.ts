@@ -1,4 +1,4 @@
-/** The environment: what `MILLRACE_*` variables say of a mill. They win over configuration files. */
+/** The environment: the mill options in `MILLRACE_*` variables. They win over configuration files. */
 
 import { ConfigError, type ConfigIssue } from '../../core/errors.js'
 import { describe } from '../../core/values/describe.js'
@@ -13,7 +13,10 @@ export interface EnvironmentOptions {
   readonly namespace?: string
 }
 
-/** A variable that is empty is not set. Throws `ConfigError` that names each variable that is wrong. */
+/**
+ * The options of the environment. An empty variable counts as not set. Throws `ConfigError` that names each wrong
+ * variable.
+ */
 export function environmentOptions(env: Environment): EnvironmentOptions {
   const { MILLRACE_STORE: store, MILLRACE_NAMESPACE: namespace } = env
   const issues = [
@@ -30,8 +33,8 @@ function namespaceMistakes(namespace: string): ConfigIssue[] {
 }
 
 /**
- * A mill that a file has put together is as it is: other programs import it, and would be left with another store. Throws
- * `ConfigError` where it does not do what the environment says.
+ * Refuses an environment that contradicts a ready mill. A mill that a file exports cannot change: other programs import
+ * it, and would use another store. Throws `ConfigError`.
  */
 export function refuseUnheard(file: string, mill: Mill, { store, namespace }: EnvironmentOptions): void {
   const unheard = (variable: string, option: string, is: string): ConfigIssue => ({

@@ -1,4 +1,4 @@
-/** Located mistakes: all that is wrong in the files of a user, told at once, each with file, line and column where they can be found. */
+/** Located mistakes: all mistakes in a user's files, reported at once, each with file, line and column. */
 
 import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
@@ -8,14 +8,14 @@ import { type LoadRecord, whileRecording } from '../../core/task/load-record.js'
 import { type LiteralRoot, placeInSource, type SourcePlace } from '../source-text/object-literal.js'
 import { UserModuleError, userFileOf } from './user-modules.js'
 
-/** Where the options of a mill stand. */
+/** The source of a mill's options: their file and object. */
 interface OptionSource {
   readonly file: string
-  /** Undefined: it cannot be known which object of the file is meant. */
+  /** Undefined: it is not known which object of the file holds the options. */
   readonly root: LiteralRoot | undefined
 }
 
-/** What `millrace()` refuses of options that stand in these files. */
+/** The mistakes that `millrace()` found in options from these files. */
 export class OptionMistakes extends Error {
   readonly error: ConfigError
   readonly sources: readonly OptionSource[]
@@ -27,7 +27,7 @@ export class OptionMistakes extends Error {
   }
 }
 
-/** What `load` gives. Throws one `ConfigError` with every mistake that came up meanwhile; any other error as it is. */
+/** The result of `load`. Throws one `ConfigError` with every mistake found meanwhile; any other error as it is. */
 export async function withLocatedMistakes<T extends { readonly file: string }>(
   cwd: string,
   load: () => Promise<T>,
@@ -52,7 +52,7 @@ function unplaced(issue: ConfigIssue): LocatedIssue {
   return { ...issue, file: undefined, offset: Number.POSITIVE_INFINITY }
 }
 
-/** What `millrace()` says is not valid. */
+/** The subjects that `millrace()` may call not valid. */
 const millMistakes = /^the (?:configuration|store|queue file .*)$/
 
 class Locator {
@@ -78,7 +78,7 @@ class Locator {
     return this.all(file, issues, cause)
   }
 
-  /** These mistakes and those of all tasks, file by file and line by line. */
+  /** One error with these mistakes and those of all tasks, file by file and line by line. */
   all(what: string, issues: readonly LocatedIssue[], cause: unknown): ConfigError {
     const all = [...this.#ofTasks(), ...issues]
     const files = [...new Set(all.map(({ file }) => file))]
@@ -92,7 +92,7 @@ class Locator {
     )
   }
 
-  /** A module that was loaded by two loaders has made each of its mistakes twice. */
+  /** A module loaded by two loaders reports each of its mistakes twice. */
   #ofTasks(): LocatedIssue[] {
     const issues = this.#record.mistakes.flatMap(({ what, name, error }) => {
       const file = userFileOf(error.stack)
@@ -104,7 +104,7 @@ class Locator {
 
   #ofMill(issue: ConfigIssue, sources: readonly OptionSource[]): LocatedIssue {
     const { path } = issue
-    // A queue file has said the place already.
+    // The message of a queue file has the place already.
     if (/:\d+:\d+$/.test(path)) return unplaced(issue)
     const [option, ...rest] = path.split('.')
     const task = option === 'tasks' && [...this.#record.stacks].find(([name]) => rest.join('.').startsWith(`${name}.`))
@@ -115,7 +115,10 @@ class Locator {
     return this.#placed(issue, '', steps.split('.'), file === undefined ? sources : [{ file, root: { task: name } }])
   }
 
-  /** With the place of the deepest entry on the path, in the last file that has it; else with the file alone. */
+  /**
+   * The mistake with the place of the deepest entry on its path, in the last file that has one. Otherwise with the file
+   * alone.
+   */
   #placed(
     { path, message }: ConfigIssue,
     what: string,

@@ -1,14 +1,14 @@
-/** Merged options: the options that several configuration files export, put together as if one had all of them. Pure. */
+/** Merged options: the options of several configuration files, combined as if one file had them all. Pure. */
 
 import { isTask } from '../../core/task/any-task.js'
 
-/** What a file exports, not yet checked. */
+/** The exported options of a file, not yet checked. */
 export type GivenOptions = Readonly<Record<string, unknown>>
 
-/** Of these each entry is merged by its name. */
+/** Options whose entries are merged by name. */
 const namedMaps = new Set(['queues', 'schedules'])
 
-/** Options, and neither a mill nor an instance of anything else. */
+/** Whether a value is plain options: neither a mill nor an instance of another class. */
 export function isOptions(value: unknown): value is GivenOptions {
   if (typeof value !== 'object' || value === null) return false
   const prototype = Object.getPrototypeOf(value)
@@ -16,8 +16,8 @@ export function isOptions(value: unknown): value is GivenOptions {
 }
 
 /**
- * Left to right: a later file wins, key by key. `queues` and `schedules` are merged by name and then by key, `worker` by key,
- * `tasks` by the names of the tasks, and `tasksElsewhere` are all that are named.
+ * Merges from left to right: a later file wins, key by key. `queues` and `schedules` are merged by name and then by
+ * key, `worker` by key, `tasks` by the names of the tasks. `tasksElsewhere` is the union of all files.
  */
 export function mergedOptions(parts: readonly GivenOptions[]): GivenOptions {
   const merged: Record<string, unknown> = {}
@@ -35,14 +35,14 @@ function mergedOption(option: string, before: unknown, value: unknown): unknown 
   return option === 'tasksElsewhere' ? [...new Set([...before, ...value])] : value
 }
 
-/** What is no object takes the place of what was there: the check of the options tells what it should be. */
+/** A value that is not an object replaces the one before; the check of the options reports the expected form. */
 function byKey(before: unknown, value: unknown, merge: (before: unknown, value: unknown) => unknown): unknown {
   if (!isOptions(before) || !isOptions(value)) return value
   const both = Object.entries(value).map(([key, later]) => [key, key in before ? merge(before[key], later) : later])
   return { ...before, ...Object.fromEntries(both) }
 }
 
-/** A later task takes the place of the one that has its name. */
+/** A later task replaces the task of the same name. */
 function mergedTasks(before: readonly unknown[], value: readonly unknown[]): unknown[] {
   const nameOf = (task: unknown) => (isTask(task) ? task.name : undefined)
   const later = new Map(value.filter(isTask).map((task) => [task.name, task]))

@@ -1,9 +1,11 @@
-/** The `tsconfig.json` that a file belongs to, where it says by `paths` how imports are found. */
+/** The `tsconfig.json` of a file, if its `paths` say where imports are found. */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** The nearest `tsconfig.json` above the file, if it has `paths` or takes them from another by `extends`; else undefined. */
+/**
+ * The nearest `tsconfig.json` above the file, if it has `paths` or may inherit them by `extends`; otherwise undefined.
+ */
 export function tsconfigWithPaths(file: string): string | undefined {
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     const tsconfig = join(folder, 'tsconfig.json')
@@ -13,8 +15,8 @@ export function tsconfigWithPaths(file: string): string | undefined {
 }
 
 /**
- * It has comments and may extend others: jiti reads it, this only spares the transpiler to those that have none. One that leads
- * this package elsewhere is not followed: a second copy would be loaded, from sources that no thread can run.
+ * A cheap check, which spares the transpiler if there are no `paths`; jiti reads the file itself. It ignores a file
+ * that maps this package elsewhere: that would load a second copy, from sources that no thread can run.
  */
 function mayHavePaths(text: string): boolean {
   return /"(?:paths|extends)"\s*:/.test(text) && !/"millrace(?:\/[\w-]+)?"\s*:/.test(text)

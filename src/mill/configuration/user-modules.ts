@@ -1,4 +1,4 @@
-/** User modules: the files of a user, imported by Node where it can, else by a transpiler. */
+/** User modules: the files of a user, imported by Node if possible, otherwise by a transpiler. */
 
 import { writeSync } from 'node:fs'
 import { basename } from 'node:path'
@@ -9,13 +9,13 @@ import { tsconfigWithPaths } from './tsconfig-paths.js'
 export type Exports = Readonly<Record<string, unknown>>
 
 /**
- * All by one loader: two would make two copies of what the files import in common. Node's own where it can, else jiti, which also
- * knows the `paths` of the `tsconfig.json` that is nearest to the last file, the configuration.
+ * Imports all files by one loader, because two would make two copies of shared imports. It is Node's own if possible,
+ * otherwise jiti. jiti also knows the `paths` of the `tsconfig.json` nearest to the last file, the configuration.
  */
 export async function importAll(files: readonly string[]): Promise<Exports[]> {
   const tsconfig = tsconfigWithPaths(files.at(-1)!)
   try {
-    // Node knows no `paths`, and might find a package of that name.
+    // Node ignores `paths`, and might find a package of that name.
     if (tsconfig === undefined) return await inTurn(files, (file) => import(pathToFileURL(file).href))
   } catch (error) {
     if (!isForTranspiler((error as Error).cause)) throw error
@@ -35,7 +35,7 @@ export class UserModuleError extends ConfigError {
   }
 }
 
-/** What jiti says of a file that it cannot read, with its place; its columns begin with 0. */
+/** jiti's message about a file that it cannot read, with its place; jiti's columns begin with 0. */
 function syntaxIssue(cause: unknown): ConfigIssue | undefined {
   const found = /^ParseError: (.*?)\s*\n\s*(.+):(\d+):(\d+)$/.exec(cause instanceof Error ? cause.message : '')
   if (found === null) return undefined
@@ -51,7 +51,7 @@ function thrownText(cause: unknown): string {
   return `${message}${circle}${frames.join('')}`
 }
 
-/** The user's file whose code made this stack; undefined if none did. */
+/** The user's file whose code made this stack; undefined if there is none. */
 export function userFileOf(stack: string | undefined): string | undefined {
   const place = framesIn(stack ?? '')[0]?.match(/(?:\(|^at (?:async )?)([^()]+?)(?:\?[^:]*)?:\d+:\d+\)?$/)?.[1]
   return place === undefined ? undefined : decodeURI(place)
@@ -59,7 +59,7 @@ export function userFileOf(stack: string | undefined): string | undefined {
 
 let isLeaving = false
 
-/** This process is about to end for a reason of its own: that it was still loading is then no mistake of a file. */
+/** Declares that this process is about to end on purpose, so the file that is being loaded is not at fault. */
 export function leaveLoading(): void {
   isLeaving = true
 }
@@ -80,7 +80,10 @@ async function inTurn(files: readonly string[], load: (file: string) => Promise<
   return loaded
 }
 
-/** Nobody is left to throw to; without a word it would look as if all had gone well. */
+/**
+ * Reports that a file ended the process. There is no caller left to throw to, and without a message it would look like
+ * success.
+ */
 function tellEnded(file: string): void {
   if (isLeaving) return
   process.exitCode = 2
@@ -90,12 +93,12 @@ function tellEnded(file: string): void {
   )
 }
 
-/** Our own files, and what loads the user's. */
+/** Files that are not the user's: our own, and the loaders. */
 const foreign = /node:|\/node_modules\/|<anonymous>/
 const ownFolder = new URL('../..', import.meta.url).href
 const mostFrames = 5
 
-/** Where in the user's files it was thrown, as lines of a stack; empty if nowhere. */
+/** The stack lines within the user's files; empty if there are none. */
 function framesOf(error: unknown): string[] {
   return error instanceof Error ? framesIn(error.stack ?? '').slice(0, mostFrames) : []
 }
@@ -108,7 +111,10 @@ function framesIn(stack: string): string[] {
     .filter((line) => !line.includes(new URL(ownFolder).pathname))
 }
 
-/** What Node's loader says of a file that a TypeScript transpiler may still load: syntax it cannot strip, or `./tasks.js` that is a `tasks.ts`. */
+/**
+ * The errors of Node's loader for a file that a TypeScript transpiler may still load: syntax it cannot strip, or a
+ * `./tasks.js` that is really `tasks.ts`.
+ */
 const transpilerCodes = new Set([
   'ERR_UNKNOWN_FILE_EXTENSION',
   'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX',

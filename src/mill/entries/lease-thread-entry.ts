@@ -1,4 +1,4 @@
-/** The entry of the lease thread: puts a store and the beat loop together. */
+/** The entry of the lease thread: connects a store with the beat loop. */
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { runLeaseThread } from '../../runtime/leases/lease-thread-loop.js'

@@ -1,4 +1,7 @@
-/** The entry of a process that runs one isolated job: has its lease kept at once, then loads the task and runs it. */
+/**
+ * The entry of a process that runs one isolated job. It starts the guard that keeps the lease, then loads the task and
+ * runs it.
+ */
 
 import { writeSync } from 'node:fs'
 import { Socket } from 'node:net'
@@ -28,23 +31,23 @@ import type { GuardThreadData } from './process-guard-entry.js'
 const lastWordsMs = 500
 
 let child: ChildRun | undefined
-/** 1 once the guard has read all that was printed. */
+/** 1 once the guard has read everything that was printed. */
 const marked = new Int32Array(new SharedArrayBuffer(4))
 /** 1 once the settle of the job is on its way. */
 const settling = new Int32Array(new SharedArrayBuffer(4))
-/** What the guard has said before it ran. */
+/** Messages of the guard from before the run. */
 const words: GuardMessage[] = []
-/** Why it is to stop, where that was said before it ran. */
+/** The reason of a stop that was requested before the run. */
 let stopped: string | undefined
 
-// One that outlives its worker is not ended by the end of the channel, and one that does not is ended by its guard.
+// The end of the channel does not end the process. A process that must not outlive its worker is ended by its guard.
 const worker = new WorkerLine(new Socket({ fd: messageFd, readable: true, writable: true }), () =>
   stop('the worker is stopping and its grace is over; the job is released.'),
 )
 process.on('SIGTERM', () => stop('the process was told to end (SIGTERM); the job is released.'))
 process.on('uncaughtException', fail)
 process.on('unhandledRejection', fail)
-// The handler has ended the process: what it has printed is read first.
+// The handler has ended the process: the guard first reads what it printed.
 process.on('exit', () => {
   writeSync(1, drainMark)
   Atomics.wait(marked, 0, 0, lastWordsMs)
@@ -52,7 +55,7 @@ process.on('exit', () => {
 
 void assigned().then((assignment) => (assignment === undefined ? finished() : run(assignment)))
 
-/** Undefined where the worker died before it had said all of it. */
+/** Undefined if the worker died before it had sent all of it. */
 async function assigned(): Promise<Assignment | undefined> {
   try {
     return deserialize(await buffer(new Socket({ fd: assignmentFd }))) as Assignment
@@ -95,7 +98,7 @@ function startGuard(assignment: Assignment, { descriptor, access }: IsolatedFrom
     if (child === undefined) words.push(word)
     else child.heed(word)
   })
-  // Without it nobody keeps the lease: better no process than one that nobody can stop.
+  // Without a guard nobody keeps the lease: no process is better than one that nobody can stop.
   guard.on('error', (error) => {
     print(error)
     process.kill(-process.pid, 'SIGKILL')
@@ -103,7 +106,7 @@ function startGuard(assignment: Assignment, { descriptor, access }: IsolatedFrom
   return guard
 }
 
-/** Into the log of the job. */
+/** Prints an error into the log of the job. */
 function print(error: unknown): void {
   process.stderr.write(`${inspect(error)}\n`)
 }
@@ -119,12 +122,12 @@ function fail(error: unknown): void {
   else void tell({ word: 'unable', error: messageOf(error) }).then(finished)
 }
 
-/** Resolves with whether the worker has it, or is no longer there. */
+/** Sends a message. Resolves to true if the worker has it, or false if the worker is gone. */
 function tell(word: ChildMessage): Promise<boolean> {
   return worker.tell(word)
 }
 
-/** Nothing that the job has started outlives it. */
+/** Ends the process and everything that the job has started. */
 async function finished(): Promise<never> {
   process.kill(-process.pid, 'SIGKILL')
   return new Promise(() => {})

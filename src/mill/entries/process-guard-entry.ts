@@ -1,4 +1,4 @@
-/** The entry of the guard of an isolated job: puts a store and the guard together. */
+/** The entry of the guard of an isolated job: connects a store with the guard. */
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { type GuardSettings, guard } from '../../workers/isolated/child-guard.js'

@@ -1,4 +1,7 @@
-/** The declared queues: those of the configuration and those that only tasks name; a queue that an ordered task names is ordered. */
+/**
+ * The declared queues: those of the configuration and those that only tasks name. A queue that an ordered task names is
+ * ordered.
+ */
 
 import type { ConfigIssue } from '../../core/errors.js'
 import { type CheckedQueueOptions, type Queue, queueOf, queueOptionsSchema } from '../../core/queue/queue.js'
@@ -10,7 +13,7 @@ import { limitClashes } from './limit-clashes.js'
 /** The options by the name of their queue. */
 type GivenQueues = ReadonlyMap<string, CheckedQueueOptions>
 
-/** In the order in which they are given, then in that of their tasks. */
+/** The queues in the order of the options, then in that of their tasks. */
 export function declaredQueues(given: GivenQueues, tasks: readonly AnyTask[]): Queue[] {
   const owners = ownersAmong(tasks)
   const defaults = parsed(queueOptionsSchema, {}, 'a queue')
@@ -23,7 +26,7 @@ export function declaredQueues(given: GivenQueues, tasks: readonly AnyTask[]): Q
   )
 }
 
-/** What of the queues does not go together with their tasks, or with being ordered or not. */
+/** The contradictions between queues and their tasks, and between the options of ordered and plain queues. */
 export function queueClashes(given: GivenQueues, tasks: readonly AnyTask[]): ConfigIssue[] {
   const owners = ownersAmong(tasks)
   return [

@@ -1,4 +1,4 @@
-/** The clashes of limits: what of the throttles and bounds of declared queues does not go together. */
+/** The clashes of limits: contradictions in the throttles and bounds of declared queues. */
 
 import type { ConfigIssue } from '../../core/errors.js'
 import type { Queue } from '../../core/queue/queue.js'
@@ -8,7 +8,7 @@ export function limitClashes(queues: readonly Queue[]): ConfigIssue[] {
   return [...queues.flatMap(spreadGroups), ...unlikeScopes(queues)]
 }
 
-/** What runs of a group is counted in one place. */
+/** The running jobs of a group are counted in one place, so their queue must have one shard. */
 function spreadGroups({ name, maxRunning, shards, ordered }: Queue): ConfigIssue[] {
   if (typeof maxRunning !== 'object' || shards === 1) return []
   const many = ordered
@@ -18,7 +18,7 @@ function spreadGroups({ name, maxRunning, shards, ordered }: Queue): ConfigIssue
   return [{ path: `queues.${name}.maxRunning`, message }]
 }
 
-/** Each queue beside the first of its scope. */
+/** Compares each queue with the first one of its scope. */
 function unlikeScopes(queues: readonly Queue[]): ConfigIssue[] {
   const firsts = new Map<string, { readonly queue: string; readonly throttle: Throttle }>()
   return queues.flatMap(({ name, throttle }) => {

@@ -1,4 +1,4 @@
-/** The options of a listener, and the listener made of them. */
+/** The options of a listener, and the listener made from them. */
 
 import * as v from 'valibot'
 import { InvalidArgumentError } from '../../core/errors.js'
@@ -11,11 +11,14 @@ import type { ListenerParts } from '../../workers/listener/assemble-listener.js'
 import { QueueListener } from '../../workers/listener/listener.js'
 
 export interface ListenerOptions {
-  /** Most claims in hand; `next()` waits for one to be settled then. Default 10. */
+  /** The most claims in hand; `next()` then waits until one is settled. Default 10. */
   readonly concurrency?: number
-  /** What `claim.fail()` leads to. Default: a failure is final, `max` 0. */
+  /** The retry policy after `claim.fail()`. Default: a failure is final, `max` 0. */
   readonly retry?: RetryOptions
-  /** A claim that is not settled by then is aborted, and fails where it is not settled 5 s later. Default `'none'`. */
+  /**
+   * A claim that is not settled within this time is aborted. If it is still not settled 5 s later, it fails. Default
+   * `'none'`.
+   */
   readonly timeLimit?: Duration | 'none'
 }
 
@@ -26,7 +29,7 @@ const listenerOptions = exactly({
 })
 
 /**
- * Throws `ConfigError`, or `InvalidArgumentError` for an ordered queue.
+ * A listener. Throws `ConfigError`, or `InvalidArgumentError` for an ordered queue.
  * @internal
  */
 export function listenerOf<Input>(

@@ -1,4 +1,4 @@
-/** The options of a mill: what they are, and the check of all of them together. */
+/** The options of a mill, and the check of all of them together. */
 
 import * as v from 'valibot'
 import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../../core/errors.js'
@@ -26,8 +26,8 @@ import { refuseUnsupported } from './unsupported.js'
 import { type WorkerDefaults, workerDefaults } from './worker-options.js'
 
 /**
- * The names of the queues of a mill: those that `queues` declares and those of its tasks. Any text, if `queues` is the path of a
- * file or the compiler does not know a name.
+ * The names of the queues of a mill: those that `queues` declares and those of its tasks. It is any string if `queues`
+ * is the path of a file or the compiler does not know a name.
  */
 export type QueueNamesOf<Declared extends string, Tasks extends readonly AnyTask[], Queues> = Queues extends string
   ? string
@@ -45,61 +45,71 @@ export interface MillOptions<
   Scheduled extends Readonly<Record<string, AnyTask>> = Readonly<Record<string, AnyTask>>,
 > {
   /**
-   * Where jobs live: `'memory:'`, `'sqlite:path/to/jobs.db'`, `'redis://host:port'` (also `redis+sentinel:`, `redis+cluster:`
-   * and `rediss…` for TLS; or its parts, `{ hosts, … }`), `'sqs://region'`, or `{ module, export }` naming a function that makes
-   * a store.
+   * The store of the jobs: `'memory:'`, `'sqlite:path/to/jobs.db'`, `'redis://host:port'` (also `redis+sentinel:`,
+   * `redis+cluster:` and `rediss…` for TLS; or its parts, `{ hosts, … }`), `'sqs://region'`, or `{ module, export }`
+   * for a function that makes a store.
    */
   readonly store: StoreDescriptor
-  /** What all keys begin with in a store that others use too; on SQLite the file is one's own. Default `'millrace'`. */
+  /**
+   * The prefix of all keys in a store that others share. It has no effect on SQLite, where the file is the mill's own.
+   * Default `'millrace'`.
+   */
   readonly namespace?: string
-  /** Replicas that must have a job before its enqueue is accepted (Redis). Default 0. */
+  /** The number of replicas that must have a job before its enqueue is accepted (Redis). Default 0. */
   readonly replicas?: number
   /**
-   * Queues by name, or the path of a YAML file with them, as Kale has it or with these options. Queues that only tasks name need not
-   * stand here; they get the defaults. Where an ordered task names one, it is ordered.
+   * The queues by name, or the path of a YAML file with them, in Kale's form or with these options. You may omit queues
+   * that only tasks name; they get the defaults, and are ordered if their task is.
    */
   readonly queues?: Readonly<Record<Declared, QueueOptions>> | QueueFile<Queues>
-  /** What is enqueued, and run where it has a handler. Default `[]`. */
+  /** The tasks to enqueue; those with a handler also run here. Default `[]`. */
   readonly tasks?: Tasks
-  /** Names of tasks that are not in `tasks` and may be enqueued all the same: only workers elsewhere know them. Default `[]`. */
+  /**
+   * Names of tasks that are not in `tasks` but may be enqueued all the same, because only workers elsewhere know them.
+   * Default `[]`.
+   */
   readonly tasksElsewhere?: readonly string[]
   /**
-   * Schedules by name, each a task, its input, and when it is enqueued. Workers that start bring the store to what stands here:
-   * what is new is added, what has changed is changed, and what stood here once is removed. Default: they leave it as it is.
+   * The schedules by name, each with a task, its input and its times. A worker that starts changes the store to match:
+   * it adds new ones, updates changed ones, and removes those that are no longer declared here. Default: workers leave
+   * the stored schedules as they are.
    */
   readonly schedules?: SchedulesOf<Scheduled>
-  /** How values are stored. Default: JSON, with Date, Map, Set, BigInt and bytes beside it. */
+  /** The codec that stores values. Default: JSON, with support for Date, Map, Set, BigInt and bytes. */
   readonly codec?: Codec
-  /** What is larger than this is stored as gzip, unless that is no smaller: `{ above: '1kB' }`. Default: nothing is. */
+  /** Stores larger values as gzip, unless that saves nothing: `{ above: '1kB' }`. Default: no compression. */
   readonly compress?: { readonly above: number | string }
   /**
-   * Inputs, metas, results and checkpoints are encrypted before they are stored (AES-256-GCM) and refused where they were
-   * changed: `{ current: '2026-11', keys: { '2026-11': … } }`. Default: they are not.
+   * Encrypts inputs, metas, results and checkpoints before they are stored (AES-256-GCM), and refuses values that were
+   * changed: `{ current: '2026-11', keys: { '2026-11': … } }`. Default: no encryption.
    */
   readonly seal?: SealOptions
-  /** What is kept of an error. Default: its stack, which begins with its message, and its causes; ≤ 4,096 characters. */
+  /**
+   * The function that makes the stored text of an error, at most 4,096 bytes. Default: its stack, which begins with its
+   * message, and its causes.
+   */
   readonly formatError?: FormatError
-  /** Most bytes of one input, meta or result, as it is stored, 1 … 1,048,576. Default 256,000. */
+  /** The most bytes of one input, meta or result in its stored form, 1 … 1,048,576. Default 256,000. */
   readonly maxPayloadBytes?: number
   /** How long an id of your own is remembered after its job ended. Default `'5m'`. */
   readonly idempotency?: Duration
-  /** The first is the outermost. */
+  /** Functions around enqueues and handler calls; the first is the outermost. Default `[]`. */
   readonly middleware?: readonly Middleware[]
   /**
-   * Whether what becomes of jobs is counted, and added up in the store by minute and hour, for `mill.queue(q).history()`, `stats
-   * --watch` and charts. Default true.
+   * Counts the enqueues, starts and ends of jobs, and sums them up in the store by minute and hour, for
+   * `mill.queue(q).history()`, `stats --watch` and charts. Default true.
    */
   readonly history?: boolean
-  /** Hears of what users should know. Default: nobody. */
+  /** The logger for events that users should know. Default: none. */
   readonly logger?: Logger
   /**
-   * What the workers of this mill are given, those of `millrace work` too, unless `mill.worker()` or a flag says otherwise.
-   * Default: that of each option of a worker.
+   * Defaults for the workers of this mill, also those of `millrace work`; `mill.worker()` or a flag overrides them.
+   * Default: the default of each worker option.
    */
   readonly worker?: WorkerDefaults<NoInfer<QueueNamesOf<Declared, Tasks, Queues>>>
-  /** Called once in every process that runs workers, before its first claim; where it rejects, no worker starts. */
+  /** Called once in every process that runs workers, before its first claim. If it rejects, no worker starts. */
   readonly onWorkerStart?: () => void | Promise<void>
-  /** Called when the last worker of the process has ended. What it throws is reported as `hook.failed`. */
+  /** Called when the last worker of the process has ended. An error that it throws is reported as `hook.failed`. */
   readonly onWorkerStop?: () => void | Promise<void>
   /** Called once, with the error that ended a worker of this process; `onWorkerStop` follows. */
   readonly onFatal?: (error: unknown) => void | Promise<void>
@@ -121,7 +131,7 @@ export interface CheckedOptions {
   readonly replicas: number
   readonly registry: Registry
   readonly tasksElsewhere: readonly string[]
-  /** Undefined where nothing is said of schedules. */
+  /** Undefined if the options have no `schedules`. */
   readonly schedules: ReadonlyMap<string, CheckedSchedule> | undefined
   readonly packing: Packing
   readonly formatError: FormatError
@@ -134,7 +144,7 @@ export interface CheckedOptions {
   readonly hooks: WorkerHooks
 }
 
-/** Whether `value` has these methods, its own or inherited: users hand over instances of classes. */
+/** Whether `value` has these methods, its own or inherited: users may pass instances of classes. */
 function hasMethods(value: unknown, names: readonly string[]): boolean {
   return (
     typeof value === 'object' &&
@@ -144,7 +154,7 @@ function hasMethods(value: unknown, names: readonly string[]): boolean {
 }
 
 function isCodec(value: unknown): boolean {
-  // Names stand in keys and bodies, and in front of `+gzip` and `+sealed`.
+  // The name becomes part of keys and bodies, and comes before `+gzip` and `+sealed`.
   return hasMethods(value, ['encode', 'decode']) && isQueueName((value as Codec).name)
 }
 
@@ -158,7 +168,10 @@ function isLogger(value: unknown): boolean {
 
 const queueName = v.custom<string>(isQueueName, `must be ${queueNameForm}`)
 
-/** Options that are mostly imported. An undefined one is refused, not taken as left out: jobs would run without it. */
+/**
+ * The shape of the options. Some values are usually imported: an undefined one is refused instead of ignored, because
+ * jobs would run without it.
+ */
 const shape = exactly({
   store: v.union([v.string(), v.looseObject({})], "must be a store such as 'sqlite:.millrace/jobs.db' or 'memory:'"),
   namespace: v.optional(
@@ -178,7 +191,7 @@ const shape = exactly({
     () => jsonCodec,
   ),
   compress: v.optional(exactly({ above: byteSize() })),
-  // Checked apart: what is wrong here must not be shown.
+  // Checked apart: the message must not show the value.
   seal: v.exactOptional(v.unknown()),
   formatError: v.optional(callable<FormatError>(), () => formatError),
   maxPayloadBytes: v.optional(whole(1, 1_048_576), 256_000),
@@ -199,7 +212,8 @@ const shape = exactly({
 export const millOptionNames: ReadonlySet<string> = new Set(Object.keys(shape.entries))
 
 /**
- * The checked options. Throws `ConfigError` with every mistake, or `UnsupportedByStoreError` with the first thing the store cannot do.
+ * The checked options. Throws `ConfigError` with every mistake, or `UnsupportedByStoreError` for the first feature that
+ * the store lacks.
  * @internal
  */
 export function checkOptions(options: MillOptions, traits: StoreTraits | undefined): CheckedOptions {
@@ -245,11 +259,11 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
 }
 
 function withQueueFile(options: MillOptions): MillOptions {
-  // What is no object is refused with its form.
+  // A value that is not an object is refused below, with the expected form.
   return typeof options?.queues === 'string' ? { ...options, queues: readQueueFile(options.queues) } : options
 }
 
-/** A record that is checked loses the entries whose names every object of JavaScript has. */
+/** Mistakes for entries that the check of a record drops, because every JavaScript object has a property of that name. */
 function droppedNames(
   asked: MillOptions,
   given: Record<string, unknown>,
@@ -264,7 +278,7 @@ function droppedNames(
     }))
 }
 
-/** What the workers are to serve, and in what order, must be there. */
+/** Mistakes in the worker options: they may name only declared queues. */
 function workerIssues(
   { queues, selector }: { queues?: string[] | undefined; selector?: unknown },
   registry: Registry,
@@ -283,7 +297,7 @@ function workerIssues(
   ]
 }
 
-/** What they enqueue must be known. */
+/** Mistakes in the schedules: their tasks must be known. */
 function scheduleIssues(
   schedules: ReadonlyMap<string, CheckedSchedule> | undefined,
   registry: Registry,
@@ -301,7 +315,7 @@ function scheduleIssues(
   )
 }
 
-/** Mistakes that no single option makes. */
+/** Mistakes between options that are valid by themselves. */
 function issuesBetween(registry: Registry): ConfigIssue[] {
   return [...registry.tasks.values()].flatMap((task) => {
     const { name, queue, timeLimitMs } = task

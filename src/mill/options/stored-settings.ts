@@ -1,4 +1,4 @@
-/** The settings of a queue as the store is told them. */
+/** The settings of a queue in the form that a store takes. */
 
 import type { Queue } from '../../core/queue/queue.js'
 import type { Registry } from '../../core/registry.js'
@@ -10,7 +10,7 @@ export function settingsOfAll(registry: Registry): QueueSettings[] {
   return [...registry.queues.values()].map((queue) => settingsOf(queue, registry.orderedTask(queue.name)))
 }
 
-/** What the store must know of a queue. How its payloads merge is the task's to say: where none is known, it stays as stored. */
+/** The settings of a queue. The task says how payloads merge; if no task is known, the stored setting stays. */
 export function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettings {
   const { name, ordered, fifo, order, shards, exclusive, throttle, maxRunning, maxPending, maxCrashes, results, dead } =
     queue

@@ -1,4 +1,4 @@
-/** Refusals when a mill is put together: each option that the store lacks a trait for, with the remedy. */
+/** Refusals of options that need a trait which the store lacks, each with a remedy. */
 
 import { withoutSchedules } from '../../client/schedules/schedules-facet.js'
 import { UnsupportedByStoreError } from '../../core/errors.js'
@@ -9,14 +9,14 @@ import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
 
-/** The feature that is refused, and its remedy. */
+/** The refused feature, and its remedy. */
 type Refusal = readonly [feature: string, remedy: string]
 
-/** Of the time for which a store holds a job, so much is for the end of its run. */
+/** The part of a store's hold time on a job that is kept for the end of its run. */
 const leastLeftMs = 15 * 60_000
 
 /**
- * Throws for the first option that the store has no trait for.
+ * Throws for the first option that needs a trait which the store lacks.
  * @internal
  */
 export function refuseUnsupported(
@@ -75,7 +75,7 @@ function queueRefusals(queue: Queue, task: AnyOrderedTask | undefined, traits: S
   return refusals
 }
 
-/** Of an ordered queue whose payloads do not merge. */
+/** The refusals for an ordered queue on a store whose payloads do not merge. */
 function mergeRefusals({ name, exclusive }: Queue, task: AnyOrderedTask | undefined): Refusal[] {
   const asked = {
     "exclusive: 'shard'": exclusive === 'shard',

@@ -1,4 +1,4 @@
-/** The options of a worker: what users give, what the command line adds, and how they are checked. */
+/** The options of a worker: those of users, those that the command line adds, and their check. */
 
 import * as v from 'valibot'
 import type { Registry } from '../../core/registry.js'
@@ -11,43 +11,46 @@ import type { ShardChoice, ShardsOf } from '../../workers/shards/shard-owners.js
 import type { WorkerSettings } from '../../workers/worker-settings.js'
 
 export interface WorkerOptions<QueueName extends string = string> {
-  /** Queues to serve. Default: all. */
+  /** The queues to serve. Default: all. */
   readonly queues?: readonly QueueName[]
-  /** Jobs at once. Default 10. */
+  /** The most jobs at once. Default 10. */
   readonly concurrency?: number
-  /** Which queue the next claim asks first. Default `'reduced-lottery'`. */
+  /** The rule that picks the queue the next claim asks first. Default `'reduced-lottery'`. */
   readonly selector?: SelectorName | Selector
-  /** How long a stop waits for running handlers. Default `'30s'`; `'none'` waits for as long as they take. */
+  /** How long a stop waits for running handlers. Default `'30s'`; `'none'` waits until they end. */
   readonly grace?: Duration | 'none'
   /** A handler that blocks the event loop for longer loses its lease, and its process is replaced. Default `'30s'`. */
   readonly maxBlock?: Duration
-  /** The worker stops, to be replaced, when its process is larger: `'512MB'`, or a number of bytes. Default: no limit. */
+  /**
+   * The worker stops, to be replaced, when its process exceeds this size: `'512MB'`, or a number of bytes. Default: no
+   * limit.
+   */
   readonly maxRss?: number | string
-  /** The worker stops, to be replaced, when it has taken so many jobs. Default: no limit. */
+  /** The worker stops, to be replaced, after it has taken this many jobs. Default: no limit. */
   readonly maxJobs?: number
   /**
-   * Which shards of ordered queues are asked first; others are when these are empty. `{ member, members }`, numbered from 0:
-   * all shards of all ordered queues are dealt round robin, as they are declared. Or a function that picks from all of them.
-   * Default: they are shared out among the workers that live.
+   * The shards of ordered queues that the worker asks first; it asks others when these are empty. `{ member, members
+   * }`, numbered from 0, deals all shards of all ordered queues in turn, in the order of declaration. A function picks
+   * from all shards. Default: the live workers share the shards.
    */
   readonly shardsOf?: ShardsOf
 }
 
 /**
- * What a configuration sets for the workers of its mill. `grace` and `maxBlock` are not among it: the supervisor of
- * `millrace work`, which loads no configuration, keeps to them too.
+ * The worker options that a configuration may set for its mill. `grace` and `maxBlock` are excluded, because the
+ * supervisor of `millrace work` needs them and loads no configuration.
  */
 export type WorkerDefaults<QueueName extends string = string> = Omit<WorkerOptions<QueueName>, 'grace' | 'maxBlock'>
 
-/** How the command line starts a worker. */
+/** The settings for a worker that the command line starts. */
 export interface Launch {
-  /** Somebody replaces its process when it asks for that. */
+  /** A supervisor replaces its process on request. */
   readonly isSupervised: boolean
-  /** File descriptor that is told of a blocked event loop while it is blocked. */
+  /** The file descriptor to which a blocked event loop is reported while it is blocked. */
   readonly blockedTo: number
-  /** The files that the mill was loaded from: the processes of isolated jobs load them too. */
+  /** The files that the mill was loaded from; the processes of isolated jobs load them too. */
   readonly files: readonly string[]
-  /** What is run for every job, in the place of tasks. */
+  /** The command that runs for every job, instead of tasks. */
   readonly command?: CommandLine
 }
 
@@ -62,7 +65,7 @@ const dealing = v.pipe(
 const queues = v.pipe(v.array(v.string()), v.minLength(1, 'must name at least one queue'))
 const selector = v.union([v.string(), callable<Selector>()], 'must be the name of a selector or a function')
 const maxRss = v.pipe(byteSize(), v.minValue(1, 'must be at least 1 byte'))
-// Not a union: each mistake in a dealing would be told as one in a function.
+// Not a union: each mistake in a dealing would be reported as one in a function.
 const shardsOf = v.lazy((given) => (typeof given === 'function' ? callable<ShardChoice>() : dealing))
 
 /** @internal */
@@ -86,7 +89,7 @@ const workerOptions = exactly({
   shardsOf: v.optional(shardsOf),
 })
 
-/** What a worker is to serve and how. Throws `ConfigError`, or `UnknownQueueError` for a queue that is not declared. */
+/** The settings of a worker. Throws `ConfigError`, or `UnknownQueueError` for a queue that is not declared. */
 export function workerSettings(options: WorkerOptions, registry: Registry, isSupervised: boolean): WorkerSettings {
   const given = parsed(workerOptions, options, 'the worker')
   const {
@@ -113,7 +116,9 @@ export function workerSettings(options: WorkerOptions, registry: Registry, isSup
   }
 }
 
-/** The options with what the configuration sets in the place of those that are absent. Anything else is left to the check. */
+/**
+ * The options, with the configuration's defaults for absent ones. A value that is not an object is left to the check.
+ */
 export function withDefaults(options: WorkerOptions, defaults: WorkerDefaults): WorkerOptions {
   if (typeof options !== 'object' || options === null) return options
   const given = Object.entries(options).filter(([, value]) => value !== undefined)

@@ -1,8 +1,8 @@
-/** The keys of Kale's queue file, and what each is called here. Pure. */
+/** The keys of Kale's queue file, with the options that they become. Pure. */
 
 interface KaleKey {
   readonly option: string
-  /** The value here; undefined for one that is none. */
+  /** The value of the option; undefined if it is invalid. */
   read(value: unknown): number | undefined
   readonly form: string
 }
@@ -16,7 +16,7 @@ const count = (option: string, least: number, most?: number): KaleKey => ({
   form: most === undefined ? `a whole number of at least ${least}` : `a whole number from ${least} to ${most}`,
 })
 
-/** Kale takes 0 as 20. */
+/** Kale treats 0 as 20. */
 const longPollOfZeroS = 20
 
 export const kaleKeys: ReadonlyMap<string, KaleKey> = new Map(

@@ -1,6 +1,6 @@
 /**
- * A queue file: queues in YAML, as Kale has them or with options of ours. Every mistake is told at once, each with its line and
- * column. Aliases and tags are refused: a small file could stand for a huge one.
+ * A queue file: queues in YAML, in Kale's form or with Millrace's options. Every mistake is reported at once, with its
+ * line and column. Aliases and tags are refused, because they would let a small file stand for a huge one.
  */
 
 import { readFileSync, statSync } from 'node:fs'
@@ -17,16 +17,19 @@ import { baseFolder } from '../base-folder.js'
 import { kaleKeys } from './kale-keys.js'
 
 const mostBytes = 1_048_576
-/** Options of ours that are maps themselves. */
+/** Millrace's options that are maps themselves. */
 const nested = new Set(['retention', 'maxRunning', 'throttle'])
 
-/** Loaded for a queue file only: every other process would pay 20 ms for it, and options are checked in one step. */
+/** Loaded only for a queue file, because it takes 20 ms. By `require`, because options are checked synchronously. */
 const require = createRequire(import.meta.url)
 const yaml = () => require('yaml') as typeof Yaml
 
 type Place = (offset: number | undefined) => string
 
-/** The queues of the file by name; a relative path is taken from the folder of the configuration. Throws `ConfigError`. */
+/**
+ * The queues of the file by name. A relative path is resolved from the folder of the configuration. Throws
+ * `ConfigError`.
+ */
 export function readQueueFile(path: string): Record<string, QueueOptions> {
   const file = resolve(baseFolder(), path)
   const queues = queuesIn(textOf(file, path), path)
@@ -48,7 +51,7 @@ function textOf(file: string, path: string): string {
   }
 }
 
-/** Pure. `path`: what the file is called in messages. */
+/** The queues in a text. Pure. `path`: the name of the file in messages. */
 export function queuesIn(
   text: string,
   path: string,
@@ -64,7 +67,7 @@ export function queuesIn(
   if (document === undefined) return { issues: [{ path: place(0), message: 'is empty; expected a queue at least' }] }
   const issues: ConfigIssue[] = [...document.errors, ...document.warnings].map(({ pos, message }) => ({
     path: place(pos[0]),
-    // Its own second line draws the place.
+    // The second line of the library's message draws the place.
     message: message.split('\n')[0]!.replace(/ at line .*$/, ''),
   }))
   visit(document, {
@@ -101,14 +104,14 @@ class QueueEntry {
   readonly name: string
   readonly options: QueueOptions
   readonly #placeOf: Place
-  /** By option: where it stands, and under which key. */
+  /** The place and the key of each option that was read. */
   readonly #keys = new Map<string, { readonly place: string; readonly key: string }>()
 
   constructor({ key, value }: Yaml.Pair, place: Place) {
     this.#placeOf = place
     this.place = place(startOf(key))
     const label = textIn(key)
-    // Without a prototype: a key can have any name.
+    // Without a prototype, because a key can have any name.
     const given: Record<string, unknown> = Object.create(null)
     let name = label
     if (!yaml().isMap(value))
@@ -141,10 +144,10 @@ class QueueEntry {
     const kale = kaleKeys.get(word)
     const option = kale?.option ?? word
     const before = this.#keys.get(option)
-    // A queue that has slipped in: its options stand next to it, or behind it.
+    // A queue has been indented too far: its options are next to it, or below it.
     if (kale === undefined && !nested.has(word) && (said === null || yaml().isMap(value)))
       this.#refuse(place, `'${word}' is no option of a queue. If it is a queue, begin it in the column of '${label}'`)
-    // That a key is there twice has been told.
+    // The duplicate key has been reported already.
     else if (before?.key === word) return
     else if (before !== undefined) this.#refuse(place, `'${word}' says again what '${before.key}' has said`)
     else {

@@ -1,20 +1,23 @@
-/** Object literals in a source text: where the entry stands that a path of option names leads to. Pure. */
+/** Object literals in a source text: finds the place of the entry at a path of option names. Pure. */
 
 import { type SourceToken, sourceTokens } from './source-tokens.js'
 
-/** Which object is meant: what the file exports by default, the argument of `millrace()`, or that of the task of this name. */
+/**
+ * The object that is meant: the default export of the file, the argument of `millrace()`, or the argument of the
+ * definition of the task of this name.
+ */
 export type LiteralRoot = 'default' | 'millrace' | { readonly task: string }
 
 interface Entry {
   readonly key: string | undefined
   readonly at: number
-  /** Index of the token with which its value begins; undefined for a method or a shorthand. */
+  /** Index of the first token of its value; undefined for a method or a shorthand. */
   readonly value: number | undefined
 }
 
 interface Found {
   readonly at: number
-  /** How many of the steps lead here. */
+  /** The number of steps of the path that lead here. */
   readonly depth: number
 }
 
@@ -23,7 +26,7 @@ export interface SourcePlace {
   readonly line: number
   readonly column: number
   readonly offset: number
-  /** How many of the steps lead here. */
+  /** The number of steps of the path that lead here. */
   readonly depth: number
 }
 
@@ -31,8 +34,8 @@ const opening = new Set(['(', '[', '{'])
 const closing = new Set([')', ']', '}'])
 
 /**
- * The deepest entry on the path that is written out; the object itself if none is. Undefined if the object is not there, not
- * written out, or there are several that may be meant.
+ * The deepest entry on the path that is written out; the object itself if there is none. Undefined if the object is
+ * missing, not written out, or ambiguous.
  */
 export function placeInSource(source: string, root: LiteralRoot, path: readonly string[]): SourcePlace | undefined {
   const literals = new Literals(sourceTokens(source))
@@ -50,7 +53,7 @@ class Literals {
     this.#tokens = tokens
   }
 
-  /** The tokens with which the objects begin that may be meant. */
+  /** The first tokens of the objects that may be meant. */
   roots(root: LiteralRoot): number[] {
     if (root === 'default')
       return this.#all((i) => this.#is(i, 'export') && this.#is(i + 1, 'default')).flatMap((i) => this.#object(i + 2))
@@ -62,13 +65,16 @@ class Literals {
     return ['defineTask', 'defineOrderedTask'].flatMap((name) => this.#arguments(name)).filter(named)
   }
 
-  /** Names may hold dots, so that one of them is several steps: the way that leads deepest counts, and of two that do neither. */
+  /**
+   * Follows the path. Names may contain dots and then cover several steps, so the way that leads deepest wins; of two
+   * equal ones the later.
+   */
   follow(begin: number, path: readonly string[]): Found {
     const here = { at: this.#tokens[begin]!.at, depth: 0 }
     const entries = this.#is(begin, '[') ? this.#elements(begin) : this.#entries(begin)
     const found = path.flatMap((_, i): Found[] => {
       const steps = i + 1
-      // Of several that are called so the last counts.
+      // If a key appears twice, the last one counts.
       const entry = entries.findLast(({ key }) => key === path.slice(0, steps).join('.'))
       if (entry === undefined) return []
       const value = entry.value === undefined ? undefined : this.#value(entry.value)
@@ -80,7 +86,7 @@ class Literals {
     return others.length > 0 ? here : deepest
   }
 
-  /** The objects that are given to calls of this function, with or without type arguments. */
+  /** The objects passed to calls of this function, with or without type arguments. */
   #arguments(name: string): number[] {
     const calls = this.#all(
       (i) => this.#is(i, name) && this.#tokens[i]!.kind === 'word' && !this.#is(i - 1, 'function'),
@@ -97,7 +103,7 @@ class Literals {
     return value !== undefined && this.#is(value, '{') ? [value] : []
   }
 
-  /** The brace or bracket with which a value begins that is written out, here or in the one constant of this name. */
+  /** The opening brace or bracket of a value that is written out, here or in the only constant of this name. */
   #value(at: number): number | undefined {
     if (this.#is(at, '{') || this.#is(at, '[')) return at
     const { kind, value } = this.#tokens[at] ?? {}
@@ -111,7 +117,7 @@ class Literals {
     return this.#is(equals + 1, '{') || this.#is(equals + 1, '[') ? equals + 1 : undefined
   }
 
-  /** Those that no spread behind them may have replaced. */
+  /** The entries that no later spread may replace. */
   #entries(object: number): Entry[] {
     const parts = this.#parts(object)
     return parts.slice(parts.findLastIndex((begin) => this.#isSpread(begin)) + 1).flatMap((begin) => {
@@ -125,7 +131,7 @@ class Literals {
     })
   }
 
-  /** Those whose place is known: none behind a spread. */
+  /** The elements with a known position: none after a spread. */
   #elements(array: number): Entry[] {
     const parts = this.#parts(array)
     const spread = parts.findIndex((begin) => this.#isSpread(begin))
@@ -137,7 +143,7 @@ class Literals {
     return this.#is(at, '.') && this.#is(at + 1, '.')
   }
 
-  /** The tokens with which the parts begin that commas divide. */
+  /** The first tokens of the parts between commas. */
   #parts(open: number): number[] {
     const parts: number[] = []
     let depth = 0

@@ -1,10 +1,10 @@
 /**
- * Source tokens: the words and marks of a TypeScript or JavaScript text, without blanks and comments, each with where it stands.
- * Enough to find an option in an object literal, and no parser. Pure.
+ * Source tokens: the words and marks of a TypeScript or JavaScript text without blanks and comments, each with its
+ * place. They suffice to find an option in an object literal; this is not a parser. Pure.
  */
 
 export interface SourceToken {
-  /** `text`: a string, whose `value` is without quotes. `other`: a number, template or regular expression. */
+  /** `text`: a string, whose `value` has no quotes. `other`: a number, template or regular expression. */
   readonly kind: 'word' | 'text' | 'mark' | 'other'
   readonly value: string
   readonly at: number
@@ -16,7 +16,7 @@ const text = /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/y
 const number = /\d[\w.]*/y
 const pattern = /\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y
 
-/** What follows these is a value, so that a slash begins a regular expression. */
+/** A value follows these tokens, so a slash after them begins a regular expression. */
 const beforeValue = /^(?:return|typeof|case|in|of|do|else|void|await|yield|[([{,;:=!&|?+\-*%<>~^])$/
 
 export function sourceTokens(source: string): SourceToken[] {
@@ -47,7 +47,7 @@ export function sourceTokens(source: string): SourceToken[] {
   return tokens
 }
 
-/** Behind the template that begins here, whatever stands in its `${…}`. */
+/** The end of the template that begins here, whatever its `${…}` contain. */
 function templateEnd(source: string, begin: number): number {
   for (let at = begin + 1; at < source.length; at += 1) {
     if (source[at] === '\\') at += 1
