@@ -1,4 +1,4 @@
-/** The records facet: a store's administration, or the error that says that it has none. */
+/** The records facet: a store's administration, or the error that it has none. */
 
 import { UnsupportedByStoreError } from '../core/errors.js'
 import type { Morgue, Records } from '../stores/contract/job-records.js'
@@ -13,7 +13,7 @@ export function recordsOf(store: Store): Records {
   )
 }
 
-/** The same for dead jobs, which also a store without other records may know. */
+/** The morgue, which a store without other records may have too. */
 export function morgueOf(store: Store): Morgue {
   return store.morgue ?? recordsOf(store).morgue
 }

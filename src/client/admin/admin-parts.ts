@@ -1,4 +1,4 @@
-/** Admin parts: what the queues of one store are administered with. */
+/** Admin parts: the store, tasks and clock for the administration of queues. */
 
 import type { Packing } from '../../core/packing/packing.js'
 import type { Clock } from '../../core/platform/clock.js'
@@ -8,10 +8,12 @@ import type { Store } from '../../stores/contract/store.js'
 /** @internal */
 export interface AdminParts {
   readonly connect: () => Promise<Store>
-  /** Connects without opening a queue, for what must be told of one whose declaration is refused. Default: `connect`. */
+  /**
+   * Connects without opening a queue, so that a queue whose declaration is refused can be examined. Default: `connect`.
+   */
   readonly look?: () => Promise<Store>
   readonly packing: Packing
-  /** The tasks whose rules hold for its jobs, as far as they are known. */
+  /** The known tasks, whose rules hold for its jobs. */
   readonly registry?: Registry
   /** Ends the feeds. */
   readonly closing?: AbortSignal

@@ -1,4 +1,4 @@
-/** A listing of jobs: which ones are asked for, and a page of them. */
+/** A listing of jobs: its filter, and a page of it. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobRecord, JobState } from '../../core/job.js'
@@ -7,27 +7,30 @@ import { describe } from '../../core/values/describe.js'
 
 export interface JobPage<Input = unknown, Result = unknown> {
   readonly jobs: JobRecord<Input, Result>[]
-  /** Hand it to the next call; absent on the last page. */
+  /** Pass it to the next call; absent on the last page. */
   readonly cursor?: string
 }
 
 export interface ListOptions<Input = unknown, Result = unknown> {
   /**
-   * Only jobs of this task, their types known: those among the `limit` jobs that the page looks at, so that it may hold fewer
-   * or none and yet have a `cursor`. Default: all.
+   * Lists only jobs of this task, and types them. A page examines `limit` jobs, so it may hold fewer or none and still
+   * have a `cursor`. Default: all tasks.
    */
   readonly task?: TaskOf<Input, Result>
   /** Only jobs in this state. Default: all. */
   readonly state?: JobState
-  /** `'time'` (default): running, ready in the order of claiming, scheduled by due time, then the latest ended. `'retry'`: those that failed. */
+  /**
+   * The order. `'time'` (default): running jobs, ready jobs in the order of claiming, scheduled jobs by due time, then
+   * the latest ended. `'retry'`: only jobs that have failed.
+   */
   readonly by?: 'id' | 'time' | 'retry'
   readonly cursor?: string
-  /** 1 … 200. Default 50. */
+  /** The most jobs on the page, 1 … 200. Default 50. */
   readonly limit?: number
 }
 
 /**
- * Throws `InvalidArgumentError` for an order that is none of those.
+ * The order. Throws `InvalidArgumentError` for an unknown one.
  * @internal
  */
 export function orderOf<T extends string>(by: T, known: readonly T[]): T {
@@ -36,7 +39,7 @@ export function orderOf<T extends string>(by: T, known: readonly T[]): T {
 }
 
 /**
- * Throws `InvalidArgumentError` for another than 1 … 200.
+ * The limit. Throws `InvalidArgumentError` if it is not 1 … 200.
  * @internal
  */
 export function limitOf(limit: number): number {

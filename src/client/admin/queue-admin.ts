@@ -27,36 +27,38 @@ import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-
 import { type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
 import { ThrottleAdmin } from './throttle-admin.js'
 
-/** A queue as it is found. */
+/** The current state of a queue. */
 export interface QueueLook {
   readonly depth: Depth
-  /** Those that serve it and have not lapsed; of one whose process has just died nobody may have heard yet. */
+  /**
+   * The workers that serve it and whose registration is current. A process that has just died may still be among them.
+   */
   readonly workers: readonly (WorkerRecord & { readonly seenAt: number })[]
 }
 
-/** How a drain is waited for. */
+/** The options of a drain. */
 interface DrainOptions {
-  /** Ends the waiting, not the drain. Default: nothing does. */
+  /** Ends the waiting, but not the drain. Default: nothing does. */
   readonly signal?: AbortSignal
-  /** Called after each look, about ten times a second, with the jobs that are left. Default: nobody hears of them. */
+  /** Called about ten times a second, with the number of jobs left. Default: none. */
   readonly onProgress?: (left: { readonly waiting: number; readonly running: number }) => void
 }
 
-/** Which jobs: these ids, where a number is the id of an ordered job, all of them, or those that have failed before. */
+/** The chosen jobs: these ids (a number is the id of an ordered job), all jobs, or those that have failed before. */
 type JobChoice = readonly (string | number)[] | 'all' | 'failed'
 
-/** How many jobs are looked up at once. */
+/** The number of ids in one look-up. */
 const idsPerLook = 200
 
-/** How often a drain looks whether it is done. */
+/** The interval at which a drain checks whether it is done. */
 const drainLookMs = 100
 
-/** As many as a configuration may ask for. */
+/** The same limit as in a configuration. */
 export const mostShards = 1_024
 
 export class QueueAdmin {
   readonly name: string
-  /** Its throttle: what it has counted, and other rules for it. */
+  /** Its throttle: the counted starts, and a way to change the limits. */
   readonly throttle: ThrottleAdmin
   readonly #connect: () => Promise<Store>
   readonly #look: () => Promise<Store>
@@ -68,7 +70,7 @@ export class QueueAdmin {
   readonly #patientTotal: StepLoop
 
   /**
-   * `loop` takes the steps of its actions. Default: until they are done.
+   * `loop` runs the steps of its actions. Default: until they are done.
    * @internal
    */
   constructor(name: string, parts: AdminParts, loop?: StepLoop) {
@@ -86,18 +88,18 @@ export class QueueAdmin {
   }
 
   /**
-   * What becomes of its jobs from now on, in all processes, as it happens: starts, progress, ends, burials. For pages that show
-   * it, not for work that must be done: each event is told at most once, and `events.lost` says where some are missing. What is
-   * not told is what operators do to waiting jobs. Throws `InvalidArgumentError` for another `buffer`.
+   * The live events of its jobs in all processes: starts, progress, ends, burials. They are for display, not for work
+   * that must be done: each event arrives at most once, and `events.lost` marks gaps. An operator's changes to waiting
+   * jobs are not included. Throws `InvalidArgumentError` for an invalid `buffer`.
    */
   events(options: LiveOptions = {}): LiveFeed {
     return liveFeed(this.name, this.#connect, this.#closing, options)
   }
 
   /**
-   * What became of its jobs in each minute of the last hour, or of another span, added up over all processes that have told of
-   * it: each does so once a minute, and when its mill is closed. Jobs of `enqueueIn` are not among those that were enqueued.
-   * Throws `InvalidArgumentError`, or `UnsupportedByStoreError` where the store keeps no history.
+   * The counts of its jobs for each minute of the last hour, or of another span, over all processes. Each process
+   * reports once a minute and when its mill is closed. Jobs of `enqueueIn` are not counted as enqueued. Throws
+   * `InvalidArgumentError`, or `UnsupportedByStoreError` if the store keeps no history.
    */
   async history(options: HistoryOptions = {}): Promise<QueueHistory> {
     const [history] = await queueHistories(await this.#look(), [this.name], options, this.#clock.now())
@@ -105,8 +107,8 @@ export class QueueAdmin {
   }
 
   /**
-   * Its counts and the workers that serve it, without opening it: also where its declaration is refused. Throws
-   * `UnknownQueueError` where the store has no such queue.
+   * Its counts and the workers that serve it. Does not open the queue, so it also works if the declaration is refused.
+   * Throws `UnknownQueueError` if the store has no such queue.
    */
   async look(): Promise<QueueLook> {
     const store = await this.#look()
@@ -120,7 +122,7 @@ export class QueueAdmin {
   }
 
   /**
-   * Its counts: jobs by state, waiting payloads, lag, what was processed and failed; of an ordered queue also the lag of
+   * Its counts: jobs by state, waiting payloads, lag, processed and failed jobs; for an ordered queue also the lag of
    * each shard. Its length is `fresh + retries`.
    */
   async depth(): Promise<Depth> {
@@ -128,7 +130,7 @@ export class QueueAdmin {
     return depths[0]!
   }
 
-  /** No job is started from now on; running ones go on. */
+  /** Starts no job from now on; running ones go on. */
   async pause(): Promise<void> {
     await (await this.#records()).pause(this.name)
   }
@@ -139,8 +141,8 @@ export class QueueAdmin {
   }
 
   /**
-   * Refuses new jobs from now on and resolves when none waits or runs. It goes on refusing until `resume()`, also when `signal`
-   * has ended the waiting; it then rejects with the signal's reason.
+   * Refuses new jobs from now on, and resolves when no job waits or runs. It refuses them until `resume()`, even if
+   * `signal` ends the waiting; it then rejects with the signal's reason.
    */
   async drain({ signal, onProgress }: DrainOptions = {}): Promise<void> {
     signal?.throwIfAborted()
@@ -155,8 +157,8 @@ export class QueueAdmin {
   }
 
   /**
-   * Removes waiting and dead jobs, never running ones, nor, in an ordered queue, the payloads that wait beside those.
-   * Resolves with how many.
+   * Removes waiting and dead jobs. Running jobs stay, and so do payloads that wait for them in an ordered queue.
+   * Resolves with the number.
    */
   async clear(): Promise<number> {
     const records = await this.#records()
@@ -164,12 +166,11 @@ export class QueueAdmin {
   }
 
   /**
-   * Spreads an ordered queue over so many shards, 1 … 1,024. Until that is done nothing is granted: running jobs are waited
-   * for, and new ones are accepted. Every job keeps its payloads, times and counts. Resolves with how many were moved, 0
-   * where it has so many shards already.
-   * Interrupted, be it by `signal`, it stays under way: call it again with the same number to go on. Two who call it at once
-   * do it together. Throws `ConfigConflictError` where another number is under way, `InvalidArgumentError` for a plain queue,
-   * and for one with `maxRunning: { perGroup }`, where it is to have several.
+   * Spreads an ordered queue over `shards` shards, 1 … 1,024. Meanwhile no job is granted: running jobs finish, and new
+   * ones are accepted. Every job keeps its payloads, times and counts. Resolves with the number of moved jobs, 0 if
+   * nothing changes. After an interruption, also by `signal`, call it again with the same number to go on; concurrent
+   * calls share the work. Throws `ConfigConflictError` while another number is under way, `InvalidArgumentError` for a
+   * plain queue, and for several shards with `maxRunning: { perGroup }`.
    */
   async reshard(shards: number, options: LongActionOptions = {}): Promise<number> {
     if (!Number.isInteger(shards) || shards < 1 || shards > mostShards)
@@ -181,11 +182,11 @@ export class QueueAdmin {
   }
 
   /**
-   * Brings the waiting and dead jobs of this ordered queue into another, with their payloads, scores, times and counts;
-   * where an id is there already, its payloads join. Resolves with how many were moved. Running jobs are left: move again
-   * when they have ended. So are jobs that are still enqueued here while it moves.
-   * Interrupted, be it by `signal`, nothing is lost: call it again. Two who call it at once move each job once.
-   * Throws `UnknownQueueError` where the store has no queue `to`, `InvalidArgumentError` where one of the two is plain.
+   * Moves the waiting and dead jobs of this ordered queue to another, with their payloads, scores, times and counts;
+   * payloads join those of the same id there. Resolves with the number of moved jobs. Running jobs, and jobs enqueued
+   * here meanwhile, are left: move again later. After an interruption, also by `signal`, nothing is lost: call it
+   * again. Concurrent calls move each job once. Throws `UnknownQueueError` if the store has no queue `to`,
+   * `InvalidArgumentError` if one of the two is plain.
    */
   async move(to: string, options: LongActionOptions = {}): Promise<number> {
     if (!isQueueName(to)) throw new InvalidArgumentError(`a queue name must be ${queueNameForm}; got ${describe(to)}.`)
@@ -213,24 +214,25 @@ export class QueueAdmin {
       return this.#page(await (await this.#records()).list(this.name, query), task)
     },
     /**
-     * The job, or undefined where nothing is kept of it. In an ordered queue the live one, and only where there is none its
-     * entry in the morgue.
+     * The job, or undefined if nothing is kept of it. In an ordered queue the live one; if there is none, its entry in
+     * the morgue.
      */
     get: async (id: string | number): Promise<JobRecord | undefined> => {
       const asked = await this.#idOf(id)
       return this.#record(await (await this.#records()).get(this.name, asked))
     },
     /**
-     * Waiting jobs never run; running ones are told at their next beat. In an ordered queue what waits beside a running job
-     * goes at once, and what it has in hand when it ends, unless it completes; the batch that it runs in is not aborted.
-     * Resolves with how many; one that was cancelled already is not counted.
+     * Cancels jobs: waiting ones never run; the worker of a running one learns of it at the next beat. In an ordered
+     * queue the waiting payloads go at once, and those of a running job when it ends, unless it completes; its batch is
+     * not aborted. Resolves with the number, without jobs that were cancelled already.
      */
     cancel: (where: JobChoice, reason?: string) =>
       this.#change(where, (records, which) => records.cancel(this.name, which, reason)),
     /**
-     * Removes waiting jobs, in an ordered queue with all their payloads, and kept results; never running or dead ones, nor
-     * what waits beside those. Resolves with how many. Throws `JobRunningError` once it has deleted what it can, if one of
-     * the ids runs; and `JobElsewhereError` if it deleted nothing, and another queue has an id that this one has not.
+     * Removes waiting jobs, in an ordered queue with all their payloads, and kept results. Running and dead jobs stay,
+     * with the payloads that wait for them. Resolves with the number. Throws `JobRunningError`, after deleting the
+     * others, if one of the ids runs. Throws `JobElsewhereError` if it deleted nothing, and another queue has one of
+     * the ids.
      */
     delete: async (where: JobChoice) => {
       const which = await this.#whereOf(where)
@@ -239,15 +241,15 @@ export class QueueAdmin {
       if (typeof which === 'object' && deleted < which.ids.length) await this.#refuseLeft(records, which.ids, deleted)
       return deleted
     },
-    /** Scheduled jobs are due now; their attempts stay. Resolves with how many. */
+    /** Makes scheduled jobs due now; their attempts stay. Resolves with the number. */
     runNow: (where: JobChoice) => this.#change(where, (records, which) => records.runNow(this.name, which)),
-    /** Waiting jobs go to the morgue, in an ordered queue with all their payloads. Resolves with how many. */
+    /** Buries waiting jobs, in an ordered queue with all their payloads. Resolves with the number. */
     bury: (where: JobChoice) => this.#change(where, (records, which) => records.bury(this.name, which)),
     /**
-     * Ends the current claim of a running job as a failure, due again after `delay` (default: at once); whatever its worker
-     * reports of it then is refused. `last` buries it, in an ordered queue its oldest payload only; by default where its task
-     * is declared and has no attempts left, and where it runs in a process of its own: that of an isolated task, or of a
-     * listener, still works until it hears of it, and nobody starts it a second time unasked. False where it does not run.
+     * Ends the current claim of a running job as a failure, due again after `delay` (default: at once); later reports
+     * of its worker are refused. `last` buries it, in an ordered queue only its oldest payload. Default of `last`: true
+     * if its declared task has no attempts left, or if it runs in a process of its own (isolated task, listener), which
+     * works on until it learns of this. Resolves to false if the job does not run.
      */
     fail: async (
       id: string | number,
@@ -263,7 +265,7 @@ export class QueueAdmin {
       const error = storedError(reason, job?.error, failed)
       return (await records.fail(this.name, asked, { delayMs, reason: error, last })) === 'ok'
     },
-    /** As `fields.set()` of a handle to the job: false where nothing is kept of it. */
+    /** Like `fields.set()` of a handle to the job: false if nothing is kept of it. */
     setFields: async (id: string | number, fields: FieldChanges): Promise<boolean> => {
       checkFields(fields)
       const asked = await this.#idOf(id)
@@ -272,7 +274,7 @@ export class QueueAdmin {
   }
 
   readonly morgue = {
-    /** The dead job, or undefined where there is none; in an ordered queue also beside a live job of that id. */
+    /** The dead job, or undefined if there is none; in an ordered queue even if a live job has the same id. */
     get: async (id: string | number): Promise<JobRecord | undefined> => {
       const asked = await this.#idOf(id)
       return this.#record(await (await this.#morgue()).get(this.name, asked))
@@ -286,15 +288,15 @@ export class QueueAdmin {
       return this.#page(await (await this.#morgue()).list(this.name, query), task)
     },
     /**
-     * Back into the queue, ready now, with all attempts. In an ordered queue the payloads join those of their id, be it
-     * beside a running job. Resolves with how many.
+     * Puts dead jobs back, ready now, with all attempts. In an ordered queue the payloads join those of their id, even
+     * of a running job. Resolves with the number.
      */
     revive: (where: JobChoice) => this.#changeDead(where, (morgue, which) => morgue.revive(this.name, which)),
-    /** Removes dead jobs for good. Resolves with how many. */
+    /** Removes dead jobs for good. Resolves with the number. */
     delete: (where: JobChoice) => this.#changeDead(where, (morgue, which) => morgue.delete(this.name, which)),
   }
 
-  /** Whether a failure from outside is to leave it no attempts. One whose task nobody knows has some. */
+  /** Whether a failure from outside leaves the job no attempts. A job of an unknown task has some. */
   #isLastAttempt(job: StoredJob | undefined): boolean {
     if (job === undefined) return false
     if (job.worker !== undefined && isListenerId(job.worker)) return true
@@ -303,7 +305,7 @@ export class QueueAdmin {
     return task !== undefined && job.attempt > task.retry.max
   }
 
-  /** Throws if an id was left for a reason that its caller should know. */
+  /** Throws if an id was left for a reason that the caller should know. */
   async #refuseLeft(records: Records, ids: readonly string[], deleted: number): Promise<void> {
     const running = new Set<string>()
     const absent = new Set<string>()
@@ -315,13 +317,13 @@ export class QueueAdmin {
         else if (job.state === 'running') running.add(job.id)
     }
     if (running.size > 0) throw new JobRunningError(this.name, [...running], deleted)
-    // Of what was deleted just now nothing is known: other queues may well have jobs of the same ids.
+    // Nothing is known of the deleted jobs: other queues may well have jobs of the same ids.
     if (deleted > 0) return
     const elsewhere = await this.#elsewhere(records, [...absent].slice(0, idsPerLook))
     if (elsewhere.length > 0) throw new JobElsewhereError(this.name, elsewhere)
   }
 
-  /** Those of the ids that other queues of the store have. */
+  /** The ids that other queues of the store have. */
   async #elsewhere(records: Records, ids: readonly string[]): Promise<{ id: string; queue: string }[]> {
     if (ids.length === 0) return []
     const others = (await records.queues()).map(({ name }) => name).filter((name) => name !== this.name)
@@ -376,7 +378,7 @@ export class QueueAdmin {
     return checkedId(id, Number.isFinite(id) && (await this.#isOrdered()))
   }
 
-  /** By what is stored, if the mill does not know its task. Asked only where an id is a number. */
+  /** Decided by the store if the mill does not know its task. Asked only if an id is a number. */
   async #isOrdered(): Promise<boolean> {
     if (this.#registry?.orderedTask(this.name) !== undefined) return true
     const stored = (await (await this.#records()).queues()).find(({ name }) => name === this.name)
@@ -384,7 +386,7 @@ export class QueueAdmin {
   }
 }
 
-/** The id as it is stored. A number is one of ordered jobs alone. */
+/** The id in its stored form. Only ordered jobs may have a number. */
 function checkedId(given: unknown, isOrdered: boolean): string {
   const id = isOrdered ? orderedIdOf(given) : given
   if (isJobId(id)) return id

@@ -1,4 +1,4 @@
-/** The history of queues, as users ask for it: what became of their jobs in each minute or hour. */
+/** The history of queues for users: the counts of their jobs in each minute or hour. */
 
 import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
 import { describe } from '../../core/values/describe.js'
@@ -8,31 +8,34 @@ import type { Store } from '../../stores/contract/store.js'
 import { countsLength, historyKeptMs, historySteps, pointOf, slotAt, stepMs } from '../../stores/rules/history-slots.js'
 
 export interface HistoryOptions {
-  /** How long a point is. Default `'minute'`. */
+  /** The length of a point. Default `'minute'`. */
   readonly step?: HistoryStep
-  /** The first point is the one in which this moment lies. Default: 60 points. Minutes are kept for a week, hours for 366 days. */
+  /** A moment within the first point. Default: 60 points. Minutes are kept for a week, hours for 366 days. */
   readonly from?: Date | string
-  /** The last point begins before this moment. Default: now. */
+  /** The end: the last point begins before this moment. Default: now. */
   readonly to?: Date | string
 }
 
 /** One minute or hour. */
 interface QueuePoint extends Omit<HistoryPoint, 'at'> {
-  /** When it began. */
+  /** When the minute or hour began. */
   readonly at: Date
 }
 
 export interface QueueHistory {
   readonly queue: string
   readonly step: HistoryStep
-  /** One for each minute or hour, oldest first, also where nothing happened. */
+  /** One point for each minute or hour, oldest first, even if nothing happened. */
   readonly points: readonly QueuePoint[]
 }
 
 const defaultPoints = 60
 const nothing = new Array<number>(countsLength).fill(0)
 
-/** `now`: of this process, for what is left out. Throws `InvalidArgumentError` or `UnsupportedByStoreError`. */
+/**
+ * The histories. `now`: of this process, the default for omitted times. Throws `InvalidArgumentError` or
+ * `UnsupportedByStoreError`.
+ */
 export async function queueHistories(
   store: Store,
   queues: readonly string[],
@@ -62,7 +65,7 @@ function spanOf({ step = 'minute', from, to }: HistoryOptions, now: number): His
     throw new InvalidArgumentError(
       `history({ from, to }) must name a span of time; from ${new Date(fromAt).toISOString()} to ${new Date(toAt).toISOString()} there is none.`,
     )
-  // Nothing older is kept: a span of decades must not become as many points.
+  // Nothing older is kept, so a span of decades need not become as many points.
   const oldestAt = Math.max(fromAt, Math.min(now, toAt) - historyKeptMs[step])
   return { step, fromAt: slotAt(step, oldestAt), toAt: Math.min(toAt, now + stepMs[step]) }
 }

@@ -1,28 +1,28 @@
-/** A step loop: an administrative action taken in bounded steps until it is done, so that no store is held for long. */
+/** A step loop: runs an administrative action in bounded steps, so that it never blocks a store for long. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { timerMs } from '../../core/platform/timer.js'
 import type { Step } from '../../stores/contract/job-records.js'
 
-/** How far a long action is. */
+/** The progress of a long action. */
 export interface StepProgress {
   /** Jobs changed so far. */
   readonly changed: number
-  /** The last step could change nothing: running jobs are waited for. */
+  /** The last step could change nothing, because jobs still run. */
   readonly isWaiting: boolean
 }
 
 export interface LongActionOptions {
   /** Ends the action between two steps; it then rejects with the signal's reason. Default: nothing does. */
   readonly signal?: AbortSignal
-  /** Called after each step. Default: nobody hears of them. */
+  /** Called after each step. Default: none. */
   readonly onProgress?: (progress: StepProgress) => void
 }
 
 const firstWaitMs = 50
 const longestWaitMs = 1_000
 
-/** Takes step after step; resolves with how many jobs were changed in all. */
+/** Runs all steps; resolves with the total of changed jobs. */
 export async function total(step: () => Promise<Step>): Promise<number> {
   let changed = 0
   for (;;) {
@@ -33,8 +33,8 @@ export async function total(step: () => Promise<Step>): Promise<number> {
 }
 
 /**
- * The same where a step may have to wait for others: after one that changed nothing the next is taken 50 ms later, then at
- * ever longer intervals, up to 1 s.
+ * Runs all steps of an action that may have to wait for others. After a step that changed nothing it waits 50 ms, then
+ * longer and longer, up to 1 s.
  */
 export async function patientTotal(
   step: () => Promise<Step>,
@@ -54,14 +54,14 @@ export async function patientTotal(
   }
 }
 
-/** Takes the steps of an action; resolves with how many jobs were changed in all. */
+/** A runner for the steps of an action; resolves with the total of changed jobs. */
 export type StepLoop = (step: () => Promise<Step>, options?: LongActionOptions) => Promise<number>
 
-/** A budget of time for the steps of an action: what is not done by then is left for another call of the same. */
+/** A time budget for the steps of an action; a later call of the same action does the rest. */
 export class StepBudget {
   readonly #forMs: number
   readonly #mono: () => number
-  /** Whether the last action would have found more to do. */
+  /** Whether the last action has more to do. */
   more = false
 
   constructor(forMs: number, mono: () => number) {
@@ -69,7 +69,7 @@ export class StepBudget {
     this.#mono = mono
   }
 
-  /** At least one step is taken. */
+  /** Runs at least one step. */
   readonly loop: StepLoop = async (step, options) => {
     const untilAt = this.#mono() + this.#forMs
     return patientTotal(async () => {

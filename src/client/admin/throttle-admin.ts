@@ -1,4 +1,4 @@
-/** The administration of one queue's throttle: what it has counted, and other rules for it. */
+/** The administration of one queue's throttle: the counted starts, and changes of its limits. */
 
 import * as v from 'valibot'
 import { hasCode } from '../../core/error-codes.js'
@@ -11,14 +11,14 @@ import { parsed } from '../../core/values/option-check.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { ThrottleState, Throttles } from '../../stores/contract/throttles.js'
 
-/** A throttle as it stands. */
+/** The current state of a throttle. */
 export interface ThrottleStatus extends Omit<ThrottleState, 'throttle'> {
   readonly rules: readonly ThrottleRule[]
   readonly by: 'queue' | 'group'
   readonly scope: string
 }
 
-/** What can be changed of a throttle: all but what it counts by and shares. */
+/** The parts of a throttle that can change: all except its unit and its scope. */
 export type ThrottleChange = Omit<ThrottleOptions, 'by' | 'scope'>
 
 const changeSchema = v.pipe(
@@ -35,7 +35,8 @@ export class ThrottleAdmin {
   readonly #connect: () => Promise<Store>
 
   /**
-   * `look` connects without opening a queue: where one is declared with another throttle than it has, opening is refused.
+   * `look` connects without opening a queue, because opening is refused if the declared throttle differs from the
+   * stored one.
    * @internal
    */
   constructor(queue: string, look: () => Promise<Store>, connect: () => Promise<Store>) {
@@ -45,9 +46,9 @@ export class ThrottleAdmin {
   }
 
   /**
-   * Its rules and, for each, the starts in the window that ends now (`hits`); after how long the next job may start, in ms;
-   * and which queues share it. Where it counts by group, those of `group`, which may be `''`: jobs without one; where none is
-   * named, `groups` tells how many have started jobs. Undefined where the queue has no throttle.
+   * Its rules and, for each, the starts in the window that ends now (`hits`); the time until the next job may start, in
+   * ms; and the queues that share it. If it counts by group, the figures are those of `group` (`''`: jobs without one).
+   * Without `group`, `groups` is the number of groups that have started jobs. Undefined if the queue has no throttle.
    * Throws `UnsupportedByStoreError`, `UnknownQueueError`.
    */
   async get(group?: string | number): Promise<ThrottleStatus | undefined> {
@@ -59,17 +60,17 @@ export class ThrottleAdmin {
   }
 
   /**
-   * Gives it other limits, and so all queues that share it, from now on and in every process; starts so far count on. One
-   * window, or several; those that are not named are gone. Declare the same: a mill that declares others is refused.
-   * Throws `ConfigError` with every mistake, `InvalidArgumentError` where the queue has no throttle,
-   * `UnsupportedByStoreError`, `UnknownQueueError`.
+   * Changes the limits for this queue and all queues that share its throttle, at once and in every process; earlier
+   * starts still count. Give one window or several; windows that you omit are removed. Declare the same limits in your
+   * code: a mill that declares others is refused. Throws `ConfigError` with every mistake, `InvalidArgumentError` if
+   * the queue has no throttle, `UnsupportedByStoreError`, `UnknownQueueError`.
    */
   async set(change: ThrottleChange | readonly ThrottleChange[]): Promise<void> {
     const { rules } = throttleOf(this.#queue, parsed(changeSchema, change, `the throttle of queue '${this.#queue}'`))
     await this.#ask((throttles) => throttles.set(this.#queue, rules))
   }
 
-  /** Of the store as it is; a queue that it does not have yet is opened for it. */
+  /** Asks the store without opening the queue; a queue that the store does not have yet is opened first. */
   async #ask<T>(ask: (throttles: Throttles) => Promise<T>): Promise<T> {
     try {
       return await ask(throttlesOf(await this.#look()))

@@ -1,4 +1,4 @@
-/** The client: what enqueues. Checks, encodes, sends, and gives a handle to each job. */
+/** The client: checks jobs, encodes them, sends them, and returns a handle to each. */
 
 import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
@@ -15,7 +15,7 @@ import { callOf, callsOf } from './enqueue-call.js'
 import { draftJob } from './job-draft.js'
 import type { Sender } from './sender.js'
 
-/** What became of one job of an `enqueueMany`: its handle, or the error that refused it. */
+/** The outcome of one job of an `enqueueMany`: its handle, or the error that refused it. */
 export type EnqueueResult<Result = unknown> = { readonly job: JobHandle<Result> } | { readonly error: Error }
 
 /** @internal */
@@ -33,7 +33,7 @@ const takenOut = 'a middleware took jobs out of an enqueue or did not call next(
 export class Client {
   readonly #parts: ClientParts
   readonly #layers: readonly NonNullable<Middleware['enqueue']>[]
-  /** What is known once the store is open, and does not change after. */
+  /** The rules, which are known once the store is open and do not change afterwards. */
   #rules: DraftRules | undefined
 
   constructor(parts: ClientParts) {
@@ -42,22 +42,23 @@ export class Client {
   }
 
   /**
-   * Enqueues one job, or, of an ordered task, one payload: where its id waits or runs, it joins the payloads of that
-   * (`outcome: 'merged'`). Resolves when it is stored as durably as the store promises.
-   * Throws `InvalidArgumentError` where `task` is none, `UnknownTaskError`, `InvalidJobError`, `PayloadTooLargeError`,
-   * `UnknownQueueError`, `QueueFullError`, `QueueDrainingError` (nothing was stored) or `StoreUnavailableError` (in doubt: enqueue again with an id of your own to be safe).
+   * Enqueues one job. For an ordered task it enqueues one payload: if its id waits or runs, the payload joins those of
+   * that id (`outcome: 'merged'`). Resolves when the job is stored as durably as the store promises. Throws
+   * `InvalidArgumentError` if `task` is not a task, `UnknownTaskError`, `InvalidJobError`, `PayloadTooLargeError`,
+   * `UnknownQueueError`, `QueueFullError`, `QueueDrainingError` (nothing was stored) or `StoreUnavailableError` (in
+   * doubt: enqueue again with an id of your own to be safe).
    */
   enqueue<T extends AnyTask>(task: T, ...[input, options]: EnqueueArguments<T>): Promise<HandleOf<T>> {
     return this.enqueueItem({ task, input, options: options === undefined ? {} : options }) as Promise<HandleOf<T>>
   }
 
-  /** The same for one that is put together already. */
+  /** Enqueues an item that is complete already. */
   async enqueueItem(item: EnqueueItem): Promise<JobHandle> {
     refuseNoTask(item.task, 'enqueue()')
     let result: EnqueueResult | undefined
     if (this.#layers.length > 0) [result] = await this.#through([item], false)
     else {
-      // The way of most jobs: one promise more would cost it as much as all the checks do.
+      // The path of most jobs: one more promise would cost as much as all the checks.
       this.#rules ??= await this.#parts.rules()
       const drafted = draftJob(item, this.#rules)
       const draft = drafted instanceof Promise ? await drafted : drafted
@@ -70,16 +71,16 @@ export class Client {
   }
 
   /**
-   * Enqueues many jobs, of one task or of several. All are checked before any is sent: a wrong one
-   * throws `EnqueueManyError` and nothing is stored. They are sent in calls of up to 250 jobs of one queue, each
-   * accepted wholly or not at all, in an ordered queue shard by shard; where jobs are refused, `EnqueueManyError` says per
-   * job what became of it. Throws `InvalidArgumentError` where `task` is none.
+   * Enqueues many jobs, of one task or of several. All are checked before any is sent: a wrong one throws
+   * `EnqueueManyError` and nothing is stored. They are sent in calls of at most 250 jobs of one queue. Each call is
+   * accepted as a whole or not at all; in an ordered queue this holds shard by shard. If jobs are refused,
+   * `EnqueueManyError` says what became of each job. Throws `InvalidArgumentError` if `task` is not a task.
    */
   async enqueueMany(...args: ManyArguments): Promise<JobHandle[]> {
     return this.enqueueItems(itemsOf(args))
   }
 
-  /** The same for many that are put together already. */
+  /** Enqueues items that are complete already. */
   async enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]> {
     const results = await this.#through(items, true)
     if (results.length < items.length) throw new EnqueueManyError(takenOut, results)
@@ -133,9 +134,9 @@ export class Client {
   }
 }
 
-/** All drafts. Throws `EnqueueManyError` with every mistake, or, where one job was asked for, the mistake itself. */
+/** All drafts. Throws `EnqueueManyError` with every mistake, or the mistake itself if only one job was requested. */
 async function draftsOf(items: readonly EnqueueItem[], many: boolean, rules: DraftRules): Promise<JobDraft[]> {
-  // All are begun before the first is waited for: a schema may ask somebody else.
+  // All are begun before the first is awaited: a schema may be asynchronous.
   const begun = items.map((item) => draftOrError(item, rules))
   const drafts: (JobDraft | Error)[] = []
   for (const draft of begun) drafts.push(draft instanceof Promise ? await draft : draft)

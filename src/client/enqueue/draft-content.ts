@@ -1,4 +1,4 @@
-/** The content of a draft, whatever the kind of its job: input, meta and group checked and encoded, and when it is due. */
+/** The content of a draft, for any kind of job: its checked and encoded input, meta and group, and its due time. */
 
 import { InvalidJobError, PayloadTooLargeError, UnsupportedByStoreError } from '../../core/errors.js'
 import { type JobOrigin, originKey, storedMeta } from '../../core/job-origin.js'
@@ -19,7 +19,7 @@ export interface JobDraft {
   readonly queue: string
   readonly job: NewJob
   readonly bytes: number
-  /** Whether its id was made for it alone, and names nothing else. */
+  /** Whether the id was generated for this job alone. */
   readonly isIdNew: boolean
 }
 
@@ -34,13 +34,13 @@ export interface DraftRules {
   readonly newId: () => string
 }
 
-/** A job whose parts are still being put together. */
+/** A job whose parts are not all set yet. */
 export type JobInMaking = { -readonly [K in keyof NewJob]: NewJob[K] }
 
-/** Longest time ahead a job may be scheduled: beyond it a number of seconds or milliseconds was meant. */
+/** The furthest time ahead for which a job may be scheduled. A later one is a mix-up of seconds and milliseconds. */
 const furthestMs = 10 * 365.25 * 86_400_000
 
-/** The job, as messages say it. */
+/** The name of the job in messages. */
 export function nameOf(task: AnyTask): string {
   return `job of task '${task.name}'`
 }
@@ -50,7 +50,7 @@ export function wrong(task: AnyTask, message: string, options?: ErrorOptions): I
   return new InvalidJobError(`${nameOf(task)}: ${message}`, options)
 }
 
-/** Refuses options that are none of these, and a meta that is no object. */
+/** Refuses unknown options, and a meta that is not an object. */
 export function checkOptions(task: AnyTask, options: AnyEnqueueOptions, known: ReadonlySet<string>): void {
   if (typeof options !== 'object' || options === null)
     throw wrong(task, `options must be an object; got ${describe(options)}.`)
@@ -68,8 +68,8 @@ function unknownOption(task: AnyTask, name: string, known: ReadonlySet<string>):
 }
 
 /**
- * Gives the job what jobs of every kind may have beside their input: meta, origin and time. Packs input and meta. The bytes of both,
- * as they are stored.
+ * Adds to the job its meta, origin and time, which jobs of every kind may have, and packs input and meta. Returns the
+ * bytes of both in their stored form.
  */
 export function addContent(
   job: JobInMaking,
@@ -89,7 +89,7 @@ export function addContent(
   return bytes
 }
 
-/** `part`: of the job, `'input'` or `'meta'`. */
+/** The encoded part. `part`: `'input'` or `'meta'`. */
 export function encoded({ packing }: DraftRules, task: AnyTask, part: string, value: unknown): Payload {
   try {
     return packing.encode(value)
@@ -100,7 +100,7 @@ export function encoded({ packing }: DraftRules, task: AnyTask, part: string, va
   }
 }
 
-/** The size of a part as it is stored, so that compression makes room. Throws `PayloadTooLargeError`. */
+/** The size of a part in its stored form, so compression makes room. Throws `PayloadTooLargeError`. */
 function fittingBytes(payload: Payload, task: AnyTask, part: string, { maxPayloadBytes, traits }: DraftRules): number {
   const bytes = payloadBytes(payload)
   const limit = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
@@ -123,7 +123,10 @@ function due(task: AnyTask, options: AnyEnqueueOptions, traits: StoreTraits): { 
   return {}
 }
 
-/** In ms. A job that expires before it is due would never run. Throws `InvalidJobError` or `UnsupportedByStoreError`. */
+/**
+ * The expiry in ms. A job that expires before it is due would never run. Throws `InvalidJobError` or
+ * `UnsupportedByStoreError`.
+ */
 export function checkedExpiry(
   task: AnyTask,
   { expiresIn, runAt }: AnyEnqueueOptions,
@@ -156,7 +159,7 @@ function instantOf(task: AnyTask, runAt: unknown): number {
   throw wrong(task, `runAt must be ${instantForm}; got ${describe(runAt)}. For a time from now use delay.`)
 }
 
-/** Undefined for none. Throws `InvalidJobError` or `UnsupportedByStoreError`. */
+/** The group; undefined for none. Throws `InvalidJobError` or `UnsupportedByStoreError`. */
 export function checkedGroup(task: AnyTask, given: unknown, { traits }: DraftRules): string | undefined {
   const group = groupNameOf(given)
   if (group === undefined) throw wrong(task, `group must be ${groupForm} ('' for none); got ${describe(given)}.`)
@@ -165,7 +168,7 @@ export function checkedGroup(task: AnyTask, given: unknown, { traits }: DraftRul
   throw new UnsupportedByStoreError(traits.name, 'groups', 'Leave `group` out, or use a store with groups.')
 }
 
-/** The answer of a function of the task. Throws `InvalidJobError` if the function throws. */
+/** The return value of a function of the task. Throws `InvalidJobError` if the function throws. */
 export function answerOf(task: AnyTask, name: 'id' | 'score' | 'group', ask: () => unknown): unknown {
   try {
     return ask()

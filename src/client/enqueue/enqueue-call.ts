@@ -1,22 +1,22 @@
-/** The calls of an enqueue: its drafts as a store takes them. */
+/** The calls of an enqueue: its drafts in the form that a store takes. */
 
 import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
 import type { DraftRules, JobDraft } from './draft-content.js'
 
-/** Most bytes of one call: what stores take in one piece. */
+/** The most bytes of one call: the limit of stores for one message. */
 const mostBytes = 1_048_576
 
 interface OpenCall extends EnqueueCall {
   readonly jobs: NewJob[]
 }
 
-/** The call of one job, or the first of several. */
+/** The call for one job, or the first for several. */
 export function callOf({ queue, job, isIdNew }: JobDraft, { newId }: DraftRules): OpenCall {
-  // An id that was made for the job names its call as well; one of the user's may come again, in another call.
+  // An id generated for the job also names its call. A user's id may come again, in another call.
   return { callId: isIdNew ? job.id : newId(), queue, jobs: [job] }
 }
 
-/** The drafts as calls: by queue, at most so many jobs and bytes in each. `at`: which draft each job was. */
+/** The drafts as calls: by queue, with a limit of jobs and bytes for each. `at`: the index of each job's draft. */
 export function callsOf(drafts: readonly JobDraft[], rules: DraftRules): { call: EnqueueCall; at: number[] }[] {
   const calls: { call: OpenCall; at: number[]; bytes: number }[] = []
   const open = new Map<string, (typeof calls)[number]>()

@@ -1,4 +1,4 @@
-/** A job draft: one job on its way in, checked and encoded, not yet sent. */
+/** A job draft: one new job, checked and encoded, not yet sent. */
 
 import { type InvalidJobError, UnknownTaskError, UnsupportedByStoreError } from '../../core/errors.js'
 import { isPriority, priorityForm } from '../../core/job.js'
@@ -40,19 +40,21 @@ const plainOptions = new Set<string>([
 ])
 const orderedOptions = new Set<string>(['id', 'score', 'delay', 'runAt', 'meta'])
 const withQueue = new Set<string>([...orderedOptions, 'queue'])
-/** Options of plain tasks that an ordered one has not, and why. */
+/** Options that only plain tasks have, and why ordered ones do not. */
 const plainOnly: Readonly<Record<string, string>> = {
   ifWaiting: "payloads of an ordered id merge. With merge: 'latest' of the queue the newest is kept.",
   expiresIn: 'payloads of an ordered job are never dropped. Let the handler pass over those that are too old.',
 }
 
-/** A child is remembered for so long after its end, or for `idempotency` if that is longer: its parent may run again. */
+/** How long a child is remembered after its end, or `idempotency` if that is longer: its parent may run again. */
 const childMemoryMs = 3_600_000
-/** Not at all: an id that is used again may come at once. None may be remembered for 0 ms, which is for ids that never come again. */
+/**
+ * The memory of an id that may come again at once: practically none. 0 ms is reserved for ids that never come again.
+ */
 const shortestMemoryMs = 1
 
 /**
- * Checks and encodes one job; a promise only where its task has a schema. Throws `UnknownTaskError`, `InvalidJobError`,
+ * Checks and encodes one job; a promise only if its task has a schema. Throws `UnknownTaskError`, `InvalidJobError`,
  * `PayloadTooLargeError`, `UnknownQueueError` or `UnsupportedByStoreError`; nothing was stored then.
  */
 export function draftJob(item: EnqueueItem, rules: DraftRules): JobDraft | Promise<JobDraft> {
@@ -61,7 +63,7 @@ export function draftJob(item: EnqueueItem, rules: DraftRules): JobDraft | Promi
   return task.input === undefined ? draft() : validated(task.input, input, inputOf(task)).then(draft)
 }
 
-/** As `draftJob`, at once. Throws `InvalidJobError` also where the schema of its task answers later. */
+/** Like `draftJob`, but synchronous. Also throws `InvalidJobError` if the schema of its task is asynchronous. */
 export function draftJobNow(item: EnqueueItem, rules: DraftRules): JobDraft {
   const { task, input } = item
   const draft = checkedDraft(item, rules)
@@ -73,7 +75,7 @@ function inputOf(task: AnyTask): string {
   return `the input of a ${nameOf(task)}`
 }
 
-/** The draft that can be made once its input is known to be valid. */
+/** A function that makes the draft once the input is known to be valid. */
 function checkedDraft(item: EnqueueItem, rules: DraftRules): () => JobDraft {
   const { task, options } = item
   refuseUnknown(task, rules)
@@ -87,17 +89,17 @@ function checkedDraft(item: EnqueueItem, rules: DraftRules): () => JobDraft {
       task,
       `its time limit (${formatDuration(task.timeLimitMs)}) is not less than the lease of queue '${queue}' (${formatDuration(leaseMs)}), which is not renewed: it would never be run. Use another queue, or a longer lease.`,
     )
-  // What is stored is the input as given: transforms belong to the worker's side, where the schema is applied again.
+  // The input is stored as given: transforms belong to the worker's side, where the schema is applied again.
   return () => (task.kind === 'ordered' ? orderedDraft(task, item, rules) : plainDraft(task, item, queue, rules))
 }
 
-/** A worker of this mill would put its jobs back for ever. */
+/** Refuses a task that no worker of this mill knows: it would put its jobs back for ever. */
 function refuseUnknown(task: AnyTask, { registry, tasksElsewhere }: DraftRules): void {
   if (registry.find(task.name) !== undefined || tasksElsewhere.includes(task.name) || isRunElsewhere(task)) return
   throw new UnknownTaskError(task.name, [...registry.tasks.keys()])
 }
 
-/** The queue the job goes to, once all that can be said without its input is checked. */
+/** The queue of the job, after every check that needs no input. */
 function checkedPlainQueue(task: AnyPlainTask, options: AnyEnqueueOptions, { registry, traits }: DraftRules): Queue {
   checkOptions(task, options, plainOptions)
   const { id, priority } = options
@@ -143,7 +145,7 @@ function plainDraft(
   queue: string,
   rules: DraftRules,
 ): JobDraft {
-  // Text, or refused by now.
+  // Text, otherwise it would be refused by now.
   const given = options.id as string | undefined
   const id = given ?? child
   const job: JobInMaking = {
@@ -164,16 +166,16 @@ function plainDraft(
   return { queue, bytes, job, isIdNew: id === undefined }
 }
 
-/** How long an id that somebody gave, or that follows from a parent, is remembered once its job has ended. */
+/** How long an id is remembered after its job has ended, if a user gave it or it follows from a parent. */
 function memoryMs({ id, ifWaiting }: AnyEnqueueOptions, { idempotencyMs }: DraftRules): number {
-  // What comes after its end is another change, not the same job again.
+  // An enqueue after its end is another change, not the same job again.
   if (ifWaiting === 'replace') return shortestMemoryMs
   return Math.max(id === undefined ? childMemoryMs : shortestMemoryMs, idempotencyMs)
 }
 
-/** The queue the job goes to, once all that can be said without its input is checked. */
+/** The queue of the job, after every check that needs no input. */
 function checkedOrderedQueue(task: AnyOrderedTask, options: AnyEnqueueOptions, { registry }: DraftRules): Queue {
-  // The queue of the task may be named, as plain tasks may have theirs named; it changes nothing.
+  // The queue may be named, as for plain tasks; it must be the task's own.
   const refused = Object.keys(options ?? {}).find((name) => plainOnly[name] !== undefined)
   if (refused !== undefined) throw wrong(task, `${refused} is for plain tasks: ${plainOnly[refused]}`)
   checkOptions(task, options, options?.queue === task.queue ? withQueue : orderedOptions)
@@ -204,7 +206,7 @@ function orderedDraft(task: AnyOrderedTask, { input, options, origin }: EnqueueI
   }
   if (score !== undefined) job.score = score
   if (task.group !== undefined) {
-    // By its id alone, so that all payloads of an id are of one group.
+    // From its id alone, so that all payloads of an id have the same group.
     const group = checkedGroup(
       task,
       answerOf(task, 'group', () => task.group?.(job.id)),

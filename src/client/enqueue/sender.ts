@@ -1,4 +1,4 @@
-/** The sender: takes calls to the store. What one tick enqueues travels together, and shares a commit. */
+/** The sender: sends calls to the store. The calls of one tick travel together and share a commit. */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
@@ -6,27 +6,33 @@ import { StoreUnavailableError } from '../../core/errors.js'
 import type { EnqueueCall, Enqueued } from '../../stores/contract/new-job.js'
 import type { Store } from '../../stores/contract/store.js'
 
-/** Calls for one queue that travel together: where another queue is away, they are not held up, or left in doubt. */
+/** Calls for one queue that travel together. If another queue is unavailable, they are not held up or left in doubt. */
 interface Load {
   readonly calls: EnqueueCall[]
   jobs: number
-  /** One promise for all of them: each call takes its answer out. */
+  /** One promise for all of them; each call takes its own answer out. */
   readonly answers: Promise<Enqueued[][]>
 }
 
-/** Most jobs that travel together: one call too many would make a store hold its write lock for long. */
+/** The most jobs that travel together: more would make a store hold its write lock for long. */
 const mostJobs = 1_000
-/** After a store was away in the middle of a call. The store remembers the call for a minute, and answers it twice alike. */
+/**
+ * Delays before a call is sent again, if the store became unavailable during it. The store remembers the call for a
+ * minute, and gives it the same answer twice.
+ */
 const resendAfterMs = [50, 200, 1_000] as const
-/** A store that has been away for so long is not asked again: somebody waits for the answer. */
+/** After this time the call is not sent again: its caller waits for the answer. */
 const resendWithinMs = 3_000
 
 export class Sender {
   readonly #connect: () => Promise<Store>
   readonly #mono: () => number
-  /** What this tick enqueues, by queue, as long as there is room. */
+  /** The calls of this tick, by queue, as long as there is room. */
   readonly #open = new Map<string, Load>()
-  /** What a remote store takes in one trip, so that the next is on its way while it works on one; others share a commit. */
+  /**
+   * The limit of a remote store for one trip, so that the next trip is on its way while the store works on one. Calls
+   * to other stores share a commit.
+   */
   #mostJobs = mostJobs
 
   constructor(connect: () => Promise<Store>, mono: () => number) {
@@ -35,8 +41,8 @@ export class Sender {
   }
 
   /**
-   * The answer per job. Atomic: all jobs of the call are accepted, or none. A call that was in doubt is sent again, the
-   * same as before; throws `StoreUnavailableError` where it still is.
+   * Sends a call and returns the answer per job. It is atomic: the store accepts all jobs of the call, or none. A call
+   * in doubt is sent again unchanged; throws `StoreUnavailableError` if it stays in doubt.
    */
   async send(call: EnqueueCall): Promise<Enqueued[]> {
     const load = this.#loadFor(call.queue, call.jobs.length)
@@ -55,7 +61,7 @@ export class Sender {
     return load
   }
 
-  /** Carries what is among the calls when the tick is over. */
+  /** Sends the calls when the tick is over. */
   async #carry(queue: string, calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
     await endOfTick()
     if (this.#open.get(queue)?.calls === calls) this.#open.delete(queue)
@@ -72,7 +78,7 @@ export class Sender {
       } catch (error) {
         if (!hasCode(error, 'store-unavailable') || !error.inDoubt) throw error
         const afterMs = resendAfterMs[resends]
-        // However long it took to learn that a call is in doubt, it is sent again once.
+        // A call in doubt is sent again once, however long it took to learn of the doubt.
         const isLate = resends > 0 && this.#mono() - startedAt > resendWithinMs
         if (afterMs === undefined || isLate) throw inDoubt(error)
         await delay(afterMs)

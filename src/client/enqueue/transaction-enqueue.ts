@@ -1,6 +1,6 @@
 /**
- * Enqueueing in a transaction of the user's. All of it happens before the call returns, for a transaction waits for nobody:
- * checks, encoding, the store's statements, and the client side of middleware up to where it calls `next()`.
+ * Enqueueing in a user's transaction. Everything happens before the call returns, because a transaction does not wait:
+ * checks, encoding, the store's statements, and the client side of middleware up to its call of `next()`.
  */
 
 import {

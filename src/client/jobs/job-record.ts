@@ -1,4 +1,4 @@
-/** The job record as users see it, made from the store's. */
+/** The job record for users, made from the store's record. */
 
 import type { JobRecord, Meta, PayloadRecord } from '../../core/job.js'
 import { failuresIn, ownError } from '../../core/job-failures.js'
@@ -11,10 +11,10 @@ import { messageOf } from '../../core/values/describe.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
 
-/** Most payloads of which it is told that they cannot be decoded: they mostly share their reason. */
+/** The most payloads for which a decoding error is reported: the reasons are mostly the same. */
 const mostProblems = 3
 
-/** Fields that cannot be decoded are left out; `error` then says why. */
+/** The record. Fields that cannot be decoded are left out; `error` then says why. */
 export function recordOf(job: StoredJob, packing: Packing): JobRecord {
   const problems: string[] = []
   const unpacked = (what: string, part: JobPart, payload: Payload | undefined, codec?: string): unknown => {
@@ -67,7 +67,7 @@ export function recordOf(job: StoredJob, packing: Packing): JobRecord {
   return record as JobRecord
 }
 
-/** Adds to `problems` what cannot be decoded. */
+/** The payloads. Adds an entry to `problems` for each that cannot be decoded. */
 function payloadRecords(
   payloads: readonly ScoredPayload[],
   owner: Owner,
@@ -92,19 +92,19 @@ function payloadRecords(
   return records
 }
 
-/** What a payload came with, apart. */
+/** The meta and the origin of a payload, separated. */
 function storedIn(stored: Meta): Pick<PayloadRecord, 'meta'> & JobOrigin {
   const meta = givenMeta(stored)
   return { ...(meta && { meta }), ...originIn(stored) }
 }
 
-/** Undefined where the user gave none. */
+/** Undefined if the user gave none. */
 function givenMeta(stored: Meta | undefined): Meta | undefined {
   const meta = stored && ownMeta(stored)
   return meta === stored || Object.keys(meta!).length > 0 ? meta : undefined
 }
 
-/** The value, or why there is none. */
+/** The value, or the reason why there is none. */
 function unpackedBy(
   packing: Packing,
   payload: Payload,
@@ -121,7 +121,7 @@ function unpackedBy(
   }
 }
 
-/** The value of a result that was kept. Throws `CodecError`. */
+/** The value of a kept result. Throws `CodecError`. */
 export function resultIn(job: StoredJob, packing: Packing): unknown {
   const { payload, codec } = job.result ?? {}
   return payload === undefined || payload.length === 0 ? undefined : packing.unpack(payload, codec, 'result', job)

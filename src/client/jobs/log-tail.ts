@@ -1,8 +1,9 @@
-/** The tail of a log: what is new in it since it was last seen, and its last lines. Pure. */
+/** The tail of a log: its new text since the last look, and its last lines. Pure. */
 
 /**
- * What stands in the log behind what was seen of it. Of a log only the end is kept: where it has moved on, its beginning is
- * found again at the end of what was seen. `isGap`: nowhere, so something between the two was never seen.
+ * The text of the log after the part that was seen. Only the end of a log is kept, so its beginning may have been
+ * dropped: the log then begins somewhere within the seen text. `isGap`: it begins later, so some text in between was
+ * never seen.
  */
 export function newIn(seen: string, log: string): { readonly text: string; readonly isGap: boolean } {
   if (log.startsWith(seen)) return { text: log.slice(seen.length), isGap: false }
@@ -10,12 +11,15 @@ export function newIn(seen: string, log: string): { readonly text: string; reado
   return { text: log.slice(known), isGap: known === 0 }
 }
 
-/** The lines of a text, without one behind its last line break. */
+/** The lines of a text; a final line break adds no empty line. */
 export function linesOf(text: string): string[] {
   return text === '' ? [] : text.replace(/\r?\n$/, '').split('\n')
 }
 
-/** Length of the longest end of `a` that `b` begins with, by the search of Knuth, Morris and Pratt: linear also for logs that repeat themselves. */
+/**
+ * The length of the longest end of `a` that `b` begins with, by the Knuth–Morris–Pratt search: linear even for logs
+ * that repeat themselves.
+ */
 function overlap(a: string, b: string): number {
   const borders = new Int32Array(b.length)
   for (let i = 1, length = 0; i < b.length; i += 1) {

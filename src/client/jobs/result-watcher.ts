@@ -1,32 +1,38 @@
-/** The result watcher: one watch on the store for all results this process waits for, and what tells a job that completed from one that was lost. */
+/**
+ * The result watcher: one watch on the store for all results that this process waits for, and the distinction between
+ * completed and lost jobs.
+ */
 
 import { setImmediate as endOfTick } from 'node:timers/promises'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../records-facet.js'
 
-/** Longest single watch; a new one follows. */
+/** The longest single watch; a new one follows. */
 const roundMs = 5_000
 
-/** How a queue stood at a moment, on the store's clock; jobs that were there after it can be told from lost ones by it. */
+/**
+ * The state of a queue at a moment, on the store's clock. It tells whether a job that was there later has completed or
+ * was lost.
+ */
 export interface Mark {
   readonly at: number
 }
 
-/** A look at the store, from which a mark is made and by which it is judged. */
+/** A look at the store, from which a mark is made and against which it is compared. */
 interface Look {
   readonly now: number
   readonly lostAt: number
 }
 
-/** A mark that is older is no evidence: what was kept for a short time may be hidden and not have been counted as lost yet. */
+/** An older mark is no evidence: a result with a short retention may be hidden but not counted as lost yet. */
 const longestMarkMs = 60_000
-/** A new mark is made so often, counted in watches that end because a job did. */
+/** The number of watches ended by a job after which a new mark is made. */
 const watchesPerMark = 16
 
 interface Watched {
   readonly queue: string
   readonly id: string
-  /** The job was seen after it. */
+  /** The job was seen after this mark. */
   mark: Mark | undefined
   readonly wake: Set<(error?: unknown) => void>
 }
@@ -36,7 +42,7 @@ export class ResultWatcher {
   readonly #watched = new Map<string, Watched>()
   #round: AbortController | undefined
   #running = false
-  /** By queue looks that began in this tick, and looks that begin when it is over. */
+  /** By queue: looks that began in this tick, and looks that begin when it is over. */
   readonly #begun = new Map<string, Promise<Look>>()
   readonly #planned = new Map<string, Promise<Look>>()
 
@@ -44,9 +50,9 @@ export class ResultWatcher {
     this.#connect = connect
   }
 
-  /** How the queue stands now. What is asked of the store after this call finds it so or later. */
+  /** The present state of the queue. Later questions to the store find this state or a newer one. */
   async mark(queue: string): Promise<Mark> {
-    // One that has begun is as good: it may only be older.
+    // A look that has begun serves as well; it can only be older.
     const look = this.#begun.get(queue) ?? this.#lookAt(queue)
     if (!this.#begun.has(queue)) {
       this.#begun.set(queue, look)
@@ -56,11 +62,11 @@ export class ResultWatcher {
   }
 
   /**
-   * Whether a job that was seen after `mark` and is gone now has completed, with nothing kept of it: nothing has been removed
-   * from its queue since then.
+   * Whether a job that was seen after `mark` and is gone now has completed without a kept result. That is so if nothing
+   * has been removed from its queue since then.
    */
   async hasLostNothing(queue: string, mark: Mark): Promise<boolean> {
-    // It must begin after this call: one that has begun may not have seen what was removed.
+    // The look must begin after this call: an earlier one may have missed a removal.
     const look = this.#planned.get(queue) ?? endOfTick().then(() => this.#beginPlanned(queue))
     this.#planned.set(queue, look)
     const { now, lostAt } = await look
@@ -68,8 +74,8 @@ export class ResultWatcher {
   }
 
   /**
-   * Resolves when the job has ended or is not there, or after `forMs`, with the latest mark after which it was seen: the one
-   * given or a later one. Throws what the watch throws.
+   * Resolves when the job has ended or is not there, or after `forMs`. Returns the latest mark after which it was seen:
+   * the given one or a later one. Throws the errors of the watch.
    */
   async ended(queue: string, id: string, forMs: number, mark?: Mark): Promise<Mark | undefined> {
     const key = `${queue}:${id}`

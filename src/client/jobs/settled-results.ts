@@ -1,16 +1,16 @@
-/** Settled results: what became of many jobs, each by itself. */
+/** Settled results: the separate outcomes of many jobs. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 
-/** Of each handle how its `result()` settles, in their order. */
+/** For each handle how its `result()` settles, in their order. */
 export type SettledResults<Handles extends readonly JobHandle[]> = {
   -readonly [I in keyof Handles]: PromiseSettledResult<Awaited<ReturnType<Handles[I]['result']>>>
 }
 
-/** Throws `InvalidArgumentError` for what is no list of handles, or for a timeout that is no duration. */
+/** Throws `InvalidArgumentError` for a value that is not a list of handles, or an invalid timeout. */
 export async function settledResults<Handles extends readonly JobHandle[]>(
   handles: Handles,
   options: { readonly timeout?: Duration },
@@ -23,6 +23,6 @@ export async function settledResults<Handles extends readonly JobHandle[]>(
       `results()[${strange}] must be a handle, as enqueue() gives; got ${describe(handles[strange])}.`,
     )
   if (options.timeout !== undefined) durationMs(options.timeout, 'results({ timeout })')
-  // All are watched for by one watch on the store, and share what is looked up in one tick.
+  // One watch on the store serves all of them, and look-ups in one tick are shared.
   return (await Promise.allSettled(handles.map((handle) => handle.result(options)))) as SettledResults<Handles>
 }

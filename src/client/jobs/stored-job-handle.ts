@@ -1,4 +1,4 @@
-/** A stored job handle: one job of a store by name, from anywhere. */
+/** A stored job handle: a reference to one job of a store, from any process. */
 
 import { JobCancelledError, JobDeadError, ResultNotKeptError, ResultTimeoutError } from '../../core/errors.js'
 import type { JobRecord, JobState } from '../../core/job.js'
@@ -22,13 +22,13 @@ export interface HandleParts {
   readonly watcher: ResultWatcher
   /** Whether jobs of this queue have ids that come again, and no results. */
   readonly isOrdered: (queue: string) => boolean
-  /** Whether of each job of this queue that completes the end is kept. */
+  /** Whether the end of every completed job of this queue is kept. */
   readonly keepsEnds: (queue: string) => boolean
   /** Milliseconds that only grow. */
   readonly mono: () => number
 }
 
-/** Those of the queues of a mill. */
+/** The handle parts for the queues of a mill. */
 export function handlePartsOf(
   connect: () => Promise<Store>,
   packing: Packing,
@@ -49,7 +49,7 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
   readonly outcome: JobHandle['outcome']
   readonly fields: FieldWriter = { set: (fields) => this.#setFields(fields) }
   readonly #parts: HandleParts
-  /** Where it may be; narrowed to one queue as soon as it is found. */
+  /** The queues it may be in; reduced to one as soon as it is found. */
   #queues: readonly string[]
 
   constructor(parts: HandleParts, queues: readonly string[], id: string, outcome?: JobHandle['outcome']) {
@@ -78,7 +78,7 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     const deadline = this.#parts.mono() + timeoutMs
     let seen: Mark | undefined
     for (;;) {
-      // Asked for before the job is: what is found was there after it.
+      // Requested before the job, so that a found job was there after the mark.
       const marking = seen === undefined ? this.#mark() : undefined
       const [job, mark] = await Promise.all([this.#find(), marking])
       const queue = this.queue ?? this.#queues.join(' | ')
@@ -90,7 +90,7 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
       if (job.state === 'dead') throw new JobDeadError(queue, this.id, job.reason, job.error && ownError(job.error))
       if (job.state === 'cancelled') throw new JobCancelledError(queue, this.id, job.reason)
       seen ??= mark
-      // It was not known yet in which queue it is.
+      // Its queue was not known yet.
       if (seen === undefined && !this.#parts.isOrdered(job.queue)) continue
       const leftMs = deadline - this.#parts.mono()
       if (leftMs <= 0)
@@ -119,14 +119,17 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     return queue === undefined || this.#parts.isOrdered(queue) ? undefined : this.#parts.watcher.mark(queue)
   }
 
-  /** Of a job that was `seen` and of which nothing is found: it has completed where nothing else can have become of it. */
+  /**
+   * Whether a job that was `seen`, and of which nothing is found, has completed: true if nothing else can have happened
+   * to it.
+   */
   async #hasCompleted(seen: Mark | undefined): Promise<boolean> {
     const { queue } = this
     if (queue === undefined || seen === undefined || this.#parts.keepsEnds(queue)) return false
     return this.#parts.watcher.hasLostNothing(queue, seen)
   }
 
-  /** Whether a worker that lives serves the queue; undefined if the store does not know, or cannot say it now. */
+  /** Whether a live worker serves the queue; undefined if the store does not know, or cannot say it now. */
   async #isServed(queue: string): Promise<boolean | undefined> {
     const store = await this.#parts.connect()
     const workers = await store.workers?.list().catch(() => undefined)

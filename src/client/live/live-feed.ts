@@ -1,4 +1,4 @@
-/** The live feed of a queue: what becomes of its jobs in all processes, as it comes, read one by one. */
+/** The live feed of a queue: the events of its jobs in all processes, read one by one as they arrive. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
@@ -10,11 +10,13 @@ import { outageDelayMs } from '../../core/values/outage-delay.js'
 import type { LiveMessages } from '../../stores/contract/live-messages.js'
 import type { Store } from '../../stores/contract/store.js'
 
-/** How a queue's live events are read. */
+/** The options of a live feed. */
 export interface LiveOptions {
-  /** Ends the feed. Default: leaving the loop does, and `mill.close()`. */
+  /** Ends the feed. Default: leaving the loop or `mill.close()` ends it. */
   readonly signal?: AbortSignal
-  /** Events that wait for a slow reader, 1 … 1,000,000; further ones are dropped and counted. Default 1,000. */
+  /**
+   * The most events that wait for a slow reader, 1 … 1,000,000; further ones are dropped and counted. Default 1,000.
+   */
   readonly buffer?: number
 }
 
@@ -24,17 +26,17 @@ interface Reader {
 }
 
 /**
- * An async iterable: `for await (const event of feed)`. It hears from the first `next()` or `ready()` on, and ends, without an
- * error, when its signal aborts, the loop is left, or the mill is closed. While nobody reads it keeps at most `buffer` events;
- * how many it had to drop is told by `events.lost`, in their place. Rejects where the store cannot be used at all; while it is
- * away the feed waits.
+ * An async iterable: `for await (const event of feed)`. It receives events from the first `next()` or `ready()` on. It
+ * ends, without an error, when its signal aborts, the loop is left, or the mill is closed. Between reads it keeps at
+ * most `buffer` events; an `events.lost` in their place has the number of dropped ones. Rejects if the store cannot be
+ * used at all; while the store is unavailable the feed waits.
  */
 export class LiveFeed implements AsyncIterableIterator<LiveEvent, undefined> {
   readonly #queue: string
   readonly #connect: () => Promise<Store>
   readonly #buffer: number
   readonly #over = new AbortController()
-  /** Those that nobody has read, with one `events.lost` wherever some are missing. */
+  /** The unread events, with one `events.lost` wherever some are missing. */
   readonly #events: LiveEvent[] = []
   readonly #readers: Reader[] = []
   #error: unknown
@@ -43,7 +45,7 @@ export class LiveFeed implements AsyncIterableIterator<LiveEvent, undefined> {
   readonly #end = () => this.#finish()
 
   /**
-   * It ends when one of the `signals` aborts.
+   * The feed ends when one of the `signals` aborts.
    * @internal
    */
   constructor(queue: string, connect: () => Promise<Store>, signals: readonly AbortSignal[], buffer: number) {
@@ -56,16 +58,16 @@ export class LiveFeed implements AsyncIterableIterator<LiveEvent, undefined> {
   }
 
   /**
-   * Resolves once it hears: what happens from then on is told, and what a page reads of the queue afterwards has no gap to it.
-   * A worker that is at work already tells others within about 3 s of that. Resolves also when the feed has ended. Rejects as
-   * `next()` does.
+   * Resolves once the feed receives events. A page that reads the queue after this misses nothing in between. A running
+   * worker sends its events to others within about 3 s of that. Also resolves when the feed has ended. Rejects like
+   * `next()`.
    */
   ready(): Promise<void> {
     this.#listening ??= this.#listen()
     return this.#listening
   }
 
-  /** The next event. One that is waited for is given at once. */
+  /** The next event. A waiting reader gets an event at once. */
   next(): Promise<IteratorResult<LiveEvent, undefined>> {
     this.ready().catch(() => {})
     return new Promise((resolve, reject) => {
@@ -109,14 +111,14 @@ export class LiveFeed implements AsyncIterableIterator<LiveEvent, undefined> {
       for (const event of batch.events) {
         if (this.#events.length < this.#buffer) this.#events.push(liveEvent(event))
         else this.#lose(1)
-        // One that is waited for takes no room.
+        // An event for a waiting reader takes no room.
         this.#give()
       }
     }
     this.#give()
   }
 
-  /** `count`: NaN where nobody knows it. */
+  /** `count`: NaN if it is not known. */
   #lose(count: number): void {
     const last = this.#events.at(-1)
     const before = last?.type === 'events.lost' ? (last.count ?? Number.NaN) : 0
@@ -156,7 +158,7 @@ function liveOf({ live, traits }: Store): LiveMessages {
   )
 }
 
-/** `closing` ends it too. Throws `InvalidArgumentError` for a `buffer` that is none. */
+/** A feed, which `closing` also ends. Throws `InvalidArgumentError` for an invalid `buffer`. */
 export function liveFeed(
   queue: string,
   connect: () => Promise<Store>,

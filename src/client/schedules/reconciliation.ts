@@ -1,4 +1,7 @@
-/** The reconciliation of schedules: what code declares is written, and what it declared once and does not any more is removed. */
+/**
+ * The reconciliation of schedules: writes the declared ones, and removes those that were once declared and are no
+ * longer.
+ */
 
 import type { CheckedSchedule } from '../../core/schedule/schedule-options.js'
 import type { Schedules } from '../../stores/contract/schedules.js'
@@ -9,13 +12,13 @@ import { scheduleDraft } from './schedule-draft.js'
 import type { ScheduleDifference } from './schedule-view.js'
 import { allSchedules, schedulesOf } from './schedules-facet.js'
 
-/** How often it is tried again when others write the same schedule meanwhile. */
+/** The number of tries while others write the same schedule. */
 const mostTries = 10
 
 /**
- * Brings the store to what is declared; those that were set at run time are left alone. Their ticks are told
- * from `since` on, an instant, by default the time of the store. Repeating changes nothing. Throws what
- * enqueueing a job of one of them throws; nothing was changed then.
+ * Changes the store to match the declaration; schedules set at run time are left alone. New ones tick from `since` on,
+ * an instant, by default the time of the store. Repeating changes nothing. Throws the errors of enqueueing a job of one
+ * of them; nothing was changed then.
  */
 export async function reconcile(
   store: Store,
@@ -57,7 +60,7 @@ async function removeOthers(
   return gone
 }
 
-/** What the step answers, tried again while others are in its way; undefined where they always are. */
+/** The result of the step, tried again while others are in its way; undefined if they always are. */
 export async function insist<T>(step: () => Promise<T | undefined>): Promise<T | undefined> {
   for (let tries = 0; tries < mostTries; tries += 1) {
     const answer = await step()

@@ -1,4 +1,4 @@
-/** The administration of schedules: those that the configuration declares, and those that are set at run time. */
+/** The administration of schedules: those of the configuration, and those set at run time. */
 
 import { InvalidArgumentError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
@@ -27,13 +27,13 @@ interface ScheduleParts {
   readonly rules: () => Promise<DraftRules>
   readonly events: Events
   readonly handle: (queue: string, id: string, outcome: 'added' | 'merged' | 'duplicate') => JobHandle<unknown>
-  /** What the configuration declares; undefined where it says nothing of schedules. */
+  /** The schedules of the configuration; undefined if it has no `schedules`. */
   readonly declared: ReadonlyMap<string, CheckedSchedule> | undefined
 }
 
 export interface SchedulePage {
   readonly schedules: ScheduleRecord[]
-  /** Hand it to the next call; absent on the last page. */
+  /** Pass it to the next call; absent on the last page. */
   readonly cursor?: string
 }
 
@@ -49,9 +49,10 @@ export class ScheduleAdmin {
   }
 
   /**
-   * Sets a schedule at run time: adds it, or puts it in the place of the one of that name, which keeps its pause, its counts
-   * and, if its times stay the same, its next tick. Throws `ConfigError` with every mistake, what enqueueing such a job throws,
-   * `InvalidArgumentError` for a name that is none or that the configuration declares, or `UnsupportedByStoreError`.
+   * Sets a schedule at run time: adds it, or replaces the one of that name. A replaced one keeps its pause, its counts
+   * and, if its times stay the same, its next tick. Throws `ConfigError` with every mistake, the errors of enqueueing
+   * such a job, `InvalidArgumentError` for a name that is invalid or declared by the configuration, or
+   * `UnsupportedByStoreError`.
    */
   async set<T extends AnyTask>(name: string, options: ScheduleOptions<T>): Promise<ScheduleRecord> {
     refuseNoName(name)
@@ -73,7 +74,10 @@ export class ScheduleAdmin {
     return scheduleRecordOf(written ?? disputed(name), rules.packing)
   }
 
-  /** Whether there was one. One that the configuration declares comes back when the next worker starts: pause it instead. */
+  /**
+   * Removes a schedule; resolves to whether there was one. A schedule that the configuration declares comes back when
+   * the next worker starts: pause it instead.
+   */
   async remove(name: string): Promise<boolean> {
     return schedulesOf(await this.#parts.connect()).remove(name)
   }
@@ -84,7 +88,7 @@ export class ScheduleAdmin {
     return stored && scheduleRecordOf(stored, packing)
   }
 
-  /** By name. `limit`: 1 … 200, by default 50. Throws `InvalidArgumentError` for another. */
+  /** The schedules by name. `limit`: 1 … 200, by default 50. Throws `InvalidArgumentError` for another limit. */
   async list({
     cursor,
     limit = 50,
@@ -103,12 +107,18 @@ export class ScheduleAdmin {
     }
   }
 
-  /** It does not tick until it is resumed, whatever code says of it meanwhile. Throws `InvalidArgumentError` if there is none. */
+  /**
+   * Pauses a schedule: it does not tick until it is resumed, even if the code changes it meanwhile. Throws
+   * `InvalidArgumentError` if there is none.
+   */
   async pause(name: string): Promise<void> {
     await this.#change(name, async (stored) => ({ definition: stored.definition, paused: true }))
   }
 
-  /** It ticks again, from its next tick from now on; those of its pause are not made up for. Throws `InvalidArgumentError` if there is none. */
+  /**
+   * Resumes a schedule: it ticks again from its next tick on; ticks of the pause are not made up for. Throws
+   * `InvalidArgumentError` if there is none.
+   */
   async resume(name: string): Promise<void> {
     await this.#change(name, async (stored, store) => {
       if (!stored.paused) return undefined
@@ -119,9 +129,10 @@ export class ScheduleAdmin {
   }
 
   /**
-   * Enqueues its job now, whether or not it is paused or its last job still runs; its next tick stays. One that is declared
-   * and not stored is not written by this: its job is enqueued as code has it. Throws `InvalidArgumentError` if there is none,
-   * `QueueFullError`, `QueueDrainingError`, and `CodecError` if the mill cannot read its input where jobs are sealed.
+   * Enqueues its job now, even if it is paused or its last job still runs; its next tick stays. A declared schedule
+   * that is not stored yet is not written by this: its job is enqueued as the code declares it. Throws
+   * `InvalidArgumentError` if there is none, `QueueFullError`, `QueueDrainingError`, and `CodecError` if jobs are
+   * sealed and the mill cannot read its input.
    */
   async runNow(name: string): Promise<JobHandle<unknown>> {
     const [store, rules] = await this.#opened()
@@ -147,7 +158,7 @@ export class ScheduleAdmin {
   }
 
   /**
-   * Its next ticks from now on, at most `count` (1 … 1,000, by default 1), also of one that is paused, or declared and not yet
+   * Its next ticks from now on, at most `count` (1 … 1,000, by default 1). It may be paused, or declared and not yet
    * stored. Throws `InvalidArgumentError`.
    */
   async next(name: string, count = 1): Promise<Date[]> {
@@ -164,9 +175,9 @@ export class ScheduleAdmin {
   }
 
   /**
-   * Brings the store to what the configuration declares, as each worker does when it starts: adds, changes, and removes what was
-   * declared once. One that sets no `schedules` does nothing; `schedules: {}` removes all that were declared. Throws what
-   * enqueueing a job of one of them throws.
+   * Changes the store to match the configuration, as each worker does when it starts: adds, changes, and removes
+   * schedules that were once declared. Without `schedules` it does nothing; `schedules: {}` removes all that were
+   * declared. Throws the errors of enqueueing a job of one of them.
    */
   reconcile(): Promise<ScheduleDifference[]>
   /** New ones tick from `since` on. @internal */
@@ -201,7 +212,7 @@ export class ScheduleAdmin {
     return (await schedulesOf(store).get(name)) ?? this.#none(store, name)
   }
 
-  /** As a worker that starts would write it. */
+  /** The definition that a starting worker would write. */
   async #declared(store: Store, name: string): Promise<ScheduleDefinition> {
     const declared = this.#parts.declared?.get(name)
     if (declared === undefined) return this.#none(store, name)
@@ -226,7 +237,7 @@ function refuseNoName(name: unknown): void {
     throw new InvalidArgumentError(`a schedule's name must be ${queueNameForm}; got ${describe(name)}.`)
 }
 
-/** What became of the one job of a step that found its schedule as it was read. */
+/** The outcome of the only job of a step that found its schedule unchanged. */
 function enqueuedIn(answer: TickAnswer): Enqueued {
   if (answer.outcome === 'full' || answer.outcome === 'draining') return answer.outcome
   return (answer.outcome === 'ticked' ? answer.enqueued[0] : undefined) ?? 'added'

@@ -1,4 +1,4 @@
-/** The change of a schedule: what is to be written in the place of what is stored. Pure. */
+/** The change of a schedule: the record that replaces the stored one. Pure. */
 
 import type { Packing } from '../../core/packing/packing.js'
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
@@ -6,12 +6,12 @@ import type { ScheduleChange, ScheduleDefinition, StoredSchedule } from '../../s
 import { definitionText } from '../../stores/rules/schedule-record.js'
 import { openedJob } from './scheduled-job.js'
 
-/** A clock that was set back further has a past whose ticks come again; else no instant ticks twice. */
+/** If the clock was set back by more, past ticks come again; otherwise no instant ticks twice. */
 export const setBackMs = 60_000
 
 /**
- * Undefined if it is stored already. A schedule keeps its pause, and, as long as its rule is the same, its next tick, be that
- * overdue.
+ * Undefined if it is stored already. A schedule keeps its pause and, as long as its rule is the same, its next tick,
+ * even an overdue one.
  */
 export function changeTo(
   definition: ScheduleDefinition,
@@ -23,12 +23,12 @@ export function changeTo(
   const isSameRule = stored !== undefined && JSON.stringify(stored.definition.rule) === JSON.stringify(definition.rule)
   const nextAt = paused ? undefined : ((isSameRule ? stored.nextAt : undefined) ?? nextTick(definition, stored, now))
   const isSame = stored !== undefined && plainText(stored.definition, packing) === plainText(definition, packing)
-  // Whoever was to move it to another queue may have died half way; then it has no next tick.
+  // A process that was moving it to another queue may have died half way; then it has no next tick.
   if (isSame && stored.nextAt === nextAt) return undefined
   return { definition, revision: newId(), paused, ...(nextAt === undefined ? {} : { nextAt }) }
 }
 
-/** One that cannot be read is like no other. */
+/** The definition as plain text. A definition that cannot be read equals no other. */
 function plainText(definition: ScheduleDefinition, packing: Packing): string {
   try {
     return definitionText({ ...definition, job: openedJob(definition, packing) })

@@ -1,4 +1,4 @@
-/** A schedule on its way in: its job checked and encoded, as the store keeps it. */
+/** A new schedule: its job checked and encoded, in the form that the store keeps. */
 
 import { InvalidJobError } from '../../core/errors.js'
 import type { CheckedSchedule } from '../../core/schedule/schedule-options.js'
@@ -7,8 +7,8 @@ import type { DraftRules } from '../enqueue/draft-content.js'
 import { draftJob } from '../enqueue/job-draft.js'
 
 /**
- * The definition of a schedule. Until a tick names it, a job that is not ordered bears the name of its schedule. Throws what
- * enqueueing such a job throws, and `InvalidJobError` for one that its jitter may let expire before it is due.
+ * The definition of a schedule. Until a tick names it, a plain job has the name of its schedule. Throws the errors of
+ * enqueueing such a job, and `InvalidJobError` for a job that may expire before it is due because of its jitter.
  */
 export async function scheduleDraft(
   name: string,

@@ -1,16 +1,16 @@
-/** A schedule as users see it, made from the store's. */
+/** The schedule for users, made from the store's record. */
 
 import type { Meta } from '../../core/job.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { OnMissed, Overlap } from '../../core/schedule/due-ticks.js'
 import type { StoredSchedule } from '../../stores/contract/schedules.js'
 
-/** Everything that is known of a schedule. A field that is absent does not apply, or not yet. */
+/** Everything that is known of a schedule. An absent field does not apply, or not yet. */
 export interface ScheduleRecord {
   readonly name: string
   readonly task: string
   readonly queue: string
-  /** Absent where this mill cannot read it, and where there is none. */
+  /** Absent if this mill cannot read it, or there is none. */
   readonly input?: unknown
   readonly meta?: Meta
   readonly cron?: string
@@ -24,13 +24,13 @@ export interface ScheduleRecord {
   /** Whether the configuration declares it; others were set at run time. */
   readonly isDeclared: boolean
   readonly isPaused: boolean
-  /** Absent while it is paused, and once it has ended. */
+  /** Absent while it is paused, and after it has ended. */
   readonly nextAt?: Date
-  /** The instant of its last tick, be that enqueued or left out. */
+  /** The instant of its last tick, whether it was enqueued or left out. */
   readonly lastAt?: Date
   /** The last job that it enqueued, by a tick or by `runNow()`. */
   readonly lastId?: string
-  /** Jobs enqueued. */
+  /** The number of enqueued jobs. */
   readonly ticked: number
   /** Ticks left out because the job before waited or ran. */
   readonly skipped: number
@@ -40,7 +40,7 @@ export interface ScheduleRecord {
   readonly updatedAt: Date
 }
 
-/** What a reconciliation did with a schedule. */
+/** The change that a reconciliation made to a schedule. */
 export interface ScheduleDifference {
   readonly schedule: string
   readonly change: 'added' | 'changed' | 'removed'

@@ -1,4 +1,4 @@
-/** The job of a schedule: as one tick enqueues it, and as it was before it was sealed. */
+/** The job of a schedule: as one tick enqueues it, and without its seal. */
 
 import type { Packing } from '../../core/packing/packing.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
@@ -7,8 +7,8 @@ import { placeOf } from '../../stores/rules/schedule-record.js'
 import { jitterOf } from '../../stores/rules/schedule-tick.js'
 
 /**
- * With this id, unless it is ordered and has its own. What is sealed is bound to the id of its job, and so sealed anew. Throws
- * `CodecError` where that cannot be done here.
+ * The job with this id, unless it is ordered and has its own. A seal is bound to the id of its job, so the job is
+ * sealed anew. Throws `CodecError` if this mill cannot do that.
  */
 export function scheduledJob({ definition }: Pick<StoredSchedule, 'definition'>, id: string, packing: Packing): NewJob {
   const { queue, job, jitterMs } = definition
@@ -21,7 +21,9 @@ export function scheduledJob({ definition }: Pick<StoredSchedule, 'definition'>,
   return sealed
 }
 
-/** Its job without a seal, which is never the same twice; undone with it is what was done before it. Throws `CodecError`. */
+/**
+ * The job without its seal, which is different each time; the steps before sealing are undone too. Throws `CodecError`.
+ */
 export function openedJob(definition: ScheduleDefinition, packing: Packing): ScheduleDefinition['job'] {
   const { queue, job } = definition
   if (!isSealed(job)) return job

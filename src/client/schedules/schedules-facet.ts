@@ -1,10 +1,10 @@
-/** The schedules facet: a store's schedules, or the error that says that it has none. */
+/** The schedules facet: a store's schedules, or the error that it has none. */
 
 import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Schedules, StoredSchedule } from '../../stores/contract/schedules.js'
 import type { Store } from '../../stores/contract/store.js'
 
-/** How those are helped whose store keeps no schedules. */
+/** The remedy for a store that keeps no schedules. */
 export const withoutSchedules =
   'Give them to a second mill on sqlite: or redis: that runs a task which enqueues into this one, or enqueue from a timer of your own.'
 
@@ -13,10 +13,10 @@ export function schedulesOf({ schedules, traits }: Store): Schedules {
   throw new UnsupportedByStoreError(traits.name, 'schedules', withoutSchedules)
 }
 
-/** How many are asked for at a time. */
+/** The number of schedules in one request. */
 const pageSize = 200
 
-/** All that are stored, by name. */
+/** All stored schedules, by name. */
 export async function allSchedules(schedules: Pick<Schedules, 'list'>): Promise<StoredSchedule[]> {
   const all: StoredSchedule[] = []
   for (;;) {
