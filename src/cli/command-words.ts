@@ -1,10 +1,10 @@
-/** Command words: what is probably meant by a word that is no command here. */
+/** Command words: the commands that are probably meant by an unknown word. */
 
 import type { Command } from 'commander'
 import { probablyMeant } from '../core/values/spelling.js'
 import { commandTree } from './completion/command-tree.js'
 
-/** What other programs say, and the last words of our commands that do it. */
+/** Words of other programs, each with the last words of our commands that do the same. */
 const foreign: Readonly<Record<string, readonly string[]>> = {
   add: ['enqueue'],
   cron: ['schedules'],
@@ -33,8 +33,8 @@ const foreign: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * The commands that are meant by a word behind `group`, empty for the program itself: those of other groups too, where that has
- * none. `paths`: of all commands, as `jobs list`. Pure.
+ * The commands that are meant by a word after `group`, which is empty for the program itself. Commands of other groups
+ * are included if this group has none. `paths`: those of all commands, such as `jobs list`. Pure.
  */
 export function commandsMeant(word: string, group: string, paths: readonly string[]): readonly string[] {
   const own = Object.hasOwn(foreign, word) ? foreign[word]! : [word]
@@ -47,7 +47,10 @@ export function commandsMeant(word: string, group: string, paths: readonly strin
   return near === undefined ? [] : [`${before}${near}`]
 }
 
-/** From now on an unknown command is refused with what is meant by it. For a program that has all its commands. */
+/**
+ * Makes the program refuse an unknown command with the commands that are probably meant. For a program that has all its
+ * commands.
+ */
 export function tellWhatIsMeant(program: Command): void {
   for (const command of [program, ...program.commands.filter(({ commands }) => commands.length > 0)])
     command.on('command:*', ([word]: [string]) => {

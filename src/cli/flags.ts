@@ -1,4 +1,4 @@
-/** Flags: texts of the command line turned into values, or refused with the form that was expected. */
+/** Flags: texts of the command line turned into values, or refused with the expected form. */
 
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
@@ -17,17 +17,17 @@ export function wholeFlag(least: number, most: number): (given: string) => numbe
   }
 }
 
-/** The variable says it where the flag does not; one that is empty is not set. */
+/** An option that falls back to an environment variable. An empty variable counts as not set. */
 export function fromEnvironment(variable: string, option: Option): Option {
   return process.env[variable] === '' ? option : option.env(variable)
 }
 
-/** A flag that may be given again: all that was given, in that order. */
+/** A flag that may be repeated: all its values, in order. */
 export function eachFlag(given: string, before: readonly string[] = []): readonly string[] {
   return [...before, given]
 }
 
-/** Any number, as JavaScript writes it. */
+/** Any finite number in JavaScript's notation. */
 export function numberFlag(given: string): number {
   const n = given.trim() === '' ? Number.NaN : Number(given)
   if (Number.isFinite(n)) return n
@@ -41,14 +41,14 @@ export function namesFlag(given: string): string[] {
   throw new InvalidArgumentError('Expected names with commas between them, such as high,default.')
 }
 
-/** In ms. A bare number on the command line is one of milliseconds. */
+/** In ms. A bare number is one of milliseconds. */
 export function durationFlag(given: string): number {
   const ms = parseDuration(/^\d+$/.test(given) ? Number(given) : given)
   if (ms !== undefined) return ms
   throw new InvalidArgumentError(`Expected ${durationForm}.`)
 }
 
-/** In ms; `none` is for ever. */
+/** In ms; `none` is infinite. */
 export function graceFlag(given: string): number {
   return given === 'none' ? Number.POSITIVE_INFINITY : durationFlag(given)
 }
@@ -60,7 +60,7 @@ export function bytesFlag(given: string): number {
   throw new InvalidArgumentError(`Expected ${byteSizeForm}.`)
 }
 
-/** JSON given as text, as `@file`, or as `-` for standard input. Throws `UsageError` naming `what`. */
+/** JSON given as text, as `@file`, or as `-` for standard input. Throws `UsageError`, which names `what`. */
 export async function jsonGiven(given: string, what: string): Promise<unknown> {
   const [source, read] = sourceOf(given)
   try {

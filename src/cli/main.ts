@@ -4,7 +4,7 @@
 import '../core/platform/node-version.js'
 import { runCommand } from './run-command.js'
 
-// Nobody reads the errors any more: that is no reason to fail.
+// If nobody reads the errors, that is no reason to fail.
 process.stderr.on('error', () => {})
-// What the user's modules left open must not hold a finished command.
+// Handles that the user's modules left open must not hold up a finished command.
 process.exit(await runCommand(process.argv.slice(2)))

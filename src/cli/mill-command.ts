@@ -1,4 +1,7 @@
-/** A mill command: what all commands share — the options `--config` and `--json`, and a mill that is opened before and closed after. */
+/**
+ * A mill command: the parts that all commands share: the options `--config` and `--json`, and a mill that is opened
+ * before and closed after.
+ */
 
 import type { Command, CommandOptions } from 'commander'
 import type { Loaded } from '../mill/load-mill.js'
@@ -11,7 +14,7 @@ export interface MillFlags {
   readonly json?: boolean
 }
 
-/** A command of `parent` with the shared options; `usage` as in `'enqueue <task> <json>'`. */
+/** Adds a command with the shared options to `parent`; `usage` as in `'enqueue <task> <json>'`. */
 export function millCommand(parent: Command, usage: string, summary: string, options: CommandOptions = {}): Command {
   return parent
     .command(usage, options)
@@ -23,13 +26,13 @@ export function millCommand(parent: Command, usage: string, summary: string, opt
     )
 }
 
-/** Every command has it, and each says what it prints then. */
+/** Adds `--json`, which every command has; `what` says what it prints then. */
 export function withJson(command: Command, what: string): Command {
   return command.option('--json', what)
 }
 
 export async function loaded(flags: MillFlags, module?: string): Promise<Loaded> {
-  // Only now: a supervisor, which opens no mill, is spared the memory of all that a mill needs.
+  // Imported here: a supervisor opens no mill and saves the memory that a mill needs.
   const { loadMill } = await import('../mill/load-mill.js')
   return loadMill({ cwd: process.cwd(), env: process.env, configs: flags.config, module })
 }

@@ -5,7 +5,10 @@ import { packageVersion } from '../core/platform/package-version.js'
 import { exitCodeHelp } from './output/exit-code.js'
 import { printable } from './output/printable.js'
 
-/** In the order of the help. Each is loaded when it is named: a command that prints its version need not know how a queue is cleared. */
+/**
+ * The commands in the order of the help. Each is loaded only when it is named: a command that prints its version does
+ * not need the code that clears a queue.
+ */
 const commands = {
   work: async () => (await import('./commands/work-command.js')).addWork,
   exec: async () => (await import('./commands/exec-command.js')).addExec,
@@ -34,17 +37,17 @@ export async function createProgram(): Promise<Command> {
   return program
 }
 
-/** As much of the command line as these words need: the command that they name, or all of it where they name none. */
+/** The part of the command line that these words need: the command that they name, or all of it if they name none. */
 export async function programFor(words: readonly string[]): Promise<Command> {
   const [word = '', next = ''] = words
   const program = emptyProgram()
   if (word === '--version') return program
   if (word === 'work-process') return (await import('./commands/work-command.js')).addWorkProcess(program)
-  // A script of completions has all commands in it.
+  // A completion script contains all commands.
   if (!isCommand(word) || word === 'completion') return createProgram()
   ;(await commands[word]())(program)
   const [{ commands: below }] = program.commands as [Command]
-  // What an unknown word means may be a command of another group.
+  // An unknown word may mean a command of another group.
   const isNamed = below.length === 0 || next.startsWith('-') || below.some((command) => command.name() === next)
   return isNamed ? program : createProgram()
 }
@@ -87,7 +90,7 @@ ${exitCodeHelp}`,
     )
 }
 
-/** Commander's words, with its suggestion on the same line. */
+/** Commander's message, with its suggestion on the same line. */
 function oneLine(text: string): string {
   const line = printable(
     text

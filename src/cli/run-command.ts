@@ -3,7 +3,10 @@
 import { errorLine, exitCodeOf, exitCodes, pageOf } from './output/exit-code.js'
 import { programFor } from './program.js'
 
-/** Runs the command that these words name and resolves with its exit code. Says on stderr why it failed; throws nothing. */
+/**
+ * Runs the command that these words name and resolves with its exit code. Prints the reason of a failure on stderr;
+ * throws nothing.
+ */
 export async function runCommand(words: readonly string[]): Promise<number> {
   try {
     const program = await programFor(words)

@@ -1,19 +1,19 @@
-/** A Blueque task as an envelope: the line by which `enqueue - --envelope` makes a job of it. Pure. */
+/** A Blueque task as an envelope: the line from which `enqueue - --envelope` makes a job. Pure. */
 
 import { messageOf } from '../../core/values/describe.js'
 import { isJobId, jobIdForm } from '../../core/values/ids.js'
 import { packedInput } from '../streaming/envelopes.js'
 import type { BluequeTask } from './blueque-server.js'
 
-/** The target of one Blueque queue: the queue, the task and the input that its tasks are enqueued with. */
+/** The target of one Blueque queue: the queue, the task and the form of the input for its jobs. */
 interface BluequeTarget {
   readonly queue: string
   readonly task: string
-  /** Whether parameters are a text whatever stands in them; else they are JSON. */
+  /** Whether parameters are always text; otherwise they are JSON. */
   readonly isText: boolean
 }
 
-/** The envelope, or why there is none. */
+/** The envelope, or the reason why there is none. */
 export function bluequeEnvelope(
   { id, record, eta }: BluequeTask,
   { queue, task, isText }: BluequeTarget,
@@ -27,7 +27,7 @@ export function bluequeEnvelope(
       eta === undefined ? { state: 'ready' } : { state: 'scheduled', runAt: new Date(eta * 1_000).toISOString() }
     return { envelope: { task, queue, id, ...due, input } }
   } catch (error) {
-    // Not what stands in them: parameters may be secret.
+    // The message does not show the parameters, which may be secret.
     const why =
       error instanceof SyntaxError ? 'its parameters are no JSON; --text takes them as they are' : messageOf(error)
     return { mistake: `task '${id}': ${why}` }

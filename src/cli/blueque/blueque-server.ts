@@ -1,4 +1,4 @@
-/** A Blueque server: the Redis in which Blueque keeps its queues. It is read and never written. */
+/** A Blueque server: the Redis in which Blueque keeps its queues. It is only read, never written. */
 
 import type { Redis } from 'ioredis'
 import { messageOf } from '../../core/values/describe.js'
@@ -6,16 +6,16 @@ import { redisAddress } from '../../stores/redis/client/redis-address.js'
 import { redisClients } from '../../stores/redis/client/redis-connection-options.js'
 import { OperationError } from '../output/exit-code.js'
 
-/** A task as Blueque has stored it. */
+/** A task as Blueque stores it. */
 export interface BluequeTask {
   readonly id: string
   /** The fields of its record; undefined if there is none. */
   readonly record: Readonly<Record<string, string>> | undefined
-  /** In seconds since 1970, of a scheduled one. */
+  /** The due time of a scheduled task, in seconds since 1970. */
   readonly eta?: number
 }
 
-/** What is counted and not read. */
+/** Tasks that are counted but not read. */
 export interface BluequeCounts {
   readonly reserved: number
   readonly started: number
@@ -23,7 +23,7 @@ export interface BluequeCounts {
   readonly complete: number
 }
 
-/** Tasks that are read in one trip. */
+/** The number of tasks read in one trip. */
 const perTrip = 500
 
 export class BluequeServer {
@@ -33,12 +33,15 @@ export class BluequeServer {
     this.#client = client
   }
 
-  /** Rejects with `ConfigError` for an address that is none, and with `OperationError` where nobody answers there. */
+  /**
+   * Connects. Rejects with `ConfigError` for an invalid address, and with `OperationError` if the server does not
+   * answer.
+   */
   static async reached(url: string): Promise<BluequeServer> {
     const clients = await redisClients(redisAddress(url))
     const client = clients.main() as Redis
     let last: unknown
-    // Else each attempt to connect again would be printed.
+    // Without a listener each attempt to reconnect would be printed.
     client.on('error', (error) => {
       last = error
     })
@@ -76,17 +79,17 @@ export class BluequeServer {
     }
   }
 
-  /** The next to be taken first. */
+  /** In the order in which Blueque takes them. */
   pending(queue: string): AsyncGenerator<BluequeTask[]> {
     return this.#ofList(`blueque_pending_tasks_${queue}`)
   }
 
-  /** The first to have failed first. */
+  /** The oldest failure first. */
   failed(queue: string): AsyncGenerator<BluequeTask[]> {
     return this.#ofList(`blueque_failed_tasks_${queue}`)
   }
 
-  /** The first to be due first. */
+  /** The earliest due time first. */
   async *scheduled(queue: string): AsyncGenerator<BluequeTask[]> {
     for (let at = 0; ; at += perTrip) {
       const flat = await this.#list(
@@ -103,17 +106,17 @@ export class BluequeServer {
     }
   }
 
-  /** Those that a listener has taken and no process has begun. */
+  /** Tasks that a listener has taken and no process has begun. */
   async *reserved(queue: string): AsyncGenerator<BluequeTask[]> {
     const ids = await this.#reservedIds(queue)
     for (let at = 0; at < ids.length; at += perTrip) {
       const tasks = await this.#tasks(ids.slice(at, at + perTrip))
-      // A list of the queue `a_b` looks like one of a listener of `a`; and a started task stays in its list.
+      // A list of the queue `a_b` looks like one of a listener of `a`, and a started task stays in its list.
       yield tasks.filter(({ record }) => record?.['queue'] === queue && record['status'] !== 'started')
     }
   }
 
-  /** From its end on: there Blueque takes the next, and puts new ones at the other. */
+  /** From the end of the list: Blueque takes the next task there, and adds new ones at the beginning. */
   async *#ofList(key: string): AsyncGenerator<BluequeTask[]> {
     for (let at = 1; ; at += perTrip) {
       const ids = await this.#list('LRANGE', key, String(-(at + perTrip - 1)), String(-at))
@@ -122,7 +125,7 @@ export class BluequeServer {
     }
   }
 
-  /** Its set says `listener pid task` of each. */
+  /** Each member of the set is `listener pid task`. */
   async #startedIds(queue: string): Promise<Set<string>> {
     const members = await this.#list('SMEMBERS', `blueque_started_tasks_${queue}`)
     return new Set(members.map((member) => member.slice(member.lastIndexOf(' ') + 1)))

@@ -1,4 +1,4 @@
-/** The command `completion`: prints what a shell loads to complete commands and options. */
+/** The command `completion`: prints a script with which a shell completes commands and options. */
 
 import { Argument, type Command } from 'commander'
 import { commandTree } from '../completion/command-tree.js'

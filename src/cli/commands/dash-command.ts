@@ -1,4 +1,4 @@
-/** The command `dash`: a window on the mill in a process of its own, until a signal stops it. */
+/** The command `dash`: serves the dashboard of the mill in a process of its own, until a signal stops it. */
 
 import { randomBytes } from 'node:crypto'
 import { hostname, networkInterfaces } from 'node:os'
@@ -56,7 +56,7 @@ Examples:
   )
 }
 
-/** Throws `UsageError` for an address that others reach, unless it is meant and nobody comes in without a token. */
+/** Throws `UsageError` for an address that other machines reach, unless the flags allow that and a token is set. */
 function refuseOpen({ host, token, allowRemote }: DashFlags): void {
   if (isLoopback(host)) return
   if (token === undefined)
@@ -80,14 +80,17 @@ async function serve(mill: Mill, terminal: Terminal, flags: DashFlags): Promise<
   const stopped = stopRequest()
   const server = await serveWindow(window, host, port)
   const login = `${server.url}/${window.loginPath()}`
-  // A token that was given is not repeated.
+  // A token that the user gave is not repeated.
   const made = given === undefined ? { token } : {}
   terminal.event('dash.started', { url: server.url, login, ...made }, () => `window on ${login} (logs in once)`)
   await stopped
   await server.close()
 }
 
-/** By which others may ask: the address itself, or all of this machine. Loopback is always among them. */
+/**
+ * The host names by which others may ask: the address itself, or every name of this machine. Loopback is always among
+ * them.
+ */
 function hostsOf(host: string): string[] {
   if (isLoopback(host)) return []
   const isEvery = host === '0.0.0.0' || host === '::'

@@ -1,4 +1,4 @@
-/** The command `doctor`: examines what the store runs on, and whether its queues are as they are configured. */
+/** The command `doctor`: examines the store's server or file, and whether its queues match the configuration. */
 
 import type { Command } from 'commander'
 import { messageOf } from '../../core/values/describe.js'
@@ -41,17 +41,17 @@ async function examined(mill: Mill): Promise<Finding[] | undefined> {
     const queues = await queueFindings(mill)
     return findings === undefined && queues.length === 0 ? undefined : [...(findings ?? []), ...queues]
   } catch (error) {
-    // Where the store has a health of its own, that has told what is wrong with it.
+    // If the store has health checks of its own, they have reported the cause.
     if (findings === undefined) throw error
     return [...findings, { level: 'warning', what: 'queues', text: `could not be read: ${messageOf(error)}` }]
   }
 }
 
-/** What is to be said of its queues, on every store. */
+/** The findings about its queues, for every store. */
 async function queueFindings(mill: Mill): Promise<Finding[]> {
   const stored = (await mill.storedQueues()) ?? []
   const conflicts = throttleFindings(mill.queues, stored)
-  // With one of them nothing could be asked.
+  // A conflict would refuse the call.
   const silent = conflicts.length > 0 ? [] : await silentThrottles(mill, stored)
   return [...shardFindings(mill.queues, stored), ...conflicts, ...silent]
 }

@@ -1,4 +1,4 @@
-/** The command `enqueue`: one job from the command line, or a stream of them. */
+/** The command `enqueue`: enqueues one job from the command line, or a stream of them. */
 
 import { type Command, Option } from 'commander'
 import { highestPriority, lowestPriority, type Meta } from '../../core/job.js'
@@ -79,10 +79,10 @@ Examples:
 }
 
 const streamFlags = ['envelope', 'key', 'newIds', 'skipInvalid'] as const
-/** What each line of an envelope says itself. */
+/** Flags whose values each line of an envelope has itself. */
 const lineFlags = ['delay', 'runAt', 'expiresIn', 'priority', 'id', 'ifWaiting', 'score', 'meta', 'key'] as const
 
-/** Whether lines of standard input are enqueued. Throws `UsageError` for words that go together in no way. */
+/** Whether lines of standard input are enqueued. Throws `UsageError` for words that do not go together. */
 function isStream(task: string, json: string | undefined, flags: EnqueueFlags): boolean {
   if (flags.envelope) {
     if (task !== '-' || json !== undefined) throw new UsageError('--envelope is for `millrace enqueue - --envelope`.')
@@ -114,7 +114,7 @@ async function enqueueStream(task: string, flags: EnqueueFlags): Promise<void> {
   const { enqueueLines } = await import('../streaming/enqueue-lines.js')
   const options = await optionsOf(flags)
   await withMill(flags, async (mill, terminal) => {
-    // What is wrong with the task is told before anything is read.
+    // Reports a mistake in the task before anything is read.
     if (!flags.envelope)
       refuseNoId(namedTask(mill, task, flags.queue), flags.key, '--key from which field the id is taken')
     const { key, newIds = false, fromLine, skipInvalid = false, envelope } = flags
@@ -130,7 +130,7 @@ async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Pro
   await withMill(flags, async (mill, terminal) => {
     const task = namedTask(mill, taskName, queue)
     refuseNoId(task, id, '--id to which id the payload belongs')
-    // What does not suit the kind of its task is refused by name.
+    // The mill refuses options that do not suit the kind of the task.
     const job = await mill.enqueue(task, input, options as EnqueueOptionsOf<AnyTask>)
     terminal.print({ id: job.id, queue: job.queue, task: task.name, outcome: job.outcome }, () => [
       lineOf(job, terminal),
@@ -143,7 +143,7 @@ function refuseNoId(task: AnyTask, id: string | undefined, remedy: string): void
     throw new UsageError(`queue '${task.queue}' is ordered: say with ${remedy}.`)
 }
 
-/** What the flags say of every job. */
+/** The options that the flags give to every job. */
 async function optionsOf(flags: EnqueueFlags): Promise<AnyEnqueueOptions> {
   const meta = flags.meta === undefined ? undefined : await jsonGiven(flags.meta, '--meta')
   const { queue, id, ifWaiting, score, priority, delay, runAt, expiresIn } = flags
@@ -160,7 +160,7 @@ async function optionsOf(flags: EnqueueFlags): Promise<AnyEnqueueOptions> {
   }
 }
 
-/** What became of it, in words. */
+/** The outcome, in words. */
 function lineOf({ id, queue, outcome }: JobHandle, { colors }: Terminal): string {
   const shownId = printable(id)
   if (outcome === 'added') return `${colors.green('added')} ${shownId} to ${queue}`

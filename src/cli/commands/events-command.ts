@@ -1,4 +1,4 @@
-/** The command `events`: what becomes of the jobs of a queue, in all processes, a line for each event until interrupted. */
+/** The command `events`: prints the events of a queue's jobs in all processes, one line each, until interrupted. */
 
 import type { Command } from 'commander'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'

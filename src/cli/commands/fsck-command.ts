@@ -1,4 +1,4 @@
-/** The command `fsck`: checks whether what the store holds fits together, and mends what is safe to mend. */
+/** The command `fsck`: checks whether the contents of the store are consistent, and mends what is safe to mend. */
 
 import type { Command } from 'commander'
 import { UnsupportedByStoreError } from '../../core/errors.js'
@@ -42,7 +42,7 @@ Examples:
   )
 }
 
-/** Throws `UnsupportedByStoreError` of a store that mends nothing. */
+/** Throws `UnsupportedByStoreError` for a store that mends nothing. */
 async function repaired(mill: Mill, queue: string | undefined): Promise<Repair> {
   const health = await mill.health()
   if (health?.repair === undefined)

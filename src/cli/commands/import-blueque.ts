@@ -1,4 +1,7 @@
-/** The command `import blueque`: prints the tasks of a Blueque that wait as lines for `enqueue - --envelope`. It writes nothing anywhere. */
+/**
+ * The command `import blueque`: prints the waiting tasks of a Blueque as lines for `enqueue - --envelope`. It writes
+ * nothing anywhere.
+ */
 
 import type { Command } from 'commander'
 import { isQueueName, isTaskName, queueNameForm, taskNameForm } from '../../core/values/ids.js'
@@ -62,7 +65,7 @@ async function importBlueque(url: string | undefined, flags: BluequeFlags): Prom
   }
 }
 
-/** Before anything is read. Throws `UsageError`. */
+/** Checked before anything is read. Throws `UsageError`. */
 function checkNames({ queue, to, task }: BluequeFlags): void {
   if (to !== undefined && queue === undefined) throw new UsageError('--to is for one queue: give --queue too.')
   if (to !== undefined && !isQueueName(to)) throw new UsageError(`--to must be ${queueNameForm}; got '${to}'.`)

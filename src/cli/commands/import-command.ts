@@ -1,4 +1,7 @@
-/** The command `import`: brings what another queue has. Of Kale it writes a configuration; it opens no store and runs nothing of the settings. */
+/**
+ * The command `import`: brings settings or tasks of another queue. From Kale's settings it writes a configuration; it
+ * opens no store and runs no code of the settings.
+ */
 
 import { existsSync } from 'node:fs'
 import { open, writeFile } from 'node:fs/promises'
@@ -70,11 +73,11 @@ async function importKale(path: string, { out, force = false }: ImportFlags, ter
     return
   }
   terminal.print({}, () => [config.trimEnd()])
-  // The configuration alone is on stdout: it may be read by a program.
+  // Only the configuration goes to stdout, which a program may read.
   process.stderr.write(`${noteLines(notes, terminal).join('\n')}\n`)
 }
 
-/** Throws `ConfigError` if the text names no setting of Kale. */
+/** The imported settings. Throws `ConfigError` if the text names no setting of Kale. */
 function imported(text: string, settingsFile: string, configFolder: string): Imported {
   const { settings, notes: unread } = settingsIn(text, basename(settingsFile))
   const named = [...settings.keys(), ...unread.map(({ setting }) => setting)]
@@ -103,7 +106,7 @@ async function bytesOf(path: string): Promise<Uint8Array> {
   const file = await open(path).catch((error: unknown) => refuse(`cannot be read: ${messageOf(error)}`))
   try {
     if (!(await file.stat()).isFile()) return refuse('is no file')
-    // What has grown meanwhile, or does not tell its size, is bounded too.
+    // Also bounds a file that has grown meanwhile, or does not report its size.
     const bytes = Buffer.alloc(mostSettingsBytes + 1)
     const { bytesRead } = await file.read(bytes, 0, bytes.length, 0)
     if (bytesRead <= mostSettingsBytes) return bytes.subarray(0, bytesRead)
@@ -130,7 +133,7 @@ function noteLines(notes: readonly ImportNote[], { colors }: Terminal): string[]
     Math.max(...notes.map((note) => place(note).length)),
     Math.max(...notes.map(({ setting = '' }) => setting.length)),
   ]
-  // Not cut to the width of the terminal: the remedy stands at the end.
+  // Not cut to the width of the terminal: the remedy is at the end.
   return notes.map((note) => {
     const { level, setting = '', text } = note
     const what = nameWidth === 0 ? '' : `  ${setting.padEnd(nameWidth)}`

@@ -61,7 +61,7 @@ function requestFor(target: string, store: string): ScaffoldRequest {
     readonly peerDependencies: Readonly<Record<string, string>>
   }
   const needed = /^redis/.test(store) ? 'ioredis' : store.startsWith('sqs:') ? '@aws-sdk/client-sqs' : undefined
-  // The name of a package, of a unit and of a user.
+  // The name of the package, the systemd unit and the user.
   const name =
     basename(target)
       .toLowerCase()

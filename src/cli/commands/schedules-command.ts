@@ -1,4 +1,4 @@
-/** The command `schedules`: what ticks and when, and what an operator does to it. */
+/** The command `schedules`: lists schedules and their ticks, and runs, pauses and resumes them. */
 
 import type { Command } from 'commander'
 import type { SchedulePage } from '../../client/schedules/schedule-admin.js'

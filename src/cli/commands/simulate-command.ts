@@ -1,4 +1,7 @@
-/** The command `simulate`: what settings would do, before anything runs by them. It reads no configuration and opens no store. */
+/**
+ * The command `simulate`: draws the effect of settings before anything runs with them. It reads no configuration and
+ * opens no store.
+ */
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { exactDuration } from '../../core/values/duration.js'
@@ -12,7 +15,7 @@ import { plotLines } from '../throttles/throttle-plot.js'
 import { mostOf, type SimulatedLoad, type Simulation, simulated } from '../throttles/throttle-simulation.js'
 import { aboutText, type Rate, rateFlag, rulesOf, rulesText } from '../throttles/throttle-text.js'
 
-/** More would neither be seen in a plot nor be quick. */
+/** More would be slow, and invisible in a plot. */
 const [mostStarts, mostJobs, mostLooks] = [10_000, 100_000, 1_000_000]
 
 interface SimulateFlags {
@@ -125,7 +128,7 @@ function summaryLines({ starts, arrived, worst }: Simulation, forMs: number): st
   ]
 }
 
-/** In ms, and some. */
+/** A positive duration, in ms. */
 function spanFlag(given: string): number {
   const ms = durationFlag(given)
   if (ms > 0) return ms

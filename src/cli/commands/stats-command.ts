@@ -1,4 +1,7 @@
-/** The command `stats`: every queue's counts, once, again each second, or as a view of the last hour on the whole terminal. */
+/**
+ * The command `stats`: the counts of every queue: once, each second, or as a view of the last hour on the whole
+ * terminal.
+ */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
@@ -20,10 +23,10 @@ import type { Terminal } from '../output/terminal.js'
 import { limitLines } from '../throttles/limit-lines.js'
 
 const everyMs = 1_000
-/** Looks from one reading of the history to the next. */
+/** The history is read at every n-th look. */
 const historyLooks = 5
 
-/** Counts that add up over queues, in the order they are shown. */
+/** The counts that are summed over queues, in the order in which they are shown. */
 const sums = [
   'length',
   'ready',
@@ -41,13 +44,13 @@ const sums = [
 
 type QueueTotals = Readonly<Record<(typeof sums)[number], number>>
 
-/** What bounds its claims, where something does. */
+/** The limits on the claims of a queue, if there are any. */
 interface Limits {
   readonly throttle?: ThrottleStatus
   readonly maxRunning?: StoredQueue['maxRunning']
 }
 
-/** `length`: all that wait. */
+/** `length`: all waiting jobs. */
 type QueueStats = Depth & Limits & { readonly length: number }
 
 export interface Stats {
@@ -56,11 +59,11 @@ export interface Stats {
   readonly queues: readonly QueueStats[]
   readonly totals: QueueTotals
   /**
-   * As they said of themselves, the first of them at `seenAt`: the counts of the queues may be some seconds younger. Absent if the
-   * store keeps no registry of them.
+   * As the workers reported them, the first at `seenAt`: the counts of the queues may be some seconds younger. Absent
+   * if the store keeps no registry of workers.
    */
   readonly workers?: WorkerTotals
-  /** Of a store whose calls are paid for: those that this command has made so far, by kind. */
+  /** The calls that this command has made so far, by kind, to a store that charges for calls. */
   readonly apiCalls?: Readonly<Record<string, number>>
 }
 
@@ -116,7 +119,7 @@ async function watch(mill: Mill, terminal: Terminal, shards: boolean): Promise<v
   }
 }
 
-/** On the whole terminal, until `over` aborts or a key is pressed that leaves it. */
+/** Draws on the whole terminal, until `over` aborts or a key ends the view. */
 async function view(mill: Mill, terminal: Terminal, over: AbortController): Promise<void> {
   let wake = () => {}
   const screen = new Screen(
@@ -128,7 +131,7 @@ async function view(mill: Mill, terminal: Terminal, over: AbortController): Prom
   )
   try {
     for (let looks = 0, histories: QueueHistory[] = []; !over.signal.aborted; looks += 1) {
-      // What changes once a minute need not be read each second.
+      // The history changes once a minute, so it is not read each second.
       if (looks % historyLooks === 0) histories = await mill.histories()
       const stats = await statsOf(mill)
       const below = limitLines(stats.queues.filter(isLimited), terminal)
@@ -189,7 +192,7 @@ function totalsOf(workers: readonly (WorkerRecord & { readonly seenAt: number })
   }
 }
 
-/** Of the declared queues that have some. As they are stored: these hold, whatever is declared. */
+/** The limits of the declared queues, in their stored form: these hold, whatever is declared. */
 async function limitsOf(mill: Mill): Promise<ReadonlyMap<string, Limits>> {
   const stored = ((await mill.storedQueues()) ?? []).filter(({ name }) => mill.queues.has(name))
   const limited = stored.filter((queue) => isLimited(queue))
@@ -217,7 +220,7 @@ function statsLines(stats: Stats, { colors, columns }: Terminal): string[] {
     cell: (row) => count(row[title]),
     ...(paint && { paint: (text, row) => (row[title] > 0 ? paint(text) : text) }),
   })
-  // Plain jobs have one payload each, and nothing to tell of it.
+  // Plain jobs have one payload each, so the column would say nothing new.
   const ofOrdered = queues.some(isOrdered) ? [column('payloads')] : []
   const shown: Column<StatsRow>[] = [
     { title: 'queue', most: 40, cell: ({ queue }) => queue },

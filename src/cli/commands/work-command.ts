@@ -53,7 +53,7 @@ Examples:
     })
 }
 
-/** The command of a worker process, which only supervisors give: it is no part of what users know. */
+/** The command of a worker process. Only supervisors use it; users need not know it. */
 export function addWorkProcess(program: Command): Command {
   withWorkFlags(millCommand(program, `${processCommand} [module]`, 'One worker process', { hidden: true }))
     .option('--first', 'the first of its supervisor')
@@ -144,7 +144,7 @@ async function work(flags: WorkFlags & { readonly watch?: boolean }, args: reado
   process.exitCode = await watchedWork({ start: startAnew, changes, stopped, terminal })
 }
 
-/** Undefined without `--metrics`. Throws `UsageError` where there is no port to tell them at. */
+/** The metrics; undefined without `--metrics`. Throws `UsageError` if there is no port to serve them on. */
 async function metricsOf(flags: WorkFlags, supervisor: () => Supervisor) {
   if (!flags.metrics) return undefined
   if (flags.healthPort === undefined)
@@ -153,12 +153,12 @@ async function metricsOf(flags: WorkFlags, supervisor: () => Supervisor) {
   return new WorkMetrics(supervisor)
 }
 
-/** The working directory, and those of configurations elsewhere. */
+/** The working directory, and the folders of configurations elsewhere. */
 function watchedFolders({ config = [] }: WorkFlags): string[] {
   return [...new Set([process.cwd(), ...config.map((file) => dirname(resolve(file)))])]
 }
 
-/** The command line of a worker process: that of its supervisor, by another command. */
+/** The command line of a worker process: its supervisor's, with another command. */
 export function processArgs(args: readonly string[]): string[] {
   const at = args.indexOf('work')
   return args.with(at, processCommand)

@@ -1,4 +1,4 @@
-/** The command `workers`: the workers that live, where each of them runs, and what it serves; and orders to them. */
+/** The command `workers`: the live workers, where each of them runs, the queues it serves, and orders to them. */
 
 import type { Command } from 'commander'
 import type { Mill } from '../../mill/mill.js'

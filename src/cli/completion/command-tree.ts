@@ -1,4 +1,4 @@
-/** The command tree: what can be typed behind each command, taken from the program itself. */
+/** The command tree: the words that can follow each command, taken from the program itself. */
 
 import type { Command } from 'commander'
 
@@ -20,7 +20,7 @@ export interface CompletedOption extends CompletedWord {
   readonly choices: readonly string[]
 }
 
-/** Of the command and all below it that help shows. */
+/** The branches of the command and all below it that the help shows. */
 export function commandTree(command: Command, above = ''): CommandBranch[] {
   const path = `${above}${command.name()}`
   const help = command.createHelp()

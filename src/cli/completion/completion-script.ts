@@ -1,4 +1,4 @@
-/** Completion scripts: what a shell is to load so that it completes commands and options. Pure. */
+/** Completion scripts: the texts that a shell loads to complete commands and options. Pure. */
 
 import type { CommandBranch, CompletedOption } from './command-tree.js'
 

@@ -1,4 +1,4 @@
-/** The files by which a new project is deployed: a container, and a unit of systemd. Pure. */
+/** The deployment files of a new project: a container, and a systemd unit. Pure. */
 
 export function deployFiles(name: string): Readonly<Record<string, string>> {
   return {

@@ -1,9 +1,9 @@
-/** The scaffold: the files of a new project, one task, one schedule, one test and how it is deployed. Pure. */
+/** The scaffold: the files of a new project: one task, one schedule, one test and its deployment. Pure. */
 
 import { deployFiles } from './deploy-files.js'
 
 export interface ScaffoldRequest {
-  /** Of the project, as a package may be called. */
+  /** The name of the project, valid as the name of a package. */
   readonly name: string
   /** The version of Millrace that it begins with. */
   readonly version: string
@@ -12,7 +12,7 @@ export interface ScaffoldRequest {
   readonly storePackages: Readonly<Record<string, string>>
 }
 
-/** The texts by their paths, but for `package.json`. */
+/** The texts by their paths, without `package.json`. */
 export function scaffoldFiles(request: ScaffoldRequest): Readonly<Record<string, string>> {
   return {
     'millrace.config.ts': configText(request),
@@ -26,7 +26,10 @@ export function scaffoldFiles(request: ScaffoldRequest): Readonly<Record<string,
   }
 }
 
-/** What is missing in the `package.json` there is, or all of it; undefined if nothing is. What is there is kept. */
+/**
+ * The `package.json` with the missing parts added, or a new one; undefined if nothing is missing. Existing parts are
+ * kept.
+ */
 export function scaffoldPackage(
   { name, version, storePackages }: ScaffoldRequest,
   present: Readonly<Record<string, unknown>> | undefined,
@@ -48,13 +51,13 @@ export function scaffoldPackage(
   const filled: Record<string, unknown> = { ...present }
   for (const key of ['type', 'scripts', 'dependencies', 'devDependencies'])
     filled[key] = filledIn(present[key], wanted[key])
-  // What is a dependency already is not one of development besides.
+  // An existing dependency is not added as a development dependency.
   for (const name of Object.keys(Object(filled['dependencies'])))
     delete (filled['devDependencies'] as Record<string, unknown>)[name]
   return JSON.stringify(filled) === JSON.stringify(present) ? undefined : filled
 }
 
-/** What `npm init` writes. */
+/** The placeholder that `npm init` writes. */
 const noTest = 'echo "Error: no test specified" && exit 1'
 
 function filledIn(present: unknown, wanted: unknown): unknown {
@@ -74,7 +77,7 @@ export default millrace({
 })
 `
 
-/** SQS keeps none. */
+/** SQS keeps no schedules. */
 const scheduleText = `
   schedules: {
     // Each Monday at 9.

@@ -1,4 +1,7 @@
-/** The text of a configuration: a draft as TypeScript. Whatever its texts hold, it is a program that does nothing else. Pure. */
+/**
+ * The text of a configuration: a draft as TypeScript. Whatever texts the draft holds, the result is a program that does
+ * nothing else. Pure.
+ */
 
 import type { ConfigDraft } from './kale-settings.js'
 import type { DraftStore } from './kale-store.js'
@@ -33,7 +36,7 @@ function storeCode({ region, endpoint = [] }: DraftStore): { readonly before: st
   const [only, ...more] = endpoint
   if (only === undefined) return { before: '', code: template(address) }
   if (more.length > 0 || !isLookup(only)) return { before: '', code: template([...address, '?endpoint=', ...endpoint]) }
-  // If its text is empty, the endpoint is AWS's own.
+  // An empty text means AWS's own endpoint.
   return {
     before: `\nconst endpoint = ${lookupCode(only)}\n`,
     code: `${template(address)} + (endpoint === '' ? '' : \`?endpoint=\${endpoint}\`)`,
@@ -44,12 +47,12 @@ function numberCode(value: number | Lookup): string {
   return isLookup(value) ? `Number(${lookupCode(value)})` : String(value)
 }
 
-/** A look-up is a text; one without a default is empty where there is none. */
+/** A look-up as text; empty if the variable is not set and there is no default. */
 function lookupCode({ variable, otherwise = '' }: Lookup): string {
   return `process.env[${literal(variable)}] ?? ${literal(String(otherwise))}`
 }
 
-/** The parts one behind the other: as one literal if it can be. */
+/** The joined parts, as one literal if possible. */
 function template(parts: readonly (string | number | Lookup)[]): string {
   if (!parts.some((part) => isLookup(part))) return literal(parts.join(''))
   const [only] = parts
@@ -64,7 +67,7 @@ function literal(text: string): string {
   return `'${escaped(text).replaceAll("'", "\\'")}'`
 }
 
-/** As both kinds of literals have it: backslashes, line ends and lone surrogates written out. */
+/** The text escaped for both kinds of literals: backslashes, line ends and lone surrogates. */
 function escaped(text: string): string {
   return JSON.stringify(text)
     .slice(1, -1)

@@ -1,4 +1,4 @@
-/** Kale's settings: what each becomes in a configuration of Millrace, and the remedy where it becomes nothing. Pure. */
+/** Kale's settings: the option of Millrace that each becomes, and the remedy if there is none. Pure. */
 
 import { posix } from 'node:path'
 import { parseByteSize } from '../../core/values/byte-size.js'
@@ -7,10 +7,10 @@ import { type DraftStore, storeOf, storeSettings } from './kale-store.js'
 import { isLookup, isSettingsPath, type Lookup, type PythonValue } from './python-value.js'
 import type { ImportNote, Settings } from './settings-file.js'
 
-/** A configuration that is to be written. What is absent gets its default. */
+/** A configuration to be written. Absent parts get their defaults. */
 export interface ConfigDraft {
   readonly store: DraftStore
-  /** From the folder of the configuration, or absolute. */
+  /** Relative to the folder of the configuration, or absolute. */
   readonly queueFile: string | Lookup
   readonly maxPayloadBytes?: number | Lookup
   readonly selector?: SelectorName
@@ -19,13 +19,13 @@ export interface ConfigDraft {
 
 /** Absolute paths. */
 interface ImportFolders {
-  /** Where Kale's worker is started, as far as is known. */
+  /** The folder in which Kale's worker is started, as far as it is known. */
   readonly working: string
   readonly settings: string
   readonly config: string
 }
 
-/** The outcome of one setting: a part of the draft, or nothing, with a note of what became of it. */
+/** The outcome of one setting: a part of the draft, or nothing, with a note for the user. */
 interface Became {
   readonly level: ImportNote['level']
   readonly text: string
@@ -34,7 +34,7 @@ interface Became {
 
 type Rule = (value: PythonValue, folders: ImportFolders) => Became
 
-/** Kale's own. */
+/** Kale's own default. */
 const defaultQueueFile = 'queue_config.yaml'
 const mostPayloadBytes = 1_048_576
 
@@ -109,10 +109,13 @@ const rules: Readonly<Record<string, Rule>> = {
   ON_WORKER_SHUTDOWN: left('is a function of yours: `onWorkerStop` of the configuration'),
 }
 
-/** Every setting of Kale that is known here. */
+/** Every known setting of Kale. */
 export const kaleSettings: ReadonlySet<string> = new Set([...Object.keys(rules), ...storeSettings])
 
-/** The configuration that these settings make, and what became of each. Without a setting of Kale's it is that of its defaults. */
+/**
+ * The configuration for these settings, and the outcome of each. Without a setting of Kale's it is the configuration of
+ * Kale's defaults.
+ */
 export function draftOf(
   settings: Settings,
   folders: ImportFolders,
@@ -173,7 +176,7 @@ function selector(value: PythonValue): Became {
   }
 }
 
-/** Undefined for what is neither a whole number from 1 on nor a look-up of one. */
+/** Undefined unless it is a whole number of at least 1, or a look-up of one. */
 function amount(value: PythonValue, most: number, became: (of: number | Lookup) => Became): Became | undefined {
   const given = isLookup(value) ? Number(value.otherwise ?? 1) : value
   if (typeof given !== 'number' || parseByteSize(given) === undefined || given > most) return undefined

@@ -1,4 +1,4 @@
-/** The store of Kale's settings: its region and endpoint, as an address of SQS has them. Pure. */
+/** The store of Kale's settings: its region and endpoint, in the form of an SQS address. Pure. */
 
 import { hasCode } from '../../core/error-codes.js'
 import { type SqsAddress, sqsAddress } from '../../stores/sqs/client/sqs-address.js'
@@ -7,7 +7,10 @@ import type { ImportNote, Setting, Settings } from './settings-file.js'
 
 export interface DraftStore {
   readonly region: string | Lookup
-  /** The parts of an address, one behind the other. Absent: AWS's own of the region. A look-up alone that gives no text means that, too. */
+  /**
+   * The joined parts of an address. Absent: AWS's own endpoint for the region. A single look-up that gives no text
+   * means the same.
+   */
   readonly endpoint?: readonly (string | Lookup)[]
 }
 
@@ -89,7 +92,7 @@ function proxyOf(settings: Settings, note: Say): DraftStore['endpoint'] {
   return ['http://', withText(host, (text) => (text === everywhere ? '127.0.0.1' : text)), ':', number]
 }
 
-/** Whether it is a text of that form, or a look-up whose default is, if it has one. */
+/** Whether it is a text of that form, or a look-up whose default, if any, has it. */
 function isTextWith(value: PythonValue | undefined, fits: (text: string) => boolean): value is string | Lookup {
   if (value === undefined) return false
   if (!isLookup(value)) return typeof value === 'string' && fits(value)
@@ -101,7 +104,7 @@ function withText(value: string | Lookup, change: (text: string) => string): str
   return value.otherwise === undefined ? value : { ...value, otherwise: change(String(value.otherwise)) }
 }
 
-/** Undefined for what is no endpoint, or holds a user. */
+/** The origin; undefined for a text that is not an endpoint, or that contains a user. */
 function originOf(url: string): string | undefined {
   return addressOf(`sqs://us-west-2?endpoint=${encodeURIComponent(url)}`)?.endpoint
 }

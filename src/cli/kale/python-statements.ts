@@ -1,19 +1,22 @@
 /** Python statements: a text cut into its statements by line ends, quotes and brackets. No Python is run. Pure. */
 
 export interface PythonStatement {
-  /** Where it begins, from 1. */
+  /** The line where it begins, from 1. */
   readonly line: number
-  /** How many lines it takes. */
+  /** The number of its lines. */
   readonly lines: number
-  /** Spaces and tabs before it. */
+  /** The number of spaces and tabs before it. */
   readonly indent: number
-  /** Without comments; lines of one statement are parted by line breaks. */
+  /** The text without comments; the lines of one statement are separated by line breaks. */
   readonly text: string
-  /** What keeps it from being one, as a predicate. */
+  /** The reason why it is not a statement, as a predicate. */
   readonly fault?: string
 }
 
-/** The statements, first to last. What is not closed is one statement with a fault: a quote to the end of its line, others to the end. */
+/**
+ * The statements, first to last. An unclosed quote makes its line a statement with a fault; other unclosed parts extend
+ * to the end of the text.
+ */
 export function statementsIn(text: string): PythonStatement[] {
   const statements: PythonStatement[] = []
   let open: OpenStatement | undefined
@@ -42,14 +45,14 @@ class OpenStatement {
     this.#indent = first.length - first.trimStart().length
   }
 
-  /** Whether it goes on in the next line. */
+  /** Adds a line; returns whether the statement goes on in the next line. */
   take(line: string): boolean {
     let end = line.length
     let at = 0
     this.#goesOn = false
     for (; at < end; at += 1) {
       const char = line[at]!
-      // The character behind it stands for itself, or is the line break.
+      // The character after it is literal, or is the line break.
       if (char === '\\') {
         this.#goesOn = at === end - 1
         at += 1

@@ -1,17 +1,17 @@
 /**
  * A Python value: a literal, a look-up in the environment, or a path from the settings file, read from the text of an
- * expression. Whatever else Python could compute is not read. Pure.
+ * expression. No other Python expression is read. Pure.
  */
 
 export type PythonValue = string | number | boolean | null | Lookup | SettingsPath | readonly PythonValue[]
 
-/** `os.getenv('X', 'y')`: decided when the program starts, and so it stays. */
+/** `os.getenv('X', 'y')`: decided at the start of the program, and so it stays a look-up. */
 export interface Lookup {
   readonly variable: string
   readonly otherwise?: string | number
 }
 
-/** A path from the folder of the settings file: `os.path.join(os.path.dirname(__file__), 'x')` is `x`. */
+/** A path relative to the folder of the settings file: `os.path.join(os.path.dirname(__file__), 'x')` is `x`. */
 interface SettingsPath {
   readonly below: string
 }
@@ -19,7 +19,7 @@ interface SettingsPath {
 /** The values of names that an expression may use, `__file__` among them. */
 type PythonNames = ReadonlyMap<string, PythonValue>
 
-/** Why it is not read is a predicate, and shows nothing of the text: that may be a secret. */
+/** The value of an expression. The error is a predicate and shows nothing of the text, which may be a secret. */
 export function pythonValue(
   text: string,
   names: PythonNames,
@@ -46,7 +46,7 @@ function unread(why: string): never {
   throw new NotRead(why)
 }
 
-/** Deeper ones would be no setting. */
+/** A deeper value is not a setting. */
 const mostDepth = 16
 const opening = /([A-Za-z]{0,2})('''|"""|'|")/y
 const dotted = /[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*/y
@@ -63,7 +63,7 @@ const constants: PythonNames = new Map<string, PythonValue>([
   ['None', null],
 ])
 
-/** The functions whose value is known without running them; undefined for arguments that are not. */
+/** The functions whose value is known without running them; undefined for unsuitable arguments. */
 const functions: Readonly<Record<string, (args: readonly PythonValue[]) => PythonValue | undefined>> = {
   'os.getenv': lookup,
   'os.environ.get': lookup,
@@ -135,7 +135,7 @@ class Expression {
     let commas = 0
     while (!this.#sees(close)) {
       if (list.length > commas) return unread('has a value of a form that is not read')
-      // It has one meaning in all functions that are read here.
+      // The keyword has the same meaning in all functions read here.
       this.#taken(/\s*default\s*=(?!=)/y)
       list.push(this.#product())
       if (this.#sees(',')) commas += 1
@@ -161,7 +161,7 @@ class Expression {
     return unread('is computed from a name whose value is not known')
   }
 
-  /** Strings that follow each other are one. */
+  /** Adjacent strings are one. */
   #strings(): string {
     let text = ''
     for (;;) {
@@ -189,7 +189,7 @@ class Expression {
     this.#taken(/\s*/y)
   }
 
-  /** Whether this comes next, behind any space; it is passed then. */
+  /** Passes this character if it comes next, after any space; returns whether it did. */
   #sees(char: string): boolean {
     this.#space()
     if (this.#text[this.#at] !== char) return false
@@ -225,7 +225,7 @@ function unescaped(whole: string, ...groups: (string | undefined)[]): string {
     return point > 0x10ffff ? unread('has a wrong escape in its text') : String.fromCodePoint(point)
   }
   if (named !== undefined) return unread('has an escape in its text that is not read')
-  // Python keeps the backslash of an escape that it does not know, and drops that of a line break.
+  // Python keeps the backslash of an unknown escape, and drops that of a line break.
   return other === undefined ? '' : whole
 }
 
@@ -241,7 +241,7 @@ function wholeOf(of: PythonValue | undefined): number | Lookup | undefined {
   return of !== undefined && isLookup(of) ? of : undefined
 }
 
-/** As Python joins: a part that is absolute begins anew. */
+/** Joined as in Python: an absolute part starts anew. */
 function joined(parts: readonly PythonValue[]): string | SettingsPath | undefined {
   const [first, ...rest] = parts
   if (first === undefined || !rest.every((part) => typeof part === 'string')) return undefined
@@ -259,7 +259,7 @@ function samePath([path]: readonly PythonValue[]): PythonValue | undefined {
   return typeof path === 'string' || (path !== undefined && isSettingsPath(path)) ? path : undefined
 }
 
-/** The folder that a path stands in. */
+/** The parent folder of a path. */
 function above(path: string): string {
   const parts = path.split('/').filter((part) => part !== '' && part !== '.')
   const last = parts.at(-1)

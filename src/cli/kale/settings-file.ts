@@ -1,4 +1,4 @@
-/** A settings file of Kale: the settings that its lines name, and the lines that cannot be read. Pure. */
+/** A settings file of Kale: the settings in its lines, and the lines that cannot be read. Pure. */
 
 import { ConfigError } from '../../core/errors.js'
 import { type PythonStatement, statementsIn } from './python-statements.js'
@@ -8,9 +8,12 @@ export const mostSettingsBytes = 1_048_576
 
 /** A note on one line, or on a setting that the file does not name. */
 export interface ImportNote {
-  /** From 1; absent for what the file does not say. */
+  /** From 1; absent for a setting that the file does not name. */
   readonly line?: number
-  /** `taken`: it is in the configuration. `left`: it has no counterpart, or its place is elsewhere. `unread`: only a person can tell. */
+  /**
+   * `taken`: it is in the configuration. `left`: it has no counterpart, or belongs elsewhere. `unread`: a person must
+   * decide.
+   */
   readonly level: 'taken' | 'left' | 'unread'
   readonly setting?: string
   readonly text: string
@@ -21,10 +24,13 @@ export interface Setting {
   readonly line: number
 }
 
-/** By name. Of several assignments the last counts, as in Python. */
+/** By name. The last of several assignments counts, as in Python. */
 export type Settings = ReadonlyMap<string, Setting>
 
-/** The text of a file. Throws `ConfigError` if it is none, with the line. `path` is what the file is called in messages. */
+/**
+ * The text of a file. Throws `ConfigError`, with the line, if the file is not text. `path`: the name of the file in
+ * messages.
+ */
 export function settingsText(bytes: Uint8Array, path: string): string {
   const refuse = (at: number, message: string): never => {
     const line = bytes.subarray(0, at).filter((byte) => byte === 0x0a).length + 1
@@ -39,7 +45,7 @@ export function settingsText(bytes: Uint8Array, path: string): string {
   }
 }
 
-/** `fileName`: what `__file__` ends in. */
+/** The settings. `fileName`: the last part of `__file__`. */
 export function settingsIn(
   text: string,
   fileName: string,
@@ -49,7 +55,7 @@ export function settingsIn(
   return reading
 }
 
-/** Kale looks at names in capitals only. */
+/** Kale reads only names in capitals. */
 const capitals = /^[A-Z][A-Z0-9_]*$/
 const assignment = /^([A-Za-z_]\w*)\s*(?::\s*[\w.[\], |]+)?=(?!=)\s*(.*)$/s
 const compound = /^(?:if|elif|else|for|while|try|except|finally|with|async|def|class)(?!\w)|^@/
@@ -57,7 +63,7 @@ const compound = /^(?:if|elif|else|for|while|try|except|finally|with|async|def|c
 const inner = /^(?:async\s+def|def|class)(?!\w)|^@/
 const silent = /^(?:pass|import\s[\w.,\s]+|[rRuU]?(?:'.*'|".*"))$/s
 const imported = /^from\s+([\w.]+)\s+import\s+(.*)$/s
-/** A longer expression is none that a person wrote. */
+/** No person writes a longer expression. */
 const longestExpression = 4_096
 
 class Reading {
@@ -95,7 +101,7 @@ class Reading {
       if (capitals.test(name)) this.settings.set(name, { value: read.value, line })
       return
     }
-    // What it sets is not known any more.
+    // The values that it sets are no longer known.
     for (const target of this.#targetsIn(text)) {
       this.settings.delete(target)
       this.#names.delete(target)
@@ -111,7 +117,7 @@ class Reading {
     return pythonValue(expression, this.#names)
   }
 
-  /** What is in a block may be run or not. */
+  /** A statement in a block may be run or not. */
   #inBlock({ line, fault }: PythonStatement, text: string): void {
     const { line: from = line, text: header = '' } = this.#block ?? {}
     if (fault !== undefined) this.#unread(line, undefined, fault)
@@ -126,7 +132,7 @@ class Reading {
       this.#unread(line, undefined, `takes settings from the module ${module}, and ${where}; ${remedy}`)
   }
 
-  /** A statement that is no assignment to one name. */
+  /** A statement that does not assign to one name. */
   #other({ line, text, fault }: PythonStatement): void {
     const module = settingsModuleIn(text)
     if (fault !== undefined) this.#unread(line, undefined, fault)
@@ -140,7 +146,10 @@ class Reading {
       )
   }
 
-  /** The names that a statement may set or delete: those before its last `=`. In a text such a word is none, unless it was one before. */
+  /**
+   * The names that a statement may set or delete: those before its last `=`. Words within a text count only if they
+   * were settings before.
+   */
   #targetsIn(text: string): string[] {
     const end = /^del\s/.test(text) ? text.length : [...text.matchAll(/(?<![=!<>:])=(?!=)/g)].at(-1)?.index
     const left = text.slice(0, end ?? 0)
@@ -153,13 +162,13 @@ class Reading {
   }
 }
 
-/** The module that an import takes settings from; undefined for another statement. */
+/** The module from which an import takes settings; undefined for another statement. */
 function settingsModuleIn(text: string): string | undefined {
   const [, module, names = ''] = imported.exec(text) ?? []
   return /\*|\b[A-Z][A-Z0-9_]*\b/.test(names) ? module : undefined
 }
 
-/** Where the bytes are no UTF-8 any more: the beginning of that line. */
+/** The offset of the line that holds the first invalid UTF-8 byte. */
 function firstWrongByte(bytes: Uint8Array): number {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   for (let from = 0; from < bytes.length; ) {

@@ -1,4 +1,4 @@
-/** A confirmation: the question before something is destroyed that nobody listed by name. Only a person is asked. */
+/** A confirmation: the question before an action destroys things that nobody listed by name. Only a person is asked. */
 
 import { createInterface } from 'node:readline'
 import { OperationError } from './exit-code.js'
@@ -9,9 +9,8 @@ interface Prompt {
 }
 
 /**
- * Goes on where `y` or `yes` is answered; without a terminal, or where `yes` was said already, nobody is asked. It asks on
- * stderr: stdout may be read by a program.
- * Throws `OperationError` for every other answer, and where the person leaves.
+ * Resolves if the answer is `y` or `yes`. Asks nothing without a terminal, or if `yes` was given. It asks on stderr,
+ * because a program may read stdout. Throws `OperationError` for every other answer, and if the person leaves.
  */
 export async function confirm(
   question: () => Promise<string>,
@@ -28,7 +27,7 @@ export async function confirm(
     asking.prompt()
   })
   asking.close()
-  // The error must not stand on the line of the question.
+  // The error must not be on the line of the question.
   if (answer === undefined) output.write('\n')
   if (!/^y(?:es)?$/i.test(answer?.trim() ?? '')) throw new OperationError('not confirmed; nothing was changed.')
 }

@@ -1,4 +1,4 @@
-/** Exit codes: what the process says to its caller when it ends, and which errors lead to which. */
+/** Exit codes: the result that the process reports to its caller, and the errors that lead to each. */
 
 import { constants } from 'node:os'
 import { relative } from 'node:path'
@@ -16,13 +16,13 @@ export const exitCodeHelp = `Exit codes:
   3    the job that was followed died or was cancelled
   130  ended by SIGINT while it followed a job, or at once by a second SIGINT (143: SIGTERM, 129: SIGHUP)`
 
-/** The command line asks for something that makes no sense. */
+/** The command line does not make sense. */
 export class UsageError extends Error {}
 
-/** What was asked could not be done. */
+/** The requested action was not possible. */
 export class OperationError extends Error {}
 
-/** Codes of errors that another command line or configuration would not have met. */
+/** The codes of errors that another command line or configuration would avoid. */
 const usageCodes = new Set([
   'config-invalid',
   'config-conflict',
@@ -37,7 +37,7 @@ const usageCodes = new Set([
   'task-unknown',
 ])
 
-/** Codes of errors that tell how a job ended. */
+/** The codes of errors that report how a job ended. */
 const endCodes = new Set(['job-dead', 'job-cancelled'])
 
 export function exitCodeOf(error: unknown): number {
@@ -48,13 +48,13 @@ export function exitCodeOf(error: unknown): number {
   return usageCodes.has(code) ? exitCodes.usage : exitCodes.failed
 }
 
-/** What is said on stderr, or nothing where commander has said it already. */
+/** The line for stderr; undefined if commander has printed one already. */
 export function errorLine(error: unknown): string | undefined {
   if (error instanceof CommanderError) return undefined
   if (!(error instanceof Error)) return `millrace: ${printable(String(error))}`
   const expected =
     isMillraceError(error) || error instanceof UsageError || error instanceof OperationError || 'code' in error
-  // An error that nobody foresaw is ours: its stack says where.
+  // An unexpected error is a bug of ours: its stack says where.
   return `millrace: ${printableLines(expected ? error.message : (error.stack ?? error.message))}`
 }
 
@@ -68,7 +68,7 @@ export function pageOf(error: unknown): string | undefined {
 export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 export type StopSignal = (typeof stopSignals)[number]
 
-/** 128 + the number of the signal, as shells have it. */
+/** 128 + the number of the signal, as in shells. */
 export function signalExitCode(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal]
 }

@@ -1,8 +1,8 @@
-/** Figures: numbers, durations and moments as people read them. */
+/** Figures: numbers, durations and moments in the form that people read. */
 
 import { formatDuration } from '../../core/values/duration.js'
 
-/** `12,345`, of a whole number. `Intl` would cost every process 6 MB. */
+/** A whole number as `12,345`. `Intl` would cost every process 6 MB. */
 export function count(n: number): string {
   return String(n).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }
@@ -24,7 +24,7 @@ export function timeOfDay(at: Date): string {
   return at.toTimeString().slice(0, 8)
 }
 
-/** Per second, with a digit after the point where it is small. */
+/** The rate per second, with a digit after the point if it is small. */
 export function rate(amount: number, ms: number): string {
   const perSecond = ms <= 0 ? 0 : (amount * 1_000) / ms
   return perSecond >= 10 || perSecond === 0 ? count(Math.round(perSecond)) : perSecond.toFixed(1)

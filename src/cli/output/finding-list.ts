@@ -1,4 +1,4 @@
-/** A list of findings about a store, as `doctor` and `fsck` print it. */
+/** A list of findings about a store, for `doctor` and `fsck`. */
 
 import type { Mill } from '../../mill/mill.js'
 import type { Repair } from '../../stores/contract/store-health.js'
@@ -7,12 +7,12 @@ import { counted } from './figures.js'
 import { printable } from './printable.js'
 import type { Terminal } from './terminal.js'
 
-/** `mended`: absent where nothing was asked to be mended. */
+/** `mended`: absent if no repair was requested. */
 type Findings = Pick<Repair, 'left'> & Partial<Repair>
 
 /**
- * Throws `OperationError` if there is an error among what is left. Undefined, of a store that has nothing to look at, is
- * one sentence.
+ * Prints the findings. Throws `OperationError` if an error is left. Undefined, for a store that has nothing to examine,
+ * is one sentence.
  */
 export async function printFindings(
   mill: Mill,
@@ -35,7 +35,7 @@ function lines({ mended = [], left }: Findings, { colors }: Terminal): string[] 
   const paint = { ok: colors.green, mended: colors.green, warning: colors.yellow, error: colors.red }
   const all = [...mended.map((one) => ({ ...one, level: 'mended' as const })), ...left]
   const width = Math.max(...all.map(({ what }) => printable(what).length))
-  // Not cut to the width of the terminal: the remedy stands at the end.
+  // Not cut to the width of the terminal: the remedy is at the end.
   return all.map(
     ({ level, what, text }) => `${paint[level](level.padEnd(7))}  ${printable(what).padEnd(width)}  ${printable(text)}`,
   )

@@ -1,4 +1,4 @@
-/** A job follower: says what is new of a job — its state, its progress, what it logs — as lines or as records. */
+/** A job follower: prints the changes of a job (its state, its progress, its log) as lines or as records. */
 
 import { linesOf, newIn } from '../../client/jobs/log-tail.js'
 import type { JobRecord } from '../../core/job.js'
@@ -13,17 +13,17 @@ export class JobFollower {
   /** A line that has not ended yet. */
   #begun = ''
 
-  /** `job`: as it was shown before, its log as well. */
+  /** `job`: as it was last shown, with its log. */
   constructor(job: JobRecord, terminal: Terminal) {
     this.#job = job
     this.#terminal = terminal
   }
 
-  /** Prints what has changed since. With `--json` the record, whose log is what is new in it. */
+  /** Prints the changes. With `--json` it prints the record, whose log is only the new part. */
   tell(job: JobRecord): void {
     const before = this.#job
     this.#job = job
-    // What is no longer kept of a job that has ended says nothing of its log.
+    // After the end of a job its log may no longer be kept.
     const { text, isGap } = job.log === undefined ? { text: '', isGap: false } : newIn(before.log ?? '', job.log)
     const changed = (of: (job: JobRecord) => string) => (of(job) === of(before) || of(job) === '' ? [] : [of(job)])
     const [stands, progress] = [changed(standing), changed(progressWords)]
@@ -51,7 +51,7 @@ export class JobFollower {
   }
 }
 
-/** What was logged, as lines that are further in than all others. */
+/** The log as lines that are indented more than all others. */
 export function logLines(text: string): string[] {
   return linesOf(text).map((line) => `  ${printable(line.replace(/\r$/, ''))}`)
 }
@@ -60,7 +60,7 @@ export function isEnded({ state }: JobRecord): boolean {
   return state === 'completed' || state === 'dead' || state === 'cancelled'
 }
 
-/** Where a job stands, as one line. */
+/** The state of a job, as one line. */
 export function standing(job: JobRecord): string {
   const { state, attempt, host, pid, startedAt, finishedAt, runAt, reason } = job
   const why = reason === undefined ? '' : ` (${printable(reason)})`
@@ -78,7 +78,7 @@ export function standing(job: JobRecord): string {
   }
 }
 
-/** How far it is, and its note; empty where it has not said. */
+/** The progress and its note; empty if there is none. */
 export function progressWords({ progress }: JobRecord): string {
   if (progress === undefined) return ''
   const { fraction, note } = progress

@@ -1,4 +1,4 @@
-/** The job table: pages of job records, as `jobs list` and `morgue list` show them. */
+/** The job table: pages of job records, for `jobs list` and `morgue list`. */
 
 import type { JobPage } from '../../client/admin/job-listing.js'
 import type { JobRecord, JobState } from '../../core/job.js'
@@ -12,7 +12,7 @@ export interface QueuePage extends JobPage {
   readonly queue: string
 }
 
-/** Longest note where no terminal bounds the line. */
+/** The longest note if no terminal limits the line. */
 const longestNote = 100
 
 /** The pages, each under the name of its queue. */
@@ -47,13 +47,16 @@ function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): st
   return table(shown, jobs, { width: columns, paintTitle: colors.dim })
 }
 
-/** A job that died of its failures is not begun again: the attempt that would come next is none. */
+/**
+ * The last attempt that was made. `attempt` is one more for a job that died of its failures, since the next attempt
+ * never comes.
+ */
 function lastAttempt({ state, reason, attempt }: JobRecord): number {
   const failed = state === 'dead' && ['max-retries', 'no-retries', 'unrecoverable'].includes(reason ?? '')
   return failed && attempt > 1 ? attempt - 1 : attempt
 }
 
-/** Those in hand, or that wait; and those that wait beside them. */
+/** The payloads in hand or waiting; plus those that wait while the job runs. */
 function payloadsOf({ payloadCount = 0, pendingCount = 0 }: JobRecord): string {
   return `${count(payloadCount)}${pendingCount > 0 ? ` +${count(pendingCount)}` : ''}`
 }
@@ -72,7 +75,10 @@ function momentOf({ state, runAt, startedAt, finishedAt, updatedAt }: JobRecord,
   }
 }
 
-/** The line that says most: of a command or process that failed the last that it printed, which comes first as lines are cut. */
+/**
+ * The most telling line of an error. For a failed command or process it is the last printed line. It comes first,
+ * because lines are cut.
+ */
 function errorLine(error: string | undefined): string | undefined {
   const [first, ...rest] = error?.split('\n') ?? []
   if (!first?.endsWith('The last that it printed:')) return first
@@ -83,7 +89,7 @@ function errorLine(error: string | undefined): string | undefined {
     : `${printed.trim()} (${first.replace(/^\w+: | The last that it printed:$/g, '').replace(/\.$/, '')})`
 }
 
-/** What a person looks for next: how far it is, why it is dead, what it failed with, and what it is marked with. */
+/** The note for people: the progress, the reason of death, the error, and the fields. */
 function noteOf({ state, reason, error, progress, suspect, crashes, fields = {} }: JobRecord): string {
   const percent = progress === undefined ? undefined : `${Math.round(progress.fraction * 100)}%`
   const parts = state === 'running' ? [percent, progress?.note] : [reason, errorLine(error)]

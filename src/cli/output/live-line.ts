@@ -1,4 +1,4 @@
-/** A live event as one line for people: when, what, which job, and what there is to say of it. */
+/** A live event as one line for people: time, event, job, and details. */
 
 import type { LiveEvent } from '../../core/live-event.js'
 import { formatDuration } from '../../core/values/duration.js'
@@ -27,7 +27,7 @@ const paints: { readonly [Type in LiveEvent['type']]?: 'green' | 'yellow' | 'red
   'job.buried': 'red',
 }
 
-/** In one line, whatever an error holds. */
+/** In one line, whatever an error contains. */
 function wordsOf(event: Exclude<LiveEvent, { readonly type: 'events.lost' }>): string {
   return said(event).replace(/\s+/g, ' ').trim()
 }

@@ -1,11 +1,11 @@
-/** Printable text: what others wrote (ids, task names, errors, payloads), made safe and short enough for a terminal. */
+/** Printable text: foreign text (ids, task names, errors, payloads), made safe and short enough for a terminal. */
 
-/** The characters that keep an emoji together: a joiner between two, and the sign that one is to be shown as such. */
+/** The characters that hold an emoji together: the joiner, and the sign that selects the emoji form. */
 const emojiParts =
   '(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|(?<=\\p{Extended_Pictographic})\\ufe0f'
 /**
- * Control characters, line separators and marks that reverse the direction of text are commands in a terminal. Characters
- * that take no room let two different ids look the same.
+ * Characters to write out. Control characters, line separators and direction marks are commands in a terminal.
+ * Characters of no width make different ids look the same.
  */
 const commands = new RegExp(
   `(?!${emojiParts})[\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029\\p{Cf}\\p{Default_Ignorable_Code_Point}]`,
@@ -14,7 +14,7 @@ const commands = new RegExp(
 
 const shortNames: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** One line in which every such character is written out: `\n`, `\u001b`. */
+/** The text in one line, with every such character written out: `\n`, `\u001b`. */
 export function printable(text: string): string {
   return text.toWellFormed().replace(commands, (char) => shortNames[char] ?? escaped(char))
 }
@@ -24,12 +24,12 @@ export function printableLines(text: string): string {
   return text.split(/\r?\n/).map(printable).join('\n')
 }
 
-/** JSON that shows no command either: but for the line breaks of its layout, such characters can only stand in its strings. */
+/** JSON without such characters. Except for the line breaks of its layout, they can only occur in its strings. */
 export function printableJson(json: string): string {
   return json.replace(commands, (char) => (char === '\n' ? char : escaped(char)))
 }
 
-/** Each half of a pair of surrogates by itself, as JSON has it. */
+/** Each half of a surrogate pair by itself, as in JSON. */
 function escaped(char: string): string {
   return char
     .split('')
@@ -43,7 +43,7 @@ const wide =
 const combining = /\p{Mark}|\u200d/u
 const ascii = /^[\x20-\x7e]*$/
 
-/** How many columns a printable text takes. */
+/** The width of a printable text in columns. */
 export function widthOf(text: string): number {
   if (ascii.test(text)) return text.length
   let width = 0
@@ -51,7 +51,7 @@ export function widthOf(text: string): number {
   return width
 }
 
-/** The text in at most so many columns, `…` at the end of one that was longer. */
+/** The text in at most `most` columns, with `…` at the end if it was longer. */
 export function shortened(text: string, most: number): string {
   if (text.length <= most && widthOf(text) <= most) return text
   let width = 0

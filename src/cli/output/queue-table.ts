@@ -1,4 +1,4 @@
-/** The queue table: every queue that is declared or stored, with what waits and runs in it and how many workers serve it. */
+/** The queue table: every declared or stored queue, with its waiting and running jobs and the number of its workers. */
 
 import type { QueueLook } from '../../client/admin/queue-admin.js'
 import type { Mill } from '../../mill/mill.js'
@@ -9,7 +9,7 @@ import { differs } from './shard-findings.js'
 import { type Column, table } from './table.js'
 import type { Terminal } from './terminal.js'
 
-/** What is told of declared queues alone. */
+/** The part that only declared queues have. */
 interface Use {
   readonly waiting: number
   readonly running: number
@@ -24,13 +24,13 @@ type QueueTableRow = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' | 
     /** Whether the configuration has it, and whether the store does. */
     readonly declared: boolean
     readonly stored: boolean
-    /** How many shards the configuration asks for, where it does so in vain. */
+    /** The number of shards that the configuration asks for, if the queue has another. */
     readonly configuredShards?: number
   }
 
 const unused: Use = { waiting: 0, running: 0, workers: 0 }
 
-/** The declared ones in their order, then those that nobody declared. */
+/** The declared queues in their order, then the others. */
 export async function queueRows(mill: Mill): Promise<QueueTableRow[]> {
   const stored = await mill.storedQueues()
   const byName = new Map(stored?.map((queue) => [queue.name, queue]))
@@ -40,7 +40,7 @@ export async function queueRows(mill: Mill): Promise<QueueTableRow[]> {
     if (stored !== undefined && found === undefined)
       return { queue: name, ...asIs, ...unused, declared: true, stored: false }
     const use = useOf(await mill.queue(name).look())
-    // A store that keeps no records has what is declared, or the look has failed.
+    // Either the store keeps no records and has what is declared, or the look has failed.
     if (found === undefined) return { queue: name, ...asIs, ...use, declared: true, stored: true }
     return { ...rowOf(found, true), ...use, ...(differs(found, shards) && { configuredShards: shards }) }
   })

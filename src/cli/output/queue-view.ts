@@ -1,4 +1,4 @@
-/** The view of all queues that `stats --watch` draws: the last hour of each, its pace, and how it stands. Pure. */
+/** The view of all queues that `stats --watch` draws: the last hour of each, its pace, and its state. Pure. */
 
 import type { QueueHistory } from '../../client/admin/queue-history.js'
 import { formatDuration } from '../../core/values/duration.js'
@@ -13,9 +13,9 @@ interface QueueView {
   readonly title: string
   readonly at: Date
   readonly depths: readonly Depth[]
-  /** The last 60 minutes of each, the one that has begun last. */
+  /** The last 60 minutes of each queue, with the current minute last. */
   readonly histories: readonly QueueHistory[]
-  /** What follows, if there is room. */
+  /** Lines that follow, if there is room. */
   readonly below: readonly string[]
 }
 
@@ -42,7 +42,7 @@ interface ViewRow {
 /** Widths that a sparkline of 60 minutes can have. */
 const sparkWidths = [60, 30, 20, 15, 12, 10]
 const nameWidths = { least: 10, most: 32 }
-/** The processes have told of a minute so long after its end. */
+/** The processes have reported a minute this long after its end. */
 const toldWithinMs = 10_000
 
 /** At most `rows` lines of at most `columns`. */
@@ -158,7 +158,7 @@ function totalOf(rows: readonly ViewRow[]): ViewRow {
   }
 }
 
-/** Where there is no room for all: those with the most to do, in their order. */
+/** If there is not room for all, the queues with the most to do, in their order. */
 function byInterest(rows: readonly ViewRow[]): ViewRow[] {
   const pace = ({ depth, inPerMinute, outPerMinute }: ViewRow) =>
     depth.ready + depth.running + inPerMinute + outPerMinute
@@ -191,7 +191,7 @@ function short(n: number): string {
   return n < 1e9 ? `${Math.floor(n / 1e6)}M` : `${Math.floor(n / 1e9)}G`
 }
 
-/** To the second where it is some, as nobody reads more. */
+/** Rounded to the second if it is at least some seconds. */
 function roughly(ms: number): number {
   return ms < 1_000 ? ms : ms < 600_000 ? Math.round(ms / 1_000) * 1_000 : Math.round(ms / 60_000) * 60_000
 }

@@ -1,4 +1,7 @@
-/** Record lines: one job as `jobs show` and `morgue show` print it for people — its fields, then its payloads and its log. */
+/**
+ * Record lines: one job for people, as `jobs show` and `morgue show` print it: its fields, then its payloads and its
+ * log.
+ */
 
 import { linesOf } from '../../client/jobs/log-tail.js'
 import type { JobRecord, PayloadRecord } from '../../core/job.js'
@@ -11,18 +14,18 @@ import { printable, printableLines, shortened } from './printable.js'
 import { type Column, table } from './table.js'
 import { jsonText, type Terminal } from './terminal.js'
 
-/** Longest value that is printed for people. */
+/** The longest value that is printed for people. */
 const longestValue = 4_000
 const longestMeta = 40
-/** Lines of a log that are printed where not all of it is wanted. */
+/** The lines of a log that are printed unless all of it is wanted. */
 const lastLines = 20
 
-/** `log`: all that is kept of it. */
+/** The lines of a record. `log`: print the whole kept log. */
 export function recordLines(job: JobRecord, terminal: Terminal, { log: all = false } = {}): string[] {
   const { payloads, payloadCount, pendingCount, priority, log, failures, parent: _, trace, ...rest } = job
   const parent = parentOf(job)
   const remarks = remarksOn(job, Date.now())
-  // A job of an ordered queue has none.
+  // Ordered jobs have no input of their own.
   const fields = {
     ...rest,
     ...(payloads === undefined && { priority }),
@@ -38,23 +41,23 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
   ]
 }
 
-/** The fields of a record, each with its value and, behind it, what is remarked on it. */
+/** The fields of a record, each with its value and a remark after it. */
 export function fieldLines(record: object, remarks: Readonly<Record<string, string>>, { colors }: Terminal): string[] {
   const fields = Object.entries(record)
   const width = Math.max(...fields.map(([name]) => name.length))
   return fields.map(([name, value]) => {
-    // Below the first line, as far in as the first begins.
+    // Further lines are indented like the first.
     const text = shownValue(value).replaceAll('\n', `\n${' '.repeat(width + 2)}`)
     const remark = remarks[name]
     return `${colors.dim(name.padEnd(width))}  ${text}${remark === undefined ? '' : colors.dim(`  ${remark}`)}`
   })
 }
 
-/** What the instants of a job say of one another: how long it waits, waited and ran. */
+/** Remarks on the instants of a job: how long it waits, waited and ran. */
 function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord, string>> {
   const { state, attempt, createdAt, updatedAt, runAt, expiresAt, startedAt, finishedAt } = job
   const isRunning = state === 'running'
-  // An earlier attempt began before this one was due.
+  // A start before the due time is from an earlier attempt.
   const begun = startedAt !== undefined && startedAt >= runAt ? startedAt : undefined
   return {
     ...(isRunning && startedAt === undefined && { state: 'reserved: its handler has not begun' }),
@@ -73,7 +76,7 @@ function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord,
   }
 }
 
-/** Never less than nothing, whatever the clocks of two machines say. */
+/** Never negative, even if the clocks of two machines differ. */
 function span(from: Date, to: Date | number): string {
   return formatDuration(Math.max(0, Number(to) - Number(from)))
 }
@@ -124,7 +127,7 @@ function payloadLines(
   ]
 }
 
-/** Its id first: that is what `jobs show` takes. */
+/** The parent, with its id first, since `jobs show` takes that. */
 function parentOf({ parent }: JobOrigin): string | undefined {
   return parent && `${parent.id} (${parent.task}, in ${parent.queue})`
 }

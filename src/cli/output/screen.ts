@@ -17,10 +17,10 @@ interface ScreenOutput {
   off(event: 'resize', heard: () => void): unknown
 }
 
-/** Another buffer of the terminal, so that what was there comes back; without a cursor. */
+/** Switches to the terminal's other buffer, so that the old content comes back later, and hides the cursor. */
 const enter = '\u001b[?1049h\u001b[?25l'
 const leave = '\u001b[?25h\u001b[?1049l'
-/** `q`, and Ctrl-C, which is a key like others while the terminal hands over every key. */
+/** `q`, and Ctrl-C, which is an ordinary key while the terminal passes on every key. */
 const leavingKeys = ['q', 'Q', '\u0003']
 
 export class Screen {
@@ -29,7 +29,7 @@ export class Screen {
   readonly #heard: (bytes: Buffer) => void
   readonly #resized: () => void
 
-  /** Takes the terminal. `left`: a key was pressed that leaves it. `resized`: it has another size. */
+  /** Takes over the terminal. `left`: a leaving key was pressed. `resized`: the size has changed. */
   constructor(
     left: () => void,
     resized: () => void,
@@ -57,14 +57,14 @@ export class Screen {
     return this.#output.rows || 24
   }
 
-  /** Replaces what is on the screen. Lines below the last row are left out. */
+  /** Replaces the content of the screen. Lines below the last row are left out. */
   draw(lines: readonly string[]): void {
     const shown = lines.slice(0, this.rows).map((line) => `${line}\u001b[K`)
-    // The last line has no end, which would move all of them up.
+    // No line break after the last line, which would scroll all of them up.
     this.#output.write(`\u001b[H${shown.join('\r\n')}\u001b[J`)
   }
 
-  /** Gives the terminal back as it was. */
+  /** Gives the terminal back in its old state. */
   close(): void {
     this.#output.off('resize', this.#resized)
     this.#output.write(leave)

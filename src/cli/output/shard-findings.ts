@@ -1,4 +1,4 @@
-/** Shard findings: the queues that lie in another number of shards than is configured. The stored number counts. */
+/** Shard findings: the queues whose number of shards differs from the configuration. The stored number counts. */
 
 import type { Queue } from '../../core/queue/queue.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
@@ -11,7 +11,10 @@ export function shardFindings(declared: ReadonlyMap<string, Queue>, stored: read
   })
 }
 
-/** Whether the configuration asks in vain for so many shards. A plain queue has one where its store does not spread queues. */
+/**
+ * Whether the configuration asks for another number of shards than is stored. A plain queue has one shard if its store
+ * does not spread queues.
+ */
 export function differs({ kind, shards }: StoredQueue, asked: number): boolean {
   return asked !== shards && (kind === 'ordered' || shards > 1)
 }

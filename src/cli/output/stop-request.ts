@@ -1,4 +1,7 @@
-/** A stop request: the first SIGINT, SIGTERM or SIGHUP, or the loss of the parent, asks to stop; a second signal ends the process at once. */
+/**
+ * A stop request: the first SIGINT, SIGTERM or SIGHUP, or the loss of the parent, asks to stop; a second signal ends
+ * the process at once.
+ */
 
 import { type StopSignal, signalExitCode, stopSignals } from './exit-code.js'
 
@@ -8,8 +11,8 @@ const parentEveryMs = 500
 
 /**
  * Listens from now on; resolves with the first cause. `endNow` is called at the second signal, before the process ends.
- * `isSupervised`: who watches over this process ends it where that is wanted, and a second signal means nothing by itself.
- * `lost`: resolves when that one is gone.
+ * `isSupervised`: a supervisor ends this process if necessary, so a second signal has no effect. `lost`: resolves when
+ * that supervisor is gone.
  */
 export function stopRequest(
   endNow: () => void = () => {},
@@ -36,9 +39,9 @@ export function stopRequest(
 }
 
 /**
- * `npx` passes a signal on to the shell by which it starts a command, and the shell ends without passing it on: that it is
- * gone is all that the command ever hears of a stop. Nobody else is watched so: who runs it in the background of a script
- * wants it to go on.
+ * Calls `orphaned` when a shell of `npx` is gone. `npx` passes a signal to the shell that runs the command, and the
+ * shell ends without passing it on. The end of the shell is the only sign of a stop. No other parent is watched like
+ * this: a command in the background of a script should go on.
  */
 function whenOrphaned(orphaned: () => void): void {
   const parent = process.ppid

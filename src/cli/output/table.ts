@@ -5,7 +5,7 @@ import { shortened, widthOf } from './printable.js'
 export interface Column<Row> {
   readonly title: string
   readonly align?: 'left' | 'right'
-  /** Widest it may get, in columns of the terminal. */
+  /** The largest width, in columns of the terminal. */
   readonly most?: number
   cell(row: Row): string
   /** Colours the finished cell; adds no width. */
@@ -14,7 +14,7 @@ export interface Column<Row> {
 
 const gap = '  '
 
-/** The lines, the titles first. The last column gives way where they would be longer than `width`. */
+/** The lines, the titles first. The last column is cut if the lines would be longer than `width`. */
 export function table<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],

@@ -1,4 +1,4 @@
-/** The terminal: all that commands print goes through here, as lines for people or, with `--json`, as JSON for programs. */
+/** The terminal: prints the output of all commands, as lines for people or, with `--json`, as JSON for programs. */
 
 import { once } from 'node:events'
 import picocolors from 'picocolors'
@@ -8,7 +8,7 @@ import { printableJson } from './printable.js'
 
 interface TerminalOptions {
   readonly json: boolean
-  /** Goes on without a word when nobody reads any more or nothing can be written, instead of ending the process. */
+  /** Goes on silently if nobody reads the output or nothing can be written, instead of ending the process. */
   readonly outlivesReader?: boolean
 }
 
@@ -25,48 +25,48 @@ export class Terminal {
     this.colors = picocolors.createColors(this.live && !NO_COLOR && TERM !== 'dumb')
     this.#out.on('error', (error: NodeJS.ErrnoException) => {
       this.#readerGone ||= error.code === 'EPIPE'
-      // Work goes on also where its log has no room: only this line is lost.
+      // A worker goes on even if its log has no room: only this line is lost.
       if (outlivesReader) return
       if (error.code !== 'EPIPE') throw error
       process.exit(0)
     })
   }
 
-  /** Whether a person looks at it, and lines can be redrawn. */
+  /** Whether the output is a terminal on which lines can be redrawn. */
   get live(): boolean {
     return this.#out.isTTY === true && !this.json
   }
 
-  /** Width in columns; without a terminal, lines are as long as they are. */
+  /** Width in columns; without a terminal, lines are not cut. */
   get columns(): number {
     return this.live ? this.#out.columns || 80 : Number.POSITIVE_INFINITY
   }
 
-  /** The value as one line of JSON with `--json`, else the lines. */
+  /** Prints the value as one line of JSON with `--json`, otherwise the lines. */
   print(value: unknown, lines: () => readonly string[]): void {
     this.#write(this.json ? [jsonText(value)] : lines())
   }
 
-  /** Many values, each as a line of JSON, whatever the flags say. Resolves when there is room for more. */
+  /** Prints many values, each as a line of JSON, whatever the flags say. Resolves when there is room for more. */
   async stream(values: readonly unknown[]): Promise<void> {
     if (this.#readerGone || values.length === 0) return
     if (!this.#out.write(`${values.map((value) => jsonText(value)).join('\n')}\n`)) await once(this.#out, 'drain')
   }
 
-  /** Like `print`, but in the place of what was drawn before where a person looks at it. */
+  /** Like `print`, but on a terminal it replaces the last drawing. */
   redraw(value: unknown, lines: () => readonly string[]): void {
     if (!this.live) {
       this.print(value, lines)
       return
     }
     const drawn = lines()
-    // Up over what was drawn, then clear from there to the end of the screen.
+    // Moves up over the last drawing, then clears to the end of the screen.
     if (this.#drawn > 0) this.#out.write(`\u001b[${this.#drawn}A\u001b[J`)
     this.#drawn = drawn.length
     this.#write(drawn)
   }
 
-  /** Something that happened in this process, as a line of its own. */
+  /** Prints an event of this process, as a line of its own. */
   event(event: string, fields: Readonly<Record<string, unknown>>, words: () => string): void {
     const at = new Date()
     this.print({ event, at: at.toISOString(), pid: process.pid, ...fields }, () => [

@@ -1,4 +1,4 @@
-/** The window server: a window behind a server of its own, which nobody can hold up by being slow. */
+/** The window server: serves the dashboard over HTTP, so that slow clients cannot block it. */
 
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import type { WebHandler } from '../../web/web.js'
 import { OperationError } from './exit-code.js'
 
-/** A request is a page, or at most 1 MiB. Streams are answers, and may last. */
+/** A request is for a page, or has at most 1 MiB. Only answers are streams and may last. */
 const headersMs = 5_000
 const requestMs = 30_000
 const checkEveryMs = 500
@@ -21,7 +21,7 @@ interface WindowServer {
   close(): Promise<void>
 }
 
-/** Serves the window from now on. Throws `OperationError` where it cannot listen there. */
+/** Serves the dashboard from now on. Throws `OperationError` if it cannot listen there. */
 export async function serveWindow(window: WebHandler, host: string, port: number): Promise<WindowServer> {
   const server = createServer(
     {
@@ -39,7 +39,7 @@ export async function serveWindow(window: WebHandler, host: string, port: number
     const reason = code === 'EADDRINUSE' ? 'another process listens there; choose another --port' : message
     throw new OperationError(`dash cannot listen on ${host}:${port}: ${reason}. Nothing was started.`, { cause: error })
   }
-  // A connection that breaks off ends itself only.
+  // A connection that breaks off ends only itself.
   server.on('error', () => {})
   const { address, family, port: bound } = server.address() as AddressInfo
   return {
@@ -55,7 +55,7 @@ export async function serveWindow(window: WebHandler, host: string, port: number
   }
 }
 
-/** By which this machine reaches it. */
+/** The address by which this machine reaches it. */
 function reachable(address: string, family: string): string {
   if (address === '0.0.0.0' || address === '::') return 'localhost'
   return family === 'IPv6' ? `[${address}]` : address

@@ -1,4 +1,4 @@
-/** Enqueued lines: what `enqueue -` does with its stream, and what it says of it. */
+/** Enqueued lines: the stream of `enqueue -`, and its reports. */
 
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { Mill } from '../../mill/mill.js'
@@ -19,7 +19,9 @@ interface LineRequest extends LineRules {
 
 const mostShown = 20
 
-/** Enqueues the lines of standard input and sets the exit code. A first signal lets the batch in hand be stored. */
+/**
+ * Enqueues the lines of standard input and sets the exit code. After a first signal the batch in hand is still stored.
+ */
 export async function enqueueLines(mill: Mill, request: LineRequest, terminal: Terminal): Promise<void> {
   let stopped: StopCause | undefined
   let bytes = 0
@@ -88,7 +90,7 @@ function countsText({ added, merged, replaced, duplicate, skipped, left }: Strea
   ].join('; ')
 }
 
-/** What the reader must know to go on. */
+/** The lines that a user needs to go on after a failure. */
 function troubleLines(end: StreamEnd, { newIds }: LineRequest, stopped: StopCause | undefined): string[] {
   const { mistakes, refusal, nextLine } = end
   const isNothing = nextLine === 1 && end.added + end.merged + end.replaced + end.duplicate === 0

@@ -1,4 +1,4 @@
-/** Envelopes: the jobs of a queue that wait, one a line, with all that another mill needs to enqueue them. */
+/** Envelopes: the waiting jobs of a queue, one per line, with everything that another mill needs to enqueue them. */
 
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import type { JobRecord, Meta } from '../../core/job.js'
@@ -8,7 +8,10 @@ type WaitingState = 'ready' | 'scheduled'
 
 const perPage = 200
 
-/** Page by page, as they will run. A job that changes meanwhile may be given twice or not at all. */
+/**
+ * The jobs page by page, in the order in which they will run. A job that changes meanwhile may appear twice or not at
+ * all.
+ */
 export async function* waitingJobs(queue: QueueAdmin, states: readonly WaitingState[]): AsyncGenerator<JobRecord[]> {
   for (const state of states) {
     let cursor: string | undefined
@@ -20,14 +23,17 @@ export async function* waitingJobs(queue: QueueAdmin, states: readonly WaitingSt
   }
 }
 
-/** A listing has the first payloads only. */
+/** The job with all payloads; a listing has only the first ones. */
 async function whole(queue: QueueAdmin, job: JobRecord): Promise<JobRecord> {
   const { payloads, payloadCount = 0 } = job
   if (payloads === undefined || payloads.length === payloadCount) return job
   return (await queue.jobs.get(job.id)) ?? job
 }
 
-/** Undefined if it cannot be written whole: an input cannot be decoded, or more payloads wait than can be read. Pure. */
+/**
+ * Undefined if the job cannot be written in full: an input cannot be decoded, or more payloads wait than can be read.
+ * Pure.
+ */
 export function envelopeOf(job: JobRecord): object | undefined {
   const { task, queue, id, state, payloads, payloadCount, meta, priority, group, runAt, expiresAt } = job
   const due = state === 'scheduled' ? { runAt: runAt.toISOString() } : {}
@@ -54,7 +60,7 @@ export function envelopeOf(job: JobRecord): object | undefined {
   }
 }
 
-/** A record has no input also where that is undefined. */
+/** Whether decoding failed. An absent input alone does not say so, because the input may be undefined. */
 function isUndecoded(error = ''): boolean {
   return /^input (?:was |cannot be decoded)/m.test(error)
 }
@@ -63,7 +69,7 @@ function metaOf(meta: Meta | undefined): { meta?: unknown } {
   return meta === undefined || Object.keys(meta).length === 0 ? {} : { meta: packedInput(meta) }
 }
 
-/** JSON, in which the codec has wrapped what JSON cannot hold. */
+/** The value as JSON, in which the codec has wrapped values that JSON lacks. */
 export function packedInput(value: unknown): unknown {
   return JSON.parse(jsonCodec.encode(value) as string)
 }

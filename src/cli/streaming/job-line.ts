@@ -1,4 +1,4 @@
-/** A job line: one line of a stream that is enqueued, as the jobs that it stands for. Pure. */
+/** A job line: one line of an enqueued stream, as the jobs that it describes. Pure. */
 
 import { createHash } from 'node:crypto'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
@@ -13,22 +13,22 @@ export interface LineJob {
   readonly task: string
   readonly input: unknown
   readonly options: AnyEnqueueOptions
-  /** The id of a plain job that has none of its own: the same for the same line of the same text. */
+  /** The id of a plain job without its own: the same for the same line of the same text. */
   readonly lineId?: string
 }
 
-/** What all lines of a stream have in common. */
+/** The rules that all lines of a stream share. */
 export interface LineRules {
-  /** Undefined: each line names its own. */
+  /** Undefined: each line names its own task. */
   readonly task: string | undefined
-  /** Of the input, as `order.id`: what the id is taken from. */
+  /** The path in the input that gives the id, such as `order.id`. */
   readonly key: string | undefined
   /** Lines without an id of their own get new ones. */
   readonly newIds: boolean
   readonly options: AnyEnqueueOptions
 }
 
-/** What a line of an envelope may say. */
+/** The fields that a line of an envelope may have. */
 interface JobEnvelope {
   readonly task: string
   readonly state?: string
@@ -44,7 +44,7 @@ const waitingStates = ['ready', 'scheduled']
 const enveloped = ['id', 'ifWaiting', 'queue', 'priority', 'group', 'score', 'delay', 'expiresIn'] as const
 const known = ['task', 'input', 'meta', ...enveloped, 'runAt', 'expiresAt', 'state', 'payloads']
 
-/** The input of one job. Throws an error whose message says what is wrong with the line. */
+/** The input of one job. Throws an error whose message describes the mistake in the line. */
 export function plainJob(line: NumberedLine, { task, key, newIds, options }: LineRules & { task: string }): LineJob {
   const input = parsedLine(line)
   const lineId = newIds ? {} : { lineId: lineIdOf(line, task) }
@@ -53,8 +53,8 @@ export function plainJob(line: NumberedLine, { task, key, newIds, options }: Lin
 }
 
 /**
- * The jobs of an envelope, `[]` if the job did not wait, or has expired `now`. Its times are those of the job only while it was not due.
- * Throws an error whose message says what is wrong with the line.
+ * The jobs of an envelope, `[]` if the job was not waiting, or has expired `now`. Times that were past for the job
+ * itself are dropped. Throws an error whose message describes the mistake in the line.
  */
 export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules, now: number): LineJob[] {
   const envelope = parsedLine(line)
@@ -74,7 +74,7 @@ export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules,
   const said = Object.fromEntries(
     enveloped.flatMap((name) => (envelope[name] === undefined ? [] : [[name, envelope[name]]])),
   )
-  // What expires is enqueued with a delay: whether it is longer than a time could not be told.
+  // A job that expires is enqueued with a delay, because an expiry cannot be compared with a time.
   const dueOf = (at: string) =>
     expiresIn === undefined ? { runAt: at } : { delay: Math.max(0, fromNow('runAt', at, now)) }
   const shared = {
@@ -97,7 +97,7 @@ export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules,
   return payloads === undefined ? [jobOf({ ...envelope, input })] : payloads.map(jobOf)
 }
 
-/** In how many ms that is. Throws an error that names the field where it is no time. */
+/** The time from now, in ms. Throws an error that names the field if it is not a time. */
 function fromNow(field: string, value: unknown, now: number): number {
   const at = parseInstant(value)
   if (at === undefined) throw new Error(`${field} must be ${instantForm}; got ${describe(value)}`)
@@ -118,7 +118,7 @@ function parsedLine({ text }: NumberedLine): unknown {
   }
 }
 
-/** What the codec has wrapped (dates, maps, big integers …) as it was. */
+/** The value with everything that the codec has wrapped (dates, maps, big integers …) restored. */
 function unpacked(value: unknown): unknown {
   return value === undefined ? undefined : jsonCodec.decode(JSON.stringify(value))
 }

@@ -1,4 +1,7 @@
-/** A line stream: lines of standard input that are enqueued batch by batch, with one batch in hand, until one is refused or a signal comes. */
+/**
+ * A line stream: lines of standard input that are enqueued batch by batch, with one batch in hand, until one is refused
+ * or a signal comes.
+ */
 
 import type { EnqueueResult } from '../../client/enqueue/client.js'
 import { hasCode } from '../../core/error-codes.js'
@@ -16,9 +19,9 @@ interface StreamCounts {
   readonly merged: number
   readonly replaced: number
   readonly duplicate: number
-  /** Lines that were wrong and left out. */
+  /** Wrong lines that were left out. */
   readonly skipped: number
-  /** Jobs of an envelope that did not wait. */
+  /** Jobs of an envelope that were not waiting. */
   readonly left: number
 }
 
@@ -27,20 +30,20 @@ export interface LineMistake {
   readonly message: string
 }
 
-/** How a stream ended. */
+/** The end of a stream. */
 export interface StreamEnd extends StreamCounts {
   /** Every line before this one is enqueued, or was left out. */
   readonly nextLine: number
   /** Wrong lines of the last batch, of which nothing was sent. */
   readonly mistakes: readonly LineMistake[]
-  /** Why the store did not take the next line. */
+  /** The reason why the store did not take the next line. */
   readonly refusal: unknown
 }
 
 interface StreamParts {
   readonly mill: Mill
   readonly taskOf: (job: LineJob) => AnyTask
-  /** Throws an error whose message says what is wrong with the line. */
+  /** Throws an error whose message describes the mistake in the line. */
   readonly jobsOf: (line: NumberedLine) => readonly LineJob[]
   readonly fromLine: number
   readonly skipInvalid: boolean
@@ -59,7 +62,7 @@ export class LineStream {
     this.#nextLine = parts.fromLine
   }
 
-  /** Resolves with what became of the lines. Rejects for input that is no text. */
+  /** Resolves with the outcome of the lines. Rejects if the input is not text. */
   async run(bytes: AsyncIterable<Uint8Array>): Promise<StreamEnd> {
     const { fromLine, isStopped, onProgress } = this.#parts
     for await (const all of numberedLines(bytes)) {
@@ -92,7 +95,7 @@ export class LineStream {
     return this.#send(jobs)
   }
 
-  /** All are valid, or none is sent. */
+  /** Sends the jobs if all are valid; otherwise none. */
   async #send(jobs: readonly LineJob[]): Promise<StreamEnd | undefined> {
     if (jobs.length === 0) return undefined
     const { mill, taskOf, skipInvalid } = this.#parts
@@ -126,7 +129,7 @@ export class LineStream {
   }
 }
 
-/** What became of each job; of none is anything sent where one names no task. */
+/** The outcome of each job. Nothing is sent if one of them names no task. */
 async function resultsOf(
   mill: Mill,
   taskOf: StreamParts['taskOf'],
@@ -148,7 +151,7 @@ async function resultsOf(
   }
 }
 
-/** An ordered task has one queue, and its ids mean more than that a line was sent. */
+/** Leaves out the line's id for ordered tasks, whose ids have a meaning of their own. */
 function optionsFor(task: AnyTask, { options, lineId }: LineJob): AnyEnqueueOptions {
   if (task.kind === 'plain') return lineId === undefined ? options : { id: lineId, ...options }
   const { queue, ...rest } = options

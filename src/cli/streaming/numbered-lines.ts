@@ -1,4 +1,4 @@
-/** Numbered lines: a stream of bytes as its lines, in the batches in which they come, of which one at a time is held. */
+/** Numbered lines: the lines of a byte stream, in batches as they arrive, of which one at a time is in memory. */
 
 import { UsageError } from '../output/exit-code.js'
 
@@ -8,12 +8,12 @@ export interface NumberedLine {
   readonly text: string
 }
 
-/** More than any job takes: a stream without line breaks must not fill the memory. */
+/** Larger than any job: a stream without line breaks must not fill the memory. */
 const longestLine = 16_777_216
 
 /**
- * What is there is given at once: who writes line by line is not kept waiting. Blank lines are counted and left out.
- * Throws `UsageError` for a line that is too long, or bytes that are no UTF-8.
+ * Complete lines are passed on at once, so a slow writer need not wait. Blank lines are counted and left out. Throws
+ * `UsageError` for a line that is too long, or for bytes that are not UTF-8.
  */
 export async function* numberedLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<NumberedLine[]> {
   const decoder = new TextDecoder('utf-8', { fatal: true })

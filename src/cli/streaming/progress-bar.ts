@@ -1,4 +1,4 @@
-/** A progress bar: one line on standard error that is drawn anew while a person looks at it. */
+/** A progress bar: one line on standard error that is redrawn on a terminal. */
 
 import { fstatSync } from 'node:fs'
 import picocolors from 'picocolors'
@@ -14,7 +14,7 @@ export class ProgressBar {
   readonly #live: boolean
   #drawnAt = Number.NEGATIVE_INFINITY
 
-  /** `total`: bytes there are, if that is known. */
+  /** `total`: the number of bytes, if it is known. */
   constructor(total: number | undefined, isQuiet: boolean) {
     const { NO_COLOR, TERM } = process.env
     this.#total = total
@@ -36,7 +36,7 @@ export class ProgressBar {
   }
 }
 
-/** Pure. `paint`: what colours the part that is done. */
+/** Pure. `paint`: colours the part that is done. */
 export function progressText(
   { lines, bytes, total, ms }: { lines: number; bytes: number; total: number | undefined; ms: number },
   paint: (text: string) => string = (text) => text,

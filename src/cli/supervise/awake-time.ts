@@ -1,9 +1,9 @@
 /**
- * Awake time: milliseconds in which the supervisor itself was running. It stands still while the supervisor was stopped
- * or starved; the silence of others in that time says nothing about them.
+ * Awake time: the milliseconds in which the supervisor itself was running. The count stops while the supervisor is
+ * stopped or starved, because the silence of others in that time says nothing about them.
  */
 
-/** A tick that came later than this was kept from coming. */
+/** A tick that comes later than this was delayed from outside. */
 const longestTickMs = 1_000
 
 export class AwakeTime {

@@ -1,4 +1,7 @@
-/** A forked worker: one worker process as its supervisor sees it — what it was told, its last sign of life, its end. */
+/**
+ * A forked worker: one worker process from the view of its supervisor: the signals sent to it, its last sign of life,
+ * its end.
+ */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
@@ -15,7 +18,7 @@ import {
   type SupervisorMessage,
 } from './supervisor-messages.js'
 
-/** How it has ended. */
+/** The end of a process. */
 export interface End {
   readonly code: number
   readonly signal: NodeJS.Signals | null
@@ -23,21 +26,21 @@ export interface End {
   readonly words: string
 }
 
-/** One process as health and the state dump show it. Ages are in ms. */
+/** One process for the health check and the state dump. Ages are in ms. */
 export interface ProcessReport {
   readonly pid: number
   readonly state: StatusDigest['state'] | 'recycling'
   readonly upMs: number
-  /** How many processes have died in its place before. */
+  /** The number of processes that have died in its place before. */
   readonly restarts: number
   /** Since its last sign of life. */
   readonly heardMs: number
   readonly pulse?: StatusDigest
 }
 
-/** How long to wait for the last words of a process that has ended: somebody else may hold its channel open. */
+/** How long to wait for the last messages of a process that has ended: another process may hold its channel open. */
 const lastWordsMs = 500
-/** How long a process has to read its store for metrics: longer than who asks for them waits. */
+/** The time limit for reading its store for metrics: longer than the caller waits. */
 const readingMs = 10_000
 
 export class ForkedWorker {
@@ -47,23 +50,23 @@ export class ForkedWorker {
   ready = false
   /** It takes no more jobs; its successor is there. */
   recycling = false
-  /** It takes no more jobs, and nobody is to take its place. */
+  /** It takes no more jobs, and is not to be replaced. */
   isDismissed = false
-  /** It has a job in hand alone: its death is charged to that. */
+  /** It has a job in hand alone, to which its death would be charged. */
   isAlone = false
-  /** What its supervisor has sent it. */
+  /** The last signal that its supervisor sent to it. */
   told: NodeJS.Signals | undefined
-  /** What its supervisor's watched time was at its last sign of life. */
+  /** The supervisor's awake time at its last sign of life. */
   heardAtWatchedMs = 0
   #pulse: StatusDigest | undefined
   #heardAt = this.forkedAt
   readonly #restarts: number
   readonly #child: ChildProcess
   readonly #words: LineChannel | undefined
-  /** Who waits for a reading of its store. */
+  /** The waiting caller of a reading of its store. */
   #measured: ((reading: MillReading | undefined) => void) | undefined
 
-  /** Forks `millrace` with these arguments. One that cannot be started has ended at once. */
+  /** Forks `millrace` with these arguments. A process that cannot be started counts as ended at once. */
   constructor(args: readonly string[], restarts: number, heard: (word: ProcessMessage) => void) {
     this.#restarts = restarts
     const main = fileURLToPath(new URL('../main.js', import.meta.url))
@@ -73,12 +76,12 @@ export class ForkedWorker {
       stdio: ['ignore', 'inherit', 'inherit', 'pipe'],
     })
     this.#child = child
-    // Not the channel of Node's own `fork`, which throws out of our event loop what a handler has written to it.
+    // Not the channel of Node's own `fork`, which throws in our event loop if a handler writes garbage to it.
     const socket = child.stdio[linkFd] as Socket | null | undefined
     this.#words = socket ? new LineChannel(socket, (said) => this.#hear(said, heard)) : undefined
     this.ended = new Promise((resolve) => {
       child.on('error', ({ message }) => {
-        // A signal or a word that did not arrive is an error too.
+        // A signal or a message that did not arrive is an error too.
         if (child.pid === undefined)
           resolve({ code: exitCodes.failed, signal: null, words: `could not be started: ${message}` })
       })
@@ -97,14 +100,14 @@ export class ForkedWorker {
     const word = processMessageIn(said)
     if (word === undefined) return
     const isLeaving = word.millrace === 'recycling' || word.millrace === 'failing'
-    // The user's code in the process may send anything, also ours twice: one process has one successor.
+    // User code in the process may send anything, even our own messages twice: one process has one successor.
     if (isLeaving && this.recycling) return
     if (isLeaving) this.recycling = true
     if (word.millrace === 'dismissed') this.isDismissed = true
     if (word.millrace === 'alone') this.isAlone = word.isAlone
     if (word.millrace === 'measured') this.#measured?.(word.reading)
     if ('pulse' in word) {
-      // Said only from then on; that first word may have been spoilt by what else was written.
+      // Sent only from then on, because the first message may be garbled by other writes to the channel.
       this.ready = true
       this.#pulse = word.pulse
       this.#heardAt = performance.now()
@@ -139,7 +142,7 @@ export class ForkedWorker {
     this.#child.kill(signal)
   }
 
-  /** Has it read its store; one reading at a time. Rejects where it cannot, or does not answer within 10 s. */
+  /** Makes the process read its store; one reading at a time. Rejects if it cannot, or does not answer within 10 s. */
   async measure(): Promise<MillReading> {
     const answer = new Promise<MillReading | undefined>((resolve) => {
       this.#measured = resolve
@@ -154,7 +157,7 @@ export class ForkedWorker {
   }
 
   tell(word: SupervisorMessage): void {
-    // One that has just ended does not hear it, and its end is told anyway.
+    // A process that has just ended misses it; its end is reported anyway.
     void this.#words?.say(word)
   }
 }

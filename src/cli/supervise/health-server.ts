@@ -1,6 +1,6 @@
 /**
- * The health server: answers over HTTP whether jobs are being taken. It names no job, task or queue, unless it is asked to tell
- * metrics too.
+ * The health server: reports over HTTP whether jobs are being taken. It names no job, task or queue, unless it also
+ * serves metrics.
  */
 
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ interface Health {
   readonly processes: readonly object[]
 }
 
-/** The other answers of the health port. */
+/** The metrics of the health port. */
 interface HealthMetrics {
   text(format: ExpositionFormat): Promise<string>
 }
@@ -26,16 +26,16 @@ interface HealthMetrics {
 const longestSilenceMs = 5_000
 /** An idle worker asks its store every few seconds. */
 const longestStoreSilenceMs = 15_000
-/** A probe sends its request at once. One that says nothing must not take the place of one that asks. */
+/** A probe sends its request at once. A silent connection must not take the place of one that asks. */
 const patienceMs = 2_000
 const checkEveryMs = 500
-/** Metrics wait for a store that is slow, and no longer. */
+/** How long a metrics request waits for a slow store. */
 const metricsPatienceMs = 6_000
-/** Connections at once, of one address and of all. */
+/** The most connections at once, for one address and for all. */
 const mostOfAddress = 16
 const mostOfAll = 128
 
-/** Failing where no process takes jobs: none is alive and running, or the store answers none of them. */
+/** The health. It is failing if no process takes jobs: none is alive and running, or the store answers none of them. */
 export function healthOf(processes: readonly ProcessReport[]): Health {
   return {
     status: processes.some(consumes) ? 'ok' : 'failing',
@@ -60,7 +60,10 @@ function consumes({ state, heardMs, pulse }: ProcessReport): boolean {
   )
 }
 
-/** Serves `/health` and `/` from now on, and `/metrics` where there are some; resolves with the URL. Throws `OperationError` where it cannot listen there. */
+/**
+ * Serves `/health` and `/` from now on, and `/metrics` if there are any; resolves with the URL. Throws `OperationError`
+ * if it cannot listen there.
+ */
 export async function serveHealth(
   host: string,
   port: number,
@@ -98,13 +101,13 @@ export async function serveHealth(
       cause: error,
     })
   }
-  // Nobody who asks too often or breaks off may end the supervisor.
+  // A client that asks too often or breaks off must not end the supervisor.
   server.on('error', () => {})
   const { address, family, port: bound } = server.address() as AddressInfo
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}/health`
 }
 
-/** Who has waited longest gives way to who comes: connections that are only held open keep nobody from asking. */
+/** Closes the connection that has waited longest for a new one, so that idle connections block nobody. */
 function boundConnections(server: Server): void {
   const open = new Map<Socket, string>()
   const giveWay = (sockets: Socket[], most: number) => {
@@ -132,7 +135,7 @@ async function tellMetrics(
   { headers, socket }: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  // A page of somebody else whose name was made to point here still sends that name.
+  // A page of another site whose name was made to resolve to this address still sends that name.
   const isLocal = host === 'localhost' || isLoopbackAddress(host)
   if (isLocal && !isLoopbackHost(headers.host ?? ''))
     return answer(response, 421, { error: 'this port is asked by a loopback address; see --health-host' })

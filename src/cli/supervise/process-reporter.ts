@@ -1,4 +1,7 @@
-/** The process reporter: what a worker process measures of itself, and reads of its store, for a supervisor that tells metrics. */
+/**
+ * The process reporter: the measures of a worker process and its readings of the store, for a supervisor that serves
+ * metrics.
+ */
 
 import { systemClock } from '../../core/platform/clock.js'
 import type { MillReading } from '../../measures/mill-reading.js'
@@ -23,7 +26,7 @@ export class ProcessReporter {
     return { ...this.#vitals.read(), ...this.#tally.counts }
   }
 
-  /** Rejects where the store cannot be reached. */
+  /** Rejects if the store cannot be reached. */
   read(): Promise<MillReading> {
     return readMill(this.#mill)
   }

@@ -1,10 +1,10 @@
-/** Source changes: what becomes of the source files below some folders while `millrace work --watch` runs. */
+/** Source changes: the changed source files below some folders while `millrace work --watch` runs. */
 
 import { type FSWatcher, readdirSync, statSync, type WatchEventType, watch } from 'node:fs'
 import { basename, extname, join, sep } from 'node:path'
 
 const sources = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.yaml', '.yml'])
-/** Written by package managers, builds and Millrace itself. */
+/** Folders that package managers, builds and Millrace itself write. */
 const ignored = new Set(['node_modules', 'dist', 'build', 'coverage'])
 /** An editor writes a file in several steps, and saves several files at once. */
 const quietMs = 100
@@ -15,12 +15,15 @@ export class SourceChanges {
   #quiet: NodeJS.Timeout | undefined
   #tell: (file: string) => void = () => {}
 
-  /** Watches from now on, folders that are made later too. Hidden ones and those of packages and builds are left out. */
+  /**
+   * Watches from now on, including folders that are made later. Hidden folders and those of packages and builds are
+   * left out.
+   */
   constructor(folders: readonly string[]) {
     for (const folder of folders) this.#watch(folder, false)
   }
 
-  /** Resolves with a file that has changed since the last call, when for 100 ms no more have. */
+  /** Resolves with a file that has changed since the last call, once no more have changed for 100 ms. */
   next(): Promise<string> {
     return new Promise((resolve) => {
       this.#tell = resolve
@@ -34,7 +37,7 @@ export class SourceChanges {
     this.#watchers.clear()
   }
 
-  /** What is in a new folder already has changed: it was written before anybody could hear of it. */
+  /** Everything that is already in a new folder counts as changed: it was written before the watcher was there. */
   #watch(folder: string, isNew: boolean): void {
     if (this.#watchers.has(folder)) return
     try {
@@ -47,12 +50,12 @@ export class SourceChanges {
         else if (isNew) this.#mark(path)
       }
     } catch {
-      // It has gone meanwhile, or may not be read.
+      // It is gone, or may not be read.
       this.#leave(folder)
     }
   }
 
-  /** And all below it. */
+  /** Stops watching the folder and all below it. */
   #leave(folder: string): void {
     for (const [path, watcher] of this.#watchers) {
       if (path !== folder && !path.startsWith(folder + sep)) continue
@@ -64,7 +67,7 @@ export class SourceChanges {
   #hear(event: WatchEventType, path: string): void {
     const name = basename(path)
     if (isIgnored(name)) return
-    // It has gone or come: a folder of this name is another one, of which its watcher hears nothing.
+    // It was removed or created: a new folder of this name is not seen by the old watcher.
     if (event === 'rename' && this.#watchers.has(path)) this.#leave(path)
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) this.#watch(path, true)
     else this.#mark(path)

@@ -1,4 +1,7 @@
-/** The state dump: what a supervisor's processes, and every slot of a worker, are doing at this moment; asked for by a signal. */
+/**
+ * The state dump: what a supervisor's processes, and every slot of a worker, are doing at this moment. A signal asks
+ * for it.
+ */
 
 import { formatDuration } from '../../core/values/duration.js'
 import { count, counted, timeOfDay } from '../output/figures.js'
@@ -10,7 +13,7 @@ import type { WorkerStatus } from './supervisor-messages.js'
 
 const dumpSignals = ['SIGUSR2', 'SIGTTIN'] as const
 
-/** More would hide what one looks for. */
+/** More rows would hide the interesting ones. */
 const mostRows = 1_000
 
 /** Listens from now on. */
@@ -18,7 +21,7 @@ export function onDumpRequest(dump: () => void): void {
   for (const signal of dumpSignals) process.on(signal, dump)
 }
 
-/** The processes of this supervisor, which has run for `upMs`. */
+/** Prints the processes of this supervisor, which has run for `upMs`. */
 export function dumpProcesses(terminal: Terminal, processes: readonly ProcessReport[], upMs: number): void {
   print(terminal, { processes, upMs: Math.round(upMs) }, () => [
     `supervises ${processes.length === 1 ? '1 process' : `${processes.length} processes`}, up for ${formatDuration(upMs)}`,
@@ -26,14 +29,14 @@ export function dumpProcesses(terminal: Terminal, processes: readonly ProcessRep
   ])
 }
 
-/** A worker of this process; undefined: it is being started. */
+/** Prints a worker of this process; undefined: it is being started. */
 export function dumpWorker(terminal: Terminal, status: WorkerStatus | undefined): void {
   print(terminal, status ?? { state: 'starting' }, () =>
     status === undefined ? ['starting: nothing in hand'] : workerLines(status),
   )
 }
 
-/** A process that was asked and does not answer: what it last said. */
+/** Prints the last message of a process that does not answer. */
 export function dumpSilent(terminal: Terminal, { pid, heardMs, state, pulse }: ProcessReport): void {
   print(terminal, { ...pulse, child: pid, state, blockedMs: Math.round(heardMs) }, () => {
     const silent = `process ${pid} does not answer: its event loop has been blocked, or it has been stopped, for ${formatDuration(heardMs)}`
@@ -113,7 +116,10 @@ function indented(line: string): string {
   return `  ${line}`
 }
 
-/** On stderr, in one piece, so that the states of several processes do not mix; with `--json` an event on stdout. */
+/**
+ * Prints on stderr in one piece, so that the states of several processes do not mix; with `--json` as an event on
+ * stdout.
+ */
 function print(terminal: Terminal, fields: object, lines: () => readonly string[]): void {
   if (terminal.json) {
     terminal.event('state.dumped', { ...fields }, () => '')

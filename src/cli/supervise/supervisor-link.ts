@@ -1,4 +1,4 @@
-/** The supervisor link: how a worker process speaks with its supervisor. Without one it says nothing to nobody. */
+/** The supervisor link: the channel of a worker process to its supervisor. Without a supervisor it does nothing. */
 
 import { Socket } from 'node:net'
 import { LineChannel } from '../../runtime/line-channel.js'
@@ -15,7 +15,7 @@ import {
 const aliveEveryMs = 1_000
 
 export class SupervisorLink {
-  /** Resolves when the supervisor is gone; never without one. */
+  /** Resolves when the supervisor is gone; never if there is none. */
   readonly lost: Promise<void>
   readonly #channel: LineChannel | undefined
   /** With `--metrics` only. */
@@ -23,7 +23,7 @@ export class SupervisorLink {
   #isLost = false
   #isSending = false
 
-  /** `dump` is called when the supervisor asks for the state; it is told when that is done. */
+  /** `dump` is called when the supervisor asks for the state; the supervisor is notified when it is done. */
   constructor(isLinked: boolean, dump: () => void) {
     if (!isLinked) {
       this.lost = new Promise(() => {})
@@ -40,28 +40,31 @@ export class SupervisorLink {
     })
   }
 
-  /** Somebody is there who watches over this process. */
+  /** Whether a supervisor watches over this process. */
   get isUp(): boolean {
     return this.#channel !== undefined && !this.#isLost
   }
 
-  /** Says that the worker takes jobs, and from then on each second that its event loop turns; with what `reporter` measures. */
+  /**
+   * Reports that the worker takes jobs, then sends a sign of life each second while the event loop runs, with the
+   * measures of `reporter`.
+   */
   ready(status: () => WorkerStatus, reporter?: ProcessReporter): void {
     this.#reporter = reporter
     const pulse = (): StatusDigest => ({ ...digestOf(status()), ...(reporter && { measures: reporter.measures }) })
     this.#tell({ millrace: 'ready', pulse: pulse() })
     setInterval(() => {
-      // Words that a stopped supervisor does not read must not pile up.
+      // Messages that a stopped supervisor does not read must not pile up.
       if (!this.#isSending) this.#tell({ millrace: 'alive', pulse: pulse() })
     }, aliveEveryMs)
   }
 
-  /** Says that a job is in hand alone, to which the death of the process is charged, or no longer. */
+  /** Reports whether a job is in hand alone; a death of the process is charged to such a job. */
   alone(isAlone: boolean): void {
     this.#tell({ millrace: 'alone', isAlone })
   }
 
-  /** It takes no more jobs by an order, and no other is to take its place. */
+  /** Reports that it takes no more jobs by an order, and is not to be replaced. */
   dismissed(): void {
     this.#tell({ millrace: 'dismissed' })
   }
@@ -70,7 +73,7 @@ export class SupervisorLink {
     this.#tell({ millrace: 'recycling' })
   }
 
-  /** It takes no more jobs because of an error, and ends when those in hand have. */
+  /** Reports that it takes no more jobs because of an error, and ends when those in hand have ended. */
   failing(): void {
     this.#tell({ millrace: 'failing' })
   }
@@ -84,7 +87,7 @@ export class SupervisorLink {
   #tell(word: ProcessMessage): void {
     if (!this.isUp) return
     this.#isSending = true
-    // What cannot be sent is not missed: the loss of the supervisor is an event of its own.
+    // A message that cannot be sent does not matter: the loss of the supervisor is an event of its own.
     void this.#channel!.say(word).then(() => {
       this.#isSending = false
     })

@@ -1,4 +1,4 @@
-/** Supervisor messages: those between a worker process and its supervisor. */
+/** Supervisor messages: the messages between a worker process and its supervisor. */
 
 import type { JobRef } from '../../core/events.js'
 import { type MillReading, readingIn } from '../../measures/mill-reading.js'
@@ -7,22 +7,22 @@ import type { WorkerStatus } from '../../workers/worker-status.js'
 
 export type { WorkerStatus }
 
-/** The file descriptor of a worker process over which it speaks with its supervisor. */
+/** The file descriptor of a worker process for the channel to its supervisor. */
 export const linkFd = 3
 
-/** The status of a worker in short, as its process tells it each second. */
+/** The status of a worker in short, as its process sends it each second. */
 export interface StatusDigest extends Omit<WorkerStatus, 'jobs'> {
   readonly running: number
-  /** Those in hand for the longest. */
+  /** The jobs in hand for the longest. */
   readonly oldest: readonly (JobRef & { readonly forMs: number })[]
   /** With `--metrics` only. */
   readonly measures?: ProcessMeasures
 }
 
 /**
- * From the process: its worker takes jobs; it is alive; it runs a job alone, or no longer; it takes no more jobs and needs a
- * successor; the same, because of an error; it takes no more jobs and needs none; it has shown its state; it has read the store,
- * or could not.
+ * The messages of the process: its worker takes jobs; it is alive; it runs a job alone, or no longer; it takes no more
+ * jobs and needs a successor; the same, because of an error; it takes no more jobs and needs no successor; it has shown
+ * its state; it has read the store, or could not.
  */
 export type ProcessMessage =
   | { readonly millrace: 'ready'; readonly pulse: StatusDigest }
@@ -34,14 +34,17 @@ export type ProcessMessage =
   | { readonly millrace: 'dumped' }
   | { readonly millrace: 'measured'; readonly reading: MillReading | undefined }
 
-/** From the supervisor: show your state, or read the store for its metrics. */
+/** The messages of the supervisor: show your state, or read the store for its metrics. */
 export interface SupervisorMessage {
   readonly millrace: 'dump' | 'measure'
 }
 
 const mostNamed = 5
 
-/** Undefined for what is none: a handler in the process can write to the channel as well. */
+/**
+ * The message in this object; undefined if there is none, since a handler in the process can write to the channel as
+ * well.
+ */
 export function processMessageIn(said: object): ProcessMessage | undefined {
   const { millrace, pulse, isAlone, reading } = said as Record<string, unknown>
   switch (millrace) {
@@ -76,7 +79,7 @@ export function digestOf({ jobs, ...status }: WorkerStatus): StatusDigest {
   }
 }
 
-/** Those that cannot be read are left out. */
+/** Leaves out measures that cannot be read. */
 function withMeasures({ measures: said, ...pulse }: StatusDigest): StatusDigest {
   const measures = processMeasuresIn(said)
   return measures === undefined ? pulse : { ...pulse, measures }

@@ -1,9 +1,10 @@
 /**
- * The supervisor of `millrace work`: keeps so many worker processes running, and ends when all of them have stopped.
+ * The supervisor of `millrace work`: keeps a number of worker processes running, and ends when all of them have
+ * stopped.
  *
- * It runs no job and loads nothing of the user's, so that nothing of theirs can end it. The first process starts alone:
- * what is wrong with the configuration or the store is told once. One that dies is replaced, one that recycles is
- * relieved, one that gives no sign of life is killed. One that was ordered to stop is not replaced.
+ * It runs no job and loads no user code, so user code cannot end it. The first process starts alone, so that a mistake
+ * in the configuration or the store is reported once. A process that dies is replaced, one that recycles is relieved,
+ * one that gives no sign of life is killed. A process that was ordered to stop is not replaced.
  */
 
 import { type Random, systemRandom } from '../../core/platform/clock.js'
@@ -19,16 +20,16 @@ import { dumpProcesses, dumpSilent } from './state-dump.js'
 import type { ProcessMessage } from './supervisor-messages.js'
 
 interface SupervisorSettings {
-  /** Of the command line of a worker process. */
+  /** The arguments of a worker process. */
   readonly args: readonly string[]
   readonly processes: number
   readonly graceMs: number
   readonly maxBlockMs: number
-  /** Hears of each process that has ended; `isDeath`: nobody had told it to. */
+  /** Called for each process that has ended; `isDeath`: it was not asked to end. */
   readonly ended?: (report: ProcessReport, isDeath: boolean) => void
 }
 
-/** Where one of the processes runs, and those that take its place after it. */
+/** The place of one process and of its successors. */
 interface ProcessSlot {
   deaths: number
   restarts: number
@@ -38,20 +39,26 @@ interface ProcessSlot {
   leaving: number
   /** A successor is due when one of those has ended. */
   isWaiting: boolean
-  /** Its process was ordered to stop: it gets no other. */
+  /** Its process was ordered to stop and is not replaced. */
   isClosed: boolean
   restart: NodeJS.Timeout | undefined
 }
 
 const watchEveryMs = 500
-/** A process gives its leases up at `maxBlock` and signs once a second: it may still come back within these. */
+/**
+ * The extra time after `maxBlock`, at which a process gives up its leases. It signs once a second, and may still come
+ * back within this time.
+ */
 const blockMarginMs = 2_000
-/** A process ends by itself within its grace and a second; only one that cannot is still there after these. */
+/**
+ * The extra time for a stop. A process ends by itself within its grace and a second; only one that cannot is still
+ * there after this.
+ */
 const stopMarginMs = 1_500
 const answerWithinMs = 1_000
-/** One that leaves sooner after its start than this would be replaced again and again. */
+/** A process that leaves sooner after its start than this would be replaced again and again. */
 const wornOutMs = 10_000
-/** Processes of one place that finish their last jobs while another takes the next. */
+/** The most processes of one place that finish their last jobs while another takes the next. */
 const mostLeaving = 1
 /** The longest a timer can wait: 24 days. */
 const longestTimerMs = 2 ** 31 - 1
@@ -64,7 +71,7 @@ export class Supervisor {
   readonly #watched = new AwakeTime(performance.now())
   readonly #places: readonly ProcessSlot[]
   readonly #processes = new Set<ForkedWorker>()
-  /** Asked for their state, and not yet heard. */
+  /** Processes that were asked for their state and have not answered yet. */
   readonly #asked = new Set<ForkedWorker>()
   #stopping = false
   #code: number = exitCodes.ok
@@ -99,8 +106,8 @@ export class Supervisor {
   }
 
   /**
-   * Asks all of them to stop; those that have not within the grace are killed. Calling it again changes nothing. `change`: others
-   * are started in their place.
+   * Asks all of them to stop, and kills those that have not ended within the grace. A second call changes nothing.
+   * `change`: others are started in their place.
    */
   stop(cause: StopCause | 'change'): void {
     if (this.#stopping) return
@@ -118,7 +125,10 @@ export class Supervisor {
     for (const process of this.#processes) process.kill('SIGKILL')
   }
 
-  /** Prints the processes, and has each print its own state; for one that does not answer prints what it said last. */
+  /**
+   * Prints the processes, and asks each to print its own state. For one that does not answer it prints the last
+   * message.
+   */
   dump(): void {
     dumpProcesses(this.#terminal, this.reports(), performance.now() - this.#startedAt)
     for (const process of this.#processes) {
@@ -136,7 +146,7 @@ export class Supervisor {
     return [...this.#processes].map((process) => process.report(now))
   }
 
-  /** What the process that was heard last reads of the store. Rejects where there is none, or it cannot. */
+  /** A reading of the store by the process that was heard last. Rejects if there is none, or it cannot read. */
   async measure(): Promise<MillReading> {
     const now = performance.now()
     const running = [...this.#processes].filter((process) => process.report(now).state === 'running')
@@ -162,8 +172,8 @@ export class Supervisor {
   }
 
   /**
-   * A successor takes the place of one that leaves while that still finishes its jobs: at once, but not of one that failed,
-   * or was worn out as soon as it had begun; and never more than one beside another that leaves.
+   * Starts a successor while a leaving process still finishes its jobs. It starts at once, but not for a process that
+   * failed or left soon after its start, and only while at most one process of the place is leaving.
    */
   #relieve(process: ForkedWorker, place: ProcessSlot, hasFailed: boolean): void {
     place.leaving += 1
@@ -228,12 +238,15 @@ export class Supervisor {
   #stopped(end: End, process: ForkedWorker): void {
     const code = codeAfterStop(end, process.told)
     this.#code = Math.max(this.#code, code)
-    // That it is killed was told when it was.
+    // A kill was reported when it happened.
     if (code !== exitCodes.ok && process.told !== 'SIGKILL') this.#report(end, process)
     if (this.#processes.size === 0) this.#finish(this.#code)
   }
 
-  /** It ended before its place ever served, for a reason that a second start would meet again. It has said which. */
+  /**
+   * The process ended before its place ever served, for a reason that a second start would meet again. It has reported
+   * the reason.
+   */
   #refused(end: End, process: ForkedWorker): void {
     this.#code = end.code === exitCodes.ok ? exitCodes.failed : end.code
     if (end.code !== exitCodes.usage) this.#report(end, process, ' before it was ready; the command ends')
@@ -258,7 +271,10 @@ export class Supervisor {
     )
   }
 
-  /** A process whose loop is blocked has let its leases go by now: others run its jobs, and it is of no more use. */
+  /**
+   * Kills processes that give no sign of life. Such a process has a blocked loop and has given up its leases by now:
+   * others run its jobs.
+   */
   #watch(): void {
     this.#watched.tick(performance.now())
     const { maxBlockMs } = this.#settings
@@ -296,7 +312,10 @@ export class Supervisor {
   }
 }
 
-/** One that was told to stop before it listened had nothing in hand; one that had to be killed did not stop well. */
+/**
+ * The exit code of a stopped process. One that was signalled before it listened had nothing in hand; one that had to be
+ * killed did not stop well.
+ */
 function codeAfterStop({ code, signal }: End, told: NodeJS.Signals | undefined): number {
   if (signal === null || signal !== told) return code
   return signal === 'SIGKILL' ? exitCodes.failed : exitCodes.ok

@@ -1,4 +1,4 @@
-/** Watched work: the supervisor of `millrace work --watch`, stopped and started anew whenever a source file changes. */
+/** Watched work: the supervisor of `millrace work --watch`, restarted whenever a source file changes. */
 
 import { relative } from 'node:path'
 import type { StopCause } from '../output/stop-request.js'
@@ -16,8 +16,8 @@ interface WatchedParts {
 type Cause = { readonly stop: StopCause } | { readonly file: string } | { readonly code: number }
 
 /**
- * Resolves with the exit code when a signal has stopped it. A supervisor that ends by itself, as with a mistake in a file, waits
- * for the next change.
+ * Resolves with the exit code when a signal has stopped it. If a supervisor ends by itself, as after a mistake in a
+ * file, it waits for the next change.
  */
 export async function watchedWork({ start, changes, stopped, terminal }: WatchedParts): Promise<number> {
   let isStopped = false

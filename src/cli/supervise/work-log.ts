@@ -1,4 +1,4 @@
-/** The work log: what a worker process says of itself — its start and stop, what failed, and how far it is. */
+/** The work log: the log lines of a worker process: its start and stop, failures, and progress. */
 
 import type { EventMap, EventName, JobRef, RecycleReason } from '../../core/events.js'
 import type { JobState } from '../../core/job.js'
@@ -14,7 +14,7 @@ const progressEveryMs = 5_000
 const longestLine = 300
 const mostNamed = 5
 
-/** Events that are told one by one, with their words for people. */
+/** The events that get a line each, with their words for people. */
 const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => string } = {
   'job.failed': ({ attempt, error, retryMs = 0, ...job }) =>
     `failed ${nameOf(job)}, attempt ${attempt}, again in ${formatDuration(retryMs)}: ${messageOf(error)}`,
@@ -57,7 +57,7 @@ const recycleWords: Readonly<Record<RecycleReason, string>> = {
   ordered: 'as it was ordered',
 }
 
-/** Releases that are a task's own wish, or part of every stop. */
+/** Releases that a task asks for itself, or that belong to every stop. */
 const quietReleases = new Set(['snoozed', 'should-run', 'stopping'])
 
 interface Totals {
@@ -66,18 +66,18 @@ interface Totals {
   buried: number
   released: number
   cancelled: number
-  /** Of other workers, found by this one. */
+  /** Crashes of other workers, found by this one. */
   crashed: number
 }
 
-/** What the end of a job counts as that its own process has told the store. What is run again has not ended. */
+/** The count for the end of a job whose own process has settled it. A job that runs again has not ended. */
 const totalOfEnd: { readonly [State in JobState]?: keyof Totals } = {
   completed: 'completed',
   dead: 'buried',
   cancelled: 'cancelled',
 }
 
-/** Which event counts as what. */
+/** The count for each event. */
 const totalOf: { readonly [Name in EventName]?: keyof Totals } = {
   'job.completed': 'completed',
   'job.failed': 'failed',
@@ -166,7 +166,7 @@ export class WorkLog {
 
   #tell<Name extends EventName>(name: Name, event: EventMap[Name]): void {
     if (name === 'job.released' && this.#isQuiet(event as EventMap['job.released'])) return
-    // Its burial follows, and says the same to people.
+    // The burial follows, and says the same to people.
     if (name === 'job.failed' && (event as EventMap['job.failed']).retryMs === undefined && !this.#terminal.json) return
     const fields = Object.entries(event).map(([key, value]) => [key, value instanceof Error ? value.message : value])
     const words = tellings[name] as (event: EventMap[Name]) => string
@@ -175,7 +175,7 @@ export class WorkLog {
     this.#terminal.event(name, Object.fromEntries(fields), () => paint(shortened(printable(words(event)), longestLine)))
   }
 
-  /** A task that no handler here knows is told once: its jobs come back every half minute. */
+  /** A task that no handler here knows is reported once: its jobs come back every half minute. */
   #isQuiet({ reason, task }: EventMap['job.released']): boolean {
     if (quietReleases.has(reason)) return true
     if (reason !== 'unknown-task') return false

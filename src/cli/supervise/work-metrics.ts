@@ -1,5 +1,5 @@
 /**
- * The metrics of `millrace work`: its processes, what they have counted, and what one of them reads of the store. The
+ * The metrics of `millrace work`: its processes, their counts, and a reading of the store by one of them. The
  * supervisor opens no store itself.
  */
 
@@ -18,7 +18,7 @@ import { ProcessVitals } from '../../web/metrics/process-vitals.js'
 import type { ProcessReport } from './forked-worker.js'
 import type { Supervisor } from './supervisor.js'
 
-/** The port asks nobody who they are: however often it is asked, the store is read no oftener. */
+/** The port has no access control, so a reading is reused for this long, however many requests come. */
 const keptMs = 5_000
 
 const states = [
@@ -38,11 +38,11 @@ export class WorkMetrics {
   readonly #supervisor: () => Pick<Supervisor, 'reports' | 'measure'>
   readonly #page: MetricsPage
   readonly #vitals = new ProcessVitals(systemClock.mono)
-  /** Of processes that have ended. */
+  /** The counts of processes that have ended. */
   #counts: ProcessCounts = noProcessCounts
   #deaths = 0
 
-  /** `supervisor`: the one that runs now; `--watch` starts others. */
+  /** `supervisor`: the current one; `--watch` starts others. */
   constructor(supervisor: () => Pick<Supervisor, 'reports' | 'measure'>) {
     this.#supervisor = supervisor
     this.#page = new MetricsPage({

@@ -1,4 +1,7 @@
-/** A worker process: one worker of `millrace work`, from its start to its end by a signal, an error or the loss of its supervisor. */
+/**
+ * A worker process: one worker of `millrace work`, from its start to its end by a signal, an error or the loss of its
+ * supervisor.
+ */
 
 import { messageOf } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
@@ -24,7 +27,7 @@ export interface WorkFlags extends MillFlags {
   readonly concurrency?: number
   readonly processes: number
   readonly selector?: SelectorName
-  /** Which member of how many it is, from 0: what shards of ordered queues it asks first. */
+  /** Its number among the members, from 0. It decides which shards of ordered queues it asks first. */
   readonly node?: { readonly member: number; readonly members: number }
   /** In ms; infinite for `none`. */
   readonly grace: number
@@ -36,15 +39,15 @@ export interface WorkFlags extends MillFlags {
   readonly createQueues?: boolean
   readonly healthPort?: number
   readonly healthHost: string
-  /** Whether the health port tells metrics. */
+  /** Whether the health port serves metrics. */
   readonly metrics?: boolean
-  /** The first process of its supervisor says what all would say. */
+  /** It is the first process of its supervisor, which prints the lines that all would print. */
   readonly first?: boolean
   /** Its supervisor has a channel to it. */
   readonly linked?: boolean
 }
 
-/** What follows the last handler: the last settles, the hooks, the closing of the store. */
+/** The time after the last handler: for the last settles, the hooks, the closing of the store. */
 const closeMs = 1_000
 const longestTimerMs = 2 ** 31 - 1
 const mostNamed = 5
@@ -65,14 +68,18 @@ export class WorkProcess {
     this.#terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
     const dump = () => dumpWorker(this.#terminal, this.#worker?.status())
     this.#link = new SupervisorLink(flags.linked === true, dump)
-    // The supervisor passes its signal on, and a service manager may send it to every process besides: that is one request.
+    // The supervisor passes its signal on, and a service manager may also send it to every process: together they are
+    // one request.
     this.#stop = stopRequest(undefined, () => this.#link.isUp, this.#link.lost)
     processSoloGate.onAlone = (isAlone) => this.#link.alone(isAlone)
     onDumpRequest(dump)
     process.on('uncaughtException', (error) => this.#uncaught(error))
   }
 
-  /** Resolves when the worker has ended, with the exit code set. Throws what keeps it from starting, and what ended it. */
+  /**
+   * Resolves when the worker has ended, with the exit code set. Throws the error that kept it from starting, or that
+   * ended it.
+   */
   async run(module: string | undefined): Promise<void> {
     let log: WorkLog | undefined
     void this.#stop.then((cause) => this.#stopFor(cause, log))
@@ -103,7 +110,7 @@ export class WorkProcess {
     else if (error !== undefined) throw new OperationError(`the worker ended: ${error.message}`, { cause: error })
   }
 
-  /** What measures this process, for a supervisor that tells metrics. */
+  /** The reporter of this process, for a supervisor that serves metrics. */
   async #reporterOf(mill: Mill) {
     if (!this.#flags.metrics) return undefined
     const { ProcessReporter } = await import('./process-reporter.js')
@@ -129,7 +136,7 @@ export class WorkProcess {
     return mill.worker(options, { isSupervised: true, blockedTo: stderr, files })
   }
 
-  /** Work was done that the store was not there to hear of. */
+  /** Reports ended jobs whose settles the store did not get, because it was unavailable. */
   #reportUnsettled(unsettled: number): void {
     if (unsettled === 0) return
     this.#failed = true
@@ -140,15 +147,15 @@ export class WorkProcess {
 
   #stopFor(cause: StopCause, log: WorkLog | undefined): void {
     const worker = this.#worker
-    // Nothing is in hand yet, and what is being loaded or opened may take long.
+    // Nothing is in hand yet, and loading or opening may take long.
     if (log === undefined || worker === undefined || worker.status().state === 'starting') leave(exitCodes.ok)
     this.#endWithin(this.#flags.grace + closeMs)
     log.stopping(cause, worker.running)
-    // Its error is that of `finished()`.
+    // `finished()` rejects with the same error.
     worker.stop().catch(() => {})
   }
 
-  /** An error that nobody caught: nothing in this process can be relied on any more. */
+  /** An uncaught error: nothing in this process can be relied on any more. */
   #uncaught(error: unknown): void {
     const worker = this.#worker
     const status = worker?.status()
@@ -163,7 +170,7 @@ export class WorkProcess {
     worker.fail(error)
   }
 
-  /** Ends the process after `ms`, whatever hangs. The first bound holds. */
+  /** Ends the process after `ms`, whatever hangs. The first limit holds. */
   #endWithin(ms: number): void {
     if (this.#bound !== undefined || ms === Number.POSITIVE_INFINITY) return
     this.#bound = setTimeout(
@@ -191,7 +198,7 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(messageOf(error))
 }
 
-/** Throws where no job could ever be run; warns of tasks whose jobs would be left lying, in the first process only. */
+/** Throws if no job could ever run here. Warns, in the first process only, of tasks whose jobs would not be run. */
 function refuseIdle({ mill, file, unknownTasks }: Loaded, warns: boolean): void {
   const tasks = [...mill.tasks.values()]
   if (!tasks.some((task) => task.run !== undefined)) {
@@ -216,7 +223,7 @@ function refuseIdle({ mill, file, unknownTasks }: Loaded, warns: boolean): void 
   )
 }
 
-/** Ends the process, be it in the middle of loading. */
+/** Ends the process, even while it is still loading. */
 function leave(code: number): never {
   leaveLoading()
   process.exit(code)

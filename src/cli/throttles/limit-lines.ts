@@ -1,4 +1,4 @@
-/** Limit lines: beside the counts of the queues, what is used of the limits of those that have some. */
+/** Limit lines: the usage of the limits of queues that have some, shown with the counts of the queues. */
 
 import type { ThrottleStatus } from '../../client/admin/throttle-admin.js'
 import { formatDuration } from '../../core/values/duration.js'
@@ -9,13 +9,13 @@ import { type Column, table } from '../output/table.js'
 import type { Terminal } from '../output/terminal.js'
 import { windowText } from './throttle-text.js'
 
-/** A queue with limits, and what is used of them. */
+/** A queue with limits, and their usage. */
 export interface Limited extends Pick<Depth, 'queue' | 'running'> {
   readonly throttle?: ThrottleStatus
   readonly maxRunning?: StoredQueue['maxRunning']
 }
 
-/** One line for each; none where there is none. */
+/** One line for each; empty if there is none. */
 export function limitLines(limited: readonly Limited[], { colors, columns }: Terminal): string[] {
   if (limited.length === 0) return []
   const shown: Column<Limited>[] = [

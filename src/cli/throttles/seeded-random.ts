@@ -1,4 +1,4 @@
-/** Seeded chance, for what is drawn: the same seed gives the same numbers on every machine. */
+/** Seeded chance for simulations: the same seed gives the same numbers on every machine. */
 
 import type { Random } from '../../core/platform/clock.js'
 

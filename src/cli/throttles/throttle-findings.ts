@@ -1,4 +1,7 @@
-/** Throttle findings: throttles that are declared as others than are stored, so that nothing opens, and those that are silent. */
+/**
+ * Throttle findings: declared throttles that differ from the stored ones, which makes opening fail, and silent
+ * throttles.
+ */
 
 import { sameRules, type Throttle, throttleText } from '../../core/queue/throttle.js'
 import type { Mill } from '../../mill/mill.js'
@@ -9,7 +12,7 @@ import { flagsFor } from './throttle-text.js'
 
 type Declared = ReadonlyMap<string, { readonly throttle: Throttle | undefined }>
 
-/** What every call of a mill that is so configured fails by, as `throttle-conflict`. */
+/** The conflicts because of which every call of a mill with this configuration fails, as `throttle-conflict`. */
 export function throttleFindings(declared: Declared, stored: readonly StoredQueue[]): Finding[] {
   const found = new Map(stored.map((queue) => [queue.name, queue.throttle]))
   const scopes = new Map(stored.flatMap(({ throttle }) => (throttle === undefined ? [] : [[throttle.scope, throttle]])))
@@ -17,7 +20,7 @@ export function throttleFindings(declared: Declared, stored: readonly StoredQueu
   for (const [name, { throttle: asked }] of declared) {
     const other = asked && (found.get(name) ?? scopes.get(asked.scope))
     if (asked === undefined || other === undefined || isSame(other, asked)) continue
-    // Queues that share a throttle share what is wrong with it.
+    // Queues that share a throttle share its finding.
     const key = `${other.scope}: ${throttleText('', asked)}`
     const known = conflicts.get(key)
     if (known === undefined) conflicts.set(key, { queues: [name], stored: other, asked })
@@ -26,7 +29,10 @@ export function throttleFindings(declared: Declared, stored: readonly StoredQueu
   return [...conflicts.values()].map(conflictFinding)
 }
 
-/** The throttles that start nothing because the store may have forgotten what did; of queues that share one only one is named. */
+/**
+ * The throttles that start nothing because the store may have forgotten earlier starts. Of queues that share one, only
+ * one is named.
+ */
 export async function silentThrottles(mill: Mill, stored: readonly StoredQueue[]): Promise<Finding[]> {
   const firstOfScope = new Map<string, string>()
   for (const { name, throttle } of stored)

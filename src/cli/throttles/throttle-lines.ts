@@ -1,4 +1,4 @@
-/** Throttle lines: what one throttle has counted, as people read it. */
+/** Throttle lines: the counts of one throttle, for people. */
 
 import type { ThrottleStatus } from '../../client/admin/throttle-admin.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
@@ -11,7 +11,7 @@ import { evennessOf } from './throttle-text.js'
 
 const longestGroup = 40
 
-/** A rule and what it has counted. */
+/** A rule and its count. */
 interface RuleHits {
   readonly rule: ThrottleRule
   readonly hits: number
@@ -57,7 +57,7 @@ const spacingColumn: Column<RuleHits> = {
   cell: ({ rule }) => evennessOf(rule).join(', ') || '-',
 }
 
-/** Why nothing starts though the rules would let it. */
+/** The reason why nothing starts although the rules would allow it. */
 export function silenceText(quietForMs: number): string {
   return `silent for ${formatDuration(quietForMs)}: the store was started anew, and may have forgotten what had started`
 }

@@ -1,4 +1,4 @@
-/** The plot of a simulated throttle, as lines of a terminal: the starts in each span of time, and how they add up. */
+/** The plot of a simulated throttle, as lines of a terminal: the starts in each span of time, and their sum. */
 
 import { exactDuration } from '../../core/values/duration.js'
 import { count } from '../output/figures.js'
@@ -6,11 +6,11 @@ import type { Simulation } from './throttle-simulation.js'
 
 const barRows = 6
 const sumRows = 8
-/** As many columns as there are without a terminal. */
+/** The width without a terminal. */
 const usualWidth = 80
 const least = 20
 
-/** Round spans, of which a column is one, so that the axis can be read. */
+/** Round spans for a column, so that the axis can be read. */
 const spans = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 8_000, 10_000, 12_000,
 ].concat(
@@ -21,7 +21,7 @@ const spans = [
 
 interface PlotOptions {
   readonly forMs: number
-  /** Columns of the terminal; Infinity where there is none. */
+  /** Columns of the terminal; Infinity if there is none. */
   readonly width: number
   readonly dim: (text: string) => string
 }
@@ -54,7 +54,7 @@ interface Scale {
   readonly columns: number
 }
 
-/** How many instants lie in each column; the last moment of all belongs to the last one. */
+/** The number of instants in each column; the very last moment belongs to the last column. */
 function counts(instants: readonly number[], { spanMs, columns }: Scale): number[] {
   const found = Array.from({ length: columns }, () => 0)
   for (const at of instants) found[Math.min(columns - 1, Math.floor(at / spanMs))]! += 1
@@ -67,7 +67,7 @@ function barLines(at: readonly number[], perMark: number): string[] {
   return Array.from({ length: rows }, (_, i) => heights.map((height) => (height >= rows - i ? '•' : ' ')).join(''))
 }
 
-/** `•` where the sum of starts stands at the end of each column, `·` where that of arrivals does. */
+/** `•` marks the sum of starts at the end of each column, `·` the sum of arrivals. */
 function sumLines(starts: readonly number[], arrived: readonly number[] | undefined, top: number): string[] {
   const started = levels(starts, top)
   const come = arrived && levels(arrived, top)

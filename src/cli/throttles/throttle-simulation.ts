@@ -1,14 +1,17 @@
-/** A throttle simulated: when jobs would start under given rules, on a clock of its own, decided as every store decides. Pure. */
+/**
+ * A simulated throttle: when jobs would start under given rules, on a clock of its own, by the same decisions as in
+ * every store. Pure.
+ */
 
 import type { Random } from '../../core/platform/clock.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import { decide, firstCounter } from '../../stores/rules/throttle/throttle-counter.js'
 
-/** Jobs that come. Without both there is always one that waits. */
+/** The jobs that arrive. Without both fields a job is always waiting. */
 export interface Arrivals {
-  /** At the beginning. */
+  /** Jobs that arrive at the beginning. */
   readonly burst?: number
-  /** From then on, at random moments: so many in so many ms on average. */
+  /** Jobs that arrive from then on, at random moments: `jobs` in `ms` on average. */
   readonly rate?: { readonly jobs: number; readonly ms: number }
 }
 
@@ -17,8 +20,8 @@ export interface SimulatedLoad {
   readonly forMs: number
   readonly arrivals: Arrivals
   /**
-   * Who is denied asks again after so many spacings (the widest window / limit), at random between these, as one that polls.
-   * Default: when the denial says, as workers do.
+   * For a worker that polls: after a denial it asks again after a random number of spacings (the widest window / limit)
+   * between these. Default: it asks when the denial says, as Millrace's workers do.
    */
   readonly polls?: { readonly least: number; readonly most: number }
   readonly random: Random
@@ -27,14 +30,14 @@ export interface SimulatedLoad {
 interface WorstWindow {
   readonly limit: number
   readonly windowMs: number
-  /** Most starts that any closed window of that length has held. */
+  /** The most starts in any closed window of that length. */
   readonly most: number
 }
 
-/** Instants are whole ms from the beginning, ascending. */
+/** The result of a simulation. Instants are whole ms from the beginning, ascending. */
 export interface Simulation {
   readonly starts: readonly number[]
-  /** Absent where there was always a job. */
+  /** Absent if a job was always waiting. */
   readonly arrived?: readonly number[]
   /** One for each rule. */
   readonly worst: readonly WorstWindow[]
@@ -53,14 +56,14 @@ export function simulated({ rules, forMs, arrivals, polls, random }: SimulatedLo
     while (arrived !== undefined && come < arrived.length && arrived[come]! <= now) come += 1
     const ready = arrived === undefined ? Number.POSITIVE_INFINITY : come - starts.length
     if (ready === 0) {
-      // Whoever waits for a job is rung at once.
+      // A waiting worker is rung at once when a job arrives.
       now = arrived?.[come] ?? Number.POSITIVE_INFINITY
       continue
     }
     const { granted, forMs: waitMs, state } = decide(counter, rules, now, ready, ready)
     counter = state
     for (let i = 0; i < granted; i += 1) starts.push(now)
-    // What was permitted is taken: the next question is how long until one more may start.
+    // After a grant the next question is how long until one more may start.
     if (granted === 0) now += polls === undefined ? Math.max(1, waitMs) : pollMs(polls)
   }
   return {
@@ -70,7 +73,7 @@ export function simulated({ rules, forMs, arrivals, polls, random }: SimulatedLo
   }
 }
 
-/** How much a scene may become, about: so that nobody waits for one without end. `looks` are those of who polls. */
+/** The approximate size of a simulation, to refuse endless ones. `looks` are those of a worker that polls. */
 export function mostOf({ rules, forMs, arrivals: { burst, rate }, polls }: Omit<SimulatedLoad, 'random'>) {
   const permitted = Math.min(...rules.map(({ limit, windowMs }) => limit * (Math.floor(forMs / windowMs) + 1)))
   const isEndless = burst === undefined && rate === undefined

@@ -1,4 +1,4 @@
-/** Throttles as the command line takes and shows them: `10/1m`, `10 in 1m`, and the flags that would set the same rules. */
+/** Throttles on the command line: `10/1m`, `10 in 1m`, and the flags that would set the same rules. */
 
 import { InvalidArgumentError } from 'commander'
 import type { ThrottleChange } from '../../client/admin/throttle-admin.js'
@@ -10,13 +10,13 @@ import { parsed } from '../../core/values/option-check.js'
 import { UsageError } from '../output/exit-code.js'
 import { count } from '../output/figures.js'
 
-/** So many jobs in so much time. */
+/** A number of jobs in a length of time. */
 export interface Rate {
   readonly jobs: number
   readonly ms: number
 }
 
-/** How evenly the starts of a window are spaced, as flags say it. */
+/** The spacing of the starts in a window, as flags give it. */
 interface Evenness {
   readonly moderate?: boolean
   readonly elastic?: number
@@ -24,7 +24,7 @@ interface Evenness {
 
 const most = 1_000_000
 
-/** `10/60s`, `3/s`, `20/min`: a bare unit is one of it. */
+/** `10/60s`, `3/s`, `20/min`: a bare unit means one of it. */
 export function rateFlag(given: string): Rate {
   const [, jobs = '', of = ''] = /^(\d{1,7})\/(\S+)$/.exec(given.trim()) ?? []
   const span = of.replace(/min$/, 'm')
@@ -35,12 +35,12 @@ export function rateFlag(given: string): Rate {
   )
 }
 
-/** `3/s,300/h`, beside those that were given before. */
+/** `3/s,300/h`, added to those that were given before. */
 export function ratesFlag(given: string, before: readonly Rate[] = []): Rate[] {
   return [...before, ...given.split(',').map(rateFlag)]
 }
 
-/** The windows that were given, all as even. */
+/** The given windows, all with the same spacing. */
 export function windowsOf(rates: readonly Rate[], { moderate = false, elastic }: Evenness): ThrottleChange[] {
   return rates.map(({ jobs, ms }) => ({
     limit: jobs,
@@ -50,10 +50,10 @@ export function windowsOf(rates: readonly Rate[], { moderate = false, elastic }:
   }))
 }
 
-/** Their rules. Throws `UsageError` that says what does not go together, as it is told of a queue's options. */
+/** Their rules. Throws `UsageError` for contradictions, in the words for a queue's options. */
 export function rulesOf(windows: readonly ThrottleChange[], what: string): readonly ThrottleRule[] {
   try {
-    // One by itself is not told as the first of a list.
+    // A single window is not reported as the first of a list.
     return throttleOf('', parsed(throttleSchema, windows.length === 1 ? windows[0] : windows, what)).rules
   } catch (error) {
     if (!hasCode(error, 'config-invalid')) throw error
@@ -67,12 +67,12 @@ export function windowText({ limit, windowMs }: Pick<ThrottleRule, 'limit' | 'wi
   return `${count(limit)} in ${exactDuration(windowMs)}`
 }
 
-/** `10 in 1m, one each 6s, elastic with a buffer of 2`; of several windows with `and` between them. */
+/** `10 in 1m, one each 6s, elastic with a buffer of 2`; several windows are joined by `and`. */
 export function rulesText(rules: readonly ThrottleRule[]): string {
   return rules.map((rule) => [windowText(rule), ...evennessOf(rule)].join(', ')).join(' and ')
 }
 
-/** How its starts are spaced, in words; none where they are not. */
+/** The spacing of its starts, in words; empty if they are not spaced. */
 export function evennessOf(rule: ThrottleRule): string[] {
   const { limit, moderate, elasticBuffer } = rule
   if (!moderate || limit === 1) return []
@@ -80,7 +80,7 @@ export function evennessOf(rule: ThrottleRule): string[] {
   return elasticBuffer === undefined ? [each] : [each, `elastic with a buffer of ${count(elasticBuffer)}`]
 }
 
-/** The flags of `queues throttle` that set these rules; undefined where they are not all as even. */
+/** The flags of `queues throttle` that set these rules; undefined if their spacings differ. */
 export function flagsFor(rules: readonly ThrottleRule[]): string | undefined {
   const [{ moderate, elasticBuffer }] = rules as readonly [ThrottleRule]
   if (rules.some((rule) => rule.moderate !== moderate || rule.elasticBuffer !== elasticBuffer)) return undefined
@@ -91,7 +91,7 @@ export function flagsFor(rules: readonly ThrottleRule[]): string | undefined {
   ].join(' ')
 }
 
-/** About so long, in few digits: `1.82s`, `60ms`, `2m1s`. */
+/** An approximate duration in few digits: `1.82s`, `60ms`, `2m1s`. */
 export function aboutText(ms: number): string {
   if (ms < 10) return `${Number(ms.toFixed(2))}ms`
   if (ms < 1_000) return `${Math.round(ms)}ms`

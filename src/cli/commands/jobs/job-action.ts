@@ -1,4 +1,4 @@
-/** A job action: a command that changes jobs of a queue — those that are named, all, or all that failed. */
+/** A job action: a command that changes jobs of a queue: the named ones, all, or all that failed. */
 
 import type { Command } from 'commander'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
@@ -23,18 +23,21 @@ export interface JobAction {
   readonly summary: string
   /** As in `3 jobs buried`. */
   readonly done: string
-  /** With `--json` the name of their number. Default: `done`. */
+  /** The name of their number with `--json`. Default: `done`. */
   readonly field?: string
-  /** What is said of the ids that were left as they are. */
+  /** The words for ids that were left as they are. */
   readonly left: string
-  /** What `--all` and `--failed` take, as the help says it; `failed` absent: there is no `--failed`. */
+  /** The help of `--all` and `--failed`; without `failed` there is no `--failed`. */
   readonly all: string
   readonly failed?: string
-  /** Only for what cannot be taken back in one step: about how many jobs it would take, to ask before. */
+  /**
+   * The approximate number of affected jobs, for a question before the action. Only for actions that cannot be undone
+   * in one step.
+   */
   readonly victims?: (depth: Depth, which: 'all' | 'failed') => number
   readonly options?: readonly (readonly [flags: string, description: string])[]
   readonly act: (queue: QueueAdmin, which: Which, flags: ActionFlags) => Promise<number>
-  /** What is still to come, for people. */
+  /** The next step, for people. */
   readonly next?: (queue: QueueAdmin, which: Which) => Promise<string | undefined>
 }
 

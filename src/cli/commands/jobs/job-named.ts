@@ -1,4 +1,6 @@
-/** The job that a command names: by its queue and id, by both in one word as logs write them, `sync/e-3`, or by its id alone. */
+/**
+ * The job that a command names: by its queue and id, by both in one word as in logs, `sync/e-3`, or by its id alone.
+ */
 
 import type { Mill } from '../../../mill/mill.js'
 import { OperationError, UsageError } from '../../output/exit-code.js'
@@ -9,8 +11,9 @@ interface JobPlace {
 }
 
 /**
- * The job of this queue and id; without an id `queue` is the word that names it. Rejects with `UnknownQueueError`; with
- * `UsageError` where the id is missing, or several queues have it; and with `OperationError` where nothing is kept of the job.
+ * The job of this queue and id; without an id `queue` is the word that names the job. Rejects with `UnknownQueueError`,
+ * with `UsageError` if the id is missing or several queues have it, and with `OperationError` if nothing is kept of the
+ * job.
  */
 export async function jobNamed(mill: Mill, queue: string, id: string | undefined): Promise<JobPlace> {
   if (id !== undefined) return { queue: mill.queue(queue).name, id }
@@ -30,7 +33,7 @@ export async function jobNamed(mill: Mill, queue: string, id: string | undefined
   )
 }
 
-/** The queue and the id that are written in one word; undefined where it begins with no declared queue. */
+/** The queue and the id in one word; undefined if the word begins with no declared queue. */
 export function placeIn(mill: Mill, word: string): JobPlace | undefined {
   const end = word.indexOf('/')
   const [queue, id] = [word.slice(0, end), word.slice(end + 1)]

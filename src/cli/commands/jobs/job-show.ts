@@ -1,4 +1,4 @@
-/** The command `jobs show`: one job, once or for as long as it waits and runs. */
+/** The command `jobs show`: prints one job, once or as long as it waits and runs. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
@@ -19,7 +19,7 @@ interface ShowFlags extends MillFlags {
   readonly follow?: boolean
 }
 
-/** How often one that is followed is looked at. Its worker has news of it once a second. */
+/** The interval at which `--follow` reads the job. Its worker reports about once a second. */
 const everyMs = 500
 
 export function addShow(jobs: Command): void {
@@ -46,7 +46,7 @@ Examples:
       const look = lookAt(mill, id, flags.queue)
       const job = await look()
       if (job === undefined) throw nothingKept(mill, id, flags.queue)
-      // Before anything is printed: a reader of the first lines may end it at once.
+      // Listening starts before anything is printed: a reader of the first lines may end this process at once.
       const over = flags.follow ? toldToEnd() : undefined
       terminal.print(job, () => recordLines(job, terminal, flags))
       if (over !== undefined) await follow(look, job, mill, terminal, over)
@@ -68,7 +68,7 @@ function nothingKept(mill: Mill, id: string, queue: string | undefined): Operati
   )
 }
 
-/** Aborts when this process is told to end, which then exits with the code of that signal. */
+/** Aborts when a signal asks this process to end; the process then exits with the code of that signal. */
 function toldToEnd(): AbortSignal {
   const over = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -79,7 +79,7 @@ function toldToEnd(): AbortSignal {
   return over.signal
 }
 
-/** Resolves when it has completed, or `over` aborts. Throws how else it ended. */
+/** Resolves when the job has completed, or `over` aborts. Throws if it ended in another way. */
 async function follow(
   look: () => Promise<JobRecord | undefined>,
   first: JobRecord,

@@ -1,4 +1,4 @@
-/** The command `jobs`: the records of jobs, as a list or one by one, and what an operator does to jobs. */
+/** The command `jobs`: the records of jobs, as a list or one by one, and an operator's actions on jobs. */
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { ListOptions } from '../../../client/admin/job-listing.js'
@@ -108,7 +108,7 @@ export function addJobs(program: Command): void {
   addFields(jobs)
 }
 
-/** All that wait, in lines that can be enqueued elsewhere. Ends with 1 where some cannot be written. */
+/** Prints all waiting jobs, as lines that can be enqueued elsewhere. Exits with 1 if some cannot be written. */
 async function listEnvelopes(queue: string | undefined, flags: JobListFlags): Promise<void> {
   const { state, cursor, by } = flags
   if (cursor !== undefined || by !== 'time')
@@ -175,7 +175,7 @@ function afterFailure({ queue, id, state, attempt, runAt }: JobRecord): string {
   return `Its attempt ${attempt} is due ${fromNow(runAt, Date.now())}.`
 }
 
-/** Of plain jobs; those of a batch run to its end. */
+/** For plain jobs; a job of a batch runs to the end of the batch. */
 async function whatStillRuns(queue: QueueAdmin, which: Which): Promise<string | undefined> {
   const running = typeof which === 'string' ? await runningIn(queue) : await runningOf(queue, which)
   if (running === 0) return undefined
@@ -202,7 +202,7 @@ export function withPaging(command: Command): Command {
   )
 }
 
-/** Lists one queue, or all that are declared. */
+/** Lists one queue, or all declared ones. */
 export async function listPages(
   queue: string | undefined,
   flags: ListFlags,

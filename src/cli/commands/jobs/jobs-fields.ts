@@ -1,4 +1,4 @@
-/** The command `jobs fields`: what a job is marked with, looked at and changed. */
+/** The command `jobs fields`: shows and changes the fields of a job. */
 
 import type { Command } from 'commander'
 import type { FieldChanges } from '../../../core/job-fields.js'

@@ -1,4 +1,4 @@
-/** The command `morgue`: dead jobs, to look at, to give another life, or to remove. */
+/** The command `morgue`: lists, revives and deletes dead jobs. */
 
 import { type Command, Option } from 'commander'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'

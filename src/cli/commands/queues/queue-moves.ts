@@ -1,4 +1,4 @@
-/** Queue moves: the commands that take every job of an ordered queue elsewhere, into other shards or another queue. */
+/** Queue moves: the commands that move every job of an ordered queue to other shards or another queue. */
 
 import type { Command } from 'commander'
 import { mostShards } from '../../../client/admin/queue-admin.js'
@@ -75,7 +75,7 @@ Example:
   )
 }
 
-/** Signals end it between two steps; the error then says what `stays`. A second one ends the process at once. */
+/** A signal ends it between two steps; the error then says what `stays`. A second signal ends the process at once. */
 async function interruptible<T>(
   stays: string,
   act: (options: LongActionOptions) => Promise<T>,

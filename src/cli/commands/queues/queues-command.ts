@@ -1,4 +1,4 @@
-/** The command `queues`: the queues as the store has them, and what an operator does to a whole queue. */
+/** The command `queues`: the queues in the store, and an operator's actions on a whole queue. */
 
 import type { Command } from 'commander'
 import type { Mill } from '../../../mill/mill.js'
@@ -90,7 +90,7 @@ function addSwitch(
   )
 }
 
-/** How often a drain says what is left. */
+/** The interval at which a drain reports the jobs left. */
 const progressMs = 5_000
 
 async function drain(mill: Mill, terminal: Terminal, name: string): Promise<void> {

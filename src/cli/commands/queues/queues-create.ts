@@ -1,4 +1,4 @@
-/** The command `queues create`: makes the declared queues where the store must be told to. */
+/** The command `queues create`: creates the declared queues on a store that does not create them itself. */
 
 import type { Command } from 'commander'
 import type { ProvisionedQueue } from '../../../stores/contract/provision.js'

@@ -1,4 +1,7 @@
-/** The command `queues throttle`: what a throttle has counted, and other rules for it while everything runs. */
+/**
+ * The command `queues throttle`: shows the starts that a throttle has counted, and changes its limits while everything
+ * runs.
+ */
 
 import type { Command } from 'commander'
 import type { ThrottleChange, ThrottleStatus } from '../../../client/admin/throttle-admin.js'
@@ -74,7 +77,7 @@ async function set(mill: Mill, terminal: Terminal, queue: string, flags: Throttl
   if (state === undefined) throw new InvalidArgumentError(noThrottle(queue))
   const { rules: before, scope } = state
   const others = othersOf(state, queue)
-  // Who named one queue may not know of the rest.
+  // A user who named one queue may not know of the others.
   if (others.length > 0)
     await confirm(
       async () =>
@@ -91,7 +94,7 @@ async function set(mill: Mill, terminal: Terminal, queue: string, flags: Throttl
 
 async function stateOf(mill: Mill, queue: string, group?: string): Promise<ThrottleStatus | undefined> {
   const { throttle } = mill.queue(queue)
-  // Whoever only looks leaves the store as it is.
+  // Looking changes nothing in the store.
   if ((await mill.storedQueues())?.some(({ name }) => name === queue)) return throttle.get(group)
   throw new OperationError(
     `queue '${queue}' is not stored yet: it gets its throttle when a worker or a producer first uses it.`,
