@@ -21,7 +21,7 @@ export function millCommand(parent: Command, usage: string, summary: string, opt
     .description(summary)
     .option(
       '--config <file>',
-      'the configuration (default: MILLRACE_CONFIG, else millrace.config.ts, .mts, .js or .mjs); of several the later win',
+      'the configuration (default: MILLRACE_CONFIG, otherwise millrace.config.ts, .mts, .js or .mjs); may be repeated, later files win',
       eachFlag,
     )
 }

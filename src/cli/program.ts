@@ -71,19 +71,19 @@ function emptyProgram(): Command {
       'after',
       `
 Examples:
-  $ millrace work                                  run workers for what millrace.config.ts describes
+  $ millrace work                                  run the workers of millrace.config.ts
   $ millrace enqueue send-email '{"to":"ada@example.org","subject":"Hello"}'
   $ millrace stats --watch
   $ millrace morgue revive default --all
 
 Environment:
-  MILLRACE_CONFIG       path of the configuration, or several with ':' between them (';' on Windows)
-  MILLRACE_STORE        where jobs live; wins over the configuration
-  MILLRACE_NAMESPACE    what keys in a Redis and queues in SQS begin with; wins over the configuration
-  MILLRACE_CONCURRENCY  --concurrency of work, where that is not given
-  MILLRACE_PROCESSES    --processes of work, where that is not given
-  MILLRACE_QUEUES       --queues of work, where that is not given
-  MILLRACE_DASH_TOKEN   --token of dash, where that is not given
+  MILLRACE_CONFIG       path of the configuration; separate several by ':' (';' on Windows)
+  MILLRACE_STORE        store of the jobs; overrides the configuration
+  MILLRACE_NAMESPACE    prefix of keys in Redis and of queues in SQS; overrides the configuration
+  MILLRACE_CONCURRENCY  default of work --concurrency
+  MILLRACE_PROCESSES    default of work --processes
+  MILLRACE_QUEUES       default of work --queues
+  MILLRACE_DASH_TOKEN   default of dash --token
   NO_COLOR              no colours (there are none without a terminal)
 
 ${exitCodeHelp}`,

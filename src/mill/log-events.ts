@@ -67,7 +67,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   }),
   'heap.unwatched': ({ worker, tasks }) => ({
     level: 'warn',
-    message: `this system does not tell the size of a process: maxHeap bounds the heap alone of ${tasks.join(', ')}`,
+    message: `this system does not report the size of a process: maxHeap bounds only the heap of ${tasks.join(', ')}`,
     fields: { worker, tasks },
   }),
   'permit.wasted': (job) => ({
@@ -92,7 +92,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   }),
   'loop.blocked': ({ forMs, jobs, givenUp }) => ({
     level: givenUp ? 'error' : 'warn',
-    message: `event loop was blocked for ${formatDuration(forMs)}${givenUp ? ', and its leases were let go' : ''}`,
+    message: `event loop was blocked for ${formatDuration(forMs)}${givenUp ? '; it gave up its leases' : ''}`,
     fields: { forMs, givenUp, jobs },
   }),
   'store.failed': ({ error, ...call }) => ({

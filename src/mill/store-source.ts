@@ -118,10 +118,10 @@ function sqliteSource(descriptor: string, rest: string, access: StoreAccess): St
   // The rest would be an absolute path, which is rarely meant by `//`.
   if (path.startsWith('//'))
     return refuse(
-      `after 'sqlite:' stands a path and no '//': 'sqlite:.millrace/jobs.db' is relative, 'sqlite:/srv/app/jobs.db' absolute; got '${descriptor}'`,
+      `'sqlite:' must be followed by a path without '//': 'sqlite:.millrace/jobs.db' is relative, 'sqlite:/srv/app/jobs.db' absolute; got '${descriptor}'`,
     )
   if (driver !== undefined && !isDriverName(driver))
-    return refuse(`after '?driver=' stands one of ${driverNames.join(', ')}; got '${driver}'`)
+    return refuse(`'?driver=' must be followed by one of ${driverNames.join(', ')}; got '${driver}'`)
   // An absolute path, because threads open it later, when the process may have changed its directory.
   const file = resolve(baseFolder(), path)
   return {

@@ -116,7 +116,7 @@ describe('a new project that is broken', () => {
       `import mill from '../${config}'\nconsole.log(mill.tasks)\n`,
       /in a circle see what is not there yet/,
     ],
-    ['a store as an address', config, 'sqlite:.mill', 'sqlite://.mill', /:6:3 store: after 'sqlite:' stands a path/],
+    ['a store as an address', config, 'sqlite:.mill', 'sqlite://.mill', /:6:3 store: 'sqlite:' must be followed by a path/],
     [
       'a file that cannot be written',
       config,

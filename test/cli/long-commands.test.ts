@@ -161,7 +161,7 @@ describe('a long job that runs', longest, () => {
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout: expect.stringMatching(
-        /^long: 1 job cancelled\.\nlong: 1 job still runs, and is told at the next beat: .*SIGTERM, and is killed .*within 5s\.\n$/,
+        /^long: 1 job cancelled\.\nlong: 1 job still runs, and learns of it at the next beat: .*SIGTERM, and is killed .*within 5s\.\n$/,
       ),
     })
     await deadAfter(pid, 10_000)

@@ -48,7 +48,7 @@ describe('ordered queues on the command line', () => {
     )
     expect(stdout).not.toContain('priority')
     const running = await run(['jobs', 'show', 'run', '--queue', 'orders'], { cwd })
-    expect(running.stdout).toMatch(/payloads: 1, old to new; 2 more beside them wait for the end of this run\n/)
+    expect(running.stdout).toMatch(/payloads: 1, old to new; 2 more wait for the end of this run\n/)
     expect(await runJson(['jobs', 'show', 'run'], { cwd })).toMatchObject({
       payloads: [{ input: 1, score: 1 }],
       payloadCount: 1,

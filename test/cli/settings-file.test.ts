@@ -116,7 +116,7 @@ describe('a settings file', () => {
     ['if DEBUG:\n  if X:\n    A = 2', '3 A', 'block that begins in line 1'],
     ['if DEBUG:\n  pass\nelse:\n  A = 2', '4 A', 'block that begins in line 3'],
     ['with x as y:\n  A, B = 1, 2', '2 A', 'block'],
-    ['  A = 2', '1 A', 'indented below no block'],
+    ['  A = 2', '1 A', 'indented, but not in a block'],
   ])('leaves what stands in a block unread, and what was before as it is: %j', (text, place, why) => {
     const { values, told } = read(`A = 1\n${text}\n`)
     const [line, name] = place.split(' ')

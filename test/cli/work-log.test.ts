@@ -52,7 +52,7 @@ describe('the work log', () => {
     [
       'loop.blocked',
       { forMs: 12_000, jobs: Array.from({ length: 7 }, () => ({ ...job, id: 'a' })), givenUp: true },
-      `event loop was blocked for 12s, for so long that its leases were let go; in hand: ${'default mail a, '.repeat(4)}default mail a and 2 more`,
+      `event loop was blocked for 12s; it gave up its leases; in hand: ${'default mail a, '.repeat(4)}default mail a and 2 more`,
     ],
     [
       'worker.recycling',

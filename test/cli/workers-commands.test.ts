@@ -178,7 +178,7 @@ describe('orders to workers', { timeout: 60_000 }, () => {
     const cwd = project()
     expect(await run(['workers', 'stop', 'nobody'], { cwd })).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining("there is no worker 'nobody'; `millrace workers list` shows those that live."),
+      stderr: expect.stringContaining("there is no worker 'nobody'; `millrace workers list` shows the live ones."),
     })
   })
 })

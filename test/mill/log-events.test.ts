@@ -38,7 +38,7 @@ describe('the log tells', () => {
     ])
     expect(lineOn('loop.blocked', blocked)).toEqual([['warn', 'event loop was blocked for 6s', blocked]])
     expect(lineOn('loop.blocked', { ...blocked, givenUp: true })).toEqual([
-      ['error', 'event loop was blocked for 6s, and its leases were let go', { ...blocked, givenUp: true }],
+      ['error', 'event loop was blocked for 6s; it gave up its leases', { ...blocked, givenUp: true }],
     ])
   })
 

@@ -136,7 +136,7 @@ describe('a mistake', () => {
     ['mail: { lease: soon }', "queues.yaml:1:9 'lease' must be"],
     ['mail: { retention: { dead: { ages: 1 } } }', "queues.yaml:1:9 'retention' is not an option"],
     ['mail: { prioritiy: 5 }', "queues.yaml:1:9 'prioritiy' is not an option; check its spelling"],
-    ['mail: { priority: 5, weight: 5 }', "queues.yaml:1:22 'weight' says again what 'priority' has said"],
+    ['mail: { priority: 5, weight: 5 }', "queues.yaml:1:22 'weight' repeats 'priority'"],
     ['mail: { priority: 5, priority: 6 }', 'queues.yaml:1:22 Map keys must be unique'],
     ['mail: { priority: 5 }\nmail: { priority: 6 }', 'queues.yaml:2:1 Map keys must be unique'],
     ['a: { name: mail }\nb: { name: mail }', "queues.yaml:2:1 is a second queue 'mail'; each has a name of its own"],

@@ -9,7 +9,7 @@ import { Terminal } from '../output/terminal.js'
 export function addCompletion(program: Command): void {
   const command = program
     .command('completion')
-    .description('Print a script by which a shell completes commands and options')
+    .description('Print a script with which a shell completes commands and options')
     .addArgument(new Argument('<shell>', 'which shell').choices(shells))
     .addHelpText(
       'after',

@@ -24,24 +24,24 @@ const variable = 'MILLRACE_DASH_TOKEN'
 
 export function addDash(program: Command): void {
   const command = millCommand(program, 'dash', 'Serve a window on the mill: a page and an HTTP API, until stopped')
-    .option('--port <n>', 'where it listens; 0 takes any port', wholeFlag(0, 65_535), 4_747)
+    .option('--port <n>', 'the port it listens on; 0: any free port', wholeFlag(0, 65_535), 4_747)
     .option('--host <address>', 'the address it listens on', '127.0.0.1')
     .addOption(
-      fromEnvironment(variable, new Option('--token <token>', 'who knows it may come in (default: a new one)')),
+      fromEnvironment(variable, new Option('--token <token>', 'the secret that gives access (default: a new one)')),
     )
     .option(
       '--hosts <names>',
-      'names by which it is asked, as jobs.example.org (default: those of this machine)',
+      'host names of its URLs: jobs.example.org (default: those of this machine)',
       namesFlag,
     )
     .option('--read-only', 'refuse every change')
-    .option('--allow-remote', 'listen on an address that others reach; needs a token')
+    .option('--allow-remote', 'listen on an address that other machines reach; needs a token')
     .addHelpText(
       'after',
       `
   It prints a link that logs in once, within 10 minutes. Programs send the token: Authorization: Bearer <token>;
-  one that was made is printed with --json only.
-  The API answers below /api/v1; docs/http-api.md tells all of it.
+  a generated token is printed with --json only.
+  The API is below /api/v1; docs/http-api.md describes it.
 
 Examples:
   $ millrace dash

@@ -13,12 +13,12 @@ export function addDoctor(program: Command): void {
   const command = millCommand(
     program,
     'doctor',
-    'Examine what the store runs on: version, settings, rights; and the shards and throttles of its queues',
+    'Examine the version, settings and rights of the store, and the shards and throttles of its queues',
   ).addHelpText(
     'after',
     `
-  ok: as it should be · warning: works, with what it says · error: jobs may be lost, or calls fail
-  It only reads. Ends with 1 where there is an error.
+  ok: as it should be · warning: it works, with the stated limits · error: jobs may be lost, or calls fail
+  It only reads. Exits with 1 if there is an error.
 
 Example:
   $ millrace doctor --json | jq '.findings[] | select(.level != "ok")'`,

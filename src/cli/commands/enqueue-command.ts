@@ -32,39 +32,39 @@ interface EnqueueFlags extends MillFlags {
 export function addEnqueue(program: Command): void {
   const command = millCommand(program, 'enqueue <task> [json]', 'Enqueue one job, or a stream of them')
     .usage('<task> <json|@file|-> [options]\n       millrace enqueue - --envelope [options]')
-    .option('--queue <queue>', "another queue than the task's; the task needs no definition then")
+    .option('--queue <queue>', "instead of the task's queue; the task then needs no definition")
     .addOption(
-      new Option('--delay <duration>', 'not before so long from now: 500ms, 30s, 5m, 1h30m')
+      new Option('--delay <duration>', 'run it after this time: 500ms, 30s, 5m, 1h30m')
         .argParser(durationFlag)
         .conflicts('runAt'),
     )
-    .option('--run-at <time>', 'not before this moment, as 2026-12-24T18:00:00Z')
-    .option('--expires-in <duration>', 'cancelled if no worker has taken it by then: 2m', durationFlag)
+    .option('--run-at <time>', 'run it at this moment or later: 2026-12-24T18:00:00Z')
+    .option('--expires-in <duration>', 'cancel it if no worker has taken it within this time: 2m', durationFlag)
     .option('--priority <n>', 'higher first', wholeFlag(lowestPriority, highestPriority))
-    .option('--id <id>', 'an id of your own; enqueueing it again changes nothing, of an ordered task it adds a payload')
+    .option('--id <id>', 'an id of your own; enqueueing it again changes nothing (ordered tasks: adds a payload)')
     .addOption(
-      new Option('--if-waiting <what>', 'what becomes of a job that waits under the id').choices(['keep', 'replace']),
+      new Option('--if-waiting <what>', 'what happens to a waiting job with the same id').choices(['keep', 'replace']),
     )
-    .option('--score <n>', 'where it stands among the payloads of its id (ordered tasks)', numberFlag)
-    .option('--meta <json>', 'an object sent along with the input')
+    .option('--score <n>', 'the order among the payloads of its id (ordered tasks)', numberFlag)
+    .option('--meta <json>', 'an object stored with the input')
     .option(
       '--envelope',
-      'each line of standard input says task, queue, id and the like itself, as jobs list --envelope writes it',
+      'each line of standard input has its own task, queue, id and so on, as written by jobs list --envelope',
     )
-    .option('--key <field>', 'of a stream: ids are taken from this field of each input, as order.id')
-    .option('--new-ids', 'of a stream: new ids, so that the same lines are added again')
+    .option('--key <field>', 'of a stream: take ids from this field of each input: order.id')
+    .option('--new-ids', 'of a stream: use new ids, so the same lines are added again')
     .option(
       '--from-line <n>',
-      'of a stream: leave out what stands before this line',
+      'of a stream: begin with this line',
       wholeFlag(1, Number.MAX_SAFE_INTEGER),
       1,
     )
-    .option('--skip-invalid', 'of a stream: leave out wrong lines, and say which')
+    .option('--skip-invalid', 'of a stream: leave out wrong lines, and list them')
     .addHelpText(
       'after',
       `
-  - reads one input a line from standard input. The same lines sent again add nothing twice: each has an id made of its number
-  and its text. With --id all of standard input is one input.
+  - reads one input per line from standard input. Sending the same lines again adds nothing: the id of a job is made from the
+  number and the text of its line. With --id all of standard input is one input.
 
 Examples:
   $ millrace enqueue send-email '{"to":"ada@example.org","subject":"Hello"}' --delay 5m
@@ -88,7 +88,7 @@ function isStream(task: string, json: string | undefined, flags: EnqueueFlags): 
     if (task !== '-' || json !== undefined) throw new UsageError('--envelope is for `millrace enqueue - --envelope`.')
     const flag = lineFlags.find((name) => flags[name] !== undefined)
     if (flag !== undefined)
-      throw new UsageError(`${dashed(flag)} does not go with --envelope: each line says it itself.`)
+      throw new UsageError(`${dashed(flag)} does not go with --envelope: each line has its own.`)
     return true
   }
   if (json === undefined)

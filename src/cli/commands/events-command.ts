@@ -5,11 +5,11 @@ import { type MillFlags, millCommand, withJson, withMill } from '../mill-command
 import { liveLine } from '../output/live-line.js'
 
 export function addEvents(program: Command): void {
-  const command = millCommand(program, 'events <queue>', 'Follow what becomes of the jobs of a queue').addHelpText(
+  const command = millCommand(program, 'events <queue>', 'Follow the events of the jobs of a queue').addHelpText(
     'after',
     `
-  Starts, progress, ends and burials as they happen, of all processes, until interrupted. Workers that are at work notice within
-  about 3 s that somebody watches. Events are told at most once; where some are missing a line says so.
+  Prints starts, progress, ends and burials in all processes as they happen, until interrupted. Running workers begin to send
+  them within about 3 s. Each event is printed at most once; if some are lost, a line says so.
 
 Examples:
   $ millrace events default

@@ -27,19 +27,19 @@ export function addExec(program: Command): void {
         .default(Number.POSITIVE_INFINITY, 'none')
         .argParser(graceFlag),
     )
-    .option('--retries <n>', 'run a failed command again so many times', wholeFlag(0, 1_000_000), 0)
-    .option('--env <names>', 'give it these variables although they hold a secret of the mill', namesFlag)
+    .option('--retries <n>', 'run a failed command again, at most n times', wholeFlag(0, 1_000_000), 0)
+    .option('--env <names>', 'pass these variables on, although they hold a secret of the mill', namesFlag)
     .addHelpText(
       'after',
       `
-  Each job of the queue, whatever its task, runs the command once. Its input comes as JSON on standard input; MILLRACE_JOB_ID,
-  MILLRACE_QUEUE, MILLRACE_TASK, MILLRACE_ATTEMPT, MILLRACE_FENCE and MILLRACE_TOKEN are in its environment. Exit code 0
-  completes the job, with the last 64 KiB of standard output as its result; any other fails it. What it prints is the log of
-  the job. Variables that hold the password of the store, as MILLRACE_STORE may, or a key of the seal, are withheld unless
-  --env names them.
+  Runs the command once for each job of the queue, whatever its task. The command gets the input as JSON on standard input,
+  and MILLRACE_JOB_ID, MILLRACE_QUEUE, MILLRACE_TASK, MILLRACE_ATTEMPT, MILLRACE_FENCE and MILLRACE_TOKEN in its environment.
+  Exit code 0 completes the job, with the last 64 KiB of standard output as its result; any other code fails it. The output
+  of the command is the log of the job. Variables that hold the password of the store (as MILLRACE_STORE may) or a key of the
+  seal are withheld unless --env names them.
 
-  A command outlives exec: when that is stopped or dies, it goes on, and the next exec on this machine takes it over.
-  Cancelling a job ends the command with all that it has started: SIGTERM, and SIGKILL 5 s after the cancel.
+  A command outlives exec: if exec is stopped or dies, the command goes on, and the next exec on this machine takes it over.
+  Cancelling a job ends the command and everything it has started: SIGTERM, and SIGKILL 5 s after the cancel.
 
 Examples:
   $ millrace exec video -- ffmpeg -i pipe:0 out.mp4

@@ -8,16 +8,16 @@ import { type MillFlags, millCommand, withJson, withMill } from '../mill-command
 import { printFindings } from '../output/finding-list.js'
 
 export function addFsck(program: Command): void {
-  const command = millCommand(program, 'fsck', 'Check whether what the store holds fits together')
-    .option('--queue <queue>', 'check this queue only, declared or not')
+  const command = millCommand(program, 'fsck', 'Check whether the contents of the store are consistent')
+    .option('--queue <queue>', 'check only this queue, declared or not')
     .option('--repair', 'mend what is safe to mend, then check')
     .addHelpText(
       'after',
       `
-  Without --repair it only reads. It goes a little at a time, while work goes on, and takes as long as there are jobs.
-  --repair loses no job and runs none twice: it counts counters again, and gives a running job that has no lease one, after
-  whose end a claim takes it back (Redis: 30 s, as its worker may live; SQLite: at once, if no worker is known). What it
-  leaves needs a person. Ends with 1 if an error is found, or left.
+  Without --repair it only reads. It works in small steps while jobs go on; its duration grows with the number of jobs.
+  --repair loses no job and runs none twice. It corrects counters. A running job without a lease gets one, and a claim takes
+  it back at the end of that lease (Redis: 30 s, because its worker may live; SQLite: at once, if no worker is known). The
+  other findings need a person. Exits with 1 if an error is found, or left.
 
 Examples:
   $ millrace fsck

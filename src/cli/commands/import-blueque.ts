@@ -27,18 +27,18 @@ const mostShown = 20
 export function addImportBlueque(imports: Command): void {
   imports
     .command('blueque [url]')
-    .description('Print the tasks of a Blueque that wait, a line each, for `millrace enqueue - --envelope`')
+    .description('Print the waiting tasks of a Blueque, one per line, for `millrace enqueue - --envelope`')
     .option('--queue <name>', 'only this queue of Blueque (default: all)')
-    .option('--to <queue>', 'with --queue: the queue that takes its jobs (default: of the same name)')
+    .option('--to <queue>', 'with --queue: the queue for its jobs (default: the same name)')
     .option('--task <name>', 'the task of the jobs (default: the name of their queue)')
-    .option('--text', 'parameters are a text, and so is the input; else they must be JSON')
-    .option('--reserved', 'also tasks that a listener has taken and no process has begun: stop all listeners before')
+    .option('--text', 'take parameters as text; otherwise they must be JSON')
+    .option('--reserved', 'also tasks that a listener has taken and no process has begun; first stop all listeners')
     .option('--failed', 'also failed tasks, to be run again')
     .addHelpText(
       'after',
       `
-  Reads the Redis at the address, or at that of ${urlVariable}, and changes nothing there. Jobs keep the ids of their tasks, so that
-  lines that are enqueued again change nothing. What has started goes on in its own process and is not printed.
+  Reads the Redis at the address, or at the address in ${urlVariable}, and changes nothing there. Jobs keep the ids of their
+  tasks, so enqueueing the lines again changes nothing. Started tasks go on in their own processes and are not printed.
 
 Examples:
   $ millrace import blueque redis://old-host:6379 --queue video --task encode > video.ndjson
@@ -82,7 +82,7 @@ async function printQueue(
   const say = (text: string) => process.stderr.write(`${printable(text)}\n`)
   if (!isQueueName(to)) {
     process.exitCode = exitCodes.failed
-    say(`${queue}: left out, as a queue is named by ${queueNameForm}; say --queue '${queue}' --to another`)
+    say(`${queue}: left out, because the name of a queue must be ${queueNameForm}; use --queue '${queue}' --to another`)
     return
   }
   const target = { queue: to, task: flags.task ?? to, isText: flags.text ?? false }

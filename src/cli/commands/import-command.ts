@@ -36,20 +36,20 @@ const toStdout = '-'
 export function addImport(program: Command): void {
   const imports = program
     .command('import')
-    .description('Bring what another queue has: settings, or tasks that wait')
+    .description('Import the settings or the waiting tasks of another queue')
     .helpCommand(false)
   const command = imports
     .command('kale <settings>')
-    .description("Write a configuration from Kale's settings module, a file of Python")
-    .option('--out <file>', 'where it is written; - prints it', 'millrace.config.ts')
-    .option('--force', 'overwrite a file that is there')
+    .description("Write a configuration from Kale's settings module, a Python file")
+    .option('--out <file>', 'the file to write; - prints it', 'millrace.config.ts')
+    .option('--force', 'overwrite an existing file')
     .addHelpText(
       'after',
       `
-  Reads the file line by line and runs no Python: NAME = literal, os.getenv, os.environ and os.path.join. What stands in a
-  block (if, try …), goes on over several lines or is computed is listed as unread, with its line. Secrets are never copied.
+  Reads the file line by line and runs no Python. It reads NAME = literal, os.getenv, os.environ and os.path.join. Settings
+  that are in a block (if, try …), take several lines or are computed are listed as unread. Secrets are never copied.
 
-  taken: it is in the configuration · left: it has no counterpart, or another place · unread: to be done by hand
+  taken: it is in the configuration · left: it has no counterpart, or belongs elsewhere · unread: do it by hand
 
 Example:
   $ millrace import kale taskworker/settings.py`,

@@ -22,12 +22,12 @@ type Done = 'written' | 'filled in' | 'kept'
 export function addInit(program: Command): void {
   const command = program
     .command('init [folder]')
-    .description('Write a new project: a configuration, a task, a test, and how it is deployed')
-    .option('--store <store>', 'where its jobs live', 'sqlite:.millrace/jobs.db')
+    .description('Write a new project: a configuration, a task, a test, and files to deploy it')
+    .option('--store <store>', 'the store of its jobs', 'sqlite:.millrace/jobs.db')
     .addHelpText(
       'after',
       `
-  Writes what is not there and leaves what is; a package.json gets the entries that it lacks.
+  Writes missing files and leaves existing ones; a package.json gets the entries that it lacks.
 
 Examples:
   $ npx millrace init mailer && cd mailer && npm install && npm test

@@ -19,7 +19,7 @@ export function addSchedules(program: Command): void {
     .command('schedules')
     .description('Look at schedules, run, pause or resume them')
     .helpCommand(false)
-  const list = millCommand(schedules, 'list', 'List the schedules that are stored, by name').addHelpText(
+  const list = millCommand(schedules, 'list', 'List the stored schedules by name').addHelpText(
     'after',
     '\nExample:\n  $ millrace schedules list',
   )
@@ -41,11 +41,11 @@ export function addSchedules(program: Command): void {
     }),
   )
   const next = millCommand(schedules, 'next <name>', 'Show when a schedule ticks next')
-    .option('--count <n>', 'so many ticks', wholeFlag(1, 1_000), 5)
+    .option('--count <n>', 'the number of ticks', wholeFlag(1, 1_000), 5)
     .addHelpText(
       'after',
       `
-  Also of one that is paused: when it would tick. Instants are in UTC.
+  For a paused schedule it shows when it would tick. Instants are in UTC.
 
 Example:
   $ millrace schedules next nightly --count 10`,
@@ -69,13 +69,13 @@ Example:
       terminal.print({ schedule: name, queue, id, outcome }, () => [`${name}: job ${printable(id)} is ${outcome}.`])
     }),
   )
-  addSwitch(schedules, 'pause', 'Let it tick no more until it is resumed', async (mill, terminal, name) => {
+  addSwitch(schedules, 'pause', 'Stop its ticks until it is resumed', async (mill, terminal, name) => {
     await mill.schedules.pause(name)
     terminal.print({ schedule: name, paused: true }, () => [
       `${name}: paused until \`millrace schedules resume ${name}\`.`,
     ])
   })
-  addSwitch(schedules, 'resume', 'End a pause; its ticks are not made up for', async (mill, terminal, name) => {
+  addSwitch(schedules, 'resume', 'End a pause; missed ticks are not made up for', async (mill, terminal, name) => {
     await mill.schedules.resume(name)
     const nextAt = (await mill.schedules.get(name))?.nextAt
     terminal.print({ schedule: name, paused: false, nextAt }, () => [
@@ -85,11 +85,11 @@ Example:
   const reconcile = millCommand(
     schedules,
     'reconcile',
-    'Bring the stored schedules to what the configuration declares',
+    'Change the stored schedules to match the configuration',
   ).addHelpText(
     'after',
     `
-  Each worker does so when it starts. Those that were set at run time are left alone.
+  Each worker does so when it starts. Schedules that were set at run time are left alone.
 
 Example:
   $ millrace schedules reconcile`,
@@ -138,7 +138,7 @@ async function allOf(mill: Mill): Promise<ScheduleRecord[]> {
 }
 
 function listLines(all: readonly ScheduleRecord[], { colors, columns }: Terminal): string[] {
-  if (all.length === 0) return ['no schedule is stored; a declared one is when a worker starts']
+  if (all.length === 0) return ['no schedule is stored; a worker that starts stores the declared ones']
   const shown: Column<ScheduleRecord>[] = [
     { title: 'schedule', most: 40, cell: ({ name }) => printable(name) },
     { title: 'ticks', most: 40, cell: timesOf },

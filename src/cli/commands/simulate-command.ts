@@ -32,23 +32,23 @@ interface SimulateFlags {
 }
 
 export function addSimulate(program: Command): void {
-  const simulate = program.command('simulate').description('Draw what settings would do').helpCommand(false)
+  const simulate = program.command('simulate').description('Draw the effect of settings').helpCommand(false)
   const command = simulate
     .command('throttle')
     .description('Draw when jobs would start under a throttle')
-    .requiredOption('--limit <n>', 'most jobs that start in any window', wholeFlag(1, 1_000_000))
-    .requiredOption('--window <duration>', 'its length: 1s, 60s, 1h', durationFlag)
-    .option('--moderate', 'evenly spaced')
-    .option('--elastic <buffer>', 'a moderated tempo catches up, but for so many', wholeFlag(0, 1_000_000))
-    .option('--burst <n>', 'so many jobs wait from the beginning, and no others', wholeFlag(1, mostStarts))
-    .option('--arrivals <rate>', 'so many are enqueued at random moments: 20/min, 3/s', rateFlag)
-    .option('--poll-jitter <a..b>', 'who is denied asks again a to b spacings (window / limit) later', rangeFlag)
-    .addOption(new Option('--for <duration>', 'how much time is drawn').default(300_000, '5m').argParser(spanFlag))
-    .addOption(new Option('--seed <n>', 'of all chance in it').default(1).argParser(wholeFlag(0, 2 ** 31)))
+    .requiredOption('--limit <n>', 'the most jobs that start in any window', wholeFlag(1, 1_000_000))
+    .requiredOption('--window <duration>', 'the length of the window: 1s, 60s, 1h', durationFlag)
+    .option('--moderate', 'space starts evenly')
+    .option('--elastic <buffer>', 'with --moderate: catch up, but leave this many starts unused', wholeFlag(0, 1_000_000))
+    .option('--burst <n>', 'n jobs wait from the beginning, and no others', wholeFlag(1, mostStarts))
+    .option('--arrivals <rate>', 'jobs are enqueued at random moments: 20/min, 3/s', rateFlag)
+    .option('--poll-jitter <a..b>', 'a denied worker asks again a to b spacings (window / limit) later', rangeFlag)
+    .addOption(new Option('--for <duration>', 'the length of time to draw').default(300_000, '5m').argParser(spanFlag))
+    .addOption(new Option('--seed <n>', 'the seed of its random numbers').default(1).argParser(wholeFlag(0, 2 ** 31)))
     .addHelpText(
       'after',
       `
-  Without --burst and --arrivals a job always waits. Without --poll-jitter who is denied asks again when it may, as workers do.
+  Without --burst and --arrivals a job always waits. Without --poll-jitter a denied worker asks again when it may start.
   It reads no configuration and opens no store.
 
 Examples:

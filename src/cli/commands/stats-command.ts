@@ -76,14 +76,14 @@ interface WorkerTotals {
 
 export function addStats(program: Command): void {
   const command = millCommand(program, 'stats', 'Show the counts of every queue')
-    .option('--watch', 'again each second, until interrupted; in a terminal a view of the last hour (q quits)')
-    .option('--shards', 'also the lag of each shard of ordered queues')
+    .option('--watch', 'repeat each second, until interrupted; in a terminal a view of the last hour (q quits)')
+    .option('--shards', 'also show the lag of each shard of ordered queues')
     .addHelpText(
       'after',
       `
   fresh: waiting and never failed · retries: waiting after a failure · lag: age of the oldest job that is due
-  length: fresh + retries · payloads: those of ordered jobs that wait, be it beside a running one
-  next: when the throttle lets the next job start · started: 7/10 in 1m · full 2/2: as many run as may
+  length: fresh + retries · payloads: waiting ones of ordered jobs, also of running jobs
+  next: when the throttle lets the next job start · started: 7/10 in 1m · full 2/2: as many jobs run as allowed
   failed: attempts that threw or timed out · crashed: jobs whose worker died with them in hand; each then runs alone as a suspect
   expired: jobs cancelled because no worker took them in time (enqueue --expires-in)
 

@@ -21,18 +21,18 @@ export function addWork(program: Command): void {
     .addHelpText(
       'after',
       `
-  module: a file that exports tasks, attaches handlers to those of the configuration, or default-exports a mill.
+  module: a file that exports tasks, attaches handlers to the tasks of the configuration, or exports a mill by default.
   Without a configuration its tasks are served from MILLRACE_STORE (default: sqlite:.millrace/jobs.db).
 
-  A worker process that dies is replaced: at once, then after 250 ms and up to 30 s where it dies again and again.
+  A worker process that dies is replaced at once. If it dies again and again, the delay grows from 250 ms to 30 s.
 
-  SIGTERM, SIGINT or SIGHUP: claims nothing more, lets running jobs finish within the grace, exits with 0; with 1 where
-  a process had to be killed. Again: ends all processes at once.
+  SIGTERM, SIGINT or SIGHUP: claims nothing more, lets running jobs finish within the grace, exits with 0, or with 1 if a
+  process had to be killed. A second signal ends all processes at once.
   SIGUSR2 or SIGTTIN: prints on standard error what every process and slot is doing.
-  --watch: for development. Starts all processes anew when a source file below the working directory changes; jobs in hand get
-  a grace of 2s, and are put back. After a mistake in a file it waits for the next change.
-  --health-port: GET /health answers 200, or 503 where no process takes jobs. With --metrics GET /metrics tells Prometheus
-  of queues, throttles and workers; docs/metrics.md has all of it.
+  --watch: for development. Restarts all processes when a source file below the working directory changes; jobs in hand get
+  a grace of 2s, and are then put back. After a mistake in a file it waits for the next change.
+  --health-port: GET /health answers 200, or 503 if no process takes jobs. With --metrics GET /metrics serves Prometheus
+  metrics of queues, throttles and workers; docs/metrics.md lists them.
 
 Examples:
   $ millrace work
@@ -41,7 +41,7 @@ Examples:
   $ millrace work --max-rss 512MB --health-port 9000 --metrics
   $ MILLRACE_STORE=sqlite:jobs.db millrace work tasks.ts`,
     )
-    .option('--watch', 'start anew when a source file changes (development)')
+    .option('--watch', 'restart when a source file changes (development)')
     .action((_module: string | undefined, flags: WorkFlags & { readonly watch?: boolean }, command: Command) => {
       const args = processArgs(process.argv.slice(2))
       if (!flags.watch) return work(flags, args)
@@ -70,7 +70,7 @@ function withWorkFlags(command: Command): Command {
     .addOption(
       fromEnvironment(
         'MILLRACE_QUEUES',
-        new Option('--queues <names>', 'serve only these, as high,default (default: all)'),
+        new Option('--queues <names>', 'serve only these queues: high,default (default: all)'),
       ).argParser(namesFlag),
     )
     .addOption(
@@ -87,23 +87,23 @@ function withWorkFlags(command: Command): Command {
     .addOption(
       new Option('--selector <name>', `the order of queues (default: ${defaultSelector})`).choices(selectorNames),
     )
-    .option('--node <i/n>', 'ask the shards of ordered queues first that are dealt to host i of n, from 0', nodeFlag)
+    .option('--node <i/n>', 'first ask the shards of ordered queues that belong to host i of n, from 0', nodeFlag)
     .addOption(
-      new Option('--grace <duration>', 'how long a stop waits for running jobs; none: as long as they take')
+      new Option('--grace <duration>', 'how long a stop waits for running jobs; none: until they end')
         .default(30_000, '30s')
         .argParser(graceFlag),
     )
     .addOption(
-      new Option('--max-block <duration>', 'replace a process whose event loop stands still for longer')
+      new Option('--max-block <duration>', 'replace a process whose event loop is blocked for longer')
         .default(30_000, '30s')
         .argParser(durationFlag),
     )
-    .option('--max-jobs <n>', 'replace a process after so many jobs', wholeFlag(1, Number.MAX_SAFE_INTEGER))
-    .option('--max-rss <size>', 'replace a process that takes more memory, as 512MB', bytesFlag)
-    .option('--create-queues', 'make the declared queues first where the store must be told to: in SQS')
-    .option('--health-port <n>', 'answer GET /health on this port; 0 takes any', wholeFlag(0, 65_535))
-    .option('--health-host <host>', 'where the health port listens', '127.0.0.1')
-    .option('--metrics', 'tell Prometheus metrics at /metrics of the health port')
+    .option('--max-jobs <n>', 'replace a process after n jobs', wholeFlag(1, Number.MAX_SAFE_INTEGER))
+    .option('--max-rss <size>', 'replace a process that takes more memory: 512MB', bytesFlag)
+    .option('--create-queues', 'first create the declared queues, if they are missing in SQS')
+    .option('--health-port <n>', 'answer GET /health on this port; 0: any free port', wholeFlag(0, 65_535))
+    .option('--health-host <host>', 'the address of the health port', '127.0.0.1')
+    .option('--metrics', 'serve Prometheus metrics at /metrics of the health port')
   return withJson(command, 'print one line of JSON per event: {"event","at","pid",…}')
 }
 
@@ -148,7 +148,7 @@ async function work(flags: WorkFlags & { readonly watch?: boolean }, args: reado
 async function metricsOf(flags: WorkFlags, supervisor: () => Supervisor) {
   if (!flags.metrics) return undefined
   if (flags.healthPort === undefined)
-    throw new UsageError('--metrics needs --health-port, on which they are told. Nothing was started.')
+    throw new UsageError('--metrics needs --health-port, which serves the metrics. Nothing was started.')
   const { WorkMetrics } = await import('../supervise/work-metrics.js')
   return new WorkMetrics(supervisor)
 }

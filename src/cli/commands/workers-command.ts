@@ -33,18 +33,17 @@ interface WorkerRow {
 export function addWorkers(program: Command): void {
   const workers = program
     .command('workers')
-    .description('Look at the workers, and order them to stop or to recycle')
+    .description('List the workers, and order them to stop or to recycle')
     .helpCommand(false)
   const list = millCommand(workers, 'list', 'Show the workers: where they run, what they serve, how busy they are', {
     isDefault: true,
   })
-    .option('--queue <queue>', 'only those that serve this queue')
+    .option('--queue <queue>', 'only workers that serve this queue')
     .addHelpText(
       'after',
       `
-  process: alive or dead on this machine; unknown: of another machine or container, see when it was last heard of
-  A dead worker serves nothing: it is shown until what it held is taken over, or its record lapses. The word \`list\` can be
-  left out.
+  process: alive or dead on this machine; unknown: on another machine or in a container, see when it was last seen
+  A dead worker serves nothing: it is listed until its jobs are taken over, or its record lapses. You may omit \`list\`.
 
 Examples:
   $ millrace workers list
@@ -59,15 +58,15 @@ Examples:
       terminal.print({ workers }, () => workerLines(workers, terminal))
     }),
   )
-  addOrder(workers, 'stop', 'Stop a worker: it finishes what it has in hand, within its grace')
-  addOrder(workers, 'recycle', 'Stop a worker, and have its supervisor put another in its place')
+  addOrder(workers, 'stop', 'Stop a worker: it finishes its jobs in hand, within its grace')
+  addOrder(workers, 'recycle', 'Stop a worker, and have its supervisor replace it')
 }
 
 function addOrder(workers: Command, order: WorkerOrder, summary: string): void {
   const command = millCommand(workers, `${order} <id>`, summary).addHelpText(
     'after',
     `
-  It hears of it within 5 s, an idle one on Redis within 20 s. Ids are those of \`millrace workers list\`.
+  The worker gets the order within 5 s, an idle one on Redis within 20 s. \`millrace workers list\` shows the ids.
 
 Example:
   $ millrace workers ${order} mill-1/4711/1-5f2c`,
@@ -76,7 +75,7 @@ Example:
     withMill(flags, async (mill, terminal) => {
       if (!(await mill.orderWorker(id, order)))
         throw new OperationError(
-          `there is no worker '${printable(id)}'; \`millrace workers list\` shows those that live.`,
+          `there is no worker '${printable(id)}'; \`millrace workers list\` shows the live ones.`,
         )
       terminal.print({ worker: id, order }, () => [`${printable(id)}: ordered to ${order}.`])
     }),

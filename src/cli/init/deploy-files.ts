@@ -35,7 +35,7 @@ Environment=NODE_ENV=production
 # MILLRACE_STORE=redis://… goes there, readable for root only.
 EnvironmentFile=-/etc/${name}.env
 ExecStart=/srv/${name}/node_modules/.bin/millrace work --grace 60s
-# The supervisor alone is told to stop, and stops its processes; longer than the grace.
+# Only the supervisor gets the signal, and stops its processes. The timeout is longer than the grace.
 KillMode=mixed
 TimeoutStopSec=70
 Restart=always

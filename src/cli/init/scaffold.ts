@@ -69,7 +69,7 @@ function filledIn(present: unknown, wanted: unknown): unknown {
 const configText = ({ store }: ScaffoldRequest) => `import { millrace } from 'millrace'
 import { sendEmail } from './tasks/send-email.ts'
 
-/** What \`millrace work\`, every other command and your programs load. https://npmjs.com/package/millrace has every option. */
+/** The mill that \`millrace work\`, every other command and your programs load. All options: https://npmjs.com/package/millrace */
 export default millrace({
   store: process.env.MILLRACE_STORE ?? '${store}',
   queues: { default: { weight: 10 } },

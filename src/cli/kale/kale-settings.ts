@@ -102,7 +102,7 @@ const rules: Readonly<Record<string, Rule>> = {
   SQS_QUEUE_TAG_FUNCTION: left(
     'is a function of yours: `millrace queues create --tag key=value` gives all that it makes the same tags',
   ),
-  TIMESTAMP_FUNC: left('is not needed: `ctx.job.createdAt` tells when a job was enqueued'),
+  TIMESTAMP_FUNC: left('is not needed: `ctx.job.createdAt` is the time of the enqueue'),
   PUBLISHER_STR_FUNC: left('has no counterpart: put what you want to know into `meta`'),
   RESET_TIMEOUT_THRESHOLD: left('is not needed: what is put back is visible at once'),
   ON_WORKER_STARTUP: left('is a function of yours: `onWorkerStart` of the configuration'),

@@ -123,7 +123,7 @@ class Reading {
     if (fault !== undefined) this.#unread(line, undefined, fault)
     if (fault !== undefined || inner.test(header)) return
     const where =
-      this.#block === undefined ? 'is indented below no block' : `stands in a block that begins in line ${from}`
+      this.#block === undefined ? 'is indented, but not in a block' : `is in a block that begins in line ${from}`
     const remedy = 'whether it is run is not known here: move it out of the block, or write it into the configuration'
     const named = this.#targetsIn(text).filter((name) => capitals.test(name))
     for (const name of named) this.#unread(line, name, `${where}; ${remedy}`)

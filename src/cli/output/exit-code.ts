@@ -13,8 +13,8 @@ export const exitCodeHelp = `Exit codes:
   0    done
   1    the operation failed: the store is unavailable, the job was not found …
   2    wrong usage or configuration; nothing was done
-  3    the job that was followed died or was cancelled
-  130  ended by SIGINT while it followed a job, or at once by a second SIGINT (143: SIGTERM, 129: SIGHUP)`
+  3    the followed job died or was cancelled
+  130  ended by SIGINT while following a job, or at once by a second SIGINT (143: SIGTERM, 129: SIGHUP)`
 
 /** The command line does not make sense. */
 export class UsageError extends Error {}

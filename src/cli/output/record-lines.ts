@@ -121,7 +121,7 @@ function payloadLines(
   ]
   const more = payloadCount - payloads.length
   return [
-    `${colors.bold(`payloads: ${count(payloadCount)}`)}, old to new${pendingCount > 0 ? `; ${count(pendingCount)} more beside them wait for the end of this run` : ''}`,
+    `${colors.bold(`payloads: ${count(payloadCount)}`)}, old to new${pendingCount > 0 ? `; ${count(pendingCount)} more wait for the end of this run` : ''}`,
     ...table(shown, payloads, { width: columns - 2, paintTitle: colors.dim }).map((line) => `  ${line}`),
     ...(more > 0 ? [colors.dim(`  and ${count(more)} newer ones`)] : []),
   ]

@@ -53,8 +53,8 @@ export function plainJob(line: NumberedLine, { task, key, newIds, options }: Lin
 }
 
 /**
- * The jobs of an envelope, `[]` if the job was not waiting, or has expired `now`. Times that were past for the job
- * itself are dropped. Throws an error whose message describes the mistake in the line.
+ * The jobs of an envelope, `[]` if the job was not waiting, or has expired `now`. Its `runAt` counts only if
+ * the job was not due. Throws an error whose message describes the mistake in the line.
  */
 export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules, now: number): LineJob[] {
   const envelope = parsedLine(line)

@@ -27,7 +27,7 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
   'lease.lost': ({ child, ...job }) =>
     `lease of ${nameOf(job)} lost${child === undefined ? '' : `, its process ${child} killed`}: another worker may run it`,
   'heap.unwatched': ({ tasks }) =>
-    `maxHeap bounds the heap alone of ${tasks.join(', ')}: this system does not tell the size of a process`,
+    `maxHeap bounds only the heap of ${tasks.join(', ')}: this system does not report the size of a process`,
   'job.crashed': ({ worker, charged, crashes, ...job }) =>
     `crash of ${nameOf(job)}: its worker ${worker} died, was stopped or lost the store; ${charged ? `it ran alone, crash ${crashes} of its own` : 'not charged'}`,
   'job.adopted': ({ child, ...job }) => `adopted ${nameOf(job)}: its worker is gone, process ${child} goes on with it`,
@@ -40,7 +40,7 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
   'slot.retired': ({ left, worker: _worker, ...job }) =>
     `slot retired: the handler of ${nameOf(job)} goes on after its job was given up; ${counted(left, 'slot')} left`,
   'loop.blocked': ({ forMs, jobs, givenUp }) =>
-    `event loop was blocked for ${formatDuration(forMs)}${givenUp ? ', for so long that its leases were let go' : ''}; in hand: ${namesOf(jobs)}`,
+    `event loop was blocked for ${formatDuration(forMs)}${givenUp ? '; it gave up its leases' : ''}; in hand: ${namesOf(jobs)}`,
   'worker.ordered': ({ order }) => `is ordered to ${order}`,
   'worker.recycling': ({ reason }) => `takes no more jobs, ${recycleWords[reason]}; another process takes its place`,
   'worker.failed': ({ error }) => `takes no more jobs: ${messageOf(error)}`,

@@ -59,7 +59,7 @@ export function checkOptions(task: AnyTask, options: AnyEnqueueOptions, known: R
   if (meta !== undefined && (typeof meta !== 'object' || meta === null || Array.isArray(meta)))
     throw wrong(task, 'meta must be a plain object.')
   if (meta !== undefined && Object.hasOwn(meta, originKey))
-    throw wrong(task, `meta must have no key '${originKey}': it tells what a job comes from. Use another name.`)
+    throw wrong(task, `meta must have no key '${originKey}': it holds the origin of a job. Use another name.`)
 }
 
 function unknownOption(task: AnyTask, name: string, known: ReadonlySet<string>): InvalidJobError {
@@ -142,7 +142,7 @@ export function checkedExpiry(
     throw new UnsupportedByStoreError(traits.name, 'jobs that expire', remedy)
   }
   if (runAt !== undefined)
-    throw wrong(task, 'give expiresIn with delay, not with runAt: whether it is longer could not be told.')
+    throw wrong(task, 'give expiresIn with delay, not with runAt, which cannot be compared with it.')
   if (expiresMs > furthestMs)
     throw wrong(task, `an expiresIn of ${expiresMs} ms is longer than ${furthestMs} ms, the longest possible.`)
   if (expiresMs <= delayMs)

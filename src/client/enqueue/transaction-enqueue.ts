@@ -93,6 +93,6 @@ function transactionsOf({ transactions, traits }: Store): Transactions {
 
 function tooLate({ task }: EnqueueItem): InvalidJobError {
   return new InvalidJobError(
-    `${nameOf(task)}: a middleware refused it, or waited for something before it called next(); in enqueueIn() it must call next() at once, as a transaction waits for nobody. Nothing was enqueued; why it was refused is told by the event 'hook.failed'.`,
+    `${nameOf(task)}: a middleware refused it, or waited for something before it called next(); in enqueueIn() it must call next() at once, because a transaction cannot wait. Nothing was enqueued; the event 'hook.failed' has the reason.`,
   )
 }

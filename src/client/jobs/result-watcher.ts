@@ -11,7 +11,7 @@ import { recordsOf } from '../records-facet.js'
 const roundMs = 5_000
 
 /**
- * The state of a queue at a moment, on the store's clock. It tells whether a job that was there later has completed or
+ * The state of a queue at a moment, on the store's clock. It shows whether a job that was there later has completed or
  * was lost.
  */
 export interface Mark {

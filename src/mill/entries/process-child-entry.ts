@@ -44,7 +44,7 @@ let stopped: string | undefined
 const worker = new WorkerLine(new Socket({ fd: messageFd, readable: true, writable: true }), () =>
   stop('the worker is stopping and its grace is over; the job is released.'),
 )
-process.on('SIGTERM', () => stop('the process was told to end (SIGTERM); the job is released.'))
+process.on('SIGTERM', () => stop('the process got SIGTERM; the job is released.'))
 process.on('uncaughtException', fail)
 process.on('unhandledRejection', fail)
 // The handler has ended the process: the guard first reads what it printed.

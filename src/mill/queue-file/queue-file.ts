@@ -149,7 +149,7 @@ class QueueEntry {
       this.#refuse(place, `'${word}' is no option of a queue. If it is a queue, begin it in the column of '${label}'`)
     // The duplicate key has been reported already.
     else if (before?.key === word) return
-    else if (before !== undefined) this.#refuse(place, `'${word}' says again what '${before.key}' has said`)
+    else if (before !== undefined) this.#refuse(place, `'${word}' repeats '${before.key}'`)
     else {
       this.#keys.set(option, { place, key: word })
       const read = kale === undefined ? said : kale.read(said)

@@ -46,7 +46,7 @@ export function addJobAction(noun: Command, action: JobAction): void {
   const path = `$ millrace ${noun.name()} ${verb} default`
   const command = millCommand(noun, `${verb} <queue> [ids...]`, action.summary).option('--all', action.all)
   if (action.failed !== undefined) command.option('--failed', action.failed)
-  if (victims !== undefined) command.option('--yes', 'do not ask before; only a person at a terminal is asked')
+  if (victims !== undefined) command.option('--yes', 'do not ask first (only a person at a terminal is asked)')
   for (const [flags, description] of action.options ?? []) command.option(flags, description)
   command.addHelpText('after', `\nExamples:\n  ${path} welcome-42\n  ${path} --${action.failed ? 'failed' : 'all'}`)
   withJson(command, `print {"queue","${field}"}`).action((first: string, given: string[], flags: ActionFlags) =>

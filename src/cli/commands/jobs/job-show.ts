@@ -24,14 +24,14 @@ const everyMs = 500
 
 export function addShow(jobs: Command): void {
   const show = millCommand(jobs, 'show <id>', 'Show everything that is known of a job')
-    .option('--queue <queue>', 'look in this queue only')
-    .option('--log', 'all that is kept of its log, not the last 20 lines')
-    .option('--follow', 'also what it logs and how it goes on, until it ends or this is interrupted')
+    .option('--queue <queue>', 'search only this queue')
+    .option('--log', 'print all of the kept log, not only the last 20 lines')
+    .option('--follow', 'also print its new log lines and changes, until it ends or this is interrupted')
     .addHelpText(
       'after',
       `
-  Of a log the last 64 KiB are kept, over all attempts. With --follow it ends with 0 where the job completed, with 3 where
-  it died or was cancelled.
+  The last 64 KiB of a log are kept, over all attempts. With --follow it exits with 0 if the job completed, and with 3 if it
+  died or was cancelled.
 
 Examples:
   $ millrace jobs show welcome-42 --queue default
@@ -40,7 +40,7 @@ Examples:
     )
   withJson(
     show,
-    'print the job record; with --follow one a line at every change, its log only what is new in it',
+    'print the job record; with --follow one line at every change, with only the new part of its log',
   ).action((id: string, flags: ShowFlags) =>
     withMill(flags, async (mill, terminal) => {
       const look = lookAt(mill, id, flags.queue)

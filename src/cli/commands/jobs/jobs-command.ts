@@ -34,14 +34,14 @@ const mostPerPage = 200
 const actions: readonly JobAction[] = [
   {
     verb: 'cancel',
-    summary: 'Cancel jobs: waiting ones never run, running ones are told at their next beat',
+    summary: 'Cancel jobs: waiting ones never run, running ones learn of it at their next beat',
     done: 'cancelled',
     left: 'neither waiting nor running (or cancelled before) in',
     all: 'all waiting and running jobs of the queue',
     failed: 'those of them that failed at least once',
     victims: ({ ready, scheduled, running, retries }, which) =>
       which === 'failed' ? retries : ready + scheduled + running,
-    options: [['--reason <text>', 'why, as the record of a running one says']],
+    options: [['--reason <text>', 'the reason in the record of a running job']],
     act: (queue, which, { reason }) => queue.jobs.cancel(which, reason),
     next: whatStillRuns,
   },
@@ -91,7 +91,7 @@ export function addJobs(program: Command): void {
         .choices(['id', 'time', 'retry'])
         .default('time'),
     )
-    .option('--envelope', 'all jobs that wait, one line of JSON each, as enqueue - --envelope reads it')
+    .option('--envelope', 'print all waiting jobs, one line of JSON each, for enqueue - --envelope')
     .addHelpText(
       'after',
       '\nExamples:\n  $ millrace jobs list default --state running\n  $ millrace jobs list --by retry --json\n  $ millrace jobs list default --envelope > default.ndjson',
@@ -140,16 +140,16 @@ interface FailFlags extends MillFlags {
 
 function addFail(jobs: Command): void {
   const fail = millCommand(jobs, 'fail <queue> [id]', 'End the current run of a job as a failure, from outside')
-    .option('--reason <text>', 'the error that its record then shows', 'failed by an operator')
-    .option('--delay <duration>', 'due again so long from now', durationFlag, 0)
-    .option('--last', 'no attempts are left: bury it, in an ordered queue its oldest payload only')
-    .option('--no-last', 'attempts are left: run it again, also where it is isolated or a listener has it')
+    .option('--reason <text>', 'the error in its record', 'failed by an operator')
+    .option('--delay <duration>', 'due again after this time', durationFlag, 0)
+    .option('--last', 'leave no attempts: bury it, in an ordered queue only its oldest payload')
+    .option('--no-last', 'leave attempts: run it again, even if it is isolated or a listener has it')
     .addHelpText(
       'after',
       `
-  What its worker reports of that run is refused from then on; the handler is told with its next beat, and a process of its
-  own is killed then. Dead at once is a job that has no attempts left, as far as its task is declared, one that is isolated,
-  and one that a listener has.
+  Later reports of its worker about that run are refused. The handler learns of it at its next beat; a process of its own is
+  killed then. By default a job dies at once if its declared task has no attempts left, if it is isolated, or if a listener
+  has it.
 
 Examples:
   $ millrace jobs fail default welcome-42 --delay 10m
@@ -179,7 +179,7 @@ function afterFailure({ queue, id, state, attempt, runAt }: JobRecord): string {
 async function whatStillRuns(queue: QueueAdmin, which: Which): Promise<string | undefined> {
   const running = typeof which === 'string' ? await runningIn(queue) : await runningOf(queue, which)
   if (running === 0) return undefined
-  return `${counted(running, 'job')} still ${running === 1 ? 'runs' : 'run'}, and ${running === 1 ? 'is' : 'are'} told at the next beat: the signal of a handler aborts; a process of its own is sent SIGTERM, and is killed where it has not ended within 5s.`
+  return `${counted(running, 'job')} still ${running === 1 ? 'runs' : 'run'}, and ${running === 1 ? 'learns' : 'learn'} of it at the next beat: the signal of a handler aborts; a process of its own gets SIGTERM, and is killed if it has not ended within 5s.`
 }
 
 async function runningIn(queue: QueueAdmin): Promise<number> {
@@ -196,8 +196,8 @@ async function runningOf(queue: QueueAdmin, ids: readonly string[]): Promise<num
 export function withPaging(command: Command): Command {
   return withJson(
     command
-      .option('--limit <n>', 'most jobs of one queue', wholeFlag(1, mostPerPage), 50)
-      .option('--cursor <cursor>', 'go on where a page ended; needs the queue'),
+      .option('--limit <n>', 'the most jobs of one queue', wholeFlag(1, mostPerPage), 50)
+      .option('--cursor <cursor>', 'continue where a page ended; needs the queue'),
     'print {"queues":[{"queue","jobs","cursor"}]}',
   )
 }

@@ -12,11 +12,11 @@ export function addFields(jobs: Command): void {
   const command = millCommand(
     jobs,
     'fields <queue> [id] [changes...]',
-    'Show or set small named values of a job',
+    'Show or set the fields of a job: small named values',
   ).addHelpText(
     'after',
     `
-  A value that is a JSON text, number, boolean or null is taken as that, any other as text; null takes the field out.
+  A value that is a JSON string, number, boolean or null is read as JSON, any other as text; null removes the field.
 
 Examples:
   $ millrace jobs fields video encode-7 node=eu-3 cost=0.25

@@ -17,7 +17,7 @@ export function addMorgue(program: Command): void {
     listPages(queue, flags, (mill, name, paging) => mill.queue(name).morgue.list({ ...paging, by: flags.by })),
   )
   const show = millCommand(morgue, 'show <queue> [id]', 'Show everything that is known of a dead job')
-    .option('--log', 'all that is kept of its log, not the last 20 lines')
+    .option('--log', 'print all of the kept log, not only the last 20 lines')
     .addHelpText('after', '\nExample:\n  $ millrace morgue show default welcome-42')
   withJson(show, 'print the job record').action(
     (first: string, given: string | undefined, flags: MillFlags & { log?: boolean }) =>

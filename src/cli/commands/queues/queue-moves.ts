@@ -17,8 +17,8 @@ export function addReshard(queues: Command): void {
     .addHelpText(
       'after',
       `
-  Until it is done no job of the queue is started: running ones are waited for, and new ones are accepted. Interrupted, it
-  stays under way; the same command goes on with it. Then set the same number in the configuration.
+  Until it is done no job of the queue is started. It waits for running jobs; new ones are accepted. After an interruption
+  run the same command again to go on. Then set the same number in the configuration.
 
 Example:
   $ millrace queues reshard orders 24`,
@@ -40,14 +40,14 @@ Example:
 }
 
 export function addMove(queues: Command): void {
-  const command = millCommand(queues, 'move', 'Bring the waiting and dead jobs of an ordered queue into another')
+  const command = millCommand(queues, 'move', 'Move the waiting and dead jobs of an ordered queue to another')
     .argument('<old>')
     .argument('<new>')
     .addHelpText(
       'after',
       `
-  Both must be declared, and ordered. Jobs keep their payloads, scores, times and attempts; where an id is in the new queue
-  already, its payloads join. Running jobs, and those that are still enqueued in the old one, are left: move again.
+  Both must be declared, and ordered. Jobs keep their payloads, scores, times and attempts. If an id is in the new queue
+  already, the payloads join it. Running jobs, and jobs still enqueued in the old queue, are left: move again.
 
 Example:
   $ millrace queues move sync-order orders`,

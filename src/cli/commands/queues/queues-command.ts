@@ -13,11 +13,11 @@ import { addThrottle } from './throttle-command.js'
 
 export function addQueues(program: Command): void {
   const queues = program.command('queues').description('Look at queues, and stop or change them').helpCommand(false)
-  const list = millCommand(queues, 'list', 'List the queues that are declared or stored').addHelpText(
+  const list = millCommand(queues, 'list', 'List the declared and stored queues').addHelpText(
     'after',
     `
-  It only reads. waiting: ready or scheduled · workers: those that serve it, but for the dead ones of this machine
-  All counts of a queue are shown by \`millrace stats\`, each worker by \`millrace workers\`.
+  It only reads. waiting: ready or scheduled · workers: those that serve it, without dead ones of this machine
+  \`millrace stats\` shows all counts of a queue, \`millrace workers\` each worker.
 
 Example:
   $ millrace queues list`,
@@ -45,11 +45,11 @@ Example:
     'Refuse new jobs, and wait until none waits or runs',
     drain,
     `
-  Interrupted, it goes on refusing new jobs until \`millrace queues resume\`.
+  After an interruption the queue still refuses new jobs, until \`millrace queues resume\`.
 `,
   )
-  const clear = millCommand(queues, 'clear <queue>', 'Remove the waiting and the dead jobs, never running ones')
-    .option('--yes', 'do not ask before; only a person at a terminal is asked')
+  const clear = millCommand(queues, 'clear <queue>', 'Remove the waiting and dead jobs, never running ones')
+    .option('--yes', 'do not ask first (only a person at a terminal is asked)')
     .addHelpText('after', '\nExample:\n  $ millrace queues clear default --yes')
   withJson(clear, 'print {"queue","removed"}').action((name: string, flags: MillFlags & { yes?: boolean }) =>
     withMill(flags, async (mill, terminal) => {
@@ -98,7 +98,7 @@ async function drain(mill: Mill, terminal: Terminal, name: string): Promise<void
   const { ready, scheduled, running, paused } = await queue.depth()
   if (paused && ready + scheduled > 0)
     process.stderr.write(
-      `millrace: queue '${name}' is paused: what waits there is not run, and the drain does not end. Interrupt this, run \`millrace queues resume ${name}\`, then drain again.\n`,
+      `millrace: queue '${name}' is paused: its waiting jobs do not run, so the drain does not end. Interrupt this, run \`millrace queues resume ${name}\`, then drain again.\n`,
     )
   if (!terminal.json && ready + scheduled + running > 0)
     terminal.print({}, () => [

@@ -15,13 +15,13 @@ const columns: readonly Column<ProvisionedQueue>[] = [
 ]
 
 export function addCreate(queues: Command): void {
-  const create = millCommand(queues, 'create', 'Make the declared queues where the store must be told to: in SQS')
-  create.option('--tag <key=value>', 'a tag of the queues that are made; may be repeated', tagFlag)
+  const create = millCommand(queues, 'create', 'Create the declared queues in SQS')
+  create.option('--tag <key=value>', 'a tag for the created queues; may be repeated', tagFlag)
   create.addHelpText(
     'after',
     `
-  In SQS a queue is made with its dead-letter queue, where they are missing; what is there is left as it is.
-  Other stores make a queue when it is first used, and have nothing to do.
+  Creates each missing queue with its dead-letter queue; existing ones stay as they are.
+  Other stores create a queue when it is first used, and have nothing to do.
 
 Example:
   $ MILLRACE_STORE=sqs://eu-central-1 millrace queues create`,

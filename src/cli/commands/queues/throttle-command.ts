@@ -24,17 +24,17 @@ interface ThrottleFlags extends MillFlags {
 }
 
 export function addThrottle(queues: Command): void {
-  const command = millCommand(queues, 'throttle <queue>', 'Show what its throttle has counted, or set other rules')
-    .option('--group <group>', 'what it has counted of this group')
-    .option('--set <rates>', 'the windows from now on: 10/60s, or 3/s,300/h; may be given again', ratesFlag)
-    .option('--moderate', 'with --set: evenly spaced')
-    .option('--elastic <buffer>', 'with --moderate: catching up, but for so many', wholeFlag(0, 1_000_000))
-    .option('--yes', 'do not ask before; only a person at a terminal is asked, where other queues share it')
+  const command = millCommand(queues, 'throttle <queue>', 'Show the starts that its throttle has counted, or set other rules')
+    .option('--group <group>', 'show the starts of this group')
+    .option('--set <rates>', 'the windows from now on: 10/60s, or 3/s,300/h; may be repeated', ratesFlag)
+    .option('--moderate', 'with --set: space starts evenly')
+    .option('--elastic <buffer>', 'with --moderate: catch up, but leave this many starts unused', wholeFlag(0, 1_000_000))
+    .option('--yes', 'do not ask first (only a person at a terminal is asked, if other queues share it)')
     .addHelpText(
       'after',
       `
-  New rules hold at once, for every queue of the scope; starts so far count on. Scope and grouping stay as they are.
-  Then give the configuration the same rules: a mill with others is refused as throttle-conflict.
+  New rules hold at once, for every queue of the scope; earlier starts still count. Scope and grouping stay as they are.
+  Then set the same rules in the configuration: a mill with others is refused as throttle-conflict.
 
 Examples:
   $ millrace queues throttle crawl --group example.org
