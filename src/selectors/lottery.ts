@@ -9,12 +9,12 @@ export const lottery: Selector = (queues, random) => {
   return drawn === undefined ? [] : [drawn.name]
 }
 
-/** Kale's ten draws for a queue with work, and its last one for a queue to wait on. */
+/** Kale draws ten times for a queue with work, and once more for a queue to wait on. */
 const draws = 11
 
 /**
- * Ten draws with replacement and one more, the queue Kale would wait on where all ten were empty. Repeated names are
- * dropped: the claim knows already that such a queue is empty. A queue of small weight may be missing.
+ * Ten draws with replacement, and one more for the queue that Kale would wait on if all ten were empty. Repeated names
+ * are dropped, because the claim knows already that such a queue is empty. A queue of small weight may be missing.
  */
 export const lotteryLottery: Selector = (queues, random) => {
   const names = new Set<string>()
@@ -30,6 +30,6 @@ function draw(queues: readonly Candidate[], random: Random): Candidate | undefin
     ticket -= queue.weight
     if (ticket < 0) return queue
   }
-  // Only weights that are not whole can get here, by rounding.
+  // Only fractional weights can get here, by rounding.
   return queues.at(-1)
 }

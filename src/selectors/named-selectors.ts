@@ -1,4 +1,4 @@
-/** Named selectors: the table from which a worker takes its own. */
+/** Named selectors: the table of selectors by name. */
 
 import { ConfigError } from '../core/errors.js'
 import { highestFirst, highestFirstLottery } from './highest-first.js'
@@ -9,7 +9,7 @@ import { reducedLottery } from './reduced-lottery.js'
 import type { Selector } from './selector.js'
 import { sequential } from './sequential.js'
 
-/** By name, what makes one: each worker has its own, as some keep a position. */
+/** Factories by name: each worker has its own selector, because some keep a position. */
 const factories = {
   random: () => randomQueue,
   lottery: () => lottery,
@@ -27,7 +27,7 @@ export const selectorNames = Object.keys(factories) as readonly SelectorName[]
 
 export const defaultSelector: SelectorName = 'reduced-lottery'
 
-/** A fresh selector of this name. Throws `ConfigError` that lists the names there are. */
+/** A fresh selector of this name. Throws `ConfigError` that lists the known names. */
 export function selectorNamed(name: SelectorName): Selector {
   if (Object.hasOwn(factories, name)) return factories[name]()
   const message = `must be one of ${selectorNames.join(', ')}, or a function; got '${String(name)}'`

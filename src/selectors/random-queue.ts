@@ -1,4 +1,4 @@
-/** Random: one queue, each as likely as the other, whatever its weight and whether it has work. */
+/** Random: one queue, each equally likely, whatever its weight and whether it has work. */
 
 import type { Selector } from './selector.js'
 

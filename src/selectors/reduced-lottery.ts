@@ -1,9 +1,10 @@
 /**
- * Reduced lottery, the default: draw a queue by weight; where it is empty, draw among the rest. Nobody starves, and a
+ * Reduced lottery, the default: draw a queue by weight; if it is empty, draw among the rest. No queue starves, and a
  * queue with work is found in one pass.
  *
- * All draws are made at once: sorted by −ln(U) / weight with U uniform in (0, 1], queues stand in the order in which a
- * lottery without replacement would draw them. (Efraimidis & Spirakis, "Weighted random sampling with a reservoir", 2006.)
+ * All draws are made at once. Sorted by −ln(U) / weight with U uniform in (0, 1], queues are in the order in which a
+ * lottery without replacement would draw them. (Efraimidis & Spirakis, "Weighted random sampling with a reservoir",
+ * 2006.)
  */
 
 import type { Random } from '../core/platform/clock.js'

@@ -1,4 +1,4 @@
-/** A selector: the order in which a worker tries its queues, drawn anew for every claim. */
+/** A selector: the order in which a worker tries its queues, determined anew for every claim. */
 
 import type { Random } from '../core/platform/clock.js'
 
@@ -7,17 +7,17 @@ export interface Candidate {
   readonly name: string
   /** Lottery tickets, 1 … 100. */
   readonly weight: number
-  /** Ms since its oldest ready job was due; absent where none is ready or nobody asked. */
+  /** Ms since its oldest ready job was due; absent if none is ready or the worker did not ask. */
   readonly headAgeMs?: number
 }
 
 /**
- * The names in the order the claim should try them, each at most once. Names that are left out are not tried this time.
- * `queues` holds those that the worker serves and has not found empty since its last grant or rest.
- * Whether a queue is empty is found by the claim itself, never asked beforehand. May be the user's own.
+ * A function that returns the names in the order in which the claim should try them, each at most once. Names that it
+ * leaves out are not tried this time. `queues` holds the queues that the worker serves and has not found empty since
+ * its last grant or rest. Only the claim itself finds out whether a queue is empty. You may write your own.
  */
 export interface Selector {
   (queues: readonly Candidate[], random: Random): readonly string[]
-  /** Only where this is true does the worker ask the store for `headAgeMs`. */
+  /** The worker asks the store for `headAgeMs` only if this is true. */
   readonly needsHeads?: boolean
 }

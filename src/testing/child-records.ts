@@ -1,4 +1,7 @@
-/** The records of children: what a handler in a test context enqueues. It is checked, noted and sent nowhere. */
+/**
+ * The records of children: the jobs that a handler enqueues in a test context. They are checked and recorded, but not
+ * sent.
+ */
 
 import { InvalidArgumentError } from '../core/errors.js'
 import { checkFields } from '../core/job-fields.js'
@@ -9,7 +12,7 @@ import { validated } from '../core/task/schema.js'
 import { jsonCodec, type Payload } from '../core/values/codec.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
 
-/** What a handler has enqueued, with its options as it gave them. */
+/** A job that a handler has enqueued, with the options that it gave. */
 export interface ChildRecord extends Pick<EnqueueItem, 'task' | 'input'> {
   readonly options: EnqueueItem['options'] & BatchChildOptions
 }
@@ -33,7 +36,7 @@ export class ChildRecords implements ChildClient {
   }
 }
 
-/** The handle to a job that nobody will run. */
+/** The handle to a job that never runs. */
 function unsentJob(queue: string, id: string): JobHandle {
   return {
     ...{ id, queue, outcome: 'added' },

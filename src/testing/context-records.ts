@@ -1,4 +1,7 @@
-/** The records of a test context: the executions of a worker, which note what a handler does instead of telling a store. */
+/**
+ * The records of a test context: a worker's executions that record the handler's calls instead of sending them to a
+ * store.
+ */
 
 import { WorkerStoppedError } from '../core/errors.js'
 import { Events } from '../core/events.js'
@@ -19,7 +22,7 @@ import type { Claim } from '../stores/contract/claim.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
 import { ChildRecords } from './child-records.js'
 
-/** Nothing is sent: what it would be told is noted before. */
+/** Sends nothing: everything is recorded before. */
 const unsent = new JobUpdates({
   store: { traits: memoryTraits, extend: async (items) => items.map(() => 'ok' as const) },
   packing: new Packing(jsonCodec, undefined, undefined),
@@ -58,7 +61,7 @@ export class JobRecords extends JobExecution {
     this.logged.push(String(text).toWellFormed())
   }
 
-  /** Refused as in a worker: aborted, too large, or not to be encoded. */
+  /** Rejects as in a worker: after an abort, for a value that is too large, or one that cannot be encoded. */
   override async checkpoint(value: unknown): Promise<void> {
     await super.checkpoint(value)
     this.checkpoints.push(value)
@@ -141,7 +144,7 @@ export class JobsRecords extends JobsExecution {
     super.abort(reason)
   }
 
-  /** The errors that the handler has given for jobs, the latest of each, by their place. */
+  /** The errors that the handler has given for jobs, the latest of each, by index. */
   get failed(): ReadonlyMap<number, unknown> {
     return new Map(this.leased.flatMap(({ failure }, i) => (failure === undefined ? [] : [[i, failure.error]])))
   }

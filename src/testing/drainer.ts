@@ -1,6 +1,6 @@
 /**
- * A drainer: runs what is due, one attempt after the other, until nothing is. It claims, runs and settles as a worker does and
- * by the same parts, but begins nothing by itself and waits for no time to pass.
+ * A drainer: runs due jobs, one attempt after the other, until none is due. It claims, runs and settles with the same
+ * parts as a worker, but starts nothing by itself and waits for no time to pass.
  */
 
 import { ConfigError, InvalidArgumentError } from '../core/errors.js'
@@ -25,7 +25,7 @@ import { emitFound, emitSettled } from '../workers/settle-events.js'
 import { lineOf, type RanJob, ranJob } from './ran-job.js'
 import { TimelyTicks } from './timely-ticks.js'
 
-/** Of the names of workers: no other has it. */
+/** The name of the worker, which no other worker has. */
 const worker = 'drain'
 const shownAtLimit = 3
 
@@ -49,7 +49,7 @@ export class Drainer implements Bench {
     this.#ticks = new TimelyTicks(parts, store.schedules!, worker)
   }
 
-  /** Rejects with what the store throws; what it had not settled by then stays claimed until its lease is over. */
+  /** Rejects with the errors of the store. Claims that were not settled by then stay until their leases are over. */
   async drain(queues: readonly string[], limit: number): Promise<RanJob[]> {
     await this.#store.open(settingsOfAll(this.#parts.registry))
     const ran: RanJob[] = []
@@ -70,14 +70,14 @@ export class Drainer implements Bench {
 
   released(): void {}
 
-  /** The next jobs of the first of the queues that has any. */
+  /** The next jobs of the first queue that has any. */
   async #claim(queues: readonly string[]): Promise<Claim[]> {
     for (let i = 0; i < queues.length; i += mostPerTrip) {
       const from = queues.slice(i, i + mostPerTrip).map((queue) => this.#from(queue))
       const { claims, waits } = await this.#ask(from, false)
       if (claims.length > 0) return claims
       if (!waits.some(({ reason }) => reason === 'suspect')) continue
-      // What was left when its settle failed is given only to who holds nothing else.
+      // Jobs left by a failed settle are granted only to a worker that holds nothing else.
       const alone = await this.#ask(from, true)
       if (alone.claims.length > 0) return alone.claims
     }
@@ -89,7 +89,7 @@ export class Drainer implements Bench {
     for (;;) {
       const answer = await this.#store.claim(from, { worker, leaseMs, alone })
       emitFound(this.#parts.events, answer)
-      // A claim ends so many expired jobs, and grants none before all have ended.
+      // A claim ends a limited number of expired jobs, and grants none before all have ended.
       if (answer.claims.length > 0 || (answer.expired ?? []).length === 0) return answer
     }
   }
@@ -106,7 +106,7 @@ export class Drainer implements Bench {
     }
   }
 
-  /** As many as its batch tasks are given at once. */
+  /** The size of the batches of its batch tasks. */
   #mostAtOnce(queue: string): number {
     const sizes = [...this.#parts.registry.tasks.values()].map((task) =>
       isBatchTask(task) && task.queue === queue ? task.batch.size : 1,

@@ -1,4 +1,4 @@
-/** A job that was run by a drain, and what became of it. */
+/** A job that a drain has run, and its outcome. */
 
 import type { JobState } from '../core/job.js'
 import type { AnyTask } from '../core/task/any-task.js'
@@ -8,7 +8,7 @@ import type { Verdict } from '../runtime/run/verdict.js'
 import type { Claim } from '../stores/contract/claim.js'
 import type { SettleAnswer } from '../stores/contract/settle.js'
 
-/** One attempt at a job of one of these tasks; `task` tells which, and so what `result` is. */
+/** One attempt at a job of one of these tasks; `task` says which, and so the type of `result`. */
 export type RanJob<T extends AnyTask = AnyTask> = T extends AnyTask
   ? {
       readonly task: T['name']
@@ -17,23 +17,23 @@ export type RanJob<T extends AnyTask = AnyTask> = T extends AnyTask
       /** Failures before this attempt + 1. */
       readonly attempt: number
       /**
-       * What the attempt has led to: `'scheduled'` or `'ready'` if it runs again, `'running'` if its end was refused because
-       * the job was taken over or deleted meanwhile. Of an ordered id whose last retry has failed `'dead'`, as its oldest
-       * payload is.
+       * The state after the attempt: `'scheduled'` or `'ready'` if the job runs again, `'running'` if its end was
+       * refused because the job was taken over or deleted meanwhile. For an ordered id whose last retry has failed it
+       * is `'dead'`, as its oldest payload is.
        */
       readonly state: JobState
-      /** What the handler returned; absent if the job has not completed. */
+      /** The return value of the handler; absent if the job has not completed. */
       readonly result?: TaskResult<T>
-      /** What the handler threw, or why it was not called. */
+      /** The error that the handler threw, or why it was not called. */
       readonly error?: unknown
-      /** Why it was buried, cancelled or put back: `'max-retries'`, `'snoozed'`, … or the handler's own words. */
+      /** Why the job was buried, cancelled or put back: `'max-retries'`, `'snoozed'`, … or the handler's own reason. */
       readonly reason?: string
-      /** When it is due again. */
+      /** When the job is due again. */
       readonly runAt?: Date
     }
   : never
 
-/** `now`: the store's, when it was settled. */
+/** `now`: the store's time when the job was settled. */
 export function ranJob(
   { task, id, queue, attempt }: Claim,
   verdict: Verdict,
@@ -64,7 +64,7 @@ function again(delayMs: number, now: number): { readonly state: 'ready' | 'sched
   return { state: delayMs > 0 ? 'scheduled' : 'ready', runAt: new Date(now + delayMs) }
 }
 
-/** In one line, for a message. */
+/** The job in one line, for a message. */
 export function lineOf({ task, id, state, error, reason }: RanJob): string {
   const why = error === undefined ? reason : messageOf(error)
   return `${task} ${id}: ${state}${why === undefined ? '' : ` (${why})`}`

@@ -1,30 +1,30 @@
-/** The failures of a store: those that a test asks for, at the next call or until it says so. */
+/** The failures of a store that a test requests, for the next call or until it ends them. */
 
 import { StoreUnavailableError } from '../core/errors.js'
 import type { Store } from '../stores/contract/store.js'
 
 const verbs = ['open', 'enqueue', 'claim', 'settle', 'extend', 'depth', 'wait', 'records'] as const
 
-/** A call of the store; `'records'` is each look at, or change of, its jobs, throttles and workers. */
+/** A call of the store; `'records'` is any look at, or change of, its jobs, throttles and workers. */
 export type StoreVerb = (typeof verbs)[number]
 
 export class StoreFailures {
   readonly #next = new Map<StoreVerb, Error[]>()
   #outages = 0
 
-  /** The store, failing where it is told to. */
+  /** The store with the requested failures. */
   of(store: Store): Store {
     return this.#guarded(store, (name) =>
       (verbs as readonly string[]).includes(name) ? (name as StoreVerb) : undefined,
     )
   }
 
-  /** The next call of this verb that is made rejects with this, and does nothing. Several are used up in turn. */
+  /** Makes the next call of this verb reject with this error, and do nothing. Several are used up in turn. */
   failNext(verb: StoreVerb, error: Error): void {
     this.#next.set(verb, [...(this.#next.get(verb) ?? []), error])
   }
 
-  /** Every call rejects until what it answers is called. */
+  /** Makes every call reject until the returned function is called. */
   outage(): () => void {
     let isOver = false
     this.#outages += 1
@@ -34,7 +34,7 @@ export class StoreFailures {
     }
   }
 
-  /** The error that this call is to fail with. */
+  /** The error with which this call must fail. */
   #failure(verb: StoreVerb): Error | undefined {
     if (this.#outages > 0)
       return new StoreUnavailableError('the store is away, as the test has it. Nothing was changed; try again.', {
@@ -43,7 +43,7 @@ export class StoreFailures {
     return this.#next.get(verb)?.shift()
   }
 
-  /** Facets are guarded as a whole. */
+  /** Facets fail as a whole. */
   #guarded<T extends object>(target: T, verbOf: (name: string) => StoreVerb | undefined): T {
     return new Proxy(target, {
       get: (_, name) => {

@@ -1,4 +1,4 @@
-/** A test context: what a handler is given beside its input, made by a test, which reads from it what the handler has done. */
+/** A test context: the second argument of a handler, made by a test, which reads the handler's calls from it. */
 
 import { InvalidArgumentError } from '../core/errors.js'
 import type { Progress, RunningJob } from '../core/job.js'
@@ -15,56 +15,57 @@ import type { Claim } from '../stores/contract/claim.js'
 import type { ChildRecord } from './child-records.js'
 import { JobRecords, JobsRecords, OrderedRecords } from './context-records.js'
 
-/** What the job is; what is left out is that of a job at its first attempt. */
+/** The properties of the job. Defaults: those of a job at its first attempt. */
 export interface GivenJob extends Partial<Omit<RunningJob, 'task'>> {
-  /** What an earlier attempt has stored by `ctx.checkpoint()`. */
+  /** The value that an earlier attempt has stored by `ctx.checkpoint()`. */
   readonly lastCheckpoint?: unknown
 }
 
-/** What the batch is. */
+/** The properties of the batch. */
 export interface GivenBatch extends Partial<Pick<RunningJob, 'queue' | 'fence' | 'attempt'>> {
-  /** What the handler is given: by id its payloads, old to new. */
+  /** The handler's argument: by id its payloads, old to new. */
   readonly payloadsById: ReadonlyMap<string, readonly unknown[]>
-  /** The ids of which more payloads follow. Default: none. */
+  /** The ids for which more payloads follow. Default: none. */
   readonly more?: readonly string[]
 }
 
-/** What the jobs of a batch task are. */
+/** The properties of the jobs of a batch task. */
 export interface GivenJobs extends Partial<Pick<RunningJob, 'queue' | 'attempt'>> {
-  /** What the handler is given. */
+  /** The handler's argument. */
   readonly inputs: readonly unknown[]
 }
 
-/** What a test reads and does, whatever the kind of the task. */
+/** The part of a context for the test, whatever the kind of the task. */
 interface Observed {
-  /** What the handler has enqueued; nothing of it was sent. */
+  /** The jobs that the handler has enqueued; none was sent. */
   readonly enqueued: readonly ChildRecord[]
-  /** What the handler has reported, in its order. */
+  /** The progress that the handler has reported, in order. */
   readonly progressed: readonly Progress[]
-  /** Aborts `signal`. Default: as a worker does whose grace is over. */
+  /** Aborts `signal`. Default: with the reason of a worker whose grace is over. */
   abort(reason?: Error): void
 }
 
 export interface TestContext extends JobContext, Observed {
   readonly logged: readonly string[]
   readonly checkpoints: readonly unknown[]
-  /** The fields that the handler has set, without those that it took out again. */
+  /** The fields that the handler has set, without those that it removed again. */
   readonly fieldsWritten: JobFields
 }
 
 export interface TestBatchContext extends BatchContext, Observed {
-  /** By id the error that the handler has given to `ctx.fail()`. */
+  /** By id the error that the handler has passed to `ctx.fail()`. */
   readonly failed: ReadonlyMap<string, unknown>
 }
 
 export interface TestJobsContext extends JobsContext, Observed {
-  /** By the place of its input the error that the handler has given to `ctx.fail()` for a job. */
+  /** By index of the input the error that the handler has passed to `ctx.fail()`. */
   readonly failed: ReadonlyMap<number, unknown>
 }
 
 /**
- * The context for one call of the task's handler: `await encode.run!(input, testContext(encode, { attempt: 2 }))`. What the handler
- * reports is noted and sent nowhere. Throws `InvalidArgumentError` for what is no task, or a batch without payloads.
+ * The context for one call of the task's handler: `await encode.run!(input, testContext(encode, { attempt: 2 }))`. The
+ * handler's calls are recorded and sent nowhere. Throws `InvalidArgumentError` for a value that is not a task, or a
+ * batch without payloads.
  */
 export function testContext(task: AnySingleTask, given?: GivenJob): TestContext
 export function testContext(task: AnyBatchTask, given: GivenJobs): TestJobsContext

@@ -1,4 +1,7 @@
-/** A test mill: a mill on a store of its own in memory, whose clock stands until a test moves it and whose jobs run when a test says so. */
+/**
+ * A test mill: a mill on a store of its own in memory. Its clock stands still until a test moves it, and its jobs run
+ * when a test says so.
+ */
 
 import { InvalidArgumentError, StoreUnavailableError } from '../core/errors.js'
 import type { JobRecord, PayloadRecord } from '../core/job.js'
@@ -18,41 +21,41 @@ import { Drainer } from './drainer.js'
 import type { RanJob } from './ran-job.js'
 import { StoreFailures, type StoreVerb } from './store-failures.js'
 
-/** As for `millrace()`, without what says where jobs live. */
+/** The options of `millrace()`, without those of the store. */
 export interface TestMillOptions<
   Declared extends string = string,
   Tasks extends readonly AnyTask[] = readonly AnyTask[],
   Queues = string,
 > extends Omit<MillOptions<Declared, Tasks, Queues>, 'store' | 'namespace' | 'replicas'> {
-  /** Where the clock stands: a Date, ISO-8601 text or ms since 1970. Default: the time now. */
+  /** The time of the clock: a Date, ISO-8601 text or ms since 1970. Default: the real time now. */
   readonly now?: Date | string | number
 }
 
 export interface WhatToDrain<QueueName extends string = string> {
   /** Only jobs of these queues. Default: all. */
   readonly queues?: readonly QueueName[]
-  /** Most attempts: jobs that are due for ever are a mistake. Default 10,000. */
+  /** The most attempts: jobs that are always due are a mistake. Default 10,000. */
   readonly limit?: number
 }
 
-/** A job of the task that waits; its input is there, of an ordered task its payloads. */
+/** A waiting job of the task; its input is present, for an ordered task its payloads. */
 export type WaitingJob<T extends AnyTask> = JobRecord<TaskInput<T>, TaskResult<T>> &
   (T extends AnyOrderedTask
     ? { readonly payloads: readonly PayloadRecord<TaskInput<T>>[] }
     : { readonly input: TaskInput<T> })
 
-/** Chance would make a test fail now and then: jitter is always half of what it may be. */
+/** A fixed jitter, half of its maximum: chance would make a test fail now and then. */
 const half = () => 0.5
 const mostAttempts = 10_000
-/** Most that a listing gives at once. */
+/** The most jobs in one listing. */
 const pageSize = 200
 
-/** Made by `testMill()`. */
+/** A mill for tests, made by `testMill()`. */
 export class TestMill<QueueName extends string = string, Task extends AnyTask = AnyTask> extends Mill<QueueName> {
   readonly #clock: ManualClock
   readonly #failures: StoreFailures
   readonly #drainer: Drainer
-  /** From when on its schedules tick. */
+  /** Its schedules tick from this time on. */
   readonly #madeAt: number
   #hasSchedules = false
 
@@ -70,25 +73,26 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
     this.#drainer = new Drainer(this.runParts, handle())
   }
 
-  /** Where the clock stands. */
+  /** The time of the clock. */
   get now(): Date {
     return new Date(this.#clock.now())
   }
 
   /**
-   * Moves the clock on; nothing is run by it. What has fallen due then is run by the next `drain()`. Throws
-   * `InvalidArgumentError` for what is no duration.
+   * Moves the clock forward, and runs nothing. The next `drain()` runs the jobs that have become due. Throws
+   * `InvalidArgumentError` for an invalid duration.
    */
   advance(duration: Duration): void {
     this.#clock.advance(durationMs(duration, 'advance(duration)'))
   }
 
   /**
-   * Runs all jobs that are due, what those enqueue for now too, one attempt after the other: the queues in the order in which
-   * they are declared, the jobs of each as a worker is given them; then the next tick of a schedule, and what that enqueues, as
-   * long as one is due, as if a worker had been there at each. Resolves with what became of each attempt, in that order. What
-   * a throttle denies, or comes later, waits for the clock. A handler's error is an outcome; rejects with what the store throws,
-   * and with `InvalidArgumentError` once `limit` attempts were made and jobs are still due.
+   * Runs all due jobs, also those that they enqueue for now, one attempt after the other: queues in the order of
+   * declaration, the jobs of each in the order of a worker's claims. Then it enqueues the next due tick of a schedule
+   * as if a worker had been there on time, and runs its jobs, until no tick is due. Resolves with the outcome of each
+   * attempt, in that order. Jobs that a throttle denies, or that are due later, wait for the clock. A handler's error
+   * is an outcome. Rejects with the errors of the store, and with `InvalidArgumentError` if jobs are still due after
+   * `limit` attempts.
    */
   async drain({ queues, limit = mostAttempts }: WhatToDrain<QueueName> = {}): Promise<RanJob<Task>[]> {
     for (const name of queues ?? []) this.queue(name)
@@ -98,8 +102,8 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
   }
 
   /**
-   * The jobs of this task that wait, in whatever queue: those that are ready in the order in which they will run, then those
-   * for later, the soonest first.
+   * The waiting jobs of this task, in all queues: first the ready ones in the order in which they will run, then later
+   * ones, the soonest first.
    */
   async enqueued<T extends AnyTask>(task: T): Promise<WaitingJob<T>[]> {
     const found: WaitingJob<T>[] = []
@@ -117,8 +121,8 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
   }
 
   /**
-   * The next call of this kind that is made to the store fails, and does nothing: with this error, or, as when the store is
-   * away, with `StoreUnavailableError`. Called again, the one after it fails too.
+   * Makes the next call of this kind to the store fail, and do nothing. It fails with this error; by default with
+   * `StoreUnavailableError`, as if the store were unavailable. A second call makes the one after it fail too.
    */
   failNext(
     verb: StoreVerb,
@@ -129,15 +133,18 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
     this.#failures.failNext(verb, error)
   }
 
-  /** The store is away: every call fails with `StoreUnavailableError` until what this returns is called. */
+  /**
+   * Makes the store unavailable: every call fails with `StoreUnavailableError` until the returned function is called.
+   */
   outage(): () => void {
     return this.#failures.outage()
   }
 }
 
 /**
- * A mill for tests. Takes what `millrace()` takes but for the store, and throws what that throws. Jobs live in memory, by a clock
- * that stands; no worker runs, `drain()` does. Nothing is random: the jitter of a back-off is half of its maximum.
+ * A mill for tests. Takes the options of `millrace()` except the store, and throws the same errors. Jobs live in
+ * memory, with a clock that stands still. No worker runs them; `drain()` does. Nothing is random: the jitter of a
+ * back-off is half of its maximum.
  */
 export function testMill<
   const Declared extends string = never,

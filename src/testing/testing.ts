@@ -1,4 +1,4 @@
-/** `millrace/testing`: what tests of an application need. It starts no worker, no thread and no process. */
+/** `millrace/testing`: tools for the tests of an application. It starts no worker, no thread and no process. */
 
 export type { RanJob } from './ran-job.js'
 export type { StoreVerb } from './store-failures.js'

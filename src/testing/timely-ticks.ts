@@ -1,6 +1,6 @@
 /**
- * Timely ticks: those of schedules, enqueued as by a worker that was there at each instant, however far a test has moved its clock
- * on. So none was missed, and each is told by the code that ticks in a worker.
+ * Timely ticks: the ticks of schedules, enqueued as by a worker that was there at each instant, however far a test has
+ * moved its clock. So no tick is missed, and each is made by the same code as in a worker.
  */
 
 import { createIdSource } from '../core/values/ids.js'
@@ -14,7 +14,7 @@ export class TimelyTicks {
   readonly #schedules: Schedules
   readonly #worker: string
   readonly #lead: ScheduleLead
-  /** What the lead is told is due. */
+  /** The due schedules that the lead is given. */
   #due: Pick<DueSchedules, 'due' | 'now'> | undefined
 
   constructor({ packing, events, clock }: RunParts, schedules: Schedules, worker: string) {
@@ -30,7 +30,7 @@ export class TimelyTicks {
     })
   }
 
-  /** Enqueues the tick that is due first, of those into these queues; false where none is, or its queue refuses it. */
+  /** Enqueues the earliest due tick into these queues. False if none is due, or its queue refuses it. */
   async next(queues: readonly string[]): Promise<boolean> {
     const first = await this.#first(queues)
     if (first === undefined) return false
