@@ -42,7 +42,7 @@ export function isolatedFrom(
   if (traits !== undefined) refuseUnshared(traits)
   if (descriptor === undefined)
     throw new ConfigError('the worker', [
-      { path: 'store', message: 'must be a descriptor, as other processes open it, where tasks are isolated' },
+      { path: 'store', message: 'must be a descriptor if tasks are isolated, because other processes open it' },
     ])
   return { descriptor, access, modules, packing, command }
 }

@@ -50,7 +50,7 @@ function unsentJob(queue: string, id: string): JobHandle {
       },
     },
     result() {
-      const message = `job '${id}' was enqueued in a test context, where nothing is run: it has no result. Test handlers that wait for others by testMill().`
+      const message = `job '${id}' was enqueued in a test context, which runs no jobs: it has no result. Use testMill() for handlers that wait for other jobs.`
       return Promise.reject(new InvalidArgumentError(message))
     },
   }

@@ -37,9 +37,12 @@ export class StoreFailures {
   /** The error with which this call must fail. */
   #failure(verb: StoreVerb): Error | undefined {
     if (this.#outages > 0)
-      return new StoreUnavailableError('the store is away, as the test has it. Nothing was changed; try again.', {
-        inDoubt: false,
-      })
+      return new StoreUnavailableError(
+        'the store is unavailable, as the test requested. Nothing was changed; try again.',
+        {
+          inDoubt: false,
+        },
+      )
     return this.#next.get(verb)?.shift()
   }
 

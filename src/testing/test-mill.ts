@@ -126,7 +126,7 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
    */
   failNext(
     verb: StoreVerb,
-    error: Error = new StoreUnavailableError(`the store is away for '${verb}', as the test has it.`, {
+    error: Error = new StoreUnavailableError(`the store is unavailable for '${verb}', as the test requested.`, {
       inDoubt: false,
     }),
   ): void {

@@ -114,9 +114,15 @@ describe('a new project that is broken', () => {
       task,
       /^/,
       `import mill from '../${config}'\nconsole.log(mill.tasks)\n`,
-      /in a circle see what is not there yet/,
+      /in a circle see values that are not set yet/,
     ],
-    ['a store as an address', config, 'sqlite:.mill', 'sqlite://.mill', /:6:3 store: 'sqlite:' must be followed by a path/],
+    [
+      'a store as an address',
+      config,
+      'sqlite:.mill',
+      'sqlite://.mill',
+      /:6:3 store: 'sqlite:' must be followed by a path/,
+    ],
     [
       'a file that cannot be written',
       config,
@@ -148,7 +154,7 @@ describe('a new project that is broken', () => {
     const { code, stdout, stderr } = await runProcess(['stats'], { cwd })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(
-      /^millrace: the process ended while .*millrace\.config\.ts was loaded: .*calls process\.exit\(\) or awaits what never comes/,
+      /^millrace: the process ended while .*millrace\.config\.ts was loaded: .*calls process\.exit\(\) or awaits something that never comes/,
     )
   })
 

@@ -98,7 +98,7 @@ describe('lines of standard input', () => {
     const { code, stdout, stderr } = await command.end()
     expect({ code, stdout }).toEqual({ code: 130, stdout: 'added 2,000 jobs\n' })
     expect(stderr).toBe(
-      'millrace: stopped. Every line before line 2,001 is enqueued, or was left out. Send the same again: what is enqueued is not added twice. Or go on behind it with --from-line 2001.\n',
+      'millrace: stopped. Every line before line 2,001 is enqueued, or was left out. Send the same lines again: enqueued ones are not added twice. Or continue with --from-line 2001.\n',
     )
     expect(await runProcessJson(['enqueue', 'count', '-'], { cwd, input: all })).toMatchObject({
       added: 3_000,

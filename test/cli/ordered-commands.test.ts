@@ -188,7 +188,7 @@ describe('ordered queues on the command line', () => {
       code: 0,
       signal: null,
       stdout:
-        "warning  shards  queue 'orders' lies in 4 shards, 8 are configured: the stored number counts. If it was resharded on purpose, set `shards: 4` in your configuration; if the configured number is the one you want, run `millrace queues reshard orders 8`.\n",
+        "warning  shards  queue 'orders' has 4 shards, but 8 are configured: the stored number counts. If it was resharded on purpose, set `shards: 4` in your configuration; if the configured number is the one you want, run `millrace queues reshard orders 8`.\n",
       stderr: '',
     })
   })

@@ -21,14 +21,14 @@ describe('shard findings', () => {
       {
         level: 'warning',
         what: 'shards',
-        text: "queue 'q' lies in 5 shards, 1 is configured: the stored number counts. If it was resharded on purpose, set `shards: 5` in your configuration; if the configured number is the one you want, run `millrace queues reshard q 1`.",
+        text: "queue 'q' has 5 shards, but 1 is configured: the stored number counts. If it was resharded on purpose, set `shards: 5` in your configuration; if the configured number is the one you want, run `millrace queues reshard q 1`.",
       },
     ])
   })
 
   it('send nobody to reshard a plain queue', () => {
     expect(found('plain', 3, 4)[0]!.text).toBe(
-      "queue 'q' lies in 3 shards, 4 are configured: the stored number counts. Plain queues are not resharded: set `shards: 3` in your configuration.",
+      "queue 'q' has 3 shards, but 4 are configured: the stored number counts. Plain queues are not resharded: set `shards: 3` in your configuration.",
     )
   })
 

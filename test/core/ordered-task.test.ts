@@ -81,7 +81,7 @@ describe('an ordered task with everything', () => {
 describe('a wrong definition', () => {
   const name = 'x'
   const queueForm = '1 to 80 characters of A-Z a-z 0-9 . _ -, the first a letter or digit'
-  const noQueue = `queue: must be given where the name of the task can be no queue's; a queue is named by ${queueForm}`
+  const noQueue = `queue: must be given if the name of the task is not a valid queue name, which is ${queueForm}`
   const table: [unknown, string][] = [
     [{}, 'name: is missing'],
     [{ name: 'sync order' }, noQueue],

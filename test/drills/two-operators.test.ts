@@ -80,10 +80,10 @@ describe.runIf(sqliteTraits.ordered)(
       const env = { SHARDS: '6' }
 
       expect((await run(['doctor'], { cwd, env })).stdout).toMatch(
-        /^warning +shards +queue 'orders' lies in 4 shards, 6 are/m,
+        /^warning +shards +queue 'orders' has 4 shards, but 6 are/m,
       )
       expect((await run(['queues', 'reshard', 'orders', '6'], { cwd, env })).stdout).toMatch(
-        /^orders: lies in 6 shards; \d+ jobs? moved\.\n$/,
+        /^orders: has 6 shards; \d+ jobs? moved\.\n$/,
       )
       const { findings } = (await runJson(['doctor'], { cwd, env })) as { findings: { what: string }[] }
       expect(findings.filter(({ what }) => what === 'shards')).toEqual([])

@@ -239,7 +239,7 @@ it('a schema or a middleware that answers later is refused', async () => {
   const later = defineTask({ name: 'later', input: z.string().refine(async () => true) as unknown as Schema<string> })
   const mill = await readyMill({ tasks: [later, bill, sync] })
   const db = connection()
-  refused(() => mill.enqueueIn(db, later, 'x'), /answers later/, 'job-invalid')
+  refused(() => mill.enqueueIn(db, later, 'x'), /asynchronous schema/, 'job-invalid')
   refused(() => mill.enqueueIn(db, sync, { id: 'x' } as never), /rev/, 'job-invalid')
 
   let isLate = false

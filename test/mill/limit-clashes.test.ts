@@ -20,7 +20,7 @@ describe('maxRunning of each group', () => {
 
   it('is refused over several shards, also where an ordered queue has them by default', () => {
     const ordered = (shards: number) =>
-      `queues.q.maxRunning: cannot be \`{ perGroup }\` over its ${shards} shards (5 where an ordered queue leaves \`shards\` out): ${remedy}`
+      `queues.q.maxRunning: cannot be \`{ perGroup }\` over its ${shards} shards (5 if an ordered queue has no \`shards\`): ${remedy}`
 
     expect(mistakes({ q: { ...perGroup, ordered: true } })).toEqual([ordered(5)])
     expect(mistakes({ q: perGroup }, [defineOrderedTask({ name: 'q' })])).toEqual([ordered(5)])

@@ -65,7 +65,7 @@ describe('the context of a plain task', () => {
       { task: thumb, input: { at: 4 }, options: { id: 'mine' } },
     ])
     expect(job).toMatchObject({ queue: 'default', outcome: 'added' })
-    await expect(job.result()).rejects.toThrow('was enqueued in a test context, where nothing is run')
+    await expect(job.result()).rejects.toThrow('was enqueued in a test context, which runs no jobs')
     await expect(ctx.enqueue(thumb, { at: '3' as unknown as number })).rejects.toMatchObject({ code: 'job-invalid' })
   })
 

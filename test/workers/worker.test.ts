@@ -210,7 +210,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     const job = await m.enqueue(task, 'a')
     await m.worker().start()
 
-    await expect(job.result({ timeout: '5s' })).rejects.toThrow('must be given text')
+    await expect(job.result({ timeout: '5s' })).rejects.toThrow('must get text')
   })
 
   it('completes a job whose result the codec makes no payload of', async () => {

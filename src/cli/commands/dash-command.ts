@@ -29,11 +29,7 @@ export function addDash(program: Command): void {
     .addOption(
       fromEnvironment(variable, new Option('--token <token>', 'the secret that gives access (default: a new one)')),
     )
-    .option(
-      '--hosts <names>',
-      'host names of its URLs: jobs.example.org (default: those of this machine)',
-      namesFlag,
-    )
+    .option('--hosts <names>', 'host names of its URLs: jobs.example.org (default: those of this machine)', namesFlag)
     .option('--read-only', 'refuse every change')
     .option('--allow-remote', 'listen on an address that other machines reach; needs a token')
     .addHelpText(
@@ -61,7 +57,7 @@ function refuseOpen({ host, token, allowRemote }: DashFlags): void {
   if (isLoopback(host)) return
   if (token === undefined)
     throw new UsageError(
-      `--host ${host} lets other machines in, and that takes a token: set ${variable} to what \`openssl rand -base64 24\` prints. Nothing was started.`,
+      `--host ${host} lets other machines in, which needs a token: set ${variable} to the output of \`openssl rand -base64 24\`. Nothing was started.`,
     )
   if (!allowRemote)
     throw new UsageError(

@@ -53,12 +53,7 @@ export function addEnqueue(program: Command): void {
     )
     .option('--key <field>', 'of a stream: take ids from this field of each input: order.id')
     .option('--new-ids', 'of a stream: use new ids, so the same lines are added again')
-    .option(
-      '--from-line <n>',
-      'of a stream: begin with this line',
-      wholeFlag(1, Number.MAX_SAFE_INTEGER),
-      1,
-    )
+    .option('--from-line <n>', 'of a stream: begin with this line', wholeFlag(1, Number.MAX_SAFE_INTEGER), 1)
     .option('--skip-invalid', 'of a stream: leave out wrong lines, and list them')
     .addHelpText(
       'after',
@@ -87,8 +82,7 @@ function isStream(task: string, json: string | undefined, flags: EnqueueFlags): 
   if (flags.envelope) {
     if (task !== '-' || json !== undefined) throw new UsageError('--envelope is for `millrace enqueue - --envelope`.')
     const flag = lineFlags.find((name) => flags[name] !== undefined)
-    if (flag !== undefined)
-      throw new UsageError(`${dashed(flag)} does not go with --envelope: each line has its own.`)
+    if (flag !== undefined) throw new UsageError(`${dashed(flag)} does not go with --envelope: each line has its own.`)
     return true
   }
   if (json === undefined)

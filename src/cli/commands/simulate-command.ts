@@ -39,7 +39,11 @@ export function addSimulate(program: Command): void {
     .requiredOption('--limit <n>', 'the most jobs that start in any window', wholeFlag(1, 1_000_000))
     .requiredOption('--window <duration>', 'the length of the window: 1s, 60s, 1h', durationFlag)
     .option('--moderate', 'space starts evenly')
-    .option('--elastic <buffer>', 'with --moderate: catch up, but leave this many starts unused', wholeFlag(0, 1_000_000))
+    .option(
+      '--elastic <buffer>',
+      'with --moderate: catch up, but leave this many starts unused',
+      wholeFlag(0, 1_000_000),
+    )
     .option('--burst <n>', 'n jobs wait from the beginning, and no others', wholeFlag(1, mostStarts))
     .option('--arrivals <rate>', 'jobs are enqueued at random moments: 20/min, 3/s', rateFlag)
     .option('--poll-jitter <a..b>', 'a denied worker asks again a to b spacings (window / limit) later', rangeFlag)

@@ -55,7 +55,7 @@ const credential = left(
   'is not copied: the AWS SDK finds it in the environment variable of this name, a profile or a role; never in a configuration',
 )
 const crypt = left(
-  'is a secret and is not copied: `seal` encrypts what jobs carry, with a key from the environment; SQS encrypts at rest',
+  'is a secret and is not copied: `seal` encrypts the data of jobs, with a key from the environment; SQS encrypts at rest',
 )
 const deadLetters: Rule = (value) =>
   value === true
@@ -103,8 +103,8 @@ const rules: Readonly<Record<string, Rule>> = {
     'is a function of yours: `millrace queues create --tag key=value` gives all that it makes the same tags',
   ),
   TIMESTAMP_FUNC: left('is not needed: `ctx.job.createdAt` is the time of the enqueue'),
-  PUBLISHER_STR_FUNC: left('has no counterpart: put what you want to know into `meta`'),
-  RESET_TIMEOUT_THRESHOLD: left('is not needed: what is put back is visible at once'),
+  PUBLISHER_STR_FUNC: left('has no counterpart: put such data into `meta`'),
+  RESET_TIMEOUT_THRESHOLD: left('is not needed: jobs that are put back are visible at once'),
   ON_WORKER_STARTUP: left('is a function of yours: `onWorkerStart` of the configuration'),
   ON_WORKER_SHUTDOWN: left('is a function of yours: `onWorkerStop` of the configuration'),
 }

@@ -84,11 +84,7 @@ function proxyOf(settings: Settings, note: Say): DraftStore['endpoint'] {
   for (const name of given) note('taken', name, '`store`')
   const everywhere = '0.0.0.0'
   if (host === everywhere || (isLookup(host) && host.otherwise === everywhere))
-    note(
-      'left',
-      hostName,
-      `${everywhere} is an address to listen at: 127.0.0.1 is written, where no credentials are needed`,
-    )
+    note('left', hostName, `${everywhere} is an address to listen on: 127.0.0.1 is written, which needs no credentials`)
   return ['http://', withText(host, (text) => (text === everywhere ? '127.0.0.1' : text)), ':', number]
 }
 

@@ -137,7 +137,7 @@ class Reading {
     const module = settingsModuleIn(text)
     if (fault !== undefined) this.#unread(line, undefined, fault)
     else if (module !== undefined)
-      this.#unread(line, undefined, `takes settings from the module ${module}; what that sets is not known here`)
+      this.#unread(line, undefined, `takes settings from the module ${module}, which is not read`)
     else if (!silent.test(text) && !imported.test(text))
       this.#unread(
         line,

@@ -20,7 +20,7 @@ export function differs({ kind, shards }: StoredQueue, asked: number): boolean {
 }
 
 function findingOf({ name, kind, shards }: StoredQueue, asked: number): Finding {
-  const found = `queue '${name}' lies in ${counted(shards)}, ${asked} ${asked === 1 ? 'is' : 'are'} configured: the stored number counts.`
+  const found = `queue '${name}' has ${counted(shards)}, but ${asked} ${asked === 1 ? 'is' : 'are'} configured: the stored number counts.`
   const change = `set \`shards: ${shards}\` in your configuration`
   return {
     level: 'warning',

@@ -99,7 +99,7 @@ function troubleLines(end: StreamEnd, { newIds }: LineRequest, stopped: StopCaus
     : `Every line before line ${count(nextLine)} is enqueued, or was left out.`
   const again = newIds
     ? `Go on behind it with --from-line ${nextLine}: the same lines would be added again.`
-    : `Send the same again: what is enqueued is not added twice. Or go on behind it with --from-line ${nextLine}.`
+    : `Send the same lines again: enqueued ones are not added twice. Or continue with --from-line ${nextLine}.`
   const goOn = isNothing ? 'Then send all of it again.' : again
   if (mistakes.length > 0)
     return [

@@ -178,7 +178,7 @@ export class WorkProcess {
         const { jobs, unsettled } = this.#worker!.status()
         const left = `${printable(inHandText(jobs))}, ${counted(unsettled, 'report')} unsettled`
         process.stderr.write(
-          `millrace: process ${process.pid} did not end within ${formatDuration(ms)} and is given up (${left}); what it holds runs again when its leases end.\n`,
+          `millrace: process ${process.pid} did not end within ${formatDuration(ms)} and is given up (${left}); its jobs run again when their leases end.\n`,
         )
         process.exit(exitCodes.failed)
       },

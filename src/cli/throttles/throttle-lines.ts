@@ -59,7 +59,7 @@ const spacingColumn: Column<RuleHits> = {
 
 /** The reason why nothing starts although the rules would allow it. */
 export function silenceText(quietForMs: number): string {
-  return `silent for ${formatDuration(quietForMs)}: the store was started anew, and may have forgotten what had started`
+  return `silent for ${formatDuration(quietForMs)}: the store was restarted, and may have forgotten earlier starts`
 }
 
 function soon(forMs: number): string {

@@ -36,7 +36,7 @@ export function sealKeysOf(given: unknown, issues: ConfigIssue[]): SealKeys | un
   const { current, keys, only = false } = given
   // Only the number is shown: if ids and keys were mixed up, the name of an option may be a key.
   const strange = Object.keys(given).filter((name) => !known.includes(name)).length
-  if (strange > 0) refuse('seal', `has ${strange} options that are none; there are ${known.join(', ')}`)
+  if (strange > 0) refuse('seal', `has ${strange} unknown options; there are ${known.join(', ')}`)
   if (typeof only !== 'boolean') refuse('seal.only', 'must be true or false')
   const made = keysOf(keys, refuse)
   if (current !== undefined && made.size > 0 && !(typeof current === 'string' && made.has(current)))

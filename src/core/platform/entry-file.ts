@@ -27,7 +27,7 @@ export function startFailure(entry: URL, error: unknown): unknown {
   const { code } = error as { code?: unknown }
   const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
   if (!isMissing) return error
-  return new PackageBundledError(basename(entry.pathname), `does not find what it imports from ${entry.href}`, {
+  return new PackageBundledError(basename(entry.pathname), `does not find a file that it imports, from ${entry.href}`, {
     cause: error,
   })
 }

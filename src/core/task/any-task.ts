@@ -22,7 +22,7 @@ export function isNameOf(task: AnyTask, name: string): boolean {
 export function refuseNoTask(value: unknown, where: string): asserts value is AnyTask {
   if (isTask(value)) return
   throw new InvalidArgumentError(
-    `${where} expects a task, as defineTask() or defineOrderedTask() gives it; got ${describe(value)}. Where it was imported, a misspelt name or a circular import leaves it undefined.`,
+    `${where} expects a task made by defineTask() or defineOrderedTask(); got ${describe(value)}. If it is imported, a misspelt name or a circular import leaves it undefined.`,
   )
 }
 

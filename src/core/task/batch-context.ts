@@ -16,7 +16,7 @@ export interface BatchJob {
   readonly crashes: number
   /** As in `BatchContext.job`. */
   readonly fence: number
-  /** Absent where it has none. */
+  /** Absent if it has none. */
   readonly group?: string
   readonly createdAt: Date
   readonly runAt: Date

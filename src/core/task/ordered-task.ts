@@ -142,7 +142,7 @@ export function defineOrderedTask<
   const { retry, timeLimit, slowAfter, run, ...rest } = checkedTask(optionsSchema, options, what)
   const { name, queue = name } = rest
   if (!isQueueName(queue)) {
-    const message = `must be given where the name of the task can be no queue's; a queue is named by ${queueNameForm}`
+    const message = `must be given if the name of the task is not a valid queue name, which is ${queueNameForm}`
     refuseTask(what, name, [{ path: 'queue', message }])
   }
   const definition = {

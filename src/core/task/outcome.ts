@@ -43,7 +43,7 @@ export function throttle(hold: Duration): OutcomeValue {
 
 function refuseReason(reason: unknown, what: string): void {
   if (reason === undefined || typeof reason === 'string') return
-  throw new InvalidArgumentError(`${what} must be given text or nothing; got ${describe(reason)}.`)
+  throw new InvalidArgumentError(`${what} must get text or nothing; got ${describe(reason)}.`)
 }
 
 /** The outcome in `value`, or undefined if it is an ordinary result. */

@@ -51,7 +51,7 @@ export function validatedNow<Output>(schema: Schema<unknown, Output>, value: unk
   // Nobody awaits this answer any more.
   Promise.resolve(result).catch(() => {})
   throw new InvalidJobError(
-    `${what} has a schema that answers later, which no transaction can wait for. Check what takes time before the transaction, and give the task a schema that answers at once.`,
+    `${what} has an asynchronous schema, and a transaction cannot wait for it. Give the task a synchronous schema, and make slow checks before the transaction.`,
   )
 }
 

@@ -46,7 +46,7 @@ function syntaxIssue(cause: unknown): ConfigIssue | undefined {
 function thrownText(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause)
   const mayBeCircle = /^Cannot access '.*' before initialization$|of undefined \(reading /.test(message)
-  const circle = mayBeCircle ? '. Files that import each other in a circle see what is not there yet' : ''
+  const circle = mayBeCircle ? '. Files that import each other in a circle see values that are not set yet' : ''
   const frames = framesOf(cause).map((frame) => `\n    ${frame}`)
   return `${message}${circle}${frames.join('')}`
 }
@@ -89,7 +89,7 @@ function tellEnded(file: string): void {
   process.exitCode = 2
   writeSync(
     2,
-    `millrace: the process ended while ${file} was loaded: it, or what it imports, calls process.exit() or awaits what never comes.\n`,
+    `millrace: the process ended while ${file} was loaded: the file, or one that it imports, calls process.exit() or awaits something that never comes.\n`,
   )
 }
 

@@ -11,9 +11,7 @@ export function limitClashes(queues: readonly Queue[]): ConfigIssue[] {
 /** The running jobs of a group are counted in one place, so their queue must have one shard. */
 function spreadGroups({ name, maxRunning, shards, ordered }: Queue): ConfigIssue[] {
   if (typeof maxRunning !== 'object' || shards === 1) return []
-  const many = ordered
-    ? `its ${shards} shards (5 where an ordered queue leaves \`shards\` out)`
-    : `its ${shards} shards`
+  const many = ordered ? `its ${shards} shards (5 if an ordered queue has no \`shards\`)` : `its ${shards} shards`
   const message = `cannot be \`{ perGroup }\` over ${many}: set \`shards: 1\`, or give a number for all groups together`
   return [{ path: `queues.${name}.maxRunning`, message }]
 }

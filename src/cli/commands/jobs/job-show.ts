@@ -64,7 +64,7 @@ function lookAt(mill: Mill, id: string, queue: string | undefined): () => Promis
 function nothingKept(mill: Mill, id: string, queue: string | undefined): OperationError {
   const where = queue === undefined ? `any of the queues ${[...mill.queues.keys()].join(', ')}` : `queue '${queue}'`
   return new OperationError(
-    `nothing is kept of a job '${id}' in ${where}: it ended without a kept result, or never was.`,
+    `nothing is kept of a job '${id}' in ${where}: it ended without a kept result, or never existed.`,
   )
 }
 

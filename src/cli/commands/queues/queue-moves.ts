@@ -33,7 +33,7 @@ Example:
         waits: `${name}: waits for its running jobs to end; no others are started meanwhile.`,
       })
       terminal.print({ queue: name, shards, moved }, () => [
-        `${name}: lies in ${counted(shards, 'shard')}; ${counted(moved, 'job')} moved.`,
+        `${name}: has ${counted(shards, 'shard')}; ${counted(moved, 'job')} moved.`,
       ])
     }),
   )

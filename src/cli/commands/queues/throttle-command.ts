@@ -24,11 +24,19 @@ interface ThrottleFlags extends MillFlags {
 }
 
 export function addThrottle(queues: Command): void {
-  const command = millCommand(queues, 'throttle <queue>', 'Show the starts that its throttle has counted, or set other rules')
+  const command = millCommand(
+    queues,
+    'throttle <queue>',
+    'Show the starts that its throttle has counted, or set other rules',
+  )
     .option('--group <group>', 'show the starts of this group')
     .option('--set <rates>', 'the windows from now on: 10/60s, or 3/s,300/h; may be repeated', ratesFlag)
     .option('--moderate', 'with --set: space starts evenly')
-    .option('--elastic <buffer>', 'with --moderate: catch up, but leave this many starts unused', wholeFlag(0, 1_000_000))
+    .option(
+      '--elastic <buffer>',
+      'with --moderate: catch up, but leave this many starts unused',
+      wholeFlag(0, 1_000_000),
+    )
     .option('--yes', 'do not ask first (only a person at a terminal is asked, if other queues share it)')
     .addHelpText(
       'after',
