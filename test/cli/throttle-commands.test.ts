@@ -164,7 +164,7 @@ describe('millrace doctor', () => {
     const { code, stdout } = await run(['doctor'], { cwd, env: { RESTARTED: '1' } })
     expect(code).toBe(0)
     expect(stdout).toMatch(
-      /^warning {2}throttle {2}the throttle of queue 'crawl' is silent for (?:1m(?: ?1s)?|59s): the store was started/,
+      /^warning {2}throttle {2}the throttle of queue 'crawl' is silent for (?:1m(?: ?1s)?|59s): the store was restarted/,
     )
     expect((await run(['doctor'], { cwd })).stdout).toMatch(/there is nothing that doctor could look at/)
   })
