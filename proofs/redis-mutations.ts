@@ -227,8 +227,8 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'who takes all there is does not take back the ring',
     file: 'redis/claim/claim-loop-lua.js',
-    from: "lead_at <= scheduled_at) then call('DEL', WAKE) end",
-    to: 'lead_at <= scheduled_at) then end',
+    from: "(unpackn('>I7', first) / 1000)) then call('DEL', WAKE) end",
+    to: "(unpackn('>I7', first) / 1000)) then end",
     concern: 'ringing',
   },
   {

@@ -64,19 +64,15 @@ for n = 0, ASKED - 1 do
   for _, j in ipairs(ended) do crash(j, max_crashes, n, crashed, buried) end
   if #ended > 0 then tell_ends() end
   -- Promote.
-  local scheduled_at = first_scheduled()
-  if scheduled_at and scheduled_at <= now then
-    for _, member in ipairs(call('ZRANGE', SCHEDULED, '-', '(' .. pack('>I7', (now + 1) * 1000), 'BYLEX', 'LIMIT', 0, ${upkeepLimit})) do
-      local j = job(sub(member, 14))
-      if j then
-        leave(j)
-        enter(j, 'r')
-      else
-        call('ZREM', SCHEDULED, member)
-        pass_over(sub(member, 14), sub(member, 8, 13))
-      end
+  for _, member in ipairs(call('ZRANGE', SCHEDULED, '-', '(' .. pack('>I7', (now + 1) * 1000), 'BYLEX', 'LIMIT', 0, ${upkeepLimit})) do
+    local j = job(sub(member, 14))
+    if j then
+      leave(j)
+      enter(j, 'r')
+    else
+      call('ZREM', SCHEDULED, member)
+      pass_over(sub(member, 14), sub(member, 8, 13))
     end
-    scheduled_at = first_scheduled()
   end
 
   ${kind.expire}
@@ -98,7 +94,7 @@ for n = 0, ASKED - 1 do
   elseif asked_for == 0 and is_open and not has_expired and call('EXISTS', SHUT) == 1 then lanes.open_due() end
   lanes_left = lanes_left or call('ZCARD', LANES)
   local has_no_lanes = lanes_left == 0 and not own.per and own.by ~= 'group'
-  local ready, suspects, change = (own.groupless or ${kind.groupless}) + lanes_left, call('ZCARD', SUSPECTS), first_change(scheduled_at, spares_until, has_no_lanes)
+  local ready, suspects, change = (own.groupless or ${kind.groupless}) + lanes_left, call('ZCARD', SUSPECTS), first_change(spares_until, has_no_lanes)
   local can = is_open and ready > 0
   if can and not has_no_lanes then can = lanes.is_claimable() end
   -- What is left is shut: somebody must be told when it opens.
@@ -120,7 +116,8 @@ for n = 0, ASKED - 1 do
   -- One waiter was woken. A claim that leaves jobs wakes the next; a claim that leaves none takes back the ring.
   if can or has_left then ring_unpaused()
   elseif count > 0 then
-    if not scheduled_at or (is_led(lead_at) and lead_at <= scheduled_at) then call('DEL', WAKE) end
+    local first = call('ZRANGE', SCHEDULED, 0, 0)[1]
+    if not first or (is_led(lead_at) and lead_at <= math.floor(unpackn('>I7', first) / 1000)) then call('DEL', WAKE) end
   else call('DEL', WAKE) end
   more = more or (not STOPPED and (can or (change and change <= now)))
 end

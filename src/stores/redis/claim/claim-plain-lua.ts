@@ -192,7 +192,6 @@ export const plainClaim: ClaimKind = {
   before: '',
   expire: `if meta.expiring_at and tonumber(meta.expiring_at) <= now then
     meta.expiring_at = end_expired(n, expired)
-    scheduled_at = first_scheduled()
     meta.stale, meta.lost = unpack(call('HMGET', META, 'stale', 'lost'))
   end
   local has_expired = meta.expiring_at and tonumber(meta.expiring_at) <= now`,

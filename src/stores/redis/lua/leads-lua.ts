@@ -9,14 +9,11 @@ local waits = {}
 local function wait_for(index, reason, for_ms, leads)
   for _, part in ipairs({ index, reason, for_ms or -1, leads and 1 or 0 }) do waits[#waits + 1] = part end
 end
-local function first_scheduled()
+-- spares_until: until when leases that have ended are left alone. has_no_lanes: where it is known that claims do not go round.
+local function first_change(spares_until, has_no_lanes)
+  local change
   local first = call('ZRANGE', SCHEDULED, 0, 0)[1]
-  return first and math.floor(unpackn('>I7', first) / 1000)
-end
--- scheduled_at: as first_scheduled. spares_until: until when leases that have ended are left alone. has_no_lanes: where it is
--- known that claims do not go round.
-local function first_change(scheduled_at, spares_until, has_no_lanes)
-  local change = scheduled_at
+  if first then change = math.floor(unpackn('>I7', first) / 1000) end
   local lease = call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
   if lease then
     lease = math.max(lease, spares_until or 0)

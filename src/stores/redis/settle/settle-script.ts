@@ -16,10 +16,6 @@ const parts: Readonly<
       readonly functions: string
       /** Reads what the items need besides their claims. */
       readonly read: string
-      /** Of META, behind what is read of it anyhow: what tells the form of the queue. */
-      readonly fields: string
-      /** Turns to that form. */
-      readonly knowForm: string
       /** What else must hold for a job to leave without a trace. */
       readonly condition: string
       /** Keys that hold something of each job that leaves. */
@@ -39,8 +35,6 @@ local function keep(j, result, for_ms)
 end
 `,
     read: '',
-    fields: ", 'order', 'paused'",
-    knowForm: `LIFO, STOPPED = form[5] == 'lifo', form[6] == '1'`,
     condition: '',
     keys: ['CLAIMS', 'JOBS'],
   },
@@ -53,8 +47,6 @@ local function know_run() end
     read: `
 local follows = {}
 for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[ids[i]] = successor end`,
-    fields: '',
-    knowForm: 'know_form()',
     condition: ' and not follows[id]',
     keys: ['CLAIMS', 'JOBS', 'CLAIMED_PAYLOADS'],
   },
@@ -73,7 +65,7 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
 const text = (kind: QueueKind) => `
 ${parts[kind].functions}
 ${settleItems}
-local form = call('HMGET', META, 'kind', 'closed', 'limited', 'seenAt'${parts[kind].fields})
+local form = call('HMGET', META, 'kind', 'closed', 'limited', 'seenAt')
 if not form[1] then return redis.error_reply('MILLRACE unknown') end
 if form[2] then return redis.error_reply('MILLRACE moved') end
 if ${isSetBack('form[4]')} then turn_back(form[4]) end
@@ -121,7 +113,7 @@ end
 -- Most jobs complete without a trace: they leave all together. Those of a group do not, as it may be full.
 local answers, traceless, renewed, shared = {}, {}, {}, {}
 local left, all_ok = {}, true
-${parts[kind].knowForm}
+know_form()
 for i, id in ipairs(ids) do
   local claim, bytes = current[id], item_fences[i]
   if not claim or sub(claim, 1, 7) ~= bytes then

@@ -24,7 +24,7 @@ for n = 0, #KEYS / SIZE - 1 do
       -- Claims follow a clock that was set back.
       if can or ${isSetBack('meta[6]')} then needs[n + 1] = 1 else
         local lead_at = tonumber(meta[2])
-        local change = first_change(first_scheduled(), tonumber(meta[5]))
+        local change = first_change(tonumber(meta[5]))
         if change and change <= now and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end
       end
     end
@@ -52,7 +52,7 @@ for n = 0, SIBLINGS_FROM - 1 do
       local meta = call('HMGET', META, 'leadAt', 'sparesUntil', 'seenAt')
       -- Claims follow a clock that was set back.
       if can or ${isSetBack('meta[3]')} then needs[n + 1] = 1 else
-        local lead_at, change = tonumber(meta[1]), first_change(first_scheduled(), tonumber(meta[2]))
+        local lead_at, change = tonumber(meta[1]), first_change(tonumber(meta[2]))
         if change and change <= now and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end
       end
     end
