@@ -6,8 +6,8 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'a queue that is held opens with its throttle',
     file: 'redis/lua/lanes-lua.js',
-    from: 'own.opens_at = math.max(own.held, tonumber(values[2] or 0))',
-    to: 'own.opens_at = tonumber(values[2] or own.held)',
+    from: 'return math.max(limits().held, limits().shut)',
+    to: 'return limits().shut > now and limits().shut or limits().held',
   },
   {
     what: 'maxRunning bounds each shard',
@@ -72,7 +72,7 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'a shut queue with open lanes opens at once',
     file: 'redis/lua/limits-lua.js',
-    from: '  if limits().opens_at > now then return limits().opens_at end\n',
+    from: '  if lanes.opens_at() > now then return lanes.opens_at() end\n',
     to: '',
   },
   {
@@ -89,9 +89,9 @@ export const redisLimitedMutations: readonly Mutation[] = [
   },
   {
     what: 'the end of a claim under maxRunning rings nobody',
-    file: 'redis/settle/settle-script.js',
-    from: '(EXCLUSIVE or limits().max or limits().per) and lanes.has_freed()',
-    to: '(EXCLUSIVE or limits().per) and lanes.has_freed()',
+    file: 'redis/lua/limits-lua.js',
+    from: 'if not EXCLUSIVE and not max and not per then return false end',
+    to: 'if not EXCLUSIVE and not per then return false end',
     concern: 'bounds on what runs',
   },
   {
@@ -104,14 +104,14 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'a throttle is charged with what a claim may take',
     file: 'redis/claim/fair-share-lua.js',
-    from: 'gate.took(count)',
-    to: 'gate.took(math.max(0, most))',
+    from: "started('queue', '', taken)",
+    to: "started('queue', '', math.max(0, most))",
   },
   {
     what: 'a lane that was shut is opened behind that',
     file: 'redis/claim/fair-share-lua.js',
-    from: '    if has_left and free > taken then lanes.open(group) end\n    started(group, taken)',
-    to: '    started(group, taken)\n    if has_left and free > taken then lanes.open(group) end',
+    from: "    if has_left and free > taken then lanes.open(group) end\n    started('group', group, taken)",
+    to: "    started('group', group, taken)\n    if has_left and free > taken then lanes.open(group) end",
   },
   {
     what: 'a lane whose group has become full keeps its turn',
@@ -152,7 +152,7 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'a suspect costs its group no permit',
     file: 'redis/claim/fair-share-lua.js',
-    from: '      started(group, 1)\n',
+    from: "      started('group', group, 1)\n",
     to: '',
   },
   {
@@ -169,9 +169,9 @@ export const redisLimitedMutations: readonly Mutation[] = [
   },
   {
     what: 'a suspect that a throttle has denied is not shut',
-    file: 'redis/claim/throttle-gate-lua.js',
-    from: "own.groupless <= 0 and call('EXISTS', LANES, SUSPECTS) == 0",
-    to: "own.groupless <= 0 and call('EXISTS', LANES) == 0",
+    file: 'redis/claim/fair-share-lua.js',
+    from: "elseif lanes.groupless() > 0 or call('EXISTS', LANES, SUSPECTS) > 0 then",
+    to: "elseif lanes.groupless() > 0 or call('EXISTS', LANES) > 0 then",
   },
   {
     what: 'a counter goes by the jobs of one shard of its scope',
@@ -356,7 +356,7 @@ export const redisLimitedMutations: readonly Mutation[] = [
   },
   {
     what: 'a counter at rest has no place on the grid',
-    file: 'redis/throttle/throttle-lua.js',
+    file: 'redis/throttle/grid-lua.js',
     from: 'return rule.is_even and last * 1000 or nil',
     to: 'return nil',
   },

@@ -367,7 +367,7 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'the end of a batch rings nobody',
     file: 'redis/settle/settle-script.js',
-    from: '(EXCLUSIVE or limits().max or limits().per) and lanes.has_freed()',
+    from: '(EXCLUSIVE or limits().limited) and lanes.has_freed()',
     to: 'false',
     concern: 'the form of an ordered queue',
   },

@@ -7,7 +7,7 @@ import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
-import { toldThrottle } from '#src/stores/redis/throttle/throttle-lua.js'
+import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
 import {
   disagreement,
   heardOf,
@@ -37,7 +37,7 @@ const rule = (limit: number, windowMs: number): ThrottleRule => ({ limit, window
 
 /** Runs Lua beside the throttle of a scope, at so many ms from the start, and answers with its numbers. */
 function asking(client: RedisClient, scopes: readonly string[], lua: string) {
-  const script = redisScript('ask', `${throttleHeader}${toldThrottle}${lua}`)
+  const script = redisScript('ask', `${throttleHeader}${throttle}${lua}`)
   return async (at: number, ...args: string[]) => {
     const reply = await client.run(script, scopes.flatMap(keysOf), [String(start + at), runOf(1), ...args])
     return (reply as readonly number[]).map(Number)
@@ -90,7 +90,7 @@ call = function(...)
   if (...) == 'ZRANGE' then read = read + #reply end
   return reply
 end
-throttle_read(true)
+throttle_open()
 local permits = throttle_permits('')
 throttle_started('', tonumber(ARGV[3]), true)
 throttle_permits('')
@@ -113,7 +113,7 @@ return { permits, read }`,
       client,
       ['idle'],
       `
-throttle_read(true)
+throttle_open()
 for i = 4, #ARGV do
   throttle_permits(ARGV[i])
   throttle_started(ARGV[i], 1, true)
@@ -137,7 +137,7 @@ return { call('HLEN', COUNTERS), call('ZCARD', STARTS), call('ZCARD', IDLE), thr
       client,
       ['shrunk'],
       `
-throttle_read(true)
+throttle_open()
 for i = 3, #ARGV do
   throttle_permits(ARGV[i])
   throttle_started(ARGV[i], 2, true)
@@ -166,7 +166,7 @@ return { call('HLEN', COUNTERS), (throttle_permits('g0')), (throttle_permits('g1
       client,
       ['one', 'two'],
       `
-local function turn_to(n) RULES, STARTS, COUNTERS, IDLE = unpack(KEYS, n * 4 - 3, n * 4) throttle_read(true) end
+local function turn_to(n) RULES, STARTS, COUNTERS, IDLE = unpack(KEYS, n * 4 - 3, n * 4) throttle_open() end
 turn_to(1) throttle_permits('') throttle_started('', 2, true)
 turn_to(2) local second = throttle_permits('') throttle_started('', 1, true)
 turn_to(1) local first = throttle_permits('')
@@ -184,7 +184,7 @@ turn_to(2) return { first, second, (throttle_permits('')) }`,
     const asItIs = throttleHeader.replace("command == 'INFO'", 'false')
     const script = redisScript(
       'ask',
-      `${asItIs}${toldThrottle}throttle_read(true) throttle_permits('') throttle_started('', 1, true)`,
+      `${asItIs}${throttle}throttle_open() throttle_permits('') throttle_started('', 1, true)`,
     )
     await begun(client, 'run', 'queue', '5/1000')
 

@@ -9,7 +9,7 @@ import { Dice } from '#src/store-testing/sequences/dice.js'
 import { MemoryThrottle } from '#src/stores/memory/queue/memory-throttle.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
-import { toldThrottle } from '#src/stores/redis/throttle/throttle-lua.js'
+import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
 
 /** Done by one script; the subjects one after the other. */
 export type Step =
@@ -202,7 +202,7 @@ local function say(n) answers[#answers + 1] = string.format('%.17g', n) end
 if ARGV[3] == 'set' then throttle_set(ARGV[4]) return answers end
 if ARGV[3] == 'pass' then return answers end
 if ARGV[3] == 'rest' then
-  throttle_read(ARGV[5] == '1')
+  if ARGV[5] == '1' then throttle_open() else throttle_read() end
   throttle_rests(ARGV[4])
   call = function(command, ...)
     if string.find(command, '^[HZ][^GMR]') or string.find(command, '^ZREM') then error(command .. ' though nothing would change') end
@@ -211,7 +211,7 @@ if ARGV[3] == 'rest' then
   throttle_rests(ARGV[4])
   return answers
 end
-throttle_read(true)
+throttle_open()
 for i = 4, #ARGV, 3 do
   local permits, for_ms = throttle_permits(ARGV[i])
   say(permits) say(for_ms)
@@ -256,7 +256,7 @@ export async function heardOf(
   client: RedisClient,
   scope: string,
   { throttle: first, subjects, plan }: Scene,
-  { lua = toldThrottle, isTrimmed = true } = {},
+  { lua = throttle, isTrimmed = true } = {},
 ): Promise<Heard[]> {
   const keys = keysOf(scope)
   const { act, look } = scripts(lua)

@@ -2,7 +2,7 @@
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { leads } from '../lua/leads-lua.js'
-import { fairShare, permitted } from './fair-share-lua.js'
+import { fairShare } from './fair-share-lua.js'
 import { gate, heads } from './throttle-gate-lua.js'
 
 /** How a claim takes the jobs of one kind of queue: pieces of Lua inside the loop. */
@@ -24,7 +24,7 @@ export interface ClaimKind {
   readonly expire: string
   /** Whether its jobs can be taken in their order, with nothing else to heed. */
   readonly isSimple: string
-  /** Takes them, at most `most`: `count` is how many. */
+  /** Takes them, at most `asked_for`: `count` is how many. */
   readonly takeSimple: string
   /** Defines what the fair share needs: `take_ready`, `take_lane` and `take_suspect`. */
   readonly takeOthers: string
@@ -51,7 +51,7 @@ for n = 0, ASKED - 1 do
   local form = gate.form()
   LIFO, STOPPED = form[4] == 'lifo', form[5] == '1'
   ${kind.begin}
-  limits(form[2], form.limits)
+  limits(form[2])
   over = granted > 0 and EXCLUSIVE
   if over then break end
   queue = own_queue
@@ -77,12 +77,11 @@ for n = 0, ASKED - 1 do
 
   ${kind.expire}
 
-  local is_open = not STOPPED and not is_full() and own.opens_at <= now
+  local is_open = not STOPPED and not is_full() and not (own.limited and lanes.opens_at() > now)
   local count, asked_for, lanes_left = 0, limit - granted, nil
   if asked_for > 0 and is_open and not has_expired then
     if ${kind.isSimple} then
-      local most = asked_for
-      ${isGated ? permitted(kind.takeSimple) : kind.takeSimple}
+      ${kind.takeSimple}
       lanes_left = 0
     else
       ${kind.takeOthers}${fairShare}
@@ -90,13 +89,12 @@ for n = 0, ASKED - 1 do
     end
     if count > 0 then grant(n, lease_ms) end
     granted = granted + count
-    is_open = not is_full() and own.opens_at <= now
+    is_open = not is_full() and not (own.limited and lanes.opens_at() > now)
   elseif asked_for == 0 and is_open and not has_expired and call('EXISTS', SHUT) == 1 then lanes.open_due() end
   lanes_left = lanes_left or call('ZCARD', LANES)
-  local has_no_lanes = lanes_left == 0 and not own.per and own.by ~= 'group'
-  local ready, suspects, change = (own.groupless or ${kind.groupless}) + lanes_left, call('ZCARD', SUSPECTS), first_change(spares_until, has_no_lanes)
+  local ready, suspects, change = (own.groupless or ${kind.groupless}) + lanes_left, call('ZCARD', SUSPECTS), first_change(spares_until)
   local can = is_open and ready > 0
-  if can and not has_no_lanes then can = lanes.is_claimable() end
+  if can and (own.limited or lanes_left > 0) then can = lanes.is_claimable() end
   -- What is left is shut: somebody must be told when it opens.
   local is_shut = count > 0 and ready > 0 and not (EXCLUSIVE and not is_open) and not can
 

@@ -195,8 +195,8 @@ export const plainClaim: ClaimKind = {
     meta.stale, meta.lost = unpack(call('HMGET', META, 'stale', 'lost'))
   end
   local has_expired = meta.expiring_at and tonumber(meta.expiring_at) <= now`,
-  isSimple: `not (alone or own.max or own.per or own.by == 'group' or meta.stale ~= '0' or meta.lost) and call('EXISTS', READY, LANES) == 0`,
-  takeSimple: `count = take_from_list(most)
+  isSimple: `not (alone or own.limited or meta.stale ~= '0' or meta.lost) and call('EXISTS', READY, LANES) == 0`,
+  takeSimple: `count = take_from_list(asked_for)
       own.groupless = call('LLEN', READY_LIST)`,
   takeOthers,
   groupless: `call('LLEN', READY_LIST) - meta.stale + call('ZCARD', READY)`,

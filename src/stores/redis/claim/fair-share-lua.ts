@@ -8,20 +8,6 @@
 import { upkeepLimit } from '../../rules/bounds.js'
 import { mostVisits } from '../../rules/fair-share.js'
 
-/** The same where all jobs count together and are taken in their order: `take` takes at most `most`, and counts. */
-export const permitted = (take: string) => `if own.by then
-        own.groupless = call('LLEN', READY_LIST)
-        if own.groupless == 0 then gate.rests() else
-          most = math.min(most, (gate.permits('')))
-          if most > 0 then
-            ${take}
-          end
-          gate.took(count)
-        end
-      else
-        ${take}
-      end`
-
 export const fairShare = `
 -- At most so many; of the shard in its order, or lane by lane. Alone one, suspects first: nobody else is ever given them.
 local function take(limit, alone)
@@ -30,14 +16,19 @@ local function take(limit, alone)
     if own.by ~= by then return math.huge end
     return (gate.permits(group))
   end
-  -- So many of a group have been taken, perhaps none. What is left of it and may not start now is shut.
-  local function started(group, count)
-    if own.by ~= 'group' then return end
+  -- So many have been taken, perhaps none. What is left and may not start now is shut.
+  local function started(by, group, count)
+    if own.by ~= by then return end
     if count > 0 then gate.started(group, count) end
     local permits, for_ms = gate.permits(group)
     if permits > 0 then return end
-    local has_left = group == '' and lanes.groupless() > 0 or (group ~= '' and #lanes.first_of(group, 1) > 0)
-    if has_left and lanes.room_in(group) > 0 then lanes.close(group, now + for_ms) end
+    if by == 'group' then
+      local has_left = group == '' and lanes.groupless() > 0 or (group ~= '' and #lanes.first_of(group, 1) > 0)
+      if has_left and lanes.room_in(group) > 0 then lanes.close(group, now + for_ms) end
+    elseif lanes.groupless() > 0 or call('EXISTS', LANES, SUSPECTS) > 0 then
+      own.shut = now + for_ms
+      call('HSET', META, 'shutUntil', own.shut, 'seenAt', now)
+    end
   end
   local function left_in(group) return group == '' and lanes.groupless() or lanes.count(group) end
   -- Of a lane as much as its turn and its own limits give.
@@ -58,7 +49,7 @@ local function take(limit, alone)
     -- Jobs without a record may have gone, if fewer were taken than wanted.
     local has_left = count > taken and (taken >= most or left_in(group) > 0)
     if has_left and free > taken then lanes.open(group) end
-    started(group, taken)
+    started('group', group, taken)
     return taken
   end
   local function go_round(most)
@@ -104,13 +95,13 @@ local function take(limit, alone)
     if suspect and may_take(group) then
       take_suspect(suspect, group)
       if group ~= '' then lanes.refresh(group) end
-      started(group, 1)
+      started('group', group, 1)
       taken = 1
     elseif lanes.are_there() then taken = go_round(most)
     else taken = take_ready(most) end
   end
   own.groupless = lanes.groupless()
-  if own.by == 'queue' then gate.took(taken) end
+  started('queue', '', taken)
   return taken
 end
 `

@@ -1,6 +1,5 @@
 /** The gate of a throttled queue in Lua: the throttle of its scope, and what else there is to start in that. Beside the lanes. */
 
-import { readLimits } from '../lua/lanes-lua.js'
 import { isSetBack } from '../lua/set-back-lua.js'
 import { throttle } from '../throttle/throttle-lua.js'
 
@@ -28,10 +27,14 @@ end
 const gated = String.raw`
 local gate = (function()
 local gate = {}
-local RULES, STARTS, COUNTERS, IDLE = unpack(KEYS, peers_from - 3, peers_from)
+local RULES, STARTS, COUNTERS, IDLE
 ${throttle}
 -- may_grant: whether anything can be taken that has to be permitted.
-function gate.is_open_to(may_grant) return throttle_read(may_grant) == members end
+function gate.open(may_grant)
+  RULES, STARTS, COUNTERS, IDLE = unpack(KEYS, peers_from - 3, peers_from)
+  local known = may_grant and throttle_open() or throttle_read()
+  if known ~= members then return redis.error_reply('MILLRACE limited') end
+end
 -- Whether there is anything in the scope that could be started; of the group, where it counts by group.
 local function has_more(group)
   for p = peers_from + 1, peers_from + peers * 4, 4 do
@@ -46,20 +49,13 @@ local function has_more(group)
   end
   return false
 end
-gate.recover, gate.permits, gate.trim = throttle_recover, throttle_permits, throttle_trim
+function gate.recover() throttle_recover() end
+function gate.permits(group) return throttle_permits(group) end
 function gate.started(group, count) throttle_started(group, count, has_more(group)) end
--- So many have been taken of the shard, perhaps none, where all count together. What is left and may not start now is shut.
--- A shard that grants is neither paused nor on its way elsewhere: what is left in it could start.
-function gate.took(count)
-  if count > 0 then throttle_started('', count, own.groupless > 0 or has_more('')) end
-  local permits, for_ms = throttle_permits('')
-  if permits > 0 or (own.groupless <= 0 and call('EXISTS', LANES, SUSPECTS) == 0) then return end
-  own.opens_at = now + for_ms
-  call('HSET', META, 'shutUntil', own.opens_at, 'seenAt', now)
-end
 function gate.rests()
   if not has_more('') then throttle_rests('') end
 end
+function gate.trim() throttle_trim(100) end
 return gate
 end)()
 `
@@ -96,15 +92,15 @@ for n = 0, ASKED - 1 do
   gate.forms[META] = form
   if not form[1] then return redis.error_reply('MILLRACE unknown') end
   if form[2] then
-    local by = ${readLimits}
-    form.limits = by
+    local by = call('HMGET', META, 'scope', 'maxRunning', 'heldUntil', 'shutUntil')
     -- A throttle is to hear of a clock that was set back, whatever is shut.
-    may_grant = may_grant or math.max(by[1] or 0, by[2] or 0) <= now or ${isSetBack('form[3]')}
-    if (by[5] and by[5] ~= SCOPE) or (by[3] and form[1] == 'ordered' and SIBLINGS == 0) then return redis.error_reply('MILLRACE limited') end
+    may_grant = may_grant or math.max(by[3] or 0, by[4] or 0) <= now or ${isSetBack('form[3]')}
+    if (by[1] and by[1] ~= SCOPE) or (by[2] and form[1] == 'ordered' and SIBLINGS == 0) then return redis.error_reply('MILLRACE limited') end
   end
 end
 if SCOPE then
-  if not gate.is_open_to(may_grant) then return redis.error_reply('MILLRACE limited') end
+  local refused = gate.open(may_grant)
+  if refused then return refused end
 end
 end
 `
@@ -114,7 +110,7 @@ export const gate = (isGated: boolean, fields: readonly string[]) =>
 
 /** The end of a claim. */
 export const heads = `
-if SCOPE then gate.trim(100) end
+if SCOPE then gate.trim() end
 if wants_heads then
   for n = 0, ASKED - 1 do
     at(n)

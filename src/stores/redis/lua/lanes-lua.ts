@@ -8,14 +8,12 @@ import { keyNames } from '../layout/redis-keys.js'
 import { byNumber } from './lazy-functions-lua.js'
 import { limits as bounds } from './limits-lua.js'
 
-/** What META says of the limits of its shard. */
-export const readLimits = `call('HMGET', META, 'heldUntil', 'shutUntil', 'maxRunning', 'perGroup', 'scope', 'by')`
-
 /**
  * A group stands in TURNS or in SHUT where its lane has a job and it is not full, else in neither; jobs without a group
  * have no lane in LANES, and '' is looked for by each claim that goes round.
  */
 const functions = String.raw`
+function lanes.opens_at() return math.max(limits().held, limits().shut) end
 -- How many more may run.
 function lanes.room()
   local most = limits().max
@@ -96,18 +94,17 @@ export const lanes = `
 -- Where the keys of all shards of the queue stand, if they are given, and how many there are.
 local SIBLINGS_FROM, SIBLINGS = 1, #KEYS / SIZE - 1
 local EXCLUSIVE, STOPPED = false, false
--- What limits claims on the shard that was turned to last: opens_at (until then nothing is granted), held (by whom a handler
--- told so), max (that run), per (of each group), scope and by of its throttle.
+-- What limits claims on the shard that was turned to last: held and shut (until when nothing is granted), max (that run),
+-- per (of each group), scope and by of its throttle.
 local own = {}
--- is_limited: whether META says that it is, where that is known; values: those of readLimits, where they were read.
-local function limits(is_limited, values)
+-- is_limited: whether META says that it is, where that is known.
+local function limits(is_limited)
   if own.of == META then return own end
-  own = { of = META, opens_at = 0, held = 0 }
+  own = { of = META, held = 0, shut = 0 }
   if is_limited == nil then is_limited = call('HGET', META, 'limited') end
   if not is_limited then return own end
-  values = values or ${readLimits}
-  own.limited, own.held = true, tonumber(values[1] or 0)
-  own.opens_at = math.max(own.held, tonumber(values[2] or 0))
+  local values = call('HMGET', META, 'heldUntil', 'shutUntil', 'maxRunning', 'perGroup', 'scope', 'by')
+  own.limited, own.held, own.shut = true, tonumber(values[1] or 0), tonumber(values[2] or 0)
   own.max, own.per, own.scope, own.by = tonumber(values[3]), tonumber(values[4]), values[5], values[6]
   return own
 end

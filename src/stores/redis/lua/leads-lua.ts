@@ -9,8 +9,8 @@ local waits = {}
 local function wait_for(index, reason, for_ms, leads)
   for _, part in ipairs({ index, reason, for_ms or -1, leads and 1 or 0 }) do waits[#waits + 1] = part end
 end
--- spares_until: until when leases that have ended are left alone. has_no_lanes: where it is known that claims do not go round.
-local function first_change(spares_until, has_no_lanes)
+-- spares_until: until when leases that have ended are left alone.
+local function first_change(spares_until)
   local change
   local first = call('ZRANGE', SCHEDULED, 0, 0)[1]
   if first then change = math.floor(unpackn('>I7', first) / 1000) end
@@ -19,7 +19,7 @@ local function first_change(spares_until, has_no_lanes)
     lease = math.max(lease, spares_until or 0)
     if not change or lease < change then change = lease end
   end
-  local opening = limits().limited and not (has_no_lanes and own.opens_at <= now) and lanes.next_opening()
+  local opening = limits().limited and lanes.next_opening()
   if opening and (not change or opening < change) then change = opening end
   return change
 end

@@ -9,7 +9,7 @@ local function groupless()
 end
 lanes.groupless = groupless
 -- Whether nothing is granted whatever is ready.
-local function is_closed() return STOPPED or limits().opens_at > now or is_full() end
+local function is_closed() return STOPPED or lanes.opens_at() > now or is_full() end
 lanes.is_closed = is_closed
 -- Whether claims go round the lanes.
 function lanes.are_there() return limits().per or limits().by == 'group' or call('EXISTS', LANES) == 1 end
@@ -27,9 +27,10 @@ lanes.is_claimable = is_claimable
 -- Whether a claim alone would be given a suspect.
 local function is_open_for_suspects() return not is_closed() and call('EXISTS', SUSPECTS) == 1 end
 lanes.is_open_for_suspects = is_open_for_suspects
--- Whether the end of a claim has made room for others, here or in other shards of the queue; where it can.
+-- Whether the end of a claim has made room for others, here or in other shards of the queue.
 function lanes.has_freed()
-  local max = limits().max
+  local max, per = limits().max, limits().per
+  if not EXCLUSIVE and not max and not per then return false end
   if is_claimable() or is_open_for_suspects() then return true end
   local found, was_stopped = false, STOPPED
   for n = SIBLINGS_FROM, SIBLINGS_FROM + (max and SIBLINGS or 0) - 1 do
@@ -51,14 +52,14 @@ end
 -- When ready jobs that are shut open.
 function lanes.next_opening()
   if call('EXISTS', LANES, SUSPECTS) == 0 and groupless() <= 0 then return nil end
-  if limits().opens_at > now then return limits().opens_at end
+  if lanes.opens_at() > now then return lanes.opens_at() end
   return lanes.are_there() and next_lane() or nil
 end
 -- Why claims are given nothing of what is left.
 function lanes.reason_of(alone)
   if is_full() then return 'full' end
   local has_ready = groupless() > 0 or call('EXISTS', LANES) == 1
-  if (has_ready or (alone and call('EXISTS', SUSPECTS) == 1)) and limits().opens_at > now then return 'throttled' end
+  if (has_ready or (alone and call('EXISTS', SUSPECTS) == 1)) and lanes.opens_at() > now then return 'throttled' end
   if has_ready then return next_lane() and 'throttled' or 'full' end
   return call('EXISTS', SCHEDULED) == 1 and 'scheduled' or 'empty'
 end
@@ -70,7 +71,7 @@ end
 function lanes.is_calling(j)
   if j.state == 's' then return not is_led_by(math.floor(j.stamp / 1000)) end
   if is_full() then return false end
-  local opens = limits().opens_at
+  local opens = lanes.opens_at()
   if not j.suspect and lanes.are_there() then
     if room_in(j.group) <= 0 then return false end
     opens = math.max(opens, tonumber(call('ZSCORE', SHUT, j.group) or 0))

@@ -143,7 +143,7 @@ if processed > 0 then call('HINCRBY', META, 'processed', processed) end
 if #traceless + #settled > 0 then
   trim()
   -- Room for suspects too, of which nobody was told.
-  local calls = (EXCLUSIVE or limits().max or limits().per) and lanes.has_freed()
+  local calls = (EXCLUSIVE or limits().limited) and lanes.has_freed()
   for _, id in ipairs(settled) do
     if calls then break end
     calls = is_calling_id(id)

@@ -38,7 +38,7 @@ else
   local j = job(id)
   if not j or not j.claim then return 0 end
   fail_claim(j, tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5], ARGV[5])
-  if is_calling_id(id) or ((EXCLUSIVE or limits().max or limits().per) and lanes.has_freed()) then ring_unpaused() end
+  if is_calling_id(id) or ((EXCLUSIVE or limits().limited) and lanes.has_freed()) then ring_unpaused() end
   tell_ends()
 end
 return 1

@@ -1,10 +1,9 @@
 /** The rules of a throttle and their grids, in Lua: `rules/throttle/grid` said again, with places on the grid on the clock of the log. */
 
 /** A rule says beside itself what follows from it: whether its starts are even, and how far apart, in µs. */
-export const rules = `
--- The rules, the longest of their windows, and whether any is long, and any even.
+export const grids = `
 local function rules_in(text)
-  local rules, longest, is_long, is_even = {}, 0, false, false
+  local rules, longest, is_long = {}, 0, false
   for part in string.gmatch(text, '%S+') do
     local limit, window, spread, moderate, buffer = string.match(part, '^(%d+)/(%d+)%+?(%d*)(m?)e?(%d*)$')
     -- For so long a start counts; what is done after a restart depends on the window alone.
@@ -14,14 +13,10 @@ local function rules_in(text)
     rule.spacing = math.max(1, math.floor(rule.window * 1000 / rule.limit))
     rules[#rules + 1] = rule
     longest = math.max(longest, rule.window)
-    is_long, is_even = is_long or rule.is_long, is_even or rule.is_even
+    is_long = is_long or rule.is_long
   end
-  return rules, longest, is_long, is_even
+  return rules, longest, is_long
 end
-`
-
-/** Made where a rule is even, or leaves no room. */
-export const grids = `
 -- How many may start at an instant and, where none may, after how long one may. catches_up_at tells from when on more than the
 -- buffer are unused.
 local function permits_of(rule, slot, credit, hits, opens_at, at, catches_up_at)
@@ -38,8 +33,9 @@ local function permits_of(rule, slot, credit, hits, opens_at, at, catches_up_at)
   if opens_at then evenly = math.max(evenly, opens_at - at) end
   return 0, may_catch_up and math.min(evenly, catches_up_at() - at) or evenly
 end
--- The place of the last start and the credit of an even rule, once so many have started; opens_at is that before them.
+-- The place of the last start and the credit, once so many have started; opens_at is that before them.
 local function grid_after(rule, slot, credit, opens_at, count, at)
+  if not rule.is_even then return nil, 0 end
   local before, now_us = credit, at * 1000
   credit = math.min(rule.limit, credit + count)
   -- Nothing was there to start before: it is not late, and the grid begins with it.
@@ -49,5 +45,8 @@ local function grid_after(rule, slot, credit, opens_at, count, at)
   -- It catches up: the grid stays where it is.
   if now_us < due then return slot, credit end
   return due + math.floor((now_us - due) / rule.spacing) * rule.spacing, credit
+end
+local function slot_at_rest(rule, last)
+  return rule.is_even and last * 1000 or nil
 end
 `

@@ -1,7 +1,7 @@
 /** The scope script: what is written down of a throttle beside its gate, and what is told of it. */
 
 import { redisScript } from '../client/redis-script.js'
-import { toldThrottle } from './throttle-lua.js'
+import { throttle } from './throttle-lua.js'
 
 /**
  * KEYS: those of one scope.
@@ -44,4 +44,4 @@ local function many(command, key, args)
 end
 `
 
-export const scopeScript = redisScript('scope', start + toldThrottle + text, { whenFull: true })
+export const scopeScript = redisScript('scope', start + throttle + text, { whenFull: true })

@@ -3,21 +3,14 @@
  * read as far as starts leave the longest window, from its newest as far as the limit of a shorter one.
  */
 
-/** The first and the last that a subject may have in the log. */
-export const bounds = String.raw`
+/** Stands on `S`, the scope, and a counter: its `subject`, `n` starts, and the `charge` that is not in the set yet. */
+export const starts = String.raw`
+local function entry_of(subject, at, count) return subject .. '\0' .. pack('>I6I4', at, count) end
 local function first_of(subject) return '[' .. subject .. '\0' end
 local function end_of(subject) return '(' .. subject .. '\1' end
-`
-
-/**
- * Stands on `S`, the scope, and a counter: its `subject`, `n` starts, the `first` of them not before
- * that, and the `charge` that is not in the set yet. Made where
- * a window may be full, or even.
- */
-export const starts = `
+-- Nothing is read yet.
 local function sides(t)
-  if t.oldest then return end
-  t.oldest, t.newest = { step = 4 }, { step = 4, is_newest = true }
+  t.oldest, t.newest, t.gone, t.permits = { step = 4 }, { step = 4, is_newest = true }, nil, nil
   if t.charge > 0 then t.newest[1] = { at = S.recovered_at, count = t.charge } end
 end
 local function read_on(t, side, most)
@@ -44,22 +37,20 @@ local function entry(t, side, i, most)
   while i > #side and not side.is_done do read_on(t, side, most or 1000) end
   return side[i]
 end
--- So many starts no window sees any more. kept_from: when the first of the others was.
+-- So many starts no window sees any more.
 local function gone(t)
   if t.gone then return t.gone end
-  sides(t)
   local count, i, edge = 0, 1, S.at - S.longest
   local e = t.n > 0 and entry(t, t.oldest, 1)
   while e and e.at < edge do
     count, i = count + e.count, i + 1
     e = entry(t, t.oldest, i)
   end
-  t.gone, t.kept_from = count, e and e.at or S.at
+  t.gone = count
   return count
 end
 -- From the newest side, until the limit is reached or what is older makes no difference to the grid.
 local function sight_back(rule, slot, t)
-  sides(t)
   local edge, hits, later, i = S.at - rule.window, 0, 0, 1
   local e = entry(t, t.newest, 1, rule.limit)
   while e do
@@ -90,7 +81,6 @@ local function sight(rule, slot, t)
 end
 -- From when on fewer than so many of the log lie in the window; only where there are as many.
 local function fewer_from(most, rule, t)
-  sides(t)
   local later, i = 0, 1
   local e = entry(t, t.newest, 1, most)
   while e do
@@ -104,7 +94,6 @@ end
 local function hits_of(rule, t)
   if t.n == 0 then return 0 end
   if rule.window == S.longest then return t.n - gone(t) end
-  sides(t)
   local edge, hits, i = S.at - rule.window, 0, 1
   local e = entry(t, t.newest, 1)
   while e and e.at >= edge do
@@ -113,10 +102,6 @@ local function hits_of(rule, t)
   end
   return hits
 end
-`
-
-export const log = String.raw`
-local function entry_of(subject, at, count) return subject .. '\0' .. pack('>I6I4', at, count) end
 -- Takes the entry of an instant out, and says how many starts it was.
 local function take_entry(subject, at)
   local from = subject .. '\0'
@@ -124,16 +109,14 @@ local function take_entry(subject, at)
   call('ZREM', STARTS, member)
   return (unpackn('>I4', member, #from + 7))
 end
--- Writes down the charge and count starts more, without those that no window sees any more. Of the log as it is then nothing is
--- read yet.
+-- Writes down the charge and count starts more, without those that no window sees any more.
 local function log_starts(t, count)
   local subject, args = t.subject, {}
   if t.is_idle then call('ZREMRANGEBYLEX', STARTS, first_of(subject), end_of(subject))
-  elseif count > 0 and t.first < S.at - S.longest and gone(t) > 0 then
+  elseif count > 0 and gone(t) > 0 then
     call('ZREMRANGEBYLEX', STARTS, first_of(subject), '(' .. subject .. '\0' .. pack('>I6', S.at - S.longest))
     t.n = t.n - t.gone
   end
-  if count > 0 then t.first = t.kept_from or math.min(t.first, S.at) end
   t.n = t.n + count
   -- An instant has one entry.
   if count > 0 and t.last == S.at then count = count + (t.charge > 0 and t.charge or take_entry(subject, S.at))
@@ -144,6 +127,6 @@ local function log_starts(t, count)
   end
   if #args > 0 then call('ZADD', STARTS, unpack(args)) end
   t.charge, t.is_idle = 0, false
-  t.oldest, t.newest, t.gone, t.kept_from, t.permits = nil, nil, nil, nil, nil
+  sides(t)
 end
 `

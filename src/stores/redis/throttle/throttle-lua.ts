@@ -7,32 +7,54 @@
  *                `recoveredAt`, `shift`, `lastAt`, `quietUntil`
  * STARTS  zset   all scores 0: subject, NUL, instant (6 bytes), starts (4)
  * COUNTERS  hash   subject → starts in the log (4), instant of the last (6), `recoveries` (4) and `version` (4) under which it was
- *                written; of each rule the place on the grid in µs (7; 0: none) and the credit (3); an instant that no start in the
- *                log lies before (6; 0: not known)
+ *                written; of each rule the place on the grid in µs (7; 0: none) and the credit (3)
  * IDLE    zset   subjects by the instant of their last start
  *
  * A subject is a group, or `''`; it has no NUL. RULES holds instants of the server's clock. The others hold them on a clock that
  * no start lies ahead of: with `shift` added they are on today's, so that nothing is rewritten where that was set back.
  */
 
-import { withLazy } from '../lua/lazy-functions-lua.js'
-import { grids, rules } from './grid-lua.js'
-import { bounds, log, starts } from './starts-lua.js'
-import { instant, recovery } from './throttle-recovery-lua.js'
+import { grids } from './grid-lua.js'
+import { starts } from './starts-lua.js'
+import { recovery, silence } from './throttle-recovery-lua.js'
 
-/** What few calls need. */
-const rare = `
-local function slot_at_rest(rule, last)
-  return rule.is_even and last * 1000 or nil
-end
-local function rest(t)
-  for i, rule in ipairs(S.rules) do t.slots[i], t.credits[i] = slot_at_rest(rule, t.last), 0 end
-end
-local function is_at_rest(t)
+const counters = `
+-- A counter in which nothing has started for the longest window is as good as none.
+local function read_counter(subject)
+  local t = { subject = subject, n = 0, charge = 0, slots = {}, credits = {} }
+  for i = 1, #S.rules do t.credits[i] = 0 end
+  local text = call('HGET', COUNTERS, subject)
+  if not text then return t end
+  local n, last, recoveries, version = unpackn('>I4I6I4I4', text)
+  local is_older = recoveries ~= S.recoveries
+  local charge = is_older and charge_after(last) or 0
+  t.is_written, t.is_idle = true, (charge > 0 and S.recovered_at or last) < S.at - S.longest or (is_older and last < S.recovered_at - S.longest)
+  if t.is_idle then return t end
+  t.n, t.last, t.charge, t.recoveries = n + charge, charge > 0 and S.recovered_at or last, charge, recoveries
   for i, rule in ipairs(S.rules) do
-    if t.slots[i] ~= slot_at_rest(rule, t.last) or t.credits[i] > 0 then return false end
+    if version ~= S.version then t.slots[i] = slot_at_rest(rule, last)
+    else
+      local slot, credit = unpackn('>I7I3', text, 9 + 10 * i)
+      t.slots[i], t.credits[i] = slot > 0 and slot or nil, credit
+    end
   end
-  return true
+  return t
+end
+local function counter_of(subject)
+  local t = S.counters[subject]
+  if not t then
+    t = read_counter(subject)
+    sides(t)
+    S.counters[subject] = t
+  end
+  return t
+end
+local function write_counter(t)
+  local parts = { pack('>I4I6I4I4', t.n, t.last, S.recoveries, S.version) }
+  for i = 1, #S.rules do parts[i + 1] = pack('>I7I3', t.slots[i] or 0, t.credits[i]) end
+  call('HSET', COUNTERS, t.subject, table.concat(parts))
+  call('ZADD', IDLE, t.last, t.subject)
+  t.is_written, t.recoveries = true, S.recoveries
 end
 local function forget_subjects(subjects)
   for _, subject in ipairs(subjects) do
@@ -52,98 +74,66 @@ local function write_anew()
   many('ZADD', STARTS, starts)
   many('ZADD', IDLE, idle)
 end
--- Who started last before then is idle. What was written before a recovery and was not idle then may have been charged with it.
-local function idle_edge()
-  local is_charged = S.is_long and S.recoveries > 0 and S.recovered_at >= S.at - S.longest
-  return (is_charged and S.recovered_at or S.at) - S.longest
-end
--- Forgets at most so many subjects that are idle. Redis makes a table smaller only while members leave it: where few are left
--- of many, they are written anew.
-local function trim_idle(most)
-  local idle = call('ZRANGE', IDLE, '-inf', idle_edge() - 1, 'BYSCORE', 'LIMIT', 0, most)
-  if #idle == 0 then return end
-  forget_subjects(idle)
-  local left = call('ZCARD', IDLE)
-  if left > 0 and left < #idle and #idle >= 50 and call('ZCARD', STARTS) <= 10000 then write_anew() end
-end
-`
-
-const counters = `
--- The counter of a subject. One in which nothing has started for the longest window is as good as none.
-local function counter_of(subject)
-  local t = S.counters[subject]
-  if t then return t end
-  t = { subject = subject, n = 0, first = math.huge, charge = 0, slots = {}, credits = {}, opens = {} }
-  S.counters[subject] = t
-  for i = 1, #S.rules do t.credits[i] = 0 end
-  local text = call('HGET', COUNTERS, subject)
-  if not text then return t end
-  local n, last, recoveries, version = unpackn('>I4I6I4I4', text)
-  local is_older = recoveries ~= S.recoveries
-  local charge = is_older and charge_after(last) or 0
-  t.is_written, t.is_idle = true, (charge > 0 and S.recovered_at or last) < S.at - S.longest or (is_older and last < S.recovered_at - S.longest)
-  if t.is_idle then return t end
-  t.n, t.last, t.charge, t.recoveries = n + charge, charge > 0 and S.recovered_at or last, charge, recoveries
-  t.first = version == S.version and #text >= 24 + 10 * #S.rules and unpackn('>I6', text, 19 + 10 * #S.rules) or 0
-  for i, rule in ipairs(S.rules) do
-    if version ~= S.version then t.slots[i] = slot_at_rest(rule, last)
-    else
-      local slot, credit = unpackn('>I7I3', text, 9 + 10 * i)
-      t.slots[i], t.credits[i] = slot > 0 and slot or nil, credit
-    end
-  end
-  return t
-end
-local function write_counter(t)
-  local parts = { pack('>I4I6I4I4', t.n, t.last, S.recoveries, S.version) }
-  for i = 1, #S.rules do parts[i + 1] = pack('>I7I3', t.slots[i] or 0, t.credits[i]) end
-  parts[#parts + 1] = pack('>I6', t.first)
-  call('HSET', COUNTERS, t.subject, table.concat(parts))
-  call('ZADD', IDLE, t.last, t.subject)
-  t.is_written, t.recoveries = true, S.recoveries
-end
 local function permitted(t)
   if t.permits then return t.permits, t.for_ms end
   local least, most_ms = math.huge, 0
+  t.opens = {}
   for i, rule in ipairs(S.rules) do
-    -- Where the first start that is known still lies in the window, all do.
-    local hits, opens_at = t.n, nil
-    if hits >= rule.limit or t.first < S.at - rule.window then hits, opens_at = sight(rule, t.slots[i], t) end
-    local permits, for_ms = rule.limit - hits, 0
-    if rule.is_even or permits <= 0 then
-      local function catches_up_at() return fewer_from(rule.limit - rule.buffer, rule, t) end
-      permits, for_ms = permits_of(rule, t.slots[i], t.credits[i], hits, opens_at, S.at, catches_up_at)
-    end
+    local hits, opens_at = sight(rule, t.slots[i], t)
+    local function catches_up_at() return fewer_from(rule.limit - rule.buffer, rule, t) end
+    local permits, for_ms = permits_of(rule, t.slots[i], t.credits[i], hits, opens_at, S.at, catches_up_at)
     t.opens[i], least, most_ms = opens_at, math.min(least, permits), math.max(most_ms, for_ms)
   end
   t.permits, t.for_ms = least, most_ms
   return least, most_ms
 end
+local function rest(t)
+  for i, rule in ipairs(S.rules) do t.slots[i], t.credits[i] = slot_at_rest(rule, t.last), 0 end
+end
+local function is_at_rest(t)
+  for i, rule in ipairs(S.rules) do
+    if t.slots[i] ~= slot_at_rest(rule, t.last) or t.credits[i] > 0 then return false end
+  end
+  return true
+end
+-- Who started last before then is idle. What was written before a recovery and was not idle then may have been charged with it.
+local function idle_edge()
+  local is_charged = S.is_long and S.recoveries > 0 and S.recovered_at >= S.at - S.longest
+  return (is_charged and S.recovered_at or S.at) - S.longest
+end
 `
 
 const calls = `
--- Knows the scope, as far as it is written down; returns the version of its members, or nil where nothing is. asks_run: whether
--- it asks which run of the server it is: before the first write, since a user may lack the right. What follows from that is
--- written by the first who asks for permits, as a claim that has nothing to take follows no restart.
-function throttle_read(asks_run)
-  local known = call('HMGET', RULES, 'by', 'rules', 'version', 'run', 'recoveries', 'recoveredAt', 'shift', 'lastAt', 'quietUntil', 'members')
-  if not known[2] then return nil end
-  S = { version = tonumber(known[3] or 0), run = known[4], recoveries = tonumber(known[5] or 0), shift = tonumber(known[7] or 0),
-    last_at = known[8] and tonumber(known[8]), quiet_until = known[9] and tonumber(known[9]) }
-  S.rules, S.longest, S.is_long, S.is_even = rules_in(known[2])
-  S.recovered_at = (known[6] and tonumber(known[6]) or now) - S.shift
-  set_instant()
-  if asks_run then S.server = string.match(call('INFO', 'server'), 'run_id:(%x+)') end
-  BY_GROUP = known[1] == 'group'
-  return known[10]
+-- Knows the scope, as far as it is written down; returns the version of its members, or nil where nothing is. Turning to the
+-- keys of another scope, and back, is free.
+function throttle_read()
+  S = scopes[RULES]
+  if not S then
+    local known = call('HMGET', RULES, 'by', 'rules', 'version', 'run', 'recoveries', 'recoveredAt', 'shift', 'lastAt', 'quietUntil', 'members')
+    if not known[2] then return nil end
+    local function number(i) return known[i] and tonumber(known[i]) end
+    S = { by = known[1], version = number(3) or 0, run = known[4], recoveries = number(5) or 0, shift = number(7) or 0,
+      last_at = number(8), quiet_until = number(9), members = known[10] }
+    S.rules, S.longest, S.is_long = rules_in(known[2])
+    S.recovered_at = (number(6) or now) - S.shift
+    set_instant()
+    scopes[RULES] = S
+  end
+  BY_GROUP = S.by == 'group'
+  return S.members
+end
+-- The same, and asks which run of the server it is: before the first write, since a user may lack the right. What follows from
+-- that is written by the first who asks for permits, as a claim that has nothing to take follows no restart.
+function throttle_open()
+  local members = throttle_read()
+  if S then S.server = S.server or string.match(call('INFO', 'server'), 'run_id:(%x+)') end
+  return members
 end
 -- The server may have forgotten starts, or its clock was set back: what follows from that is written down.
-function throttle_recover()
-  if S.server ~= S.run or (S.last_at and now < S.last_at - 1000) then recover() end
-end
+function throttle_recover() recover() end
 -- How many may start, and, where none may, after how long one may.
 function throttle_permits(subject)
-  throttle_recover()
+  recover()
   local permits, for_ms = permitted(counter_of(subject))
   local at = S.at + S.shift
   local quiet = math.max(0, (S.quiet_until or at) - at)
@@ -154,16 +144,14 @@ end
 -- So many have been taken, at least one; and whether anything is left that could start.
 function throttle_started(subject, count, has_more)
   local t = counter_of(subject)
-  if has_more and S.is_even then
+  if has_more then
     permitted(t)
     for i, rule in ipairs(S.rules) do
-      if rule.is_even then
-        t.slots[i], t.credits[i] = grid_after(rule, t.slots[i], t.credits[i], t.opens[i], count, S.at)
-      end
+      t.slots[i], t.credits[i] = grid_after(rule, t.slots[i], t.credits[i], t.opens[i], count, S.at)
     end
   end
   log_starts(t, count)
-  if not has_more and S.is_even then rest(t) end
+  if not has_more then rest(t) end
   write_counter(t)
   local at = S.at + S.shift
   if S.last_at ~= at then call('HSET', RULES, 'lastAt', at) end
@@ -174,18 +162,20 @@ function throttle_rests(subject)
   local t = counter_of(subject)
   if not t.is_written then return end
   if t.is_idle then return forget_subjects({ subject }) end
-  if t.recoveries == S.recoveries and (not S.is_even or is_at_rest(t)) then return end
+  if t.recoveries == S.recoveries and is_at_rest(t) then return end
   log_starts(t, 0)
   rest(t)
   write_counter(t)
 end
--- The one counter of a scope that counts all together is forgotten when it rests.
+-- Forgets at most so many subjects that are idle. Redis makes a table smaller only while members leave it: where few are left
+-- of many, they are written anew.
 function throttle_trim(most)
-  if BY_GROUP then trim_idle(most) end
+  local idle = call('ZRANGE', IDLE, '-inf', idle_edge() - 1, 'BYSCORE', 'LIMIT', 0, most)
+  if #idle == 0 then return end
+  forget_subjects(idle)
+  local left = call('ZCARD', IDLE)
+  if left > 0 and left < #idle and #idle >= 50 and call('ZCARD', STARTS) <= 10000 then write_anew() end
 end
-`
-
-const told = `
 -- Starts in each window that ends now.
 function throttle_hits(subject)
   local t, hits = counter_of(subject), {}
@@ -202,29 +192,25 @@ function throttle_wait(subject)
 end
 -- Other rules: the starts stay, and the grids begin anew.
 function throttle_set(rules_text)
-  call('HINCRBY', RULES, 'version', 1)
+  throttle_read()
+  S.version = call('HINCRBY', RULES, 'version', 1)
   call('HSET', RULES, 'rules', rules_text)
-end
-`
-
-/** Names: of the functions that `others` defines. */
-const scoped = (names: string, others: string) => `
-local BY_GROUP, throttle_read, throttle_recover, throttle_permits, throttle_started, throttle_rests, throttle_trim${names}
-do
-local S
-${instant}${bounds}${withLazy(grids + recovery + starts + rare, rules + log + counters + calls + others, 'plain')}
+  S.rules, S.longest, S.is_long = rules_in(rules_text)
+  S.counters = {}
 end
 `
 
 /**
- * What a claim needs. `throttle_read` comes first; afterwards `BY_GROUP` tells by what the scope counts. `throttle_permits` and
- * `throttle_recover` need it to have asked which run it is. Reading never writes: only these, `throttle_started`,
- * `throttle_rests` and `throttle_trim` do.
+ * `throttle_read` or `throttle_open` comes first, and again wherever the keys become those of another scope; afterwards
+ * `BY_GROUP` tells by what the scope counts. `throttle_permits` and `throttle_recover` need `throttle_open`. Reading never writes: only
+ * these, `throttle_started`, `throttle_rests`, `throttle_trim` and `throttle_set` do.
  */
-export const throttle = scoped('', '')
-
-/** With what is told of a throttle, and `throttle_set`, after which nothing else may be called. */
-export const toldThrottle = scoped(
-  ', throttle_hits, throttle_subjects, throttle_quiet, throttle_wait, throttle_set',
-  told,
-)
+export const throttle = `
+local BY_GROUP, throttle_read, throttle_open, throttle_recover, throttle_permits, throttle_started, throttle_rests, throttle_trim
+local throttle_hits, throttle_subjects, throttle_quiet, throttle_wait, throttle_set
+do
+local S
+local scopes = {}
+${silence}${grids}${recovery}${starts}${counters}${calls}
+end
+`

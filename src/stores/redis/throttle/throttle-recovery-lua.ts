@@ -2,15 +2,14 @@
 
 import { longestSilenceMs } from '../../rules/throttle/throttle-recovery.js'
 
-/** What every call needs. */
-export const instant = `
+export const silence = `
 local LONGEST_SILENCE = ${longestSilenceMs}
--- The instant that counts, on the clock of the log: a clock that was set back a little stands still.
-local function set_instant() S.at, S.counters = math.max(now, S.last_at or now) - S.shift, {} end
 `
 
-/** Stands on `S`, the scope, whose `server` is the run that answers. Made where that is another, or its clock was set back. */
+/** Stands on `S`, the scope, whose `server` is the run that answers. */
 export const recovery = `
+-- The instant that counts, on the clock of the log: a clock that was set back a little stands still.
+local function set_instant() S.at, S.counters = math.max(now, S.last_at or now) - S.shift, {} end
 local function write_recovery()
   call('HSET', RULES, 'run', S.run, 'recoveries', S.recoveries, 'recoveredAt', now, 'shift', S.shift)
   if S.last_at then call('HSET', RULES, 'lastAt', S.last_at) end
@@ -27,7 +26,10 @@ local function quiet_after(step)
   if not silent then return still end
   return math.max(now + silent + 1, still or now)
 end
+-- The server may have forgotten starts, or its clock was set back.
 local function recover()
+  local is_set_back = S.last_at and now < S.last_at - 1000
+  if S.server == S.run and not is_set_back then return end
   if S.run then S.recoveries = S.recoveries + 1 end
   S.run = S.server
   -- Nothing ever started: nothing can be forgotten.
