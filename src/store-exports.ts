@@ -1,6 +1,6 @@
 /**
- * `millrace/store`: what the author of a store needs — the contract's types, the errors that a store throws, and the rules
- * that every store shares.
+ * `millrace/store`: everything that the author of a store needs: the contract's types, the errors that a store throws,
+ * and the rules that all stores share.
  */
 
 export {

@@ -1,4 +1,4 @@
-/** A claim: what is asked for, what is granted, and what else the store found. */
+/** A claim: the request, the jobs that the store grants, and the other changes that the store makes on the way. */
 
 import type { Payload } from '../../core/values/codec.js'
 import type { Damage } from './damage.js'
@@ -7,57 +7,64 @@ import type { ScoredPayload } from './scored-payload.js'
 
 export interface ClaimFrom {
   readonly queue: string
-  /** Ordered queues only. One that is not there is `'empty'`. */
+  /** Ordered queues only. A shard that does not exist answers `'empty'`. */
   readonly shard?: number
   readonly limit: number
   /**
-   * Ordered queues only: most payloads that are handed over of one id; those beyond join what arrives while it runs.
-   * A store may hand over fewer where they are large. Default and Infinity: all.
+   * Ordered queues only: the most payloads of one id that the claim hands over. The rest join the payloads that arrive
+   * while the job runs. A store may hand over fewer if they are large. Default and Infinity: all.
    */
   readonly maxPayloads?: number
-  /** This queue's lease where it is not the call's. */
+  /** The lease of this queue, if it differs from the call's. */
   readonly leaseMs?: number
 }
 
 export interface Claimer {
   readonly worker: string
   readonly leaseMs: number
-  /** The claimer holds no other claim and takes none until it settles: a crash is then this job's doing. Takes at most one job. */
+  /**
+   * True if the claimer holds no other claim and takes none until it settles: a crash is then charged to this job. The
+   * call takes at most one job.
+   */
   readonly alone?: boolean
-  /** Whether the age of each queue's oldest ready job is wanted. */
+  /** Asks for the age of each queue's oldest ready job. */
   readonly heads?: boolean
 }
 
 export interface Claimed {
-  /** Exact where something was granted, and else perhaps reckoned from an earlier answer. */
+  /** Exact if something was granted. Otherwise the store may derive it from an earlier answer. */
   readonly now: number
-  /** The queue that granted. */
+  /** The queue that granted jobs. */
   readonly queue?: string
-  /** In the order they should start. */
+  /** In the order in which they should start. */
   readonly claims: Claim[]
-  /** Leases that this call found ended unsettled, whatever became of their jobs. */
+  /** Leases that this call found expired and unsettled, whatever became of their jobs. */
   readonly crashed: Crash[]
-  /** Jobs this call buried because they crashed too often. */
+  /** Jobs that this call buried because they crashed too often. */
   readonly buried: Buried[]
-  /** Waiting jobs this call ended because their time to begin was over; absent: none. */
+  /** Waiting jobs that this call ended because nobody began them in time; absent: none. */
   readonly expired?: readonly Expired[]
   /**
-   * Per queue that was asked and granted nothing: why, and after how long it is worth asking again. Besides, and also
-   * where the queue granted, `'suspect'` where suspects are left behind: somebody must make room for an `alone` claim; and
-   * `'throttled'` or `'full'` where ready jobs are left behind and its limits deny all of them.
+   * For each queue that was asked and granted nothing: why, and when it is worth asking again. Two further entries may
+   * come for any queue that was asked, even if it granted: `'suspect'` if suspects are left behind (some claimer must
+   * make room for an `alone` claim), and `'throttled'` or `'full'` if ready jobs are left behind and limits deny all of
+   * them.
    */
   readonly waits: Wait[]
-  /** With `heads`: per entry of `from`, ms since its oldest ready job was due; absent where none is ready. */
+  /** With `heads`: for each entry of `from`, ms since its oldest ready job was due; absent if none is ready. */
   readonly heads?: { readonly queue: string; readonly shard?: number; readonly ageMs?: number }[]
-  /** Whether a queue that was asked has more that is ready now. */
+  /** Whether a queue that was asked has more ready jobs now. */
   readonly more: boolean
-  /** Shards of the queues asked that are left out; the others were asked as ever. A store that is damaged as a whole rejects. */
+  /**
+   * Damaged shards of the queues asked: the call left them out and asked the others. If the whole store is damaged, the
+   * call rejects.
+   */
   readonly damaged?: readonly Damage[]
-  /** A part of the call failed and may have made claims that are not in the answer: `workers.held` has them. */
+  /** A part of the call failed and may have made claims that this answer lacks: `workers.held` lists them. */
   readonly isInDoubt?: true
 }
 
-/** A job taken, with what its handler needs. */
+/** A claimed job, with all that its handler needs. */
 export interface Claim {
   readonly queue: string
   readonly id: string
@@ -66,32 +73,32 @@ export interface Claim {
   readonly payload: Payload
   readonly codec?: string
   readonly meta?: Payload
-  /** Ordered queues only: what is handed over, in the order of `rules/payloads`; never none. */
+  /** Ordered queues only: the payloads handed over, at least one, in the order of `rules/payloads`. */
   readonly payloads?: readonly ScoredPayload[]
-  /** Ordered queues only: payloads were left behind for the next claim. */
+  /** Ordered queues only: some payloads are left for the next claim. */
   readonly hasMore?: true
   readonly priority: number
   readonly group?: string
   /** Failures so far + 1. */
   readonly attempt: number
   readonly crashes: number
-  /** Greater than every fence given in this queue before; one for all jobs of a call. */
+  /** Greater than every earlier fence of this queue; all jobs of one call share it. */
   readonly fence: number
   readonly createdAt: number
   readonly runAt: number
   readonly error?: string
-  /** The last that an attempt before this one set. */
+  /** The last checkpoint that an earlier attempt set. */
   readonly checkpoint?: Checkpoint
 }
 
-/** A lease that ended unsettled. */
+/** A lease that expired unsettled. */
 export interface Crash {
   readonly queue: string
   readonly id: string
   readonly task: string
-  /** Who held it. */
+  /** The worker that held it. */
   readonly worker: string
-  /** Whether it counts against the job: the claim was `alone`. */
+  /** Whether the crash counts against the job, which is so if the claim was `alone`. */
   readonly charged: boolean
   /** Crashes charged to the job so far, this one included. */
   readonly crashes: number
@@ -111,19 +118,26 @@ export interface Expired {
   readonly task: string
 }
 
-/** `'full'`: what runs must end first. Where some jobs are held back by time and others by what runs, it is `'throttled'`. */
+/**
+ * Why a queue granted nothing. `'full'`: running jobs must end first. If time denies some jobs and running jobs deny
+ * others, the reason is `'throttled'`.
+ */
 export interface Wait {
   readonly queue: string
-  /** Where the queue was asked by shard, or is ordered. */
+  /** Set if the queue was asked by shard, or is ordered. */
   readonly shard?: number
   readonly reason: 'empty' | 'scheduled' | 'paused' | 'throttled' | 'full' | 'suspect'
-  /** Until something changes by itself — a scheduled job falls due, a lease ends, a limit opens; absent where nothing will. */
+  /**
+   * Ms until something changes by itself: a scheduled job falls due, a lease ends, a limit opens. Absent if nothing
+   * will.
+   */
   readonly forMs?: number
   /**
-   * This claimer leads: it alone asks again when `forMs` is over, be it with a limit of 0; the others wait for a ring.
-   * A queue has one lead for what falls due and one for its suspects. A lead that has not asked `leadLapseMs` after its
-   * time has lapsed, and the next claimer takes its place; so does one that learns of an earlier change. The lead of the
-   * suspects leads on only by claims alone or with a limit of 0: one that takes jobs in company cannot make room.
+   * This claimer leads: it alone asks again when `forMs` is over, if only with a limit of 0; the others wait for a
+   * ring. A queue has one lead for jobs that fall due and one for its suspects. A lead lapses if it has not asked
+   * `leadLapseMs` after its time; the next claimer then takes its place. So does a claimer that learns of an earlier
+   * change. The lead for suspects must claim `alone` or with a limit of 0 to keep the lead: a claimer that takes jobs
+   * in company cannot make room.
    */
   readonly lead?: true
 }

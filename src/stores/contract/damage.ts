@@ -1,4 +1,4 @@
-/** A damage: a shard of a queue whose keys are not ours, or do not fit together. */
+/** A damage: a shard whose keys Millrace did not write, or whose keys contradict each other. */
 
 import { hasCode } from '../../core/error-codes.js'
 import { StoreCorruptError } from '../../core/errors.js'
@@ -8,15 +8,18 @@ export interface Damage {
   readonly shard: number
   /** Whether no shard of the queue can be used. */
   readonly isWhole: boolean
-  /** Names the remedy. */
+  /** Its message names the remedy. */
   readonly error: Error
-  /** After how many ms it is looked at again; until then claims leave it out. */
+  /** Ms until the store looks at the shard again; claims leave it out until then. */
   readonly forMs: number
 }
 
-/** Some items of a call were carried out and others not, as their queue is damaged; the code is that of the damage. */
+/**
+ * The error of a call that was carried out for some items only, because the queue of the others is damaged. Its code is
+ * the code of the damage.
+ */
 export class PartlyAnsweredError extends StoreCorruptError {
-  /** By item; undefined where it was not carried out. */
+  /** By item; undefined for an item that was not carried out. */
   readonly answers: readonly (string | undefined)[]
 
   constructor(cause: StoreCorruptError, answers: readonly (string | undefined)[]) {
@@ -25,7 +28,10 @@ export class PartlyAnsweredError extends StoreCorruptError {
   }
 }
 
-/** The answers of a call that was carried out in part; undefined for every other error. Another copy of the package may have thrown it. */
+/**
+ * The answers of a call that was carried out in part; undefined for every other error. Works for errors thrown by
+ * another copy of the package too.
+ */
 export function answersIn(error: unknown): PartlyAnsweredError['answers'] | undefined {
   if (!hasCode(error, 'store-corrupt')) return undefined
   const { answers } = error as Partial<PartlyAnsweredError>

@@ -1,30 +1,36 @@
-/** The history: the facet of a store that keeps what became of the jobs of a queue, by minute for a week and by hour for a year. */
+/**
+ * The history: the facet of a store that counts the outcomes of a queue's jobs, by minute for a week and by hour for a
+ * year.
+ */
 
-/** How long a point of a history is. */
+/** The length of a history point. */
 export type HistoryStep = 'minute' | 'hour'
 
-/** What became of the jobs of one queue, counted. */
+/** Counts of what happened to the jobs of one queue. */
 export interface HistoryCounts {
-  /** Jobs that were added, and payloads that were merged into one. */
+  /** Jobs added, and payloads merged into a job. */
   readonly enqueued: number
   /** Attempts that began. */
   readonly started: number
   readonly completed: number
-  /** Attempts that failed, the last of a job too; one that buries its job by itself is counted in `dead` alone. */
+  /** Failed attempts, including a job's last. A failure that buries its job at once counts in `dead` only. */
   readonly failed: number
   /** Jobs that went to the morgue. */
   readonly dead: number
-  /** Leases that ended unsettled. */
+  /** Leases that expired unsettled. */
   readonly crashed: number
-  /** Jobs that were cancelled, those that expired too. */
+  /** Cancelled jobs, including expired ones. */
   readonly cancelled: number
-  /** How long the attempts that completed or failed ran, in all. */
+  /** Total run time of the attempts that completed or failed. */
   readonly runMs: number
-  /** Of those attempts, by `runTimeBoundsMs` (`rules/history-slots`): how many ran that long at most, and at last how many ran longer. */
+  /**
+   * Those attempts by run time: for each bound of `runTimeBoundsMs` (`rules/history-slots`) how many ran at most that
+   * long; the last number counts the longer ones.
+   */
   readonly runTimes: readonly number[]
 }
 
-/** How a queue stood when it was looked at. */
+/** Measurements of a queue at one moment. */
 export interface HistoryGauges {
   /** As in `Depth`. */
   readonly lagMs: number
@@ -33,42 +39,45 @@ export interface HistoryGauges {
   readonly running: number
 }
 
-/** What one process counted of one queue in less than a minute. */
+/** Counts that one process took for one queue within a minute. */
 export interface HistoryEntry {
   readonly queue: string
-  /** How long before the call that was: the store's clock says which minute it was. */
+  /** Ms between the counting and this call. The store's clock turns it into a minute. */
   readonly agoMs: number
   readonly counts: HistoryCounts
   readonly gauges?: HistoryGauges
 }
 
-/** A minute or an hour of one queue in which there was something to write. */
+/** A minute or an hour of one queue in which something was counted. */
 export interface HistoryPoint extends HistoryCounts {
-  /** Its beginning: a whole minute or hour since 1970. */
+  /** Its start: a whole minute or hour since 1970. */
   readonly at: number
-  /** The latest that was written; absent: nobody looked. */
+  /** The latest gauges written; absent if nobody measured. */
   readonly gauges?: HistoryGauges
 }
 
 export interface HistorySpan {
   readonly step: HistoryStep
-  /** Both are instants of the store's clock; a point is told if it begins at or after `fromAt` and before `toAt`. */
+  /**
+   * Both are instants of the store's clock. The span includes a point that begins at or after `fromAt` and before
+   * `toAt`.
+   */
   readonly fromAt: number
   readonly toAt: number
 }
 
 export interface History {
   /**
-   * Adds counts to the minute and to the hour in which they were taken; gauges take the place of those that are there. The
-   * queue need not be known. What is older than the store keeps is left out.
+   * Adds counts to the minute and the hour in which they were taken; gauges replace the stored ones. The queue need not
+   * be known. Entries older than the store keeps are left out.
    *
-   * Each entry is atomic. Unlike all else a call that is sent again is counted again: after `StoreUnavailableError`, a few
-   * counts too many are better than a gap.
+   * Each entry is atomic. Unlike every other call, a call that is sent again counts again: after
+   * `StoreUnavailableError` a few counts too many are better than a gap.
    */
   add(entries: readonly HistoryEntry[]): Promise<void>
   /**
-   * The points of each queue, oldest first, in the order of the queues; none for a queue of which nothing is kept. A queue
-   * that is cleared, or nowhere declared, keeps its points. Minutes are kept for a week, hours for 366 days.
+   * The points of each queue, oldest first, in the order of `queues`; none for a queue without points. A queue that was
+   * cleared, or is no longer declared, keeps its points. The store keeps minutes for a week and hours for 366 days.
    */
   read(queues: readonly string[], span: HistorySpan): Promise<HistoryPoint[][]>
 }

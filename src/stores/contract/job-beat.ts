@@ -1,26 +1,26 @@
-/** A beat: what a running job says of itself when its lease is renewed. */
+/** A beat: the report of a running job that comes with the renewal of its lease. */
 
 import type { Progress } from '../../core/job.js'
 import type { Payload } from '../../core/values/codec.js'
 
-/** What a running job reports with its lease; what is absent stays as it was. */
+/** The report of a running job; a field that is absent stays as it was. */
 export interface Beat extends JobProcess {
-  /** Ms from the start of the handler to this call. The first beat that has it sets `startedAt`. */
+  /** Ms from the start of the handler to this call. The first beat with this field sets `startedAt`. */
   readonly startedMs?: number
   readonly progress?: Progress
   /**
-   * Plain queues only: how far the work is for certain, so that a later attempt can go on from there. The latest is handed
-   * over with every later claim of the job, until it is completed or cancelled.
+   * Plain queues only: progress that a later attempt can resume from. Every later claim of the job receives the latest
+   * checkpoint, until the job is completed or cancelled.
    */
   readonly checkpoint?: Checkpoint
   /**
-   * Plain queues only, well-formed text: it joins the log of the job (`core/job-log`), which is kept over all attempts and
-   * as long as the job's record.
+   * Plain queues only: well-formed text to append to the job's log (`core/job-log`). The store keeps the log over all
+   * attempts, until the job's record goes.
    */
   readonly log?: string
 }
 
-/** The process that a running job runs in, as it says itself: what tells it from every other one (`runtime/process-identity`). */
+/** The process in which a job runs, identified by its own report (`runtime/process-identity`). */
 export interface JobProcess {
   readonly host?: string
   readonly boot?: string
@@ -29,13 +29,15 @@ export interface JobProcess {
   readonly ticks?: number
 }
 
-/** A run that has ended, as the process tells of it that the handler ran in. */
+/** An ended run, as reported by the process that ran the handler. */
 export interface EndedRun extends Pick<JobProcess, 'host' | 'pid'> {
   /** Ms from the start of the handler to this call. */
   readonly startedMs: number
 }
 
-/** When it began, in ms since 1970 on the clock of `now`. Rounded towards now: nothing begins before it is due. */
+/**
+ * When the handler began, in ms since 1970 on the clock of `now`. Rounded up to `now`: nothing begins before it is due.
+ */
 export function startedAtOf(startedMs: number, now: number): number {
   return now - Math.floor(startedMs)
 }

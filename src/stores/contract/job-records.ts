@@ -1,4 +1,4 @@
-/** Administration: the facet of a store that knows jobs as records — looked up, listed, changed by hand. */
+/** Job records: the facet of a store that looks jobs up, lists them and changes them by hand. */
 
 import type { JobState, Progress } from '../../core/job.js'
 import type { FieldChanges, JobFields } from '../../core/job-fields.js'
@@ -7,7 +7,7 @@ import type { Checkpoint, JobProcess } from './job-beat.js'
 import type { StoredQueue } from './queue-settings.js'
 import type { ScoredPayload } from './scored-payload.js'
 
-/** Most payloads that a job is shown with, by itself and in a listing. */
+/** The most payloads that a record shows; listings show fewer. */
 export const payloadsInRecord = 1_000
 export const payloadsInPage = 10
 
@@ -21,47 +21,50 @@ export interface StoredJob extends JobProcess {
   readonly codec?: string
   readonly meta?: Payload
   /**
-   * Of a job of an ordered queue: the payloads it has in hand while it runs, else those that wait, or lie in the morgue;
-   * the first 1,000 of them, in a listing the first 10.
+   * Ordered queues only: the payloads in hand if the job runs, otherwise the waiting ones or those in the morgue. At
+   * most the first 1,000, in a listing the first 10.
    */
   readonly payloads?: readonly ScoredPayload[]
-  /** How many those are in all. */
+  /** The number of all those payloads. */
   readonly payloadCount?: number
-  /** Payloads that wait beside a running job. */
+  /** The number of payloads that wait until the running job ends. */
   readonly pendingCount?: number
   readonly priority: number
   readonly group?: string
   readonly attempt: number
   /** Crashes charged to it. */
   readonly crashes: number
-  /** It waits for, or runs in, a process of its own because its worker died with it in hand. */
+  /** True if the job waits for a claim made `alone`, or runs in one, because its worker died while it held the job. */
   readonly suspect?: true
   readonly createdAt: number
   readonly updatedAt: number
   readonly runAt: number
   /** Never empty. */
   readonly fields?: JobFields
-  /** Only while it waits to be claimed for the first time: when it expires. Until a claim comes by, it is shown beyond that. */
+  /**
+   * The instant of expiry; only while the job waits for its first claim. The record may show it after that instant,
+   * until a claim finds the job.
+   */
   readonly expiresAt?: number
   readonly startedAt?: number
   readonly finishedAt?: number
   readonly worker?: string
   readonly progress?: Progress
-  /** This and the log are not in listings. */
+  /** Listings leave out the checkpoint and the log. */
   readonly checkpoint?: Checkpoint
   readonly log?: string
-  /** Of a completed job of which the end is kept; without a payload where its handler returned nothing. */
+  /** The result of a completed job, if it is kept; without a payload if the handler returned nothing. */
   readonly result?: { readonly payload?: Payload; readonly codec?: string }
   readonly error?: string
   readonly reason?: string
 }
 
-/** Some jobs of a queue: by id, all, or all that failed at least once. */
+/** A choice of jobs in one queue: by id, all, or all that failed at least once. */
 export type Where = { readonly ids: readonly string[] } | 'all' | 'failed'
 
 /**
- * What one bounded step did, and whether calling again would find more. At most 1,000 jobs a step; and in an ordered queue
- * a step ends with the job by which it has changed 10,000 payloads.
+ * The changes of one bounded step, and whether another call would find more. A step changes at most 1,000 jobs. In an
+ * ordered queue it also ends with the job that brings its changed payloads to 10,000.
  */
 export interface Step {
   readonly changed: number
@@ -72,11 +75,11 @@ export interface ListQuery {
   /** Only this state; absent: all. */
   readonly state?: JobState
   /**
-   * `'id'`: by id. `'time'`: running (oldest claim first), ready (as they will be claimed), scheduled (soonest first),
+   * `'id'`: by id. `'time'`: running (oldest claim first), ready (in the order of claims), scheduled (soonest first),
    * then completed and dead (latest first). `'retry'`: waiting and running jobs that failed, fewest failures first.
    */
   readonly by: 'id' | 'time' | 'retry'
-  /** Where the page before ended; opaque. `InvalidArgumentError` where it is none. */
+  /** The end of the page before; opaque. Any other text throws `InvalidArgumentError`. */
   readonly cursor?: string
   /** 1 … 200. */
   readonly limit: number
@@ -88,98 +91,108 @@ export interface Page {
   readonly cursor?: string
 }
 
-/** A job by name. */
+/** The name of a job. */
 export interface JobKey {
   readonly queue: string
   readonly id: string
 }
 
-/** The morgue: dead jobs, looked at, revived and removed. */
+/** The morgue: dead jobs, which can be listed, revived and removed. */
 export interface Morgue {
-  /** The entry of an id in the morgue. */
+  /** The morgue's entry for an id. */
   get(queue: string, id: string): Promise<StoredJob | undefined>
-  /** Dead jobs: by id, or latest first. */
+  /** Lists dead jobs by id, or latest first. */
   list(
     queue: string,
     query: { readonly by: 'id' | 'time'; readonly cursor?: string; readonly limit: number },
   ): Promise<Page>
   /**
-   * Back into the queue, ready now, with attempt 1 and crashes 0, the last error kept. `'failed'` means all.
-   * In an ordered queue the payloads join those that wait, which are then ready now with attempt 1 too (crashes, error and
-   * suspicion stay theirs); where the id runs, they join what waits beside it, which is then due now.
+   * Puts dead jobs back into the queue: ready now, attempt 1, 0 crashes, with the last error. `'failed'` means all. In
+   * an ordered queue the payloads join the waiting ones. These are then ready now with attempt 1 too, but keep their
+   * crashes, error and suspicion. If the id runs, they join the payloads that wait until it ends, and those are due
+   * now.
    */
   revive(queue: string, where: Where): Promise<Step>
   delete(queue: string, where: Where): Promise<Step>
 }
 
 /**
- * Administration: the jobs as records. Present on every store that can look jobs up. In an ordered queue an id may have a
- * live job and an entry in the morgue; listings of all states have both, the live one first where they are by id.
+ * Job records: administration of single jobs and whole queues. Every store that can look jobs up has this facet. In an
+ * ordered queue one id may have a live job and an entry in the morgue. Listings of all states show both; listings by id
+ * show the live one first.
  */
 export interface Records {
   queues(): Promise<StoredQueue[]>
   /**
-   * The job, or undefined where nothing is kept of it. Of a job that ended without a kept result but is remembered,
-   * what is remembered is returned: id, task, state and times, with an empty payload. What has expired is never shown.
-   * In an ordered queue the live job, and only where there is none the entry in the morgue.
+   * The job, or undefined if nothing of it is kept. If a job ended without a kept result but its id is remembered, the
+   * record holds id, task, state, times and an empty payload. Remembered ids and results past their time are never
+   * returned. In an ordered queue it is the live job, and the entry in the morgue only if there is none.
    */
   get(queue: string, id: string): Promise<StoredJob | undefined>
   list(queue: string, query: ListQuery): Promise<Page>
   /**
-   * Waiting jobs are cancelled; running ones are told at their next beat and counted as changed. Dead ones are left. The
-   * id of a cancelled job is remembered for its `rememberMs` or, where that is 0, for a minute; in an ordered queue it is
-   * not. There what waits beside a running job goes at once, and what it has in hand when its claim ends, unless that completes.
+   * Cancels waiting jobs at once. Running jobs learn of it at their next beat and count as changed; dead jobs stay. The
+   * store remembers the id of a cancelled job for its `rememberMs`, or for a minute if that is 0; an ordered queue
+   * remembers none. In an ordered queue payloads that wait behind a running job go at once. The payloads in hand go
+   * when the claim ends, unless it completes.
    */
   cancel(queue: string, where: Where, reason?: string): Promise<Step>
-  /** Removes waiting jobs and kept results without a trace. By id; `'all'` and `'failed'` take waiting jobs only. Never running or dead ones. */
+  /**
+   * Removes waiting jobs and kept results without a trace. Kept results go by id only: `'all'` and `'failed'` remove
+   * waiting jobs. Running and dead jobs stay.
+   */
   delete(queue: string, where: Where): Promise<Step>
   /**
-   * Scheduled jobs become ready, due now. Ready and other jobs are left. What waits beside a running job for later is due
-   * as soon as its claim ends.
+   * Makes scheduled jobs ready and due now. Other jobs stay as they are. Payloads that wait behind a running job for a
+   * later time are due as soon as its claim ends.
    */
   runNow(queue: string, where: Where): Promise<Step>
-  /** Waiting jobs go to the morgue with reason `buried`. */
+  /** Moves waiting jobs to the morgue with reason `buried`. */
   bury(queue: string, where: Where): Promise<Step>
-  /** Ends the current claim of a running job as a failure, from outside. `'gone'` where it does not run. */
+  /** Ends the current claim of a running job as a failure, from outside. `'gone'` if the job does not run. */
   fail(
     queue: string,
     id: string,
     how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string },
   ): Promise<'ok' | 'gone'>
   /**
-   * Sets fields of a job in whatever state, dead and completed ones too, and leaves its other fields; the last write of a name
-   * counts, whoever holds the job. They stay as long as the job does, and are in its record and in listings. `'gone'` where nothing
-   * but its id is kept of the job, `'full'`, and nothing changed, where it would have too many (`rules/field-changes`). In an ordered
-   * queue they are those of the live job of an id, and end with it: neither an entry in the morgue nor a successor has them.
+   * Sets fields of a job in any state, dead and completed included; its other fields stay. The last write of a name
+   * wins, whoever holds the job. Fields last as long as the job and appear in its record and in listings. `'gone'` if
+   * only the id is remembered. `'full'`, with nothing changed, if the job would have too many fields
+   * (`rules/field-changes`). In an ordered queue the fields belong to the live job of an id and end with it: an entry
+   * in the morgue or a successor has none of them.
    */
   setFields(queue: string, id: string, changes: FieldChanges): Promise<'ok' | 'gone' | 'full'>
-  /** No claims from now on; running jobs go on. Idempotent. */
+  /** Grants no claims from now on; running jobs go on. Idempotent. */
   pause(queue: string): Promise<void>
   /** Ends a pause and a drain. Idempotent. */
   resume(queue: string): Promise<void>
-  /** Refuses new jobs from now on; jobs that wait are still run. Idempotent. */
+  /** Refuses new jobs from now on; waiting jobs still run. Idempotent. */
   drain(queue: string): Promise<void>
-  /** Removes waiting and dead jobs, never running ones; nor what waits beside those. */
+  /** Removes waiting and dead jobs. Running jobs stay, and so do payloads that wait behind them. */
   clear(queue: string): Promise<Step>
   /**
-   * One bounded step towards so many shards of an ordered queue; to be called until `more` is false. While it is under
-   * way nothing is granted (`'paused'`), and jobs are accepted; running ones are waited for. Interrupted anywhere, it is
-   * gone on with by calling it again; `ConfigConflictError` where another number is under way, `InvalidArgumentError` for
-   * a plain queue, and for one that bounds what runs of each group, where it is to have several. Every job keeps its payloads, times and counts. Until it is done `maxPending` counts new shards alone, and
-   * the other verbs may miss a job that is just between two shards; remembered call ids are forgotten.
+   * Takes one bounded step towards `shards` shards of an ordered queue; call it until `more` is false. Meanwhile the
+   * queue grants nothing (`'paused'`) but accepts jobs; the reshard waits for running jobs. After an interruption, call
+   * it again to go on. Every job keeps its payloads, times and counts. Until it is done, `maxPending` counts new shards
+   * only and other verbs may miss a job that is between two shards. Remembered call ids are forgotten.
+   *
+   * Throws `ConfigConflictError` if a reshard to another number is under way. Throws `InvalidArgumentError` for a plain
+   * queue, and for several shards of a queue that limits running jobs per group.
    */
   reshard(queue: string, shards: number): Promise<Step>
   /**
-   * One bounded step of bringing the waiting and dead jobs of `from` into `to`, both ordered; to be called until `more` is
-   * false. A job keeps its payloads, scores, times and counts; where `to` has its id already, the payloads join that one by
-   * the rules of enqueueing, in the morgue by those of burying. Running jobs are left. Interrupted anywhere, nothing is
-   * lost, and repeating changes nothing; other verbs may miss a job that is just between two shards. `InvalidArgumentError` where one of them is plain, or both are one.
+   * Takes one bounded step of moving the waiting and dead jobs of `from` to `to`, both ordered; call it until `more` is
+   * false. A job keeps its payloads, scores, times and counts. If `to` already has the id, payloads merge as in an
+   * enqueue, and in the morgue as in a burial. Running jobs stay. An interruption loses nothing, and repeating changes
+   * nothing. Other verbs may miss a job that is between two shards. Throws `InvalidArgumentError` if one of them is
+   * plain, or both are the same queue.
    */
   move(from: string, to: string): Promise<Step>
   readonly morgue: Morgue
   /**
-   * Resolves with those of `jobs` that have ended or are not there, as soon as there is one, and with none after `forMs`
-   * or when `signal` aborts.
+   * Waits until at least one of `jobs` has ended or does not exist; resolves with all of those. Resolves with none
+   * after `forMs` or when `signal` aborts.
    */
   watch(jobs: readonly JobKey[], forMs: number, signal: AbortSignal): Promise<JobKey[]>
 }

@@ -1,21 +1,21 @@
-/** Provision: the facet of a store that makes queues only when it is told to. Opening one that is missing fails. */
+/** Provision: the facet of a store that creates queues only on request. Opening a missing queue fails. */
 
 import type { QueueSettings } from './queue-settings.js'
 
-/** A queue that was to be made. */
+/** A queue that was requested. */
 export interface ProvisionedQueue {
   readonly queue: string
-  /** What it is called in the service, and what its morgue is. */
+  /** The names of the queue and of its morgue in the service. */
   readonly name: string
   readonly deadName: string
-  /** Whether it, or its morgue, was missing. */
+  /** Whether the queue, or its morgue, was missing. */
   readonly wasMissing: boolean
 }
 
 export interface Provision {
   /**
-   * Makes queues with their morgues where they are missing, with these tags. What is there is left as it is, its tags too.
-   * Repeating changes nothing.
+   * Creates missing queues and their morgues, with these tags. Existing ones stay as they are, tags included. Repeating
+   * changes nothing.
    */
   create(queues: readonly QueueSettings[], tags?: Readonly<Record<string, string>>): Promise<ProvisionedQueue[]>
 }

@@ -1,38 +1,40 @@
-/** The settings of a queue: what a store must know of it, and what it tells of one that is stored. */
+/** The settings of a queue: the part that a store must know, and the part that it reports of a stored queue. */
 
 import type { Exclusive, Kept, Merge } from '../../core/queue/queue.js'
 import type { Throttle } from '../../core/queue/throttle.js'
 
 export type QueueKind = 'plain' | 'ordered'
 
-/** What a store must know of a queue. */
+/** The settings of a queue that a store must know. */
 export interface QueueSettings {
   readonly name: string
   readonly kind: QueueKind
   readonly order: 'fifo' | 'lifo'
-  /** Plain queues only, with the trait `fifo`: jobs of a group run one after the other, in the order of their enqueues. */
+  /**
+   * Plain queues only, with the trait `fifo`: the jobs of a group run one at a time, in the order of their enqueues.
+   */
   readonly fifo?: true
-  /** Ordered queues only: of what at most one claim runs at a time. Default `'id'`. */
+  /** Ordered queues only: whether at most one claim runs per id or per shard. Default `'id'`. */
   readonly exclusive?: Exclusive
-  /** Ordered queues only: which payloads of an id are kept. Absent: as stored, at first `'all'`. */
+  /** Ordered queues only: which payloads of an id are kept. Absent: as stored, initially `'all'`. */
   readonly merge?: Merge
-  /** Most waiting jobs; of an ordered queue most waiting payloads. */
+  /** The most waiting jobs; in an ordered queue the most waiting payloads. */
   readonly maxPending?: number
   readonly maxCrashes: number
   /**
-   * Over how many shards it lies, a plain queue only on a store with several servers; of a queue that is there already the
-   * stored number counts. The rules of this contract then hold in each shard, and bounds are divided by their number
-   * (rounded up). Default 1.
+   * The number of shards; a plain queue has several only on a store with several servers. An existing queue keeps its
+   * stored number. The rules of this contract hold in each shard; bounds are divided by the number of shards, rounded
+   * up. Default 1.
    */
   readonly shards?: number
-  /** Absent: as stored, at first none. */
+  /** Absent: as stored, initially none. */
   readonly throttle?: Throttle
   /**
-   * Most claims at a time over all shards, or of each group. Of groups in a queue of one shard only: one that lies in several
-   * is refused it with `ConfigConflictError`. Default: no limit.
+   * The most claims at a time over all shards, or of each group. A limit per group needs a queue of one shard: with
+   * several, `open` throws `ConfigConflictError`. Default: no limit.
    */
   readonly maxRunning?: number | { readonly perGroup: number }
-  /** Bounds for kept results; the age of each comes with its settle. */
+  /** How many results are kept; each settle brings the age to which its result is kept. */
   readonly resultsCount?: number
   readonly dead: Kept
 }

@@ -1,50 +1,59 @@
 /**
- * Schedules: the facet of a store that keeps them, and enqueues what they tick. The store knows nothing of calendars: whoever
- * writes or ticks a schedule says when its next tick is (`core/schedule/`), and the store compares and steps.
+ * Schedules: the facet of a store that keeps schedules and enqueues the jobs of their ticks. The store knows no
+ * calendar: the process that writes or ticks a schedule computes the next tick (`core/schedule/`); the store compares
+ * and steps.
  */
 
 import type { OnMissed, Overlap } from '../../core/schedule/due-ticks.js'
 import type { ScheduleRule } from '../../core/schedule/schedule-rule.js'
 import type { Enqueued, NewJob } from './new-job.js'
 
-/** What a schedule enqueues with each tick. An ordered job has its id; others are named by their tick (`rules/schedule-tick`). */
+/**
+ * The job that each tick enqueues. An ordered job has its own id; others are named by their tick
+ * (`rules/schedule-tick`).
+ */
 type ScheduledJob = Omit<NewJob, 'id' | 'runAt'> & { readonly id?: string }
 
-/** All that is needed to tick it, so that every process can, whatever its own code knows of it. */
+/** The definition of a schedule: complete, so that any process can tick it, whatever its own code declares. */
 export interface ScheduleDefinition {
   readonly name: string
-  /** Must be open. A schedule may change its queue. */
+  /** The name of an open queue. A schedule may change its queue. */
   readonly queue: string
   readonly rule: ScheduleRule
   readonly onMissed: OnMissed
   readonly overlap: Overlap
   readonly jitterMs: number
-  /** Whether code declares it: what it no longer declares is removed. Others are set at run time. */
+  /**
+   * Whether code declares it. A declared schedule is removed once the code no longer declares it; other schedules are
+   * set at run time.
+   */
   readonly isDeclared: boolean
   readonly job: ScheduledJob
 }
 
-/** A schedule as somebody wants it. */
+/** A requested change of a schedule. */
 export interface ScheduleChange {
   readonly definition: ScheduleDefinition
-  /** Names this change, unlike any before and after those of its writer. */
+  /** A name for this change, different from every other change of its writer. */
   readonly revision: string
   readonly paused: boolean
   /** Absent: it does not tick. */
   readonly nextAt?: number
 }
 
-/** How far a schedule is. */
+/** The position of a schedule. */
 export type ScheduleState = Pick<ScheduleChange, 'revision' | 'nextAt'>
 
 export interface StoredSchedule extends ScheduleChange {
-  /** Over how many shards the jobs of its queue are spread; 1 for one of an ordered queue, whose job has its id. */
+  /**
+   * The number of shards over which its jobs are spread; 1 for a schedule of an ordered queue, whose job has one id.
+   */
   readonly shards: number
-  /** The instant of its last tick, whether or not that was enqueued. */
+  /** The instant of its last tick, whether or not that enqueued anything. */
   readonly lastAt?: number
-  /** The job that it enqueued last, by a tick or at somebody's wish. */
+  /** The job that it enqueued last, by a tick or on request. */
   readonly lastId?: string
-  /** Jobs enqueued, and ticks left out: because the job before was there, or because nobody was there in time. */
+  /** Jobs enqueued, and ticks left out because the job before still existed or because nobody ticked in time. */
   readonly ticked: number
   readonly skipped: number
   readonly missed: number
@@ -52,31 +61,37 @@ export interface StoredSchedule extends ScheduleChange {
   readonly updatedAt: number
 }
 
-/** The step of a schedule from the tick that is due to the one after. */
+/** One step of a schedule, from the due tick to the next one. */
 export interface ScheduleTick {
   readonly name: string
   readonly queue: string
-  /** Of the schedule as it was read. It ticks only if this is its revision still, and `dueAt` its next tick. */
+  /**
+   * The revision that the caller read. The step happens only if the schedule still has it and `dueAt` is its next tick.
+   */
   readonly revision: string
   readonly dueAt?: number
-  /** Absent: none follows. The same as `dueAt` where somebody enqueues its job out of turn. */
+  /** Absent: no tick follows. The same as `dueAt` if the job is enqueued out of turn. */
   readonly nextAt?: number
-  /** The instant of the last tick that this step passes; absent where it passes none. */
+  /** The last tick that this step passes; absent if it passes none. */
   readonly lastAt?: number
-  /** As that of an enqueue. */
+  /** As in an enqueue. */
   readonly callId: string
-  /** They lie in the shard of the schedule. None: ticks are passed and nothing is enqueued. */
+  /** They belong to the shard of the schedule. None: the step passes ticks and enqueues nothing. */
   readonly jobs: readonly NewJob[]
-  /** While the job with this id waits or runs nothing is enqueued. Where it lies in another shard it may be overlooked. */
+  /**
+   * Enqueues nothing while the job with this id waits or runs. The store may overlook the job if it is in another
+   * shard.
+   */
   readonly unless?: string
-  /** Ticks left out, to be counted. */
+  /** The number of ticks left out, to be counted. */
   readonly skips: number
   readonly misses: number
 }
 
 /**
- * `'lost'`: the schedule has stepped on, was changed or is gone; nothing was done. `'skipped'`: it stepped, and the job of
- * `unless` is there. `'full'`, `'draining'`: its queue takes none; nothing was done, and it is due as before.
+ * `'lost'`: the schedule has stepped on, was changed or is gone; nothing happened. `'skipped'`: it stepped and enqueued
+ * nothing, as the job of `unless` exists. `'full'`, `'draining'`: its queue takes no jobs; nothing happened, and the
+ * tick is still due.
  */
 export type TickAnswer =
   | { readonly outcome: 'ticked'; readonly enqueued: readonly Enqueued[] }
@@ -84,40 +99,40 @@ export type TickAnswer =
 
 export interface DueSchedules {
   readonly now: number
-  /** Whether the caller leads; of one who does not, nothing else is told. */
+  /** Whether the caller leads. If not, the answer holds nothing else about schedules. */
   readonly isLead: boolean
-  /** After how long the lead lapses: the caller's, or that of whoever leads. */
+  /** Ms until the lead lapses: the caller's, or the present lead's. */
   readonly leadMs: number
-  /** Those whose next tick is not after `now`, the earliest first, at most as many as were asked for. */
+  /** The schedules whose next tick is not after `now`, earliest first, at most `limit`. */
   readonly due: readonly StoredSchedule[]
-  /** Of the others the earliest tick. */
+  /** The earliest tick of the other schedules. */
   readonly nextAt?: number
 }
 
 export interface Schedules {
   /**
-   * Writes a schedule if what is stored of its name has the revision and the next tick that `expects` has: who read it before a
-   * tick must not take it back. Absent: if there is none. What it has ticked so far stays. False, and nothing changed,
-   * otherwise; true also if the change is stored already. Throws `UnknownQueueError`.
+   * Writes a schedule if its stored revision and next tick equal `expects`: a writer that read it before a tick must
+   * not undo the tick. `expects` absent: writes only if there is none. Its counts stay. Resolves with true, also if
+   * this change is already stored; otherwise with false, and nothing changed. Throws `UnknownQueueError`.
    */
   put(change: ScheduleChange, expects: ScheduleState | undefined): Promise<boolean>
-  /** Removes it if it has this revision; absent: whatever it has. Whether it did. */
+  /** Removes the schedule if it has this revision; `expects` absent: any revision. Resolves with whether it did. */
   remove(name: string, expects?: string): Promise<boolean>
   get(name: string): Promise<StoredSchedule | undefined>
-  /** By the bytes of their names, those behind `after`, at most `limit`. */
+  /** Lists schedules by the bytes of their names: those after `after`, at most `limit`. */
   list(after: string | undefined, limit: number): Promise<StoredSchedule[]>
-  /** Enqueues and steps, both or neither. A tick that was in doubt may be sent again: it is `'lost'` if it was done. */
+  /** Enqueues and steps, both or neither. A tick in doubt may be sent again: it is `'lost'` if it was done. */
   tick(tick: ScheduleTick): Promise<TickAnswer>
   /**
-   * What is due, for the lead. Whoever asks leads if nobody does or the lead has lapsed, and for `leadMs` from then on. So one
-   * of many looks, and the others ask again when the lead would have lapsed.
+   * Lists due schedules for the lead. The caller becomes the lead, for `leadMs` from now, if nobody leads or the lead
+   * has lapsed. So one of many processes looks; the others ask again when the lead would lapse.
    */
   due(worker: string, leadMs: number, limit: number): Promise<DueSchedules>
-  /** The worker leads no more. */
+  /** Ends the lead of this worker. */
   resign(worker: string): Promise<void>
   /**
-   * Resolves once a schedule was written, and no later than after `forMs` or when `signal` aborts. Where a store cannot hear
-   * of what other processes write, after at most 5 s.
+   * Resolves once a schedule was written, and at the latest after `forMs` or when `signal` aborts. A store that cannot
+   * hear of other processes' writes resolves after at most 5 s.
    */
   changed(forMs: number, signal: AbortSignal): Promise<void>
 }

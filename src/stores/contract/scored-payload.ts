@@ -3,7 +3,7 @@
 import type { Payload } from '../../core/values/codec.js'
 
 export interface ScoredPayload {
-  /** Where it stands among the payloads of its id: ascending, finite. */
+  /** Its place among the payloads of its id: ascending, finite. */
   readonly score: number
   readonly payload: Payload
   /** Absent: `json`. */

@@ -3,7 +3,7 @@
 import type { Payload } from '../../core/values/codec.js'
 import type { Beat, EndedRun } from './job-beat.js'
 
-/** A claim by name: the only right to settle or extend it. */
+/** The name of a claim, and the only right to settle or extend it. */
 export interface ClaimKey {
   readonly queue: string
   readonly id: string
@@ -11,20 +11,20 @@ export interface ClaimKey {
 }
 
 /**
- * How a claim ends. `run`, in a plain queue: where a record of the job is kept, it says when and where the job ran. What a beat has
- * said already stays.
+ * The end of a claim. `run` (plain queues) says when and where the job ran, for a job whose record is kept. It does not
+ * change what a beat has already recorded.
  */
 export type SettleItem = ClaimKey &
   (
     | {
         readonly kind: 'complete'
-        /** Absent: nothing is kept. Without a payload: that it completed with no value. */
+        /** Absent: nothing is kept. Without a payload: the store keeps that the job completed with no value. */
         readonly result?: { readonly payload?: Payload; readonly codec?: string; readonly keepMs?: number }
         readonly run?: EndedRun
       }
     /**
-     * A counted failure. `last`: no attempts are left, bury it with `reason`; in an ordered queue its oldest payload only,
-     * and what is left begins anew.
+     * A counted failure. `last`: no attempts are left, so the job is buried with `reason`. In an ordered queue only the
+     * oldest payload is buried; the rest begins anew.
      */
     | {
         readonly kind: 'retry'
@@ -35,8 +35,8 @@ export type SettleItem = ClaimKey &
         readonly run?: EndedRun
       }
     /**
-     * Not counted; due again after `delayMs`, with 0 in its old place and, if it was suspect, still suspect. `error`: why, kept with
-     * the job as that of a failure is; absent, the last one stays.
+     * Not counted; due again after `delayMs`. With 0 the job returns to its old place, and stays suspect if it was.
+     * `error`: the cause, kept with the job like that of a failure; absent: the last error stays.
      */
     | {
         readonly kind: 'release'
@@ -45,14 +45,14 @@ export type SettleItem = ClaimKey &
         readonly hold?: Hold
       }
     | { readonly kind: 'bury'; readonly error?: string; readonly reason?: string; readonly run?: EndedRun }
-    /** Where it was asked for with a reason, that one stays. */
+    /** If the cancellation was requested with a reason, that reason stays. */
     | { readonly kind: 'cancel'; readonly reason?: string }
   )
 
 /**
- * Nothing of the queue, or of the job's group in it, is granted for so long; a longer hold stays. A job without a group holds
- * the whole queue. Where shards cannot be changed in one step the others are held before the claim ends: an item whose call
- * failed has held some of them or all, and sent again it holds all of them and ends.
+ * Grants nothing of the queue, or of the job's group in it, for `forMs`. A longer hold stays. A job without a group
+ * holds the whole queue. If the store cannot change all shards in one step, it holds the others before the claim ends:
+ * a call that fails may have held some of them, and sending it again holds all and ends the claim.
  */
 export interface Hold {
   readonly of: 'queue' | 'group'

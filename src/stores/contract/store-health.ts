@@ -1,46 +1,55 @@
-/** The health of a store: the facet of a store that examines what it runs on, checks what it holds and mends what is safe to mend. */
+/**
+ * The health of a store: the facet that examines the server or file, checks the stored data and repairs what is safe to
+ * repair.
+ */
 
 import type { QueueSettings } from './queue-settings.js'
 
-/** Something that is, or is not, as it should be. */
+/** The result of looking at one thing. */
 export interface Finding {
-  /** `'ok'`: as it should be · `'warning'`: works, with what the text says · `'error'`: jobs may be lost, or are wrong. */
+  /**
+   * `'ok'`: as it should be · `'warning'`: works, with the drawback that the text names · `'error'`: jobs may be lost,
+   * or are wrong.
+   */
   readonly level: 'ok' | 'warning' | 'error'
-  /** What was looked at, in a few words, such as `eviction policy`. */
+  /** The thing examined, in a few words, such as `eviction policy`. */
   readonly what: string
-  /** What was found, and where it is no `'ok'` what to do. */
+  /** The result, and if it is not `'ok'` the remedy. */
   readonly text: string
 }
 
-/** Something that was wrong and is right now. */
+/** A repaired fault. */
 export interface Mended {
-  /** What was mended, in the words of the finding that it ends, such as `queue mail`. */
+  /** The repaired thing, in the words of the finding, such as `queue mail`. */
   readonly what: string
-  /** What was done, to how many, with up to three ids. */
+  /** The repair and how many things it changed, with up to three ids. */
   readonly text: string
 }
 
 export interface Repair {
-  /** In the order in which it was done. Empty: there was nothing to mend. */
+  /** In the order of the repairs. Empty: nothing needed repair. */
   readonly mended: readonly Mended[]
-  /** What `check` finds after that: what is still wrong needs a person. */
+  /** The findings of `check` after the repairs: these need a person. */
   readonly left: readonly Finding[]
 }
 
 export interface StoreHealth {
   /**
-   * What the store runs on: version, settings, rights, clock; and, where queues are made on purpose, whether the `declared` ones are
-   * there and as they should be. Only reads.
+   * Examines version, settings, rights and clock of the server or file. If queues are created on request, it also
+   * checks that the `declared` ones exist and have the right settings. Only reads.
    */
   examine(declared?: readonly QueueSettings[]): Promise<Finding[]>
-  /** Whether what it holds fits together; `queue` absent: all queues. Only reads. Takes as long as there are jobs. */
+  /**
+   * Checks whether the stored data is consistent; `queue` absent: all queues. Only reads. The time grows with the
+   * number of jobs.
+   */
   check(queue?: string): Promise<Finding[]>
   /**
-   * Mends what can be mended without losing a job or running one twice, while work goes on: counters are counted again, a
-   * running job without a lease gets one after whose end a claim takes it back: on Redis of 30 s, since its worker may live,
-   * on SQLite one that has ended, if no worker is known. Each step is atomic and
-   * decided by what the store holds at that moment, so that it may be broken off and asked for again. `queue` absent: all
-   * queues. Absent where the store can mend nothing.
+   * Repairs what can be repaired without losing a job or running one twice, while work goes on. It counts counters
+   * again, and gives a lease to a running job without one, so that a claim recovers the job. On Redis that lease is 30
+   * s, since the worker may live; on SQLite it has already ended, if no worker is known. Each step is atomic and
+   * depends only on the present state, so a repair may be interrupted and called again. `queue` absent: all queues. The
+   * method is absent if the store can repair nothing.
    */
   repair?(queue?: string): Promise<Repair>
 }

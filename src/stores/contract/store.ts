@@ -1,29 +1,31 @@
 /**
- * The store contract: all that the rest of Millrace knows of where jobs live.
+ * The store contract: all that the rest of Millrace knows of the place where jobs live.
  *
- * Rules that hold for every method of every store:
- * - Only durations cross the contract (`…Ms` counted from the call); the store turns them into instants on its own clock.
- *   Only a user's `runAt` is absolute. Instants in answers (`…At`, `now`) are ms since 1970 on the store's clock.
- * - Each call, settle item and extend item is atomic: wholly done and durable when the promise resolves, or not at all
- *   when it rejects. `StoreUnavailableError` alone leaves it in doubt; everything here may then be sent again.
- * - Answers stand in the order of what was asked.
+ * Rules for every method of every store:
+ * - Only durations cross the contract (`…Ms`, counted from the call); the store turns them into instants of its own
+ * clock. Only a user's `runAt` is absolute. Instants in answers (`…At`, `now`) are ms since 1970 on the store's clock.
+ * - Each call, settle item and extend item is atomic: done and durable when the promise resolves, or not done at all
+ * when it rejects. Only `StoreUnavailableError` leaves it in doubt; every call here may then be sent again.
+ * - Answers come in the order of the items asked.
  * - A lost race is an answer (`'lost'`, `'duplicate'`), never an exception.
  *
- * An ordered queue (`kind: 'ordered'`) holds one job per id, with a set of payloads in the order of `rules/payloads`; while
- * it runs, what arrives for its id waits beside it. It lies in shards on every store, `shardOf(id, shards)`, and the rules
- * of this contract hold in each of them: fences and leads are the shard's, bounds are divided by their number. In its morgue
- * an id has an entry of its own beside the live job. The rules of merging are in `rules/payloads`.
+ * An ordered queue (`kind: 'ordered'`) holds one job per id, with a set of payloads in the order of `rules/payloads`.
+ * While the job runs, new payloads of its id wait until it ends. The queue has shards on every store, `shardOf(id,
+ * shards)`, and the rules of this contract hold in each shard: fences and leads belong to the shard, bounds are divided
+ * by the number of shards. An id's entry in the morgue is separate from its live job. `rules/payloads` has the rules of
+ * merging.
  *
- * A ready job of a group (`NewJob.group`) waits in the lane of that group; those without stand in the lane `''`. Where any
- * lane of a group is there, or limits count by group, a claim goes round the lanes (`rules/turns`): each in its turn, at most
- * its share of what is left to grant, in the queue's order within a lane. Suspects stand in no lane.
+ * A ready job of a group (`NewJob.group`) waits in the lane of that group, a job without a group in the lane `''`. If
+ * any group has a lane, or limits count by group, a claim goes round the lanes (`rules/fair-share`): each in its turn,
+ * at most its share of the jobs still to grant, in the queue's order within a lane. Suspects are in no lane.
  *
- * Limits — a throttle, `maxRunning`, a hold — bound what claims are granted, alone or in company, and nothing else: what
- * they deny stays ready, and is *shut*. A throttle counts the jobs that claims take, by `rules/throttle/throttle-counter`, over all queues and
- * shards of its scope; permits are not given back. `maxRunning` counts claims that are not settled. A shut job is no reason
- * to ring, nor for `wait` to resolve, until it is open again, which is a change like a job's falling due.
+ * Limits (a throttle, `maxRunning`, a hold) bound the jobs that claims are granted, alone or in company, and nothing
+ * else. A job that they deny stays ready, and is *shut*. A throttle counts the jobs that claims take, by
+ * `rules/throttle/throttle-counter`, over all queues and shards of its scope; permits are not given back. `maxRunning`
+ * counts claims that are not settled. A shut job neither rings nor lets `wait` resolve until its limit opens; the
+ * opening is a change like a job's falling due.
  *
- * The memory store is the executable specification; `testing/contract` holds the cases that every store passes.
+ * The memory store is the executable specification; `store-testing/contract` holds the cases that every store passes.
  */
 
 import type { Claimed, Claimer, ClaimFrom } from './claim.js'
@@ -44,70 +46,73 @@ import type { WorkerRegistry } from './worker-registry.js'
 export interface Store {
   readonly traits: StoreTraits
   /**
-   * Declares queues. Kind, order and `exclusive` are fixed at first use: another value throws `ConfigConflictError` and
-   * opens nothing; so does `ThrottleConflictError` for another throttle than the stored one. Of shards the stored number
-   * counts. Every other setting is the latest open's. Opening again is harmless.
+   * Declares queues. The first use fixes kind, order and `exclusive`: another value throws `ConfigConflictError` and
+   * opens nothing. Another throttle than the stored one throws `ThrottleConflictError`, likewise. The stored number of
+   * shards applies. Every other setting comes from the latest `open`. Opening again is harmless.
    */
   open(queues: readonly QueueSettings[]): Promise<StoredQueue[]>
   /**
-   * Puts jobs into one queue per call; all jobs of a call that lie in one shard are accepted or none (`'full'`,
-   * `'draining'` for each).
-   * A call id is remembered for 1 minute (≤ 1,000 a queue): a call sent again is answered as the first time, not
-   * repeated, unless a reshard has come between, which forgets it.
+   * Puts jobs into one queue per call. Of the jobs of a call, those in one shard are all accepted or all refused
+   * (`'full'` or `'draining'` for each). The store remembers a call id for 1 minute (≤ 1,000 per queue): a call sent
+   * again gets its first answer and changes nothing. A reshard in between forgets the id.
    */
   enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]>
   /**
-   * Takes jobs. One atomic step: recover expired leases, promote due jobs, end jobs that expired, take, lease, fence.
-   * The first queue of `from`, in the order given, that has a ready job grants up to its `limit`; at most 16 entries.
-   * Of an ordered queue each shard is an entry of its own, and those that stand in a row are one queue: each is filled up
-   * to its limit less what those before it granted. Named without a shard it stands for all its shards, from 0 up.
-   * Ordered queues give jobs by stamp, equal ones by the bytes of their id.
-   * A claim takes no more jobs once those that it has taken weigh enough (`rules/claim-weight`), of all shards of an ordered
-   * queue together; what it leaves stays ready in its place, and `more` tells.
-   * `exclusive: 'shard'`: of one shard at most one call's claims run at any moment; a shard in use is `'full'`, and a call
-   * grants of one shard only.
-   * A `limit` of 0 recovers, promotes and opens the lanes whose time has come, and takes nothing. Each of these is bounded
-   * (100 a queue and call); `more` tells.
+   * Takes jobs, in one atomic step: recover expired leases, promote due jobs, end expired jobs, take, lease, fence.
    *
-   * A waiting job whose `expiresMs` are over is ended as cancelled before anything is taken, with no permit and no place among what
-   * runs; the answer tells of it. That is bounded likewise, and a queue that has more of them grants nothing: no claim is ever
-   * given one.
+   * The first queue of `from`, in the given order, that has a ready job grants up to its `limit`; at most 16 entries.
+   * Each shard of an ordered queue is an entry of its own. Adjacent entries of one queue are granted together: each
+   * grants up to its limit less the grants of those before it. An entry without a shard means all shards, from 0 up.
+   * Ordered queues grant jobs by stamp, then by the bytes of their id. With `exclusive: 'shard'` the claims of at most
+   * one call run in a shard at any moment; a shard in use answers `'full'`, and a call grants from one shard only.
    *
-   * A lease that ended unsettled is a crash. It is charged to its job only if the claim was `alone`; a job charged
+   * A claim takes no more jobs once the taken ones weigh enough (`rules/claim-weight`), counted over all shards of an
+   * ordered queue. The rest stay ready in their places, and `more` is true. A `limit` of 0 recovers, promotes and opens
+   * the lanes whose time has come, and takes nothing. Each of these steps is bounded (100 per queue and call); `more`
+   * says whether some remain.
+   *
+   * A waiting job whose `expiresMs` are over ends as cancelled before anything is taken. It takes no permit and no
+   * place among running jobs, and the answer lists it. This step is bounded too, and a queue with more such jobs grants
+   * nothing: no claim ever receives one.
+   *
+   * A lease that expired unsettled is a crash. It is charged to its job only if the claim was `alone`; a job charged
    * `maxCrashes` times is buried. Every other crashed job is *suspect*: it is ready in its old place, but only `alone`
-   * claims are given it, before any other job. It stays suspect until it is settled by anything but a release without delay.
+   * claims receive it, before any other job. It stays suspect until it is settled by anything but a release without
+   * delay.
    *
-   * Where a server is asked (the trait `remote`) that was started anew, or took over from another, those who hold leases may
-   * live, and could not say so: leases that have ended are left alone for one lease of the queue asked, counted from the start
-   * or, where that is not known, from when a claim first finds such a lease.
+   * After a server (trait `remote`) was restarted or took over from another, lease holders may be alive and yet unable
+   * to renew. The store therefore leaves expired leases alone for one lease of the queue asked, counted from the start
+   * or, if that is unknown, from the first claim that finds such a lease.
    *
-   * A queue asked that leaves ready jobs behind, suspects apart, is rung, so that whoever is woken wakes the next; so is one
-   * whose lead is granted a job at its time. It leads no more then, nor where it asks at its time and leaves such jobs.
+   * A queue that was asked is rung if ready jobs other than suspects are left behind, so that each woken claimer wakes
+   * the next. It is also rung if its lead receives a job at its time; that claimer then leads no more. Nor does a lead
+   * that asks at its time and leaves such jobs behind.
    */
   claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed>
   /**
-   * Ends claims, each item by itself. `'lost'`: the fence is not the current one. `'gone'`: there is no such job.
-   * An expired lease that nobody has taken over may still settle: late is fine, superseded is not.
+   * Ends claims, each item by itself. `'lost'`: the fence is not the current one. `'gone'`: there is no such job. A
+   * claim whose lease has expired may still settle if nobody has taken the job over.
    */
   settle(items: readonly SettleItem[]): Promise<SettleAnswer[]>
-  /** Renews leases (never shortens one) and records beats. `'cancel'`: renewed, and the job is to be cancelled. */
+  /** Renews leases (never shortens one) and records beats. `'cancel'`: renewed, but the job is to be cancelled. */
   extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]>
   depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }>
   /**
-   * Resolves with the queues that were rung as soon as there is one, at once with those that hold a ready job or a change
-   * that is due and that nobody leads, and with none after `forMs` or when `signal` aborts. One ring wakes one waiter,
-   * in whatever process; it may be spurious, and is lost only so far that a job which is ready is noticed within 5 s
-   * (by a store that several processes share).
-   * Suspects and paused queues wake nobody; a job for later does where it is due before the lead of its queue wakes.
-   * Never rejects for being aborted.
+   * Resolves with the queues that were rung, as soon as there is one. Resolves at once with queues that hold a ready
+   * job, or a change that is due and has no lead. Resolves with none after `forMs` or when `signal` aborts; an abort
+   * does not reject.
+   *
+   * One ring wakes one waiter, in any process. A ring may be spurious. It may be lost only if a ready job is still
+   * noticed within 5 s (in a store that several processes share). Suspects and paused queues wake nobody; a scheduled
+   * job does if it is due before the lead of its queue wakes.
    */
   wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]>
-  /** With the trait `metered`: how many calls of each kind this handle has made. */
+  /** With the trait `metered`: the number of calls of each kind that this handle has made. */
   apiCalls?(): Readonly<Record<string, number>>
-  /** Releases everything. Calls under way are finished or rejected with `ClosedError`. Closing twice is harmless. */
+  /** Releases everything. Calls under way finish or reject with `ClosedError`. Closing twice is harmless. */
   close(): Promise<void>
   readonly records?: Records
-  /** Of a store that can look at dead jobs and keeps no other records. Absent: that of `records`. */
+  /** Present on a store that shows dead jobs but keeps no other records. Absent: the morgue of `records`. */
   readonly morgue?: Morgue
   /** With the trait `throttled`. */
   readonly throttles?: Throttles
@@ -115,24 +120,24 @@ export interface Store {
   readonly schedules?: Schedules
   readonly workers?: WorkerRegistry
   readonly health?: StoreHealth
-  /** Of a store through which processes can tell each other what happens now. */
+  /** Present if processes can send each other messages through the store. */
   readonly live?: LiveMessages
-  /** Of a store that keeps what became of the jobs of its queues, minute by minute. */
+  /** Present if the store counts the outcomes of its jobs by minute and hour. */
   readonly history?: History
-  /** Of a store in a database to which its users have connections of their own. */
+  /** Present if the store is in a database to which its users have connections of their own. */
   readonly transactions?: Transactions
-  /** Absent: `open` makes queues. */
+  /** Absent: `open` creates queues. */
   readonly provision?: Provision
 }
 
 export interface StoreTraits {
-  /** The word for it in messages: `memory`, `sqlite`. */
+  /** The name of the store in messages: `memory`, `sqlite`. */
   readonly name: string
-  /** Ordered queues: of an id at most one claim runs at a time, and its payloads are handed over in their order. */
+  /** Ordered queues: at most one claim runs per id, and it receives the payloads in their order. */
   readonly ordered: boolean
   /**
-   * Payloads of an ordered id merge while they wait, by their scores. Without it each is handed over as it was sent, in the
-   * order in which it came: scores, `merge: 'latest'` and `exclusive: 'shard'` are refused.
+   * Waiting payloads of an ordered id merge by their scores. Without this trait each payload is handed over as sent, in
+   * the order of arrival; scores, `merge: 'latest'` and `exclusive: 'shard'` are refused.
    */
   readonly merges: boolean
   /** Plain queues can be FIFO by group (`fifo`). */
@@ -140,7 +145,7 @@ export interface StoreTraits {
   readonly priority: boolean
   /** A job may belong to a group. */
   readonly groups: boolean
-  /** Groups have their turns one after the other. Without it, whose turn it is is left to the service. */
+  /** Groups take turns. Without this trait the service chooses the next group. */
   readonly inTurns: boolean
   readonly throttled: boolean
   /** Keeps schedules. */
@@ -152,52 +157,60 @@ export interface StoreTraits {
   /** Whether an enqueue can wait until replicas have it. */
   readonly replicated: boolean
   /**
-   * Whether it is a server: asking it costs a trip and the time of others, so that what may be a few seconds old is not asked
-   * anew; and it may be away or start anew while those who hold leases live on.
+   * The store is a server: asking it costs a round trip and the time of others. Answers that are a few seconds old are
+   * therefore used again. The server may be away, or restart, while lease holders live on.
    */
   readonly remote: boolean
-  /** Whether each call is paid for: a claim then waits, within reason, until there is room for as many jobs as it can bring. */
+  /**
+   * Each call is paid for. A claim then waits, within reason, until there is room for all the jobs that it can bring.
+   */
   readonly metered: boolean
   readonly maxBatch: number
   readonly maxDelayMs: number
   readonly maxLeaseMs: number
   /**
-   * How long a claim can hold a job, however often its lease is renewed. A task is refused whose `timeLimit` does not leave 15
-   * minutes of it, or half a lease where that is longer: a beat must still find the job held when it ends.
+   * The longest that one claim can hold a job, however often its lease is renewed, in ms. A task is refused unless its
+   * `timeLimit` leaves 15 minutes of it, or half a lease if that is longer: the beat at the end must still find the job
+   * held.
    */
   readonly maxHoldMs: number
   readonly maxPayloadBytes: number
   /**
-   * Jobs start in the order of their queue, equal priorities by their stamps. Without it the order is rough: `order: 'lifo'`
-   * is refused.
+   * Jobs start in the order of their queue, those of equal priority by their stamps. Without this trait the order is
+   * rough, and `order: 'lifo'` is refused.
    */
   readonly inOrder: boolean
   /**
-   * An enqueue knows what the queue holds: a second job of an id is a `'duplicate'`, a call sent again is answered as it
-   * was, `maxPending` counts, the jobs of a call are added all or none. Without it every job that is sent is added, and one
-   * that is sent again twice: ids that a user gives and `maxPending` are refused.
+   * An enqueue knows the queue's contents: a second job of an id is a `'duplicate'`, a call sent again gets its first
+   * answer, `maxPending` counts, and the jobs of a call are added all or none. Without this trait every job sent is
+   * added, and one sent again is added twice; ids from users and `maxPending` are refused.
    */
   readonly exactEnqueue: boolean
-  /** A job that nobody has begun in time is cancelled (`NewJob.expiresMs`), and told of. */
+  /** A job that nobody begins in time is cancelled (`NewJob.expiresMs`) and reported. */
   readonly expires: boolean
   /**
-   * Fences of a queue grow, and once a claim was taken over the old one is `'lost'`. Without it a fence only names a claim,
-   * and a late `settle` may end the job that somebody else runs.
+   * Fences of a queue grow, and after a takeover the old fence is `'lost'`. Without this trait a fence only names a
+   * claim, and a late `settle` may end a job that another worker runs.
    */
   readonly fenced: boolean
   /**
-   * A job keeps what became of its runs: failures, releases and crashes are counted apart, the error and the checkpoint of
-   * the last run come with the next claim, crashed jobs are suspect and are buried after `maxCrashes`. Without it each claim
-   * is one more attempt, `crashes` is 0, and nobody is told of a crash.
+   * A job keeps the outcomes of its runs: failures, releases and crashes count apart, the next claim receives the last
+   * run's error and checkpoint, crashed jobs become suspect and are buried after `maxCrashes`. Without this trait each
+   * claim is one more attempt, `crashes` is 0, and no crash is reported.
    */
   readonly tellsCrashes: boolean
   /**
-   * One ring wakes one waiter, `waits` say for how long nothing will change, and appoint leads. Without it `wait` looks for
-   * itself, by long polling or by a timer, and who waits may be woken in vain.
+   * One ring wakes one waiter; `waits` say for how long nothing will change, and appoint leads. Without this trait
+   * `wait` looks for itself, by long polling or a timer, and may wake a waiter for nothing.
    */
   readonly rings: boolean
-  /** Whether the counts of `depth` are exact and its counters complete. Without it they are near, and what is not known is 0. */
+  /**
+   * The counts of `depth` are exact and its counters complete. Without this trait counts are approximate, and unknown
+   * ones are 0.
+   */
   readonly exactDepth: boolean
-  /** Whether a second handle, in another thread, reaches the same jobs: leases are then kept while the loop is blocked. */
+  /**
+   * A second handle, in another thread, reaches the same jobs: leases are then renewed while the event loop is blocked.
+   */
   readonly beatsFromThread: boolean
 }

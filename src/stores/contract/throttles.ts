@@ -1,31 +1,33 @@
-/** Throttles: the facet of a store that tells what its limits of pace have counted, and changes their rules. */
+/** Throttles: the facet of a store that reports what its throttles have counted, and changes their rules. */
 
 import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 
-/** What a throttle has counted, for a queue or for one of its groups. */
+/** The counts of a throttle, for a queue or for one of its groups. */
 export interface ThrottleState {
   readonly throttle: Throttle
-  /** All queues that share it, by name. */
+  /** The names of all queues that share it. */
   readonly queues: readonly string[]
-  /** Starts in the window of each rule that ends now. */
+  /** For each rule, the starts in its window that ends now. */
   readonly hits: readonly number[]
-  /** After how long the next job may start; 0: at once. */
+  /** Ms until the next job may start; 0: at once. */
   readonly forMs: number
-  /** How long nothing starts because the store may have forgotten what did; 0: not at all. Contained in `forMs`. */
+  /** Ms for which nothing starts because the store may have forgotten starts; 0: none. Included in `forMs`. */
   readonly quietForMs: number
-  /** By group: how many groups have started jobs in their windows, counted until they are forgotten. */
+  /** For a throttle by group: how many groups have started jobs in their windows and are not forgotten yet. */
   readonly groups?: number
 }
 
 export interface Throttles {
   /**
-   * Undefined where the queue has no throttle. By group the hits and times are those of `group`; where none is asked, there
-   * are no hits, and only what holds for all groups is waited for. Throws `UnknownQueueError`.
+   * The state of the queue's throttle; undefined if it has none. For a throttle by group the hits and times are those
+   * of `group`; without `group` there are no hits, and `forMs` covers only waits that hold for all groups. Throws
+   * `UnknownQueueError`.
    */
   state(queue: string, group?: string): Promise<ThrottleState | undefined>
   /**
-   * Gives the throttle of the queue, and so of its whole scope, other rules; starts so far count on. What waits may start
-   * by the new ones at once. Throws `UnknownQueueError`, and `InvalidArgumentError` where the queue has no throttle.
+   * Gives the throttle of the queue, and so of its whole scope, other rules. Starts so far still count. Waiting jobs
+   * may start by the new rules at once. Throws `UnknownQueueError`, and `InvalidArgumentError` if the queue has no
+   * throttle.
    */
   set(queue: string, rules: readonly ThrottleRule[]): Promise<void>
 }

@@ -1,8 +1,8 @@
-/** The facet `transactions`: jobs that are enqueued inside a transaction of the user's, on a connection of his own. */
+/** The facet `transactions`: jobs enqueued inside the user's own transaction, on the user's own connection. */
 
 import type { EnqueueCall, Enqueued } from './new-job.js'
 
-/** A connection that the user has opened: the part that tells it from anything else. */
+/** A connection that the user has opened; only the members by which it is recognised. */
 export interface UserConnection {
   prepare(sql: string): object
   exec(sql: string): unknown
@@ -10,13 +10,14 @@ export interface UserConnection {
 
 export interface Transactions {
   /**
-   * Puts jobs into a queue, by the rules of `Store.enqueue`, before it returns. They are there when the transaction in which
-   * the connection is commits, and never were if it does not; without a transaction they are committed when this returns.
-   * Whoever waits is rung soon after the commit; should the process die before, within a second. Such a call is never sent
-   * again, and none is remembered.
+   * Puts jobs into a queue, by the rules of `Store.enqueue`, before it returns. The jobs exist once the connection's
+   * transaction commits, and not if it rolls back. Without a transaction they are committed when this returns. Waiters
+   * are rung soon after the commit, or within a second if the process dies first. Such a call is never sent again, and
+   * the store remembers none.
    *
-   * All jobs that lie in one shard are accepted or none. Throws `InvalidArgumentError` for a connection that cannot be used,
-   * and what `Store.enqueue` rejects with; the transaction is then as it was before the call, unless SQLite itself has ended it.
+   * Of the jobs, those in one shard are all accepted or all refused. Throws `InvalidArgumentError` for a connection
+   * that cannot be used, and the errors of `Store.enqueue`. The transaction is then as it was before the call, unless
+   * SQLite itself has ended it.
    */
   enqueue(connection: UserConnection, call: Omit<EnqueueCall, 'callId'>): Enqueued[]
 }

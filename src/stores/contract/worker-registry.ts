@@ -1,11 +1,11 @@
-/** The registry of workers: the facet of a store that knows which worker processes live, and what each of them holds. */
+/** The registry of workers: the facet of a store that knows which worker processes live and which claims each holds. */
 
 import type { Progress } from '../../core/job.js'
 import type { Buried, Crash } from './claim.js'
 import type { JobProcess } from './job-beat.js'
 import type { ClaimKey } from './settle.js'
 
-/** A worker process that says it lives. */
+/** The record of a living worker process. */
 export interface WorkerRecord {
   readonly id: string
   readonly host: string
@@ -18,50 +18,63 @@ export interface WorkerRecord {
   readonly concurrency: number
   readonly running: number
   readonly startedAt: number
-  /** `'stopping'`: it takes no more jobs, and ends when those in hand have. What follows is absent where a worker does not say it. */
+  /**
+   * `'stopping'`: it takes no more jobs and ends with those in hand. This and the fields below are absent if the worker
+   * does not report them.
+   */
   readonly state?: 'running' | 'stopping'
-  /** Of its Millrace. */
+  /** Its version of Millrace. */
   readonly version?: string
   /** The name of its selector; `'custom'`: a function. */
   readonly selector?: string
-  /** Tasks that it can run. */
+  /** The number of tasks that it can run. */
   readonly tasks?: number
-  /** What its process takes of memory. */
+  /** The memory of its process. */
   readonly rssBytes?: number
-  /** How late its event loop was since its last beat: 99 of 100 times no later than so many ms. */
+  /** The delay of its event loop since its last beat, in ms: the 99th percentile. */
   readonly loopDelayMs?: number
 }
 
-/** What an operator wants of a worker: that it ends, or that it ends and another takes its place where somebody sees to that. */
+/**
+ * An operator's order to a worker: to end, or to end so that a supervisor, if there is one, starts another in its
+ * place.
+ */
 export type WorkerOrder = 'stop' | 'recycle'
 
 export interface WorkerRegistry {
-  /** Writes or renews the record; it lapses after `ttlMs`. Answers with the latest order to this worker, until it is removed. */
+  /**
+   * Writes or renews the record; it lapses after `ttlMs`. Resolves with the latest order to this worker, until the
+   * record is removed.
+   */
   beat(worker: WorkerRecord, ttlMs: number): Promise<WorkerOrder | undefined>
-  /** Leaves an order to the worker, which its next beat is told. False: there is none that has not lapsed. */
+  /**
+   * Leaves an order for the worker, which its next beat receives. Resolves with false if the record does not exist or
+   * has lapsed.
+   */
   order(id: string, order: WorkerOrder): Promise<boolean>
   /**
-   * Takes the record out, and ends what the worker leads in the queues of that record; in all, where there is none. Harmless
-   * where there is nothing.
+   * Removes the record, and ends the worker's leads in the queues of that record; without a record, in all queues.
+   * Harmless if there is nothing.
    */
   remove(id: string): Promise<void>
-  /** Those that have not lapsed, by id. */
+  /** The records that have not lapsed, by id. */
   list(): Promise<(WorkerRecord & { readonly seenAt: number })[]>
-  /** Claims that this worker holds, oldest first, at most 1,000; those whose lease has ended too. */
+  /** The claims that this worker holds, oldest first, at most 1,000, including those with an expired lease. */
   held(worker: string): Promise<HeldClaim[]>
   /**
-   * Ends those of the claims that are current and held by `worker`, as if their leases had run out: for whoever knows
-   * that the worker is dead. It is removed too, once it holds nothing. Each claim is atomic; repeating changes nothing.
+   * Ends those of the claims that are current and held by `worker`, as if their leases had expired. Call it only if the
+   * worker is known to be dead. The record goes too once the worker holds nothing. Each claim is atomic; repeating
+   * changes nothing.
    */
   gone(claims: readonly ClaimKey[], worker: string): Promise<{ readonly crashed: Crash[]; readonly buried: Buried[] }>
   /**
-   * Hands a claim on: where it is current and held by `from`, `to` holds it from now on, with the same fence and lease. Of
-   * all who try one is told true.
+   * Hands a claim over: if it is current and held by `from`, then `to` holds it from now on, with the same fence and
+   * lease. Only one of several callers gets true.
    */
   adopt(claim: ClaimKey, from: string, to: string): Promise<boolean>
 }
 
-/** A claim with what its beats said. */
+/** A claim with the reports of its beats. */
 export interface HeldClaim extends ClaimKey, JobProcess {
   readonly task: string
   readonly alone: boolean
@@ -69,7 +82,7 @@ export interface HeldClaim extends ClaimKey, JobProcess {
   readonly progress?: Progress
 }
 
-/** The record of a worker as it is stored; undefined if it cannot be read: one damaged record keeps nobody from the others. */
+/** The stored record of a worker; undefined if it cannot be read: one damaged record must not hide the others. */
 export function storedWorker(text: string): Omit<WorkerRecord, 'id'> | undefined {
   try {
     const record = JSON.parse(text) as Partial<WorkerRecord> | null
