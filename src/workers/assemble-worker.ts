@@ -43,16 +43,16 @@ import { ShardPicker } from './shards/shard-picker.js'
 import type { Slots } from './slots.js'
 import type { WorkerSettings } from './worker-settings.js'
 
-/** What the workers of one mill share. */
+/** The connection that the workers of one mill share. */
 export interface Connection {
   readonly store: Store
-  /** The queues of the mill as the store has them, in the order in which they are declared. */
+  /** The queues of the mill as the store has them, in the order of their declaration. */
   readonly stored: readonly StoredQueue[]
   readonly keeper: LeaseKeeper
   readonly waiter: IdleWaiter
 }
 
-/** What jobs of a mill are run with, whoever runs them. */
+/** The parts that run a mill's jobs, in any process. */
 export interface RunParts {
   readonly registry: Registry
   readonly packing: Packing
@@ -60,7 +60,7 @@ export interface RunParts {
   readonly random: Random
   readonly events: Events
   readonly middleware: readonly Middleware[]
-  /** What enqueues for handlers. */
+  /** Enqueues jobs for handlers. */
   readonly children: ChildClient
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
@@ -68,27 +68,30 @@ export interface RunParts {
 
 export interface WorkerParts extends RunParts {
   readonly connect: () => Promise<Connection>
-  /** A store that is away when the worker starts is waited for: it may be back soon, as a file that cannot be opened will not. */
+  /**
+   * Whether to wait for a store that is away when the worker starts. A server may be back soon; a file that cannot be
+   * opened will not.
+   */
   readonly waitsForStore: boolean
   /** Called before the first claim; a worker whose hook rejects does not start. */
   readonly onStart: () => Promise<void>
-  /** Called when it has ended, however it did. */
+  /** Called once the worker has ended, for whatever reason. */
   readonly onEnd: (error: unknown) => Promise<void>
-  /** Hears, last of all, that it was stopped: nobody need stop it again. */
+  /** Called last of all: the worker has ended, and nobody need stop it again. */
   readonly ended: () => void
-  /** What the processes of isolated jobs are started with; undefined where there are none. */
+  /** The start settings for the processes of isolated jobs; undefined if there are none. */
   readonly processes: ProcessSource | undefined
 }
 
-/** The worker itself, as what it works with sees it. */
+/** The worker itself, as its parts see it. */
 interface Self {
   readonly id: string
   readonly identity: ProcessIdentity
   readonly slots: Slots
-  /** Hears when the store took a heartbeat of it, on the monotonic clock. */
+  /** Called when the store took a heartbeat, with the time on the monotonic clock. */
   readonly beaten: (at: number) => void
   readonly state: () => NonNullable<WorkerRecord['state']>
-  /** Hears what an operator wants of it, again with every beat. */
+  /** Called with an operator's order, again with every beat. */
   readonly ordered: (order: WorkerOrder) => void
 }
 
@@ -98,9 +101,9 @@ export interface WorkerAssembly extends Connection {
   readonly claimLoop: ClaimLoop
   readonly heartbeat: Repeating
   readonly signs: VitalSigns
-  /** Keeps up with the shards of ordered queues. */
+  /** Refreshes the shards of ordered queues. */
   readonly sharing: Repeating | undefined
-  /** Keeps up with the rules of throttles; undefined if no queue has one. */
+  /** Refreshes the rules of throttles; undefined if no queue has one. */
   readonly limits: Repeating | undefined
   readonly recoverer: Recoverer | undefined
   readonly adoption: Adoption | undefined
@@ -108,14 +111,17 @@ export interface WorkerAssembly extends Connection {
   readonly schedules: ScheduleLoop | undefined
 }
 
-/** Beyond the time for which a process that is blocked may hold claims, and more than two beats missed besides. */
+/** Added to the time for which a blocked process may hold claims; more than two missed beats. */
 const registryMarginMs = 15_000
-/** How often it is looked how many shards there are, and who else serves them. */
+/** How often the worker looks up the number of shards and the other workers of their queues. */
 const sharingMs = 10_000
-/** How often it is looked whether the rules of a throttle have changed: a shorter window lets handlers begin less late. */
+/**
+ * How often the worker looks whether a throttle's rules have changed: with a shorter window handlers may begin less
+ * late.
+ */
 const limitsMs = 5_000
 
-/** Nothing of it has begun. */
+/** Starts nothing yet. */
 export function assembleWorker(
   connection: Connection,
   parts: WorkerParts,
@@ -165,7 +171,7 @@ export function assembleWorker(
     ...{ ...shared, store, queues, shards, inFlight, picker, waiter, soloGate: processSoloGate },
     held: () => [...inFlight.held, ...(adoption?.held ?? [])],
     needsHeads: selector.needsHeads ?? false,
-    // One with an abandoned handler is about to be replaced, where somebody does that.
+    // A process with an abandoned handler is about to be replaced if it has a supervisor.
     mayBeAlone: () => !(settings.isSupervised && slots.retired > 0),
     mayTake: () => (settings.maxJobs ?? Number.POSITIVE_INFINITY) - inFlight.taken,
   })
@@ -178,7 +184,7 @@ export function assembleWorker(
       ...{ selector: settings.selectorName, tasks: registry.runnable.length, ...(version && { version }) },
     },
     running: () => slots.used,
-    // The recoverer finds only whom the registry knows: it must not forget who may still hold something.
+    // The recoverer finds only registered workers. The registry must not forget one that may still hold a claim.
     ttlMs: maxBlockMs + Math.max(...queues.map(({ leaseMs }) => leaseMs)) + registryMarginMs,
   })
   const failed = (call: string, retryMs: number) => (error: unknown) =>
@@ -202,7 +208,7 @@ export function assembleWorker(
   }
 }
 
-/** Answers what takes it back. */
+/** Returns the function that cancels the call. */
 function afterMs(ms: number, work: () => void): () => void {
   const timer = setTimeout(work, timerMs(Math.ceil(ms)))
   return () => clearTimeout(timer)

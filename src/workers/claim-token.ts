@@ -1,17 +1,19 @@
-/** The token of a claim: the text by which another process finds it, to go on with it. It is no secret. Pure. */
+/**
+ * The token of a claim: the text by which another process finds the claim and goes on with it. It is no secret. Pure.
+ */
 
 import { InvalidArgumentError } from '../core/errors.js'
 import type { ClaimKey } from '../stores/contract/settle.js'
 
-/** Begins every token; another number where what follows is another. */
+/** The beginning of every token. Change the number if the format changes. */
 const version = 'mr1.'
 
-/** Opaque: letters, digits, `-`, `_` and `.`, so that it can stand in an argument or a variable. */
+/** Opaque: letters, digits, `-`, `_` and `.`, so that it fits into an argument or a variable. */
 export function tokenOf(namespace: string, { queue, id, fence }: ClaimKey): string {
   return version + Buffer.from(JSON.stringify([namespace, queue, id, fence])).toString('base64url')
 }
 
-/** Throws `InvalidArgumentError` for what is no token, and for one of another namespace or queue. */
+/** Throws `InvalidArgumentError` for text that is no token, and for a token of another namespace or queue. */
 export function keyIn(token: string, namespace: string, queue: string): ClaimKey {
   const [ofNamespace, ofQueue, id, fence] = partsOf(token)
   if (ofNamespace !== namespace)

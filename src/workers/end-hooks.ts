@@ -1,4 +1,7 @@
-/** The end hooks: the code of users that hears how a run has ended — `settle` of middleware, and `onExhausted` of its task. */
+/**
+ * The end hooks: users' code that is called when a run has ended: `settle` of middleware, and `onExhausted` of the
+ * task.
+ */
 
 import type { Events } from '../core/events.js'
 import type { EndAnswer, Middleware, Run, RunEnd } from '../core/task/middleware.js'
@@ -30,7 +33,9 @@ export class EndHooks {
     this.#events = events
   }
 
-  /** Called once there is a verdict on each claim of the execution, in their order. Undefined where nobody asks. */
+  /**
+   * The hook to call once each claim of the execution has a verdict, in their order. Undefined if the user has none.
+   */
   of(execution: Execution, verdicts: readonly Verdict[], runMs: number): EndHook | undefined {
     const exhaustion = exhaustedHookOf(execution, verdicts, this.#events)
     if (this.#settles.length === 0) return exhaustion
@@ -40,7 +45,7 @@ export class EndHooks {
     }
   }
 
-  /** The process of its job was killed, as the lease is lost: nothing of it is settled. */
+  /** The process of its job was killed because the lease is lost: nothing is settled. */
   lost(execution: JobExecution, runMs: number): void {
     void this.of(execution, [leaseLost], runMs)?.answered(execution.claim.id, 'lost')
   }
@@ -63,7 +68,7 @@ export class EndHooks {
     }
   }
 
-  /** What it throws is reported and changes nothing. */
+  /** An error of the hook is reported and changes nothing. */
   async #call(settle: () => unknown): Promise<void> {
     try {
       await settle()

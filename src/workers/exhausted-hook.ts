@@ -1,4 +1,7 @@
-/** The hook of exhausted retries: the call of a task's `onExhausted` once the store has buried what one execution failed with for the last time. */
+/**
+ * The hook of exhausted retries: calls a task's `onExhausted` once the store has buried the payloads of an execution's
+ * last failure.
+ */
 
 import type { Events } from '../core/events.js'
 import { ownMeta } from '../core/job-origin.js'
@@ -11,12 +14,12 @@ import { JobsExecution } from '../runtime/run/jobs-execution.js'
 import { OrderedExecution } from '../runtime/run/ordered-execution.js'
 import type { Verdict } from '../runtime/run/verdict.js'
 
-/** Hears of the store's answers to the settles of one execution; resolves when what it called has ended. */
+/** Receives the store's answers to the settles of one execution; resolves when the user's hook has ended. */
 export interface EndHook {
   answered(id: string, answer: EndAnswer): Promise<unknown> | undefined
 }
 
-/** Undefined where nothing of it can be exhausted, or nobody asks. */
+/** Undefined if nothing of it can be exhausted, or the task has no hook. */
 export function exhaustedHookOf(
   execution: Execution,
   verdicts: readonly Verdict[],
@@ -37,7 +40,7 @@ export function exhaustedHookOf(
   }
 }
 
-/** Told once, after the last answer: of each id whose burying the store has confirmed, the oldest payload. */
+/** Called once, after the last answer, with the oldest payload of each id whose burial the store has confirmed. */
 function payloadsExhaustion(
   { task, leased }: OrderedExecution,
   verdicts: readonly Verdict[],
@@ -67,7 +70,7 @@ function payloadsExhaustion(
   }
 }
 
-/** Told for each job by itself. */
+/** Called for each job by itself. */
 function jobsExhaustion(execution: JobsExecution, verdicts: readonly Verdict[], events: Events): EndHook | undefined {
   const { task, leased } = execution
   const hooks = new Map<string, () => unknown>()
@@ -86,12 +89,14 @@ function jobsExhaustion(execution: JobsExecution, verdicts: readonly Verdict[], 
   }
 }
 
-/** The failure that no retry is left for. One that is not to be retried ends the job too, but exhausts nothing. */
+/**
+ * The failure after which no retry is left. A failure that must not be retried ends the job too, but exhausts nothing.
+ */
 function exhaustedBy(verdict: Verdict): { readonly error: unknown } | undefined {
   return verdict.kind === 'retry' && verdict.last && verdict.reason !== 'unrecoverable' ? verdict : undefined
 }
 
-/** What the hook throws is reported and changes nothing. */
+/** An error of the hook is reported and changes nothing. */
 async function told(events: Events, { name }: AnyTask, hook: () => unknown): Promise<void> {
   try {
     await hook()

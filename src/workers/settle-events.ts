@@ -1,4 +1,4 @@
-/** The events of a settled attempt: they tell what became of it, which is counted too. */
+/** The events of a settled attempt: they report its outcome, which is also counted. */
 
 import type { Events } from '../core/events.js'
 import { messageOf } from '../core/values/describe.js'
@@ -14,7 +14,7 @@ export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answ
   const { queue, id, task, attempt } = claim
   if (answer === 'ok') countSettled(events, queue, verdict, runMs)
   if (answer === 'ok' && verdict.kind === 'complete') {
-    // Most jobs end here.
+    // Most jobs end here: build no event that nobody hears.
     if (events.has('job.completed')) events.emit('job.completed', { queue, id, task, attempt, runMs })
     return
   }
@@ -71,7 +71,7 @@ function wordsOf(error: unknown): string | undefined {
   return error === undefined ? undefined : messageOf(error)
 }
 
-/** Tells of the leases that a claim found ended, of the jobs it buried for them, and of those that expired. */
+/** Emits events for the expired leases that a claim found, the jobs that it buried for them, and expired jobs. */
 export function emitFound(events: Events, { crashed, buried, expired = [] }: FoundByClaim): void {
   const { counter } = events
   for (const crash of crashed) {

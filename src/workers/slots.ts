@@ -18,7 +18,7 @@ export class Slots {
     return this.total - this.#used
   }
 
-  /** Used ones that are not to be counted on: held by handlers that go on after their job was given up. */
+  /** Slots in use that cannot be counted on: their handlers go on after their jobs were given up. */
   get retired(): number {
     return this.#retired
   }
@@ -31,14 +31,14 @@ export class Slots {
     this.#retired += 1
   }
 
-  /** A retired one is given back when its handler ends after all. */
+  /** A retired slot is given back when its handler ends after all. */
   give(wasRetired = false): void {
     this.#used -= 1
     if (wasRetired) this.#retired -= 1
     if (this.#waiting.length === 0) return
     const waiting = this.#waiting
     this.#waiting = []
-    // Handlers that end together free their slots in one tick: who waits sees all of them, and claims once.
+    // Handlers that end together free their slots in one tick: a waiter sees all of them, and claims once.
     setImmediate(() => {
       for (const resolve of waiting) resolve()
     })

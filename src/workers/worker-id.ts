@@ -1,4 +1,7 @@
-/** The ids of this process's workers and listeners: its identity, and behind it what nobody else has, here or in a copy of this machine. */
+/**
+ * The ids of this process's workers and listeners: the identity of the process, and a part that is unique, even in a
+ * copy of this machine.
+ */
 
 import { randomBytes } from 'node:crypto'
 import { closeSync, openSync, readSync } from 'node:fs'
@@ -9,17 +12,17 @@ let idsOfThisThread = 0
 
 const randomLength = 6
 
-/** The next one. `isListener`: of a listener, which `isListenerId` then sees. */
+/** The next id. `isListener`: makes the id of a listener, which `isListenerId` recognises. */
 export function nextWorkerId(identity: ProcessIdentity, isListener = false): string {
   idsOfThisThread += 1
-  // Threads count for themselves.
+  // Each thread counts for itself.
   const thread = isMainThread ? '' : `t${threadId}-`
   return `${identityText(identity)}/${isListener ? 'l' : ''}${thread}${idsOfThisThread}-${freshBytes().toString('hex')}`
 }
 
 /**
- * Of the kernel, not of the generator in this process: two clones of a machine go on with one and the same state of that,
- * and have the same boot, pids and start times.
+ * From the kernel, not from this process' generator: two clones of a machine share the state of the generator, as well
+ * as boot, pids and start times.
  */
 function freshBytes(): Buffer {
   const bytes = Buffer.alloc(randomLength)
@@ -31,7 +34,7 @@ function freshBytes(): Buffer {
       closeSync(file)
     }
   } catch {
-    // There is none here.
+    // The file does not exist here.
   }
   return randomBytes(randomLength)
 }

@@ -1,4 +1,4 @@
-/** The settings of a worker: what it is to serve and how, with every default filled in. */
+/** The settings of a worker: what it serves and how, with every default filled in. */
 
 import type { Queue } from '../core/queue/queue.js'
 import type { Selector } from '../selectors/selector.js'
@@ -10,12 +10,12 @@ export interface WorkerSettings {
   readonly selector: Selector
   /** `'custom'`: a function of the user's. */
   readonly selectorName: string
-  /** Absent: shards are shared out among the workers that live. */
+  /** Absent: the live workers share the shards among themselves. */
   readonly shardsOf: ShardsOf | undefined
   readonly graceMs: number
   readonly maxBlockMs: number
   readonly maxJobs: number | undefined
   readonly maxRssBytes: number | undefined
-  /** Somebody starts another process when this one asks to be replaced: it then need not go on with slots that are lost. */
+  /** A supervisor starts another process when this one asks to be replaced, so it need not go on with lost slots. */
   readonly isSupervised: boolean
 }

@@ -1,4 +1,4 @@
-/** The status of a worker: what it does at this moment, for whoever asks why. */
+/** The status of a worker: what it does at this moment. */
 
 import type { Progress } from '../core/job.js'
 import type { Execution, Phase } from '../runtime/run/execution.js'
@@ -10,9 +10,9 @@ export interface WorkerStatus {
   /** Slots held by handlers that go on after their job was given up. */
   readonly retired: number
   readonly jobs: readonly JobStatus[]
-  /** Attempts that have ended and whose settles the store has not answered. */
+  /** Attempts that have ended, but whose settles the store has not answered. */
   readonly unsettled: number
-  /** Queues that the store cannot use, whole or in part: their jobs wait. */
+  /** Queues that the store cannot use, in whole or in part: their jobs wait. */
   readonly damaged: readonly string[]
   /** Ms since the store last answered this worker. */
   readonly silentMs: number
@@ -22,9 +22,9 @@ export interface JobStatus {
   readonly queue: string
   readonly id: string
   readonly task: string
-  /** Not known of an adopted one. */
+  /** Unknown for an adopted job. */
   readonly attempt?: number
-  /** `'adopted'`: its own process, which another worker has started, is watched here. */
+  /** `'adopted'`: this worker watches the job's own process, which another worker has started. */
   readonly phase: Phase | 'adopted'
   /** Ms since its handler was called, or its process was started; 0 while it waits for a slot. */
   readonly forMs: number
@@ -32,7 +32,7 @@ export interface JobStatus {
 }
 
 /**
- * Of each job of an execution.
+ * The status of each job of an execution.
  * @internal
  */
 export function jobStatuses({ leased, task, begunAt, phase, lastProgress }: Execution, now: number): JobStatus[] {

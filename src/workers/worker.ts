@@ -1,6 +1,6 @@
 /**
- * A worker: takes jobs from its queues and runs them, `concurrency` at a time, from its start to its end.
- * The claim loop claims, what is in flight is run and settled there; here it is decided when that begins and how it ends.
+ * A worker: takes jobs from its queues and runs them, `concurrency` at a time, from its start to its end. The claim
+ * loop claims, `InFlight` runs and settles; this class decides when that begins and how it ends.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 
@@ -20,14 +20,17 @@ import { nextWorkerId } from './worker-id.js'
 import type { WorkerSettings } from './worker-settings.js'
 import { jobStatuses, type WorkerStatus } from './worker-status.js'
 
-/** How often it is looked whether the worker has outgrown its bounds, or holds what no slot takes. */
+/** How often to look whether the worker has outgrown its bounds, or holds jobs that no slot takes. */
 const watchMs = 500
-/** What a stop may take beyond its grace, until the store has the last settles; leases end by themselves otherwise. */
+/**
+ * The time that a stop may take beyond its grace, until the store has the last settles; after that leases end by
+ * themselves.
+ */
 const settleMarginMs = 400
-/** What else is asked of the store at the end harms nobody if it is not done. */
+/** The time for other calls at the end, whose failure harms nobody. */
 const courtesyMs = 500
 const longestTimerMs = 2 ** 31 - 1
-/** With no bound of grace there must be one for the store. */
+/** With an unlimited grace the store still needs a bound. */
 const boundlessSettleMs = 5_000
 
 export class Worker implements AsyncDisposable {
@@ -76,15 +79,16 @@ export class Worker implements AsyncDisposable {
     return this.#settings.queues.map(({ name }) => name)
   }
 
-  /** Jobs in hand at this moment, those of abandoned handlers too. */
+  /** The number of jobs held now, including those of abandoned handlers. */
   get running(): number {
     return this.#slots.used
   }
 
   /**
-   * Opens the store, calls `onWorkerStart` and begins to claim. A remote store that is away is waited for (`store.failed`)
-   * until the worker is stopped; where nobody hears that event, Node warns once (`MILLRACE_STORE_AWAY`). Throws `ConfigError`
-   * if no task of the mill has a handler, and what else opening and the hook throw; starting twice is harmless.
+   * Opens the store, calls `onWorkerStart` and begins to claim. It waits for a remote store that is away
+   * (`store.failed`) until the worker is stopped; if nothing listens for that event, Node warns once
+   * (`MILLRACE_STORE_AWAY`). Throws `ConfigError` if no task of the mill has a handler, and the errors of opening and
+   * of the hook. Starting twice is harmless.
    */
   start(): Promise<void> {
     this.#starting ??= this.#start().catch((error: unknown) => {
@@ -98,15 +102,15 @@ export class Worker implements AsyncDisposable {
     if (this.#state !== 'starting') return
     this.#refuseIdle()
     this.#refuseSmallRss()
-    // Loaded while the store is opened. A process that only enqueues does without it.
+    // Loaded while the store is opened. A process that only enqueues does not need it.
     const [connection, { assembleWorker }] = await Promise.all([this.#connected(), import('./assemble-worker.js')])
     if (connection === undefined || this.#end !== undefined) return
     const { processes, registry, events } = this.#parts
     if (processes !== undefined) await readyForProcesses(this.id, registry, events)
     await this.#parts.onStart()
-    // Not waited for: leases are kept meanwhile, and the thread takes a fifth of a second to come up.
+    // Not awaited: leases are kept meanwhile, and the thread takes a fifth of a second to start.
     void connection.keeper.start()
-    // Stopped meanwhile: what the hook has opened is to be closed.
+    // Stopped meanwhile: close what the hook has opened.
     if (this.#end !== undefined) return this.#parts.onEnd(undefined)
     const assembly = assembleWorker(connection, this.#parts, this.#settings, {
       id: this.id,
@@ -135,7 +139,7 @@ export class Worker implements AsyncDisposable {
     this.#intakeOver = assembly.claimLoop.run().catch((error: unknown) => this.#failWith(error))
   }
 
-  /** The store, opened; undefined where the worker was stopped while the store was away. */
+  /** The open store; undefined if the worker was stopped while the store was away. */
   #connected(): Promise<Connection | undefined> {
     const { connect, events, random, waitsForStore } = this.#parts
     if (!waitsForStore) return connect()
@@ -149,7 +153,7 @@ export class Worker implements AsyncDisposable {
     return onceThere(connect, { isOver: () => this.#end !== undefined, random, failed })
   }
 
-  /** A worker that can run no job would only hold up who waits for one. */
+  /** A worker that can run no job would only take jobs from those that can. */
   #refuseIdle(): void {
     const { registry } = this.#parts
     if (registry.hasHandler) return
@@ -176,10 +180,10 @@ export class Worker implements AsyncDisposable {
   }
 
   /**
-   * Claims nothing from now on, puts back what no handler has begun, and lets running handlers finish within `grace`
-   * (default: the worker's); those that do not are aborted and their jobs released, uncounted. Resolves when everything is
-   * settled, or at the latest a second after the grace: what the store has not taken by then ends with its lease.
-   * Calling it again waits for the first.
+   * Claims nothing from now on, puts back every job that no handler has begun, and lets running handlers finish within
+   * `grace` (default: the worker's). Handlers that do not finish are aborted and their jobs released, uncounted.
+   * Resolves when everything is settled, or at the latest a second after the grace: jobs whose settle the store has not
+   * taken by then end with their lease. A second call waits for the first.
    */
   stop(options: { readonly grace?: Duration | 'none' } = {}): Promise<void> {
     const { grace } = options
@@ -192,12 +196,12 @@ export class Worker implements AsyncDisposable {
     return this.#endWithin(graceMs)
   }
 
-  /** As `stop`, for `await using`. */
+  /** The same as `stop`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
 
-  /** The first bound that is given holds; one that drains to be replaced has none until it is told to stop. */
+  /** The first bound holds. A worker that drains to be replaced has none until it is told to stop. */
   #endWithin(graceMs: number): Promise<void> {
     if (this.#until === Number.POSITIVE_INFINITY && graceMs !== Number.POSITIVE_INFINITY) {
       this.#until = this.#parts.clock.mono() + graceMs
@@ -208,16 +212,16 @@ export class Worker implements AsyncDisposable {
   }
 
   /**
-   * Ends the worker because of an error that nobody caught. As `stop`, but a handler that does not finish within the grace
-   * is left to its lease, as if the process had died: it may be the culprit. A job that was claimed alone is, and fails
-   * with the error. `finished()` then rejects with it.
+   * Ends the worker because of an uncaught error. Like `stop`, but a handler that does not finish within the grace is
+   * left to its lease, as if the process had died: it may be the culprit. A job that was claimed alone is the culprit,
+   * and fails with the error. `finished()` then rejects with it.
    */
   fail(error: unknown): void {
     this.#failWith(error)
     this.#assembly?.inFlight.failAlone(error instanceof Error ? error : new Error(messageOf(error)))
   }
 
-  /** An error of the store that no waiting mends lets handlers finish as well; what they report is lost with the store. */
+  /** After a store error that no waiting mends, handlers may finish too; their results are lost with the store. */
   #failWith(error: unknown): void {
     if (this.#failure !== undefined || this.#state === 'stopped') return
     this.#failure = { error }
@@ -229,7 +233,7 @@ export class Worker implements AsyncDisposable {
   status(): WorkerStatus {
     const now = this.#parts.clock.mono()
     const assembly = this.#assembly
-    // What matters is whether jobs can be taken; while there is nothing to ask for, beats tell of the store.
+    // The question is whether jobs can be taken. While there is nothing to claim, beats show that the store answers.
     const answeredAt =
       assembly?.claimLoop.unansweredSince ??
       Math.max(this.#storeAnsweredAt, assembly?.claimLoop.answeredAt ?? 0, assembly?.keeper.answeredAt ?? 0)
@@ -258,7 +262,7 @@ export class Worker implements AsyncDisposable {
       events.emit('worker.stopped', { worker: this.id, ...(apiCalls && { apiCalls }) })
       await this.#parts.onEnd(this.#failure?.error)
     } else {
-      // Else its hook would run, and its lease thread start, after whoever stops it has closed everything.
+      // Otherwise its hook would run, and its lease thread start, after everything was closed.
       await Promise.race([this.#starting?.catch(() => {}), this.#isGraceOver])
       this.#state = 'stopped'
     }
@@ -284,7 +288,7 @@ export class Worker implements AsyncDisposable {
     const brieflyMs = () => Math.min(leftMs(), courtesyMs)
     // A claim under way may still bring jobs, which go back at once.
     await endsWithin(brieflyMs(), this.#intakeOver)
-    // One whose answer was lost may have brought some that only the store knows of.
+    // A claim whose answer was lost may have made claims that only the store knows.
     await endsWithin(brieflyMs(), assembly.claimLoop.calls.unheard.putBack())
     await settler.settled(leftMs())
     const removed = Promise.all([sharing?.stop(), limits?.stop(), heartbeat.stop(), ticksEnded]).then(() => {
@@ -297,17 +301,17 @@ export class Worker implements AsyncDisposable {
     )
   }
 
-  /** An operator wants it to end. Without anybody who would start another process it is no use to recycle it. */
+  /** An operator wants it to end. A recycle is of no use without a supervisor. */
   #obey(order: WorkerOrder): void {
     if (this.#end !== undefined) return
     const { isSupervised } = this.#settings
     this.#parts.events.emit('worker.ordered', { worker: this.id, order })
     if (order === 'recycle' && isSupervised) this.#recycle('ordered')
-    // The error that may end it is that of `finished()`.
+    // `finished()` rejects with the error that may end it.
     else this.stop().catch(() => {})
   }
 
-  /** It takes no more jobs, so that another process can take its place. */
+  /** Takes no more jobs, so that another process can take its place. */
   #recycle(reason: RecycleReason): void {
     if (this.#end !== undefined) return
     this.#parts.events.emit('worker.recycling', { worker: this.id, reason })
@@ -326,7 +330,7 @@ export class Worker implements AsyncDisposable {
   }
 }
 
-/** Said by Node, once: neither a logger nor a listener would tell of it. */
+/** Node prints it, once: there is neither a logger nor a listener. */
 function warnOfWaiting(error: unknown): void {
   process.emitWarning(`${messageOf(error)} The worker waits until it can; to hear of it, give the mill a logger.`, {
     type: 'MillraceWarning',

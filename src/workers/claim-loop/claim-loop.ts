@@ -1,7 +1,7 @@
 /**
- * The claim loop: claims for a worker while it has room. The selector orders the queues → one claim over them for the free slots
- * and what is worth claiming ahead → stay for `iterations` → draw again; if all were empty, rest until one is rung. What the
- * store asks of a lead, and of one who must make room for a suspect, is done here too.
+ * The claim loop: claims for a worker while it has room. The selector orders the queues → one claim over them for the
+ * free slots and the jobs worth claiming ahead → stay for `iterations` → draw again. If all are empty, the loop rests
+ * until one is rung. It also does the work of a lead, and makes room for suspects.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -42,7 +42,7 @@ interface ClaimLoopParts {
   readonly picker: QueuePicker
   readonly shards: ShardPicker
   readonly limited: LimitedQueues
-  /** Claims that are in hand here, or were adopted. */
+  /** Claims that this worker holds or has adopted. */
   readonly held: () => readonly ClaimKey[]
   readonly punctuality: Punctuality
   readonly slots: Slots
@@ -56,13 +56,13 @@ interface ClaimLoopParts {
   readonly random: Random
   /** How many more jobs may be claimed before the worker is replaced. */
   readonly mayTake: () => number
-  /** Whether this process is sound enough to tell which job kills it. */
+  /** Whether this process is sound enough to show which job kills it. */
   readonly mayBeAlone: () => boolean
 }
 
-/** Suspects are run in a row for this long; then company has its turn, for as long as that took. */
+/** Suspects run in a row for this long; then other jobs have their turn for as long as that took. */
 const stretchMs = 1_000
-/** A store that answers without waiting for anything must still let timers and signals have their turn. */
+/** A store that answers at once must still leave turns to timers and signals. */
 const turnsInARow = 100
 
 export class ClaimLoop {
@@ -71,10 +71,10 @@ export class ClaimLoop {
   readonly #stopping = new AbortController()
   #isClaiming = false
   readonly #suspects = new SuspectTargets()
-  /** This worker is to make room for a suspect. */
+  /** Whether this worker must make room for a suspect. */
   #mustBeAlone = false
   readonly #patience: SoloPatience
-  /** While it rests: what wakes it. */
+  /** While it rests: aborts the rest. */
   #rest: AbortController | undefined
   #calling: 'claim' | 'wait' = 'claim'
   #answeredAt: number
@@ -97,12 +97,15 @@ export class ClaimLoop {
     return this.#answeredAt
   }
 
-  /** Since when, on the monotonic clock, it has been trying to claim in vain; undefined while it is answered, rests or has no room. */
+  /**
+   * Since when, on the monotonic clock, its claims have had no answer; undefined while the store answers, or while it
+   * rests or has no room.
+   */
   get unansweredSince(): number | undefined {
     return this.#isUnanswered ? this.#answeredAt : undefined
   }
 
-  /** Claims until it is stopped. Rejects with an error of the store that no waiting mends. */
+  /** Claims until it is stopped. Rejects with a store error that no waiting mends. */
   async run(): Promise<void> {
     const { events, random, queues, shards, picker } = this.#parts
     let failures = 0
@@ -110,14 +113,14 @@ export class ClaimLoop {
     for (let turns = 1; !this.#isStopping; turns += 1) {
       if (turns % turnsInARow === 0) await new Promise((resolve) => setImmediate(resolve))
       try {
-        // The first claim would else know nothing of heads.
+        // Otherwise the first claim would know no heads.
         if (isBlind) picker.told(await this.#look(queues.flatMap(({ name }) => shards.every(name))))
         isBlind = false
         await this.#turn()
         failures = 0
       } catch (error) {
         if (isFatal(error)) throw error
-        // A call that was under way when it was stopped: nobody waits for it any more.
+        // The call was under way when the loop was stopped: nobody waits for its answer.
         if (this.#isStopping) return
         this.#isUnanswered = true
         const retryMs = outageDelayMs(failures++, random)
@@ -127,7 +130,7 @@ export class ClaimLoop {
     }
   }
 
-  /** Claims nothing from now on. What a call under way still brings is put back at once. */
+  /** Claims nothing from now on. Jobs that a call under way still brings are put back at once. */
   stop(): void {
     this.#stopping.abort()
     this.#rest?.abort()
@@ -135,7 +138,7 @@ export class ClaimLoop {
     this.#parts.slots.wake()
   }
 
-  /** Something was found in these queues by other ways than a claim: they are asked next. */
+  /** Asks these queues next: something was found in them by other means than a claim. */
   look(queues: readonly string[]): void {
     const { queues: served } = this.#parts
     const ours = queues.filter((name) => served.some((queue) => queue.name === name))
@@ -154,7 +157,7 @@ export class ClaimLoop {
     if (unheard.dueInMs === 0) await unheard.putBack()
     if (this.#mustBeAlone) return this.#claimSuspects()
     if (!soloGate.isOpen) {
-      // What waits for more jobs would keep all of this process waiting: nothing is claimed meanwhile.
+      // Batches that wait for more jobs would block the whole process: nothing is claimed meanwhile.
       inFlight.gathering.beginAll()
       return settledOr(this.#stopping.signal, soloGate.opened())
     }
@@ -167,14 +170,14 @@ export class ClaimLoop {
   /** There is nothing to do in company. */
   async #idle(): Promise<void> {
     const { soloGate, picker, inFlight, mayBeAlone } = this.#parts
-    // Who rests may be rung, and must then have room.
+    // A resting worker may be rung, and must then have room.
     if (inFlight.free <= 0) return this.#gather()
-    // Nobody here holds anything: a suspect can be taken at once, whoever leads.
+    // Nothing is held here: a suspect can be taken at once, whoever leads.
     const goesAlone = this.#suspects.size > 0 && soloGate.held === 0 && mayBeAlone()
     return goesAlone ? this.#claimSuspects() : this.#restOn(picker.tried)
   }
 
-  /** There is room for jobs alone that would join a batch: rests on their queues, until a slot is free. */
+  /** The only room is for jobs that would join a batch: rests on their queues until a slot is free. */
   async #gather(): Promise<void> {
     const { slots, picker, inFlight, registry } = this.#parts
     const { tried } = picker
@@ -186,13 +189,12 @@ export class ClaimLoop {
     await this.#restOn(lacking)
   }
 
-  /** What a claim of these queues asks. None where there is no room for the first. */
+  /** The entries of a claim on these queues; none if there is no room for the first. */
   #fromAll(drawn: readonly string[]): ClaimFrom[] {
     const from: ClaimFrom[] = []
     for (const [i, queue] of drawn.entries()) {
       const limit = this.#room(queue)
-      // What was drawn first is not passed over for having no room: else queues that are claimed ahead would take every
-      // slot from those that are not.
+      // Do not skip the queue drawn first if it has no room: prefetching queues would take every slot from the others.
       if (limit <= 0 && i === 0) return []
       if (limit > 0) for (const place of this.#parts.shards.next(queue)) from.push(this.#from(place, limit))
     }
@@ -255,7 +257,7 @@ export class ClaimLoop {
       events.emit('queue.claimed', { queue, jobs: claims.length, worker })
   }
 
-  /** Takes note of the suspects that an answer tells of. */
+  /** Notes the suspects that an answer reports. */
   #heed(answer: Claimed): void {
     const { mayBeAlone, mono } = this.#parts
     this.#isUnanswered = false
@@ -271,23 +273,23 @@ export class ClaimLoop {
   }
 
   #fellDue(): void {
-    // The answer to a claim under way may tell what has become of it.
+    // The answer to the claim under way may say what became of it.
     if (this.#isClaiming || this.#isStopping) return
     const places = this.calls.leads.takeDue()
     if (places.length === 0) return
     this.#heard(places)
     if (this.#rest !== undefined) this.#rest.abort()
-    // No room to claim: whoever has is rung.
+    // No room to claim: ring a worker that has room.
     else void this.#ask(places)
   }
 
-  /** There may be work. */
+  /** Asks these targets again: there may be work. */
   #heard(places: readonly ClaimTarget[]): void {
     this.#parts.picker.heard(places.map(({ queue }) => queue))
     for (const place of places) this.#parts.shards.heard(place)
   }
 
-  /** Has the store recover, promote and ring on, and takes nothing. */
+  /** Lets the store recover, promote and ring on, and takes nothing. */
   #ask(places: readonly ClaimTarget[]): Promise<void> {
     const { registry } = this.#parts
     return this.calls.ask(places.map((place) => ({ ...place, leaseMs: registry.queue(place.queue).leaseMs })))
@@ -306,7 +308,7 @@ export class ClaimLoop {
     const { waiter, picker, shards, mono, queues: served } = this.#parts
     this.#calling = 'wait'
     const longPollMs = Math.min(...served.map((queue) => queue.longPollMs), Math.max(1, this.calls.dueInMs))
-    // Suspects that were put off ring nobody when their time has come.
+    // Postponed suspects ring nobody when their time comes.
     const putOffMs = this.#suspects.size > 0 ? this.#patience.dueInMs : 0
     this.#rest = new AbortController()
     const { signal } = this.#rest
@@ -321,14 +323,17 @@ export class ClaimLoop {
         picker.sweep()
         if (putOffMs > 0) this.#heard(this.#suspects.next())
       }
-      // Somebody else must hear of it then.
+      // Another worker must hear of the ring.
       if (this.#isStopping && rung.length > 0) await this.#ask(rung.flatMap((queue) => shards.every(queue)))
     } finally {
       this.#rest = undefined
     }
   }
 
-  /** Makes room and runs suspects alone for a stretch. Company then has its turn: suspects must not keep all others waiting. */
+  /**
+   * Makes room and runs suspects alone for a stretch. Then company has its turn: suspects must not keep all other jobs
+   * waiting.
+   */
   async #claimSuspects(): Promise<void> {
     const { soloGate, inFlight, picker, mono } = this.#parts
     this.#calling = 'claim'
@@ -357,9 +362,9 @@ export class ClaimLoop {
           await inFlight.runAlone(claim, { sentAt, answeredAt, now: answer.now })
         }
       }
-      // A limit of its group may deny a suspect for long: not all that runs here is to stop for it so soon again.
+      // A limit of its group may deny the suspect for long: do not stop all other jobs for it again so soon.
       this.#patience.ended(isDenied, mono() - soughtAt)
-      // Nobody has listened for so long: all others are asked before more suspects are run.
+      // Nobody has listened for a while: ask all other queues before more suspects run.
       if (this.#suspects.size > 0) picker.again()
     } finally {
       soloTurn.leave()
@@ -367,7 +372,7 @@ export class ClaimLoop {
     }
   }
 
-  /** Waits until nobody here holds anything, and goes on leading meanwhile. False where it is no longer worth it. */
+  /** Waits until nothing is held here, and goes on leading meanwhile. False if it is no longer worth it. */
   async #isAdmitted(soloTurn: SoloTurn): Promise<boolean> {
     const { until } = this.#patience
     const places = this.#suspects.next()

@@ -1,15 +1,15 @@
-/** The denials that a claim tells of: of which queues limits deny all that is ready, and for how long. Pure. */
+/** The denials in a claim's answer: which queues have ready jobs that limits deny, and for how long. Pure. */
 
 import type { Claimed } from '../../stores/contract/claim.js'
 import type { LimitedQueues } from './limited-queues.js'
 
 export interface Denial {
   readonly queue: string
-  /** Until it opens by itself; absent where what runs must end first. */
+  /** Ms until the limit opens by itself; absent if running jobs must end first. */
   readonly forMs?: number
 }
 
-/** `placesOf`: how many entries of a claim ask all that there is of a queue. */
+/** `placesOf`: the number of claim entries that cover a whole queue. */
 export function denialsIn(
   { waits }: Pick<Claimed, 'waits'>,
   limited: LimitedQueues,
@@ -19,7 +19,7 @@ export function denialsIn(
   return [...new Set(denying.map(({ queue }) => queue))].flatMap((queue) => {
     const of = denying.filter((wait) => wait.queue === queue)
     const isWhole = of.some(({ reason }) => limited.isWhole(queue, reason as 'throttled' | 'full'))
-    // Of some of its shards nothing is said: there may be jobs in them.
+    // The answer is silent about some of its shards: there may be jobs in them.
     const told = waits.filter((wait) => wait.queue === queue && wait.reason !== 'suspect')
     if (!isWhole && told.length < placesOf(queue)) return []
     const times = of.flatMap(({ reason, forMs }) => (reason === 'throttled' && forMs !== undefined ? [forMs] : []))

@@ -1,6 +1,6 @@
 /**
- * The departures of a worker: jobs of throttled queues that were granted together begin together, a little later, each at the
- * instant that its limit counts with; what misses that is put back.
+ * The departures of a worker: jobs of throttled queues that were granted together begin together, a little later, each
+ * at the instant that its limit counted. Jobs that miss their instant are put back.
  */
 
 import type { Events } from '../../core/events.js'
@@ -14,15 +14,15 @@ interface DeparturesParts {
   readonly punctuality: Punctuality
   readonly events: Events
   readonly mono: () => number
-  /** Calls it after so many ms, unless what it answers is called before. */
+  /** Calls `work` after `ms`, unless the returned function is called before. */
   readonly after: (ms: number, work: () => void) => () => void
-  /** Hears of what is to begin now. */
+  /** Called with the slot batches that are to begin now. */
   readonly begin: (stints: readonly SlotBatch<Execution>[]) => void
 }
 
 interface Departure {
   readonly start: Start
-  /** Granted together. */
+  /** The number of jobs granted together. */
   readonly jobs: number
 }
 
@@ -36,7 +36,7 @@ export class Departures {
     this.#parts = parts
   }
 
-  /** What waits for its instant. */
+  /** The slot batches that wait for their instants. */
   get waiting(): readonly SlotBatch<Execution>[] {
     return [...this.#waiting.keys()].flat()
   }
@@ -45,18 +45,21 @@ export class Departures {
     return this.#size
   }
 
-  /** Has what a trip brought from this queue wait for its instant. False if the queue has no throttle: it may begin. */
+  /**
+   * Makes the jobs that a trip brought from this queue wait for their instant. False if the queue has no throttle: they
+   * may begin.
+   */
   add(queue: string, executions: readonly Execution[], stints: readonly SlotBatch<Execution>[], trip: Trip): boolean {
     const { punctuality, mono, after, begin } = this.#parts
     const start = punctuality.startOf(queue, trip)
     if (start === undefined) return false
     for (const execution of executions) {
       this.#departures.set(execution, { start, jobs: executions.length })
-      // What a task does before its handler must not keep it from ever running.
+      // A task whose own preparation is slow must still run.
       const isExcused = start.isFar || punctuality.isSlow(execution.task.name)
       execution.start = isExcused ? { from: start.from, to: Number.POSITIVE_INFINITY } : start
     }
-    // The process of an isolated job is started at once, and waits itself.
+    // The process of an isolated job starts at once, and waits itself.
     const isolated = stints.filter(({ waiting }) => waiting.some(isIsolated))
     const others = stints.filter((stint) => !isolated.includes(stint))
     if (others.length > 0) {
@@ -72,7 +75,7 @@ export class Departures {
     return true
   }
 
-  /** Takes out what waits. */
+  /** Removes and returns all that waits. */
   rest(): readonly SlotBatch<Execution>[] {
     const { waiting } = this
     for (const cancel of this.#waiting.values()) cancel()
@@ -81,7 +84,7 @@ export class Departures {
     return waiting
   }
 
-  /** Whether it came too late for its instant before it was begun. */
+  /** Whether the job came too late for its instant before it was begun. */
   isMissed(execution: Execution, now: number): boolean {
     const departure = this.#of(execution)
     if (departure === undefined || departure.start.isFar || now <= departure.start.to) return false
@@ -89,7 +92,7 @@ export class Departures {
     return true
   }
 
-  /** Its handler has begun, or was not called since what went before it took too long. */
+  /** Its handler has begun, or was not called because the preparation took too long. */
   ended(execution: Execution): void {
     const departure = this.#of(execution)
     if (departure === undefined) return
@@ -110,7 +113,7 @@ export class Departures {
         events.emit('start.late', { ...refOf(claim), lateMs: Math.ceil(lateMs) })
   }
 
-  /** Undefined for a job of a queue without a throttle: most are, and pass here by the thousand. */
+  /** Undefined for a job of a queue without a throttle. Most jobs are, by the thousand: keep it cheap. */
   #of(execution: Execution): Departure | undefined {
     return execution.start === undefined ? undefined : this.#departures.get(execution)
   }

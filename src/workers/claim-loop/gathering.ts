@@ -1,6 +1,6 @@
 /**
- * The gathering of a worker: batches that are not full, and wait a moment for more jobs of their task before they begin. Each
- * counts as if it ran, so that there is a slot for it when it does.
+ * The gathering of a worker: batches that are not full and wait a moment for more jobs of their task. Each counts as
+ * running, so that it has a slot when it begins.
  */
 
 import type { AnyBatchTask } from '../../core/task/task.js'
@@ -8,9 +8,9 @@ import type { Execution } from '../../runtime/run/execution.js'
 import { JobsExecution } from '../../runtime/run/jobs-execution.js'
 
 interface GatheringParts {
-  /** Calls it after so many ms, unless what it answers is called before. */
+  /** Calls `work` after `ms`, unless the returned function is called before. */
   readonly after: (ms: number, work: () => void) => () => void
-  /** Hears of a batch that has waited long enough. */
+  /** Called with a batch that has waited long enough. */
   readonly begin: (execution: JobsExecution) => void
 }
 
@@ -22,7 +22,7 @@ interface WaitingBatch {
 export class Gathering {
   readonly #parts: GatheringParts
   readonly #waiting = new Map<string, Map<AnyBatchTask, WaitingBatch>>()
-  /** Batches that wait. Counted: it is asked for at every claim and every end of a job. */
+  /** The number of waiting batches. Kept as a count: every claim and every end of a job asks for it. */
   #size = 0
 
   constructor(parts: GatheringParts) {
@@ -37,7 +37,7 @@ export class Gathering {
     return [...this.#waiting.values()].flatMap((batches) => [...batches.values()].map(({ batch }) => batch))
   }
 
-  /** The queues in which a job would join a batch. */
+  /** The queues whose jobs would join a batch. */
   get queues(): readonly string[] {
     return [...this.#waiting.keys()]
   }
@@ -48,18 +48,18 @@ export class Gathering {
     return batches.length === 0 ? 0 : Math.min(...batches.map(({ batch }) => batch.mostJobs - batch.leased.length))
   }
 
-  /** Takes those that are to wait; answers the others, which begin now. */
+  /** Keeps the executions that are to wait; returns the others, which begin now. */
   add(queue: string, executions: readonly Execution[]): readonly Execution[] {
     if (!executions.some(mayWait)) return executions
     return executions.flatMap((execution) => (mayWait(execution) ? this.#joined(queue, execution) : [execution]))
   }
 
-  /** Nothing waits any longer: it begins as it is. */
+  /** Begins all waiting batches as they are. */
   beginAll(): void {
     for (const batch of this.rest()) this.#parts.begin(batch)
   }
 
-  /** Takes out what waits. */
+  /** Removes and returns all that waits. */
   rest(): readonly JobsExecution[] {
     const { waiting } = this
     for (const batches of this.#waiting.values()) for (const { cancel } of batches.values()) cancel()
@@ -81,7 +81,7 @@ export class Gathering {
     return [before.batch, ...(execution.leased.length === 0 ? [] : this.#begun(queue, execution))]
   }
 
-  /** A batch of its own, which begins at once where it is full. */
+  /** Starts a new batch; one that is already full begins at once. */
   #begun(queue: string, batch: JobsExecution): Execution[] {
     const { task } = batch
     if (batch.leased.length === batch.mostJobs) return [batch]

@@ -1,4 +1,4 @@
-/** In flight: the claims in hand of a worker. It begins those that there are slots for, and settles those that have ended. */
+/** In flight: the claims of a worker. It begins as many as there are slots for, and settles those that have ended. */
 
 import { hasCode } from '../../core/error-codes.js'
 import { WorkerStoppedError } from '../../core/errors.js'
@@ -34,7 +34,7 @@ import { SlotBatch } from './slot-batch.js'
 interface InFlightParts {
   readonly worker: string
   readonly slots: Slots
-  /** Makes the executor that runs what lies on a bench. */
+  /** Makes the executor that runs the executions of a bench. */
   readonly executor: (bench: Bench) => Executor
   readonly settler: Settler
   readonly keeper: LeaseKeeper
@@ -45,20 +45,20 @@ interface InFlightParts {
   readonly events: Events
   readonly mono: () => number
   readonly punctuality: Punctuality
-  /** Calls it after so many ms, unless what it answers is called before. */
+  /** Calls `work` after `ms`, unless the returned function is called before. */
   readonly after: (ms: number, work: () => void) => () => void
   readonly rules: SettlementRules
   readonly decoder: ClaimDecoder
   readonly notes: JobUpdates
   readonly hooks: EndHooks
   readonly maxBlockMs: number
-  /** Hears of a queue of which a job was put back because its lease is too short for it: others come first now. */
+  /** Called with a queue whose job was put back because of its short lease: other queues come first now. */
   readonly deferred: (queue: string) => void
-  /** Makes what runs isolated jobs; undefined where there are none. */
+  /** Makes the pool that runs isolated jobs; undefined if there are none. */
   readonly processes: ((bench: ProcessBench) => ProcessPool) | undefined
 }
 
-/** A claimed job that no slot took for so long is put back: some other worker may be idle. */
+/** A claimed job that no slot takes for this long is put back: another worker may be idle. */
 const longestInBacklogMs = 1_000
 
 export class InFlight implements Bench, ProcessBench {
@@ -68,12 +68,12 @@ export class InFlight implements Bench, ProcessBench {
   #backlog: SlotBatch<Execution>[] = []
   readonly #departures: Departures
   readonly #gathering: Gathering
-  /** Those that run, each with the stint that its slot is at work on. */
+  /** The running executions, each with the slot batch that its slot works on. */
   readonly #running = new Roster<Execution, SlotBatch<Execution>>()
-  /** Given up, with their slots retired. */
+  /** Abandoned executions; their slots are retired. */
   readonly #retired = new Set<Execution>()
   #alone: { readonly claim: Claim; readonly settled: () => void } | undefined
-  /** Held by processes of their own. */
+  /** Claims held by processes of their own. */
   readonly #handedOver = new Set<Claim>()
   #taken = 0
   #unsettled = 0
@@ -91,7 +91,7 @@ export class InFlight implements Bench, ProcessBench {
     this.#gathering = new Gathering({ ...parts, begin: (batch) => begin([new SlotBatch([batch], parts.mono())]) })
   }
 
-  /** Slots that nothing in hand will take; below zero where more waits than there are slots. */
+  /** Free slots, less the waiting executions; negative if more wait than there are slots. */
   get free(): number {
     return this.#parts.slots.free - this.#backlog.length - this.#departures.size - this.#gathering.size
   }
@@ -101,12 +101,12 @@ export class InFlight implements Bench, ProcessBench {
     return this.#gathering
   }
 
-  /** What waits for a slot. */
+  /** The number of executions that wait for a slot. */
   get backlog(): number {
     return this.#backlog.length
   }
 
-  /** Claims taken in hand so far. */
+  /** The number of claims taken so far. */
   get taken(): number {
     return this.#taken
   }
@@ -116,19 +116,19 @@ export class InFlight implements Bench, ProcessBench {
     return this.#unsettled
   }
 
-  /** Claims that were taken in hand, and whose end the store has not answered. */
+  /** All claims whose end the store has not answered. */
   get held(): readonly ClaimKey[] {
     const claims = this.executions.flatMap(({ leased }) => leased.map(({ claim }) => claim))
     return [...claims, ...this.#handedOver, ...this.#parts.settler.unanswered]
   }
 
-  /** Those that run, then those that wait for a slot. */
+  /** The running executions, then those that wait for a slot. */
   get executions(): Execution[] {
     const stints = [...this.#departures.waiting, ...this.#backlog, ...this.#running.values()]
     return [...this.#running.keys(), ...this.#gathering.waiting, ...stints.flatMap(({ waiting }) => waiting)]
   }
 
-  /** Takes claims of one queue in hand, which a call has brought, and begins them as far as there are slots. */
+  /** Takes over the claims of one queue that a call brought, and begins as many as there are slots for. */
   accept(claims: readonly Claim[], trip: Trip): void {
     this.#taken += claims.length
     const executions = this.#parts.decoder.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
@@ -153,7 +153,7 @@ export class InFlight implements Bench, ProcessBench {
     else stints.push(this.#boundedStint(executions, trip.sentAt, leaseMs))
     if (this.#departures.add(queue, executions, stints, trip)) return
     this.#backlog.push(...stints)
-    // After the loop has sent its next claim: the store is to be at work while handlers are.
+    // After the loop has sent its next claim: store and handlers then work at the same time.
     process.nextTick(() => this.#begin())
   }
 
@@ -165,7 +165,7 @@ export class InFlight implements Bench, ProcessBench {
     })
   }
 
-  /** Puts back what no handler has begun, and takes nothing in hand any more. Processes that may go on without us do. */
+  /** Puts back every job that no handler has begun, and takes no more. Processes that may outlive the worker do. */
   close(): void {
     this.#isClosed = true
     const waiting = [...this.#departures.rest(), ...this.#backlog.splice(0), ...this.#running.values()]
@@ -175,7 +175,7 @@ export class InFlight implements Bench, ProcessBench {
       if (isIsolated(execution) && this.#processes!.leave(execution)) this.released(execution)
   }
 
-  /** Puts back what has waited too long for a slot, or behind a job that its slot is at work on. */
+  /** Puts back jobs that have waited too long for a slot, or behind a running job of their slot. */
   relieve(): void {
     const now = this.#parts.mono()
     for (const stint of this.#running.values())
@@ -187,7 +187,7 @@ export class InFlight implements Bench, ProcessBench {
     for (const stint of stale) this.#putBackRest(stint, 'no-slot')
   }
 
-  /** Aborts what runs and releases it now, whatever its handlers do. */
+  /** Aborts all running executions and releases them now, whatever their handlers do. */
   giveUpAll(): void {
     const reason = 'the worker is stopping and its grace is over; the job is released.'
     for (const execution of [...this.#running.keys()]) {
@@ -196,7 +196,7 @@ export class InFlight implements Bench, ProcessBench {
     }
   }
 
-  /** Fails the job that was claimed alone, if there is one: an error that nobody caught can only be its own. */
+  /** Fails the job that was claimed alone, if there is one: an uncaught error can only be its own. */
   failAlone(error: Error): void {
     const alone = [...this.#running.keys()].find(({ leased }) => leased[0]!.claim === this.#alone?.claim)
     if (alone !== undefined) this.#executor.giveUp(alone, error)
@@ -212,7 +212,7 @@ export class InFlight implements Bench, ProcessBench {
     return new SlotBatch(executions, mono(), {
       timeLimitMs: ({ task }) => task.timeLimitMs,
       leftMs: () => sentAt + leaseMs - mono(),
-      // One that no lease of this queue is long enough for must not come back again and again.
+      // A job too long for any lease of this queue must not come back again and again.
       defer: (execution) => {
         const delayMs = execution.task.timeLimitMs < leaseMs ? 0 : foreignJobDelayMs
         this.#putBack(execution, 'deferred', delayMs)
@@ -221,7 +221,7 @@ export class InFlight implements Bench, ProcessBench {
     })
   }
 
-  /** Slots are kept for what waits for its instant, or for more jobs: one that has none then has wasted its permit or its time. */
+  /** Keeps slots for jobs that wait for their instant, or for more jobs. */
   #begin(): void {
     const { slots } = this.#parts
     while (slots.free > this.#departures.size + this.#gathering.size && this.#backlog.length > 0) {
@@ -230,7 +230,7 @@ export class InFlight implements Bench, ProcessBench {
     }
   }
 
-  /** The slot takes what is next in its stint, or is free. */
+  /** Gives the slot the next execution of its batch, or frees it. */
   #next(stint: SlotBatch<Execution>): void {
     const { mono, slots } = this.#parts
     for (let next = stint.next(); next !== undefined; next = stint.next()) {
@@ -243,7 +243,7 @@ export class InFlight implements Bench, ProcessBench {
     this.#begin()
   }
 
-  /** Takes out what was lost or cancelled while it waited for a slot, and settles it. False where nothing is left. */
+  /** Settles jobs that were lost or cancelled while they waited for a slot. False if none is left. */
   #mayBegin(execution: Execution, now: number): boolean {
     const { keeper } = this.#parts
     if (this.#departures.isMissed(execution, now)) {
@@ -252,7 +252,7 @@ export class InFlight implements Bench, ProcessBench {
     }
     for (const job of execution.leased) {
       if (hasCode(job.abortReason, 'job-cancelled')) this.#cancelUnbegun(job)
-      // This loop stood still for longer than the lease: somebody else may have run it by now.
+      // This loop stood still for longer than the lease: another worker may have run it by now.
       else if (keeper.isOverdue(job, now)) this.#putBackOne(job, 'lease-lost')
       else continue
       execution.leased = execution.leased.filter((one) => one !== job)
@@ -295,7 +295,7 @@ export class InFlight implements Bench, ProcessBench {
     const { prefetch, events } = this.#parts
     const { claim } = execution
     prefetch.ran(claim.queue, verdict.runMs)
-    // It may have ended before its process was heard to keep the lease.
+    // Its process may end before the worker hears that it keeps the lease.
     this.#parts.keeper.forget(execution)
     execution.isLate = verdict.reason === 'late' && verdict.kind === 'release'
     this.#departures.ended(execution)
@@ -322,7 +322,7 @@ export class InFlight implements Bench, ProcessBench {
     this.#begin()
   }
 
-  /** Its slot begins nothing before the handler has ended: what is left of its stint is for other slots. */
+  /** The slot begins nothing before the handler has ended: the rest of its batch goes elsewhere. */
   #abandon(execution: Execution): void {
     const { slots, events, worker } = this.#parts
     const stint = this.#running.get(execution)!
@@ -358,13 +358,13 @@ export class InFlight implements Bench, ProcessBench {
     this.#settle(job.claim, cancelledWhileRunning, 0, job)
   }
 
-  /** It cannot be run here. */
+  /** The job cannot run here. */
   #refuse(claim: Claim, verdict: Verdict): void {
     this.#wasted(claim, 'reason' in verdict && verdict.reason !== undefined ? verdict.reason : verdict.kind)
     this.#settle(claim, verdict)
   }
 
-  /** Nobody gives a permit back: that could let more start in a window than its limit. */
+  /** Permits are not given back: that could let more jobs start in a window than its limit. */
   #wasted(claim: Claim, reason: string): void {
     const { limited, events } = this.#parts
     if (limited.isThrottled(claim.queue)) events.emit('permit.wasted', { ...refOf(claim), reason })
@@ -376,7 +376,7 @@ export class InFlight implements Bench, ProcessBench {
     this.#unsettled += 1
     const answered: Answered = (answer) => {
       this.#unsettled -= 1
-      // Not before: a settle may outlast the lease. And then in any case: a lease that is kept keeps the job from everybody.
+      // Only now, as a settle may outlast the lease; and always, as a kept lease keeps the job from everybody.
       if (kept !== undefined) keeper.forget(kept)
       this.#letGo(claim)
       if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs)
@@ -385,7 +385,7 @@ export class InFlight implements Bench, ProcessBench {
     settler.settle(item, answered, kept instanceof JobExecution ? notes.lastWords(kept, verdict) : undefined)
   }
 
-  /** Its process may have had it since long. */
+  /** Its process may have held it for long. */
   #letGo(claim: Claim): void {
     if (!this.#handedOver.delete(claim)) this.#settled(claim)
   }

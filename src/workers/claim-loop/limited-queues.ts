@@ -1,6 +1,6 @@
 /**
- * The limited queues of a worker: those of which claims may be denied jobs that are ready. By what is stored, which also
- * holds where this mill declares nothing of it.
+ * The limited queues of a worker: those whose ready jobs a limit may deny. The stored limits count, even if this mill
+ * declares none.
  */
 
 import type { ThrottleRule } from '../../core/queue/throttle.js'
@@ -13,12 +13,12 @@ export class LimitedQueues {
     this.know(stored)
   }
 
-  /** From now on these hold. */
+  /** Replaces the known queues. */
   know(stored: readonly StoredQueue[]): void {
     this.#stored = new Map(stored.map((queue) => [queue.name, queue]))
   }
 
-  /** Whether what is claimed is to start at once: it counts as started, or as running, from then on. */
+  /** Whether claimed jobs must start at once: they count as started, or as running, from the claim on. */
   isLimited(queue: string): boolean {
     const stored = this.#stored.get(queue)
     return stored?.throttle !== undefined || stored?.maxRunning !== undefined
@@ -32,7 +32,7 @@ export class LimitedQueues {
     return this.#stored.get(queue)?.throttle?.rules
   }
 
-  /** The queues that share the throttle of this one, itself included. */
+  /** The queues that share the throttle of this one, including itself. */
   sharing(queue: string): ReadonlySet<string> {
     const scope = this.#stored.get(queue)?.throttle?.scope
     const sharing = [...this.#stored.values()].filter(
@@ -41,11 +41,11 @@ export class LimitedQueues {
     return new Set(sharing.map(({ name }) => name))
   }
 
-  /** Whether a denial for this reason is one for all groups and shards of the queue. */
+  /** Whether a denial for this reason holds for all groups and shards of the queue. */
   isWhole(queue: string, reason: 'throttled' | 'full'): boolean {
     const stored = this.#stored.get(queue)
     if (reason === 'throttled') return stored?.throttle?.by === 'queue'
-    // A shard that is exclusive is full of its own batch.
+    // An exclusive shard is full because of its own batch.
     return typeof stored?.maxRunning === 'number' && stored.exclusive === 'id'
   }
 }

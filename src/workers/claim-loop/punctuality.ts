@@ -1,6 +1,6 @@
 /**
- * The punctuality of a worker: when what it claims of throttled queues has to begin, and how much of them it may claim at once
- * to begin all of it in time.
+ * The punctuality of a worker: when claimed jobs of throttled queues must begin, and how many the worker may claim at
+ * once so that all begin in time.
  */
 
 import { isolatedStartDelayMs, type Span, startDelayMs, startWindowOf } from '../../core/queue/start-window.js'
@@ -8,24 +8,24 @@ import type { Registry } from '../../core/registry.js'
 import { StoreClock, type Trip } from '../../runtime/store-clock.js'
 import type { LimitedQueues } from './limited-queues.js'
 
-/** When so many jobs have begun in time, twice as many are claimed at once. */
+/** After this many jobs in time, a claim may bring twice as many. */
 const trialJobs = 16
 
-/** A task that was too late so often in a row by its own doing begins however late it is. */
+/** After this many jobs in a row that were late by their own doing, the task's next job begins however late it is. */
 const mostTooLate = 3
 
-/** How a throttled queue was served lately. */
+/** A throttled queue's recent record. */
 interface ServedQueue {
   readonly clock: StoreClock
-  /** Most jobs of a claim. */
+  /** The most jobs of a claim. */
   most: number
-  /** Jobs since then that began in time. */
+  /** Jobs in time since `most` last changed. */
   inTime: number
 }
 
-/** When handlers must begin. */
+/** The span in which handlers must begin. */
 export interface Start extends Span {
-  /** The store is so far away that none begins in time: each begins as soon as it can. */
+  /** The store is too far away for jobs to begin in time: each begins as soon as it can. */
   readonly isFar: boolean
 }
 
@@ -35,8 +35,8 @@ export class Punctuality {
   readonly #services = new Map<string, ServedQueue>()
   readonly #delays = new Map<string, number>()
   /**
-   * Tasks whose last jobs were too late by what went before the handler — a schema, a middleware, the start of its process —
-   * how many in a row, and when the last.
+   * Tasks whose last jobs were late because of the steps before the handler (a schema, a middleware, the start of its
+   * process): how many in a row, and when the last was.
    */
   readonly #slow = new Map<string, { readonly times: number; readonly at: number }>()
 
@@ -45,7 +45,7 @@ export class Punctuality {
     this.#registry = registry
   }
 
-  /** Between which instants the handlers of jobs must begin that a call has brought; undefined if the queue has no throttle. */
+  /** The span in which the handlers of a call's jobs must begin; undefined if the queue has no throttle. */
   startOf(queue: string, trip: Trip): Start | undefined {
     const rules = this.#limited.rulesOf(queue)
     if (rules === undefined) return undefined
@@ -54,12 +54,12 @@ export class Punctuality {
     return { ...start, isFar: trip.sentAt + clock.quickestMs > start.to }
   }
 
-  /** Most jobs that one claim of the queue may bring. */
+  /** The most jobs that one claim of the queue may bring. */
   mostOf(queue: string): number {
     return this.#services.get(queue)?.most ?? Number.POSITIVE_INFINITY
   }
 
-  /** A job missed its instant that was granted together with so many, itself included. */
+  /** A job missed its instant. `jobs`: the number granted together, itself included. */
   missed(queue: string, jobs: number): void {
     const service = this.#service(queue)
     service.most = Math.max(1, Math.floor(jobs / 2))
@@ -75,12 +75,15 @@ export class Punctuality {
     service.inTime = 0
   }
 
-  /** Whether the next job of the task begins however late it is: those before it were put back, and the task would never run else. */
+  /**
+   * Whether the task's next job begins however late it is. The jobs before it were put back; otherwise the task would
+   * never run.
+   */
   isSlow(task: string): boolean {
     return (this.#slow.get(task)?.times ?? 0) >= mostTooLate
   }
 
-  /** What went before a handler took too long, or was done in time at `at`. */
+  /** The steps before a handler took too long, or were done in time at `at`. */
   prepared(task: string, inTime: boolean, at: number): void {
     const before = this.#slow.get(task)
     if (!inTime) this.#slow.set(task, { times: (before?.times ?? 0) + 1, at })
@@ -95,7 +98,7 @@ export class Punctuality {
     return made
   }
 
-  /** The same for all jobs of a scope: those in processes of their own need longer. */
+  /** The same for all jobs of a scope. Jobs in processes of their own need longer. */
   #delayOf(queue: string): number {
     const known = this.#delays.get(queue)
     if (known !== undefined) return known

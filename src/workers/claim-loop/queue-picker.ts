@@ -1,6 +1,6 @@
 /**
- * The queue picker: which queues the next claim asks, by the selector, leaving out those found empty, or denied by their limits,
- * since they were last heard of.
+ * The queue picker: chooses the queues for the next claim by the selector. It leaves out queues that were found empty,
+ * or whose limits denied them, until there is news of them.
  */
 
 import { ConfigError } from '../../core/errors.js'
@@ -14,30 +14,30 @@ import { type Denial, denialsIn } from './denial.js'
 import type { LimitedQueues } from './limited-queues.js'
 
 /**
- * So long a worker that never rests, and so hears no rings, leaves alone an ordered queue that it found empty, where asking
- * them all again after every grant would take several trips.
+ * For this long a worker that never rests, and so hears no rings, leaves alone an ordered queue that it found empty.
+ * Only for queues whose shards would take several trips after every grant.
  */
 const leftAloneMs = 100
 
 interface QueuePickerParts {
   readonly selector: Selector
   readonly queues: readonly Queue[]
-  /** How many entries of a claim ask all that there is of a queue: its shards. */
+  /** The number of claim entries that cover a whole queue: its shards. */
   readonly placesOf: (queue: string) => number
-  /** Whether this worker is to leave a queue to others for as long as queues of its own have work. */
+  /** Whether this worker leaves a queue to others while its own queues have work. */
   readonly isForOthers: (queue: string) => boolean
   readonly limited: LimitedQueues
   readonly mono: () => number
   readonly random: Random
 }
 
-/** A queue that had nothing to give. Instants are on the monotonic clock. */
+/** A queue that granted nothing. Instants are on the monotonic clock. */
 interface Tried {
   /** When that was last known. */
   readonly at: number
-  /** Until when its limits deny all that is ready, and perhaps what comes; -Infinity where they do not. */
+  /** Until when limits deny all ready jobs, and perhaps new ones; -Infinity if they do not. */
   readonly shutUntil: number
-  /** So long it is taken to be shut by a worker that hears no rings, and so of no other rules. */
+  /** The time for which a worker that hears no rings, and so of no new rules, takes it to be shut, in ms. */
   readonly shutForMs: number
 }
 
@@ -49,13 +49,15 @@ export class QueuePicker {
   readonly #limited: LimitedQueues
   readonly #mono: () => number
   readonly #random: Random
-  /** Found empty or denied, the one that was asked longest ago first. */
+  /** Queues found empty or denied; the one asked longest ago is first. */
   readonly #tried = new Map<string, Tried>()
-  /** Something was granted since the last rest: what comes into a queue found empty is heard of in the next only. */
+  /**
+   * Something was granted since the last rest. The worker hears of new jobs in an empty queue only in the next rest.
+   */
   #isBusy = false
   readonly #rung = new Set<string>()
   readonly #heads = new Map<string, number>()
-  /** Drawn and not asked yet: what is not used is not drawn again. */
+  /** Queues drawn and not asked yet: an unused draw is kept. */
   #drawn: string[] | undefined
   #staying: { readonly queue: string; left: number } | undefined
 
@@ -69,7 +71,7 @@ export class QueuePicker {
     this.#random = random
   }
 
-  /** The queues to ask next, in order: those that were rung first. None when every queue that the selector names was found empty. */
+  /** The queues to ask next, in order, rung ones first. None if every queue of the selector was found empty. */
   next(): string[] {
     if (this.#isBusy) this.#forgetOld()
     this.#drawn ??= this.#staying === undefined ? this.#order() : [this.#staying.queue]
@@ -77,7 +79,7 @@ export class QueuePicker {
   }
 
   #order(): string[] {
-    // Leaving out what was found empty is drawing again until a queue comes up that was not.
+    // Leaving out empty queues equals drawing again until another queue comes up.
     const candidates = this.#candidates()
     if (candidates.length === 0) return []
     const drawn = new Set(this.#selected(candidates))
@@ -87,7 +89,7 @@ export class QueuePicker {
     return [...untried.filter(isRung), ...untried.filter((name) => !isRung(name))].slice(0, mostPerTrip)
   }
 
-  /** Takes note of the ages of heads. */
+  /** Notes the ages of heads. */
   told(heads: NonNullable<Claimed['heads']>): void {
     for (const [name, ageMs] of oldestHeads(heads)) {
       if (ageMs === undefined) this.#heads.delete(name)
@@ -96,7 +98,7 @@ export class QueuePicker {
     this.#drawn = undefined
   }
 
-  /** Takes note of what a claim gave that asked all there is of these queues. */
+  /** Notes the answer to a claim that covered these queues whole. */
   answered(asked: readonly string[], answer: Claimed): void {
     const { queue, heads } = answer
     this.told(heads ?? [])
@@ -113,12 +115,12 @@ export class QueuePicker {
     for (const denial of denialsIn(answer, this.#limited, this.#placesOf)) this.#deniedBy(denial, queue)
   }
 
-  /** The queues found empty or denied: those worth waiting for. */
+  /** The queues found empty or denied: those to rest on. */
   get tried(): string[] {
     return [...this.#tried.keys()]
   }
 
-  /** These may have work: they were rung, or something in them has fallen due. */
+  /** These queues may have work: they were rung, or something in them has fallen due. */
   heard(queues: readonly string[]): void {
     this.#drawn = undefined
     for (const name of queues) {
@@ -128,8 +130,8 @@ export class QueuePicker {
   }
 
   /**
-   * A job of this queue was put back for another worker: this one asks it again when it has rested, or other queues have
-   * had their turn.
+   * A job of this queue was put back for another worker. This one asks the queue again after a rest, or after the turns
+   * of other queues.
    */
   passOver(queue: string): void {
     this.#drawn = undefined
@@ -138,7 +140,7 @@ export class QueuePicker {
     this.#nothingIn({ queue })
   }
 
-  /** Nothing was heard for long enough to look again, at as many as one claim can ask. What is shut would be denied again. */
+  /** Looks again at as many quiet queues as one claim can ask. A shut queue would be denied again. */
   sweep(): void {
     this.#drawn = undefined
     const now = this.#mono()
@@ -146,14 +148,14 @@ export class QueuePicker {
     for (const [name] of open.slice(0, mostPerTrip)) this.#tried.delete(name)
   }
 
-  /** A rest on those found empty is over: the store would have told of anything in them. */
+  /** A rest on the empty queues is over: the store would have rung if they had work. */
   rested(): void {
     this.#isBusy = false
     const at = this.#mono()
     for (const [name, tried] of this.#tried) this.#tried.set(name, { ...tried, at })
   }
 
-  /** Any may have work. */
+  /** Any queue may have work. */
   again(): void {
     this.#drawn = undefined
     this.#tried.clear()
@@ -162,12 +164,12 @@ export class QueuePicker {
   #nothingIn({ queue, forMs }: Denial): void {
     const at = this.#mono()
     const shutUntil = forMs === undefined ? Number.NEGATIVE_INFINITY : at + forMs
-    // Where groups are counted, others than those that are ready may come.
+    // If groups are counted, jobs of other groups may arrive.
     const isWhole = this.#limited.isWhole(queue, 'throttled')
     this.#tried.set(queue, { at, shutUntil, shutForMs: isWhole ? this.#queueNamed(queue).longPollMs : 0 })
   }
 
-  /** Where another queue was `granted` something, the next claim may ask this one too, unless that is known to be in vain. */
+  /** Another queue was `granted` jobs, so the next claim may ask this one too, unless that is known to be in vain. */
   #deniedBy(denial: Denial, granted: string | undefined): void {
     const { queue, forMs } = denial
     const isShut = forMs !== undefined && this.#limited.isWhole(queue, 'throttled')
@@ -176,12 +178,12 @@ export class QueuePicker {
     if (this.#staying?.queue === queue) this.#staying = undefined
   }
 
-  /** Whether asking again would be in vain: it is shut, and by rules that are known well enough. */
+  /** Whether asking again would be in vain: the queue is shut, by rules that are recent enough. */
   #isShut({ at, shutUntil, shutForMs }: Tried): boolean {
     return this.#mono() < Math.min(shutUntil, at + shutForMs)
   }
 
-  /** After a grant all are asked again, as far as that costs no more than it would of plain queues. */
+  /** After a grant all queues are asked again, if that costs no more trips than plain queues would. */
   #forgetCheap(): void {
     const names = [...this.#tried].filter(([, tried]) => !this.#isShut(tried)).map(([name]) => name)
     const fitOneTrip = names.reduce((sum, name) => sum + this.#placesOf(name), 0) <= mostPerTrip
@@ -208,7 +210,7 @@ export class QueuePicker {
 
   #candidates() {
     const open = this.#queues.filter(({ name }) => !this.#tried.has(name))
-    // One that was rung is asked in any case: nobody else was.
+    // A rung queue is asked in any case: nobody else was rung for it.
     const own = open.filter(({ name }) => this.#rung.has(name) || !this.#isForOthers(name))
     return (own.length > 0 ? own : open).map(({ name, weight }) => {
       const headAgeMs = this.#heads.get(name)
@@ -235,7 +237,7 @@ export class QueuePicker {
   }
 }
 
-/** By queue the age of its oldest head: of an ordered queue each shard has one. */
+/** For each queue the age of its oldest head: an ordered queue has a head in each shard. */
 function oldestHeads(heads: NonNullable<Claimed['heads']>): Map<string, number | undefined> {
   const oldest = new Map<string, number | undefined>()
   for (const { queue, ageMs } of heads) {

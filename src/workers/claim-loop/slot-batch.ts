@@ -1,19 +1,19 @@
 /**
- * A slot batch: what one slot is given to do, one execution after the other; mostly it is a single one. Where its lease is not
- * renewed, it is looked before each of them what is left of it: one whose time limit is not less is deferred, and the next
- * is tried, whose limit may be smaller. (Kale's rule.)
+ * A slot batch: the executions that one slot runs one after the other; usually a single one. If their lease is not
+ * renewed, the remaining lease is checked before each. An execution whose time limit is not shorter is deferred, and
+ * the next one, whose limit may be shorter, is tried. (Kale's rule.)
  */
 
 interface SlotBatchLimit<Work> {
   timeLimitMs(work: Work): number
-  /** What is left of the lease now. */
+  /** Ms left of the lease now. */
   leftMs(): number
-  /** Puts back what would not be done in time. */
+  /** Puts back an execution that would not end in time. */
   defer(work: Work): void
 }
 
 export class SlotBatch<Work> {
-  /** When it was taken in hand, on the monotonic clock. */
+  /** When the batch was claimed, on the monotonic clock. */
   readonly arrivedAt: number
   readonly #works: Work[]
   readonly #limit: SlotBatchLimit<Work> | undefined
@@ -24,12 +24,12 @@ export class SlotBatch<Work> {
     this.#limit = limit
   }
 
-  /** What has not been begun. */
+  /** Executions that have not begun. */
   get waiting(): readonly Work[] {
     return this.#works
   }
 
-  /** The next that there is time for; undefined when there is none. */
+  /** The next execution that there is time for; undefined if there is none. */
   next(): Work | undefined {
     if (this.#limit === undefined) return this.#works.shift()
     for (let work = this.#works.shift(); work !== undefined; work = this.#works.shift()) {
@@ -39,7 +39,7 @@ export class SlotBatch<Work> {
     return undefined
   }
 
-  /** Takes out what has not been begun. */
+  /** Removes and returns the executions that have not begun. */
   rest(): Work[] {
     return this.#works.splice(0)
   }

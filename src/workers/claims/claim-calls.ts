@@ -1,6 +1,6 @@
 /**
- * The claim calls of a worker, a listener or a throttled queue: what one sends, and what it heeds of each answer — crashes that
- * it found, queues that are damaged, claims that nobody heard of, and what it is to lead.
+ * The claim calls of a worker, a listener or a throttled queue: they send claims and react to each answer (crashes,
+ * damaged queues, unheard claims, leads).
  */
 
 import type { Events } from '../../core/events.js'
@@ -19,11 +19,11 @@ interface ClaimCallsParts {
   readonly queues: readonly string[]
   /** Opens the store, once. */
   readonly connect: () => Promise<Store>
-  /** The claims that the claimer has heard of, and whose end the store has not yet taken. */
+  /** The known claims whose end the store has not yet taken. */
   readonly held: () => readonly ClaimKey[]
-  /** What it leads has fallen due (`leads.takeDue()`). */
+  /** Called when a target that it leads has fallen due (`leads.takeDue()`). */
   readonly fellDue: () => void
-  /** Hears of every answer first. */
+  /** Called first with every answer. */
   readonly answered: (answer: Claimed) => void
   readonly events: Events
   readonly mono: () => number
@@ -42,12 +42,12 @@ export class ClaimCalls {
     this.unheard = new UnheardClaims(parts)
   }
 
-  /** For how long it may rest; Infinity if no queue is damaged and no claim unheard. */
+  /** Ms for which the claimer may rest; Infinity if no queue is damaged and no claim unheard. */
   get dueInMs(): number {
     return Math.min(this.unheard.dueInMs, this.damaged.dueInMs)
   }
 
-  /** Rejects as the store does, and with the error of a damaged queue if none of those it serves can be used. */
+  /** Rejects as the store does, and with the error of a damaged queue if no queue it serves can be used. */
   async claim(from: readonly ClaimFrom[], how: Omit<Claimer, 'worker'>): Promise<Claimed> {
     const { worker, connect, events, answered } = this.#parts
     const store = await connect()
@@ -62,7 +62,10 @@ export class ClaimCalls {
     return answer
   }
 
-  /** Has the store recover, promote and ring on, and takes nothing. Never rejects: a failure is told (`store.failed`). */
+  /**
+   * Lets the store recover, promote and ring on, and takes nothing. Never rejects: a failure is emitted as
+   * `store.failed`.
+   */
   async ask(targets: readonly (ClaimTarget & { readonly leaseMs: number })[]): Promise<void> {
     const from = targets.map((target) => ({ ...target, limit: 0 }))
     try {

@@ -1,4 +1,4 @@
-/** The damaged queues of a claimer: those that the store cannot use and leaves out, told of whenever they were looked at. */
+/** The damaged queues of a claimer: the store cannot use them and leaves them out. Each look at them is reported. */
 
 import type { Events } from '../../core/events.js'
 import type { ClaimFrom } from '../../stores/contract/claim.js'
@@ -15,7 +15,7 @@ export class DamagedQueues {
   readonly #mono: () => number
   readonly #known = new Map<string, Known>()
 
-  /** `served`: all queues that the claimer asks. */
+  /** `served`: all queues of the claimer. */
   constructor(served: readonly string[], events: Events, mono: () => number) {
     this.#served = served
     this.#events = events
@@ -27,13 +27,13 @@ export class DamagedQueues {
     return [...new Set([...this.#known.values()].map(({ queue }) => queue))]
   }
 
-  /** In how many ms one is worth asking again; Infinity where none is damaged. */
+  /** Ms until one is worth asking again; Infinity if none is damaged. */
   get dueInMs(): number {
     if (this.#known.size === 0) return Number.POSITIVE_INFINITY
     return Math.max(0, Math.min(...[...this.#known.values()].map(({ until }) => until)) - this.#mono())
   }
 
-  /** A claim that asked `from` was told of these. Throws the error of one where no queue is left that can be used. */
+  /** Notes the damage that a claim on `from` reported. Throws a damage's error if no usable queue is left. */
   told(from: readonly ClaimFrom[], damaged: readonly Damage[] = []): void {
     if (this.#known.size === 0 && damaged.length === 0) return
     const now = this.#mono()
@@ -49,7 +49,7 @@ export class DamagedQueues {
     const { queue, shard, error, forMs } = damage
     const before = this.#known.get(nameOf(damage))
     this.#known.set(nameOf(damage), { ...damage, until: now + forMs })
-    // Known since the last look: it has not been asked since.
+    // Known from the last look, and not asked since.
     const isOld = before !== undefined && (forMs === 0 || before.until > now)
     if (!isOld) this.#events.emit('queue.damaged', { queue, shard, error, retryMs: forMs })
   }

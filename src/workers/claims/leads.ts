@@ -1,4 +1,4 @@
-/** Leads: the queues and shards that this claimer alone asks again when something falls due, and the timers of that. */
+/** Leads: the queues and shards that this claimer alone asks again when something falls due, with their timers. */
 
 import { timerMs } from '../../core/platform/timer.js'
 import type { Wait } from '../../stores/contract/claim.js'
@@ -10,18 +10,18 @@ export class Leads {
   #due: ClaimTarget[] = []
   #isStopped = false
 
-  /** `fellDue`: targets have fallen due, which `takeDue()` gives; those of one moment are told of together. */
+  /** `fellDue`: called when targets have fallen due; `takeDue()` returns them. Targets of one moment share a call. */
   constructor(fellDue: () => void) {
     this.#fellDue = fellDue
   }
 
-  /** What a claim was told of who leads. */
+  /** Notes the leads in a claim's answer. */
   told(waits: readonly Wait[]): void {
     if (this.#isStopped) return
     for (const wait of waits) if (wait.reason !== 'suspect') this.#note(wait)
   }
 
-  /** What has fallen due and has not been told anew since. */
+  /** The targets that have fallen due and have no newer answer. */
   takeDue(): ClaimTarget[] {
     return this.#due.splice(0)
   }
@@ -43,7 +43,7 @@ export class Leads {
     if (!lead || forMs === undefined) return
     const due = () => {
       this.#timers.delete(name)
-      // Shards whose limits are one are due together: one claim is for all of them.
+      // Shards that share a limit are due together: one claim covers them all.
       if (this.#due.push(target) === 1) setImmediate(this.#fellDue)
     }
     this.#timers.set(name, setTimeout(due, timerMs(Math.max(1, Math.ceil(forMs)))).unref())

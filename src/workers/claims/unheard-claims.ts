@@ -1,11 +1,11 @@
-/** The unheard claims of a claimer: those that the store made for it in a call whose answer was lost. They are put back at once. */
+/** The unheard claims of a claimer: the store made them in a call whose answer was lost. They are put back at once. */
 
 import { hasCode } from '../../core/error-codes.js'
 import type { Events } from '../../core/events.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 
-/** A call that was cut off may be carried out after the first look, if what was sent is delivered late. */
+/** A call that was cut off may be carried out after the first look, if its request arrives late. */
 const secondLookMs = 5_000
 /** The pause after a look that failed. The call itself waits for the store. */
 const againMs = 250
@@ -13,7 +13,7 @@ const againMs = 250
 interface UnheardClaimsParts {
   readonly worker: string
   readonly connect: () => Promise<Pick<Store, 'settle' | 'traits' | 'workers'>>
-  /** The claims that the claimer has heard of, and whose end the store has not yet taken. */
+  /** The known claims whose end the store has not yet taken. */
   readonly held: () => readonly ClaimKey[]
   readonly events: Events
   readonly mono: () => number
@@ -21,34 +21,34 @@ interface UnheardClaimsParts {
 
 export class UnheardClaims {
   readonly #parts: UnheardClaimsParts
-  /** When it is looked for them, on the monotonic clock, soonest first. */
+  /** The instants of the next looks, on the monotonic clock, soonest first. */
   #looksAt: readonly number[] = []
 
   constructor(parts: UnheardClaimsParts) {
     this.#parts = parts
   }
 
-  /** In how many ms they are to be looked for; Infinity where no answer was lost. */
+  /** Ms until the next look; Infinity if no answer was lost. */
   get dueInMs(): number {
     const [next] = this.#looksAt
     return next === undefined ? Number.POSITIVE_INFINITY : Math.max(0, next - this.#parts.mono())
   }
 
-  /** Takes note of what a claim rejected with. */
+  /** Notes the error with which a claim rejected. */
   failed(error: unknown): void {
     if (hasCode(error, 'store-unavailable') && error.inDoubt) this.suspected()
   }
 
-  /** A claim may have been made and not told. */
+  /** A claim may exist that no answer reported. */
   suspected(): void {
     const now = this.#parts.mono()
     this.#looksAt = [now, now + secondLookMs]
   }
 
   /**
-   * Looks for them, if it is time, and puts them back: uncounted, into their old places. To be called while no claim is under
-   * way. It costs a turn of the event loop even if none are due: ask `dueInMs` first where that matters. Never rejects: what
-   * fails is told (`store.failed`) and tried again.
+   * Looks for unheard claims, if it is time, and puts them back: uncounted, into their old places. Call it while no
+   * claim is under way. It costs a turn of the event loop even if none are due: check `dueInMs` first where that
+   * matters. Never rejects: a failure is emitted as `store.failed`, and tried again.
    */
   async putBack(): Promise<void> {
     if (this.dueInMs > 0) return
@@ -79,7 +79,7 @@ export class UnheardClaims {
       )
       for (const [i, { queue, id, task }] of unheard.entries())
         if (answers[i] === 'ok') events.emit('job.released', { queue, id, task, reason: 'unheard', delayMs: 0 })
-      // Nothing was put back: whoever has them by now is somebody else.
+      // Nothing was put back: another claimer has them by now.
       if (!answers.includes('ok')) return
     }
   }

@@ -1,6 +1,7 @@
 /**
- * The capture: what a process prints, read by the process itself. Its standard output and error are one end of a pair of
- * sockets whose other end it holds as well, so that neither it nor what it starts meets a broken pipe when its worker dies.
+ * The capture: the reading of a process' output by the process itself. Its standard output and error are one end of a
+ * pair of sockets, and it holds the other end as well. Neither the process nor its children meet a broken pipe when the
+ * worker dies.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -10,31 +11,31 @@ import { join } from 'node:path'
 import { ConfigError } from '../../core/errors.js'
 import { messageOf } from '../../core/values/describe.js'
 
-/** File descriptors of the process, behind 0 … 2 and the channel to its worker; its assignment is behind them. */
+/** A file descriptor of the process. 0 … 2 and the channel to its worker are below it, its assignment is above. */
 export const captureFd = 4
-/** Here it passes on what it reads, for as long as its worker lives. */
+/** The process passes on its output here while its worker lives. */
 export const tailFd = 5
 
-/** Printed behind all else, it shows that all else has been read. */
+/** Printed after all other output: once it has been read, all of that has been read. */
 export const drainMark = '\0millrace drained\0\n'
 
 interface Capture {
-  /** Where the process prints. */
+  /** The end that the process prints to. */
   readonly printing: Socket
-  /** Where it reads that. */
+  /** The end that it reads from. */
   readonly reading: Socket
 }
 
 /** The longest address of a socket in bytes: `sun_path` (unix(7)) has 108, on macOS 104, and ends with a zero. */
 const longestPath = process.platform === 'linux' ? 107 : 103
 const folderName = 'millrace-'
-/** What `mkdtemp` puts behind it. */
+/** The length of the suffix that `mkdtemp` adds. */
 const uniqueLength = 6
 const socketName = 'out'
 
 /**
- * Both ends are still in this process: hand them over, then destroy here where the process prints. `roots`: where the folder
- * of its socket may be made, in this order. Throws `ConfigError` where it can be made in none.
+ * Both ends are still in this process: hand them over, then destroy the printing end here. `roots`: the folders in
+ * which the folder of its socket may be made, in this order. Throws `ConfigError` if none works.
  */
 export async function openCapture(roots: readonly string[] = [tmpdir(), '/tmp']): Promise<Capture> {
   const folder = await privateFolder(roots)
@@ -47,7 +48,7 @@ export async function openCapture(roots: readonly string[] = [tmpdir(), '/tmp'])
     })
     const accepted = new Promise<Socket>((resolve) => server.once('connection', resolve))
     const reading = connect({ path })
-    // Not a byte of it may be read here.
+    // This process must not read a byte of it.
     reading.pause()
     await new Promise<void>((resolve, reject) => {
       reading.once('connect', resolve)
@@ -61,8 +62,8 @@ export async function openCapture(roots: readonly string[] = [tmpdir(), '/tmp'])
 }
 
 /**
- * A folder of our own: nobody else can be the one who connects. A path that is too long would be cut by the system, and the
- * socket lie elsewhere, perhaps where others can reach it.
+ * A folder of our own, so that nobody else can connect. The system would cut a path that is too long, and the socket
+ * would be elsewhere, perhaps within reach of others.
  */
 async function privateFolder(roots: readonly string[]): Promise<string> {
   const refusals: string[] = []

@@ -1,8 +1,11 @@
-/** The environment of a process that runs an isolated job: what it needs to find its task and its store, and what its task names. Pure. */
+/**
+ * The environment of a process that runs an isolated job: the variables that it needs to find its task and its store,
+ * and those that its task names. Pure.
+ */
 
 const passed = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|NODE_\w+|MILLRACE_\w+|OTEL_\w+)$/
 
-/** Those of the variables that are passed on, besides the `named` ones. */
+/** The variables to pass on, including the `named` ones. */
 export function childEnvironment(
   env: Readonly<Record<string, string | undefined>>,
   named: readonly string[],
@@ -16,13 +19,13 @@ export function childEnvironment(
   )
 }
 
-/** Flags with a value of their own behind them, that is not joined to them. */
+/** Flags whose value is a separate argument. */
 const spaced = new Set(['-e', '--eval', '-p', '--print', '-pe', '--input-type', '--inspect-port'])
 const dropped = /^--(inspect|cpu-prof|heap-prof|prof|max-old-space-size|max_old_space_size|test|watch)\b/
 
 /**
- * The flags of Node with which the process is started: those that tell how modules are loaded are passed on, those that
- * would debug, measure or evaluate are not.
+ * The Node flags of the process. Flags that say how modules are loaded are passed on; flags that debug, measure or
+ * evaluate are not.
  */
 export function childFlags(flags: readonly string[], maxHeapBytes: number | undefined): string[] {
   const kept: string[] = []

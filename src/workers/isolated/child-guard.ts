@@ -1,6 +1,6 @@
 /**
- * The guard of an isolated job: a thread of its process that keeps the lease, sends what the job prints, and ends the process
- * with all it has started when the job is cancelled, lost or overdue — whatever its handler does meanwhile.
+ * The guard of an isolated job: a thread of its process. It keeps the lease and sends the job's output. If the job is
+ * cancelled, lost or overdue, it ends the process with all its children, whatever the handler does.
  */
 
 import { Socket } from 'node:net'
@@ -25,31 +25,31 @@ export interface GuardSettings {
   readonly leaseMs: number
   /** Infinity: none. */
   readonly timeLimitMs: number
-  /** The worker that the process is not to outlive; undefined: it may. */
+  /** The pid of the worker that the process must not outlive; undefined: it may. */
   readonly supervisor: number | undefined
   readonly identity: ProcessIdentity
-  /** Shared with the main thread: 1 once the mark behind all that was printed has been read. */
+  /** Shared with the main thread: 1 once the mark after all output has been read. */
   readonly marked: Int32Array
-  /** Shared with it, and set by it: 1 from before it sends the settle of the job. */
+  /** Shared with the main thread, which sets it: 1 from before it sends the settle of the job. */
   readonly settling: Int32Array
 }
 
 const tickMs = 200
-/** Bytes for a worker that does not read what is passed on to it. */
+/** Bytes kept for a worker that does not read its output. */
 const mostUnread = 262_144
-/** What is printed or reported is sent no more often. */
+/** Output and reports are sent at most this often. */
 const noteGapMs = 1_000
 const retryMs = 1_000
-/** What a handler has to end by itself, from being told to; half of it before SIGTERM. */
+/** The time that a handler has to end by itself once told to; SIGTERM comes after half of it. */
 const endGraceMs = 5_000
-/** The same where its worker is gone. */
+/** The same if its worker is gone. */
 const orphanGraceMs = 700
-/** The main thread settles a job that is over its time within its own grace; only one that is blocked does not. */
+/** The main thread settles an overdue job within its own grace. Only a blocked main thread does not. */
 const overdueMarginMs = 1_000
-/** So long the store is waited for before a process is ended that its store does not answer. */
+/** How long to wait for a store that does not answer before the process is ended. */
 const lastWordMs = 400
 
-/** Begins to keep the lease; heeds what the main thread says over `main`, and answers there. */
+/** Begins to keep the lease; follows the messages of the main thread on `main`, and answers there. */
 export function guard(main: MessagePort, settings: GuardSettings, create: () => Promise<Store>): void {
   const opening = create()
   opening.catch(() => {})
@@ -70,19 +70,19 @@ class ProcessGuard {
   #tail: Socket | undefined
   #log = ''
   #progress: Progress | undefined
-  /** What may be the beginning of the mark. */
+  /** Text that may be the beginning of the mark. */
   #heldBack = ''
   readonly #isDrained: Promise<void>
   #drained: () => void = () => {}
   #isKeeping = false
   #begunAt: number | undefined
   #beating: Promise<void> | undefined
-  /** When the beat that renewed the lease last was sent, and the last one at all. */
+  /** When the beat that renewed the lease last was sent, and when the last beat of all was. */
   #renewedAt = Number.NEGATIVE_INFINITY
   #sentAt = Number.NEGATIVE_INFINITY
-  /** The process is to end, be it that the job is still being cancelled. */
+  /** The process is to end, even if the job is still being cancelled. */
   #isEnding = false
-  /** Nothing is kept any longer. */
+  /** The lease is not kept any longer. */
   #isOver = false
   #overdue: NodeJS.Timeout | undefined
 
@@ -114,7 +114,7 @@ class ProcessGuard {
         void this.#drain()
         return
       case 'settled':
-        // The main thread ends the process now; hooks of the user's may hang.
+        // The main thread ends the process now; users' hooks may hang.
         this.#isOver = true
         clearTimeout(this.#overdue)
         setTimeout(killGroup, endGraceMs)
@@ -141,7 +141,7 @@ class ProcessGuard {
     if (isDue && now >= this.#sentAt + (hasNotes ? noteGapMs : retryMs)) void this.#beat()
   }
 
-  /** One at a time. Never rejects. */
+  /** One beat at a time. Never rejects. */
   #beat(): Promise<void> {
     this.#beating ??= this.#send().finally(() => {
       this.#beating = undefined
@@ -169,7 +169,7 @@ class ProcessGuard {
         this.#tell({ word: 'keeping' })
       }
     } catch (error) {
-      // The job goes on for as long as the store is away: the store alone says that its lease is lost.
+      // The job goes on while the store is away: only the store can say that its lease is lost.
       this.#log = joinedLog(log, this.#log)
       this.#progress ??= progress
       this.#tell({ word: 'failed', message: messageOf(error) })
@@ -186,12 +186,12 @@ class ProcessGuard {
     }
   }
 
-  /** Reads what the process, and whatever it has started, prints. */
+  /** Reads the output of the process and of its children. */
   #listen(): void {
     const capture = new Socket({ fd: captureFd, readable: true, writable: false })
     const tail = new Socket({ fd: tailFd, readable: false, writable: true })
     this.#tail = tail
-    // Nobody reads it any more once the worker is gone.
+    // Nobody reads it once the worker is gone.
     tail.on('error', () => {
       this.#tail = undefined
     })
@@ -213,11 +213,11 @@ class ProcessGuard {
   }
 
   #passOn(word: TailWord): void {
-    // What its reader does not take must not pile up.
+    // Unread output must not pile up.
     if (this.#tail !== undefined && this.#tail.writableLength < mostUnread) this.#tail.write(tailLine(word))
   }
 
-  /** The mark is behind all that was printed before: once it is read, all of that is here. */
+  /** The mark comes after all earlier output: once it is read, all of that is here. */
   async #drain(): Promise<void> {
     await endsWithin(noteGapMs, this.#isDrained)
     await this.#beating
@@ -225,16 +225,20 @@ class ProcessGuard {
     this.#tell({ word: 'drained' })
   }
 
-  /** Another one may run the job from now on, so that this one has no time left; a grace is for jobs that are still its own. */
+  /**
+   * Another worker may run the job from now on, so there is no time left. A grace is for jobs that are still this
+   * process' own.
+   */
   #lost(): void {
-    // The store has heard how it ended, perhaps this moment: no handler runs, and the main thread has the answer told.
+    // The store has heard how the job ended, perhaps this moment: no handler runs, and the main thread reports the
+    // answer.
     if (this.#isOver || Atomics.load(this.#settings.settling, 0) === 1) return
     this.#isOver = true
     this.#passOn(['lost'])
     killGroup()
   }
 
-  /** Has the handler told to stop, and ends it with its process if it does not. `settlement`: what is then said of the job. */
+  /** Tells the handler to stop, and ends the process if it does not. `settlement`: how the job is then settled. */
   async #end(word: 'cancelled' | 'orphaned', graceMs: number, settlement: GuardSettlement): Promise<void> {
     if (this.#isEnding || this.#isOver) return
     this.#isEnding = true
@@ -243,7 +247,7 @@ class ProcessGuard {
     setTimeout(() => void this.#kill(settlement), timerMs(graceMs))
   }
 
-  /** Says the last word, if the store hears it soon, and ends all. Never rejects. */
+  /** Sends the last settle, if the store takes it soon, and ends the whole group. Never rejects. */
   async #kill(settlement: GuardSettlement): Promise<void> {
     const settled = this.#connect().then((store) => store.settle([{ ...this.#settings.job, ...settlement }]))
     await endsWithin(lastWordMs, settled).catch(() => {})
@@ -253,7 +257,7 @@ class ProcessGuard {
 
 type GuardSettlement = { readonly kind: 'release'; readonly delayMs: 0 } | typeof cancelledWhileRunning
 
-/** The end of the text with which the mark could begin. */
+/** The end of the text, as far as it may be the beginning of the mark. */
 function markBegunIn(text: string): string {
   for (let length = drainMark.length - 1; length > 0; length -= 1)
     if (text.endsWith(drainMark.slice(0, length))) return drainMark.slice(0, length)
@@ -264,16 +268,16 @@ function killGroup(): void {
   signalGroup('SIGKILL')
 }
 
-/** The process leads the group of all that it has started, as far as that did not leave it. */
+/** The process leads the group of all its children, except those that left the group. */
 function signalGroup(signal: NodeJS.Signals): void {
   try {
     process.kill(-process.pid, signal)
   } catch {
-    // Nobody is left in it.
+    // The group is empty.
   }
 }
 
 function longTimeout(due: () => void, ms: number): NodeJS.Timeout | undefined {
-  // A job that takes a month is ended by its own main thread.
+  // The main thread ends a job that takes a month.
   return ms > longestTimerMs ? undefined : setTimeout(due, ms)
 }

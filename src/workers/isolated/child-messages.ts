@@ -1,6 +1,6 @@
 /**
- * The messages between a worker and the process that runs an isolated job, over the channel with which it was started; and its
- * assignment, which is sent ahead through a pipe of its own, so that it is whole, or known not to be.
+ * The messages between a worker and the process of an isolated job, over the channel with which it was started. Its
+ * assignment is sent ahead through a pipe of its own, so that it either arrives whole or is known not to.
  */
 
 import type { Queue } from '../../core/queue/queue.js'
@@ -8,38 +8,41 @@ import type { Span } from '../../core/queue/start-window.js'
 import { isQueueName } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 
-/** What the process is to do. */
+/** The assignment of the process. */
 export interface Assignment {
   readonly claim: Claim
   readonly leaseMs: number
-  /** How long a result is kept. */
+  /** How long to keep a result. */
   readonly results: Queue['results']
   readonly worker: string
-  /** Its process. */
+  /** The pid of its worker. */
   readonly supervisor: number
   readonly onSupervisorLoss: 'detach' | 'exit'
-  /** In ms; Infinity: none. */
+  /** Time limit in ms; Infinity: none. */
   readonly timeLimitMs: number
-  /** Of a throttled queue: between which instants its handler must begin, on the clock of `sharedMono()`. */
+  /** For a throttled queue: the span in which its handler must begin, on the clock of `sharedMono()`. */
   readonly start: Span | undefined
-  /** Where the task says it is found. */
+  /** The module that the task names. */
   readonly module: string | undefined
-  /** Whatever else the entry of the process needs to find the task and the store. */
+  /** Anything else that the entry of the process needs to find the task and the store. */
   readonly from: unknown
 }
 
 export interface WorkerMessage {
-  /** `stop`: the worker stops and its grace is over; the job goes back. `heard`: it has heard how the job ended, and tells that. */
+  /**
+   * `stop`: the worker stops and its grace is over, so the job goes back. `heard`: the worker has heard how the job
+   * ended, and reports it.
+   */
   readonly word: 'stop' | 'heard'
 }
 
-/** The file descriptor of the process at which words go to and fro. */
+/** The file descriptor of the process for messages in both directions. */
 export const messageFd = 3
 
-/** The file descriptor of the process that its assignment can be read from, to the end. */
+/** The file descriptor of the process for reading its assignment, to the end. */
 export const assignmentFd = 6
 
-/** How a verdict of the process reads to its worker, which tells of it as of its own. */
+/** A verdict of the process, as sent to its worker, which reports it as its own. */
 export interface ChildVerdict {
   readonly kind: 'complete' | 'retry' | 'release' | 'bury' | 'cancel'
   readonly answer: 'ok' | 'lost' | 'gone'
@@ -57,14 +60,14 @@ export type ChildMessage =
   | { readonly word: 'keeping' }
   /** The handler has been called. */
   | { readonly word: 'started' }
-  /** The process cannot run the job: its module does not load, or knows no such task. */
+  /** The process cannot run the job: its module does not load, or has no such task. */
   | { readonly word: 'unable'; readonly error: string }
   | { readonly word: 'settled'; readonly verdict: ChildVerdict }
 
 const kinds: readonly unknown[] = ['complete', 'retry', 'release', 'bury', 'cancel'] satisfies ChildVerdict['kind'][]
 const answers: readonly unknown[] = ['ok', 'lost', 'gone'] satisfies ChildVerdict['answer'][]
 
-/** Undefined for what is none: the job may write to the channel as well. */
+/** Undefined for anything else: the job may write to the channel as well. */
 export function childMessageIn(said: object): ChildMessage | undefined {
   const { word, error, verdict } = said as Record<string, unknown>
   if (word === 'keeping' || word === 'started') return { word }
@@ -76,7 +79,7 @@ export function childMessageIn(said: object): ChildMessage | undefined {
   return { word, verdict: verdict as ChildVerdict }
 }
 
-/** Of jobs by queue. */
+/** Counts of jobs by queue. */
 function areCounts(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   return Object.entries(value).every(([queue, jobs]) => isQueueName(queue) && Number.isSafeInteger(jobs) && jobs > 0)
@@ -87,20 +90,20 @@ export function isWorkerMessage(said: object): said is WorkerMessage {
   return word === 'stop' || word === 'heard'
 }
 
-/** What the thread of the process sends to its main thread. */
+/** A message from the thread of the process to its main thread. */
 export type GuardMessage =
   | { readonly word: 'keeping' }
   | { readonly word: 'cancelled' }
-  /** The worker is gone, and the process is to end with it. */
+  /** The worker is gone, and the process must end with it. */
   | { readonly word: 'orphaned' }
   | { readonly word: 'failed'; readonly message: string }
-  /** All that was printed before it was asked has been sent. */
+  /** All output printed before the request has been sent. */
   | { readonly word: 'drained' }
 
-/** What the main thread sends to it. */
+/** A message from the main thread to the thread. */
 export type GuardedMessage =
   | { readonly word: 'begun' }
   | { readonly word: 'progress'; readonly fraction: number; readonly note?: string }
   | { readonly word: 'drain' }
-  /** The job is settled: nothing is kept any longer. */
+  /** The job is settled: its lease is kept no longer. */
   | { readonly word: 'settled' }

@@ -1,4 +1,7 @@
-/** The child process of an isolated job, as its worker holds it: starts it, watches it, and says how it ended. */
+/**
+ * The child process of an isolated job, as its worker holds it: the worker starts it, watches it, and reports how it
+ * ended.
+ */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -27,36 +30,36 @@ interface IsolatedProcessSettings {
   /** The program of the process. */
   readonly entry: URL
   readonly assignment: Assignment
-  /** Names of environment variables that it is given besides the usual ones. */
+  /** Names of environment variables that it receives besides the usual ones. */
   readonly env: readonly string[]
   readonly maxHeapBytes: number | undefined
   readonly heard: (word: ChildMessage) => void
 }
 
-/** How the process of a job ended. */
+/** The end of a job's process. */
 export type ProcessEnd =
   | { readonly kind: 'settled'; readonly verdict: ChildVerdict }
   | { readonly kind: 'unable'; readonly error: string }
-  /** Its lease is, or may be, another one's, and it was killed for that. */
+  /** The lease belongs, or may belong, to another worker; the process was killed for that. */
   | { readonly kind: 'lost' }
   | {
       readonly kind: 'died'
       readonly code: number | null
       readonly signal: NodeJS.Signals | null
       readonly isOutOfMemory: boolean
-      /** The last that it printed. */
+      /** The last of its output. */
       readonly tail: string
-      /** What of that the store has not got from it. */
+      /** The part of that which the store has not received. */
       readonly unsent: string
     }
 
-/** What it printed last is read before its end is told, if it comes soon. */
+/** The last output is read before the end is reported, if it comes within this time. */
 const tailMs = 200
 const watchMs = 500
-/** One that is frozen may not end before it is thawed. It runs nothing any more, and its slot is free. */
+/** A frozen process may not end before it is thawed. It runs nothing any more, so its slot is free. */
 const frozenMs = 500
 
-/** It may have died while it was asked what it had printed last. */
+/** It may have died while its last output was requested. */
 function withoutMark(text: string): string {
   return text.replace(drainMark, '').toWellFormed()
 }
@@ -64,30 +67,30 @@ function withoutMark(text: string): string {
 export class IsolatedProcess {
   readonly ended: Promise<ProcessEnd>
   readonly #child: ChildProcess
-  /** What the process passes on of what it prints. */
+  /** The output that the process passes on. */
   readonly #tail: Socket
-  /** What it has printed and has not read itself: it is read here once the process is dead. */
+  /** Output that the process has not read itself: it is read here once the process is dead. */
   readonly #unread: Socket
   readonly #words: LineChannel
   readonly #watch: NodeJS.Timeout
   readonly #maxBytes: number
   readonly #leaseMs: number
-  /** From when it keeps its lease itself. */
+  /** Set once the process keeps its lease itself. */
   #stillness: Stillness | undefined
   readonly #printed = new Tail()
   #last: ProcessEnd | undefined
-  /** It was ended for its size. */
+  /** It was killed for its size. */
   #wasTooLarge = false
   #wasStill = false
   #resolveEnded: (end: ProcessEnd) => void = () => {}
 
-  /** Rejects where no process can be started. */
+  /** Rejects if no process can be started. */
   static async start(settings: IsolatedProcessSettings): Promise<IsolatedProcess> {
     const { printing, reading } = await openCapture()
     const { entry, env, maxHeapBytes } = settings
     try {
       const child = spawn(process.execPath, [...childFlags(process.execArgv, maxHeapBytes), fileURLToPath(entry)], {
-        // A session and a group of its own: it lives on without us, and is ended with all it has started.
+        // A session and a group of its own: it outlives this process, and can be killed with all its children.
         detached: true,
         env: childEnvironment(process.env, env),
         stdio: ['ignore', printing, printing, 'pipe', reading, 'pipe', 'pipe'],
@@ -133,13 +136,13 @@ export class IsolatedProcess {
       this.#resolveEnded = resolve
     })
     child.on('error', (error) => {
-      // A signal that did not arrive is an error too; its end tells more.
+      // A signal that did not arrive is an error too; the end says more.
       if (child.pid === undefined) this.#resolveEnded({ kind: 'unable', error: error.message })
     })
     child.once('exit', (code, signal) => void this.#exited(code, signal))
   }
 
-  /** Never rejects: whatever the job has done to the channels, its slot must be free. */
+  /** Never rejects: whatever the job has done to the channels, its slot must become free. */
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     clearInterval(this.#watch)
     this.kill()
@@ -150,12 +153,12 @@ export class IsolatedProcess {
     this.#resolveEnded(this.#last ?? (wasLost ? { kind: 'lost' } : this.#died(code, signal)))
   }
 
-  /** Undefined where it could not be started. */
+  /** Undefined if it could not be started. */
   get pid(): number | undefined {
     return this.#child.pid
   }
 
-  /** It has told how its job ended, and ends. */
+  /** It has reported how its job ended, and ends. */
   get hasSettled(): boolean {
     return this.#last?.kind === 'settled'
   }
@@ -165,21 +168,21 @@ export class IsolatedProcess {
   }
 
   tell(word: WorkerMessage): void {
-    // One that has just ended does not hear it, and its end is told anyway.
+    // A process that has just ended does not hear it, and its end is reported anyway.
     void this.#words.say(word)
   }
 
-  /** Ends it at once, with all that it has started and that has stayed in its group. */
+  /** Kills it at once, with all its children that have stayed in its group. */
   kill(): void {
     if (this.#child.pid === undefined) return
     try {
       process.kill(-this.#child.pid, 'SIGKILL')
     } catch {
-      // Nobody is left in it.
+      // The group is empty.
     }
   }
 
-  /** In the order in which it was printed. */
+  /** In the order of printing. */
   async #readAll(): Promise<void> {
     await over(this.#tail)
     const decoder = new StringDecoder('utf8')
@@ -187,7 +190,7 @@ export class IsolatedProcess {
     await over(this.#unread)
   }
 
-  /** It goes on without us. */
+  /** Lets it go on without this process. */
   leave(): void {
     clearInterval(this.#watch)
     this.#unread.destroy()
@@ -219,18 +222,21 @@ export class IsolatedProcess {
     try {
       return isTooLarge(readFileSync(`/proc/${this.#child.pid}/status`, 'utf8'), this.#maxBytes)
     } catch {
-      // It has just ended, or the system does not tell.
+      // It has just ended, or the system does not say.
       return false
     }
   }
 
-  /** Its guard runs several times a second. One that stood still for a lease has not kept it, and must not wake up next to its successor. */
+  /**
+   * Its guard runs several times a second. One that stood still for a lease has not kept it, and must not wake up next
+   * to its successor.
+   */
   #isStill(stillness: Stillness): boolean {
     return stillness.look(performance.now(), switchesOf(this.pid!)) >= this.#leaseMs
   }
 }
 
-/** Resolves when nothing more comes of it, however that ended. */
+/** Resolves when the socket brings nothing more, however it ended. */
 function over(socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     if (socket.destroyed || socket.readableEnded) return resolve()

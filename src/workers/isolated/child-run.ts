@@ -1,6 +1,6 @@
 /**
- * The run of an isolated job in a process of its own: it runs the job, settles it, and ends the process with all it has
- * started. Its guard, a thread, keeps the lease meanwhile.
+ * The run of an isolated job in a process of its own: runs the job, settles it, and ends the process with all its
+ * children. Its guard, a thread, keeps the lease meanwhile.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -41,25 +41,27 @@ export interface ChildRunParts {
   readonly random: Random
   readonly events: Events
   readonly middleware: readonly Middleware[]
-  /** What enqueues for the handler. */
+  /** Enqueues jobs for the handler. */
   readonly children: ChildClient
   readonly rules: Omit<SettlementRules, 'resultDropped'>
-  /** Whether what becomes of the job is counted for the history of its queue. */
+  /** Whether the job's outcome is counted for the history of its queue. */
   readonly history: boolean
   readonly guard: Thread
-  /** Shared with the guard: 1 from before the settle of the job is sent. What it then hears of its lease is old news. */
+  /**
+   * Shared with the guard: 1 from before the settle of the job is sent. News of the lease after that is out of date.
+   */
   readonly settling: Int32Array
-  /** Tells the worker; resolves with whether it is still there. */
+  /** Sends to the worker; resolves with whether the worker is still there. */
   readonly tell: (word: ChildMessage) => Promise<boolean>
   /** Called once all is done; ends the process. */
   readonly finished: () => Promise<never>
 }
 
-/** What is printed last is sent before the job is settled, unless the store takes longer. */
+/** The last output is sent before the job is settled, unless the store takes longer than this. */
 const drainMs = 2_500
-/** How long the history has to take what the worker is not there to count. */
+/** How long the history may take for counts that a gone worker cannot take. */
 const historyMs = 1_000
-/** What hears of its end has so long before the process ends. */
+/** How long the hooks of the job's end may take before the process ends. */
 const hookMs = 5_000
 
 export class ChildRun implements Bench {
@@ -67,10 +69,10 @@ export class ChildRun implements Bench {
   readonly #settler: Settler
   readonly #executor: Executor
   readonly #notes: JobUpdates
-  /** What its handler enqueues is counted here and told with its verdict; the job is counted by its worker, if that is there. */
+  /** Counts the jobs that its handler enqueues, for its verdict. The worker, if it is there, counts the job itself. */
   readonly #tally = new JobTally()
   #execution: JobExecution | undefined
-  /** Why it is not to begin. */
+  /** The reason not to begin. */
   #givenUp: Error | undefined
   #drained: () => void = () => {}
   readonly #isKept: Promise<void>
@@ -91,7 +93,7 @@ export class ChildRun implements Bench {
     })
   }
 
-  /** Runs the job. Never rejects, and resolves never: the process ends. */
+  /** Runs the job. Never rejects, and never resolves: the process ends. */
   async run(): Promise<void> {
     const { assignment, registry, rules, guard, tell, clock, children } = this.#parts
     const { claim } = assignment
@@ -99,7 +101,7 @@ export class ChildRun implements Bench {
     const [execution] = decoder.of([claim], (_, verdict) => void this.#refuse(claim, verdict)) as JobExecution[]
     if (execution === undefined) return
     this.#execution = execution
-    // One that has lost its claim before it began must not begin.
+    // A job that has lost its claim must not begin.
     await this.#isKept
     if (this.#givenUp !== undefined) this.#executor.giveUp(execution, this.#givenUp)
     if (execution.isDecided) return
@@ -109,12 +111,12 @@ export class ChildRun implements Bench {
     if (execution.isDecided) return
     execution.begunAt = clock.mono()
     guard.postMessage({ word: 'begun' } satisfies GuardedMessage)
-    // Heard before the handler can end the process: what dies before it has begun has not failed.
+    // Heard before the handler can end the process: a process that dies before that has not failed its job.
     await tell({ word: 'started' })
     await this.#executor.run(execution)
   }
 
-  /** Of a throttled queue the handler begins at the instant that its limit counts with. */
+  /** Waits for the instant that the limit of a throttled queue counted. */
   async #isTime(execution: JobExecution): Promise<void> {
     const { start } = this.#parts.assignment
     if (start === undefined) return
@@ -123,12 +125,12 @@ export class ChildRun implements Bench {
     if (earlyMs > 0) await delay(timerMs(Math.ceil(earlyMs)))
   }
 
-  /** The job goes back as it was: its worker stops, or the system wants the process to end. */
+  /** Puts the job back as it was: its worker stops, or the system wants the process to end. */
   stop(message: string): void {
     this.#giveUp(new WorkerStoppedError(message))
   }
 
-  /** An error that nobody caught is the job's own. */
+  /** An uncaught error is the job's own. */
   fail(error: unknown): void {
     this.#giveUp(error instanceof Error ? error : new Error(messageOf(error)))
   }
@@ -137,7 +139,7 @@ export class ChildRun implements Bench {
     void this.#settle(execution as JobExecution, verdict!)
   }
 
-  /** What has been decided is settled whatever the handler does. */
+  /** A decided job is settled whatever the handler does. */
   released(): void {}
 
   #giveUp(reason: Error): void {
@@ -145,7 +147,7 @@ export class ChildRun implements Bench {
     else if (!this.#execution.isDecided) this.#executor.giveUp(this.#execution, reason)
   }
 
-  /** What the guard says. */
+  /** Follows a message of the guard. */
   heed(word: GuardMessage): void {
     const { assignment, tell, events } = this.#parts
     const { queue, id } = assignment.claim
@@ -168,7 +170,7 @@ export class ChildRun implements Bench {
     }
   }
 
-  /** One that has not begun is ended: its worker has the store told. */
+  /** A run that has not begun is ended: its worker informs the store. */
   #abort(reason: Error): void {
     if (this.#execution?.begunAt === undefined) void this.#parts.finished()
     else this.#execution.abort(reason)
@@ -176,7 +178,7 @@ export class ChildRun implements Bench {
 
   async #refuse(claim: Claim, verdict: Verdict): Promise<void> {
     const { tell } = this.#parts
-    // Another version of the program may know it: its worker puts it back.
+    // Another version of the program may know the task: the worker puts the job back.
     if (verdict.kind === 'release')
       await tell({ word: 'unable', error: `${verdict.reason}: ${messageOf(verdict.error)}` })
     else await this.#settled(claim, verdict, 0)
@@ -194,7 +196,9 @@ export class ChildRun implements Bench {
     await this.#parts.finished()
   }
 
-  /** Settles, however long the store takes to hear it, and tells the worker, or else whoever watches. */
+  /**
+   * Settles, however long the store takes, and reports to the worker, or if that is gone to the watchers of the queue.
+   */
   async #settled(claim: Claim, verdict: Verdict, runMs: number, execution?: JobExecution): Promise<SettleAnswer> {
     const { assignment, rules, events, guard, settling, tell } = this.#parts
     const resultDropped = (_: Claim, error: unknown) =>
@@ -208,7 +212,7 @@ export class ChildRun implements Bench {
     guard.postMessage({ word: 'settled' } satisfies GuardedMessage)
     const counts = this.#tally.take()
     const isHeard = await tell({ word: 'settled', verdict: told(verdict, answer, runMs, counts) })
-    // A worker that hears it tells of it, and counts it, as of its own.
+    // A worker that hears the report emits and counts it as its own.
     if (!isHeard) {
       emitSettled(events, claim, verdict, answer, runMs)
       await this.#keepCounts(addedCounts(counts, this.#tally.take()))
@@ -219,7 +223,7 @@ export class ChildRun implements Bench {
   async #keepCounts(counts: CountsByQueue): Promise<void> {
     const { history } = this.#parts.store
     if (history === undefined || counts.size === 0) return
-    // Its worker was there when it started, and has counted that.
+    // Its worker was there when it started, and has counted the start.
     const entries = [...counts].map(([queue, counted]) => ({ queue, agoMs: 0, counts: { ...counted, started: 0 } }))
     await endsWithin(
       historyMs,
@@ -227,7 +231,7 @@ export class ChildRun implements Bench {
     )
   }
 
-  /** Has the guard send what was printed last, before the job is settled. */
+  /** Makes the guard send the last output before the job is settled. */
   async #drain(): Promise<void> {
     const drained = new Promise<void>((resolve) => {
       this.#drained = resolve

@@ -1,9 +1,9 @@
-/** The verdict of a child: the one that the process of an isolated job gave, as its worker reports it. */
+/** The verdict of a child: the verdict of an isolated job's process, as its worker reports it. */
 
 import type { Verdict } from '../../runtime/run/verdict.js'
 import type { ChildVerdict } from './child-messages.js'
 
-/** As if it had been our own. */
+/** The same as a verdict of this process. */
 export function verdictOfChild({ kind, delayMs = 0, last = false, reason = '', error }: ChildVerdict): Verdict {
   switch (kind) {
     case 'complete':

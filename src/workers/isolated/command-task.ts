@@ -9,23 +9,23 @@ import type { RetryOptions } from '../../core/task/task-definition.js'
 import { tokenOf } from '../claim-token.js'
 import { withoutSecrets } from './withheld.js'
 
-/** What is run; it can be copied to another process. */
+/** The command to run; it can be copied to another process. */
 export interface CommandLine {
   readonly file: string
   readonly args: readonly string[]
   readonly timeLimit: number | 'none'
   readonly retries: number
-  /** Variables that it is given although they hold secrets of the mill. */
+  /** Names of variables that it receives although they hold secrets of the mill. */
   readonly env: readonly string[]
 }
 
-/** The last lines of its standard error that an error tells. */
+/** The most characters of the end of standard error that an error message holds. */
 const mostTold = 2_000
 
 /**
- * The input is JSON on the standard input of the command, and its standard output, the last 64 KiB of it, the result; what it
- * prints is the log. Exit code 0 is success. Id, attempt, fence and token are in its environment, the `secrets` of the mill
- * are not.
+ * The input is JSON on the standard input of the command. The last 64 KiB of its standard output are the result; its
+ * output is also the log. Exit code 0 is success. Id, attempt, fence and token are in its environment; the `secrets` of
+ * the mill are not.
  */
 export function commandTask(
   { file, args, timeLimit, retries, env: named }: CommandLine,
@@ -52,7 +52,7 @@ async function runCommand(
   env: NodeJS.ProcessEnv,
 ): Promise<string> {
   const child = spawn(file, args, { env, stdio: 'pipe' })
-  // Its group is told to end later, and ended after that: see the guard.
+  // Its group is told to end later, and killed after that: see the guard.
   ctx.signal.addEventListener('abort', () => child.kill('SIGTERM'))
   const [out, err] = [new LastBytes(mostLogBytes), new LastBytes(mostTold)]
   child.stdout.on('data', (bytes: Buffer) => {
@@ -86,7 +86,7 @@ function jobVariables({ job }: JobContext, namespace: string): Record<string, st
   }
 }
 
-/** The last so many bytes of a stream. */
+/** The last bytes of a stream, up to a limit. */
 class LastBytes {
   readonly #most: number
   #chunks: Buffer[] = []

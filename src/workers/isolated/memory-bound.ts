@@ -1,16 +1,16 @@
-/** The memory bound of an isolated process: how large it may be, and whether it has ended for want of memory. Pure. */
+/** The memory bound of an isolated process: how large it may be, and whether it ended for want of memory. Pure. */
 
 import { residentBytesIn } from '../../core/platform/proc-text.js'
 
-/** Next to twice its heap a process may take so much: for code, threads and the heap of its guard. */
+/** A process may take this much in addition to twice its heap: for code, threads and the heap of its guard. */
 const baseBytes = 192 * 1_048_576
 
-/** What a process whose heap may take `maxHeapBytes` may take in all. */
+/** The most memory of a process whose heap may take `maxHeapBytes`. */
 export function mostBytes(maxHeapBytes: number): number {
   return maxHeapBytes * 2 + baseBytes
 }
 
-/** By its `/proc/<pid>/status`; one that does not tell is not too large. */
+/** Judges by `/proc/<pid>/status`; without a size there the process is not too large. */
 export function isTooLarge(status: string, most: number): boolean {
   const bytes = residentBytesIn(status)
   return bytes !== undefined && bytes > most
@@ -19,17 +19,23 @@ export function isTooLarge(status: string, most: number): boolean {
 interface Death {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
-  /** The last that it printed. */
+  /** The last of its output. */
   readonly tail: string
-  /** We have sent SIGKILL because it was too large. */
+  /** The worker has sent SIGKILL because it was too large. */
   readonly wasTooLarge: boolean
 }
 
-/** V8 aborts, by SIGABRT or by a trap, as its version has it; a shell in between tells the signal as 128 and its number. */
+/**
+ * V8 aborts by SIGABRT or by a trap, depending on its version; a shell in between reports the signal as 128 and its
+ * number.
+ */
 const abortSignals: readonly (NodeJS.Signals | null)[] = ['SIGABRT', 'SIGTRAP']
 const abortCodes: readonly (number | null)[] = [134, 133]
 
-/** Either we killed it for its size, or V8 aborted and said so: anybody can print the words, or be killed. */
+/**
+ * True if the worker killed it for its size, or if V8 aborted and printed so. The words alone prove nothing, nor does a
+ * signal.
+ */
 export function ranOutOfMemory({ code, signal, tail, wasTooLarge }: Death): boolean {
   if (wasTooLarge && signal === 'SIGKILL') return true
   const hasAborted = abortSignals.includes(signal) || abortCodes.includes(code)

@@ -1,4 +1,4 @@
-/** The notes of an isolated job: its log is printed, and its progress is told to its guard, a thread. */
+/** The notes of an isolated job: its log is printed, and its progress goes to its guard, a thread. */
 
 import { timerMs } from '../../core/platform/timer.js'
 import { JobUpdates, type JobUpdatesParts, type Noting } from '../../runtime/run/job-updates.js'
@@ -18,12 +18,12 @@ export class PrintedNotes extends JobUpdates {
     this.#tell = tell
   }
 
-  /** What a handler logs stands between what it prints. */
+  /** The handler's log lines come between its other output. */
   override log(_: unknown, text: string): void {
     process.stdout.write(`${String(text).toWellFormed()}\n`)
   }
 
-  /** To the guard at once: a handler that blocks this loop would else report nothing. */
+  /** Straight to the guard: a handler that blocks this loop would otherwise report nothing. */
   override progressed(job: Noting): void {
     super.progressed(job)
     clearTimeout(this.#timer)
@@ -34,7 +34,7 @@ export class PrintedNotes extends JobUpdates {
 
   #send(job: Noting): void {
     const { unsentProgress: progress } = job
-    // It has been sent with the last words of the job.
+    // It has been sent with the job's last beat.
     if (progress === undefined) return
     this.#sentAt = performance.now()
     job.unsentProgress = undefined

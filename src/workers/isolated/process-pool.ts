@@ -1,6 +1,6 @@
 /**
- * The process pool of a worker: hands each isolated job to a process of its own, and judges those that end without having
- * settled what they ran.
+ * The process pool of a worker: hands each isolated job to a process of its own, and judges processes that end without
+ * having settled their job.
  */
 
 import { ProcessDiedError, TimeLimitError } from '../../core/errors.js'
@@ -21,25 +21,25 @@ import type { Store } from '../../stores/contract/store.js'
 import type { ChildMessage, ChildVerdict } from './child-messages.js'
 import { IsolatedProcess, type ProcessEnd } from './child-process.js'
 
-/** Where its executions come from, and what hears what becomes of them. */
+/** The source of its executions, and the receiver of their outcomes. */
 export interface ProcessBench {
   /** Its process keeps the lease from now on, and settles it. */
   handedOver(execution: JobExecution): void
   /** Its process has settled it; `released` follows. */
   reported(execution: JobExecution, verdict: ChildVerdict): void
-  /** Its process has not. */
+  /** Its process has not settled it. */
   decided(execution: JobExecution, verdicts: readonly Verdict[]): void
   /** Its process was killed because its lease is lost; `released` follows. */
   lost(execution: JobExecution, child: number | undefined): void
-  /** Its process has ended, or goes on without us. */
+  /** Its process has ended, or goes on without this one. */
   released(execution: JobExecution): void
 }
 
-/** What the processes of a worker are started with. */
+/** The start settings for the processes of a worker. */
 export interface ProcessSource {
   /** The program of the process. */
   readonly entry: URL
-  /** What it needs besides its job to find the task and the store; whatever can be copied. */
+  /** Anything that it needs besides its job to find the task and the store; must be possible to copy. */
   readonly from: unknown
 }
 
@@ -54,11 +54,11 @@ interface ProcessPoolParts {
   readonly bench: ProcessBench
 }
 
-/** Its own time limit ends a process; one that cannot is ended by us so much later. */
+/** A process ends itself at its time limit; if it cannot, the worker ends it this much later. */
 const overdueMs = 10_000
 /** A process whose module has not loaded by then never will. */
 const loadMs = 60_000
-/** What a process that is told to stop has to put its job back. */
+/** The time that a process has to put its job back once told to stop. */
 const stopMs = 1_000
 /** The longest a timer can wait: 24 days. */
 const longestTimerMs = 2 ** 31 - 1
@@ -76,7 +76,7 @@ interface Running {
 export class ProcessPool {
   readonly #parts: ProcessPoolParts
   readonly #running = new Map<JobExecution, Running>()
-  /** Told to stop before their process was there. */
+  /** Told to stop before their processes existed. */
   readonly #stopped = new Set<JobExecution>()
 
   constructor(parts: ProcessPoolParts) {
@@ -111,20 +111,22 @@ export class ProcessPool {
       end = { kind: 'unable', error: String(error) }
     }
     const running = this.#running.get(execution)
-    // It was left.
+    // It was left to itself.
     if (running === undefined && end.kind !== 'unable') return
     clearTimeout(running?.timer)
     this.#running.delete(execution)
     this.#stopped.delete(execution)
     if (end.kind === 'died') execution.unsentLog = end.unsent
     if (end.kind === 'settled') bench.reported(execution, end.verdict)
-    // The store knows what becomes of it, and has perhaps given it to another.
+    // The store knows what became of the job, and has perhaps given it to another worker.
     else if (end.kind === 'lost') bench.lost(execution, running?.runner.pid)
     else bench.decided(execution, [this.#verdictOn(execution, end, running)])
     bench.released(execution)
   }
 
-  /** Has its process put it back, or ends the process and has it put back. Harmless for one that has ended. */
+  /**
+   * Makes its process put the job back, or kills the process and puts the job back. Harmless for one that has ended.
+   */
   stop(execution: JobExecution): void {
     const running = this.#running.get(execution)
     if (running === undefined) {
@@ -137,11 +139,11 @@ export class ProcessPool {
     running.timer = setTimeout(() => running.runner.kill(), stopMs)
   }
 
-  /** Lets it go on without us where it may; false where it must be stopped. */
+  /** Lets it go on without this process if it may; false if it must be stopped. */
   leave(execution: JobExecution): boolean {
     const running = this.#running.get(execution)
     if (!running?.isHandedOver || execution.task.isolation!.onSupervisorLoss === 'exit') return false
-    // Its end is ours to tell and to count, as it has heard.
+    // This worker must report and count its end, as the process has heard.
     if (running.runner.hasSettled) return false
     clearTimeout(running.timer)
     this.#running.delete(execution)
@@ -151,14 +153,17 @@ export class ProcessPool {
     return true
   }
 
-  /** The claim names its process before that keeps it: should we die meanwhile, nobody takes it for lost with us. */
+  /**
+   * The claim names the process before the process keeps it: if this worker dies meanwhile, nobody takes the job for
+   * lost.
+   */
   async #announce({ queue, id, fence }: Claim, pid: number | undefined, leaseMs: number): Promise<void> {
     if (pid === undefined) return
     const { store, events } = this.#parts
     try {
       await store.extend([{ queue, id, fence, leaseMs, beat: processIdentity(pid) }])
     } catch (error) {
-      // The process does it itself, when it is there and the store is back.
+      // The process does it itself, once it runs and the store is back.
       events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
     }
   }
@@ -194,7 +199,7 @@ export class ProcessPool {
     if (running?.isStopping) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
     const pid = running?.runner.pid
     const died = end.kind === 'died' ? new ProcessDiedError(nameOf(pid), end) : undefined
-    // The handler was never called: nothing is known against the job.
+    // The handler was never called: nothing counts against the job.
     if (end.kind === 'unable' || running?.startedAt === undefined) {
       const error = end.kind === 'unable' ? end.error : died!.message
       events.emit('process.failed', { ...refOf(claim), child: pid, error })
@@ -207,7 +212,7 @@ export class ProcessPool {
   }
 }
 
-/** The same on another clock. */
+/** The same span on another clock. */
 function movedBy(span: Span | undefined, byMs: number): Span | undefined {
   return span && { from: span.from + byMs, to: span.to + byMs }
 }

@@ -1,4 +1,7 @@
-/** The readiness of a worker for isolated jobs: what would hurt every process that it starts is told when it starts itself. */
+/**
+ * The readiness of a worker for isolated jobs: a fault that would affect all its processes is reported when the worker
+ * starts.
+ */
 
 import { readFileSync } from 'node:fs'
 import type { Events } from '../../core/events.js'
@@ -6,7 +9,7 @@ import { residentBytesIn } from '../../core/platform/proc-text.js'
 import type { Registry } from '../../core/registry.js'
 import { openCapture } from './capture.js'
 
-/** Rejects with `ConfigError` where no process could be started: each job would be put back again and again. */
+/** Rejects with `ConfigError` if no process could be started: each job would be put back again and again. */
 export async function readyForProcesses(worker: string, registry: Registry, events: Events): Promise<void> {
   const { printing, reading } = await openCapture()
   for (const socket of [printing, reading]) socket.destroy()
@@ -14,7 +17,10 @@ export async function readyForProcesses(worker: string, registry: Registry, even
   if (tasks.length > 0) events.emit('heap.unwatched', { worker, tasks })
 }
 
-/** The tasks whose `maxHeap` bounds no more than the heap, for a system with this `/proc/self/status` does not tell the size of a process. Pure. */
+/**
+ * The tasks whose `maxHeap` bounds only the heap, on a system whose `/proc/self/status` (given as `status`) does not
+ * show the size of a process. Pure.
+ */
 export function unwatchedHeaps(registry: Registry, status: string): string[] {
   if (residentBytesIn(status) !== undefined) return []
   return [...registry.tasks.values()]
@@ -26,7 +32,7 @@ function ownUnwatchedHeaps(registry: Registry): string[] {
   try {
     return unwatchedHeaps(registry, readFileSync('/proc/self/status', 'utf8'))
   } catch {
-    // There is none, as on macOS.
+    // The file does not exist, as on macOS.
     return unwatchedHeaps(registry, '')
   }
 }

@@ -1,14 +1,14 @@
 /**
- * The tail: what the guard of an isolated job passes on to its worker of what is printed, as lines of JSON, so that the last
- * words of a process that dies are not lost with it.
+ * The tail: the output of an isolated job that its guard passes on to its worker, as lines of JSON. The last words of a
+ * dying process are then not lost.
  */
 
 import { joinedLog } from '../../core/job-log.js'
 import { LineCutter } from '../../runtime/line-cutter.js'
 
 /**
- * `printed`: so it reads. `cut`: what has been printed so far is being sent to the store. `sent`: the store has that. `lost`:
- * the store says that the lease is lost, and the process is ended this moment.
+ * `printed`: this was printed. `cut`: the output so far is being sent to the store. `sent`: the store has it. `lost`:
+ * the store says that the lease is lost, and the process is ended now.
  */
 export type TailWord = readonly ['printed', string] | readonly ['cut'] | readonly ['sent'] | readonly ['lost']
 
@@ -17,10 +17,10 @@ export function tailLine(word: TailWord): string {
 }
 
 const longestTail = 4_096
-/** What the guard reads at once is 64 KiB, of which JSON makes at most six times as much. */
+/** The guard reads at most 64 KiB at once; as JSON that is at most six times as long. */
 const longestLine = 1_048_576
 
-/** What a worker knows of it. */
+/** The worker's copy of the output. */
 export class Tail {
   readonly #lines = new LineCutter(longestLine)
   #last = ''
@@ -33,22 +33,22 @@ export class Tail {
     return this.#isLost
   }
 
-  /** The last that was printed. */
+  /** The last output. */
   get last(): string {
     return this.#last.trimEnd()
   }
 
-  /** What was printed and may not be in the store. */
+  /** Output that may not be in the store. */
   get unsent(): string {
     return joinedLog(this.#sending, this.#unsent)
   }
 
-  /** Lines of the guard, in pieces. The job may have written here itself: its worker must not suffer for it. */
+  /** Reads lines of the guard, in pieces. The job may have written here itself, and must not harm its worker. */
   read(text: string): void {
     for (const line of this.#lines.cut(text)) this.#hear(line)
   }
 
-  /** What the guard has not read itself. */
+  /** Adds output that the guard has not read. */
   print(text: string): void {
     this.#last = (this.#last + text).slice(-longestTail)
     this.#unsent = joinedLog(this.#unsent, text)

@@ -1,11 +1,11 @@
-/** The line to the worker: what the process of an isolated job says to its worker, and hears from it. */
+/** The line to the worker: messages between the process of an isolated job and its worker. */
 
 import type { Socket } from 'node:net'
 import { LineChannel } from '../../runtime/line-channel.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
 import { type ChildMessage, isWorkerMessage } from './child-messages.js'
 
-/** A worker that blocks hears the end of the job when it goes on. */
+/** A blocked worker hears the end of the job once it goes on. */
 const hearingMs = 5_000
 
 export class WorkerLine {
@@ -26,8 +26,8 @@ export class WorkerLine {
   }
 
   /**
-   * Resolves with whether the worker has it, or else is no longer there. How the job ended is with the worker once it says so:
-   * what still lies in the pipe of a worker that leaves is read by nobody.
+   * Resolves with whether the worker has the message, or with false once it is gone. The end of a job counts as heard
+   * only once the worker says so: nobody reads the rest of a pipe whose worker leaves.
    */
   async tell(word: ChildMessage): Promise<boolean> {
     const isSent = await this.#channel.say(word)

@@ -28,7 +28,7 @@ export interface ListenerParts {
   readonly connect: () => Promise<Connection>
   readonly queue: Queue
   readonly concurrency: number
-  /** What `fail` goes by, and how long a claim may take; it stands for the tasks of all jobs. */
+  /** The rules for `fail` and the time limit of a claim; it stands in for the tasks of all jobs. */
   readonly task: AnySingleTask
   readonly namespace: string
   readonly packing: Packing
@@ -41,17 +41,17 @@ export interface ListenerParts {
   readonly closed: () => void
 }
 
-/** The listener itself, as what it works with sees it. */
+/** The listener itself, as its parts see it. */
 interface ListenerSelf {
   readonly id: string
   readonly identity: ProcessIdentity
-  /** Claims in hand at this moment. */
+  /** The number of claims held now. */
   readonly held: () => number
-  /** Done with every heartbeat. */
+  /** Called with every heartbeat. */
   readonly beaten: () => Promise<void>
-  /** There may be work. */
+  /** Called if there may be work. */
   readonly look: () => void
-  /** Hears what an operator wants of it, again with every beat. */
+  /** Called with an operator's order, again with every beat. */
   readonly ordered: (order: WorkerOrder) => void
 }
 
@@ -68,10 +68,10 @@ export interface ListenerAssembly extends Connection {
   readonly recoverer: Recoverer
 }
 
-/** How long the registry knows a listener that has died, beyond its lease. */
+/** How long the registry remembers a dead listener, beyond its lease. */
 const registryMarginMs = 45_000
 
-/** Nothing of it has begun. Throws `UnsupportedByStoreError` where the store keeps no registry of workers. */
+/** Starts nothing yet. Throws `UnsupportedByStoreError` if the store keeps no registry of workers. */
 export function assembleListener(connection: Connection, parts: ListenerParts, self: ListenerSelf): ListenerAssembly {
   const { packing, clock, random, events, formatError, maxPayloadBytes, queue, concurrency, task } = parts
   const { store } = connection

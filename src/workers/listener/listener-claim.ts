@@ -1,11 +1,11 @@
-/** A claim as a listener gives it to its caller: the job, and what can be said of it until it is settled. */
+/** A listener's claim, as its caller holds it: the job, and the methods that report on it until it is settled. */
 
 import type { Meta, RunningJob } from '../../core/job.js'
 import type { FieldWriter } from '../../core/job-fields.js'
 import type { Duration } from '../../core/values/duration.js'
 import type { ExtendAnswer, SettleAnswer } from '../../stores/contract/settle.js'
 
-/** Where the job runs. */
+/** The place where the job runs. */
 export interface RunPlace {
   /** Default: this process. */
   readonly pid?: number
@@ -14,61 +14,68 @@ export interface RunPlace {
 }
 
 /**
- * What `listener.next()` and `listener.attach()` give. Its lease is renewed while the listener lives, also while the store is
- * away: that the claim is lost only the store can say.
+ * A claim from `listener.next()` or `listener.attach()`. Its lease is renewed while the listener lives, also while the
+ * store is away: only the store can say that the claim is lost.
  *
- * `complete`, `fail` and `release` settle it, and wait while the store is away. They answer `'ok'`, or that it was too late:
- * `'lost'`, the claim is settled already or its lease has ended and was taken over; `'gone'`, there is no such job any more.
+ * `complete`, `fail` and `release` settle it, and wait while the store is away. They answer `'ok'`, or that it was too
+ * late: `'lost'`, the claim is settled already or its lease has ended and was taken over; `'gone'`, the job no longer
+ * exists.
  */
 export interface ListenerClaim<Input = unknown> {
   readonly id: string
-  /** Any name: the listener has no definition of it. */
+  /** Any name: the listener does not know the task's definition. */
   readonly task: string
   readonly queue: string
-  /** As it was enqueued; no schema has seen it here. */
+  /** As it was enqueued; no schema has checked it here. */
   readonly input: Input
   readonly meta: Meta
-  /** The job whose handler enqueued it by `ctx.enqueue()`; undefined where none did. */
+  /** The job whose handler enqueued it by `ctx.enqueue()`; undefined if there is none. */
   readonly parent: RunningJob['parent'] | undefined
-  /** The span that enqueued it, where a tracer or a request has told one. */
+  /** The span that enqueued it, if a tracer or a request has named one. */
   readonly trace: RunningJob['trace'] | undefined
   /** Failures so far + 1. */
   readonly attempt: number
   readonly crashes: number
-  /** Grows with every claim of this job: hand it to what you write to, and let that refuse a smaller one. */
+  /**
+   * Grows with every claim of this job. Pass it to the systems that you write to, and let them refuse a smaller one.
+   */
   readonly fence: number
-  /** What was stored last by `checkpoint`; undefined where nothing was. Throws `CodecError` where it cannot be decoded. */
+  /** The last value stored by `checkpoint`; undefined if there is none. Throws `CodecError` if it cannot be decoded. */
   readonly lastCheckpoint: unknown
   /** Text for `listener.attach()` in another process. It is no secret: letters, digits, `-`, `_` and `.`. */
   readonly token: string
   /**
-   * Aborted with `JobCancelledError`, `LeaseLostError`, `TimeLimitError`, or `WorkerStoppedError` where the listener was closed.
-   * Who aborts must still settle: of a cancelled job `fail()` and `release()` are its end. It hears nothing any more once
-   * another process has attached.
+   * Aborted with `JobCancelledError`, `LeaseLostError` or `TimeLimitError`, or with `WorkerStoppedError` if the
+   * listener was closed. You must still settle the claim after an abort: for a cancelled job call `fail()` or
+   * `release()`. The signal is silent once another process has attached.
    */
   readonly signal: AbortSignal
   /**
-   * The job runs from now on, there: its record says so. One that runs in another process is not put back when the listener
-   * is closed. Waits while the store is away. Answers as `extend()` does.
+   * Records that the job runs from now on, and where. A job that runs in another process is not put back when the
+   * listener is closed. Waits while the store is away. Answers like `extend()`.
    */
   started(place?: RunPlace): Promise<ExtendAnswer>
-  /** Renews the lease now, beside the beats. `'cancel'`: renewed, and the job is to be cancelled. Rejects with `StoreUnavailableError`. */
+  /**
+   * Renews the lease now, in addition to the beats. `'cancel'`: renewed, but the job is to be cancelled. Rejects with
+   * `StoreUnavailableError`.
+   */
   extend(): Promise<ExtendAnswer>
-  /** As `ctx.progress()`: sent within about a second, the latest wins. Never throws. */
+  /** Like `ctx.progress()`: sent within about a second, the latest wins. Never throws. */
   progress(fraction: number, note?: string): void
-  /** As `ctx.log()`: sent within about a second. Never throws. */
+  /** Like `ctx.log()`: sent within about a second. Never throws. */
   log(text: string): void
-  /** As `ctx.fields`: small named values that the job's record shows. */
+  /** Like `ctx.fields`: small named values that the job's record shows. */
   readonly fields: FieldWriter
-  /** As `ctx.checkpoint()`: resolves once the store has it, for which it waits. */
+  /** Like `ctx.checkpoint()`: resolves once the store has it. Waits while the store is away. */
   checkpoint(value: unknown): Promise<void>
   /**
-   * The job is done. A result is kept for 7 days, unless the queue says otherwise; null is one, undefined is none. Rejects with
-   * `PayloadTooLargeError` or `CodecError` for one that cannot be kept: nothing is settled then.
+   * Completes the job. The store keeps a result for 7 days, unless the queue says otherwise; null is a result,
+   * undefined is none. Rejects with `PayloadTooLargeError` or `CodecError` if the result cannot be kept: nothing is
+   * settled then.
    */
   complete(result?: unknown): Promise<SettleAnswer>
-  /** A counted failure: into the morgue, or, with the `retry` of the listener, tried again. */
+  /** Settles the job as a counted failure: into the morgue or, with the `retry` of the listener, tried again. */
   fail(error: unknown): Promise<SettleAnswer>
-  /** Back into the queue, uncounted: at once in its old place, or after `delay`. */
+  /** Puts the job back, uncounted: at once in its old place, or after `delay`. */
   release(options?: { readonly delay?: Duration }): Promise<SettleAnswer>
 }

@@ -1,6 +1,6 @@
 /**
- * The claims of a listener: it claims one job for each call that waits, and rests on the store between; what it leads it asks for
- * at its time, whether anybody waits or not.
+ * The claims of a listener: it claims one job for each waiting call, and rests on the store in between. It asks the
+ * queues that it leads at their time, even if no call waits.
  */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
@@ -30,19 +30,19 @@ interface ListenerClaimsParts {
   readonly events: Events
   readonly mono: () => number
   readonly random: Random
-  /** Whether there is room for another claim; `look()` tells that there is again. */
+  /** Whether there is room for another claim; call `look()` once there is again. */
   readonly hasRoom: () => boolean
-  /** What is in hand. */
+  /** The claims held here. */
   readonly held: () => readonly ClaimKey[]
-  /** Hears of a claim that nobody waits for any more. */
+  /** Called with a claim that nobody waits for any more. */
   readonly unwanted: (granted: ListenerGrant) => void
 }
 
-/** A claim, and the call that made it. */
+/** A claim, with the call that made it. */
 export interface ListenerGrant {
   readonly claim: Claim
   readonly trip: Trip
-  /** Lets others of this process claim as if this one were not held; calling it again does nothing. */
+  /** Lets others of this process claim as if this claim were not held; a second call does nothing. */
   readonly letGo: () => void
 }
 
@@ -58,7 +58,7 @@ export class ListenerClaims {
   #serving: Promise<void> | undefined
   #isOpen = false
   #isStopped = false
-  /** While it waits for anything: what ends that. */
+  /** While it waits for anything: aborts the wait. */
   #rest: AbortController | undefined
   /** Something may have changed since the last claim was sent. */
   #isDue = false
@@ -77,7 +77,10 @@ export class ListenerClaims {
     })
   }
 
-  /** The next job. Rejects with the reason of `signal`, with `ClosedError` once it is stopped, and as the store does where no waiting mends that. */
+  /**
+   * Claims the next job. Rejects with the reason of `signal`, with `ClosedError` once it is stopped, and with store
+   * errors that no waiting mends.
+   */
   next(signal: AbortSignal | undefined): Promise<ListenerGrant> {
     return new Promise((resolve, reject) => {
       if (this.#isStopped) return reject(this.#closed())
@@ -110,7 +113,7 @@ export class ListenerClaims {
     this.#rest?.abort()
   }
 
-  /** Claims nothing from now on; who waits is told so. */
+  /** Claims nothing from now on; waiting calls reject. */
   stop(): void {
     this.#isStopped = true
     for (const { reject } of this.#callers.splice(0)) reject(this.#closed())
@@ -130,7 +133,7 @@ export class ListenerClaims {
   async #serve(): Promise<void> {
     const { events, random } = this.#parts
     for (let failures = 0; this.#callers.length > 0; ) {
-      // A store that answers without waiting for anything must still let timers and signals have their turn.
+      // A store that answers at once must still leave turns to timers and signals.
       await endOfTick()
       try {
         await this.#turn()
@@ -167,7 +170,7 @@ export class ListenerClaims {
     else caller.resolve(granted)
   }
 
-  /** A suspect is taken at once where nobody here holds anything; where this listener leads, room is made for it. */
+  /** Takes a suspect at once if nothing is held here; if this listener leads, it makes room for one. */
   #mayGoAlone(): boolean {
     if (!this.#hasSuspects || this.#patience.dueInMs > 0) return false
     return this.#parts.soloGate.held === 0 || this.#leadsSuspects
@@ -175,7 +178,7 @@ export class ListenerClaims {
 
   async #claimInCompany(): Promise<ListenerGrant | undefined> {
     const { soloGate } = this.#parts
-    // Between its opening and this line somebody may have begun to seek to be alone: it is looked at in the tick of the claim.
+    // Another claimer may have begun to seek to be alone since the gate opened: check in the tick of the claim.
     while (!soloGate.isOpen) await soloGate.opened()
     if (this.#callers.length === 0) return undefined
     soloGate.take(1)
@@ -204,7 +207,7 @@ export class ListenerClaims {
     return granted
   }
 
-  /** Waits until nobody here holds anything; false where that takes too long, or nobody asks any more. */
+  /** Waits until nothing is held here; false if that takes too long, or no call waits any more. */
   async #isAdmitted({ admitted }: SoloTurn): Promise<boolean> {
     const { mono } = this.#parts
     const { until } = this.#patience
@@ -249,7 +252,7 @@ export class ListenerClaims {
     else void this.#ask()
   }
 
-  /** Has the store recover, promote and ring on, and takes nothing. */
+  /** Lets the store recover, promote and ring on, and takes nothing. */
   #ask(): Promise<void> {
     const { name, leaseMs } = this.#parts.queue
     return this.calls.ask([{ queue: name, leaseMs }])
@@ -258,11 +261,11 @@ export class ListenerClaims {
   async #restOn(waiter: IdleWaiter, signal: AbortSignal): Promise<void> {
     const { name, longPollMs } = this.#parts.queue
     const rung = await waiter.rest([name], Math.min(longPollMs, Math.max(1, this.calls.dueInMs)), signal)
-    // Somebody else must hear of it then.
+    // Another process must hear of the ring.
     if (rung.length > 0 && this.#callers.length === 0) await this.#ask()
   }
 
-  /** Until `rest` has ended, which is to be soon once it is told that there may be work. */
+  /** Waits until `rest` has ended. `look()` aborts its signal. */
   async #resting(rest: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
     this.#rest = new AbortController()
     try {
@@ -277,7 +280,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
 }
 
-/** What is done at the first call only. */
+/** A function that works at its first call only. */
 export function once(work: () => void): () => void {
   let isDone = false
   return () => {

@@ -1,4 +1,4 @@
-/** What a listener has in hand: one claim, with what its caller says of it. */
+/** A listener's hand: one claim, with the reports of its caller. */
 
 import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '../../core/errors.js'
@@ -17,13 +17,13 @@ import type { ExtendAnswer, SettleAnswer } from '../../stores/contract/settle.js
 import type { Store } from '../../stores/contract/store.js'
 import type { ListenerClaim, RunPlace } from './listener-claim.js'
 
-/** The listener, as what it has in hand sees it. */
+/** The listener, as its hand sees it. */
 interface HandParts {
   readonly store: Pick<Store, 'extend'>
   readonly leaseMs: number
   readonly events: Events
   readonly random: Random
-  /** Settles, however long the store takes to hear it. Throws for a result that cannot be kept. */
+  /** Settles, however long the store takes. Throws for a result that cannot be kept. */
   readonly settle: (hand: ListenerHand, verdict: Verdict) => Promise<SettleAnswer>
   /** It runs in another process: the death of this one is not its doing. */
   readonly movedOut: (hand: ListenerHand) => void
@@ -45,7 +45,7 @@ export class ListenerHand implements ListenerClaim {
     return this.execution.claim
   }
 
-  /** The number of the other process that it was said to run in. */
+  /** The pid of the other process in which it was reported to run. */
   get elsewhere(): number | undefined {
     return this.#elsewhere
   }
@@ -111,7 +111,7 @@ export class ListenerHand implements ListenerClaim {
       this.#elsewhere = pid
       this.#parts.movedOut(this)
     }
-    // Only of what runs on this machine others can tell whether it lives.
+    // Others can see whether a process lives only on this machine.
     const place = isHere && here.ticks > 0 ? here : { host: host ?? here.host, pid }
     return this.#say({ startedMs: 0, ...place })
   }
@@ -150,13 +150,13 @@ export class ListenerHand implements ListenerClaim {
     return this.#parts.settle(this, this.#unlessCancelled({ kind: 'release', delayMs, reason: 'released' }))
   }
 
-  /** What was cancelled does not come back. */
+  /** A cancelled job does not come back. */
   #unlessCancelled(verdict: Verdict): Verdict {
     if (!hasCode(this.execution.abortReason, 'job-cancelled')) return verdict
     return cancelledWhileRunning
   }
 
-  /** Until the store has it. */
+  /** Tries until the store has it. */
   async #say(beat: Beat): Promise<ExtendAnswer> {
     const { events, random } = this.#parts
     const failed = (error: unknown, retryMs: number) => events.emit('store.failed', { call: 'extend', error, retryMs })
@@ -171,7 +171,7 @@ export class ListenerHand implements ListenerClaim {
     return answer!
   }
 
-  /** What the store says of the claim. */
+  /** Follows the store's answer about the claim. */
   hear(answer: ExtendAnswer): void {
     const { queue, id } = this.claim
     if (this.execution.isDecided || answer === 'ok') return

@@ -1,6 +1,6 @@
 /**
- * A listener: hands the jobs of one queue to whoever asks, whatever their tasks, and keeps their leases; the low level of long
- * work, for what runs in processes of its own.
+ * A listener: hands the jobs of one queue to its callers, whatever their tasks, and keeps their leases. It is the
+ * low-level interface for long work that runs in processes of its own.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 
@@ -33,15 +33,15 @@ import { ListenerClaims, type ListenerGrant, once } from './listener-claims.js'
 import { ListenerHand } from './listener-hand.js'
 
 const defaultGraceMs = 30_000
-/** What the store is given at the end to take the last settles, and what harms nobody if it is not done. */
+/** How long the store may take at the end for the last settles, and for calls whose failure harms nobody. */
 const settleMs = 5_000
 const courtesyMs = 500
-/** How often another listener may be ahead of an attach. */
+/** How often another listener may win the race of an attach. */
 const mostAttachRaces = 3
 
 /**
- * Made by `mill.listener(queue)`. It opens the store at its first call, and is from then on among the workers of the registry.
- * Throws `UnsupportedByStoreError` where the store keeps no registry, and what else opening throws.
+ * A listener, made by `mill.listener(queue)`. It opens the store at its first call, and is then one of the workers of
+ * the registry. Throws `UnsupportedByStoreError` if the store keeps no registry, and the errors of opening.
  */
 export class QueueListener<Input = unknown> implements AsyncDisposable {
   readonly id: string
@@ -49,7 +49,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   readonly #parts: ListenerParts
   readonly #claims: ListenerClaims
   readonly #limits: TimeLimits
-  /** What is held here, and what lets others claim beside each. */
+  /** The claims held here, each with the function that lets others claim. */
   readonly #hands = new Map<JobExecution, { readonly hand: ListenerHand; readonly letGo: () => void }>()
   /** Claims that could not be read here, until the store has taken their end. */
   readonly #refused = new Set<Claim>()
@@ -77,9 +77,9 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   }
 
   /**
-   * The next job of the queue, which is from then on the caller's to settle. Waits until there is one, and while as many as
-   * `concurrency` are in hand; nothing is polled, and a store that is away is waited for (`store.failed`). Several calls wait
-   * in their order. Rejects with the reason of `signal` once that aborts, and with `ClosedError` once the listener is closed.
+   * Claims the next job of the queue; the caller must settle it. Waits until there is a job, and while `concurrency`
+   * claims are held. It does not poll, and waits for a store that is away (`store.failed`). Several calls wait in their
+   * order. Rejects with the reason of `signal` once that aborts, and with `ClosedError` once the listener is closed.
    */
   async next({ signal }: { readonly signal?: AbortSignal } = {}): Promise<ListenerClaim<Input>> {
     for (;;) {
@@ -94,7 +94,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     }
   }
 
-  /** Waits for the instant that the limit of a throttled queue counts with. What misses it is put back: false. */
+  /** Waits for the instant that the limit of a throttled queue counted. A job that misses it is put back: false. */
   async #isInTime(hand: ListenerHand, { trip }: ListenerGrant): Promise<boolean> {
     const opened = await this.#opened()
     const { events, clock } = this.#parts
@@ -113,10 +113,11 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Goes on with the claim that a listener of another process was given, by its `token`: this one keeps its lease from now on.
-   * The other hears of it within seconds and keeps it no longer, or may have died. Whatever `concurrency` says, it is taken.
-   * Waits while the store is away. Throws `LeaseLostError` where the claim is not current any more, `InvalidArgumentError` for
-   * a token that is none, or is of another queue or namespace, and `ClosedError` once the listener is closed.
+   * Takes over, by its `token`, a claim that a listener of another process holds: this one keeps its lease from now on.
+   * The other listener, which may be dead, notices within seconds and stops keeping the lease. Ignores `concurrency`.
+   * Waits while the store is away. Throws `LeaseLostError` if the claim is no longer current, `InvalidArgumentError`
+   * for a text that is no token or a token of another queue or namespace, and `ClosedError` once the listener is
+   * closed.
    */
   async attach(token: string): Promise<ListenerClaim<Input>> {
     const { random, events, namespace } = this.#parts
@@ -128,9 +129,9 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Takes no more jobs, waits for `grace` (default `'30s'`) until what is in hand is settled, then aborts the rest and puts it
-   * back, uncounted. What was `started` in another process goes on: its lease has a full term left, in which that process, or
-   * a listener of another, must have attached. Closing twice waits for the first.
+   * Takes no more jobs, waits up to `grace` (default `'30s'`) for the held claims to be settled, then aborts the rest
+   * and puts them back, uncounted. Jobs that were `started` in another process go on: their lease has a full term left,
+   * in which that process, or another listener, must attach. A second call waits for the first.
    */
   close({ grace }: { readonly grace?: Duration | 'none' } = {}): Promise<void> {
     const graceMs =
@@ -143,12 +144,12 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     return this.#closing
   }
 
-  /** As `close`, for `await using`. */
+  /** The same as `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  /** Tried again at the next call where it fails. */
+  /** Tried again at the next call if it fails. */
   #opened(): Promise<ListenerAssembly> {
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = undefined
@@ -172,14 +173,14 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     return opened
   }
 
-  /** Whatever an operator orders, it ends: nobody would start another. */
+  /** It ends on any order of an operator: nobody would start another. */
   #obey(order: WorkerOrder): void {
     if (this.#closing !== undefined) return
     this.#parts.events.emit('worker.ordered', { worker: this.id, order })
     void this.close().catch(() => {})
   }
 
-  /** Undefined where what it holds cannot be read here; it is settled then. */
+  /** Undefined if the job cannot be read here; it is settled then. */
   async #take(granted: ListenerGrant): Promise<ListenerHand | undefined> {
     const { claim, trip, letGo } = granted
     const opened = await this.#opened()
@@ -205,11 +206,11 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     execution.begunAt = clock.mono()
     opened.keeper.keep([execution], {
       ...{ leaseMs: queue.leaseMs, sentAt, isPatient: true },
-      // What blocks this loop is not what runs.
+      // A block of this loop does not block the job.
       maxBlockMs: Number.POSITIVE_INFINITY,
     })
     this.#limits.start(execution)
-    // Nobody here has anything left to keep.
+    // Nobody here keeps the lease any more.
     execution.signal.addEventListener('abort', () => {
       if (hasCode(execution.abortReason, 'lease-lost')) this.#drop(execution, opened)
     })
@@ -257,7 +258,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     return settled.finally(() => this.#drop(execution, opened))
   }
 
-  /** Throws for a result that cannot be kept, and rejects never. */
+  /** Throws for a result that cannot be kept; never rejects. */
   #settle(claim: Claim, verdict: Verdict, opened: ListenerAssembly, execution?: JobExecution): Promise<SettleAnswer> {
     const { queue, events, clock } = this.#parts
     const { settler, notes, rules } = opened
@@ -269,7 +270,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
         item,
         (answer) => {
           if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs)
-          // The store never took it: the lease ends, and the job is run again.
+          // The store never took it: the lease ends, and the job runs again.
           resolve(answer ?? 'lost')
         },
         words,
@@ -277,7 +278,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     })
   }
 
-  /** It is settled, or somebody else's to keep. */
+  /** It is settled, or another listener keeps it. */
   #drop(execution: JobExecution, { keeper }: ListenerAssembly): void {
     const held = this.#hands.get(execution)
     if (held === undefined) return
@@ -295,14 +296,14 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     if (held !== undefined && !execution.isDecided) void held.hand.fail(reason)
   }
 
-  /** What listeners of other processes have attached to is theirs to keep. */
+  /** Listeners of other processes keep the claims that they have attached to. */
   async #findTakenOver(opened: ListenerAssembly): Promise<void> {
     const asked = [...this.#hands.values()]
     if (asked.length === 0) return
     const ours = new Set((await opened.workers.held(this.id)).map(({ id, fence }) => `${fence} ${id}`))
     for (const { hand } of asked) {
       if (ours.has(`${hand.fence} ${hand.id}`) || hand.execution.isDecided) continue
-      // Gone from the list is also what is lost.
+      // A lost claim is missing from the list too.
       const { queue, id, fence } = hand
       const [answer] = await opened.store.extend([{ queue, id, fence, leaseMs: 0 }])
       if (!this.#hands.has(hand.execution)) continue
@@ -346,7 +347,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     })
   }
 
-  /** It goes on without us, with a full lease in which somebody can attach to it. */
+  /** It goes on without this process, with a full lease in which another can attach to it. */
   async #leave(hand: ListenerHand, opened: ListenerAssembly): Promise<void> {
     const { events } = this.#parts
     await endsWithin(

@@ -1,6 +1,7 @@
 /**
- * Adoption: before its first claim a worker takes over the isolated jobs of dead workers whose processes still run on its
- * machine. Each takes a slot until its process ends; the process settles the job itself, or is judged here.
+ * Adoption: before its first claim a worker takes over the isolated jobs of dead workers whose processes still run on
+ * its machine. Each takes a slot until its process ends. The process settles the job itself; if it did not, this worker
+ * judges it.
  */
 
 import { ProcessDiedError, TimeLimitError } from '../../core/errors.js'
@@ -38,14 +39,14 @@ interface AdoptionParts {
   readonly random: Random
 }
 
-/** How soon it is seen that an adopted process has ended. */
+/** How often to look whether an adopted process has ended. */
 const watchMs = 500
 const pageSize = 200
 
-/** A claim whose beats name the process that it runs in. */
+/** A claim whose beats name the process in which it runs. */
 type ProcessClaim = HeldClaim & ProcessIdentity
 
-/** Whether the claim runs in a process of its own on this machine, which lives. */
+/** Whether the claim runs in a live process of its own on this machine. */
 export function isAlive(claim: HeldClaim, here: ProcessIdentity): boolean {
   const { host, boot, pidns, pid, ticks } = claim
   if (host === undefined || boot === undefined || pidns === undefined) return false
@@ -63,7 +64,7 @@ export class Adoption {
     this.#parts = parts
   }
 
-  /** Adopts what it finds, as far as there are slots. Rejects as the store does. */
+  /** Adopts the jobs that it finds, as far as there are slots. Rejects as the store does. */
   async start(): Promise<void> {
     const { workers, worker, slots, identity } = this.#parts
     for (const dead of await this.#deadWorkers()) {
@@ -75,12 +76,12 @@ export class Adoption {
     }
   }
 
-  /** Claims of the processes that it watches. */
+  /** The claims of the processes that it watches. */
   get held(): readonly ClaimKey[] {
     return [...this.#adopted.keys()]
   }
 
-  /** Of what it watches. */
+  /** The statuses of the watched jobs. */
   statuses(): JobStatus[] {
     return [...this.#adopted.keys()].map((claim) => ({
       ...{ queue: claim.queue, id: claim.id, task: claim.task, phase: 'adopted' },
@@ -88,13 +89,13 @@ export class Adoption {
     }))
   }
 
-  /** Leaves them to themselves, and adopts no more. */
+  /** Leaves the processes to themselves, and adopts no more. */
   stop(): void {
     this.#isStopped = true
     clearInterval(this.#timer)
   }
 
-  /** Of all that run isolated jobs of these queues, those of this machine whose process is dead. */
+  /** Of the workers that serve these queues, those of this machine whose process is dead. */
   async #deadWorkers(): Promise<Set<string>> {
     const { records, queues, identity } = this.#parts
     const dead = new Set<string>()
@@ -120,7 +121,7 @@ export class Adoption {
     return dead
   }
 
-  /** One that ends with its worker has been told so by now. */
+  /** A process that ends with its worker has noticed by now. */
   #outlives({ task }: HeldClaim): boolean {
     return this.#taskOf(task)?.isolation?.onSupervisorLoss === 'detach'
   }
@@ -149,7 +150,7 @@ export class Adoption {
     this.#timer = undefined
   }
 
-  /** One that stood still for a lease has not kept it. */
+  /** A process that stood still for a lease has not kept it. */
   #isStill({ queue, pid }: ProcessClaim, stillness: Stillness): boolean {
     return stillness.look(performance.now(), switchesOf(pid)) >= this.#parts.registry.queue(queue).leaseMs
   }
@@ -180,7 +181,7 @@ export class Adoption {
         if (answer === 'ok') emitSettled(events, claim, verdict, answer, 0)
       })
     } catch (error) {
-      // Its lease ends, and the job is run again.
+      // Its lease ends, and the job runs again.
       events.emit('store.failed', { call: 'records.get', error, retryMs: undefined })
     }
   }
@@ -191,13 +192,13 @@ export class Adoption {
     const task = this.#taskOf(held.task)!
     const name = `the process of the job (${pid})`
     const died = new ProcessDiedError(name, { code: null, signal: null, tail: lastLines(log) })
-    // The handler was never called: nothing is known against the job.
+    // The handler was never called: nothing counts against the job.
     if (startedAt === undefined) {
       events.emit('process.failed', { queue, id, task: held.task, child: pid, error: died.message })
       return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded', error: died.message }
     }
     const hookFailed = (hook: string, error: unknown) => events.emit('hook.failed', { hook, error })
-    // Its own guard kills it then; that is the one end which is known here.
+    // Its own guard kills it then; no other cause of its end can be known here.
     const isOverdue = livedMs >= task.timeLimitMs
     const error = isOverdue ? new TimeLimitError(task.name, exactDuration(task.timeLimitMs)) : died
     return verdictOnFailure(task, error, attempt, random, hookFailed)

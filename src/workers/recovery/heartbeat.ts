@@ -1,4 +1,7 @@
-/** The heartbeat of a worker: it says in the registry that it lives, and what it serves, for as long as it runs, and hears what is wanted of it. */
+/**
+ * The heartbeat of a worker: tells the registry that the worker lives and what it serves, and receives operators'
+ * orders.
+ */
 
 import type { Store } from '../../stores/contract/store.js'
 import type { WorkerOrder, WorkerRecord } from '../../stores/contract/worker-registry.js'
@@ -7,22 +10,22 @@ import type { VitalSigns } from './vital-signs.js'
 interface HeartbeatParts {
   readonly store: Pick<Store, 'workers' | 'traits'>
   readonly worker: Omit<WorkerRecord, 'running' | 'state' | 'rssBytes' | 'loopDelayMs'>
-  /** Slots in use at this moment. */
+  /** The number of slots in use now. */
   readonly running: () => number
   readonly signs: VitalSigns
   readonly state: () => NonNullable<WorkerRecord['state']>
-  /** Hears each order, again with every beat. */
+  /** Called with each order, again with every beat. */
   readonly ordered: (order: WorkerOrder) => void
-  /** For how long the registry knows a worker that has died. */
+  /** How long the registry remembers a dead worker, in ms. */
   readonly ttlMs: number
   readonly mono: () => number
-  /** Hears when the store took a beat, on the monotonic clock. */
+  /** Called when the store took a beat, with the time on the monotonic clock. */
   readonly beaten: (at: number) => void
 }
 
-/** How often a worker says that it lives. */
+/** The time between beats, in ms. */
 export const registryBeatMs = 5_000
-/** One with nothing in hand says so less often, where saying so costs a trip. */
+/** A worker that holds nothing beats less often if a beat costs a trip. */
 const idleBeatMs = 20_000
 
 export class Heartbeat {
@@ -35,7 +38,7 @@ export class Heartbeat {
     this.#parts = parts
   }
 
-  /** The work of a `Service`, every `registryBeatMs`. */
+  /** Called every `registryBeatMs`. */
   async beat(): Promise<void> {
     const { store, worker, signs, ttlMs, mono, beaten, ordered } = this.#parts
     const running = this.#parts.running()

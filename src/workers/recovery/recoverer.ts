@@ -1,6 +1,6 @@
 /**
- * The recoverer: finds workers of this machine whose process is dead and ends their leases, so that their jobs need not wait
- * for them to run out. Every worker takes it; the store sees to it that each lease ends once.
+ * The recoverer: finds workers of this machine whose process is dead and ends their leases, so that their jobs need not
+ * wait for the end of the leases. Every worker runs one; the store makes sure that each lease ends once.
  */
 
 import type { Events } from '../../core/events.js'
@@ -12,10 +12,10 @@ import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../stores/contr
 import { emitFound } from '../settle-events.js'
 import { isAlive } from './adoption.js'
 
-/** A dead worker is found within about this time, however many look: the more there are, the more seldom each does. */
+/** A dead worker is found within about this time. The more workers look, the less often each does. */
 const foundWithinMs = 1_000
 const workersPerSecond = 10
-/** How long a list that costs a trip is used again: who lives is seen without it, who is new is not. */
+/** How long a list that costs a trip is reused: it shows deaths, but not new workers. */
 const listedForMs = 5_000
 /** The same while nobody else was on this machine. */
 const aloneForMs = 20_000
@@ -28,7 +28,7 @@ interface RecovererParts {
   readonly events: Events
   readonly mono: () => number
   readonly random: Random
-  /** Hears of the queues whose jobs came back: they are suspect, and somebody must claim to be told so. */
+  /** Called with the queues whose jobs came back: they are suspect, so a worker must claim to hear of them. */
   readonly found: (queues: readonly string[]) => void
 }
 
@@ -36,7 +36,7 @@ export class Recoverer {
   readonly #parts: RecovererParts
   #timer: NodeJS.Timeout | undefined
   #neighbours: readonly WorkerRecord[] = []
-  /** What dead workers have left running, by their ids. */
+  /** Claims that dead workers have left running, by worker id. */
   readonly #survivors = new Map<string, readonly HeldClaim[]>()
   #listedAt = Number.NEGATIVE_INFINITY
   #isStopped = false
@@ -45,7 +45,7 @@ export class Recoverer {
     this.#parts = parts
   }
 
-  /** Takes it now, and again from time to time. */
+  /** Looks now, and then from time to time. */
   start(): void {
     void this.#take()
   }
@@ -55,7 +55,7 @@ export class Recoverer {
     clearTimeout(this.#timer)
   }
 
-  /** One look, and the next is due. Never rejects. */
+  /** One look; then sets the time of the next. Never rejects. */
   async #take(): Promise<void> {
     let nextMs = foundWithinMs
     try {
@@ -64,11 +64,11 @@ export class Recoverer {
       this.#parts.events.emit('store.failed', { call: 'workers.list', error, retryMs: nextMs })
     }
     if (this.#isStopped) return
-    // Not all at once.
+    // Spread out, so that workers do not all look at once.
     this.#timer = setTimeout(() => void this.#take(), timerMs(nextMs * (0.75 + this.#parts.random() / 4))).unref()
   }
 
-  /** The number of neighbours that were looked at. */
+  /** Resolves with the number of neighbours looked at. */
   async #look(): Promise<number> {
     await this.#list()
     for (const worker of this.#neighbours) {
@@ -87,13 +87,13 @@ export class Recoverer {
     this.#listedAt = mono()
   }
 
-  /** Whether all that it has left running, when that was last looked at, may still run. */
+  /** Whether all jobs that it left running, by the last look, may still run. */
   #haveSurvived(worker: string): boolean {
     const survivors = this.#survivors.get(worker)
     return survivors?.every((claim) => mayLive(claim, this.#parts.identity)) ?? false
   }
 
-  /** Ends what it held, but for jobs whose own processes may live: their leases tell. */
+  /** Ends its leases, except for jobs whose own processes may live: their leases decide. */
   async #bury(worker: string): Promise<void> {
     const { workers, events, found, identity } = this.#parts
     this.#survivors.delete(worker)
@@ -106,13 +106,13 @@ export class Recoverer {
       const ended = await workers.gone(held, worker)
       emitFound(events, ended)
       found([...new Set(ended.crashed.map(({ queue }) => queue))])
-      // A step is bounded; a worker that held no more is out of the registry.
+      // A step is bounded; a worker that holds nothing more is out of the registry.
       left = held.length
     }
   }
 }
 
-/** Whether the claim names a process of its own that lives here, or one elsewhere, of which nothing is known. */
+/** Whether the claim names a live process of its own here, or one on another machine, of which nothing is known. */
 function mayLive(claim: HeldClaim, here: ProcessIdentity): boolean {
   return isElsewhere(claim, here) || isAlive(claim, here)
 }

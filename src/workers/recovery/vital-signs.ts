@@ -1,16 +1,16 @@
-/** The vital signs of a worker: what its process takes of memory, and how late its event loop is. */
+/** The vital signs of a worker: the memory of its process, and the delay of its event loop. */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 
-/** How often the loop is looked at: seldom enough to cost nothing, and 100 times between two beats. */
+/** The sampling interval of the loop: long enough to cost nothing, and 100 samples between two beats. */
 const resolutionMs = 50
 const nsPerMs = 1_000_000
 
 export class VitalSigns {
   #loop: IntervalHistogram | undefined
 
-  /** As they are now, the loop since the last call; the first call begins to watch it. */
+  /** The present values; the loop's delay is since the last call. The first call starts the measurement. */
   read(): Pick<WorkerRecord, 'rssBytes' | 'loopDelayMs'> {
     const rssBytes = process.memoryUsage.rss()
     if (this.#loop === undefined) {

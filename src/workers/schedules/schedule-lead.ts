@@ -1,6 +1,6 @@
 /**
- * The lead of the schedules: of all workers the one that looks for due ticks and enqueues them. Which of them leads is the
- * store's to say, and that no tick is enqueued twice is, too: a lead that is too slow to hear of the next harms nobody.
+ * The lead of the schedules: the one worker that looks for due ticks and enqueues them. The store appoints the lead and
+ * makes sure that no tick is enqueued twice: a slow lead that has not heard of its successor harms nobody.
  */
 
 import { nextTick, setBackMs } from '../../client/schedules/schedule-change.js'
@@ -24,17 +24,17 @@ export interface ScheduleLeadParts {
 
 interface ScheduleLook {
   readonly isLead: boolean
-  /** After how long to look again. */
+  /** Ms until the next look. */
   readonly forMs: number
 }
 
-/** A lead that says nothing for so long is replaced. */
+/** A silent lead is replaced after this long. */
 const leadMs = 15_000
-/** How often it says that it leads, if nothing is due. */
+/** How often it renews its lead if nothing is due. */
 const renewMs = 5_000
-/** Schedules that are ticked between two looks. */
+/** The most schedules ticked between two looks. */
 const mostDue = 100
-/** After this a tick that was refused is tried again, twice as late each time. */
+/** A refused tick is tried again after this long, doubled each time. */
 const firstRetryMs = 1_000
 const mostRetryMs = 60_000
 
@@ -47,18 +47,18 @@ interface ScheduleRefusal {
 
 export class ScheduleLead {
   readonly #parts: ScheduleLeadParts
-  /** By the name of their schedule: ticks that are left alone for a while. */
+  /** By schedule name: ticks that are left alone for a while. */
   #refusals = new Map<string, ScheduleRefusal>()
-  /** By the name of their schedule: the most jobs of a step, where the queue had no room for one of more. */
+  /** By schedule name: the most jobs of a step, if the queue had no room for a larger one. */
   readonly #rooms = new Map<string, number>()
-  /** The store's clock at the last look, while this leads. */
+  /** The store's clock at the last look, while this worker leads. */
   #lookedAt: number | undefined
 
   constructor(parts: ScheduleLeadParts) {
     this.#parts = parts
   }
 
-  /** Enqueues what is due, if this leads. Rejects where the store does. */
+  /** Enqueues due ticks, if this worker leads. Rejects as the store does. */
   async look(): Promise<ScheduleLook> {
     const { schedules, worker } = this.#parts
     const limit = mostDue + this.#refusals.size
@@ -69,7 +69,7 @@ export class ScheduleLead {
       this.#rooms.clear()
       return { isLead, forMs: Math.max(leftMs, 1) }
     }
-    // A lead that is new does not know what the clock did before.
+    // A new lead does not know whether the clock was ahead before.
     const mayBeAhead = this.#lookedAt === undefined || now < this.#lookedAt - setBackMs
     this.#lookedAt = mayBeAhead && !(await this.#setBack()) ? undefined : now
     this.#refusals = new Map(
@@ -77,7 +77,7 @@ export class ScheduleLead {
     )
     for (const name of this.#rooms.keys())
       if (!due.some(({ definition }) => definition.name === name)) this.#rooms.delete(name)
-    // Together: a store that shares commits makes one for all of them.
+    // All at once: a store that shares commits makes one for all of them.
     const ticked = await Promise.allSettled(due.map((schedule) => this.#tick(schedule, now)))
     const failed = ticked.find((one) => one.status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
@@ -91,7 +91,7 @@ export class ScheduleLead {
     return { isLead, forMs: Math.max(1, forMs) }
   }
 
-  /** When it is to be looked at next; undefined where it has ended, or was refused. */
+  /** When to look at it next; undefined if it has ended or was refused. */
   async #tick(schedule: StoredSchedule, now: number): Promise<number | undefined> {
     const { definition, nextAt } = schedule
     const { name } = definition
@@ -114,7 +114,7 @@ export class ScheduleLead {
         })
       return due.nextAt
     } catch (error) {
-      // What the whole store suffers from is for the next look; what one schedule does keeps nobody from the others.
+      // Trouble of the whole store waits for the next look; trouble of one schedule must not stop the others.
       if (hasCode(error, 'store-unavailable') || hasCode(error, 'closed')) throw error
       this.#refuse(schedule, 'failed', error)
       return undefined
@@ -131,7 +131,7 @@ export class ScheduleLead {
     const answer = await schedules.tick(tick)
     if (answer.outcome === 'lost') return 'lost'
     if (answer.outcome === 'full' && instants.length > 1) {
-      // All of a step or none: a queue that holds fewer would be full for ever.
+      // A step enqueues all or nothing: a queue with less room would be full for ever.
       this.#rooms.set(name, Math.floor(instants.length / 2))
       return 'too many'
     }
@@ -167,14 +167,15 @@ export class ScheduleLead {
   }
 
   /**
-   * What ticked, or was written, by a clock that was ahead knows only of instants after that: those schedules begin again from
-   * now. False if they could not all be looked at, as where one of several servers is away.
+   * Schedules that ticked, or were written, while the clock was ahead have only later instants: they begin again from
+   * now. False if not all could be read, for instance because one of several servers is away.
    */
   async #setBack(): Promise<boolean> {
     const { schedules, worker, newId } = this.#parts
     const all = await allSchedules(schedules).catch(unlessAway)
     if (all === undefined) return false
-    // Asked for after they were read: one that went on meanwhile, while this process stood still, is not ahead of it.
+    // Read the clock after the schedules: one that stepped on while this process stood still must not look as if it
+    // were ahead.
     const { now, isLead } = await schedules.due(worker, leadMs, 0)
     if (!isLead) return false
     for (const { definition, revision, paused, lastAt, nextAt, updatedAt } of all) {

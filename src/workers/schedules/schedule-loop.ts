@@ -1,4 +1,7 @@
-/** The schedule loop of a worker: looks when something is due, when a schedule was written, or when the lead may have lapsed. */
+/**
+ * The schedule loop of a worker: looks when a tick is due, when a schedule was written, or when the lead may have
+ * lapsed.
+ */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../../core/platform/clock.js'
@@ -7,7 +10,7 @@ import { outageDelayMs } from '../../core/values/outage-delay.js'
 import type { Schedules } from '../../stores/contract/schedules.js'
 import { ScheduleLead, type ScheduleLeadParts } from './schedule-lead.js'
 
-/** After a look that failed the next comes no later than this. */
+/** The longest pause after a failed look. */
 const mostPauseMs = 5_000
 
 interface ScheduleLoopParts extends ScheduleLeadParts {
@@ -31,7 +34,7 @@ export class ScheduleLoop {
     this.#running ??= this.#run()
   }
 
-  /** Resolves when what is under way has ended; then another may lead. */
+  /** Resolves when the present look has ended; then another worker may lead. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#running

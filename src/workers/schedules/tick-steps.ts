@@ -1,4 +1,4 @@
-/** The steps of a schedule over its due ticks: each enqueues some of them and goes on to the next. Pure. */
+/** The steps of a schedule over its due ticks: each step enqueues some of them and goes on to the next. Pure. */
 
 import { scheduledJob } from '../../client/schedules/scheduled-job.js'
 import type { Packing } from '../../core/packing/packing.js'
@@ -7,7 +7,7 @@ import { payloadBytes } from '../../core/values/codec.js'
 import type { ScheduleTick, StoredSchedule } from '../../stores/contract/schedules.js'
 import { tickId } from '../../stores/rules/schedule-tick.js'
 
-/** The most that one step enqueues. */
+/** The most jobs that one step enqueues. */
 const mostJobs = 100
 const mostBytes = 524_288
 
@@ -17,7 +17,7 @@ export interface TickStep {
   readonly instants: readonly number[]
 }
 
-/** `most`: jobs of a step. Throws `CodecError` for a job that cannot be sealed here. */
+/** `most`: the jobs of a step. Throws `CodecError` for a job that cannot be sealed here. */
 export function tickSteps(
   stored: StoredSchedule,
   due: DueTicks,

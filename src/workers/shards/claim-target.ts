@@ -1,4 +1,4 @@
-/** A claim target: a queue that a claim asks, or one shard of an ordered one. */
+/** A claim target: a queue, or one shard of an ordered queue, as an entry of a claim. */
 
 /** A queue, or a shard of an ordered one. */
 export interface ClaimTarget {
@@ -10,7 +10,7 @@ export function targetOf({ queue, shard }: ClaimTarget): ClaimTarget {
   return shard === undefined ? { queue } : { queue, shard }
 }
 
-/** The same text for the same place. */
+/** The same text for the same target. */
 export function targetName({ queue, shard }: ClaimTarget): string {
   return shard === undefined ? queue : `${queue}\0${shard}`
 }

@@ -1,9 +1,10 @@
 /**
- * The owners of shards: which worker asks which shard first. Where owners are wrong — a worker has died, another list is
- * older — a claim is lost on an empty shard, never safety: whose own shards are empty asks all others. Pure.
+ * The owners of shards: which worker asks which shard first. If two workers disagree (one has died, one has an older
+ * list), a claim is wasted on an empty shard, but nothing is unsafe: a worker whose own shards are empty asks all
+ * others. Pure.
  */
 
-// Not by name: an older Node would end at the import with an error that does not say that it is too old.
+// Not imported by name: an older Node would fail at the import, with an error that does not say that it is too old.
 import zlib from 'node:zlib'
 
 /** A shard of an ordered queue. */
@@ -13,20 +14,20 @@ export interface ShardRef {
 }
 
 /**
- * The shards that a worker asks first: those dealt to one member of a fixed number of them, numbered from 0, or those that a
+ * The shards that a worker asks first: those dealt to one member of a fixed number, numbered from 0, or those that a
  * function picks from all shards of all ordered queues.
  */
 export type ShardsOf = { readonly member: number; readonly members: number } | ShardChoice
 export type ShardChoice = (shards: readonly ShardRef[]) => readonly ShardRef[]
 
-/** Round robin over the members, as Lowkiq deals shards to its nodes. */
+/** Deals shards to the members round robin, as Lowkiq does to its nodes. */
 export function dealt(shards: readonly ShardRef[], member: number, members: number): ShardRef[] {
   return shards.filter((_, i) => i % members === member)
 }
 
 /**
- * The shards of a queue that `worker`, one of `workers`, owns by rendezvous hashing: each has a score for each worker, and
- * the highest wins, so that a worker which comes or goes moves only shards of its own. (Thaler & Ravishankar, 1998.)
+ * The shards of a queue that `worker`, one of `workers`, owns by rendezvous hashing. Each shard has a score for each
+ * worker, and the highest wins; a worker that comes or goes moves only its own shards. (Thaler & Ravishankar, 1998.)
  */
 export function ownShards(worker: string, workers: readonly string[], queue: string, shards: number): number[] {
   const seeds = workers.map((id) => ({ id, seed: zlib.crc32(id) }))
@@ -41,7 +42,10 @@ export function ownShards(worker: string, workers: readonly string[], queue: str
   })
 }
 
-/** The last step of MurmurHash3: a CRC alone is linear, and would prefer one worker to another in half of all shards or in none. */
+/**
+ * The last step of MurmurHash3. A CRC alone is linear: between two workers it would prefer one for half of all shards,
+ * or for none.
+ */
 function mixed(hash: number): number {
   let h = hash | 0
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)

@@ -1,7 +1,7 @@
 /**
- * The shard picker of a worker: which shards each claim on an ordered queue asks. How many there are is what the store says, and
- * which are this worker's own follows from who else serves the queue, or from its `shardsOf`; both are looked up anew from
- * time to time. Queues that are not ordered have none, and are asked whole.
+ * The shard picker of a worker: which shards each claim on an ordered queue asks. The store says how many shards there
+ * are. The worker's own ones follow from the other workers of the queue, or from its `shardsOf`. Both are looked up
+ * again from time to time. Plain queues have no shards here, and are asked whole.
  */
 
 import { ConfigError } from '../../core/errors.js'
@@ -19,18 +19,18 @@ import { shardSequence } from './shard-sequence.js'
 
 interface ShardPickerParts {
   readonly worker: string
-  /** Those that the worker serves. */
+  /** The queues that the worker serves. */
   readonly queues: readonly Queue[]
   readonly store: Store
-  /** The queues of the mill as its store has them, in the order in which they are declared. */
+  /** The queues of the mill as its store has them, in the order of their declaration. */
   readonly stored: readonly StoredQueue[]
-  /** Absent: own are those that rendezvous hashing gives this worker, among all that serve the queue. */
+  /** Absent: rendezvous hashing among all workers of the queue chooses this worker's own shards. */
   readonly shardsOf: ShardsOf | undefined
   readonly mono: () => number
   readonly random: Random
 }
 
-/** A worker that was not seen for so long beside the others is taken to be gone. */
+/** Another worker that was not seen for this long is taken to be gone. */
 const seenWithinMs = 30_000
 
 export class ShardPicker {
@@ -38,7 +38,7 @@ export class ShardPicker {
   readonly #counts = new Map<string, number>()
   readonly #tours = new Map<string, ShardRound>()
   #others: readonly WorkerRecord[] = []
-  /** Made when they are first asked for, and anew when something they depend on has changed. */
+  /** Made when first needed, and made again when something that they depend on has changed. */
   #splits = new Map<string, ShardSplit>()
 
   constructor(parts: ShardPickerParts) {
@@ -54,7 +54,7 @@ export class ShardPicker {
     return this.#tours.size > 0
   }
 
-  /** Looks up how many shards there are, and who else serves the queues. */
+  /** Looks up the number of shards and the other workers of the queues. */
   async refresh(): Promise<void> {
     const { store, worker, shardsOf } = this.#parts
     const asksWho = store.traits.shared && shardsOf === undefined
@@ -68,9 +68,8 @@ export class ShardPicker {
   }
 
   /**
-   * Whether the queue is for others first: none of its shards was dealt to this worker, and it was looked at not long ago. Only
-   * by `shardsOf`: workers that share shards out among themselves keep the weights of queues that have fewer shards than there
-   * are workers.
+   * Whether the queue is for others first: no shard was dealt to this worker, and it looked not long ago. Only with
+   * `shardsOf`: workers that share shards among themselves keep the weights of queues with fewer shards than workers.
    */
   isForOthers(queue: string): boolean {
     const tour = this.#tours.get(queue)
@@ -78,29 +77,31 @@ export class ShardPicker {
     return this.#parts.mono() < tour.strangersAt + strangeForMs
   }
 
-  /** Where the next claim on the queue asks, in order. */
+  /** The targets of the next claim on the queue, in order. */
   next(queue: string): ClaimTarget[] {
     const tour = this.#tours.get(queue)
     return tour === undefined ? [{ queue }] : tour.next(this.#split(queue)).map((shard) => ({ queue, shard }))
   }
 
-  /** All that there is of the queue. */
+  /** All targets of the queue. */
   every(queue: string): ClaimTarget[] {
     if (!this.#tours.has(queue)) return [{ queue }]
     return this.#refsOf(queue)
   }
 
-  /** How many entries of a claim ask all that there is of the queue. */
+  /** The number of claim entries that cover the whole queue. */
   placesOf(queue: string): number {
     return this.#tours.has(queue) ? this.#counts.get(queue)! : 1
   }
 
-  /** Whether a claim that asks there should tell of the ages of heads. */
+  /** Whether a claim on these targets should report the ages of heads. */
   wantHeads(from: readonly ClaimTarget[]): boolean {
     return from.some(({ queue }) => this.#counts.get(queue)! > 1 && this.#tours.get(queue)!.wantsHeads)
   }
 
-  /** Takes note of what a claim gave. Returns the queues that were asked for the last time before they are empty, and granted nothing. */
+  /**
+   * Notes the answer to a claim. Returns the queues whose last targets were asked and granted nothing: they are empty.
+   */
   answered(from: readonly ClaimTarget[], { queue: granting, heads }: Claimed): string[] {
     const empty: string[] = []
     for (const queue of new Set(from.map((place) => place.queue))) {
@@ -116,7 +117,7 @@ export class ShardPicker {
     return empty
   }
 
-  /** There may be work: the queue was rung, or something in it has fallen due. */
+  /** The queue was rung, or something in it has fallen due: there may be work. */
   heard({ queue, shard }: ClaimTarget): void {
     this.#tours.get(queue)?.heard(shard)
   }

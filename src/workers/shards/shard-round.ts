@@ -1,7 +1,7 @@
 /**
- * A round over an ordered queue's shards: which of them the next claims ask. A worker's own shards come first; when they have
- * granted nothing, the others; the queue is found empty only when these are empty too. A queue that was heard of, or is
- * looked at again after a rest, is asked on all its shards.
+ * A round over an ordered queue's shards: which of them the next claims ask. A worker's own shards come first; once
+ * they grant nothing, the others. The queue counts as empty only if these are empty too. After a ring or a rest, all
+ * shards of the queue are asked.
  */
 
 import type { Claimed } from '../../stores/contract/claim.js'
@@ -15,9 +15,9 @@ export interface ShardSplit {
 
 type Stage = 'own' | 'others' | 'all'
 
-/** However much its own shards grant, a worker looks so often at the others: their owner may be gone, or not keep up. */
+/** However much its own shards grant, a worker looks at the others this often: their owner may be gone, or too slow. */
 export const strangeForMs = 10_000
-/** Ages grow by themselves; they are asked for only so often, as it costs the store to tell them. */
+/** Ages grow by themselves. They are requested only this often, as they cost the store work. */
 const headsForMs = 100
 
 export class ShardRound {
@@ -25,9 +25,9 @@ export class ShardRound {
   readonly #mono: () => number
   readonly #heads = new Map<number, { readonly headAt: number | undefined; readonly toldAt: number }>()
   #stages: Stage[] = ['own', 'others']
-  /** Of the first stage: what has not been asked; none where it has not been planned. */
+  /** The shards of the first stage that were not asked; none before the stage is planned. */
   #unasked: readonly number[] = []
-  /** Something in these has fallen due. */
+  /** Shards in which something has fallen due. */
   readonly #due = new Set<number>()
   #hasGranted = false
   #headsAt = Number.NEGATIVE_INFINITY
@@ -39,24 +39,24 @@ export class ShardRound {
     this.#strangersAt = mono()
   }
 
-  /** Whether the ages of heads are worth asking for. */
+  /** Whether to request the ages of heads. */
   get wantsHeads(): boolean {
     return this.#line.needsHeads && this.#hasGranted && this.#mono() >= this.#headsAt + headsForMs
   }
 
-  /** Since when, on the monotonic clock, nothing was asked but its own shards, where it has any. */
+  /** Since when, on the monotonic clock, only its own shards were asked, if it has any. */
   get strangersAt(): number {
     return this.#strangersAt
   }
 
-  /** The shards to ask next, in order; never none. */
+  /** The shards to ask next, in order; at least one. */
   next(split: ShardSplit): readonly number[] {
-    // An order that leaves out everything must not leave the queue to nobody.
+    // A user's order that leaves out all shards must not abandon the queue.
     if (this.#unasked.length === 0 && !this.#plan(split)) this.#unasked = [...split.own, ...split.others]
     return this.#unasked
   }
 
-  /** These were asked and granted nothing. True where they were the last: the queue is empty. */
+  /** These were asked and granted nothing. True if they were the last: the queue is empty. */
   foundEmpty(shards: readonly number[], split: ShardSplit): boolean {
     this.#hasGranted = false
     for (const shard of shards) this.#due.delete(shard)
@@ -75,13 +75,13 @@ export class ShardRound {
     this.#begin(isStrange ? ['others', 'own'] : ['own', 'others'])
   }
 
-  /** It was rung; or something in this shard has fallen due. */
+  /** The queue was rung, or something in this shard has fallen due. */
   heard(shard?: number): void {
     if (shard !== undefined) this.#due.add(shard)
     this.#begin(['all'])
   }
 
-  /** What a claim told of its shards. */
+  /** Notes a claim's report on its shards. */
   told(heads: NonNullable<Claimed['heads']>): void {
     const toldAt = this.#mono()
     this.#headsAt = toldAt

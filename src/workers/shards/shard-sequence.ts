@@ -5,20 +5,20 @@ import type { Random } from '../../core/platform/clock.js'
 import type { Queue, ShardCandidate, ShardOrder } from '../../core/queue/queue.js'
 import { describe, messageOf } from '../../core/values/describe.js'
 
-/** A shard with what is known of it. */
+/** A shard with what the worker knows of it. */
 export interface KnownShard extends ShardCandidate {
-  /** Ms since a claim told of its head; infinite where none ever did. */
+  /** Ms since a claim reported the age of its head; infinite if none ever did. */
   readonly toldMs: number
 }
 
 export interface ShardSequence {
-  /** Whether ages of heads are of use to it. */
+  /** Whether the order uses the ages of heads. */
   readonly needsHeads: boolean
-  /** Puts these shards in line; it may leave some out. */
+  /** Orders these shards; it may leave some out. */
   of(shards: readonly KnownShard[]): readonly number[]
 }
 
-/** A shard of which nothing was heard for longer comes first by lag: nobody knows what waits there. */
+/** A shard without a report for longer comes first by lag: nobody knows what waits there. */
 const knownForMs = 1_000
 
 export function shardSequence({ name, shardOrder }: Queue, random: Random): ShardSequence {
@@ -27,7 +27,7 @@ export function shardSequence({ name, shardOrder }: Queue, random: Random): Shar
   return { needsHeads: true, of: (shards) => byFunction(name, shardOrder, shards, random) }
 }
 
-/** The longest age first; without one last. */
+/** The greatest age first; shards without an age last. */
 function byLag(shards: readonly KnownShard[]): number[] {
   const isKnown = ({ toldMs }: KnownShard) => toldMs <= knownForMs
   const unknown = shards.filter((one) => !isKnown(one)).sort((a, b) => b.toldMs - a.toldMs || 0)
@@ -35,7 +35,7 @@ function byLag(shards: readonly KnownShard[]): number[] {
   return [...unknown, ...known].map(({ shard }) => shard)
 }
 
-/** Each time beginning one later. */
+/** Each call begins one shard later. */
 function inTurn(): ShardSequence['of'] {
   let turns = 0
   return (shards) => {
@@ -45,7 +45,7 @@ function inTurn(): ShardSequence['of'] {
   }
 }
 
-/** Throws `ConfigError` where the user's order throws or names a shard that it was not given. */
+/** Throws `ConfigError` if the user's order throws or names a shard that it was not given. */
 function byFunction(
   queue: string,
   order: Exclude<ShardOrder, string>,

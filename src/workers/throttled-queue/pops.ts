@@ -1,4 +1,7 @@
-/** The pops of a throttled queue: those of one tick share a claim and a settle, and what is denied is not asked again before its time. */
+/**
+ * The pops of a throttled queue: pops of one tick share a claim and a settle. A denied queue is not asked again before
+ * its time.
+ */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
@@ -21,7 +24,9 @@ import { ClaimCalls } from '../claims/claim-calls.js'
 /** Why there is no item now. */
 export type PopWait = Exclude<Wait['reason'], 'suspect'>
 
-/** An item, or why there is none and, where something changes by itself, in how many ms it is worth asking again. */
+/**
+ * An item, or the reason why there is none and, if something changes by itself, the ms until it is worth asking again.
+ */
 export type Popped<Item> =
   | { readonly item: Item; readonly wait?: undefined; readonly forMs?: undefined }
   | { readonly item?: undefined; readonly wait: PopWait; readonly forMs?: number }
@@ -31,9 +36,9 @@ type Denied = Extract<Popped<unknown>, { readonly wait: PopWait }>
 /** @internal */
 export interface PopsParts {
   readonly queue: string
-  /** Of the throttle, as they are stored; asked once the store is open. */
+  /** The stored rules of the throttle; called once the store is open. */
   readonly limits: () => readonly ThrottleRule[]
-  /** Names the taker; nobody else has the name. */
+  /** The name of the taker; unique. */
   readonly worker: string
   readonly connect: () => Promise<Store>
   readonly packing: Packing
@@ -47,18 +52,21 @@ interface WaitingPop {
   readonly reject: (error: unknown) => void
 }
 
-/** An item that dies with its taker between claim and settle is back after so long; both are one trip away. */
+/** An item whose taker dies between claim and settle is back after this long; both are one trip away. */
 const leaseMs = 10_000
-/** A denial ends sooner only where the rules are changed: that is noticed within so long. */
+/** A denial ends early only if the rules change: a pop notices within this time. */
 const longestMemoryMs = 1_000
-/** For so long a pop waits until nobody in this process holds a claim, if only crashed items are left; and not again before. */
+/**
+ * If only crashed items are left, a pop waits this long until nothing in this process is claimed, and waits again no
+ * sooner.
+ */
 const patienceMs = 1_000
 const impatientMs = 10_000
 /** A pop begins when the store grants it. */
 const delayMs = 0
-/** How long a job of another codec waits for who has it: as long as for workers. */
+/** How long an item of another codec waits for a process that has the codec: as long as jobs do. */
 const foreignItemDelayMs = 30_000
-/** Of several shards the answer is that of the one that may give first. */
+/** Of several shards, the one that may give first answers. */
 const reasons: readonly PopWait[] = ['throttled', 'full', 'scheduled', 'empty', 'paused']
 
 /** @internal */
@@ -66,9 +74,9 @@ export class Pops {
   readonly #parts: PopsParts
   readonly #asked: WaitingPop[] = []
   #serving: Promise<void> | undefined
-  /** What has been denied, until when, and until when that is believed, on the monotonic clock. */
+  /** The denial: until when it lasts, and until when it is believed, on the monotonic clock. */
   #denial: { readonly wait: PopWait; readonly openAt: number; readonly until: number } | undefined
-  /** Crashed items are waiting, which only claims alone are given. */
+  /** Crashed items wait; only claims made alone receive them. */
   #hasSuspects = false
   #aloneFrom = Number.NEGATIVE_INFINITY
   readonly #clock = new StoreClock()
@@ -82,7 +90,7 @@ export class Pops {
         this.#hasSuspects = waits.some(({ reason }) => reason === 'suspect')
       },
     })
-    // Nobody comes back for what it leads: once it lapses another does.
+    // Nobody returns to a target that it leads: the lead lapses and another takes it.
     this.#calls.leads.stop()
   }
 
@@ -93,7 +101,7 @@ export class Pops {
     })
   }
 
-  /** The next pop asks the store. */
+  /** Makes the next pop ask the store. */
   forget(): void {
     this.#denial = undefined
   }
@@ -104,7 +112,7 @@ export class Pops {
   }
 
   async #serve(): Promise<void> {
-    // Also before an answer from memory: a loop that polls must leave timers and sockets their turn.
+    // Also before an answer from memory: a loop that polls must leave turns to timers and sockets.
     await endOfTick()
     while (this.#asked.length > 0) {
       const denied = this.#remembered()
@@ -130,7 +138,7 @@ export class Pops {
       const { unheard } = this.#calls
       if (unheard.dueInMs === 0) await unheard.putBack()
       const soloTurn = await this.#sought()
-      // Somebody else here is to be alone, perhaps for long: a pop does not wait.
+      // Another claimer of this process seeks to be alone, perhaps for long: a pop does not wait.
       if (soloTurn === undefined && !processSoloGate.isOpen) {
         for (const { resolve } of this.#asked.splice(0)) resolve({ wait: 'full' })
         return
@@ -151,7 +159,10 @@ export class Pops {
     }
   }
 
-  /** Solitude for one pop, which takes crashed items too: at once if nobody here holds a claim; undefined if it is not to be had. */
+  /**
+   * Being alone for one pop, which takes crashed items too: at once if nothing is claimed here; undefined if it is not
+   * possible.
+   */
   async #sought(): Promise<SoloTurn | undefined> {
     const { mono } = this.#parts
     if (!processSoloGate.isOpen) return undefined
@@ -166,7 +177,7 @@ export class Pops {
     return undefined
   }
 
-  /** Answers as many as it can; returns those that have to ask again. */
+  /** Answers as many pops as it can; returns those that must ask again. */
   async #take(store: Store, asked: readonly WaitingPop[], alone: boolean): Promise<readonly WaitingPop[]> {
     const { queue, mono } = this.#parts
     const sentAt = mono()
@@ -186,7 +197,7 @@ export class Pops {
       for (const claim of claimed.claims) this.#parts.events.emit('start.late', { ...refOf(claim), lateMs })
     for (const [i, item] of items.entries()) asked[i]!.resolve({ item })
     const left = asked.slice(items.length)
-    // In company nobody is given a suspect.
+    // A claim in company receives no suspect.
     const maySeek = mono() >= this.#aloneFrom
     if (denied === undefined && (claimed.claims.length > 0 || (this.#hasSuspects && !alone && maySeek))) return left
     const others = this.#hasSuspects && !alone ? 'full' : 'throttled'
@@ -211,7 +222,7 @@ export class Pops {
     await this.#settled(store, items, leaseUntil)
   }
 
-  /** The items that are gone from the store, and so are this process's alone. */
+  /** The items that are gone from the store, and so belong to this process alone. */
   async #completed(store: Store, claims: readonly Claim[], leaseUntil: number): Promise<unknown[]> {
     if (claims.length === 0) return []
     const ends = claims.map((claim) => ({ claim, ...this.#endOf(claim) }))
@@ -227,7 +238,7 @@ export class Pops {
     })
   }
 
-  /** How the claim ends, and its item; without one where it cannot be decoded. */
+  /** The end of the claim, with its item; without one if it cannot be decoded. */
   #endOf(claim: Claim): {
     readonly settle: SettleItem
     /** Why it goes back. */
@@ -264,14 +275,14 @@ export class Pops {
     }
   }
 
-  /** Settles, while the lease lasts also through an outage. */
+  /** Settles; during an outage it tries again while the lease lasts. */
   async #settled(store: Store, items: readonly SettleItem[], leaseUntil: number): Promise<SettleAnswer[]> {
     const { mono, random, events } = this.#parts
     let isInDoubt = false
     for (let failures = 0; ; failures += 1) {
       try {
         const answers = await store.settle(items)
-        // What is gone within its lease went by a call of ours that was in doubt.
+        // A claim that is gone within its lease was ended by an earlier call of ours, which was in doubt.
         const isOurs = isInDoubt && mono() < leaseUntil
         return answers.map((answer) => (isOurs && answer === 'gone' ? 'ok' : answer))
       } catch (error) {
@@ -287,13 +298,13 @@ export class Pops {
   }
 }
 
-/** Undefined where nothing was denied, or where it is not known for how long. */
+/** Undefined if nothing was denied, or if its end is unknown. */
 function deniedBy({ claims, waits }: Claimed): Denied | undefined {
   const denials = waits.filter(({ reason }) => reason !== 'suspect')
   const wait = reasons.find((one) => denials.some(({ reason }) => reason === one))
   if (wait === undefined) return undefined
   const forMs = Math.min(...denials.map((denial) => denial.forMs ?? Number.POSITIVE_INFINITY))
-  // What would change first is the end of our own lease, which is settled before anybody hears of this.
+  // The next change would be the end of our own lease, which is settled before anybody hears of this.
   if (claims.length > 0 && forMs >= leaseMs) return undefined
   return forMs === Number.POSITIVE_INFINITY ? { wait } : { wait, forMs }
 }

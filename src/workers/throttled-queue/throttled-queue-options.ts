@@ -9,24 +9,28 @@ import type { Duration } from '../../core/values/duration.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import { duration, exactly, parsed, whole } from '../../core/values/option-check.js'
 
-/** Every handle of a queue, in whatever process, must give the same limit, or none: others are refused. */
+/**
+ * The options of a throttled queue. All handles of a queue, in all processes, must give the same limit, or none;
+ * another limit is refused.
+ */
 export interface ThrottledQueueOptions {
-  /** Most pops in any window of that length, wherever it begins; 1 … 1,000,000. Default: the queue has its throttle already. */
+  /** The most pops in any window, wherever it begins; 1 … 1,000,000. Default: the stored throttle of the queue. */
   readonly limit?: number
-  /** Given together with `limit`. A number is milliseconds: ten seconds are `'10s'` or `10_000`. */
+  /** The length of the window. Required with `limit`. A number is milliseconds: ten seconds are `'10s'` or `10_000`. */
   readonly window?: Duration
-  /** Whether pops are evenly spaced, one in each `window / limit`. Default false; with a limit of 1 it means nothing. */
+  /** Whether pops are evenly spaced, one in each `window / limit`. Default false. No effect with a limit of 1. */
   readonly moderate?: boolean
   /**
-   * With `moderate`: a tempo that fell behind while there were items may catch up, as long as more than `buffer` pops of the
-   * window are unused; 0 … `limit` − 1. Default: it does not.
+   * With `moderate`: whether a tempo that fell behind while there were items may catch up, as long as more than
+   * `buffer` pops of the window are unused; 0 … `limit` − 1. Default: it may not.
    */
   readonly elastic?: { readonly buffer: number }
-  /** Queues that name the same scope share one limit. Default: the name of the queue. */
+  /** Queues with the same scope share one limit. Default: the name of the queue. */
   readonly scope?: string
   /**
-   * `'priority'`: the highest first, equal ones in the order of their pushes. `'fifo'` and `'lifo'`: the oldest or the newest
-   * first; items have no priority. Default `'priority'`, or, of a queue that the mill declares, as it is declared.
+   * The order of pops. `'priority'`: the highest first, equal ones in the order of their pushes. `'fifo'` and `'lifo'`:
+   * the oldest or the newest first; items have no priority. Default: the order that the mill declares for the queue,
+   * otherwise `'priority'`.
    */
   readonly order?: 'priority' | 'fifo' | 'lifo'
 }
@@ -66,8 +70,8 @@ export interface ItemQueue {
 }
 
 /**
- * The queue that the options describe: as it is declared, with their throttle and order in place of its own.
- * Throws `ConfigError`, or `InvalidArgumentError` for a name that is none.
+ * The queue that the options describe: the declared queue, with the throttle and order of the options. Throws
+ * `ConfigError`, or `InvalidArgumentError` for an invalid name.
  */
 export function itemQueueOf(name: string, options: ThrottledQueueOptions, declared: Queue | undefined): ItemQueue {
   if (!isQueueName(name))

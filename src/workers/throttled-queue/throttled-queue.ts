@@ -20,20 +20,20 @@ interface ThrottledQueueParts
   extends Omit<ClientParts, 'sender'>,
     Omit<PopsParts, 'queue' | 'worker' | 'connect' | 'limits'> {
   readonly newId: () => string
-  /** Hears that it was closed: nobody need close it again. */
+  /** Called when the queue was closed: nobody need close it again. */
   readonly closed: () => void
-  /** Opens the queue, and answers how it is stored. */
+  /** Opens the queue, and resolves with its stored settings. */
   readonly open: (queue: ItemQueue['queue']) => Promise<{ readonly store: Store; readonly stored: StoredQueue }>
 }
 
-/** The task of items, as records show it. */
+/** The task name of items in records. */
 const itemTask = 'item'
 
 /**
- * Made by `mill.throttledQueue(name, options)`. It opens the queue at its first call: any of its methods throws
- * `ThrottleConflictError` where the queue is stored with another throttle than the one given, `ConfigConflictError` for
- * another order, `UnsupportedByStoreError` for a store without throttles, `InvalidArgumentError` where neither it nor the
- * options have a throttle or it counts by group, and `ClosedError` once the mill is closed.
+ * A throttled queue, made by `mill.throttledQueue(name, options)`. It opens the queue at its first call. Each method
+ * may therefore throw `ThrottleConflictError` if the stored throttle differs from the given one, `ConfigConflictError`
+ * for another order, `UnsupportedByStoreError` for a store without throttles, `InvalidArgumentError` if neither the
+ * queue nor the options have a throttle or if it counts by group, and `ClosedError` once the mill is closed.
  */
 export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   readonly name: string
@@ -51,7 +51,7 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
     this.name = item.queue.name
     this.#item = item
     this.#parts = parts
-    // It is never run: no lease is too short for it.
+    // It never runs, so no lease is too short for it.
     this.#task = defineTask({ name: itemTask, queue: this.name, timeLimit: 1 })
     const registry = new Registry([this.#task], [item.queue])
     this.#client = new Client({
@@ -66,9 +66,10 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Puts an item into the queue; never limited. Any value that the mill's codec holds is one, and two equal items are two.
-   * `priority`: −32,768 … 32,767, the highest is popped first. Default 0. Resolves when the item is stored.
-   * Throws `InvalidArgumentError` for a priority in a queue of order `'fifo'` or `'lifo'`, and what `mill.enqueue()` throws.
+   * Puts an item into the queue; pushes are never limited. An item is any value that the mill's codec takes; two equal
+   * items are two. `priority`: −32,768 … 32,767, the highest is popped first. Default 0. Resolves when the item is
+   * stored. Throws `InvalidArgumentError` for a priority in a queue of order `'fifo'` or `'lifo'`, and the errors of
+   * `mill.enqueue()`.
    */
   async push(item: Item, priority = 0): Promise<void> {
     this.#refuseClosed()
@@ -80,16 +81,17 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Takes the next item; null where none may be had now. `tryPop()` tells why, and tells an item that is null from none.
+   * Takes the next item; null if none is available now. `tryPop()` gives the reason, and distinguishes an item that is
+   * null from none.
    *
-   * **At most once: the item is gone from the store when this answers, and nobody else will ever have it, even if the
-   * caller dies in the next moment.** Where an item must not be lost, define a task and let a worker run it: it is at least
-   * once there, at the same pace. An item whose taker dies before this has answered is back after 10 s, and in the
-   * morgue when that happened to it `maxCrashes` times.
+   * **At most once: the item is gone from the store when this resolves. Nobody else will ever receive it, even if the
+   * caller dies in the next moment.** If an item must not be lost, define a task and let a worker run it: it then runs
+   * at least once, at the same pace. If the caller dies before this resolves, the item is back after 10 s, and in the
+   * morgue once that has happened `maxCrashes` times.
    *
-   * Never waits for an item. An empty queue costs no start; what has been denied is not asked of the store again before its
-   * time, but at least once a second. Throws `StoreUnavailableError`: an item that was on its way is back after 10 s or, where
-   * the store took its end and could not answer, gone.
+   * Never waits for an item. An empty queue costs no start. After a denial the store is not asked again before the
+   * limit opens, but at least once a second. Throws `StoreUnavailableError`: an item on its way is back after 10 s, or
+   * is gone if the store took its end and could not answer.
    */
   async pop(): Promise<Item | null> {
     const popped = await this.tryPop()
@@ -97,16 +99,16 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   }
 
   /**
-   * As `pop()`, and tells why there is no item: `'empty'`; `'throttled'`, the limit denies it; `'scheduled'`, what there is is
-   * not due; `'full'`, the queue's `maxRunning` is reached, or something in this process must be alone with a job that crashed;
-   * `'paused'`. `forMs`: after how many ms something changes by itself; absent if nobody knows.
+   * Like `pop()`, but says why there is no item: `'empty'`; `'throttled'`, the limit denies it; `'scheduled'`, no item
+   * is due; `'full'`, the queue's `maxRunning` is reached, or this process must be alone with a job that crashed;
+   * `'paused'`. `forMs`: ms until something changes by itself; absent if unknown.
    */
   async tryPop(): Promise<Popped<Item>> {
     this.#refuseClosed()
     return (await this.#pops.next()) as Popped<Item>
   }
 
-  /** How many items wait, whether they may be popped now or not. */
+  /** The number of waiting items, whether or not they may be popped now. */
   async length(): Promise<number> {
     const { depths } = await (await this.#connect()).depth([this.name])
     const { fresh, retries } = depths[0]!
@@ -114,8 +116,8 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Removes every item. Resolves with how many. What has been popped still counts until its window has passed: a limit that
-   * protects somebody else must not be lifted by emptying a queue.
+   * Removes every item. Resolves with the number removed. Popped items still count until their window has passed:
+   * emptying a queue must not lift a limit that protects another system.
    */
   async clear(): Promise<number> {
     const records = recordsOf(await this.#connect())
@@ -124,14 +126,14 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
     return cleared
   }
 
-  /** Refuses pushes and pops from now on, and resolves when no pop is under way. `mill.close()` does it. */
+  /** Refuses pushes and pops from now on, and resolves when no pop is under way. `mill.close()` calls it. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#pops.idle()
     this.#parts.closed()
   }
 
-  /** As `close`, for `await using`. */
+  /** The same as `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
@@ -153,7 +155,7 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
       throw new InvalidArgumentError(
         `queue '${this.name}' has no throttle; give mill.throttledQueue('${this.name}', …) a \`limit\` and a \`window\`.`,
       )
-    // Its items would wait apart by group, and be denied apart, of which a pop could tell nothing.
+    // Groups would wait and be denied separately, which the answer to a pop cannot express.
     if (stored.throttle.by === 'group')
       throw new InvalidArgumentError(
         `queue '${this.name}' is limited by group, and a throttled queue has no groups: let a worker run its jobs, or give each group a throttled queue of its own.`,
