@@ -1,9 +1,12 @@
-/** The idle waiter: where the idle workers of a process rest until a queue of theirs is rung. They share one wait on the store. */
+/**
+ * The idle waiter: the idle workers of a process rest here until one of their queues is rung. They share one wait on
+ * the store.
+ */
 
 import { timerMs } from '../core/platform/timer.js'
 import type { Store } from '../stores/contract/store.js'
 
-/** One that rests. */
+/** A resting worker. */
 interface Sleeper {
   readonly queues: ReadonlySet<string>
   readonly until: number
@@ -11,10 +14,10 @@ interface Sleeper {
   readonly fail: (error: unknown) => void
 }
 
-/** How much later than the store a sleeper looks at its watch: a wait that is cut short a moment before its end costs a trip. */
+/** A sleeper checks its time this much later than the store: a wait cut short a moment before its end costs a trip. */
 const slackMs = 200
 
-/** A wait shorter than this is not worth a trip to the store and back, and guards against a store whose clock stands. */
+/** A shorter wait is not worth a trip to the store. It also guards against a store whose clock stands still. */
 const shortestMs = 1
 
 export class IdleWaiter {
@@ -31,8 +34,8 @@ export class IdleWaiter {
   }
 
   /**
-   * Resolves with the queues that were rung for this one alone — who is told must claim from them, or ring them on — and
-   * with none after `forMs` or when `signal` aborts. Rejects where the store fails.
+   * Resolves with the queues that were rung for this sleeper alone; the caller must claim from them or ring again.
+   * Resolves with none after `forMs` or when `signal` aborts. Rejects if the store fails.
    */
   rest(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     if (signal.aborted) return Promise.resolve([])
@@ -64,7 +67,10 @@ export class IdleWaiter {
     })
   }
 
-  /** Waits for the queues of all that rest; anew where one has come whose queues or time the wait under way leaves out. */
+  /**
+   * Waits for the queues of all sleepers. Starts a new wait if a sleeper has come whose queues or time the present wait
+   * leaves out.
+   */
   #listen(): void {
     const queues = new Set([...this.#sleepers].flatMap((sleeper) => [...sleeper.queues]))
     const until = Math.max(...[...this.#sleepers].map((sleeper) => sleeper.until))
@@ -89,18 +95,18 @@ export class IdleWaiter {
       })
   }
 
-  /** A ring is for one: each queue goes to the first that rests on it. */
+  /** A ring is for one: each queue goes to the first sleeper on it. */
   #deal(rung: readonly string[]): void {
     const dealt = new Map<Sleeper, string[]>()
     for (const name of rung) {
       const sleeper = [...this.#sleepers].find(({ queues }) => queues.has(name))
-      // None: whoever has just left is about to claim; others look for themselves within a second.
+      // No sleeper: the worker that has just left is about to claim; others look for themselves within a second.
       if (sleeper !== undefined) dealt.set(sleeper, [...(dealt.get(sleeper) ?? []), name])
     }
     for (const [sleeper, names] of dealt) sleeper.wake(names)
   }
 
-  /** Nothing was rung, and the time of these is over. */
+  /** Wakes the sleepers whose time is over; nothing was rung. */
   #wakeDue(): void {
     const now = this.#mono()
     for (const sleeper of [...this.#sleepers]) if (sleeper.until <= now + shortestMs) sleeper.wake([])

@@ -1,23 +1,24 @@
 /**
  * The line channel: messages between two processes over a pipe, one line of JSON for each.
  *
- * Node's own channel throws out of the event loop when a line is no JSON; the job in a process can write what it likes to any
- * of its file descriptors, and its worker must not end for that. Here nothing that the other side writes, or breaks off, throws.
+ * Node's own channel throws out of the event loop if a line is no JSON. The job in a process can write anything to any
+ * of its file descriptors, and its worker must not end for that. Nothing that the other side writes, or breaks off,
+ * throws here.
  */
 
 import type { Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
 import { LineCutter } from './line-cutter.js'
 
-/** Much longer than any word, the longest of which carries the message of an error. */
+/** Much longer than any message; the longest carries the text of an error. */
 const longestWord = 1_048_576
 
 export class LineChannel {
-  /** Resolves when the other side is gone, or this one has closed the channel. */
+  /** Resolves when the other side is gone, or this side has closed the channel. */
   readonly closed: Promise<void>
   readonly #socket: Socket
 
-  /** `heard`: called with each object that comes, whatever it holds. */
+  /** `heard`: called with each object that arrives, whatever it holds. */
   constructor(socket: Socket, heard: (word: object) => void) {
     this.#socket = socket
     const decoder = new StringDecoder('utf8')
@@ -33,11 +34,11 @@ export class LineChannel {
       socket.once('end', () => resolve())
       socket.once('close', () => resolve())
     })
-    // What breaks later is the same news.
+    // A later error is the same news.
     socket.on('error', () => {})
   }
 
-  /** Resolves with true when the system has it, with false where nobody is there to hear it. Never rejects. */
+  /** Resolves with true when the system has it, with false if the other side is gone. Never rejects. */
   say(word: object): Promise<boolean> {
     return new Promise((resolve) => {
       if (this.#socket.writable) this.#socket.write(`${JSON.stringify(word)}\n`, (error) => resolve(!error))

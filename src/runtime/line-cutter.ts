@@ -1,16 +1,16 @@
-/** The line cutter: makes whole lines of the pieces in which a stream brings them. */
+/** The line cutter: joins the pieces of a stream into whole lines. */
 
 export class LineCutter {
   readonly #longest: number
   #rest = ''
   #isSkipping = false
 
-  /** A line of more than `longest` characters is left out: whoever writes without an end must not fill our memory. */
+  /** A line of more than `longest` characters is left out: a writer without line breaks must not fill our memory. */
   constructor(longest: number) {
     this.#longest = longest
   }
 
-  /** The lines that this piece ends, without their breaks. */
+  /** The lines that this piece completes, without their breaks. */
   cut(piece: string): string[] {
     const lines = (this.#rest + piece).split('\n')
     this.#rest = lines.pop()!

@@ -1,10 +1,13 @@
-/** The liveness of a worker: whether its process lives, as far as it can be told from here. */
+/** The liveness of a worker: whether its process lives, as far as this process can see. */
 
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 import { type ProcessIdentity, processIdentity } from './process-identity.js'
 import { isDead, isNeighbour } from './process-peers.js'
 
-/** `unknown`: a process of another machine or container, which said that it lives, and is forgotten where it says so no more. */
+/**
+ * `unknown`: a process of another machine or container. It has said that it lives, and is forgotten once it stops
+ * saying so.
+ */
 export type Liveness = 'alive' | 'dead' | 'unknown'
 
 export function livenessOf(worker: WorkerRecord, here: ProcessIdentity = processIdentity()): Liveness {
@@ -12,7 +15,7 @@ export function livenessOf(worker: WorkerRecord, here: ProcessIdentity = process
   return isDead(worker) ? 'dead' : 'alive'
 }
 
-/** All but those that are dead for certain, which the registry has not forgotten yet. */
+/** All workers except those known to be dead that the registry has not forgotten yet. */
 export function serving<Worker extends WorkerRecord>(workers: readonly Worker[]): Worker[] {
   const here = processIdentity()
   return workers.filter((worker) => livenessOf(worker, here) !== 'dead')

@@ -1,4 +1,4 @@
-/** An outage of the store: whether waiting may mend it, and waiting for its end. */
+/** An outage of the store: whether waiting may mend an error, and the wait for its end. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../core/error-codes.js'
@@ -17,12 +17,15 @@ const fatalCodes = new Set([
   'closed',
 ])
 
-/** Whether no waiting mends this error of a store. */
+/** Whether waiting cannot mend this error of a store. */
 export function isFatal(error: unknown): boolean {
   return fatalCodes.has((error as { code?: string } | null | undefined)?.code ?? '')
 }
 
-/** What `work` resolves with, tried for as long as the store is away; undefined once it is over. Throws what else it throws. */
+/**
+ * Tries `work` while the store is away, and resolves with its result; with undefined once `isOver()`. Rethrows other
+ * errors.
+ */
 export async function onceThere<T>(
   work: () => Promise<T>,
   {

@@ -1,21 +1,22 @@
 /**
- * The prefetch of a worker: how long its jobs run and its claims take, and so how many jobs are worth claiming before there is
- * a slot for them. A slot that ends while a claim is on its way finds its next job here instead of waiting for a disk.
+ * The prefetch of a worker: measures how long jobs run and claims take, and computes how many jobs are worth claiming
+ * before there are slots for them. A slot that becomes free while a claim is on its way then finds its next job at
+ * hand, and need not wait for a disk.
  */
 
-/** Weight of the newest measurement: about the last twenty count. */
+/** The weight of the newest measurement: about the last twenty count. */
 const newest = 0.05
-/** Jobs that run for longer are not worth it: a claim is short beside them. */
+/** Jobs that run longer are not worth prefetching: a claim is short compared with them. */
 const slowMs = 20
-/** A job claimed ahead waits for its slot no longer than this, by what was measured. */
+/** A prefetched job waits for its slot no longer than this, by the measurements. */
 const longestWaitMs = 20
-/** What is claimed ahead lasts for so many claims: it is claimed anew when half of it is left. */
+/** The prefetched jobs last for this many claims: the next claim is made when half of them are left. */
 const claimsAhead = 2
-/** Where each call is paid for, jobs wait for their slots longer, so that a call brings more of them. */
+/** If each call is paid for, jobs wait longer for their slots, so that a call brings more of them. */
 const longestPaidWaitMs = 500
 /**
- * A job that one slot took together with others begins no later than this, by what was measured: another worker may be
- * idle. Also the time after which what has not begun is given back.
+ * A job that one slot took together with others begins no later than this, by the measurements: another worker may be
+ * idle. Jobs that have not begun after this time are put back.
  */
 export const longestInARowMs = 250
 
@@ -26,13 +27,13 @@ export class Prefetch {
   #runMs: number | undefined
   #claimMs: number | undefined
 
-  /** `paidFor`: jobs that one call brings at most, where each call is paid for. */
+  /** `paidFor`: the most jobs of one call, if each call is paid for. */
   constructor(concurrency: number, paidFor?: number) {
     this.#concurrency = concurrency
     this.#paidFor = paidFor
   }
 
-  /** A job of this queue has run for so long. */
+  /** Notes how long a job of this queue ran. */
   ran(queue: string, ms: number): void {
     this.#runMs = averaged(this.#runMs, ms)
     this.#runMsOf.set(queue, averaged(this.#runMsOf.get(queue), ms))
@@ -43,8 +44,9 @@ export class Prefetch {
   }
 
   /**
-   * Jobs worth holding beyond those that run; none for queues that are slow, or not measured yet. For all others it is the
-   * same number, whatever their own pace: claims of unlike sizes would bend the shares that the selector deals out.
+   * The jobs worth holding in addition to those that run; 0 for queues that are slow or not measured yet. All other
+   * queues get the same number, whatever their own pace: claims of unequal sizes would distort the shares that the
+   * selector deals out.
    */
   ahead(queue: string): number {
     if (this.#paidFor !== undefined) {
@@ -57,12 +59,15 @@ export class Prefetch {
     return Math.floor(Math.min(claimsAhead * this.#claimMs, longestWaitMs) * jobsPerMs)
   }
 
-  /** Jobs that a claim must have room for to be worth its price. */
+  /** The jobs that a claim must have room for to be worth its price. */
   worthwhile(queue: string): number {
     return this.#paidFor === undefined ? 0 : Math.min(this.#paidFor, this.ahead(queue))
   }
 
-  /** Jobs of this queue that one slot may take at once, to run one after the other. No bound before the first was measured. */
+  /**
+   * Jobs of this queue that one slot may take at once, to run one after the other. No bound before the first
+   * measurement.
+   */
   inARow(queue: string): number {
     const runMs = this.#runMsOf.get(queue)
     return runMs === undefined ? Number.POSITIVE_INFINITY : 1 + Math.floor(longestInARowMs / Math.max(runMs, 0.001))

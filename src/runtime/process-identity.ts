@@ -1,4 +1,4 @@
-/** The identity of this process: what tells it from every other one, also from a later one with the same pid. */
+/** The identity of this process: it differs from that of every other process, even a later one with the same pid. */
 
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -6,16 +6,16 @@ import { bootIdIn, pidNamespaceIn, startTicksIn } from '../core/platform/proc-te
 
 export interface ProcessIdentity {
   readonly host: string
-  /** Of the running kernel; another one after a reboot. Empty where the system does not tell. */
+  /** The id of the running kernel; a reboot changes it. Empty if the system does not say. */
   readonly boot: string
-  /** Inode of the pid namespace: pids of two containers are not comparable. Empty where the system does not tell. */
+  /** Inode of the pid namespace: pids of two containers are not comparable. Empty if the system does not say. */
   readonly pidns: string
   readonly pid: number
-  /** Kernel ticks from boot to the start of the process. 0 where the system does not tell. */
+  /** Kernel ticks from boot to the start of the process. 0 if the system does not say. */
   readonly ticks: number
 }
 
-/** Of this process, or of another one of this machine; `ticks` is 0 where there is none of that number. */
+/** The identity of this process, or of another one of this machine; `ticks` is 0 if no process has that pid. */
 export function processIdentity(pid = process.pid): ProcessIdentity {
   return {
     host: process.env['MILLRACE_HOST'] ?? hostname(),
@@ -36,8 +36,8 @@ function placeText({ host, boot, pidns }: ProcessIdentity): string {
 }
 
 /**
- * The process that a worker's id names: an id is `identityText`, and what tells it from others of its process. Undefined where the worker is of
- * another machine or container than `here`, whose numbers mean nothing to us.
+ * The process that a worker's id names: an id is `identityText` and a suffix for the worker within its process.
+ * Undefined if the worker is of another machine or container than `here`, whose numbers mean nothing to us.
  */
 export function identityIn(worker: string, here: ProcessIdentity): Pick<ProcessIdentity, 'pid' | 'ticks'> | undefined {
   const place = placeText(here)
@@ -46,7 +46,7 @@ export function identityIn(worker: string, here: ProcessIdentity): Pick<ProcessI
   return pid === undefined ? undefined : { pid: Number(pid), ticks: Number(ticks) }
 }
 
-/** Undefined where the system has no such file, too. */
+/** Undefined also if the system has no such file. */
 function told<T>(read: () => T | undefined): T | undefined {
   try {
     return read()

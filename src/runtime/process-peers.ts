@@ -1,4 +1,7 @@
-/** Peers: whether a process of this very machine still lives. Nothing is ever said of processes of other machines or containers. */
+/**
+ * Peers: whether a process of this machine still lives. Nothing is said about processes of other machines or
+ * containers.
+ */
 
 import { readFileSync } from 'node:fs'
 import { hasEnded, startTicksIn } from '../core/platform/proc-text.js'
@@ -6,39 +9,41 @@ import type { ProcessIdentity } from './process-identity.js'
 
 type Machine = Pick<ProcessIdentity, 'host' | 'boot' | 'pidns'>
 
-/** Whether both are processes of one running kernel that see the same process numbers. */
+/** Whether both are processes of one running kernel with the same pid namespace. */
 export function isNeighbour(a: Machine, b: Machine): boolean {
   return a.boot !== '' && a.pidns !== '' && a.boot === b.boot && a.pidns === b.pidns && a.host === b.host
 }
 
-/** Whether a neighbour is dead for certain: no process has its number, or one that was started at another time. */
+/** Whether a neighbour is known to be dead: no process has its pid, or one that was started at another time. */
 export function isDead({ pid, ticks }: Pick<ProcessIdentity, 'pid' | 'ticks'>): boolean {
   try {
     process.kill(pid, 0)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ESRCH') return true
-    // EPERM: somebody of this number lives, and belongs to another user.
+    // EPERM: a process with this pid lives, and belongs to another user.
     if (code !== 'EPERM') return false
   }
   try {
     return isOver(readFileSync(`/proc/${pid}/stat`, 'utf8'), ticks)
   } catch {
-    // It has ended this moment, or is hidden from us: the next look tells.
+    // It has ended this moment, or is hidden from us: the next look decides.
     return false
   }
 }
 
 /**
- * Whether this stat shows that the process that began at `ticks` (0: not known) is over. One that is empty or torn shows
- * nothing: who is taken for dead has its jobs handed to others.
+ * Whether this stat shows that the process that began at `ticks` (0: unknown) is over. An empty or torn stat shows
+ * nothing: the jobs of a process taken for dead go to others.
  */
 export function isOver(stat: string, ticks: number): boolean {
   const startedAt = startTicksIn(stat)
   return hasEnded(stat) === true || (startedAt !== undefined && ticks !== 0 && startedAt !== ticks)
 }
 
-/** The unit of start ticks towards programs, `USER_HZ` of 100, whatever the kernel counts in (proc_pid_stat(5), time(7)). */
+/**
+ * The unit of start ticks for programs: `USER_HZ` of 100, whatever the kernel counts in (proc_pid_stat(5), time(7)).
+ */
 const tickMs = 10
 
 /** Ms since a neighbour was started, if it still lives, to within a few ticks. `me`: this process. */

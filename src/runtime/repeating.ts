@@ -1,4 +1,4 @@
-/** A repeating task: something done again and again between `start()` and `stop()`, never twice at once. */
+/** A repeating task: work that is done again and again between `start()` and `stop()`, never twice at once. */
 
 import { timerMs } from '../core/platform/timer.js'
 
@@ -15,14 +15,14 @@ export class Repeating {
     this.#failed = failed
   }
 
-  /** Works at once, then every so many ms. Starting twice is harmless. */
+  /** Works at once, then at each interval. Starting twice is harmless. */
   start(): void {
     if (this.#timer !== undefined) return
     this.#timer = setInterval(() => this.#once(), timerMs(this.#everyMs))
     this.#once()
   }
 
-  /** Resolves when what is under way has ended. Stopping twice, or before the start, is harmless. */
+  /** Resolves when the work under way has ended. Stopping twice, or before the start, is harmless. */
   async stop(): Promise<void> {
     clearInterval(this.#timer)
     this.#timer = undefined

@@ -1,17 +1,18 @@
 /**
- * The solo gate: claims of one process are held in company, or one of them alone. Whoever claims alone waits until nobody here
- * holds anything, and nobody claims before it has settled: should the process die, it is known which job killed it.
+ * The solo gate: the claims of one process are held in company, or one of them alone. A claimer that wants to be alone
+ * waits until nothing is held here, and nobody else claims before it has settled. If the process dies, that job is
+ * known to be the cause.
  */
 
 export class SoloGate {
-  /** Hears when a claim is held alone, and when it no longer is, before anything else comes of it. */
+  /** Called when a claim is held alone, and when it no longer is, before any other effect. */
   onAlone: (isAlone: boolean) => void = () => {}
   #held = 0
   #isAlone = false
   readonly #soloTurns: SoloTurn[] = []
   #waiting: (() => void)[] = []
 
-  /** Claims in hand, and claim calls under way, of all workers of this process. */
+  /** The number of held claims and of claim calls under way, of all workers of this process. */
   get held(): number {
     return this.#held
   }
@@ -37,7 +38,7 @@ export class SoloGate {
     while (!this.isOpen) await new Promise<void>((resolve) => this.#waiting.push(resolve))
   }
 
-  /** Keeps all others from claiming, from now until `leave()`; `admitted` resolves when nobody holds anything any more. */
+  /** Keeps all others from claiming, from now until `leave()`; `admitted` resolves when nothing is held any more. */
   seek(): SoloTurn {
     const soloTurn = new SoloTurn(() => {
       this.#soloTurns.splice(this.#soloTurns.indexOf(soloTurn), 1)
@@ -62,10 +63,10 @@ export class SoloGate {
   }
 }
 
-/** One who seeks to be alone, or is. */
+/** The turn of a claimer that seeks to be alone, or is alone. */
 export class SoloTurn {
   readonly admitted: Promise<void>
-  /** Nobody held anything any more: what is claimed from now on is claimed by this one. */
+  /** Nothing else is held: all claims from now on are this claimer's. */
   isAdmitted = false
   admit: () => void = () => {}
   readonly #leave: () => void
@@ -88,5 +89,5 @@ export class SoloTurn {
   }
 }
 
-/** Of this process: a crash takes all of its workers with it. */
+/** The gate of this process: a crash kills all of its workers. */
 export const processSoloGate = new SoloGate()

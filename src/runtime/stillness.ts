@@ -1,9 +1,9 @@
-/** The stillness of a process: for how long none of its threads has run, as a stopped or frozen one does not. */
+/** The stillness of a process: for how long none of its threads has run, as when it is stopped or frozen. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { switchesIn } from '../core/platform/proc-text.js'
 
-/** A look that came later than this was kept from coming: we have stood still ourselves. */
+/** A look that comes later than this was delayed: this process itself has stood still. */
 const longestGapMs = 1_000
 
 export class Stillness {
@@ -17,8 +17,9 @@ export class Stillness {
   }
 
   /**
-   * Ms in which it has stood still, of those in which we were there to see it. `switches`: of its threads so far; undefined
-   * where that is not known, and then nothing is concluded. To be called about twice a second.
+   * Ms in which it has stood still, counting only time in which this process was running to see it. `switches`: the
+   * context switches of its threads so far; undefined if unknown, and then nothing is concluded. Call it about twice a
+   * second.
    */
   look(now: number, switches: number | undefined): number {
     const seenMs = Math.min(now - this.#lookedAt, longestGapMs)
@@ -30,7 +31,7 @@ export class Stillness {
   }
 }
 
-/** How often the threads of a process have begun or ceased to run so far; undefined where the system does not tell. */
+/** How often the threads of a process have begun or ceased to run so far; undefined if the system does not say. */
 export function switchesOf(pid: number): number | undefined {
   try {
     let switches = 0

@@ -1,11 +1,11 @@
 /**
- * The clock of a store, seen from here: where an instant that it named lies on the monotonic clock of this process. Each trip
- * bounds that from both sides, and the quickest trips bound it best.
+ * The clock of a store, seen from here: translates the store's instants to the monotonic clock of this process. Each
+ * trip bounds the difference from both sides; the quickest trips bound it best.
  */
 
 import type { Span } from '../core/queue/start-window.js'
 
-/** A call to the store, on the monotonic clock, and the instant that its answer names, on the store's. */
+/** A call to the store, on the monotonic clock, and the instant in its answer, on the store's. */
 export interface Trip {
   /** From before it was sent. */
   readonly sentAt: number
@@ -16,16 +16,16 @@ export interface Trip {
 
 /** How far two clocks may drift apart: more than `ntpd` and `chrony` slew either. */
 const driftPerMs = 0.001
-/** The quickest of so many trips tells how far away the store is. */
+/** The quickest of this many trips measures how far away the store is. */
 const tripsKept = 8
 
 export class StoreClock {
-  /** Of the store's clock from ours: between these two, when they were last narrowed. */
+  /** The difference of the store's clock from ours: between these two, when they were last narrowed. */
   #ahead: Span | undefined
   #narrowedAt = 0
   readonly #trips: number[] = []
 
-  /** Between which instants of our clock the store acted. */
+  /** The span of our clock in which the store acted. */
   grantedIn({ sentAt, answeredAt, now }: Trip): Span {
     this.#trips.push(answeredAt - sentAt)
     if (this.#trips.length > tripsKept) this.#trips.shift()
@@ -42,7 +42,7 @@ export class StoreClock {
     }
   }
 
-  /** The shortest of the latest trips, in ms; 0 while there were few: one may be slow by chance. */
+  /** The shortest of the latest trips, in ms; 0 while there were few, as one may be slow by chance. */
   get quickestMs(): number {
     return this.#trips.length < tripsKept ? 0 : Math.min(...this.#trips)
   }

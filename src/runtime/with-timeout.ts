@@ -1,4 +1,4 @@
-/** A wait with a timeout: for work, but no longer than that. */
+/** A wait with a timeout: for work, but at most for a set time. */
 
 /** The longest a timer can wait: 24 days. */
 const longestTimerMs = 2 ** 31 - 1
@@ -12,7 +12,10 @@ export async function endsWithin(ms: number, work: Promise<unknown>): Promise<bo
   return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer))
 }
 
-/** Waits until `work` has ended, however, or `signal` aborts. A race would stay with a signal that never aborts for good. */
+/**
+ * Waits until `work` has ended, in whatever way, or `signal` aborts. With a signal that never aborts, a race would
+ * never be released.
+ */
 export async function settledOr(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
   if (signal.aborted) return
   await new Promise<void>((resolve) => {

@@ -1,15 +1,21 @@
-/** The block watch: tells from the signs of life of an event loop that it stands still. Pure; it knows neither loop nor thread. */
+/**
+ * The block watch: concludes from the signs of life of an event loop that it is blocked. Pure; it knows neither loop
+ * nor thread.
+ */
 
 import type { JobRef } from '../../core/events.js'
 import { tickMs } from './lease-messages.js'
 
 interface BlockNews {
-  /** `'given-up'`: silent for `maxBlockMs`; told again when that has become longer, and is over too. `'back'`: a sign of life after news of a block. */
+  /**
+   * `'given-up'`: silent for `maxBlockMs`; reported again if that has become longer and is over too. `'back'`: a sign
+   * of life after a reported block.
+   */
   readonly kind: 'blocked' | 'given-up' | 'back'
   readonly forMs: number
 }
 
-/** Silence for longer is told, or for half of `maxBlockMs` where that is shorter. */
+/** A longer silence is reported; or half of `maxBlockMs`, if that is shorter. */
 const longestSilenceMs = 5_000
 const mostNamed = 5
 
@@ -17,16 +23,16 @@ export class BlockWatch {
   #tickedAt: number
   #silentMs = 0
   #told: 'blocked' | 'given-up' | undefined
-  /** The longest `maxBlockMs` that has been told to be over. */
+  /** The longest `maxBlockMs` that was reported to be over. */
   #givenUpMs = 0
 
   constructor(now: number) {
     this.#tickedAt = now
   }
 
-  /** `heardAt`: when the loop gave its latest sign of life, where one has come since the last tick. */
+  /** `heardAt`: the loop's latest sign of life, if there was one since the last tick. */
   tick(now: number, heardAt: number | undefined, maxBlockMs: number): BlockNews | undefined {
-    // A process that was stopped, or a machine that slept, silences the listener too: only what it was awake for counts.
+    // A stopped process, or a machine that slept, silences the watch too: only the time awake counts.
     const awakeMs = Math.min(now - this.#tickedAt, tickMs)
     const silentMs = this.#silentMs + awakeMs
     this.#tickedAt = now
@@ -50,7 +56,7 @@ export class BlockWatch {
   }
 }
 
-/** One line, for whoever reads what a process writes while it cannot speak for itself. */
+/** One line for the person who reads the output of a process that cannot speak for itself. */
 export function blockedLine(pid: number, forMs: number, jobs: readonly JobRef[]): string {
   const named = jobs.slice(0, mostNamed).map(({ queue, id, task }) => `${queue}/${id} (${task})`)
   const more = jobs.length > mostNamed ? [`and ${jobs.length - mostNamed} more`] : []
@@ -68,6 +74,6 @@ export function givenUpLine(pid: number, forMs: number, leases: number): string 
 
 function line(pid: number, forMs: number, rest: string): string {
   const text = `millrace: the event loop of process ${pid} has been blocked for ${(forMs / 1_000).toFixed(1)} s. ${rest}`
-  // Ids are the user's, and may hold anything that a terminal obeys.
+  // Users choose ids, which may hold control characters of a terminal.
   return `${text.replace(/\p{Cc}/gu, '�')}\n`
 }

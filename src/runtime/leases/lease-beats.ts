@@ -1,4 +1,7 @@
-/** Lease beats: which leases are kept, when each is renewed, and what the store's answer means. They tick in the loop of a worker or in a thread. */
+/**
+ * Lease beats: which leases are kept, when each is renewed, and what the store's answers mean. They tick in the loop of
+ * a worker or in a thread.
+ */
 
 import type { JobRef } from '../../core/events.js'
 import type { Progress } from '../../core/job.js'
@@ -15,7 +18,7 @@ interface LeaseBeatsParts {
   readonly host: string
   readonly pid: number
   readonly report: (report: Report) => void
-  /** Whether the store keeps when a handler began: a beat is then sent for that alone. */
+  /** Whether the store records when a handler began: a beat is then sent for that alone. */
   readonly announces: boolean
 }
 
@@ -25,7 +28,7 @@ interface KeptLease extends ClaimKey {
   readonly leaseMs: number
   readonly maxBlockMs: number
   readonly isPatient: boolean
-  /** After it the store may have given the job away. */
+  /** After this instant the store may have given the job away. */
   deadline: number
   beatAt: number
   nextBeat: number
@@ -33,12 +36,15 @@ interface KeptLease extends ClaimKey {
   begunAt: number | undefined
   isAnnounced: boolean
   isCancelled: boolean
-  /** It is told once, and then waits to be forgotten: whoever keeps nothing sleeps, and must not do so on its own account. */
+  /**
+   * A lost lease is reported once, and then waits to be forgotten: a thread that keeps nothing sleeps, and must not do
+   * so by its own decision.
+   */
   isLost: boolean
   progress: Progress | undefined
 }
 
-/** What is left of a batch, first to last. */
+/** The unread rest of a batch, from first to last. */
 interface Unread {
   readonly batch: LeaseBatch
   first: number
@@ -47,13 +53,13 @@ interface Unread {
 
 /** A handler that runs longer than this is announced by a beat; most end sooner and cost none. */
 const announceAfterMs = 1_000
-/** Progress is sent no more often. */
+/** Progress is sent at most this often. */
 const progressGapMs = 1_000
 
 export class LeaseBeats {
   readonly #parts: LeaseBeatsParts
   readonly #kept = new Roster<number, KeptLease>()
-  /** Kept as well, and not looked at yet: most leases are forgotten before that. */
+  /** Kept leases that were not looked at yet: most are forgotten before that. */
   #unread: Unread[] = []
   #isBeating = false
 
@@ -61,7 +67,7 @@ export class LeaseBeats {
     this.#parts = parts
   }
 
-  /** Leases that have not been forgotten, lost ones too. */
+  /** Leases that have not been forgotten, including lost ones. */
   get size(): number {
     return this.#unread.reduce((size, { first, last }) => size + last - first + 1, this.#kept.size)
   }
@@ -105,7 +111,7 @@ export class LeaseBeats {
     const { announces } = this.#parts
     for (let number = first; number <= last; number += 1) {
       const { queue, id, fence, task } = claims[number - batch.first]!
-      // Each by its name: spreading the claim costs thirty times as much, and there may be thousands a second.
+      // Field by field: spreading the claim costs thirty times as much, and there may be thousands a second.
       this.#kept.set(number, {
         queue,
         id,
@@ -127,7 +133,7 @@ export class LeaseBeats {
     }
   }
 
-  /** Its handler began then. A number that is not kept is ignored. */
+  /** Notes when a handler began. Ignores a number that is not kept. */
   begin(number: number, at: number): void {
     const lease = this.#lease(number)
     if (lease === undefined || lease.begunAt !== undefined) return
@@ -142,23 +148,28 @@ export class LeaseBeats {
       .map(({ queue, id, task }) => ({ queue, id, task }))
   }
 
-  /** How long the loop may be blocked before the first of these leases is to be let go; infinite where none is held. */
+  /** How long the loop may be blocked before the first of these leases must be let go; infinite if none is held. */
   get shortestMaxBlockMs(): number {
     return Math.min(...this.#leases().map(({ maxBlockMs, isLost }) => (isLost ? Number.POSITIVE_INFINITY : maxBlockMs)))
   }
 
-  /** Lets every lease go on purpose for which the loop has been blocked too long, and tells so; returns how many there were. */
+  /**
+   * Lets go, on purpose, of every lease for which the loop has been blocked too long, and reports it. Returns their
+   * number.
+   */
   giveUp(blockedForMs: number): number {
     return this.#lose(this.#leases().filter(({ maxBlockMs }) => maxBlockMs <= blockedForMs))
   }
 
-  /** Keeps nothing any longer and tells nobody. */
+  /** Keeps nothing any longer, and reports nothing. */
   clear(): void {
     this.#kept.clear()
     this.#unread = []
   }
 
-  /** Tells what is overdue, then sends what is due, unless the call of an earlier tick is still under way. Never rejects. */
+  /**
+   * Reports overdue leases, then sends the due beats, unless an earlier tick's call is still under way. Never rejects.
+   */
   async tick(): Promise<void> {
     const now = this.#parts.mono()
     const leases = this.#leases()
@@ -187,7 +198,7 @@ export class LeaseBeats {
     const items = due.map((lease) => this.#itemOf(lease, sentAt))
     const answers = await store.extend(items).catch((error: unknown) => this.#partOf(error))
     const answeredAt = mono()
-    // What was forgotten meanwhile needs no answer, and what was told as lost stays so.
+    // Leases forgotten meanwhile need no answer, and leases reported as lost stay lost.
     const told = due.flatMap((lease, i) =>
       this.#isHeld(lease) ? [{ lease, item: items[i]!, answer: answers[i] }] : [],
     )
@@ -198,7 +209,7 @@ export class LeaseBeats {
     this.#cancel(renewed)
   }
 
-  /** A damaged queue keeps no lease of another from being renewed. */
+  /** A damaged queue must not keep other queues' leases from being renewed. */
   #partOf(error: unknown): readonly (ExtendAnswer | undefined)[] {
     const answers = answersIn(error)
     if (answers === undefined) throw error
@@ -246,15 +257,15 @@ function renew(lease: KeptLease, { beat }: ExtendItem, sentAt: number, announces
   if (lease.progress === beat?.progress) lease.progress = undefined
 }
 
-/** Ticks come late rather than early: what falls due before the next one is due now. */
+/** Ticks come late rather than early: a lease that falls due before the next tick is due now. */
 function isDue({ beatAt, nextBeat, progress }: KeptLease, now: number): boolean {
   const soon = now + tickMs / 2
   return nextBeat <= soon || (progress !== undefined && beatAt + progressGapMs <= soon)
 }
 
 /**
- * The local deadline: counted from before the call was sent, so that the store's lease cannot end sooner, less a margin
- * for clocks that run at different rates. (Gray & Cheriton, "Leases", 1989.)
+ * The local deadline. It counts from before the call was sent, so that the store's lease cannot end sooner, less a
+ * margin for clocks that run at different rates. (Gray & Cheriton, "Leases", 1989.)
  */
 export function deadlineAfter(sentAt: number, leaseMs: number): number {
   return sentAt + leaseMs - Math.max(1_000, leaseMs / 10)

@@ -1,7 +1,7 @@
 /**
- * The lease keeper: has the leases of everything this worker holds renewed, and gives a claim up before its lease can end
- * unnoticed. Beats come from a thread, so that a handler that blocks the loop keeps its lease. They come from this loop if
- * there is no thread, and until the thread is up, which is sent all letters from its start.
+ * The lease keeper: has the leases of all claims of this worker renewed, and gives a claim up before its lease can end
+ * unnoticed. Beats come from a thread, so that a handler that blocks the loop keeps its lease. They come from this loop
+ * if there is no thread, and until the thread is up. The thread receives all letters from its start.
  */
 
 import type { Worker } from 'node:worker_threads'
@@ -21,9 +21,9 @@ export interface LeaseKeeperParts {
   readonly mono: () => number
   readonly host: string
   readonly pid: number
-  /** Starts the thread that beats; absent, or with a store that cannot be opened twice: beats come from this loop. */
+  /** Starts the thread that beats. Absent, or with a store that cannot be opened twice: beats come from this loop. */
   readonly startThread?: () => Worker
-  /** File descriptor the thread writes a line to while the loop is blocked; absent: it says nothing then. */
+  /** The file descriptor to which the thread writes a line while the loop is blocked; absent: it writes none. */
   readonly blockedTo?: number
 }
 
@@ -32,7 +32,7 @@ interface HeldLease {
   readonly leaseMs: number
   readonly maxBlockMs: number
   readonly isPatient: boolean
-  /** From before the claim, or the beat that renewed it last, was sent. */
+  /** The time before the claim, or the beat that last renewed it, was sent. */
   sentAt: number
   /** When its handler began. */
   begunAt: number | undefined
@@ -77,14 +77,14 @@ export class LeaseKeeper {
     })
   }
 
-  /** Monotonic time at which the store last answered a beat; before that, of the start. */
+  /** When the store last answered a beat (monotonic); before the first answer, when the keeper started. */
   get answeredAt(): number {
     return this.#answeredAt
   }
 
   /**
-   * Starts the thread; leases may be kept at once. Resolves when the thread is up. If it cannot be, that is told as
-   * `store.failed` and tried again, and beats come from this loop meanwhile. Never rejects. Starting twice is harmless.
+   * Starts the thread; leases may be kept at once. Resolves when the thread is up. If it cannot start, that is emitted
+   * as `store.failed` and tried again; beats come from this loop meanwhile. Never rejects. Starting twice is harmless.
    */
   start(): Promise<void> {
     this.#started ??= this.#start()
@@ -97,10 +97,10 @@ export class LeaseKeeper {
   }
 
   /**
-   * Keeps leases that were claimed together from one queue, until each is forgotten. To be called before any of their
-   * handlers begins: it may block the loop at once. `sentAt`: monotonic, from before the claim was sent. A loop blocked for
-   * `maxBlockMs` loses these leases, whatever holds for others. `isPatient`: what is done under these leases goes on while the store is away,
-   * and only the store says that one is lost. Default: each is given up before it can have ended.
+   * Keeps leases of one queue that were claimed together, until each is forgotten. Call it before any of their handlers
+   * begins: the handler may block the loop at once. `sentAt`: monotonic, from before the claim was sent. A loop blocked
+   * for `maxBlockMs` loses these leases, whatever holds for others. `isPatient`: the work goes on while the store is
+   * away, and only the store can say that a lease is lost. Default: each is given up before it can have ended.
    */
   keep(jobs: readonly Leased[], terms: LeaseTerms): void {
     if (jobs.length === 0 || this.#stopped !== undefined) return
@@ -124,7 +124,7 @@ export class LeaseKeeper {
     this.#timer ??= setInterval(() => this.#tick(), tickMs)
   }
 
-  /** Its handler began then (monotonic): from now on a beat may say so. */
+  /** Notes when its handler began (monotonic): a beat may report it from now on. */
   begin({ leaseNumber }: Leased, at: number): void {
     const held = this.#held.get(leaseNumber)
     if (held === undefined) return
@@ -133,23 +133,29 @@ export class LeaseKeeper {
     this.#latestBegun[0] = leaseNumber
   }
 
-  /** Whether its lease may have ended by `now` (monotonic), by what this loop has heard; false for what was never kept. */
+  /**
+   * Whether its lease may have ended by `now` (monotonic), by all that this loop has heard; false for a lease that was
+   * never kept.
+   */
   isOverdue({ leaseNumber }: Leased, now: number): boolean {
     if (leaseNumber === 0 || this.#stopped !== undefined) return false
     const held = this.#held.get(leaseNumber)
     return held === undefined || deadlineAfter(held.sentAt, held.leaseMs) <= now
   }
 
-  /** It is settled. Harmless for what is not kept. */
+  /** Stops keeping a settled lease. Harmless for one that is not kept. */
   forget({ leaseNumber }: Leased): void {
     if (!this.#held.delete(leaseNumber)) return
-    // Those that were claimed together are mostly settled together, in the same order.
+    // Leases claimed together are mostly settled together, in the same order.
     const latest = this.#forgotten.at(-1)
     if (latest?.last === leaseNumber - 1) latest.last = leaseNumber
     else this.#forgotten.push({ first: leaseNumber, last: leaseNumber })
   }
 
-  /** Keeps nothing any longer, and ends the thread within a second; what is still claimed then ends with its lease. Stopping twice waits for the first. */
+  /**
+   * Keeps nothing any longer, and ends the thread within a second; unsettled claims then end with their leases. A
+   * second call waits for the first.
+   */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop()
     return this.#stopped
@@ -178,7 +184,7 @@ export class LeaseKeeper {
     this.#send({ begun, progress })
     void this.#beats.tick()
     if (this.#held.size > 0) return
-    // A timer that runs for nothing would keep the process alive.
+    // A timer without work would keep the process alive.
     clearInterval(this.#timer)
     this.#timer = undefined
   }
@@ -200,14 +206,14 @@ export class LeaseKeeper {
     return { at: this.#parts.mono(), kept: [], begun: [], progress: [], forgotten, ...news }
   }
 
-  /** All that is kept. The thread has just been started and knows nothing. */
+  /** Sends all kept leases. The thread has just been started and knows nothing. */
   #tellThread(): void {
-    // What the thread never kept it cannot forget.
+    // The thread cannot forget a lease that it never kept.
     this.#beats.take(this.#letter())
     this.#thread!.post(this.#everything())
   }
 
-  /** The thread has died. */
+  /** The thread has died: this loop takes over. */
   #takeOver(): void {
     if (!this.#isEntrusted) return
     this.#isEntrusted = false
@@ -227,7 +233,7 @@ export class LeaseKeeper {
   }
 
   #hear(told: Report): void {
-    // A call that was under way when it stopped may fail because the store is being closed.
+    // A call that was under way at the stop may fail because the store is being closed.
     if (this.#stopped !== undefined) return
     const { events } = this.#parts
     switch (told.kind) {

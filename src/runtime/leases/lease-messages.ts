@@ -5,13 +5,13 @@ import type { JobRef } from '../../core/events.js'
 import type { Progress } from '../../core/job.js'
 import type { Claim } from '../../stores/contract/claim.js'
 
-/** How often the keeper writes and the beats look what is due: twice in the third of the shortest lease, 3 s. */
+/** How often the keeper writes and the beats look for due leases: twice in a third of the shortest lease, 3 s. */
 export const tickMs = 500
 
 /** The terms on which leases are kept. */
 export interface LeaseTerms {
   readonly leaseMs: number
-  /** From before the claim, or the beat that renewed it last, was sent. */
+  /** The time before the claim, or the beat that last renewed it, was sent. */
   readonly sentAt: number
   readonly maxBlockMs: number
   readonly isPatient?: boolean
@@ -20,43 +20,43 @@ export interface LeaseTerms {
 /** Leases of one queue, claimed together and numbered from `first` to `last`. */
 export interface LeaseBatch extends Numbers {
   readonly leaseMs: number
-  /** From before the claim, or the beat that renewed it last, was sent. */
+  /** The time before the claim, or the beat that last renewed it, was sent. */
   readonly sentAt: number
-  /** They are let go when the loop is blocked for so long. */
+  /** They are let go when the loop is blocked for this long. */
   readonly maxBlockMs: number
   /** They are not given up while the store is away. */
   readonly isPatient?: true
   readonly queue: string
   /**
-   * Of each lease the id of its job, with a NUL between two. Thousands a second are copied to the thread, and one text
-   * copies best; most are forgotten before anybody has to cut it up.
+   * The job ids of all leases, joined by NUL. Thousands a second are copied to the thread, and one text copies best;
+   * most are forgotten before it must be split.
    */
   readonly ids: string
   readonly fences: OneOrEach<number>
   readonly tasks: OneOrEach<string>
 }
 
-/** What is the same for all leases of a batch, or what there is for each. */
+/** One value for all leases of a batch, or one for each. */
 type OneOrEach<Value> = Value | readonly Value[]
 
-/** Leases with numbers in a row. */
+/** Leases with consecutive numbers. */
 export interface Numbers {
   readonly first: number
   readonly last: number
 }
 
-/** What the keeper has to say since it wrote last. */
+/** The keeper's news since its last letter. */
 export interface Letter {
   /** When it was written: a sign that the loop turns. */
   readonly at: number
   readonly kept: readonly LeaseBatch[]
-  /** Whose handlers began, and when. */
+  /** The leases whose handlers began, and when. */
   readonly begun: readonly (readonly [number: number, at: number])[]
   readonly progress: readonly (readonly [number: number, progress: Progress])[]
   readonly forgotten: readonly Numbers[]
 }
 
-/** What the keeper is told of its leases, by their numbers, and of its loop. */
+/** A report to the keeper on its leases, by number, or on its loop. */
 export type Report =
   | {
       readonly kind: 'renewed'
@@ -69,22 +69,22 @@ export type Report =
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'blocked'; readonly forMs: number; readonly jobs: readonly JobRef[]; readonly givenUp: boolean }
 
-/** `'up'`: the thread is there and its store has answered. */
+/** `'up'`: the thread runs and its store has answered. */
 export type ThreadReport = Report | { readonly kind: 'up' }
 
-/** What the thread must know to begin. */
+/** The first message to the thread. */
 export interface Hello {
   readonly kind: 'hello'
-  /** Where letters come. Reading it is the thread's own affair; nothing on it wakes the thread. */
+  /** The port of the letters. The thread reads it at its own time; a letter does not wake the thread. */
   readonly letters: MessagePort
   /**
-   * Shared: the number of the lease whose handler began last, which is the first suspect once the loop is blocked, and when
-   * it did on the clock of the keeper.
+   * Shared: the number of the lease whose handler began last, and when it began on the keeper's clock. That handler is
+   * the first suspect once the loop is blocked.
    */
   readonly latestBegun: Float64Array
-  /** Shared: 1 when the thread is up, so that the keeper can tell after its loop was blocked, before it hears the report. */
+  /** Shared: 1 once the thread is up, so that the keeper knows it after a block, before it hears the report. */
   readonly up: Int32Array
-  /** How far the shared clock is ahead of that of the keeper. */
+  /** How far the shared clock is ahead of the keeper's. */
   readonly aheadMs: number
   readonly host: string
   readonly pid: number
@@ -93,13 +93,16 @@ export interface Hello {
 
 export type Order = Hello | { readonly kind: 'wake' } | { readonly kind: 'stop' }
 
-/** Milliseconds on a clock that all threads of this process share; `performance.now()` counts from the start of each. */
+/**
+ * Milliseconds on a clock that all threads of this process share; `performance.now()` counts from the start of each
+ * thread.
+ */
 export function sharedMono(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1_000 + nanoseconds / 1_000_000
 }
 
-/** A batch of leases on these claims of one queue. */
+/** A batch of leases for these claims of one queue. */
 export function leaseBatch(
   claims: readonly Claim[],
   first: number,

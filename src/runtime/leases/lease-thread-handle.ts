@@ -1,4 +1,7 @@
-/** The lease thread as the lease keeper holds it: started, sent messages, and started anew if it dies. */
+/**
+ * The lease thread as the lease keeper holds it: the keeper starts it, sends it messages, and starts it again if it
+ * dies.
+ */
 
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads'
 import { endsWithin } from '../with-timeout.js'
@@ -10,19 +13,22 @@ interface LeaseThreadParts {
   /** The clock of the letters. The thread cannot see it; every instant is translated on its way. */
   readonly mono: () => number
   readonly report: (report: Report) => void
-  /** It was started and can be sent letters. It keeps nothing yet. */
+  /** It was started and can receive letters. It keeps nothing yet. */
   readonly onStart: () => void
-  /** It has died, whether or not it was up, and is started anew after `retryMs`. */
+  /** It has died, whether or not it was up, and is started again after `retryMs`. */
   readonly onDeath: (error: unknown, retryMs: number) => void
 }
 
 const firstRetryMs = 1_000
 /** A thread that cannot live costs a start now and then, not one each second for ever. */
 const mostRetryMs = 60_000
-/** How long a stop waits for the thread to close its store, and then for its end by force. */
+/** How long a stop waits for the thread to close its store, and then for its forced end. */
 const closeMs = 500
 const endMs = 400
-/** How long a stop waits first for a thread that is not up yet: one that is cut off while it loads a driver aborts the process. */
+/**
+ * How long a stop first waits for a thread that is not up yet: cutting off a thread that loads a driver aborts the
+ * process.
+ */
 const startMs = 10_000
 
 export class LeaseThread {
@@ -30,7 +36,7 @@ export class LeaseThread {
   #worker: Worker | undefined
   #letters: MessagePort | undefined
   #up = new Int32Array(new SharedArrayBuffer(4))
-  /** Leases in the thread once it has read everything. While there are none it sleeps, or is about to. */
+  /** Leases in the thread once it has read every letter. While there are none it sleeps, or is about to. */
   #keeping = 0
   #deaths = 0
   #retry: NodeJS.Timeout | undefined
@@ -40,7 +46,7 @@ export class LeaseThread {
     this.#parts = parts
   }
 
-  /** Whether it renews what it keeps, by its own word. */
+  /** Whether it has reported that it renews its leases. */
   get isUp(): boolean {
     return this.#worker !== undefined && Atomics.load(this.#up, 0) === 1
   }
@@ -53,7 +59,7 @@ export class LeaseThread {
     })
   }
 
-  /** Does nothing while there is no thread. A thread that is not up yet reads its letters when it is. */
+  /** Does nothing while there is no thread. A thread that is not up yet reads its letters once it is. */
   post(letter: Letter): void {
     if (this.#letters === undefined) return
     const ahead = this.#ahead()
@@ -63,7 +69,7 @@ export class LeaseThread {
     const wasKeeping = this.#keeping
     for (const { first, last } of kept) this.#keeping += last - first + 1
     for (const { first, last } of letter.forgotten) this.#keeping -= last - first + 1
-    // After the letter, so that whoever is woken finds it.
+    // After the letter, so that the woken thread finds it.
     if (wasKeeping === 0 && this.#keeping > 0) this.#order({ kind: 'wake' })
   }
 
@@ -116,7 +122,7 @@ export class LeaseThread {
     if (this.#worker === undefined) return
     if (report.kind === 'up') {
       this.#deaths = 0
-      // What it keeps keeps the process alive, not the thread.
+      // The kept leases keep the process alive, not the thread.
       this.#worker.unref()
       this.#started?.()
     } else if (report.kind === 'renewed') {

@@ -1,6 +1,6 @@
 /**
- * The loop of the lease thread: all that it does. It reads letters at its own tick while it keeps a lease and sleeps without a
- * timer while it keeps none; it writes a line when the worker's loop has gone silent, and lets go when that lasts.
+ * The loop of the lease thread. It reads letters at its own tick while it keeps a lease, and sleeps without a timer
+ * while it keeps none. It writes a line when the worker's loop has gone silent, and lets leases go if that lasts.
  */
 
 import { write } from 'node:fs'
@@ -13,7 +13,10 @@ import { BlockWatch, blockedLine, givenUpLine } from './block-watch.js'
 import { LeaseBeats } from './lease-beats.js'
 import { type Hello, type Letter, type Order, sharedMono, type ThreadReport, tickMs } from './lease-messages.js'
 
-/** Obeys the orders that come over `orders`, with a store of its own. Any error ends the thread: its keeper starts another. */
+/**
+ * Follows the orders that come over `orders`, with a store of its own. Any error ends the thread: its keeper starts
+ * another.
+ */
 export function runLeaseThread(orders: MessagePort, create: () => Promise<Store>): void {
   const opening = create()
   const report = (told: ThreadReport) => orders.postMessage(told.kind === 'failed' ? carried(told) : told)
@@ -23,7 +26,7 @@ export function runLeaseThread(orders: MessagePort, create: () => Promise<Store>
   const obey = async (order: Order) => {
     if (order.kind === 'hello') {
       loop = new BeatLoop(order, () => opening, report)
-      // A thread whose store has not answered is not relied on.
+      // The keeper does not rely on a thread whose store has not answered.
       up = opening.then((store) => store.depth([]))
       await up
       Atomics.store(order.up, 0, 1)
@@ -39,7 +42,7 @@ export function runLeaseThread(orders: MessagePort, create: () => Promise<Store>
   }
   orders.on('message', (order: Order) => {
     obey(order).catch((error: unknown) => {
-      // Thrown where nobody catches it, whatever Node is told to do with rejections.
+      // Thrown outside any promise, so that it ends the thread whatever Node does with rejections.
       setImmediate(() => {
         throw error
       })
@@ -66,7 +69,7 @@ class BeatLoop {
   wake(): void {
     if (this.#isStopped || this.#timer !== undefined) return
     this.#watch = new BlockWatch(sharedMono())
-    // Anywhere in the first tick: the processes of a fleet that were woken together do not beat together.
+    // Anywhere in the first tick: the processes of a fleet that were woken together must not beat together.
     this.#timer = setTimeout(() => this.#tick(), systemRandom() * tickMs)
   }
 
@@ -83,7 +86,7 @@ class BeatLoop {
     this.#beats.begin(latestBegun[0]!, latestBegun[1]! + aheadMs)
     this.#watchLoop(heardAt)
     void this.#beats.tick()
-    // Whoever keeps something again after that wakes this loop, for it wrote itself that nothing is kept.
+    // When the keeper keeps a lease again it wakes this loop, for the loop itself reported that nothing is kept.
     this.#timer = this.#beats.size === 0 ? undefined : setTimeout(() => this.#tick(), tickMs)
   }
 
@@ -114,13 +117,13 @@ class BeatLoop {
     }
   }
 
-  /** Without waiting: the loop may be blocked because nobody reads what it writes, and the beats must go on. */
+  /** Without waiting: the loop may be blocked because nobody reads its output, and the beats must go on. */
   #say(line: string): void {
     if (this.#hello.blockedTo !== undefined) write(this.#hello.blockedTo, line, () => {})
   }
 }
 
-/** Errors lose their class and code between threads, or cannot travel at all. */
+/** Errors lose their class and code between threads, or cannot be sent at all. */
 function carried({ kind, error }: Extract<ThreadReport, { kind: 'failed' }>): ThreadReport {
   const code = (error as { code?: unknown } | null)?.code
   return { kind, error: { message: messageOf(error), ...(typeof code === 'string' ? { code } : {}) } }

@@ -1,10 +1,10 @@
 /**
- * The live publisher: tells those who watch a queue, in whatever process, what this process' events say of its jobs.
+ * The live publisher: sends the events of this process' jobs to the watchers of a queue in any process.
  *
- * While nobody watches it costs nothing per job: the events that every job has are heard only while somebody does. Whether
- * anybody does is asked when a claim is granted, or when something rarer is told, and the answer holds for some seconds; what
- * is told meanwhile waits for it, so that the first job that is claimed after a watch has begun is told too, or else one that
- * is claimed a few seconds later.
+ * While nobody watches it costs nothing per job: it listens to the events of every job only while somebody watches. It
+ * asks whether anybody watches when a claim is granted or a rarer event occurs, and the answer holds for some seconds.
+ * Events wait meanwhile for the answer. A watcher therefore sees the first job that is claimed after the watch began,
+ * or else one that is claimed a few seconds later.
  */
 
 import type { EventMap, Events } from '../../core/events.js'
@@ -17,28 +17,31 @@ interface LivePublisherParts {
   readonly store: Pick<Store, 'live'>
   readonly events: Events
   readonly clock: Clock
-  /** This process runs one job and ends. Of its start its worker tells; of its end, once that is gone, nobody else. */
+  /**
+   * This process runs one job and ends. Its worker reports the job's start. Only this process can report its end once
+   * the worker is gone.
+   */
   readonly ofOneJob?: boolean
 }
 
-/** For so long nobody is taken to watch, once the store has said so. */
+/** Once the store has said that nobody watches, this holds for so many ms. */
 const unwatchedMs = 3_000
-/** What is told within so long travels together. */
+/** Events within this time travel together. */
 const gatherMs = 50
-/** Events of a queue that wait to be sent, and those of one message. */
+/** The most waiting events of a queue, and the most in one message. */
 const mostHeld = 1_000
 const mostSent = 250
-/** What is left when the mill is closed has so long. */
+/** How long sending the rest may take when the mill is closed. */
 const closingMs = 1_000
 
 /** Every job has these. */
 const itsEnd: LiveEventName = 'job.completed'
 const ofEveryJob: readonly LiveEventName[] = ['job.started', itsEnd]
 
-/** What is to be told of one queue. */
+/** The events of one queue that are to be sent. */
 interface Line {
   readonly queue: string
-  /** `'unknown'`: it is to be asked whether anybody watches. */
+  /** `'unknown'`: the store must be asked whether anybody watches. */
   state: 'unknown' | 'asking' | 'watched' | 'unwatched'
   /** When `'unwatched'` was learnt, on the monotonic clock. */
   since: number
@@ -52,7 +55,7 @@ export class LivePublisher {
   readonly #parts: LivePublisherParts
   readonly #lines = new Map<string, Line>()
   readonly #stops: (() => void)[] = []
-  /** Those that hear what every job has; none while nobody watches. */
+  /** Unsubscribes from the events that every job has; empty while nobody watches. */
   #stopsOfAll: (() => void)[] = []
 
   constructor(parts: LivePublisherParts) {
@@ -63,7 +66,7 @@ export class LivePublisher {
     return this.#parts.ofOneJob === true
   }
 
-  /** Harmless on a store that cannot tell others. */
+  /** Harmless on a store without live messages. */
   start(): void {
     const { store, events } = this.#parts
     if (store.live === undefined) return
@@ -72,7 +75,7 @@ export class LivePublisher {
     for (const name of this.#ofOneJob ? [...heard, itsEnd] : heard) this.#stops.push(this.#listen(name))
   }
 
-  /** Sends what is left. Never rejects. */
+  /** Sends the rest. Never rejects. */
   async close(): Promise<void> {
     for (const stop of [...this.#stops.splice(0), ...this.#stopsOfAll.splice(0)]) stop()
     const lines = [...this.#lines.values()].filter(({ held, sending }) => held.length > 0 || sending !== undefined)
@@ -94,7 +97,7 @@ export class LivePublisher {
     if (line.state === 'watched') this.#sendSoon(line)
   }
 
-  /** The line of the queue, unless nobody watches it. Asks where that is to be known anew. */
+  /** The line of the queue, unless nobody watches it. Asks the store if the answer is out of date. */
   #wanted(queue: string): Line | undefined {
     let line = this.#lines.get(queue)
     if (line === undefined) {
@@ -132,20 +135,20 @@ export class LivePublisher {
       const events = line.held.splice(0, mostSent)
       const batch: LiveBatch = { events, lost: line.lost }
       line.lost = 0
-      // What did not reach the store is lost, and the next message says so.
+      // Events that did not reach the store are lost, and the next message says so.
       if (!(await this.#publish(line, JSON.stringify(batch)))) line.lost += batch.lost + events.length
     }
     line.sending = undefined
   }
 
-  /** Whether the store took it. */
+  /** Resolves with whether the store took it. */
   async #publish(line: Line, message?: string): Promise<boolean> {
     let isWatched = false
     let isTaken = true
     try {
       isWatched = await this.#parts.store.live!.publish(line.queue, message)
     } catch {
-      // The worker tells of the outage. Nobody hears anything while it lasts.
+      // The worker reports the outage. No watcher hears anything while it lasts.
       isTaken = false
       isWatched = line.state === 'watched'
     }

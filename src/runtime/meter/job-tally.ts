@@ -1,4 +1,4 @@
-/** A tally: what became of the jobs of each queue since it was last taken, in plain numbers. */
+/** A tally: outcomes of the jobs of each queue since the tally was last taken, as plain numbers. */
 
 import type { JobCounter } from '../../core/job-counter.js'
 import type { HistoryCounts } from '../../stores/contract/history.js'
@@ -44,7 +44,7 @@ export class JobTally implements JobCounter {
     this.#of(queue).cancelled += 1
   }
 
-  /** What was counted, which begins anew. */
+  /** Returns the counts and starts again from 0. */
   take(): CountsByQueue {
     const taken = this.#queues
     this.#queues = new Map()
@@ -68,7 +68,7 @@ export function noCounts(): Sums {
   }
 }
 
-/** Both together. */
+/** The sum of both. */
 export function addedCounts(one: CountsByQueue, other: CountsByQueue): CountsByQueue {
   const sums = new Map<string, HistoryCounts>(one)
   for (const [queue, counts] of other) {

@@ -1,7 +1,7 @@
 /**
- * The meter of a process: counts what becomes of jobs here, and adds that to the history of their queues once a minute, and at
- * the end. Nothing is written for a minute in which nothing happened. While the store is away the counts are kept, and go to
- * their own minutes later.
+ * The meter of a process: counts the outcomes of its jobs, and adds the counts to the history of their queues once a
+ * minute and at the end. It writes nothing for a minute without events. While the store is away it keeps the counts and
+ * writes them later, each to its own minute.
  */
 
 import type { Events } from '../../core/events.js'
@@ -20,14 +20,17 @@ interface MeterParts {
   readonly random: Random
 }
 
-/** Minutes that are kept while the store is away; the counts of older ones go to the oldest of them. */
+/**
+ * The number of minutes that are kept while the store is away; counts of older minutes are added to the oldest kept
+ * one.
+ */
 const mostKept = 60
-/** Within so long after the end of a minute it is written: processes do not come all at once. */
+/** A minute is written within this time after its end, so that processes do not all write at once. */
 const spreadMs = 5_000
-/** What is left when the mill is closed has so long. */
+/** How long writing the rest may take when the mill is closed. */
 const closingMs = 1_000
 
-/** What was counted in one minute. */
+/** The counts of one minute. */
 interface Minute {
   readonly counts: CountsByQueue
   /** An instant within it, on the monotonic clock. */
@@ -37,9 +40,9 @@ interface Minute {
 export class Meter {
   readonly #parts: MeterParts
   readonly #tally = new JobTally()
-  /** Queues that workers of this process serve, or have served: how they stand is written as long as there is anything in them. */
+  /** Queues that workers of this process serve, or have served: their gauges are written while they hold any job. */
   readonly #served = new Set<string>()
-  /** Queues of which the last gauges that were written were not all 0. */
+  /** Queues whose last written gauges were not all 0. */
   readonly #busy = new Set<string>()
   #stopHearing = () => {}
   #minutes: readonly Minute[] = []
@@ -52,7 +55,7 @@ export class Meter {
     this.#begunAt = parts.clock.mono()
   }
 
-  /** Counts from now on. Harmless on a store that keeps no history. */
+  /** Starts counting. Harmless on a store that keeps no history. */
   start(): void {
     const { store, events } = this.#parts
     if (store.history === undefined) return
@@ -63,7 +66,7 @@ export class Meter {
     this.#wait()
   }
 
-  /** Writes what has not been written, unless the store takes too long. Never rejects. */
+  /** Writes the unwritten counts, unless the store takes too long. Never rejects. */
   async close(): Promise<void> {
     if (this.#parts.events.counter !== this.#tally) return
     clearTimeout(this.#timer)
@@ -77,7 +80,7 @@ export class Meter {
     )
   }
 
-  /** The minute is over: what was counted is its. */
+  /** Closes the minute that is over. */
   turn(): void {
     const now = this.#parts.clock.mono()
     const counts = this.#tally.take()
@@ -85,7 +88,10 @@ export class Meter {
     this.#begunAt = now
   }
 
-  /** Writes the minutes that are over, and how the queues stand. Never rejects: what fails is tried again with the next minute. */
+  /**
+   * Writes the closed minutes, and the gauges of the queues. Never rejects: what fails is tried again with the next
+   * minute.
+   */
   send(): Promise<void> {
     this.#sending ??= this.#send().finally(() => {
       this.#sending = undefined
@@ -118,7 +124,7 @@ export class Meter {
     for (const [queue, gauge] of gauges) this.#busy[isIdle(gauge) ? 'delete' : 'add'](queue)
   }
 
-  /** How the queues stand that were counted last or are served, but for those where nothing is and nothing was. */
+  /** The gauges of the queues that were counted last or are served, except those that were and are empty. */
   async #look(): Promise<ReadonlyMap<string, HistoryGauges>> {
     const counted = new Set(this.#minutes.at(-1)?.counts.keys())
     const queues = [...new Set([...counted, ...this.#served])]
@@ -130,7 +136,7 @@ export class Meter {
     return new Map(gauges.filter(([queue, gauge]) => counted.has(queue) || this.#busy.has(queue) || !isIdle(gauge)))
   }
 
-  /** Until the minute of the wall clock is over. */
+  /** Waits until the minute of the wall clock is over. */
   #wait(): void {
     const { clock, random } = this.#parts
     const leftMs = stepMs.minute - (clock.now() % stepMs.minute)
@@ -147,7 +153,7 @@ export class Meter {
   }
 }
 
-/** The oldest two become one. */
+/** Merges the oldest two minutes. */
 function bounded(minutes: readonly Minute[]): readonly Minute[] {
   const [oldest, next, ...others] = minutes
   if (minutes.length <= mostKept) return minutes

@@ -1,4 +1,4 @@
-/** The decoding of what a batch is given: the payloads of each id, and their check against the task's schema. */
+/** The decoding of a batch: the payloads of each id, and their check against the task's schema. */
 
 import { CodecError } from '../../core/errors.js'
 import type { Lack, Packing } from '../../core/packing/packing.js'
@@ -9,7 +9,7 @@ import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
 import type { BatchedJob, DecodedClaim } from './batch-execution.js'
 import { metaOf } from './execution.js'
 
-/** What is missing here to read a payload of the claim; undefined if all can be read. */
+/** The codec, compression or key that is missing here to read the claim; undefined if all can be read. */
 export function lackIn({ payload, codec, payloads }: Claim, packing: Packing): Lack | undefined {
   if (payloads === undefined) return packing.lackFor(payload, codec)
   for (const { payload, codec } of payloads) {
@@ -45,7 +45,10 @@ export function decodedClaim(claim: Claim, packing: Packing): DecodedClaim {
   }
 }
 
-/** The schema's outputs. Throws `InvalidJobError` that says which payload does not fit, and what a schema that breaks down throws. */
+/**
+ * The schema's outputs. Throws `InvalidJobError` that says which payload does not fit, and the errors of a schema that
+ * itself fails.
+ */
 export async function checkedInputs(schema: Schema, { claim, inputs }: BatchedJob): Promise<unknown[]> {
   const outputs: unknown[] = []
   for (const [i, input] of inputs.entries()) outputs.push(await validated(schema, input, payloadName(claim, i)))

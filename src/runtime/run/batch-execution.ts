@@ -1,6 +1,6 @@
 /**
- * A batch execution: claims of one queue that a handler is given together. Each keeps a lease of its own and is settled by
- * itself; they have one time limit, one signal and one slot.
+ * A batch execution: claims of one queue that a handler receives together. Each has a lease of its own and is settled
+ * by itself; they share one time limit, one signal and one slot.
  */
 
 import { hasCode } from '../../core/error-codes.js'
@@ -21,10 +21,10 @@ import { ChildCalls, type ChildClient } from './child-calls.js'
 import { Execution, type Leased } from './execution.js'
 import type { Verdict } from './verdict.js'
 
-/** A claim that is run with others, decoded. */
+/** A claim of a batch, decoded. */
 export interface DecodedClaim {
   readonly claim: Claim
-  /** Of each payload, or of the only one, the input and the meta as it is stored, old to new. */
+  /** The input and the stored meta of each payload, oldest first; a plain job has one. */
   readonly inputs: readonly unknown[]
   readonly metas: readonly Meta[]
 }
@@ -45,13 +45,13 @@ export abstract class BatchExecution extends Execution {
     this.#client = client
   }
 
-  /** Most jobs that it may have. */
+  /** The most jobs that it may have. */
   abstract get mostJobs(): number
 
-  /** The job that the handler names so, of those it is given; undefined for what names none. */
+  /** The job that the handler means by `name`; undefined if there is none. */
   protected abstract named(name: unknown): BatchedJob | undefined
 
-  /** Those that the handler is given: all that nothing was decided on when it was first asked for them. */
+  /** The jobs that the handler receives: those without a verdict when it first asked for them. */
   get given(): readonly BatchedJob[] {
     this.#given ??= this.leased.filter(({ refusal, failure }) => refusal === undefined && failure === undefined)
     return this.#given
@@ -97,12 +97,15 @@ export abstract class BatchExecution extends Execution {
     job.failure = { error }
   }
 
-  /** One of its jobs was told to stop. What was settled or put back before the handler begins is no matter of the others. */
+  /**
+   * One of its jobs was told to stop. A job that was settled or put back before the handler begins does not concern the
+   * others.
+   */
   jobAborted(reason: Error): void {
     if (this.begunAt === undefined) return
     const goesOn = ({ abortReason, refusal }: BatchedJob) =>
       refusal === undefined && !hasCode(abortReason, 'job-cancelled')
-    // The others have nothing to do with a cancel, but a lost lease means that somebody else may run one of these ids.
+    // A cancel does not concern the others. A lost lease does: another worker may run one of these ids.
     if (hasCode(reason, 'job-cancelled') && this.leased.some(goesOn)) return
     this.abort(reason)
   }
@@ -116,22 +119,22 @@ export abstract class BatchExecution extends Execution {
   }
 }
 
-/** One job of a batch, with what becomes of it apart from the others. */
+/** One job of a batch, with its own outcome. */
 export class BatchedJob implements Leased {
   readonly claim: Claim
-  /** As stored, then as the schema hands them on. */
+  /** As stored; later as the schema returns them. */
   inputs: readonly unknown[]
   readonly metas: readonly Meta[]
   leaseNumber = 0
   unsentProgress: Progress | undefined
   abortReason: Error | undefined
-  /** What is settled where the handler is not given it. */
+  /** The verdict if the handler does not receive it. */
   refusal: Verdict | undefined
-  /** It has failed by itself. */
+  /** Its own failure. */
   failure: { readonly error: unknown } | undefined
-  /** What the handler enqueues for it. */
+  /** The jobs that the handler enqueues for it. */
   children: ChildCalls | undefined
-  /** It may join another one before that begins. */
+  /** It may join another batch before that begins. */
   batch: BatchExecution
 
   constructor(batch: BatchExecution, { claim, inputs, metas }: DecodedClaim) {
@@ -156,7 +159,7 @@ function isOutcome(value: unknown): boolean {
   try {
     return outcomeOf(value) !== undefined
   } catch {
-    // A proxy that throws when looked at: whatever it is, it is an error.
+    // A proxy that throws when looked at: treat it as an error.
     return false
   }
 }

@@ -1,9 +1,9 @@
 /**
- * Bound methods: methods of a context that work without it too, as `const { log, progress } = ctx` takes them. Each is bound
- * when it is asked for, so that a context costs nothing for those that nobody asks for.
+ * Bound methods: methods of a context that also work detached, as in `const { log, progress } = ctx`. Each is bound at
+ * its first use, so that a context costs nothing for unused ones.
  */
 
-/** Makes methods of the prototype bound ones. Throws `TypeError` for a name that is no method of its own. */
+/** Turns methods of the prototype into bound ones. Throws `TypeError` for a name that is not one of its own methods. */
 export function bindMethods<T extends object>(prototype: T, names: readonly (keyof T)[]): void {
   for (const name of names) {
     const method: unknown = Object.getOwnPropertyDescriptor(prototype, name)?.value

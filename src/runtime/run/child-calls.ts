@@ -1,6 +1,6 @@
 /**
- * The child calls of a job: what its handler enqueues. Each call gets a name that a later run of the job gives it again, so
- * that what was enqueued before is known.
+ * The child calls of a job: the jobs that its handler enqueues. Each call has a name that a later run of the job gives
+ * it again, so that earlier calls are recognised.
  */
 
 import { createHash } from 'node:crypto'
@@ -16,9 +16,9 @@ import { describe } from '../../core/values/describe.js'
 import { digestId, jobIdForm, orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 
-/** What enqueues for handlers. */
+/** Enqueues jobs for handlers. */
 export interface ChildClient {
-  /** The value as the codec has it. Throws `CodecError`. */
+  /** Encodes a value with the codec. Throws `CodecError`. */
   encode(value: unknown): Payload
   enqueueItem(item: EnqueueItem): Promise<JobHandle>
   enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]>
@@ -38,7 +38,10 @@ export class ChildCalls {
     this.#encode = encode
   }
 
-  /** One call as an item to enqueue. Throws `InvalidArgumentError` for what is no task, and `InvalidJobError` for what can be no key. */
+  /**
+   * One call as an item to enqueue. Throws `InvalidArgumentError` if `task` is no task, and `InvalidJobError` for an
+   * invalid key.
+   */
   item(task: unknown, input: unknown, options: object | undefined): EnqueueItem {
     refuseNoTask(task, 'ctx.enqueue()')
     const asked = (options ?? {}) as AnyEnqueueOptions & ChildOptions
@@ -47,7 +50,7 @@ export class ChildCalls {
     return { task, input, options: own, origin: this.#origin, child, asked }
   }
 
-  /** Two calls of one key are one. */
+  /** Two calls with the same key are one. */
   #keyed(task: AnyTask, key: unknown, options: AnyEnqueueOptions): string {
     const text = orderedIdOf(key)
     if (text === undefined)
@@ -60,8 +63,8 @@ export class ChildCalls {
   }
 
   /**
-   * By the input, and not by the place of the call among all others: where the calls of another run are others, or come in
-   * another order, none is taken for what it is not, and none is lost.
+   * Numbered by input, not by position among all calls: if another run makes other calls, or in another order, no call
+   * is mistaken for another, and none is lost.
    */
   #numbered(task: AnyTask, input: unknown): string {
     const name = this.#name([task.name, 'input', ...this.#payloads()], this.#encoded(input))
@@ -70,7 +73,7 @@ export class ChildCalls {
     return before === 0 ? name : this.#name([name, before])
   }
 
-  /** A run of an ordered job that is given other payloads than the one before has other things to say. */
+  /** A run of an ordered job that receives other payloads than the run before makes other calls. */
   #payloads(): string[] {
     const { payloads } = this.#claim
     if (payloads === undefined) return []
@@ -79,7 +82,7 @@ export class ChildCalls {
     return [hash.digest('hex')]
   }
 
-  /** What cannot be encoded is refused as it is enqueued. */
+  /** A value that cannot be encoded is refused by the enqueue. */
   #encoded(input: unknown): Payload {
     try {
       return this.#encode(input)
@@ -88,7 +91,7 @@ export class ChildCalls {
     }
   }
 
-  /** Of this life of the job: one that comes later under its id was created at another time. */
+  /** The name is valid for this life of the job: a later job with the same id was created at another time. */
   #name(call: readonly (string | number)[], content: Payload = ''): string {
     const { queue, id, createdAt } = this.#claim
     const head = JSON.stringify([queue, id, createdAt, ...call])

@@ -1,4 +1,7 @@
-/** The claim decoder: handlers found, what they hold decoded, those of an ordered queue put into batches. */
+/**
+ * The claim decoder: finds the handlers of claims, decodes their contents, and puts claims of an ordered queue into
+ * batches.
+ */
 
 import type { Lack, Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
@@ -15,16 +18,19 @@ import { JobsExecution } from './jobs-execution.js'
 import { batchesOf, OrderedExecution } from './ordered-execution.js'
 import type { Verdict } from './verdict.js'
 
-/** A batch that may still be given claims of this answer. */
+/** A batch that can still take claims of this answer. */
 interface OpenBatch {
   readonly task: AnyBatchTask
   readonly claims: DecodedClaim[]
 }
 
-/** Hears of a claim that cannot be run here: it is released uncounted, or, where it cannot be decoded, buried. */
+/** Called with a claim that cannot run here: it is released uncounted, or buried if it cannot be decoded. */
 type Refused = (claim: Claim, verdict: Verdict) => void
 
-/** How long a job waits that this worker cannot run but another version of it may: a rolling deploy is over by then, or goes on. */
+/**
+ * How long a job waits that this worker cannot run but another version of it may: by then a rolling deploy is over, or
+ * goes on.
+ */
 export const foreignJobDelayMs = 30_000
 
 export class ClaimDecoder {
@@ -33,7 +39,7 @@ export class ClaimDecoder {
   readonly #notes: JobUpdates
   readonly #client: ChildClient | undefined
 
-  /** `client`: what enqueues for handlers; absent where none is called. */
+  /** `client`: enqueues for handlers; absent if none is called. */
   constructor(registry: Registry, packing: Packing, notes: JobUpdates, client?: ChildClient) {
     this.#registry = registry
     this.#packing = packing
@@ -41,7 +47,7 @@ export class ClaimDecoder {
     this.#client = client
   }
 
-  /** The executions that claims of one queue become, in their order. */
+  /** The executions of one queue's claims, in their order. */
   of(claims: readonly Claim[], refused: Refused): Execution[] {
     if (claims[0]?.payloads !== undefined) return this.#batches(claims, refused)
     const executions: (JobExecution | OpenBatch)[] = []
@@ -60,14 +66,14 @@ export class ClaimDecoder {
       if (prepared instanceof JobExecution) executions.push(prepared)
       else refused(claim, prepared)
     }
-    // The way of most claims: no pass over them more than they need.
+    // Most claims end here: no further pass over them.
     if (open === undefined) return executions as JobExecution[]
     return executions.map((one) =>
       one instanceof JobExecution ? one : new JobsExecution(one.task, one.claims, this.#client),
     )
   }
 
-  /** The batch that the claim has joined, which is another one where that is full; undefined where it was refused. */
+  /** The batch that the claim has joined: a new one if `open` is full; undefined if the claim was refused. */
   #joined(claim: Claim, open: OpenBatch | undefined, task: AnyBatchTask, refused: Refused): OpenBatch | undefined {
     const decoded = this.#decoded(claim)
     if (!('claim' in decoded)) {
@@ -81,7 +87,7 @@ export class ClaimDecoder {
 
   #job(claim: Claim, task: AnyTask | undefined): JobExecution | Verdict {
     const packing = this.#packing
-    // What runs an isolated job is found by its own process.
+    // The process of an isolated job finds its handler itself.
     if (task === undefined || task.kind === 'ordered' || isBatchTask(task)) return unknownTask(claim)
     if (task.run === undefined && task.isolation === undefined) return unknownTask(claim)
     const { payload, meta, codec } = claim
@@ -96,7 +102,7 @@ export class ClaimDecoder {
     }
   }
 
-  /** The queue's own task runs whatever lies in it: a job may have been stored under another name. */
+  /** The queue's own task runs all its jobs: a job may have been stored under another name. */
   #batches(claims: readonly Claim[], refused: Refused): Execution[] {
     const task = this.#registry.orderedTask(claims[0]!.queue)
     if (task?.run === undefined) {
@@ -133,7 +139,7 @@ function unreadable({ reason, stored, has }: Lack): Verdict {
   return { kind: 'release', delayMs: foreignJobDelayMs, reason, error }
 }
 
-/** It will never fit: no other run would help. */
+/** It will never fit: another run would not help. */
 export function badPayload(error: unknown): Verdict {
   return { kind: 'bury', reason: 'bad-payload', error }
 }

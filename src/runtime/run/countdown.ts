@@ -1,6 +1,6 @@
 /**
- * A countdown: calls back for whatever has stayed in it for so long. One timer serves all its members, for they fall due in
- * the order in which they came; most have left long before.
+ * A countdown: calls back for each member that has stayed in it for a set time. One timer serves all members, for they
+ * fall due in the order in which they came; most have left long before.
  */
 
 import { Roster } from '../../core/values/roster.js'
@@ -28,9 +28,9 @@ export class Countdown<Member> {
     else if (this.#dueAt.size === 1) this.#timer.ref()
   }
 
-  /** Harmless for one that is not in it, or for which it has called back. */
+  /** Harmless for one that is not in it, or has been called back. */
   stop(member: Member): void {
-    // The timer stays for who comes next, but a timer for nobody must not keep the process alive.
+    // The timer stays for the next member, but without members it must not keep the process alive.
     if (this.#dueAt.delete(member) && this.#dueAt.size === 0) this.#timer?.unref()
   }
 

@@ -1,8 +1,11 @@
-/** The ended run of a job, as its record tells of it: when it began, and in which process. Pure. */
+/** The ended run of a job, for its record: when it began, and in which process. Pure. */
 
 import type { EndedRun, JobProcess } from '../../stores/contract/job-beat.js'
 
-/** Of one that began at `begunAt` and ends `now`, on one monotonic clock; undefined if it has not begun. `place`: where, if that is to be told. */
+/**
+ * A run that began at `begunAt` and ends `now`, on one monotonic clock; undefined if it has not begun. `place`: the
+ * process, if the record is to show it.
+ */
 export function endedRunOf(
   begunAt: number | undefined,
   now: number,

@@ -1,4 +1,7 @@
-/** An execution: one call of a handler in the hands of this process, from its decoding to what is to be settled. It is also the context its handler gets. */
+/**
+ * An execution: one call of a handler in this process, from the decoding of its claims to their verdicts. It is also
+ * the context that its handler receives.
+ */
 
 import { CodecError, InvalidArgumentError } from '../../core/errors.js'
 import type { JobRef } from '../../core/events.js'
@@ -16,33 +19,33 @@ export type Phase = 'claimed' | 'running' | 'aborted' | 'abandoned'
 /** A claim of an execution, with a lease of its own. */
 export interface Leased {
   readonly claim: Claim
-  /** The lease keeper's number for it; 0 before it is kept. */
+  /** Its number in the lease keeper; 0 before the lease is kept. */
   leaseNumber: number
-  /** The latest progress that no beat has carried yet. */
+  /** The latest progress that no beat has sent yet. */
   unsentProgress: Progress | undefined
-  /** Why it was told to stop, if it was. */
+  /** Why it was told to stop; undefined if it was not. */
   readonly abortReason: Error | undefined
-  /** What tells of its run where its record is kept; undefined of an ordered id. */
+  /** The execution that describes its run in the job's record; undefined for an ordered id. */
   readonly ran: Execution | undefined
-  /** It is cancelled, or its lease is lost. */
+  /** The job is cancelled, or its lease is lost. */
   abort(reason: Error): void
 }
 
 export abstract class Execution {
   abstract readonly task: AnyTask
-  /** The claims that it runs: one, or those of a batch. Before it begins, some may be taken out. */
+  /** Its claims: one, or those of a batch. Some may be taken out before it begins. */
   abstract leased: readonly Leased[]
   lastProgress: Progress | undefined
   /** When its handler was called, on the monotonic clock; undefined while it waits for a slot. */
   begunAt: number | undefined
-  /** Of a throttled queue: between which instants, on the monotonic clock, its handler must begin. */
+  /** For a throttled queue: the span, on the monotonic clock, in which its handler must begin. */
   start: Span | undefined
   /**
-   * When the first line of its handler was about to run, on the monotonic clock: of a job of a throttled queue, or one that
-   * runs in a process of its own.
+   * When the first line of its handler was about to run, on the monotonic clock. Only for jobs of throttled queues and
+   * jobs in processes of their own.
    */
   handlerAt: number | undefined
-  /** It was too late for its handler to begin, which was not called. */
+  /** It was too late to begin, so its handler was not called. */
   isLate = false
   /** There is a verdict on it. */
   isDecided = false
@@ -54,7 +57,7 @@ export abstract class Execution {
     bindMethods(Execution.prototype, ['progress'])
   }
 
-  /** Made when it is first asked for: most handlers do not look at it. */
+  /** Made at its first use: most handlers do not look at it. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController()
@@ -63,7 +66,7 @@ export abstract class Execution {
     return this.#abort.signal
   }
 
-  /** Why this execution was told to stop, if it was. */
+  /** Why this execution was told to stop; undefined if it was not. */
   get abortReason(): Error | undefined {
     return this.#abortReason
   }
@@ -74,20 +77,23 @@ export abstract class Execution {
     return this.#abortReason === undefined ? 'running' : 'aborted'
   }
 
-  /** Tells the handler to stop; what it then returns or throws still counts. The first reason stays. */
+  /** Tells the handler to stop; its return value or error still counts. The first reason stays. */
   abort(reason: Error): void {
     if (this.#abortReason !== undefined) return
     this.#abortReason = reason
     this.#abort?.abort(reason)
   }
 
-  /** Aborts, and does not wait for the handler any more. */
+  /** Aborts, and no longer waits for the handler. */
   giveUp(reason: Error): void {
     this.abort(reason)
     this.#isGivenUp = true
   }
 
-  /** Throws the reason of its abort, and `InvalidArgumentError` where its run has ended otherwise. `call`: what it is asked for. */
+  /**
+   * Throws the reason of its abort, and `InvalidArgumentError` if its run has ended otherwise. `call`: the method that
+   * was called.
+   */
   refuseOver(call: string): void {
     if (this.#abortReason !== undefined) throw this.#abortReason
     if (!this.isDecided) return
@@ -108,7 +114,7 @@ export abstract class Execution {
   }
 }
 
-/** The job of a claim as events name it. */
+/** The job of a claim, as events name it. */
 export function refOf({ queue, id, task }: Claim): JobRef {
   return { queue, id, task }
 }

@@ -1,4 +1,6 @@
-/** The executor: runs an execution through its task's handler and says what is to be settled. It knows no store. */
+/**
+ * The executor: runs an execution through its task's handler and gives the verdicts on its claims. It knows no store.
+ */
 
 import { hasCode } from '../../core/error-codes.js'
 import type { EventMap, Events } from '../../core/events.js'
@@ -35,16 +37,16 @@ interface ExecutorParts {
   readonly bench: Bench
 }
 
-/** Where executions come from, and what hears how they end. */
+/** The source of executions, and the receiver of their ends. */
 export interface Bench {
-  /** There is a verdict on each of its claims, in their order. Called once, before `released`. */
+  /** Each of its claims has a verdict, in their order. Called once, before `released`. */
   decided(execution: Execution, verdicts: readonly Verdict[]): void
-  /** Its handler has ended, which is later than the verdict where it ran over its time or ignored its signal. */
+  /** Its handler has ended. That is later than the verdict if it ran over its time or ignored its signal. */
   released(execution: Execution): void
 }
 
 const tooLate: Verdict = { kind: 'release', delayMs: 0, reason: 'late' }
-/** `shouldRun` is not asked about the same job more often. */
+/** `shouldRun` is not asked more often about the same job. */
 const leastPostponementMs = 1_000
 
 export class Executor {
@@ -58,7 +60,10 @@ export class Executor {
     this.#layers = parts.middleware.flatMap((layer) => layer.run?.bind(layer) ?? [])
   }
 
-  /** Calls its handler. The bench hears of the verdicts and then, perhaps later, of the handler's end; what is returned resolves after that. Never rejects. */
+  /**
+   * Calls its handler. The bench hears of the verdicts and then, perhaps later, of the handler's end; the promise
+   * resolves after that. Never rejects.
+   */
   run(execution: Execution): Promise<void> {
     const { events, worker } = this.#parts
     for (const { claim } of execution.leased) emitStarted(events, claim, worker)
@@ -76,7 +81,7 @@ export class Executor {
     } catch (error) {
       verdict = this.#verdictOnAbort(execution, execution, execution.abortReason ?? error, error)
     }
-    // Whatever a middleware made of that.
+    // Whatever a middleware returned or threw.
     if (execution.isLate) verdict = tooLate
     this.#decide(execution, [verdict])
     this.#parts.bench.released(execution)
@@ -98,7 +103,7 @@ export class Executor {
     this.#parts.bench.released(execution)
   }
 
-  /** Aborts it, and does not wait for its handler: the verdicts fall now, whatever it does later. */
+  /** Aborts it without waiting for its handler: the verdicts are given now, whatever the handler does later. */
   giveUp(execution: Execution, reason: Error): void {
     execution.giveUp(reason)
     this.#decide(execution, this.#verdictsOnAbort(execution, reason))
@@ -112,7 +117,7 @@ export class Executor {
     this.#parts.bench.decided(execution, verdicts)
   }
 
-  /** The verdict on an execution whose handler is not to be called. */
+  /** The verdict on an execution whose handler must not be called. */
   async #refusal(execution: JobExecution): Promise<Verdict | undefined> {
     const { task } = execution
     const misfit = task.input === undefined ? undefined : await checkInput(task.input, execution)
@@ -142,7 +147,7 @@ export class Executor {
     return this.#through({ task, input, ctx }, async () => (this.#begins(ctx) ? task.run!(input, ctx) : refuseLate()))
   }
 
-  /** Leaves out of a batch what is not to be run now. */
+  /** Takes out of a batch the jobs that must not run now. */
   async #postponeSome(execution: JobsExecution): Promise<void> {
     const { task, leased } = execution
     if (task.shouldRun === undefined) return
@@ -156,20 +161,20 @@ export class Executor {
     }
   }
 
-  /** What follows for each job of a batch from what its handler returned. */
+  /** The verdict on each job of a batch, from the handler's return value. */
   #onReturn(execution: BatchExecution, returned: unknown): (job: BatchedJob) => Verdict {
     const parts = execution instanceof JobsExecution ? execution.partsOf(returned) : undefined
     if (parts !== undefined) return (job) => this.#guarded(execution, job, () => verdictOnReturn(parts.get(job)))
     const verdict = verdictOnReturn(returned)
     if (verdict.kind !== 'complete') return () => verdict
     if (execution instanceof JobsExecution) execution.refuseResult(verdict.result)
-    // An id has no result: what the handler returned is none of this id's alone.
+    // An id has no result: the return value belongs to no single id.
     return () => ({ kind: 'complete', result: undefined })
   }
 
-  /** Whether the handler may begin: what a throttle counts is its first line, whatever came before. */
+  /** Whether the handler may begin: a throttle counts the handler's first line, whatever came before. */
   #begins(execution: Execution): boolean {
-    // Most queues have no throttle; and a middleware may call it again.
+    // Most queues have no throttle; and a middleware may call the handler again.
     if (execution.start === undefined || execution.handlerAt !== undefined) return true
     const now = this.#parts.mono()
     execution.isLate = now > execution.start.to
@@ -198,7 +203,7 @@ export class Executor {
     return execution.leased.map(onAbort)
   }
 
-  /** The verdicts on the jobs of a batch: on those that nothing else was decided on, `ofOthers`. */
+  /** The verdicts on the jobs of a batch; `ofOthers` gives those of jobs without one. */
   #verdictsOn(execution: BatchExecution, ofOthers: (job: BatchedJob) => Verdict): Verdict[] {
     return execution.leased.map((job) => {
       const { refusal, failure } = job
@@ -211,12 +216,12 @@ export class Executor {
     })
   }
 
-  /** On a job whose attempt threw or was given up, for a `reason` of its own or of ours. */
+  /** The verdict on a job whose attempt threw or was given up, for a `reason` of its own or of ours. */
   #verdictOnAbort(execution: Execution, job: Leased, reason: unknown, error: unknown): Verdict {
     return this.#guarded(execution, job, () => this.#judged(execution, job, reason, error))
   }
 
-  /** Whatever was thrown: it may be a proxy that throws when looked at. */
+  /** Guards against any thrown value: it may be a proxy that throws when looked at. */
   #guarded(execution: Execution, job: Leased, judge: () => Verdict): Verdict {
     try {
       return judge()
@@ -230,7 +235,7 @@ export class Executor {
     // Not the job's doing: it goes back as it was.
     if (hasCode(reason, 'worker-stopped')) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
     if (hasCode(reason, 'lease-lost')) return leaseLost
-    // Handlers hand the signal on, and what they wait for ends with an AbortError, which does not say why.
+    // Handlers pass the signal on, and the calls they await end with an AbortError, which does not say why.
     return this.#failed(execution, job, isAbort(error) && reason instanceof Error ? reason : error)
   }
 
@@ -252,7 +257,10 @@ function refuseLate(): never {
   throw new Error('it is too late for the job to begin within the limit of its queue; it is put back.')
 }
 
-/** Puts the schema's output in the input's place. An input that does not fit will never fit; a schema that breaks down may work next time. */
+/**
+ * Replaces the input by the schema's output. An input that does not fit will never fit; a schema that itself fails may
+ * work next time.
+ */
 async function checkInput(schema: Schema, execution: JobExecution): Promise<Verdict | undefined> {
   try {
     execution.input = await validated(schema, execution.input, 'the stored input')
@@ -263,7 +271,7 @@ async function checkInput(schema: Schema, execution: JobExecution): Promise<Verd
   }
 }
 
-/** The same for each job of a batch: one that does not fit disturbs no other. */
+/** The same for each job of a batch: one that does not fit does not disturb the others. */
 async function checkBatch(schema: Schema, { leased }: BatchExecution): Promise<void> {
   for (const job of leased) {
     try {

@@ -19,7 +19,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   readonly claim: Claim
   readonly task: AnySingleTask
   leased: readonly Leased[]
-  /** As stored, then as the schema hands it on. */
+  /** As stored; later as the schema returns it. */
   input: unknown
   leaseNumber = 0
   unsentProgress: Progress | undefined
@@ -36,7 +36,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
     bindMethods(JobExecution.prototype, ['enqueue', 'enqueueMany', 'progress', 'log', 'checkpoint'])
   }
 
-  /** `meta`: as it is stored. `client`: what enqueues for its handler; absent where no handler of ours runs. */
+  /** `meta`: as stored. `client`: enqueues for its handler; absent if no handler runs in this process. */
   constructor(claim: Claim, task: AnySingleTask, input: unknown, meta: Meta, notes: JobUpdates, client?: ChildClient) {
     super()
     this.claim = claim
@@ -52,7 +52,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
     return this
   }
 
-  /** Made when it is first asked for, as the signal is. */
+  /** Made at its first use, like the signal. */
   get job(): RunningJob {
     this.#job ??= runningJob(this.claim, this.task, this.#meta)
     return this.#job
@@ -74,7 +74,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   async enqueueMany(...args: ManyArguments): Promise<never> {
     this.refuseOver('ctx.enqueueMany()')
     const items = itemsOf(args).map(({ task, input, options }) => this.#calls.item(task, input, options))
-    // One mark for all of them: so many children would be too much to remember one by one.
+    // One mark for all of them: so many children could not be remembered one by one.
     const call = namesAsOne(items)
     const isDone = this.#notes.isDone(this, call)
     const jobs = await this.#client!.enqueueItems(isDone ? items.map((item) => ({ ...item, isDone })) : items)
@@ -100,7 +100,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
     return this.#notes.checkpoint(this, value)
   }
 
-  /** Made when it is first asked for: most handlers write none. */
+  /** Made at its first use: most handlers write none. */
   get fields(): FieldWriter {
     this.#fields ??= { set: (fields) => this.#notes.setFields(this, fields) }
     return this.#fields

@@ -1,6 +1,6 @@
 /**
- * The updates of running jobs: lines of their logs, which are sent about once a second, and checkpoints, which are sent at once.
- * Neither renews a lease.
+ * The updates of running jobs: lines of their logs, sent about once a second, and checkpoints, sent at once. Neither
+ * renews a lease.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -41,35 +41,38 @@ export interface JobUpdatesParts {
   readonly random: Random
 }
 
-/** A running job that takes notes. */
+/** A running job with notes to send. */
 export interface Noting extends Leased {
   readonly signal: AbortSignal
-  /** What of its log no call has carried yet. */
+  /** The part of its log that no call has sent yet. */
   unsentLog: string
-  /** What it has stored for the attempts after it; undefined before anybody asked. */
+  /** Its checkpoint for later attempts; undefined before the first use. */
   kept: KeptByJob | undefined
 }
 
-/** The checkpoint of a running job as it is to be stored. */
+/** The checkpoint of a running job, as it is to be stored. */
 interface KeptByJob {
-  /** As it was stored: its handler may have changed what it gave since. */
+  /** The value as it was stored: its handler may have changed the object since. */
   readonly value: () => unknown
   readonly marks: string[]
-  /** Marks were made that the store has not. */
+  /** Whether the store lacks some of its marks. */
   hasNews: boolean
-  /** One that cannot be read here is not to be overwritten by marks alone. */
+  /** False if it cannot be read here: marks alone must not overwrite it. */
   readonly isReadable: boolean
 }
 
 const flushMs = 1_000
-/** Of a job that enqueues by more calls the first are forgotten: their children are known by their ids then, for as long as these are. */
+/**
+ * If a job makes more enqueue calls, the first are forgotten: their children are then recognised by their ids, while
+ * the store remembers those.
+ */
 const mostMarks = 1_000
-/** What the marks may take beyond the bound of a checkpoint. */
+/** The bytes that marks may take beyond the bound of a checkpoint. */
 const mostMarkBytes = 32_768
 
 export class JobUpdates {
   readonly #parts: JobUpdatesParts
-  /** Those with lines that are still to be sent. */
+  /** Jobs with log lines that are still to be sent. */
   readonly #unsent = new Set<Noting>()
   #timer: NodeJS.Timeout | undefined
 
@@ -77,7 +80,7 @@ export class JobUpdates {
     this.#parts = parts
   }
 
-  /** Its progress is carried by its next beat. */
+  /** The next beat sends its progress. */
   progressed({ claim, unsentProgress: progress }: Noting): void {
     const { events } = this.#parts
     if (progress !== undefined && events.has('job.progressed'))
@@ -89,15 +92,18 @@ export class JobUpdates {
     this.#later(job)
   }
 
-  /** Whether this call to enqueue was done, by this attempt or one before. */
+  /** Whether this enqueue call was done, by this attempt or an earlier one. */
   isDone(job: Noting, call: string): boolean {
     return this.#keptOf(job).marks.includes(call)
   }
 
-  /** This call to enqueue is done. Sent within about a second, or as the attempt ends, so that the next knows. */
+  /**
+   * Marks this enqueue call as done. Sent within about a second, or at the end of the attempt, so that the next attempt
+   * knows.
+   */
   done(job: Noting, call: string): void {
     const kept = this.#keptOf(job)
-    // Where no attempt is told what the one before has stored it would be in vain.
+    // In vain on a store that does not give an attempt the checkpoint of the one before.
     if (!kept.isReadable || !this.#parts.store.traits.tellsCrashes || kept.marks.includes(call)) return
     kept.marks.push(call)
     if (kept.marks.length > mostMarks) kept.marks.shift()
@@ -114,7 +120,7 @@ export class JobUpdates {
   async checkpoint(job: Noting, value: unknown): Promise<void> {
     if (isMarked(value)) throw new CodecError(`a checkpoint must have no key '${marksKey}'; use another name`)
     const bare = this.#packed({ value, marks: [] }, job.claim)
-    // From now on what else is sent of it carries this value.
+    // All later updates of the job carry this value.
     job.kept = { ...this.#keptOf(job), value: () => this.#unpacked(bare, job.claim), isReadable: true }
     const { store, events, random } = this.#parts
     for (let failures = 0; ; failures += 1) {
@@ -136,7 +142,7 @@ export class JobUpdates {
     }
   }
 
-  /** Resolves when the store has them; false where the job is gone. */
+  /** Resolves when the store has them; false if the job is gone. */
   async setFields({ claim: { queue, id }, signal }: Noting, fields: FieldChanges): Promise<boolean> {
     checkFields(fields)
     const { store, events, random } = this.#parts
@@ -155,7 +161,7 @@ export class JobUpdates {
     return areSet(id, answer)
   }
 
-  /** What an earlier attempt has stored. Throws `CodecError`. */
+  /** The checkpoint of an earlier attempt. Throws `CodecError`. */
   lastCheckpoint(claim: Claim): unknown {
     return this.#read(claim).value
   }
@@ -178,7 +184,7 @@ export class JobUpdates {
     return job.kept
   }
 
-  /** The checkpoint with marks that the store has not; undefined where there are none. */
+  /** The checkpoint with marks that the store lacks; undefined if there are none. */
   #news(job: Noting): Pick<Beat, 'checkpoint'> {
     if (!job.kept?.hasNews) return {}
     job.kept.hasNews = false
@@ -187,8 +193,8 @@ export class JobUpdates {
   }
 
   /**
-   * The checkpoint with its marks; undefined where there are none, or the codec does not take them beside the value: children
-   * are known by their ids then, and neither the value nor the end of the attempt is lost for it.
+   * The checkpoint with its marks. Undefined if there are none, or if the codec does not take them next to the value:
+   * children are then recognised by their ids, and neither the value nor the end of the attempt is lost for it.
    */
   #marked({ kept, claim }: Noting): Checkpoint | undefined {
     if (kept === undefined || kept.marks.length === 0) return undefined
@@ -199,7 +205,10 @@ export class JobUpdates {
     }
   }
 
-  /** What is to be said before the end of the claim is settled; undefined where all has been. `verdict`: that end, of a handler of ours. */
+  /**
+   * The update to send before the end of the claim is settled; undefined if nothing is left. `verdict`: that end, given
+   * by a handler in this process.
+   */
   lastWords(job: Noting, verdict?: Verdict): ExtendItem | undefined {
     this.#unsent.delete(job)
     const { claim, unsentLog: log, unsentProgress: progress } = job
@@ -215,7 +224,7 @@ export class JobUpdates {
     })
   }
 
-  /** Never rejects: what the store does not take is sent with what comes next. */
+  /** Never rejects: an update that the store does not take is sent with the next one. */
   async #flush(): Promise<void> {
     const jobs = [...this.#unsent]
     const logs = jobs.map((job) => job.unsentLog)
@@ -233,7 +242,7 @@ export class JobUpdates {
           ),
         )
       } catch {
-        // Its lease keeper tells of the outage. What is new meanwhile comes behind.
+        // Its lease keeper reports the outage. Newer lines come after these.
         for (const [n, job] of batch.entries()) {
           job.unsentLog = joinedLog(logs[i + n]!, job.unsentLog)
           if (news[i + n]!.checkpoint !== undefined) job.kept!.hasNews = true

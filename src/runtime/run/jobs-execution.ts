@@ -1,4 +1,4 @@
-/** A jobs execution: claims of a batch task, which its handler is given as an array of inputs. */
+/** A jobs execution: claims of a batch task, whose handler receives an array of inputs. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { RunningJob } from '../../core/job.js'
@@ -39,7 +39,7 @@ export class JobsExecution extends BatchExecution implements JobsContext {
     return runningJob(claim, this.task, metas[0]!)
   }
 
-  /** Jobs of another that has not begun, as many as there is room for. */
+  /** Takes over the jobs of another execution that has not begun, as many as there is room for. */
   join(other: JobsExecution): void {
     const joining = other.leased.slice(0, this.mostJobs - this.leased.length)
     for (const job of joining) job.batch = this
@@ -47,7 +47,7 @@ export class JobsExecution extends BatchExecution implements JobsContext {
     other.leased = other.leased.slice(joining.length)
   }
 
-  /** Of what was returned the part of each job that the handler was given; undefined where it is one for all. */
+  /** Each job's part of the return value; undefined if one outcome is for all. */
   partsOf(returned: unknown): ReadonlyMap<BatchedJob, unknown> | undefined {
     if (!Array.isArray(returned)) return undefined
     const { length } = this.given
@@ -57,7 +57,7 @@ export class JobsExecution extends BatchExecution implements JobsContext {
     )
   }
 
-  /** Nothing, or one outcome for all of them. Throws for a single result, which would be nobody's. */
+  /** Accepts nothing, or one outcome for all jobs. Throws for a single result, which would belong to no job. */
   refuseResult(result: unknown): void {
     if (result === undefined) return
     throw new InvalidArgumentError(

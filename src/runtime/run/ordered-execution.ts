@@ -53,8 +53,8 @@ export class OrderedExecution extends BatchExecution implements BatchContext {
 }
 
 /**
- * The claims of one answer as batches of at most `size`, in their order, each with one fence. Those of a shard stand in a row
- * and share theirs; where two shards happen to have given the same, they are as good as one.
+ * The claims of one answer as batches of at most `size`, in their order, each with one fence. Claims of a shard are
+ * adjacent and share their fence. If two shards happen to have given the same fence, one batch may hold both.
  */
 export function batchesOf(claims: readonly DecodedClaim[], size: number): DecodedClaim[][] {
   const batches: DecodedClaim[][] = []

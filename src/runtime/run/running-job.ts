@@ -1,4 +1,4 @@
-/** A running job: what a handler is told of a claim of a plain task. */
+/** A running job: the view of a plain task's claim that a handler receives. */
 
 import type { Meta, RunningJob } from '../../core/job.js'
 import { ownError } from '../../core/job-failures.js'
@@ -10,7 +10,7 @@ import type { Claim } from '../../stores/contract/claim.js'
 export function runningJob(claim: Claim, task: AnyTask, stored: Meta): RunningJob {
   return {
     id: claim.id,
-    // Of a task that runs whatever comes the job keeps its own name.
+    // With a task that runs any job, the job keeps its own name.
     task: isNameOf(task, claim.task) ? task.name : claim.task,
     queue: claim.queue,
     priority: claim.priority,

@@ -1,4 +1,4 @@
-/** The settlement of an attempt: its verdict as the item that the store is sent. */
+/** The settlement of an attempt: its verdict as the item that the store receives. */
 
 import { PayloadTooLargeError } from '../../core/errors.js'
 import { storedError } from '../../core/job-failures.js'
@@ -17,17 +17,20 @@ export interface SettlementRules {
   readonly formatError: FormatError
   readonly maxResultBytes: number
   readonly maxDelayMs: number
-  /** Whether the store can hold back a queue or a group. Where it cannot, the job waits alone. */
+  /** Whether the store can hold a queue or a group. If not, the job waits alone. */
   readonly canHold: boolean
-  /** When and where it ran; undefined if it has not begun. Asked only where the job is kept. Absent: the store is told by others. */
+  /**
+   * When and where it ran; undefined if it has not begun. Called only if the job's record is kept. Absent: another part
+   * informs the store.
+   */
   readonly endedRun?: (ran: Execution) => EndedRun | undefined
-  /** The wall clock, of which the instants of failures are. */
+  /** The wall clock, for the instants of failures. */
   readonly now: () => number
-  /** Hears of a result that cannot be kept; the job completes without. */
+  /** Called with a result that cannot be kept; the job completes without it. */
   readonly resultDropped: (claim: Claim, error: unknown) => void
 }
 
-/** `ran`: what has run, if anything has. */
+/** `ran`: the execution that ran, if any. */
 export function settlementOf(
   claim: Claim,
   verdict: Verdict,
@@ -97,7 +100,7 @@ function keptResult(
   }
 }
 
-/** Reasons are short words or sentences; a handler may hand over a novel. */
+/** Reasons are short words or sentences; a handler may return a novel. */
 function bounded(reason: string): string {
   return reason.slice(0, 1_000).toWellFormed()
 }

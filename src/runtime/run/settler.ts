@@ -1,4 +1,4 @@
-/** The settler: collects what is to be settled and sends it in batches; while the store is away it keeps trying. */
+/** The settler: collects settle items and sends them in batches; while the store is away it keeps trying. */
 
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
@@ -21,12 +21,12 @@ interface SettlerParts {
 
 export class Settler {
   readonly #parts: SettlerParts
-  /** What is to be sent, and beside it who waits for the answer. */
+  /** Items to send, and next to them the callbacks for the answers. */
   #items: SettleItem[] = []
-  /** What is said of some of them before. */
+  /** Last updates of some of their jobs, sent before the items. */
   #words: ExtendItem[] = []
   #waiting: Answered[] = []
-  /** What was sent and is not answered. */
+  /** Items that were sent and have no answer. */
   #underWay: (readonly SettleItem[])[] = []
   #planned = false
   #idle: (() => void)[] = []
@@ -37,8 +37,8 @@ export class Settler {
   }
 
   /**
-   * Settles with the others of this tick. `answered` is called once, when the store has answered or is given up. `words`: what
-   * the claim has still to say; it is lost where the store is away.
+   * Settles with the other items of this tick. `answered` is called once, when the store has answered or is given up.
+   * `words`: the last update of the claim; it is lost if the store is away.
    */
   settle(item: SettleItem, answered: Answered, words?: ExtendItem): void {
     if (words !== undefined) this.#words.push(words)
@@ -52,7 +52,7 @@ export class Settler {
     })
   }
 
-  /** Sends what has been collected now, so that a claim made in the same tick shares its commit. */
+  /** Sends the collected items now, so that a claim made in the same tick shares their commit. */
   flush(): void {
     if (this.#items.length === 0) return
     this.#say()
@@ -68,7 +68,7 @@ export class Settler {
     }
   }
 
-  /** Not waited for: calls of one handle are carried out in the order in which they are made. */
+  /** Not awaited: calls of one handle are carried out in the order in which they are made. */
   #say(): void {
     const words = this.#words
     if (words.length === 0) return
@@ -81,12 +81,12 @@ export class Settler {
       })
   }
 
-  /** What the store has not answered. */
+  /** The items that the store has not answered. */
   get unanswered(): readonly SettleItem[] {
     return this.#underWay.flat().concat(this.#items)
   }
 
-  /** Resolves when everything has been answered or, with what has not been given up, after `withinMs`. */
+  /** Resolves when everything has been answered, and at the latest after `withinMs`. */
   async settled(withinMs: number): Promise<void> {
     this.flush()
     if (this.#underWay.length === 0) return
@@ -115,11 +115,11 @@ export class Settler {
         for (const [i, answered] of waiting.entries()) answered(answers[i]!)
         return
       } catch (error) {
-        // What the sound queues have answered is not to be lost with one that is damaged.
+        // Keep the answers of the sound queues if another one is damaged.
         const told = answersIn(error) ?? []
         const retryMs = this.#isGivenUp || isFatal(error) ? undefined : outageDelayMs(failures, random)
         events.emit('store.failed', { call: 'settle', error, retryMs })
-        // Nobody will ever take these settles: the leases end, and the jobs are run again.
+        // No store will ever take these settles: the leases end, and the jobs run again.
         if (retryMs === undefined) {
           for (const [i, answered] of waiting.entries()) answered(told[i] as SettleAnswer | undefined)
           return
@@ -130,7 +130,7 @@ export class Settler {
   }
 }
 
-/** The same item so much later: its run began longer ago. */
+/** The same item sent `byMs` later: its run began longer ago. */
 function aged(item: SettleItem, byMs: number): SettleItem {
   if (!('run' in item) || item.run === undefined) return item
   return { ...item, run: { ...item.run, startedMs: item.run.startedMs + byMs } }

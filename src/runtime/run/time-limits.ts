@@ -1,4 +1,7 @@
-/** Time limits: say when an execution is slow, abort it when its time is over, and have it given up when it does not end then. */
+/**
+ * Time limits: report when an execution is slow, abort it when its time is over, and have it given up if it does not
+ * end then.
+ */
 
 import { TimeLimitError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
@@ -7,10 +10,12 @@ import { exactDuration } from '../../core/values/duration.js'
 import { Countdown } from './countdown.js'
 import { type Execution, refOf } from './execution.js'
 
-/** What a handler whose time is over has to end by itself before its job is given up; never longer than its time was. */
+/**
+ * The time that an overdue handler has to end by itself before its job is given up; never longer than its time limit.
+ */
 const abortGraceMs = 5_000
 
-/** Of one task. */
+/** The countdowns of one task. */
 interface Countdowns {
   readonly slow: Countdown<Execution> | undefined
   readonly over: Countdown<Execution>
@@ -23,7 +28,7 @@ export class TimeLimits {
   readonly #mono: () => number
   readonly #countdowns = new Map<AnyTask, Countdowns>()
 
-  /** `giveUp` is called for those that did not end when their time was over. */
+  /** `giveUp` is called for executions that do not end once their time is over. */
   constructor(events: Events, giveUp: (execution: Execution, reason: Error) => void, mono: () => number) {
     this.#events = events
     this.#giveUp = giveUp
@@ -68,7 +73,7 @@ export class TimeLimits {
       this.#giveUp(execution, new TimeLimitError(name, exactDuration(timeLimitMs))),
     )
     const over = countdown(timeLimitMs, (execution) => {
-      // Before its listeners are called: what they throw must not leave it without an end.
+      // Before its listeners are called: an error of theirs must not leave it without an end.
       grace.start(execution)
       execution.abort(new TimeLimitError(name, exactDuration(timeLimitMs)))
     })

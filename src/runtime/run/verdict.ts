@@ -1,4 +1,4 @@
-/** The verdict on an attempt: what is settled for what the handler returned or threw. Pure. */
+/** The verdict on an attempt: the end of its claim, from what the handler returned or threw. Pure. */
 
 import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError } from '../../core/errors.js'
@@ -29,20 +29,20 @@ export type Verdict =
   | { readonly kind: 'bury'; readonly reason: string; readonly error?: unknown }
   | { readonly kind: 'cancel'; readonly reason: string | undefined }
 
-/** Whether another attempt may follow, be it out of the morgue. */
+/** Whether another attempt may follow, if only out of the morgue. */
 export function mayComeAgain({ kind }: Verdict): boolean {
   return kind !== 'complete' && kind !== 'cancel'
 }
 
-/** Of a job whose cancel was asked for while it ran; the store keeps the reason of who asked, where there was one. */
+/** For a job whose cancel was requested while it ran. If the request had a reason, the store keeps that one. */
 export const cancelledWhileRunning = { kind: 'cancel', reason: 'cancelled while running' } as const
 
-/** Of a job whose lease is lost: it goes back as it was, unless the store has given it away already and refuses. */
+/** For a job whose lease is lost: it goes back as it was, unless the store has already given it away and refuses. */
 export const leaseLost = { kind: 'release', delayMs: 0, reason: 'lease-lost' } as const
 
 /**
- * What the handler returned: a result, or an outcome that asks for something else. Throws `InvalidArgumentError` for an
- * outcome of an unknown kind.
+ * The verdict on a return value: a result, or an outcome that requests something else. Throws `InvalidArgumentError`
+ * for an outcome of an unknown kind.
  */
 export function verdictOnReturn(returned: unknown): Verdict {
   const outcome = outcomeOf(returned)
@@ -60,7 +60,8 @@ function verdictOnOutcome(outcome: Outcome): Verdict {
     case 'throttle':
       return { kind: 'release', delayMs: 0, reason: 'throttled', holdMs: outcome.holdMs }
     default:
-      // Marked as one of ours: by another version of this package, or a stand-in that answers to everything.
+      // It is marked as an outcome, but by another version of this package, or it is a stand-in that answers to
+      // everything.
       throw new InvalidArgumentError(
         "the handler returned an outcome that this version of Millrace does not know; return a result, or what snooze(), cancel(), bury() or throttle() of the worker's own version gives.",
       )
@@ -68,8 +69,9 @@ function verdictOnOutcome(outcome: Outcome): Verdict {
 }
 
 /**
- * What a failure of attempt number `attempt` leads to. Order: unrecoverable, then no attempts left, then another run.
- * `hookFailed` hears of a `retry.when` or backoff that threw; the job is retried with the default backoff then.
+ * The verdict on a failure of attempt number `attempt`. Order: unrecoverable, then no attempts left, then another run.
+ * `hookFailed` is called with the error of a `retry.when` or backoff that threw; the job is then retried with the
+ * default backoff.
  */
 export function verdictOnFailure(
   task: AnyTask,
@@ -85,8 +87,8 @@ export function verdictOnFailure(
 }
 
 /**
- * The verdict on one job of a batch. Nobody aborts the others for the cancel of one: it is run to its end with them, and
- * goes then, unless it has been completed or buried.
+ * The verdict on one job of a batch. The cancel of one does not abort the others: it runs to its end with them, and is
+ * cancelled then, unless it was completed or buried.
  */
 export function verdictInBatch(verdict: Verdict, isCancelled: boolean): Verdict {
   if (!isCancelled || verdict.kind === 'complete' || verdict.kind === 'bury' || verdict.kind === 'cancel')
@@ -113,7 +115,7 @@ function worthRetrying(
 
 const defaultBackoff = exponential()
 
-/** The delay after so many failures, whatever the user's backoff does. */
+/** The delay after this many failures; valid whatever the user's backoff returns. */
 export function retryDelayMs(
   backoff: Backoff,
   failures: number,
