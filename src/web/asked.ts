@@ -1,14 +1,14 @@
-/** What is asked of the window: a request, where it came from, and what it asks for below the window's own place. */
+/** A request to the window: the request itself, where it came from, and its path below the window. */
 
 export interface Asked {
   readonly request: Request
-  /** The Host header; undefined where there is none. */
+  /** The Host header; undefined if there is none. */
   readonly host: string | undefined
-  /** The address of the peer; `''` where the server that it came through does not tell. */
+  /** The address of the peer; `''` if the server does not give it. */
   readonly address: string
-  /** What is asked for below the window: begins with `/`, as it was sent. */
+  /** The path below the window, as it was sent; begins with `/`. */
   readonly path: string
   readonly query: URLSearchParams
-  /** Where the window lies, with a slash at its end: cookies are for this place. */
+  /** The path of the window, with a slash at its end: cookies are for this path. */
   readonly cookiePath: string
 }

@@ -1,4 +1,4 @@
-/** A failure: an error as the API tells it — its status, its code, and words that say what to do. Never a stack. */
+/** A failure: an error as the API reports it: its status, its code, and words that say what to do. Never a stack. */
 
 import { randomUUID } from 'node:crypto'
 import { hasCode } from '../core/error-codes.js'
@@ -14,7 +14,7 @@ interface ApiFailure {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** By the codes of the mill's errors. */
+/** The statuses by the codes of the mill's errors. */
 const statuses: Readonly<Record<string, number>> = {
   'argument-invalid': 400,
   'codec-failed': 400,
@@ -40,7 +40,7 @@ const statuses: Readonly<Record<string, number>> = {
   'store-unavailable': 503,
 }
 
-/** An error that nobody foresaw is told by an id, under which the logger has it. */
+/** An unexpected error is reported with an id, under which the logger has it. */
 export function failureOf(error: unknown, logger: Logger): ApiFailure {
   if (error instanceof WebRefusal) return { ...pick(error), headers: error.headers, ...fieldsOf(error.fields) }
   if (hasCode(error, 'config-invalid')) return { ...pick(error), status: 400, headers: {}, ...fieldsOf(error.issues) }
@@ -75,7 +75,7 @@ function fieldsOf(fields: readonly ConfigIssue[] | undefined): Pick<ApiFailure, 
   return fields === undefined ? undefined : { fields }
 }
 
-/** Each job that was refused is a field; the first says what kind of refusal it is. */
+/** Each refused job is a field; the first one decides the code. */
 function manyFailure({
   message,
   results,

@@ -1,8 +1,8 @@
-/** A refusal: a request that is answered with an error, by a code of ours, with a status, and in words that say what to do. */
+/** A refusal: a request that is answered with an error: one of our codes, a status, and words that say what to do. */
 
 import type { ConfigIssue } from '../core/errors.js'
 
-/** What is refused before a mill is asked. The codes of the mill's own errors stand beside these in answers. */
+/** Refusals before a mill is asked. Answers also have the codes of the mill's own errors. */
 const statusOf = {
   'argument-invalid': 400,
   unauthorized: 401,
@@ -26,7 +26,7 @@ export class WebRefusal extends Error {
   readonly headers: Readonly<Record<string, string>>
   readonly fields: readonly ConfigIssue[] | undefined
 
-  /** `fields`: each mistake in what was sent, with its place. */
+  /** `fields`: each mistake in the request, with its place. */
   constructor(
     code: WebRefusalCode,
     message: string,

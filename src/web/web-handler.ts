@@ -1,4 +1,6 @@
-/** The web handler: a window on a mill, as one function from a request to a response, to be mounted wherever one likes. */
+/**
+ * The web handler: a window on a mill, as one function from a request to a response, which you can mount in any server.
+ */
 
 import type { ServerResponse } from 'node:http'
 import { systemClock } from '../core/platform/clock.js'
@@ -17,13 +19,13 @@ import { Streams } from './streams/streams.js'
 import { MillWindow } from './window/mill-window.js'
 import { checkedWebOptions, type WebOptions } from './window/web-options.js'
 
-/** A window on a mill. */
+/** A window on a mill, made by `webHandler()`. */
 export interface WebHandler {
-  /** Answers a web request: for Hono, Next and whatever else speaks `Request` and `Response`. */
+  /** Answers a web request: for Hono, Next and every other framework with `Request` and `Response`. */
   readonly fetch: (request: Request) => Promise<Response>
   /**
-   * Answers a request of node:http: for its server, Express (also behind `express.json()`), Koa and Fastify. What does not lie
-   * below `basePath` goes to `next`, if there is one.
+   * Answers a request of node:http: for its server, Express (also behind `express.json()`), Koa and Fastify. A request
+   * outside `basePath` goes to `next`, if there is one.
    */
   readonly node: (request: MountedRequest, response: ServerResponse, next?: (error?: unknown) => void) => void
   /** Ends its streams. The mill stays open. Closing twice is harmless. */
@@ -38,8 +40,9 @@ export interface WebHandler {
 const loginPrefix = '/login/'
 
 /**
- * A window on the mill: a page, an API under `api/v1`, streams, and `metrics` for Prometheus. Opens nothing until it is asked. Without `token` and
- * `authorize` it answers to its own machine alone. Throws `ConfigError` with every mistake in the options.
+ * Makes a window on the mill: a page, an API under `api/v1`, streams, and `metrics` for Prometheus. Opens nothing
+ * before the first request. Without `token` and `authorize` it answers only its own machine. Throws `ConfigError` with
+ * every mistake in the options.
  */
 export function webHandler(mill: Mill, options: WebOptions = {}): WebHandler {
   const checked = checkedWebOptions(options)
@@ -99,7 +102,7 @@ class MountedWindow {
     if (pathBelow(basePath, targetOf(request).split('?', 1)[0]!) === undefined) return undefined
     try {
       const { host } = request.headers
-      // Before an address is made of it.
+      // Before the host becomes part of an address.
       this.#parts.access.checkHost({ host })
       const asked = webRequest(request, response)
       return await this.#answer(
@@ -112,7 +115,7 @@ class MountedWindow {
     }
   }
 
-  /** Undefined for what does not lie below the window. */
+  /** Undefined for a path outside the window. */
   async #answer(
     from: Pick<Asked, 'request' | 'host' | 'address'>,
     url: URL,
@@ -135,12 +138,12 @@ class MountedWindow {
     if (path === apiPath || path.startsWith(`${apiPath}/`)) return await this.#api(asked)
     if (path.startsWith(loginPrefix) && request.method === 'GET')
       return redirect('../', { 'set-cookie': access.logInOnce(path.slice(loginPrefix.length), asked) })
-    // A window with a token shows its page to everybody, who logs in there.
+    // A window with a token shows its page to everybody; they log in there.
     if (window.options.token === undefined) await access.viewer(asked)
     return pageAnswer(asked, this.#files)
   }
 
-  /** Whether the store answers. It names nothing. */
+  /** Whether the store answers. The answer names nothing. */
   async #health(): Promise<Response> {
     const isWell = await this.#parts.window.mill.depths([]).then(
       () => true,
@@ -158,7 +161,7 @@ function notBelow(basePath: string): WebRefusal {
   return new WebRefusal('not-found', `this window lies below '${basePath}/'.`)
 }
 
-/** Begins with `/`, or is empty for the window itself without a slash; undefined for what lies elsewhere. */
+/** Begins with `/`, or is empty for the window itself without a slash; undefined for a path outside the window. */
 function pathBelow(basePath: string, path: string): string | undefined {
   if (path === basePath) return ''
   return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : undefined
@@ -168,7 +171,7 @@ function redirect(location: string, headers: Readonly<Record<string, string>> = 
   return new Response(null, { status: 303, headers: { location, ...headers } })
 }
 
-/** The answer with all security headers; nothing keeps it but what says that it may be kept. */
+/** Adds all security headers to the answer, and forbids caching unless the answer allows it. */
 function secured(answer: Response): Response {
   for (const [name, value] of Object.entries(securityHeaders)) answer.headers.set(name, value)
   if (!answer.headers.has('cache-control')) answer.headers.set('cache-control', 'no-store')

@@ -1,4 +1,4 @@
-/** `millrace/web`: a window on a mill — page, JSON API and streams — for applications that mount it. */
+/** `millrace/web`: a window on a mill (page, JSON API and streams) for applications that mount it. */
 
 export type { Viewer } from './access/viewer.js'
 export { type WebHandler, webHandler } from './web-handler.js'

@@ -1,4 +1,4 @@
-/** Access: whether a request is answered at all, who asks, and whether they may change something. */
+/** Access: whether a request is answered at all, who sent it, and whether they may change something. */
 
 import { randomBytes } from 'node:crypto'
 import type { Asked } from '../asked.js'
@@ -12,10 +12,10 @@ import type { KnownViewer, Role, Viewer } from './viewer.js'
 const tokenViewer: Viewer = { name: 'token', role: 'operator' }
 const longestToken = 1_024
 const loginLifeMs = 600_000
-/** What a proxy adds: then the peer is the proxy, whoever asks. */
+/** Headers that a proxy adds: the peer is then the proxy, whoever sent the request. */
 const proxyHeaders = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] as const
 
-/** What of the options of a window says who may come in. */
+/** The options of a window that decide who may come in. */
 interface AccessOptions {
   readonly token?: string | undefined
   readonly authorize?: ((request: Request) => boolean | Viewer | Promise<boolean | Viewer>) | undefined
@@ -34,7 +34,7 @@ export class Access {
   readonly #sessions: Sessions
   readonly #failures: FailureLimit
   readonly #mono: () => number
-  /** Codes that log in once, until when. */
+  /** Codes that log in once, with the time at which they expire. */
   readonly #logins = new Map<string, number>()
 
   constructor(options: AccessOptions, { now, mono }: AccessClock) {
@@ -45,7 +45,7 @@ export class Access {
     this.#mono = mono
   }
 
-  /** Throws a refusal for a host by which the window may not be asked. */
+  /** Throws a refusal for a host that is not one of the window's. */
   checkHost({ host }: Pick<Asked, 'host'>): void {
     const { hosts } = this.#options
     if (isAllowedHost(host, hosts)) return
@@ -55,7 +55,7 @@ export class Access {
     )
   }
 
-  /** Throws a refusal where a page of another origin asks. */
+  /** Throws a refusal for a request from a page of another origin. */
   checkOrigin({ request, host = '' }: Asked): void {
     const origin = request.headers.get('origin') ?? undefined
     const site = request.headers.get('sec-fetch-site') ?? undefined
@@ -66,7 +66,7 @@ export class Access {
     )
   }
 
-  /** Who asks. Throws a refusal for nobody who is known. */
+  /** The viewer who sent the request. Throws a refusal for an unknown one. */
   async viewer(asked: Asked): Promise<KnownViewer> {
     const { authorize, token } = this.#options
     const bearer = /^Bearer +(\S+)$/i.exec(asked.request.headers.get('authorization') ?? '')?.[1]
@@ -79,7 +79,7 @@ export class Access {
     throw unauthorized('say who asks: log in on the page, or send `Authorization: Bearer <token>`.')
   }
 
-  /** Throws a refusal where the viewer may not change what is asked, or another page may have made them ask. */
+  /** Throws a refusal if the viewer may not make this change, or if another page may have sent it. */
   checkChange({ request }: Asked, viewer: KnownViewer): void {
     this.checkHeader(request)
     const { role } = viewer
@@ -90,7 +90,10 @@ export class Access {
     this.checkToken(request, viewer)
   }
 
-  /** Throws a refusal for a change that another page may have sent: a browser asks before it sends this header across origins. */
+  /**
+   * Throws a refusal for a change that another page may have sent: a browser asks before it sends this header across
+   * origins.
+   */
   checkHeader(request: Request): void {
     if (request.headers.get('x-millrace') !== '1')
       throw new WebRefusal('csrf', 'a change needs the header `x-millrace: 1`.')
@@ -105,7 +108,7 @@ export class Access {
       )
   }
 
-  /** The `Set-Cookie` header of a session for who knows the token. Throws a refusal. */
+  /** The `Set-Cookie` header of a new session, for the right token. Throws a refusal. */
   logIn(given: string, asked: Asked): string {
     if (this.#options.token === undefined)
       throw new WebRefusal(
@@ -119,14 +122,14 @@ export class Access {
     return this.#sessions.end(asked.cookiePath, isSecure(asked))
   }
 
-  /** A code that logs in once, within 10 minutes. */
+  /** Makes a code that logs in once, within 10 minutes. */
   newLogin(): string {
     const code = randomBytes(24).toString('base64url')
     this.#logins.set(code, this.#mono() + loginLifeMs)
     return code
   }
 
-  /** The `Set-Cookie` header for who has such a code. Throws a refusal. */
+  /** The `Set-Cookie` header of a new session, for such a code. Throws a refusal. */
   logInOnce(code: string, asked: Asked): string {
     this.#refuseTrying(asked)
     const untilAt = this.#logins.get(code)
@@ -168,7 +171,7 @@ function authorized(answer: boolean | Viewer): Viewer {
   throw unauthorized("`authorize` of this window must answer false, true, or { name, role: 'viewer' | 'operator' }.")
 }
 
-/** Without a token and `authorize` the window is open to this machine alone. */
+/** Without `token` and `authorize` only this machine may use the window. */
 function byLoopback({ request, host = '', address }: Asked): Viewer {
   const isProxied = proxyHeaders.some((name) => request.headers.has(name))
   if (isLoopbackHost(host) && !isProxied && (address === '' || isLoopbackAddress(address)))

@@ -1,8 +1,10 @@
-/** The failure limit: wrong tokens that one address may send in a minute, so that none is found by trying. */
+/**
+ * The failure limit: how many wrong tokens one address may send in a minute, so that nobody finds a token by trying.
+ */
 
 const mostFailures = 10
 const windowMs = 60_000
-/** Addresses that are remembered; one who has more of them still finds no token of 128 bits. */
+/** The number of addresses remembered. Even an attacker with more addresses finds no token of 128 bits. */
 const mostAddresses = 10_000
 
 export class FailureLimit {
@@ -13,7 +15,7 @@ export class FailureLimit {
     this.#mono = mono
   }
 
-  /** For how long nothing of this address is looked at, in ms; 0: not at all. */
+  /** For how long tokens from this address are not looked at, in ms; 0: they are. */
   waitMs(address: string): number {
     const failures = this.#of(address)
     return failures === undefined || failures.count < mostFailures ? 0 : failures.sinceAt + windowMs - this.#mono()

@@ -1,5 +1,5 @@
 /**
- * The host list: the names by which the window may be asked. A page of somebody else whose name was made to point here (DNS
+ * The host list: the names under which the window may be reached. A foreign page whose name was made to point here (DNS
  * rebinding) still sends its own name. Pure.
  */
 
@@ -26,14 +26,14 @@ export function isAllowedHost(host: string | undefined, hosts: readonly string[]
   return loopbackNames.has(nameOf(host)) || isListed(host, hosts)
 }
 
-/** Whether the peer is this machine, as a socket tells its address. */
+/** Whether the peer is this machine, by the address of its socket. */
 export function isLoopbackAddress(address: string): boolean {
   return /^(?:::ffff:)?127\.\d+\.\d+\.\d+$|^::1$/.test(address)
 }
 
 /**
- * Whether a request comes from a page of ours, or from no page. `origin`: the header; it must name the host that was asked, or
- * one that was listed by hand. `site`: what the browser says of the page (`Sec-Fetch-Site`).
+ * Whether a request comes from a page of ours, or from no page. `origin`: the header; it must name the host of the
+ * request, or one listed in `hosts`. `site`: the browser's description of the page (`Sec-Fetch-Site`).
  */
 export function isOwnOrigin(
   { origin, site }: { readonly origin: string | undefined; readonly site: string | undefined },

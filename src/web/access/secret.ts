@@ -1,4 +1,4 @@
-/** A secret: the token of the window, and what is signed with it. */
+/** A secret: the token of the window, and the key for signatures. */
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
@@ -6,7 +6,7 @@ export class Secret {
   readonly #digest: Buffer
   readonly #key: Buffer
 
-  /** Without a token it is made anew: what was signed is worth nothing in another process. */
+  /** Without a token a random secret is made: signatures are then worth nothing in another process. */
   constructor(token?: string) {
     const text = token ?? randomBytes(32)
     this.#digest = digestOf(text)
@@ -18,7 +18,7 @@ export class Secret {
     return timingSafeEqual(digestOf(given), this.#digest)
   }
 
-  /** `purpose`: what is signed for one is not valid for another. */
+  /** `purpose`: a signature for one purpose is not valid for another. */
   sign(purpose: string, text: string): string {
     return createHmac('sha256', this.#key).update(`${purpose}\n${text}`).digest('base64url')
   }

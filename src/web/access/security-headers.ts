@@ -1,8 +1,8 @@
-/** The security headers: what every answer of the window tells a browser. */
+/** The security headers that every answer of the window carries. */
 
 /**
- * Only scripts, styles and images of the window's own, no script in a page's text, no frame around it, and no text that is taken
- * for markup by a script (Trusted Types). `base-uri 'self'`: the page says by `<base>` where its links begin.
+ * Allows scripts, styles and images of the window only, no script in a page's text, no frame around it, and no text
+ * that a script treats as markup (Trusted Types). `base-uri 'self'`: the page sets the base of its links by `<base>`.
  */
 const contentPolicy = [
   "default-src 'none'",

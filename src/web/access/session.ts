@@ -1,4 +1,7 @@
-/** A session: a signed cookie that stands for the token, so that a page need not keep it. Nothing of it is stored. */
+/**
+ * A session: a signed cookie in place of the token, so that a page need not keep the token. The window stores nothing
+ * of it.
+ */
 
 import { randomBytes } from 'node:crypto'
 import type { Secret } from './secret.js'
@@ -8,13 +11,13 @@ interface Session extends Viewer {
   readonly csrf: string
 }
 
-/** A working day; then one logs in again. */
+/** A working day; then the user logs in again. */
 const lifeMs = 12 * 3_600_000
 const longestCookie = 1_024
 
 export class Sessions {
   readonly #secret: Secret
-  /** Browsers do not tell ports apart: each window of a machine has a cookie of its own. */
+  /** Browsers share cookies between ports: each window of a machine has a cookie of its own. */
   readonly #name: string
   readonly #now: () => number
 
@@ -36,7 +39,7 @@ export class Sessions {
     return this.#cookie('', 0, path, isSecure)
   }
 
-  /** The session of a `Cookie` header; undefined if there is none that is ours and lasts. */
+  /** The session in a `Cookie` header; undefined if there is none that is ours and valid. */
   find(cookies: string | undefined): Session | undefined {
     const value = cookies
       ?.split(';')

@@ -1,4 +1,4 @@
-/** An endpoint: one address and method of the API, with the shapes of what it takes, from which it is also described. */
+/** An endpoint: one address and method of the API, with the shapes of its request, which also describe it. */
 
 import type * as v from 'valibot'
 import type { Access } from '../access/access.js'
@@ -7,14 +7,14 @@ import type { Asked } from '../asked.js'
 import type { Streams } from '../streams/streams.js'
 import type { MillWindow } from '../window/mill-window.js'
 
-/** What an endpoint is called with: everything checked. */
+/** The checked parts of a request. */
 export interface EndpointCall<Query, Body> {
   readonly window: MillWindow
   readonly access: Access
   readonly streams: Streams
   readonly asked: Asked
   readonly viewer: KnownViewer
-  /** What the address names. */
+  /** The names in the address. */
   readonly params: Readonly<Record<string, string>>
   readonly query: Query
   readonly body: Body
@@ -27,18 +27,18 @@ interface EndpointShape<Query extends v.ObjectEntries, Body extends Shape> {
   /** `/queues/:queue/jobs/:id` */
   readonly path: string
   readonly summary: string
-  /** Of a change: what the audit calls it. */
+  /** For a change: its name in the audit. */
   readonly action?: string
   readonly query?: Query
   readonly body?: Body
   /** The status of a success. Default 200. */
   readonly status?: number
-  /** What a success answers. Default: any object. */
+  /** The shape of a success. Default: any object. */
   readonly answer?: v.GenericSchema
   readonly isStream?: true
-  /** Whether it is for those too who are not known yet: to log in and out. Default false. */
+  /** Whether unknown viewers may use it too: to log in and out. Default false. */
   readonly isOpen?: true
-  /** What is answered as JSON, or a response of its own. */
+  /** Returns the object to answer as JSON, or a response of its own. */
   readonly run: (
     call: EndpointCall<v.InferOutput<v.StrictObjectSchema<Query, undefined>>, v.InferOutput<Body>>,
   ) => Promise<unknown>
@@ -48,14 +48,14 @@ export interface Endpoint extends Omit<EndpointShape<v.ObjectEntries, Shape>, 'r
   readonly run: (call: EndpointCall<never, never>) => Promise<unknown>
 }
 
-/** The same, with the types of its shapes known to `run`. */
+/** Gives an endpoint the types of its shapes. */
 export function endpoint<const Query extends v.ObjectEntries, Body extends Shape>(
   shape: EndpointShape<Query, Body>,
 ): Endpoint {
   return shape as unknown as Endpoint
 }
 
-/** The names that an address holds: `['queue', 'id']`. */
+/** The names in an address: `['queue', 'id']`. */
 export function paramsOf(path: string): string[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
 }

@@ -1,4 +1,4 @@
-/** All endpoints of the API, in the order in which they are described. Of two that fit an address the first counts. */
+/** All endpoints of the API, in the order of their description. If two match an address the first is used. */
 
 import type { Endpoint } from './endpoint.js'
 import { enqueueEndpoints } from './enqueue-endpoint.js'

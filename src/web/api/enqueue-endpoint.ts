@@ -1,4 +1,7 @@
-/** The endpoint that enqueues: one job or many, from any language. Each that has an id is enqueued once, however often it is sent. */
+/**
+ * The endpoint that enqueues one job or many, for programs in any language. A job with an id is enqueued once, however
+ * often it is sent.
+ */
 
 import { createHash } from 'node:crypto'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
@@ -28,7 +31,7 @@ export const enqueueEndpoints = [
           'argument-invalid',
           'the header `idempotency-key` must be 1 to 200 characters of ASCII without spaces.',
         )
-      // Refused here also where the body is empty of jobs for it.
+      // Refuses an unknown queue even if the body has no jobs.
       mill.queue(queue)
       const jobs = 'jobs' in body ? body.jobs : [body]
       const trace = traceContextOf(request.headers.get('traceparent'), request.headers.get('tracestate'))
@@ -57,7 +60,7 @@ function itemOf(
   return { task, input, options: { ...id, ...options, ...elsewhere } as AnyEnqueueOptions }
 }
 
-/** The same for the same place in a request that is sent again. */
+/** The same id for the same place in a request that is sent again. */
 function keyedId(queue: string, key: string, place: number): string {
   return digestId(
     createHash('sha256')

@@ -1,4 +1,4 @@
-/** The endpoints of the jobs of a queue: lists, records, and what an operator does to one of them or to many. */
+/** The endpoints of the jobs of a queue: lists, records, and an operator's actions on one job or many. */
 
 import * as v from 'valibot'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
@@ -25,14 +25,14 @@ import {
 
 type ChosenJobs = string[] | 'all' | 'failed'
 
-/** The jobs that are chosen. Throws a refusal where many are not confirmed. */
+/** The chosen jobs. Throws a refusal if many are chosen without confirmation. */
 function whichOf({ ids, all, confirm }: Choice, queue: string): ChosenJobs {
   if (ids !== undefined) return ids
   refuseUnconfirmed(queue, confirm)
   return all ? 'all' : 'failed'
 }
 
-/** Changes one job. Throws a refusal where nothing is kept of it. */
+/** Changes one job. Throws a refusal if nothing of it is kept. */
 async function changeOne(
   { window, params: { queue = '', id = '' } }: Pick<EndpointCall<unknown, unknown>, 'window' | 'params'>,
   change: (admin: QueueAdmin, id: string) => Promise<number | boolean>,
@@ -50,7 +50,7 @@ function nothingKept(queue: string, id: string): WebRefusal {
   )
 }
 
-/** By what the address calls it. */
+/** The actions, by their names in addresses. */
 const acts = {
   cancel: (admin: QueueAdmin, which: ChosenJobs, why?: string) => admin.jobs.cancel(which, why),
   'run-now': (admin: QueueAdmin, which: ChosenJobs) => admin.jobs.runNow(which),

@@ -1,10 +1,10 @@
-/** The JSON Schema of a shape: what a valibot schema checks, in the words of OpenAPI. Pure. */
+/** The JSON Schema of a shape: the checks of a valibot schema, in the terms of OpenAPI. Pure. */
 
 import type * as v from 'valibot'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** A schema as valibot builds it, as far as its parts are read here. */
+/** A schema as valibot builds it, with the parts that are read here. */
 interface SchemaPart {
   readonly type: string
   readonly pipe?: readonly SchemaPart[]

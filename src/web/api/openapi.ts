@@ -5,7 +5,7 @@ import { type Endpoint, paramsOf } from './endpoint.js'
 import { isOptional, type JsonSchema, jsonSchemaOf } from './json-schema.js'
 import { failure, idInQuery, paramShapes } from './shapes.js'
 
-/** What each answers beside its success. */
+/** The failures that each endpoint may answer. */
 const failures: Readonly<Record<string, string>> = {
   400: 'Something that was sent is wrong; `fields` says where',
   401: 'Nobody who is known asks',
@@ -42,7 +42,7 @@ export function openApiOf(endpoints: readonly Endpoint[]): JsonSchema {
       schemas: { Failure: jsonSchemaOf(failure) },
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer' },
-        // Its name is that of the window, as `POST session` sets it.
+        // The name is the window's, as `POST session` sets it.
         session: { type: 'apiKey', in: 'cookie', name: 'millrace-window' },
       },
     },

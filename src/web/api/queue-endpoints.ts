@@ -1,4 +1,4 @@
-/** The endpoints of one queue: how it stands, and what an operator does to it as a whole. */
+/** The endpoints of one queue: its state, and an operator's actions on the whole queue. */
 
 import * as v from 'valibot'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
@@ -14,10 +14,10 @@ import { workerRow } from '../state/worker-row.js'
 import { endpoint } from './endpoint.js'
 import { changed, confirmation, group, instant, nothing, queueName } from './shapes.js'
 
-/** How many minutes the spark of a queue has. */
+/** The minutes of a queue's spark. */
 const sparkMinutes = 60
 
-/** Throws a refusal where a large action is not confirmed by the queue's name. */
+/** Throws a refusal if a large action is not confirmed by the queue's name. */
 export function refuseUnconfirmed(queue: string, confirm: string | undefined): void {
   if (confirm !== queue)
     throw new WebRefusal('argument-invalid', `to confirm it send \`confirm\` with the name of the queue, '${queue}'.`)
@@ -38,7 +38,7 @@ function switchEndpoint(verb: 'pause' | 'resume', summary: string) {
   })
 }
 
-/** Begins a drain, and tells whether jobs are left. */
+/** Begins a drain. Resolves with whether jobs are left. */
 async function beginDrain(queue: QueueAdmin): Promise<boolean> {
   const begun = new AbortController()
   let left = 0

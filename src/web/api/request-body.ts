@@ -1,11 +1,14 @@
-/** The body of a request: JSON, and no more of it than is taken. */
+/** The body of a request: JSON of a bounded size. */
 
 import { WebRefusal } from '../refusal.js'
 
-/** Most bytes of one body. */
+/** The most bytes of one body. */
 export const mostBytes = 1_048_576
 
-/** The object; an empty one where nothing was sent. Throws a refusal for another type, too many bytes, or what is no object. */
+/**
+ * The object in the body; an empty one if nothing was sent. Throws a refusal for another type, too many bytes, or a
+ * body that is no object.
+ */
 export async function bodyOf(request: Request): Promise<object> {
   const declared = Number(request.headers.get('content-length') ?? 0)
   if (declared > mostBytes) throw tooLarge()

@@ -1,4 +1,4 @@
-/** The router: finds the endpoint that is asked for, lets in who may, checks what was sent, and answers. */
+/** The router: finds the endpoint of a request, checks the viewer and the request, and answers. */
 
 import { Hono } from 'hono'
 import * as v from 'valibot'
@@ -28,10 +28,10 @@ interface Bindings {
   readonly Bindings: Asked
 }
 
-/** Where the API lies below the window. */
+/** The path of the API below the window. */
 export const apiPath = '/api/v1'
 
-/** Asked by what lies below the window. The host is checked before. */
+/** Takes the part of the path below the window. The host is checked before. */
 export function apiOf(parts: RouterParts): (asked: Asked) => Promise<Response> {
   const app = new Hono<Bindings>().basePath(apiPath)
   app.get('/openapi.json', async ({ env }) => {
@@ -95,7 +95,7 @@ async function answer(
   return found instanceof Response ? found : jsonResponse(found, one.status)
 }
 
-/** Runs an action, and tells what became of it. */
+/** Runs an action, and reports its outcome to the audit. */
 async function audited(
   action: string,
   {
@@ -146,7 +146,7 @@ function checkedParams({ path }: Endpoint, given: Readonly<Record<string, string
   ) as Record<string, string>
 }
 
-/** What the address names, with an id that its query has in the place of the path; and the rest of the query. */
+/** The names in the address, including an id that the query has in place of the path; and the rest of the query. */
 function namedByQuery(
   given: Readonly<Record<string, string>>,
   query: Readonly<Record<string, string>>,

@@ -8,12 +8,12 @@ import { namedQueues } from '../state/queue-rows.js'
 import { endpoint } from './endpoint.js'
 import { cursor, limit, nothing, page, wholeText } from './shapes.js'
 
-/** What of a schedule is shown. */
+/** The shown part of a schedule. */
 function shown({ input, meta, ...schedule }: ScheduleRecord, isHidden: boolean) {
   return isHidden ? { ...schedule, payloadsHidden: true } : { ...schedule, input, meta }
 }
 
-/** Throws a refusal where there is no such schedule. */
+/** Throws a refusal if there is no such schedule. */
 async function found({ schedules }: Mill, name: string): Promise<ScheduleRecord> {
   const schedule = await schedules.get(name)
   if (schedule === undefined)
@@ -38,7 +38,7 @@ function actEndpoint(verb: 'run' | 'pause' | 'resume', summary: string) {
   })
 }
 
-/** A throttle by what shares it. */
+/** A throttle, with the queues that share it. */
 async function throttleOf(mill: Mill, scope: string, queues: readonly string[]) {
   const status = await mill.adminParts.connect().then(({ throttles }) => throttles?.state(queues[0]!))
   if (status === undefined) return undefined

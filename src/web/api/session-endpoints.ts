@@ -1,4 +1,4 @@
-/** The endpoints of the session: who one is, how one logs in, and what the store of the mill can tell. */
+/** The endpoints of the session: who the viewer is, how they log in, and what the store of the mill supports. */
 
 import * as v from 'valibot'
 import { packageVersion } from '../../core/platform/package-version.js'

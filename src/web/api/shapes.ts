@@ -1,4 +1,4 @@
-/** The shapes of what the API takes and answers: one source for the check of a request and for its description. */
+/** The shapes of the API's requests and answers: one source for the check of a request and for its description. */
 
 import * as v from 'valibot'
 import { highestPriority, jobStates, lowestPriority } from '../../core/job.js'
@@ -15,7 +15,7 @@ import {
 } from '../../core/values/ids.js'
 import { exactly, whole } from '../../core/values/option-check.js'
 
-/** How a shape is described, where its check alone does not tell. */
+/** The description of a shape, if its check alone does not give it. */
 interface Described {
   readonly json: Readonly<Record<string, unknown>>
 }
@@ -35,14 +35,16 @@ export const group = text((value) => typeof value === 'string' && groupNameOf(va
   maxLength: 256,
 })
 
-/** What addresses name. */
+/** The shapes of names in addresses. */
 export const paramShapes: Readonly<Record<string, v.GenericSchema<unknown, string>>> = {
   queue: queueName,
   name: queueName,
   id: jobId,
 }
 
-/** Stands in a path for an id that the query has: `.` and `..` cannot stand there, nor what a proxy rewrites. */
+/**
+ * Replaces an id in a path; the id is then in the query. For ids such as `.` and `..`, and ids that a proxy rewrites.
+ */
 export const idInQuery = '~'
 
 /** A duration such as `'5m'`, or a number of ms. */
@@ -63,7 +65,7 @@ export const instant = text(
   { format: 'date-time' },
 )
 
-/** A whole number in the query of an address. */
+/** A whole number in a query. */
 export function wholeText(least: number, most: number) {
   const form = `must be a whole number from ${least} to ${most}`
   const schema = v.pipe(v.string(form), v.regex(/^\d{1,15}$/, form), v.transform(Number), whole(least, most))
@@ -74,7 +76,7 @@ export const limit = v.exactOptional(wholeText(1, 200))
 export const cursor = v.exactOptional(v.pipe(v.string(), v.maxLength(2_000, 'must be what a page before gave')))
 export const state = v.exactOptional(v.picklist(jobStates))
 
-/** At most so many jobs are named, or enqueued, in one request. */
+/** The most jobs that one request may name or enqueue. */
 export const mostJobs = 1_000
 
 const ids = v.pipe(
@@ -90,7 +92,7 @@ const byId = { ids, reason }
 const byAll = { all: v.literal(true), confirm: v.string(), reason }
 const byFailed = { failed: v.literal(true), confirm: v.string(), reason }
 
-/** Which jobs: by id, or all, or those that failed; of many the queue's name confirms it. */
+/** A choice of jobs: by id, all, or those that failed. For all or failed jobs the queue's name confirms it. */
 export const choice = v.pipe(
   exactly({ ids: v.exactOptional(ids), all: isTrue, failed: isTrue, confirm, reason }),
   v.check(
@@ -102,7 +104,7 @@ export const choice = v.pipe(
 
 export type Choice = v.InferOutput<typeof choice>
 
-/** Of dead jobs, which have all failed. */
+/** A choice of dead jobs, all of which have failed. */
 export const deadChoice = v.pipe(
   exactly({ ids: v.exactOptional(ids), all: isTrue, confirm }),
   v.check(
@@ -148,7 +150,7 @@ export const newJobs = v.pipe(
   v.metadata({ anyOf: [newJob, many] }),
 )
 
-/** What an action changed, and whether the same request again would find more. */
+/** The number of changed things, and whether the same request again would find more. */
 export const changed = exactly({ changed: whole(0), more: v.boolean() })
 
 /** A page of a list; `cursor` leads to the next. */

@@ -1,4 +1,4 @@
-/** The endpoints of workers: where they run, what they serve, and how they are told to stop. */
+/** The endpoints of workers: where they run, which queues they serve, and orders to stop. */
 
 import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Mill } from '../../mill/mill.js'
@@ -9,10 +9,10 @@ import { heldRow, workerRow } from '../state/worker-row.js'
 import { endpoint } from './endpoint.js'
 import { changed, limit, nothing, page } from './shapes.js'
 
-/** How many jobs in hand are told, unless asked otherwise. */
+/** How many held jobs are listed by default. */
 const defaultHeld = 50
 
-/** Throws `UnsupportedByStoreError` where the store keeps none. */
+/** Throws `UnsupportedByStoreError` if the store keeps no registry. */
 async function registryOf({ adminParts, store }: Mill): Promise<WorkerRegistry> {
   const { workers } = await adminParts.connect()
   if (workers !== undefined) return workers

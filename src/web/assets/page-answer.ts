@@ -1,17 +1,20 @@
-/** The page's answers: its files, and for every other address the page itself, which knows its links. */
+/** The page's answers: its files, and for every other address the page itself, which knows its own links. */
 
 import { apiPath } from '../api/router.js'
 import type { Asked } from '../asked.js'
 import { WebRefusal } from '../refusal.js'
 import type { PageFile } from './page-files.js'
 
-/** Files that are named by their content never change. */
+/** Files whose names contain a hash never change. */
 const hashed = /[.-][\w-]{8,}\.(?:js|css|woff2|svg|png)$/
 
-/** Where files lie. Deeper addresses are the page's, whatever they end with: ids of jobs and names of queues have dots, too. */
+/**
+ * Paths of files. Deeper paths belong to the page, whatever they end with: ids of jobs and names of queues contain dots
+ * too.
+ */
 const fileName = /^(?:assets\/.*|[^/]*\.\w{1,11})$/
 
-/** Throws a refusal for another method than GET and HEAD, and for a file that is not there. */
+/** Throws a refusal for a method other than GET and HEAD, and for a missing file. */
 export function pageAnswer({ request, path }: Asked, files: ReadonlyMap<string, PageFile> | undefined): Response {
   if (request.method !== 'GET' && request.method !== 'HEAD')
     throw new WebRefusal(
@@ -38,7 +41,7 @@ function fileAnswer(request: Request, name: string, { body, type, etag }: PageFi
   return new Response(body, { headers: { ...headers, 'content-type': type } })
 }
 
-/** Its links begin at the window, however deep the address lies, and whatever a proxy puts before it. */
+/** Makes links relative to the window, however deep the address is, and whatever a proxy puts before it. */
 function withBase(html: string, path: string): string {
   const steps = path.split('/').length - 2
   const base = `<base href="${steps === 0 ? './' : '../'.repeat(steps)}">`

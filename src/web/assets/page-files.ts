@@ -1,4 +1,4 @@
-/** The files of the page, read once into memory: no path is ever made of a request. */
+/** The files of the page, read once into memory: a request never becomes a file path. */
 
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -23,10 +23,10 @@ const types: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 }
 
-/** Where the page lies that was built with the package. */
+/** The folder of the page that was built with the package. */
 export const pageFolder = fileURLToPath(new URL('../page', import.meta.url))
 
-/** By their paths below the folder, as `assets/index.js`; undefined where there is no page. */
+/** By their paths below the folder, such as `assets/index.js`; undefined if there is no page. */
 export function pageFiles(folder: string): ReadonlyMap<string, PageFile> | undefined {
   try {
     const entries = readdirSync(folder, { recursive: true, withFileTypes: true })

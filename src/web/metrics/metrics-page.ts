@@ -1,6 +1,6 @@
 /**
- * The metrics page: the text that answers a scrape. Reads the store at most once in a while, whoever asks; where that fails or
- * takes too long, it tells so, and what is known without the store.
+ * The metrics page: the text that answers a scrape. All scrapes within `keptMs` share one reading of the store. If the
+ * reading fails or takes too long, the text says so, and holds the metrics that need no store.
  */
 
 import { packageVersion } from '../../core/platform/package-version.js'
@@ -14,18 +14,18 @@ import { seconds } from '../../measures/second.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
 
 interface MetricsPageParts {
-  /** Reads the store. Rejects where it cannot be reached. */
+  /** Reads the store. Rejects if it cannot be reached. */
   readonly read: () => Promise<MillReading>
-  /** Tells what is known without the store. */
+  /** Adds the metrics that need no store. */
   readonly tellOwn: (sheet: MetricSheet) => void
   readonly mono: () => number
-  /** For how long a reading serves all that ask, in ms. */
+  /** How long a reading serves all scrapes, in ms. */
   readonly keptMs: number
 }
 
-/** The reading that was begun last. */
+/** The latest reading. */
 interface LatestReading {
-  /** Undefined where it failed. */
+  /** Undefined if it failed. */
   readonly found: Promise<TimedReading | undefined>
   readonly begunAt: number
   isOver: boolean
@@ -36,7 +36,7 @@ interface TimedReading {
   readonly tookMs: number
 }
 
-/** A scrape waits no longer: Prometheus gives up after 10 s unless it is told otherwise. */
+/** A scrape waits no longer: Prometheus gives up after 10 s by default. */
 const patienceMs = 4_000
 /** A reading that has not ended by then is taken for lost. */
 const lostMs = 60_000
@@ -52,7 +52,7 @@ export class MetricsPage {
     this.#parts = parts
   }
 
-  /** Never rejects, and takes 4 s at most where the store does not answer. */
+  /** Never rejects, and takes at most 4 s if the store does not answer. */
   async text(format: ExpositionFormat): Promise<string> {
     const found = await this.#found()
     const sheet = new MetricSheet()
@@ -71,7 +71,7 @@ export class MetricsPage {
     tellWorkers(sheet, reading)
   }
 
-  /** Undefined where the store could not be read in time. */
+  /** Undefined if the store could not be read in time. */
   async #found(): Promise<TimedReading | undefined> {
     const now = this.#parts.mono()
     if (this.#latest === undefined || this.#isOld(this.#latest, now)) this.#latest = this.#begun(now)

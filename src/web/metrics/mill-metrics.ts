@@ -1,4 +1,4 @@
-/** The metrics of a mill, as its window tells them to Prometheus: those of the store, and those of this process. */
+/** The metrics of a mill, as its window gives them to Prometheus: those of the store, and those of this process. */
 
 import { systemClock } from '../../core/platform/clock.js'
 import { acceptedFormat } from '../../measures/accepted-format.js'
@@ -14,10 +14,10 @@ import { MetricsPage } from './metrics-page.js'
 import { readMill } from './mill-reader.js'
 import { ProcessVitals } from './process-vitals.js'
 
-/** Where they lie below the window. */
+/** The path of the metrics below the window. */
 export const metricsPath = '/metrics'
 
-/** Scrapes within so long share one reading of the store. */
+/** Scrapes within this time share one reading of the store. */
 const keptMs = 1_000
 
 export class MillMetrics {
@@ -33,7 +33,7 @@ export class MillMetrics {
     this.#access = access
   }
 
-  /** The host is checked before. Throws a refusal for who may not look. */
+  /** The host is checked before. Throws a refusal for a viewer who may not look. */
   async answer(asked: Asked): Promise<Response> {
     if (asked.request.method !== 'GET')
       throw new WebRefusal('method-not-allowed', 'this address takes GET.', { allow: 'GET' })

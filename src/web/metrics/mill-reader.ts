@@ -1,6 +1,6 @@
 /**
- * The mill reader: reads of a store what one scrape tells, by a bounded number of calls — four, and one for each throttle, of
- * which there are 200 at most. While a queue is damaged all are counted one by one.
+ * The mill reader: reads a store for one scrape, with a bounded number of calls: four, and one for each throttle, at
+ * most 200. While a queue is damaged all queues are counted one by one.
  */
 
 import { hourNumbers } from '../../measures/history-sums.js'
@@ -21,12 +21,12 @@ import type { Store } from '../../stores/contract/store.js'
 import { slotAt, stepMs } from '../../stores/rules/history-slots.js'
 import { depthsOf, type NamedQueue, namedQueues } from '../state/queue-rows.js'
 
-/** How many throttles are asked at once. */
+/** How many throttles are read at once. */
 const throttlesPerTrip = 20
-/** A process whose store was away writes what it counted this late at most. */
+/** A process whose store was away writes its counts at most this late. */
 const latestMs = stepMs.hour
 
-/** Rejects where the store cannot be reached; what else cannot be read is told as such. */
+/** Rejects if the store cannot be reached; other parts that cannot be read are named in the reading. */
 export async function readMill(mill: Mill): Promise<MillReading> {
   const store = await mill.adminParts.connect()
   const all = await namedQueues(mill)
@@ -59,7 +59,7 @@ export async function readMill(mill: Mill): Promise<MillReading> {
   }
 }
 
-/** Of each queue the hours to which something may still be added. */
+/** For each queue the hours to which counts may still be added. */
 async function hoursOf(store: Store, queues: readonly NamedQueue[], now: number): Promise<number[][][]> {
   const span = { step: 'hour', fromAt: slotAt('hour', Math.max(0, now - latestMs)), toAt: now + stepMs.hour } as const
   const histories = await store.history?.read(
@@ -81,7 +81,7 @@ function queueReading(
   return { ...about, paused, draining, depth: { ...counts, ...lags } }
 }
 
-/** Queues that share a throttle are told once. */
+/** A throttle that queues share is read once. */
 async function throttlesOf(
   { throttles }: Store,
   queues: readonly NamedQueue[],

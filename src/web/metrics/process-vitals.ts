@@ -1,8 +1,8 @@
-/** The vitals of this process: its memory, how late its event loop is, and for how long it runs. */
+/** The vitals of this process: its memory, the delay of its event loop, and its uptime. */
 
 import { VitalSigns } from '../../workers/recovery/vital-signs.js'
 
-/** Of so long ago the loop is told: longer than the time between two scrapes, or two reports. */
+/** The span of the reported loop delay: longer than the time between two scrapes, or two reports. */
 const rememberedMs = 15_000
 
 export class ProcessVitals {

@@ -1,16 +1,19 @@
-/** The node adapter: a request of node:http, and so of Express, Fastify and Koa, as a web request, and a web response as theirs. */
+/**
+ * The node adapter: turns a request of node:http (and so of Express, Fastify and Koa) into a web request, and a web
+ * response into theirs.
+ */
 
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { WebRefusal } from '../refusal.js'
 
-/** A request on which a framework may have left its marks. */
+/** A request with the properties that frameworks may have added. */
 export interface MountedRequest extends IncomingMessage {
-  /** Of Express: the address before it took its mount path away, and that path. */
+  /** Express: the address from before it removed its mount path. */
   readonly originalUrl?: string
   readonly baseUrl?: string
-  /** What a body parser before the window has made of the body. */
+  /** The body as parsed before the window. */
   readonly body?: unknown
 }
 
@@ -20,11 +23,11 @@ const known = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS
 /** The path and query that the browser asked for. */
 export function targetOf({ originalUrl, url = '/' }: MountedRequest): string {
   const target = originalUrl ?? url
-  // A proxy's form, `http://host/path`.
+  // The form that a proxy sends: `http://host/path`.
   return target.startsWith('/') ? target : target.replace(/^[a-z]+:\/\/[^/?#]*/i, '') || '/'
 }
 
-/** Its signal aborts when the client goes away. Throws a refusal for what can be no web request. */
+/** Its signal aborts when the client goes away. Throws a refusal if it cannot be a web request. */
 export function webRequest(request: MountedRequest, response: ServerResponse): Request {
   const { method = 'GET' } = request
   if (!known.has(method))
@@ -43,7 +46,7 @@ export function webRequest(request: MountedRequest, response: ServerResponse): R
   }
 }
 
-/** A body that was parsed before is written anew. Throws a refusal if it was read, and is nowhere. */
+/** A body that was parsed before is serialised again. Throws a refusal if it was read and not kept. */
 function bodyOf(request: MountedRequest): Pick<RequestInit, 'body' | 'duplex'> {
   if (!request.readableDidRead && !request.readableEnded)
     return { body: Readable.toWeb(request) as ReadableStream, duplex: 'half' }
@@ -63,7 +66,7 @@ function bodyOf(request: MountedRequest): Pick<RequestInit, 'body' | 'duplex'> {
   )
 }
 
-/** Writes the answer at the pace of its reader. Resolves when it is written, or the client has gone. */
+/** Writes the answer as fast as the client reads. Resolves when it is written, or the client has gone. */
 export async function writeResponse(answer: Response, response: ServerResponse): Promise<void> {
   const cookies = answer.headers.getSetCookie()
   const headers = Object.fromEntries([...answer.headers].filter(([name]) => name !== 'set-cookie'))

@@ -18,7 +18,7 @@ const mostGroups = 200
 const mostIds = 1_000
 const longestError = 300
 
-/** Of the latest 5,000 dead jobs; `more`: there are others. The largest groups come first. */
+/** Groups the latest 5,000 dead jobs; `more`: there are others. The largest groups come first. */
 export async function errorGroups({
   morgue,
 }: QueueAdmin): Promise<{ scanned: number; more: boolean; groups: ErrorGroup[] }> {

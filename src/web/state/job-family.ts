@@ -1,4 +1,4 @@
-/** The family of a job: its parent as it stands now, and the children that its record has noted. */
+/** The family of a job: its parent in its present state, and the children noted in its record. */
 
 import { recordsOf } from '../../client/records-facet.js'
 import type { JobState } from '../../core/job.js'
@@ -14,23 +14,23 @@ interface Relative {
   readonly queue: string
   readonly id: string
   readonly task: string
-  /** Absent where nothing is kept of it any more. */
+  /** Absent if nothing of it is kept any more. */
   readonly state?: JobState
 }
 
 interface JobFamily {
   readonly parent?: Relative
-  /** How many calls to enqueue its record has noted. Absent: none. */
+  /** How many enqueue calls its record has noted. Absent: none. */
   readonly childCalls?: number
   /** The jobs of the last 100 of those calls, as far as they can be found. */
   readonly children?: readonly Relative[]
 }
 
 const mostCalls = 100
-/** A call names its job, but not the queue of it. */
+/** A call names its job, but not the job's queue. */
 const mostLookups = 2_000
 
-/** `parent`: as its record is shown. */
+/** `parent`: as its record shows it. */
 export async function familyOf(
   window: MillWindow,
   { queue, id }: JobKey,
@@ -49,7 +49,7 @@ export async function familyOf(
   }
 }
 
-/** Undefined also where its queue is gone or damaged, which is no reason not to show its relatives. */
+/** Undefined also if its queue is gone or damaged, which must not prevent its relatives from being shown. */
 async function kept(store: Store, queue: string, id: string): Promise<StoredJob | undefined> {
   return recordsOf(store)
     .get(queue, id)
@@ -59,7 +59,7 @@ async function kept(store: Store, queue: string, id: string): Promise<StoredJob 
     })
 }
 
-/** The names of its calls to enqueue; none where the checkpoint beside them cannot be read here. */
+/** The names of its enqueue calls; none if the checkpoint with them cannot be read here. */
 function callsIn(job: StoredJob | undefined, packing: Packing): readonly string[] {
   if (job?.checkpoint === undefined) return []
   const { payload, codec } = job.checkpoint
@@ -70,13 +70,13 @@ function callsIn(job: StoredJob | undefined, packing: Packing): readonly string[
   }
 }
 
-/** Its own first, as a child often lies beside its parent. */
+/** Its own queue first, as a child is often in its parent's queue. */
 async function queuesFrom({ mill }: MillWindow, queue: string): Promise<string[]> {
   const others = (await namedQueues(mill)).filter(({ name, kind }) => name !== queue && kind === 'plain')
   return [queue, ...others.map(({ name }) => name)]
 }
 
-/** The id of a child is the name of its call, unless the call gave another, or enqueued several. */
+/** The id of a child is the name of its call, unless the call gave another id, or enqueued several jobs. */
 async function childrenOf(store: Store, calls: readonly string[], queues: readonly string[]): Promise<Relative[]> {
   const asked = queues.slice(0, Math.max(1, Math.floor(mostLookups / calls.length)))
   const looks = asked.flatMap((queue) => calls.map((id) => kept(store, queue, id)))

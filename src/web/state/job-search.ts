@@ -6,17 +6,17 @@ import { namedQueues } from './queue-rows.js'
 
 interface FoundJobs {
   readonly items: readonly JobRecord[]
-  /** Whether there may be others: not everything was looked at. */
+  /** Whether there may be others: not all jobs were looked at. */
   readonly more: boolean
 }
 
 const mostQueues = 500
 const queuesPerTrip = 50
 const mostItems = 200
-/** Of each queue, the jobs that are looked at for their task. */
+/** The jobs of each queue whose task is looked at. */
 const jobsPerQueue = 200
 
-/** In an ordered queue both the live job of the id and its entry in the morgue. */
+/** For an ordered queue both the live job of the id and its entry in the morgue. */
 export async function jobsById(window: MillWindow, id: string): Promise<FoundJobs> {
   return search(window, async (name, kind) => {
     const { jobs, morgue } = window.queue(name)
@@ -26,7 +26,7 @@ export async function jobsById(window: MillWindow, id: string): Promise<FoundJob
   })
 }
 
-/** Among the first 200 jobs of each queue. */
+/** Looks at the first 200 jobs of each queue. */
 export async function jobsOfTask(window: MillWindow, task: string): Promise<FoundJobs> {
   return search(window, async (name) => {
     const { jobs, cursor } = await window.queue(name).jobs.list({ limit: jobsPerQueue })

@@ -1,4 +1,4 @@
-/** The overview: every queue, the sums over them, and who works. */
+/** The overview: every queue, the sums over them, and the workers. */
 
 import type { Mill } from '../../mill/mill.js'
 import { serving } from '../../runtime/liveness.js'
@@ -24,9 +24,9 @@ interface Overview {
   readonly at: Date
   readonly store: string
   readonly queues: readonly OverviewRow[]
-  /** Sums; of lags the longest. */
+  /** Sums; for lags the longest. */
   readonly totals: Readonly<Record<(typeof sums)[number] | 'lagMs', number>>
-  /** Null where the store keeps no registry of workers. */
+  /** Null if the store keeps no registry of workers. */
   readonly workers: { readonly count: number; readonly slots: number; readonly running: number } | null
 }
 

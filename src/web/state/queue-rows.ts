@@ -1,4 +1,4 @@
-/** The queue rows: each queue that is declared or stored, with its counts and what bounds it. */
+/** The queue rows: each declared or stored queue, with its counts and its limits. */
 
 import { hasCode } from '../../core/error-codes.js'
 import { messageOf } from '../../core/values/describe.js'
@@ -9,12 +9,12 @@ import type { Store } from '../../stores/contract/store.js'
 import type { Throttles } from '../../stores/contract/throttles.js'
 import type { Spark, SparkReader } from './sparks.js'
 
-/** The window of a throttle that is fullest. */
+/** The fullest window of a throttle. */
 interface FullestLimit {
   readonly hits: number
   readonly limit: number
   readonly windowMs: number
-  /** After how long the next job may start; 0: at once. */
+  /** Ms until the next job may start; 0: at once. */
   readonly nextMs: number
 }
 
@@ -22,7 +22,7 @@ export interface OverviewRow extends Omit<Depth, 'queue' | 'shardLagsMs' | 'lost
   readonly name: string
   readonly kind: QueueKind
   readonly declared: boolean
-  /** Why the store cannot use it; its counts are 0 then. */
+  /** Why the store cannot use the queue; its counts are 0 then. */
   readonly damaged?: string
   readonly shards: number
   /** Absent without a throttle that counts the whole queue. */
@@ -36,7 +36,7 @@ const noCounts = {
   ...{ processed: 0, failed: 0, crashed: 0, expired: 0 },
 } as const
 
-/** How many throttles are asked at once. */
+/** How many throttles are read at once. */
 const throttlesPerTrip = 20
 
 export interface NamedQueue {
@@ -47,7 +47,7 @@ export interface NamedQueue {
   readonly stored: StoredQueue | undefined
 }
 
-/** The declared ones in their order, then those that nobody declared. `names`: only these. */
+/** The declared queues in their order, then the others. `names`: only these. */
 export async function queueRows(
   mill: Mill,
   readSparks: SparkReader,
@@ -65,7 +65,7 @@ export async function queueRows(
   return queues.map((queue, i) => rowOf(queue, depths[i]!, limits.get(queue.name), sparks[i]!))
 }
 
-/** The queues that are declared, then those that are stored only. */
+/** The declared queues, then those that are only stored. */
 export async function namedQueues(mill: Mill): Promise<NamedQueue[]> {
   await mill.ready()
   const stored = (await mill.storedQueues()) ?? []
@@ -78,7 +78,9 @@ export async function namedQueues(mill: Mill): Promise<NamedQueue[]> {
   return [...declared, ...others.map((queue) => ({ ...queue, declared: false, stored: queue }))]
 }
 
-/** The counts of all in one trip; of one that cannot be counted the error, and of the others by themselves then. */
+/**
+ * The counts of all queues in one trip. If one cannot be counted, its error, and the counts of the others one by one.
+ */
 export async function depthsOf(
   store: Store,
   queues: readonly NamedQueue[],
@@ -99,7 +101,7 @@ export function isOfOneQueue(error: unknown): boolean {
   return hasCode(error, 'store-corrupt') || hasCode(error, 'queue-unknown')
 }
 
-/** By queue. Queues that share a throttle are told the same, by one question. */
+/** By queue. Queues that share a throttle share one reading. */
 async function limitsOf(store: Store, queues: readonly NamedQueue[]): Promise<ReadonlyMap<string, FullestLimit>> {
   const { throttles } = store
   const found = new Map<string, FullestLimit>()

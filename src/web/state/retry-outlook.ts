@@ -1,4 +1,4 @@
-/** The retry outlook of a job: how often its task lets it fail, and how long it waits after each failure to come. */
+/** The retry outlook of a job: how often its task lets it fail, and how long it waits after each further failure. */
 
 import type { JobRecord } from '../../core/job.js'
 import { type Backoff, delayAfter } from '../../core/task/backoff.js'
@@ -7,15 +7,15 @@ import type { Mill } from '../../mill/mill.js'
 interface RetryOutlook {
   /** Failures after which it is tried again. */
   readonly max: number
-  /** Of the next failures, in ms: the shortest and the longest delay that may follow. The first 10. */
+  /** For each of the next failures, at most 10: the shortest and the longest delay that may follow, in ms. */
   readonly delays: readonly { readonly leastMs: number; readonly mostMs: number }[]
 }
 
 const mostDelays = 10
-/** What `random()` gives at most, nearly. */
+/** About the highest value of `random()`. */
 const highest = 1 - 2 ** -32
 
-/** Undefined where this mill does not declare its task: workers elsewhere know it. */
+/** Undefined if this mill does not declare its task: only workers elsewhere know it. */
 export function retryOutlook({ adminParts: { registry } }: Mill, job: JobRecord): RetryOutlook | undefined {
   const task = registry?.orderedTask(job.queue) ?? registry?.find(job.task)
   if (task === undefined) return undefined
@@ -25,7 +25,7 @@ export function retryOutlook({ adminParts: { registry } }: Mill, job: JobRecord)
   return { max, delays: delaysAfter(backoff, failures) }
 }
 
-/** None where the backoff is the user's own, and fails. */
+/** Empty if the backoff is the user's own, and throws. */
 function delaysAfter(backoff: Backoff, failures: readonly number[]): RetryOutlook['delays'] {
   try {
     return failures.map((n) => ({

@@ -1,25 +1,27 @@
-/** The sparks: what became of the jobs of each queue in the last minutes, for a line beside its counts. */
+/** The sparks: outcomes of each queue's jobs in the last minutes, for a line next to its counts. */
 
 import type { HistoryPoint } from '../../stores/contract/history.js'
 import type { Store } from '../../stores/contract/store.js'
 import { slotAt, stepMs } from '../../stores/rules/history-slots.js'
 
-/** A number for each minute, oldest first; none where the store keeps no history, or nobody has told of the queue in that time. */
+/**
+ * A number for each minute, oldest first; empty if the store keeps no history, or has none of the queue in that time.
+ */
 export interface Spark {
   readonly enqueued: readonly number[]
   readonly done: readonly number[]
   readonly failed: readonly number[]
 }
 
-/** Reads one for each of the queues. `now`: of the store. */
+/** Reads one spark for each of the queues. `now`: on the store's clock. */
 export type SparkReader = (store: Store, queues: readonly string[], now: number) => Promise<readonly Spark[]>
 
 const empty: Spark = { enqueued: [], done: [], failed: [] }
 
-/** For those who draw none. */
+/** For callers that draw no sparks. */
 export const noSparks: SparkReader = async (_, queues) => queues.map(() => empty)
 
-/** The last minutes, the one that runs now too. */
+/** The last minutes, including the present one. */
 export function sparksOfLast(minutes: number): SparkReader {
   return async (store, queues, now) => {
     if (store.history === undefined) return noSparks(store, queues, now)
@@ -39,7 +41,9 @@ function sparkOf(points: readonly HistoryPoint[], fromAt: number, minutes: numbe
   return { enqueued: line('enqueued'), done: line('completed'), failed: line('failed') }
 }
 
-/** What was read is told again for so long, unless other queues are asked: of a history each process writes once a minute. */
+/**
+ * Keeps what was read for `forMs`, unless other queues are read: each process writes its history only once a minute.
+ */
 export function keptSparks(read: SparkReader, forMs: number, mono: () => number): SparkReader {
   let last: { readonly names: string; readonly until: number; readonly sparks: readonly Spark[] } | undefined
   return async (store, queues, now) => {

@@ -1,10 +1,10 @@
-/** A worker row: a worker as the API tells of it, with whether its process lives, and the jobs that it has in hand. */
+/** A worker row: a worker in the API, with whether its process lives, and the jobs that it holds. */
 
 import { livenessOf } from '../../runtime/liveness.js'
 import type { ProcessIdentity } from '../../runtime/process-identity.js'
 import type { HeldClaim, WorkerRecord } from '../../stores/contract/worker-registry.js'
 
-/** `here`: the process from which it is looked at. */
+/** `here`: the process that looks. */
 export function workerRow(worker: WorkerRecord & { readonly seenAt: number }, here: ProcessIdentity) {
   const { startedAt, seenAt, concurrency, ...rest } = worker
   return {
@@ -16,7 +16,10 @@ export function workerRow(worker: WorkerRecord & { readonly seenAt: number }, he
   }
 }
 
-/** A job in a worker's hand; without `startedAt` it is reserved only. `host` and `pid`: where it runs, if that is not the worker's. */
+/**
+ * A job that a worker holds; without `startedAt` it is only reserved. `host` and `pid`: where it runs, if not in the
+ * worker's process.
+ */
 export function heldRow({ queue, id, task, startedAt, progress, host, pid }: HeldClaim) {
   return {
     ...{ queue, id, task },

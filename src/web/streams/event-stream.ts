@@ -1,4 +1,7 @@
-/** An event stream: server-sent events to one client, who may read slowly: what waits for it is bounded. */
+/**
+ * An event stream: server-sent events to one client. The client may read slowly: the number of waiting events is
+ * bounded.
+ */
 
 /** One event; `data` is JSON. */
 export interface StreamMessage {
@@ -6,7 +9,7 @@ export interface StreamMessage {
   readonly data: string
 }
 
-/** What waits for a slow reader: only the latest message, or all of them up to 1,000. */
+/** The messages kept for a slow reader: only the latest, or all of them up to 1,000. */
 export type Keeping = 'latest' | 'all'
 
 const mostWaiting = 1_000
@@ -21,7 +24,7 @@ export class EventStream {
   #isOver = false
   #wake: (() => void) | undefined
 
-  /** `left` is called once, when nobody reads it any more. */
+  /** `left` is called once, when the client has gone. */
   constructor(keeping: Keeping, left: () => void) {
     this.#keeping = keeping
     const body = new ReadableStream<Uint8Array>(
@@ -47,13 +50,13 @@ export class EventStream {
     this.#wake?.()
   }
 
-  /** Says nothing, so that proxies do not take the connection for dead. */
+  /** Sends a comment, so that proxies do not take the connection for dead. */
   beat(): void {
     this.#isSilent = this.#waiting.length === 0
     this.#wake?.()
   }
 
-  /** The client is told what waits, and may connect again. */
+  /** Sends the waiting messages and ends; the client may connect again. */
   end(): void {
     this.#isOver = true
     this.#wake?.()
@@ -70,7 +73,7 @@ export class EventStream {
     if (this.#isOver) controller.close()
   }
 
-  /** All that waits, as text. What was lost came after it. */
+  /** All waiting messages, as text. Lost messages came after them. */
   #taken(): string {
     const lost = this.#lost === 0 ? [] : [lostMessage(this.#lost)]
     const text = [...this.#waiting, ...lost].map(textOf).join('')

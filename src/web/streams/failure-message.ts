@@ -1,4 +1,4 @@
-/** The message of a failure: the source of a stream cannot be read now; it is tried again. */
+/** The message of a failure: the source of a stream cannot be read now, and is tried again. */
 
 import type { Logger } from '../../core/logger.js'
 import { failureOf } from '../failure.js'

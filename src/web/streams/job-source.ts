@@ -9,7 +9,7 @@ import type { StreamMessage } from './event-stream.js'
 import { failureMessage } from './failure-message.js'
 import type { Source } from './topic.js'
 
-/** Its worker has news of it once a second. */
+/** Its worker reports news of it once a second. */
 const everyMs = 500
 
 export function jobSource(window: MillWindow, queue: string, id: string): Source {
@@ -28,7 +28,7 @@ export function jobSource(window: MillWindow, queue: string, id: string): Source
   return {
     keeping: 'all',
     begin: async (tell, signal) => {
-      // Its clients are told by `opening`.
+      // `opening` informs its clients.
       await look(() => {})
       void goOn(tell, signal)
     },
@@ -43,7 +43,7 @@ class WatchedJob {
   #record = ''
   #log = ''
 
-  /** What is new since it was seen last. Undefined: nothing is kept of it any more. */
+  /** The news since the last look. Undefined: nothing of the job is kept any more. */
   seen(job: JobRecord | undefined): StreamMessage[] {
     this.hasEnded = job === undefined || ['completed', 'dead', 'cancelled'].includes(job.state)
     const messages: StreamMessage[] = []

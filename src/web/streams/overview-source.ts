@@ -1,4 +1,4 @@
-/** The source of the overview: looked up each second, told when it has changed. */
+/** The source of the overview: reads it each second, and sends it when it has changed. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { systemClock } from '../../core/platform/clock.js'

@@ -1,4 +1,4 @@
-/** The streams of a window: its topics, by what they are about, and how many clients there may be. */
+/** The streams of a window: its topics by subject, and the most clients that there may be. */
 
 import { WebRefusal } from '../refusal.js'
 import type { MillWindow } from '../window/mill-window.js'
@@ -9,7 +9,7 @@ import { type Source, Topic } from './topic.js'
 
 const mostClients = 500
 const beatMs = 15_000
-/** Then a client connects again, and is asked anew who it is. */
+/** After this a client must connect again, and prove again who it is. */
 const longestMs = 3_600_000
 
 export class Streams {
@@ -35,13 +35,13 @@ export class Streams {
     return this.#join(`job ${queue} ${id}`, () => jobSource(this.#window, queue, id), signal)
   }
 
-  /** Ends all; none begins from now on. */
+  /** Ends all streams; none begins from now on. */
   close(): void {
     this.#closing.abort()
     clearInterval(this.#beats)
   }
 
-  /** Throws a refusal where there are too many clients. */
+  /** Throws a refusal if there are too many clients. */
   async #join(key: string, source: () => Source, signal: AbortSignal): Promise<Response> {
     if (this.#clients >= mostClients)
       throw new WebRefusal(

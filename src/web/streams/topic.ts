@@ -1,13 +1,13 @@
-/** A topic: what several clients watch at once, read from the store by one reader for all of them. */
+/** A topic: a subject that several clients watch at once, read from the store by one reader for all of them. */
 
 import { EventStream, type Keeping, type StreamMessage } from './event-stream.js'
 
-/** Where a topic's messages come from. */
+/** The source of a topic's messages. */
 export interface Source {
   readonly keeping: Keeping
-  /** Begins to read; resolves when what happens from then on is told. Goes on until the signal aborts. */
+  /** Begins to read; resolves once all later changes are sent. Goes on until the signal aborts. */
   begin(tell: (message: StreamMessage) => void, signal: AbortSignal): Promise<void>
-  /** What a client that comes later is told first. */
+  /** The first messages for a client that comes later. */
   opening(): readonly StreamMessage[]
 }
 
@@ -25,7 +25,10 @@ export class Topic {
     this.#begun = source.begin((message) => this.#tell(message), this.#over.signal)
   }
 
-  /** The stream of one more client; `left` is called once, when it is gone. Rejects if the source cannot be read. */
+  /**
+   * The stream of one more client; `left` is called once, when the client has gone. Rejects if the source cannot be
+   * read.
+   */
   async join(signal: AbortSignal, left: () => void): Promise<EventStream> {
     const leave = () => {
       if (this.#leave(stream)) left()
@@ -52,7 +55,7 @@ export class Topic {
     for (const client of this.#clients) client.send(message)
   }
 
-  /** Whether it was there. */
+  /** Returns whether it was there. */
   #leave(stream: EventStream): boolean {
     if (!this.#clients.delete(stream)) return false
     stream.end()

@@ -1,26 +1,26 @@
-/** An audit: one action that was taken through the window, or refused by the mill. */
+/** An audit: the record of one action through the window, taken or refused by the mill. */
 
 import type { Logger } from '../../core/logger.js'
 import { messageOf } from '../../core/values/describe.js'
 
 export interface Audit {
   readonly at: Date
-  /** Who did it, and from where; the address is absent where the server does not tell. */
+  /** The viewer and their address; the address is absent if the server does not give it. */
   readonly who: string
   readonly address?: string
-  /** As `queue.pause`, `job.cancel`, `morgue.revive`. */
+  /** The name of the action, such as `queue.pause`, `job.cancel`, `morgue.revive`. */
   readonly action: string
-  /** What it was done to, as the address of the request names it: `{ queue: 'mail', id: 'welcome-42' }`. */
+  /** The target of the action, as the address of the request names it: `{ queue: 'mail', id: 'welcome-42' }`. */
   readonly on: Readonly<Record<string, string>>
-  /** Which jobs: so many by id, all, or those that failed. Absent for an action on one thing. */
+  /** The chosen jobs: a number of ids, all, or those that failed. Absent for an action on one thing. */
   readonly which?: string
-  /** How many were changed. */
+  /** The number of changed things. */
   readonly changed?: number
-  /** The code of the error, where it was refused. */
+  /** The code of the error, if it was refused. */
   readonly error?: string
 }
 
-/** Tells it to the logger and to the user's hook; what the hook throws is logged. */
+/** Passes it to the logger and to the user's hook; an error of the hook is logged. */
 export function tellAudit(audit: Audit, logger: Logger, onAction: ((audit: Audit) => void) | undefined): void {
   const { at, ...fields } = audit
   logger.info(

@@ -1,4 +1,4 @@
-/** A mill's window: the mill as the API asks it, with queues that nobody declared, and actions that take a bounded time. */
+/** A mill's window: the mill as the API uses it, including undeclared queues, and with actions of bounded time. */
 
 import { QueueAdmin } from '../../client/admin/queue-admin.js'
 import { StepBudget } from '../../client/admin/step-loop.js'
@@ -10,7 +10,7 @@ import type { Mill } from '../../mill/mill.js'
 import { shownJob } from './shown-job.js'
 import type { CheckedWebOptions } from './web-options.js'
 
-/** How long one request takes the steps of an action. */
+/** The time for which one request repeats the steps of an action. */
 const actionMs = 10_000
 
 export class MillWindow {
@@ -22,7 +22,7 @@ export class MillWindow {
     this.options = options
   }
 
-  /** Administration of a queue that is declared or stored. Throws `UnknownQueueError` for another. */
+  /** The administration of a declared or stored queue. Throws `UnknownQueueError` for any other. */
   async known(name: string, budget?: StepBudget): Promise<QueueAdmin> {
     const isKnown =
       this.mill.queues.has(name) || ((await this.mill.storedQueues()) ?? []).some((one) => one.name === name)
@@ -30,24 +30,24 @@ export class MillWindow {
     return this.queue(name, budget)
   }
 
-  /** The same for a queue that is known to be there. */
+  /** The same for a queue that is known to exist. */
   queue(name: string, budget?: StepBudget): QueueAdmin {
     return new QueueAdmin(name, this.mill.adminParts, budget?.loop)
   }
 
-  /** Takes an action for at most 10 s; `more`: the same again would find more. */
+  /** Runs an action for at most 10 s; `more`: another call would find more. */
   async act(name: string, action: (queue: QueueAdmin) => Promise<number>): Promise<{ changed: number; more: boolean }> {
     const budget = new StepBudget(actionMs, systemClock.mono)
     const changed = await action(await this.known(name, budget))
     return { changed, more: budget.more }
   }
 
-  /** The part of a job that is shown. */
+  /** The shown part of a job. */
   shown(job: JobRecord): JobRecord {
     return shownJob(job, this.options)
   }
 
-  /** Whether a job is one of the task, by any of its names. */
+  /** Whether a job belongs to the task, by any of the task's names. */
   isOfTask(name: string): (job: JobRecord) => boolean {
     const task = [...this.mill.tasks.values()].find((one) => isNameOf(one, name))
     return (job) => job.task === name || (task !== undefined && isNameOf(task, job.task))

@@ -1,9 +1,9 @@
-/** A shown job: what of a job's record leaves the window. */
+/** A shown job: the part of a job's record that leaves the window. */
 
 import type { JobRecord } from '../../core/job.js'
 import type { CheckedWebOptions } from './web-options.js'
 
-/** Without its payloads, where they are hidden, and as `redact` leaves it. */
+/** Without its payloads if they are hidden, and as `redact` returns it. */
 export function shownJob(
   job: JobRecord,
   { hidePayloads, redact }: Pick<CheckedWebOptions, 'hidePayloads' | 'redact'>,

@@ -1,4 +1,4 @@
-/** The options of a window: what users give, and their check. */
+/** The options of a window, and their check. */
 
 import * as v from 'valibot'
 import { ConfigError } from '../../core/errors.js'
@@ -9,21 +9,24 @@ import type { Viewer } from '../access/viewer.js'
 import type { Audit } from './audit.js'
 
 export interface WebOptions {
-  /** Where it lies in the paths that it is asked by, as `/jobs`. Default: what Express says, else at the root. */
+  /** The path of the window, such as `/jobs`. Default: the mount path in Express, otherwise the root. */
   readonly basePath?: string
-  /** Who knows it may do everything. At least 16 characters; `openssl rand -base64 24` makes one. */
+  /** A secret that allows everything. At least 16 characters; `openssl rand -base64 24` makes one. Default: none. */
   readonly token?: string
-  /** Whether the request is let in, and as whom; `true` is an operator. Asked if the request has neither the token nor a session. */
+  /**
+   * Decides whether the request is let in, and as whom; `true` is an operator. Called if the request has neither the
+   * token nor a session. Default: none.
+   */
   readonly authorize?: (request: Request) => boolean | Viewer | Promise<boolean | Viewer>
-  /** The names by which it may be asked beside loopback: `jobs.example.org`, or with a port. Default: none. */
+  /** The host names of the window besides loopback: `jobs.example.org`, or with a port. Default: none. */
   readonly hosts?: readonly string[]
   /** Whether it refuses every change. Default false. */
   readonly readOnly?: boolean
-  /** What is shown of a job, instead of the job. Default: all of it. */
+  /** Returns the part of a job to show. Default: all of it. */
   readonly redact?: (job: JobRecord) => JobRecord
   /** Whether inputs, metas, results and checkpoints are left out. Default false. */
   readonly hidePayloads?: boolean
-  /** Hears of each action: who did what to how many. Default: only the logger of the mill does. */
+  /** Called with each action: who did what to how many jobs. Default: only the mill's logger receives it. */
   readonly onAction?: (audit: Audit) => void
 }
 
@@ -65,7 +68,7 @@ export function isToken(text: string): boolean {
 /** Throws `ConfigError` with every mistake. */
 export function checkedWebOptions(options: WebOptions): CheckedWebOptions {
   const checked = parsed(schema, options, what)
-  // Not by the schema, whose mistakes show what was given.
+  // Checked here: the schema's mistakes would show the token.
   if (checked.token !== undefined && !isToken(checked.token))
     throw new ConfigError(what, [{ path: 'token', message: `must be ${tokenForm}` }])
   return checked
