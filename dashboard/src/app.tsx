@@ -1,4 +1,4 @@
-/** The app: the page of the address, once it is known who looks at it. */
+/** The app: shows the page of the address, once the viewer is known. */
 
 import { useEffect, useRef } from 'preact/hooks'
 import { loadSession } from './api/api-client.js'
@@ -24,11 +24,11 @@ export function App() {
   )
 }
 
-/** A page of another queue or job begins anew: its key is its name. */
+/** The key is the queue or job: another one gets a new page. */
 function ShownPage() {
   const shown = useRef(path.value)
   useEffect(() => {
-    // Who opens the page begins at its top, with the button that skips the frame.
+    // A new page has the focus at its top, at the button that skips the frame.
     if (shown.current !== path.value) document.querySelector<HTMLElement>('#main')?.focus({ preventScroll: true })
     shown.current = path.value
   }, [path.value])

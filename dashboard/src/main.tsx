@@ -1,4 +1,4 @@
-/** The page: what runs in the browser, from its first line. */
+/** The page: the first code that runs in the browser. */
 
 import './window.css'
 import { render } from 'preact'
@@ -14,6 +14,6 @@ if (root === null) throw new Error('index.html has no element with the id window
 showTheme()
 startNavigation()
 startKeys()
-// Its code is fetched while it is asked who looks at it.
+// The page's code is fetched while the session loads.
 void placeAt(path.value).page.ask?.()
 render(<App />, root)

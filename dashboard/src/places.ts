@@ -1,11 +1,11 @@
-/** The places: which page an address shows. The first view does not wait for the code of the other pages. */
+/** The places: the page of each address. The first view does not wait for the code of the other pages. */
 
 import type { ComponentChildren } from 'preact'
 import { type LatePage, latePage } from './frame/late-page.js'
 import { MissingPage } from './pages/missing-page.js'
 import { OverviewPage } from './pages/overview/overview-page.js'
 
-/** What an address names; empty where it names none. */
+/** The names in an address; empty if it has none. */
 interface Named {
   readonly queue: string
   readonly id: string

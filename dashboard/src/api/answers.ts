@@ -13,7 +13,7 @@ export interface Session {
   readonly features: Readonly<Record<'schedules' | 'throttles' | 'live' | 'history' | 'workers' | 'records', boolean>>
 }
 
-/** What a change did; `more`: the same again would find more. */
+/** The outcome of a change; `more`: another call would find more. */
 export interface Changed {
   readonly changed: number
   readonly more: boolean
@@ -55,7 +55,7 @@ export interface QueueRow extends QueueCounts {
   readonly paused: boolean
   readonly draining: boolean
   readonly shards: number
-  /** The window of its throttle that is fullest. */
+  /** The fullest window of its throttle. */
   readonly limit?: { readonly hits: number; readonly limit: number; readonly windowMs: number; readonly nextMs: number }
   readonly maxRunning?: number | { readonly perGroup: number }
   readonly spark: Spark
@@ -108,7 +108,7 @@ export interface WorkerRow {
   readonly loopDelayMs?: number
 }
 
-/** A job that a worker has in hand; without `startedAt` it is reserved only. */
+/** A job that a worker holds; without `startedAt` it is only reserved. */
 export interface HeldJob {
   readonly queue: string
   readonly id: string
@@ -124,7 +124,7 @@ export interface QueueDetail extends QueueRow {
   readonly workers: readonly WorkerRow[]
 }
 
-/** What became of the jobs of a queue in a minute or an hour, and how it stood then. */
+/** Counts of a queue's jobs in a minute or an hour, and the queue's gauges then. */
 export interface HistoryPoint {
   readonly at: Instant
   readonly enqueued: number
@@ -134,9 +134,9 @@ export interface HistoryPoint {
   readonly dead: number
   readonly crashed: number
   readonly cancelled: number
-  /** How long the attempts that completed or failed ran, in all. */
+  /** Total run time of the attempts that completed or failed. */
   readonly runMs: number
-  /** Absent: nobody looked. */
+  /** Absent: nobody measured. */
   readonly gauges?: { readonly lagMs: number; readonly waiting: number; readonly running: number }
 }
 
@@ -187,11 +187,11 @@ export interface JobRow {
   readonly result?: unknown
   readonly error?: string
   readonly reason?: string
-  /** Its input, meta, result and checkpoint are left out by the window. */
+  /** The window leaves out its input, meta, result and checkpoint. */
   readonly payloadsHidden?: true
 }
 
-/** What a process said of a job of a queue. */
+/** A process' report on a job of a queue. */
 export interface LiveEvent {
   readonly type: string
   readonly at: Instant

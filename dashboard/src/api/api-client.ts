@@ -1,4 +1,7 @@
-/** The API client: asks the window below `api/v1`, and throws an `ApiError` where it refuses. Paths are made by `at`. */
+/**
+ * The API client: sends requests to the window's `api/v1`, and throws an `ApiError` if it refuses. `at` makes the
+ * paths.
+ */
 
 import type { Changed, Session } from './answers.js'
 import { ApiError, isAborted, toldError } from './api-error.js'
@@ -9,7 +12,7 @@ type Query = Readonly<Record<string, string | number | undefined>>
 
 interface AskOptions {
   readonly query?: Query
-  /** Ends the request; it rejects with an `AbortError` then. */
+  /** Aborts the request, which then rejects with an `AbortError`. */
   readonly signal?: AbortSignal
 }
 
@@ -30,7 +33,7 @@ export function remove<T = Changed>(path: string): Promise<T> {
   return change('DELETE', path)
 }
 
-/** Asks who we are. */
+/** Loads the session of this viewer. */
 export async function loadSession(): Promise<void> {
   session.value = await get<Session>('session')
   isLoggedOut.value = false
@@ -57,7 +60,7 @@ async function change<T>(
     })
     return await answerOf(response)
   } catch (error) {
-    // Somebody has logged in anew in another tab.
+    // Somebody has logged in again in another tab.
     if (isAgain || !(error instanceof ApiError) || error.code !== 'csrf') throw error
     await loadSession()
     return change(method, path, body, headers, true)

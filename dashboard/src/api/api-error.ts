@@ -1,4 +1,4 @@
-/** The API error: what the window answered instead of what was asked, in words that say what to do. */
+/** The API error: an error that the window answered, in words that say what to do. */
 
 export interface FieldMistake {
   readonly path: string
@@ -16,7 +16,7 @@ interface ToldFailure {
 export class ApiError extends Error {
   /** 0: there was no answer. */
   readonly status: number
-  /** As docs/errors.md and docs/http-api.md list them; `network` where there was no answer. */
+  /** One of the codes in docs/errors.md and docs/http-api.md; `network` if there was no answer. */
   readonly code: string
   readonly fields: readonly FieldMistake[]
 
@@ -28,7 +28,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The error that an answer tells; a proxy's answer tells none. */
+/** The error in an answer; a proxy's answer has none of ours. */
 export async function toldError(response: Response): Promise<ApiError> {
   const told = (await response.json().catch(() => ({}))) as ToldFailure
   const { code = 'unknown', message = `The server answered with status ${response.status}.`, fields } = told.error ?? {}
@@ -39,7 +39,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Whether it says that somebody stopped asking, as a page that is left does. */
+/** Whether the request was aborted, for instance because the page was left. */
 export function isAborted(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'AbortError'
 }

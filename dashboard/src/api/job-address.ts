@@ -1,20 +1,23 @@
-/** The job address: where the API has a job, and where its page is; the same below each of the two, whatever signs the id has. */
+/**
+ * The job address: the path of a job in the API and of its page. Both have the same form, whatever characters the id
+ * has.
+ */
 
 import { at, queryText } from './api-path.js'
 
-/** The rest is kept out of paths: `..` cannot stand in one, and some proxies rewrite others. */
+/** Other ids are kept out of paths: a path cannot contain `..`, and some proxies rewrite others. */
 const fitsInPath = /^\w[\w.:@-]*$/
-/** What stands in the place of an id that the query has. */
+/** Replaces in the path an id that is in the query. */
 const inQuery = '~'
 
 export interface JobName {
   readonly queue: string
   readonly id: string
-  /** `morgue`: the dead one, of an ordered queue also beside a live one. Default `jobs`. */
+  /** `morgue`: the dead job, which in an ordered queue may exist next to a live one. Default `jobs`. */
   readonly part?: 'jobs' | 'morgue'
 }
 
-/** `tail`: what follows the id, as `/cancel`. */
+/** `tail`: the part after the id, such as `/cancel`. */
 export function jobAddress({ queue, id, part = 'jobs' }: JobName, tail = ''): string {
   const isPlain = fitsInPath.test(id) && id !== 'errors'
   const place = at`${queue}/${part}/${isPlain ? id : inQuery}`
@@ -27,7 +30,7 @@ export function jobPage({ queue, id, part = 'jobs' }: JobName): string {
   return part === 'jobs' ? page : `${page}${page.includes('?') ? '&' : '?'}part=${part}`
 }
 
-/** The job that an address names, by the part of its path and by its query. */
+/** The job in an address, from the part of its path and from its query. */
 export function jobNamed(queue: string, inPath: string, query: URLSearchParams): JobName {
   const id = inPath === inQuery ? (query.get('id') ?? inQuery) : inPath
   return { queue, id, part: query.get('part') === 'morgue' ? 'morgue' : 'jobs' }

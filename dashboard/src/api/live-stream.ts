@@ -1,4 +1,6 @@
-/** The live stream: server-sent events of one address, opened again when they break off, silent while nobody looks. */
+/**
+ * The live stream: server-sent events of one address, opened again when it breaks off, closed while the page is hidden.
+ */
 
 import { computed, signal } from '@preact/signals'
 import { loadSession } from './api-client.js'
@@ -9,7 +11,7 @@ type StreamState = 'connecting' | 'open' | 'lost' | 'paused'
 const byUrgency: readonly StreamState[] = ['lost', 'connecting', 'paused', 'open']
 const states = signal<ReadonlyMap<symbol, StreamState>>(new Map())
 
-/** How the streams of the page stand, by the worst of them; undefined where it has none. */
+/** The worst state of the page's streams; undefined if it has none. */
 export const connection = computed(() => byUrgency.find((state) => [...states.value.values()].includes(state)))
 
 function tell(stream: symbol, state: StreamState | undefined): void {
@@ -20,7 +22,7 @@ function tell(stream: symbol, state: StreamState | undefined): void {
 }
 
 interface LiveStreamOptions {
-  /** By the name of the event; each is given its data. */
+  /** The handlers by the name of the event; each receives the event's data. */
   readonly on: Readonly<Record<string, (data: never) => void>>
   /** Called when events may be missing: after a pause or a break. */
   readonly onAgain?: () => void
@@ -31,7 +33,7 @@ interface LiveStreamOptions {
 const firstWaitMs = 1_000
 const longestWaitMs = 15_000
 
-/** Opens it; returns what closes it. An event `end` closes it too. */
+/** Opens it; returns the function that closes it. An event `end` closes it too. */
 export function openStream(path: string, { on, onAgain, onLost }: LiveStreamOptions): () => void {
   let source: EventSource | undefined
   let waitMs = firstWaitMs
@@ -67,7 +69,7 @@ export function openStream(path: string, { on, onAgain, onLost }: LiveStreamOpti
       close('lost')
       timer = window.setTimeout(open, waitMs)
       waitMs = Math.min(longestWaitMs, waitMs * 2)
-      // An `EventSource` does not tell why; a session that has ended shows the log-in.
+      // An `EventSource` does not say why; if the session has ended, this shows the log-in.
       loadSession().catch(() => {})
       onLost?.()
     }

@@ -1,4 +1,4 @@
-/** The session: who looks at this page, what they may do, and what the store can tell. */
+/** The session: the viewer of this page, what they may do, and what the store supports. */
 
 import { computed, signal } from '@preact/signals'
 import type { Session } from './answers.js'

@@ -1,9 +1,9 @@
-/** The chart frame: the lines of the values with their words, and the instants below. */
+/** The chart frame: the lines of the values with their labels, and the instants below. */
 
 import { clockWords, dayWords } from '../words/moment-words.js'
 import { timeTicks } from './chart-scale.js'
 
-/** Where the marks of a chart lie in it. */
+/** The area of the marks in a chart. */
 export interface Plot {
   readonly left: number
   readonly top: number

@@ -1,4 +1,4 @@
-/** The chart marks: lines that break off where nothing is known, and bars that stand on each other. */
+/** The chart marks: lines with gaps for unknown values, and stacked bars. */
 
 import type { Plot } from './chart-frame.js'
 import { type Series, strokes } from './chart-series.js'
@@ -40,13 +40,13 @@ function linePath(
       if (value === undefined) return ''
       const begins = values[i - 1] === undefined
       const to = `${(left + i * step).toFixed(1)} ${(y0 + height * (1 - value / top)).toFixed(1)}`
-      // A point by itself is a dot, by its round ends.
+      // A single point is a dot, through its round ends.
       return `${begins ? 'M' : 'L'}${to}${begins && values[i + 1] === undefined ? 'h0' : ''}`
     })
     .join('')
 }
 
-/** One path for each of the series, however many bars there are. */
+/** One path for each series, however many bars there are. */
 export function ChartBars({ plot, series, top, count }: MarksProps & { readonly count: number }) {
   const step = count < 2 ? plot.width : plot.width / (count - 1)
   const thickness = Math.max(1, Math.min(16, step * 0.7))

@@ -1,6 +1,9 @@
-/** The chart scale: ticks at round values, and where values lie between them. */
+/** The chart scale: ticks at round values, and the positions of values between them. */
 
-/** Round values from 0 to the largest or just above it; about `count` steps. Whole numbers where all are whole. */
+/**
+ * Round values from 0 up to the largest or just above it, in about `count` steps; whole numbers if all values are
+ * whole.
+ */
 export function niceTicks(largest: number, count = 4): number[] {
   if (!(largest > 0)) return [0, 1]
   const raw = largest / count
@@ -20,7 +23,7 @@ const timeSteps = [
   ...[1, 2, 7, 14, 30, 61, 91].map((n) => n * day),
 ]
 
-/** The same of durations in ms: 5 s, 15 min, 2 h. */
+/** The same for durations in ms: 5 s, 15 min, 2 h. */
 export function niceDurations(largest: number, count = 4): number[] {
   if (!(largest > 0)) return [0, 1_000]
   if (largest < minute) return niceTicks(largest, count)
@@ -36,7 +39,7 @@ export function timeTicks(from: number, to: number, count: number): number[] {
   return Array.from({ length: Math.max(0, Math.floor((to - first) / step) + 1) }, (_, i) => first + i * step)
 }
 
-/** The `points` of a line over a box; every number once, left to right. */
+/** The `points` of a line across a box, one for each number, left to right. */
 export function linePoints(values: readonly number[], largest: number, width: number, height: number): string {
   const step = values.length < 2 ? 0 : width / (values.length - 1)
   return values

@@ -1,4 +1,4 @@
-/** The chart series: one count over time, and the colours that it may have. */
+/** The chart series: one count over time, and its possible colours. */
 
 export type Stroke = 'accent' | 'good' | 'bad' | 'warn' | 'muted'
 
@@ -13,8 +13,8 @@ export const strokes: Readonly<Record<Stroke, string>> = {
 export interface Series {
   readonly name: string
   readonly stroke: Stroke
-  /** One for each instant; undefined where nothing is known. */
+  /** One for each instant; undefined if unknown. */
   readonly values: readonly (number | undefined)[]
-  /** Drawn with dashes: a colour alone tells nothing to many. Default false. */
+  /** Drawn with dashes: not everybody sees colours. Default false. */
   readonly isDashed?: boolean
 }

@@ -1,4 +1,4 @@
-/** The chart table: the same figures for those who read rather than look; drawn when it is opened, newest first. */
+/** The chart table: the same figures as text, newest first; drawn when it is opened. */
 
 import { useState } from 'preact/hooks'
 import type { Series } from './chart-series.js'

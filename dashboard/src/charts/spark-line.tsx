@@ -4,7 +4,7 @@ import { linePoints } from './chart-scale.js'
 import { type Stroke, strokes } from './chart-series.js'
 
 interface SparkProps {
-  /** What it says, for readers. */
+  /** The label for screen readers. */
   readonly label: string
   readonly series: readonly { readonly stroke: Stroke; readonly values: readonly number[] }[]
 }

@@ -1,4 +1,4 @@
-/** The connection state: whether what is shown is live. */
+/** The connection state: whether the page shows live data. */
 
 import { connection } from '../api/live-stream.js'
 import { storeFailure } from '../state/live-overview.js'

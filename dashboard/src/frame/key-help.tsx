@@ -1,4 +1,4 @@
-/** The key help: which key does what. */
+/** The key help: the list of keys and their actions. */
 
 import { Dialog, DialogButtons } from '../parts/modal-dialog.js'
 import { Button } from '../parts/press-button.js'

@@ -11,7 +11,7 @@ export interface LatePage<Props> {
   ask(): Promise<void>
 }
 
-/** `load` is asked once, and again after it has failed. */
+/** `load` is called once, and again after it has failed. */
 export function latePage<Props extends object>(
   load: () => Promise<(props: Props) => ComponentChildren>,
 ): LatePage<Props> {

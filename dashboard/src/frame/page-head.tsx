@@ -1,15 +1,15 @@
-/** The page head: where one is, by a title and the way to it, and what can be done there. */
+/** The page head: the title of a page, the way to it, and its actions. */
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { safeText, shortText } from '../words/safe-text.js'
 
 interface HeadProps {
-  /** Of the document too. */
+  /** Also the title of the document. */
   readonly title: string
-  /** In the place of the title, where it is more than text. */
+  /** Replaces the title if it is more than text. */
   readonly children?: ComponentChildren
-  /** The way here, each with its link. */
+  /** The way here, each step with its link. */
   readonly crumbs?: readonly { readonly text: string; readonly href: string }[]
   /** Badges after the title. */
   readonly badges?: ComponentChildren

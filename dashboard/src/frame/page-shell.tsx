@@ -1,4 +1,4 @@
-/** The page shell: what stands around every page — where one can go, whether the page is live, how it looks. */
+/** The page shell: the frame of every page: navigation, connection state and theme. */
 
 import type { ComponentChildren } from 'preact'
 import { session } from '../api/session-state.js'
@@ -73,7 +73,7 @@ function SearchBox() {
   )
 }
 
-/** Which store it is, and who looks at it. */
+/** The store and the viewer. */
 function Store() {
   const { value } = session
   if (value === undefined) return null

@@ -1,11 +1,11 @@
-/** The side navigation: the places of the window; a bar at the foot of the page where it is narrow. */
+/** The side navigation: the places of the window; on narrow screens a bar at the foot of the page. */
 
 import { session } from '../api/session-state.js'
 import { type Destination, destinations } from '../state/key-bindings.js'
 import { path } from '../state/page-address.js'
 import { NavIcon } from './nav-icon.js'
 
-/** Pages of one queue belong to the overview, from which one comes to them. */
+/** Pages of one queue belong to the overview, which links to them. */
 function isCurrent({ to }: Destination): boolean {
   if (to === './') return path.value === '/' || (path.value.startsWith('/queues/') && !path.value.endsWith('/morgue'))
   if (to === 'morgue') return path.value.endsWith('/morgue')

@@ -1,4 +1,4 @@
-/** The theme switch: from automatic to light to dark and round again; and the button for the keys. */
+/** The theme switch: from automatic to light to dark and round again; and the button for the key help. */
 
 import { setTheme, theme, themes } from '../state/colour-theme.js'
 import { isHelpOpen } from '../state/key-bindings.js'

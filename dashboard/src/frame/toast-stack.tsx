@@ -1,4 +1,4 @@
-/** The toast stack: what was done, or could not be, in the corner; readers hear it. */
+/** The toast stack: messages on finished and failed actions, in the corner; screen readers announce them. */
 
 import { dismiss, toasts } from '../state/toast-list.js'
 

@@ -1,4 +1,6 @@
-/** The pages of the whole mill but the overview, in one file of code, which is loaded when the first of them is shown. */
+/**
+ * The pages of the whole mill except the overview, in one file of code that is loaded when the first of them is shown.
+ */
 
 export { MorguesPage } from './morgue/morgues-page.js'
 export { SchedulesPage } from './schedules/schedules-page.js'

@@ -1,4 +1,6 @@
-/** The confirm dialog: says what an action will do and to how many, has the name typed where it is a large one, and takes it. */
+/**
+ * The confirm dialog: says what an action will do and to how many, asks for the name before a large one, and takes it.
+ */
 
 import { useState } from 'preact/hooks'
 import { type AskedAction, askedAction, leaveAction, standing, stopAction, takeAction } from '../state/asked-action.js'
@@ -7,7 +9,7 @@ import { Field } from './form-field.js'
 import { Dialog, DialogButtons } from './modal-dialog.js'
 import { Button } from './press-button.js'
 
-/** Shows whatever `askToConfirm()` was told last. The frame of the page has it. */
+/** Shows the latest action of `askToConfirm()`. The page shell contains it. */
 export function ConfirmDialog() {
   const action = askedAction.value
   return action === undefined ? null : <Asked key={action.title} action={action} />

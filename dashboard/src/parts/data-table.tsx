@@ -1,4 +1,7 @@
-/** The data table: rows of fixed tracks, cards where it is narrow; what is not seen is not drawn. `j`, `k`, Enter and `x` go over its rows. */
+/**
+ * The data table: rows in fixed tracks, or cards on narrow screens; it draws only visible rows. `j`, `k`, Enter and `x`
+ * work on its rows.
+ */
 
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
@@ -17,13 +20,13 @@ interface TableProps<Row> {
   /** Undefined: not known yet. */
   readonly rows: readonly Row[] | undefined
   readonly keyOf: (row: Row) => string
-  /** What stands there where there are no rows. */
+  /** Shown if there are no rows. */
   readonly empty: ComponentChildren
   readonly error?: Error | undefined
   readonly onRetry?: () => void
   readonly isLoading?: boolean
   readonly selection?: RowSelection
-  /** The key of the column that sorts where the address names none; `-` before it: the other way round. */
+  /** The key of the column by which it sorts if the address names none; with `-` before it: descending. */
   readonly sort?: string
 }
 

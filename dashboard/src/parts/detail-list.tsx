@@ -1,4 +1,4 @@
-/** The detail list: names and what belongs to them, two columns wide; what has no value is left out. */
+/** The detail list: names with their values, two columns wide; names without a value are left out. */
 
 import type { ComponentChildren } from 'preact'
 

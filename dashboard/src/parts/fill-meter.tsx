@@ -7,9 +7,9 @@ interface MeterProps {
   readonly label: string
   readonly hits: number
   readonly limit: number
-  /** The window that is counted in; absent for what runs at once. */
+  /** The window of the count; absent for running jobs. */
   readonly windowMs?: number
-  /** After how long the next may start; 0: at once. */
+  /** Ms until the next job may start; 0: at once. */
   readonly nextMs?: number
   /** In a table: the bar alone, with its words in a title. Default false. */
   readonly isSmall?: boolean

@@ -1,4 +1,4 @@
-/** The form field: a label, what is typed, a hint, and the mistake that the server found in it. */
+/** The form field: a label, an input, a hint, and the mistake that the server found in it. */
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
@@ -13,13 +13,13 @@ interface FieldProps {
   /** More than 1: a text of several lines. Default 1. */
   readonly lines?: number
   readonly isRequired?: boolean
-  /** Whether it is code, in letters of one width. */
+  /** Whether it is code, in a monospaced font. */
   readonly isCode?: boolean
   readonly placeholder?: string
   readonly type?: 'text' | 'password' | 'number' | 'search'
-  /** Choices to pick from; typing another is possible. */
+  /** Suggested values; others can be typed. */
   readonly choices?: readonly string[]
-  /** Whether one types here at once. Default false. */
+  /** Whether it has the focus at first. Default false. */
   readonly hasFocus?: boolean
 }
 
@@ -79,7 +79,7 @@ interface SelectProps {
   readonly onChange: (value: string) => void
 }
 
-/** A choice out of few, with its label for readers only. */
+/** One choice out of few; its label is for screen readers only. */
 export function Select({ label, value, choices, onChange }: SelectProps) {
   return (
     <select

@@ -1,4 +1,7 @@
-/** The JSON view: a value as a tree that opens where one looks; nothing is drawn before, and of long lists and texts only the beginning. */
+/**
+ * The JSON view: a value as a tree whose parts are drawn when they are opened; of long lists and texts only the
+ * beginning.
+ */
 
 import { useState } from 'preact/hooks'
 import { countOf } from '../words/count-words.js'
@@ -10,7 +13,7 @@ const mostText = 500
 
 interface JsonProps {
   readonly value: unknown
-  /** For readers and for the copy: `input`, `result`. */
+  /** For screen readers and for the copy: `input`, `result`. */
   readonly label: string
 }
 

@@ -1,4 +1,7 @@
-/** The log view: lines as they come, the last of them in sight as long as nobody scrolls up. Of a long log the end is shown. */
+/**
+ * The log view: lines as they come. The last line stays in sight unless the reader scrolls up. Of a long log the end is
+ * shown.
+ */
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { countOf } from '../words/count-words.js'
@@ -9,7 +12,7 @@ const mostLines = 2_000
 interface LogProps {
   readonly text: string
   readonly label: string
-  /** Whether more may come. Default false. */
+  /** Whether more lines may come. Default false. */
   readonly isLive?: boolean
 }
 

@@ -11,7 +11,7 @@ interface DialogProps {
   readonly isBusy?: boolean
 }
 
-/** Is open as long as it is rendered. */
+/** It is open as long as it is rendered. */
 export function Dialog({ title, onClose, children, isBusy = false }: DialogProps) {
   const own = useRef<HTMLDialogElement>(null)
   const id = useId()

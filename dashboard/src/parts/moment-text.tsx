@@ -1,11 +1,11 @@
-/** The moment text: an instant as seen from now, and in full where one points at it. Durations and counts stand here too. */
+/** The moment text: an instant relative to now, and in full in its title. Durations and counts are here too. */
 
 import { now } from '../state/ticking-clock.js'
 import { countWords, exactCount } from '../words/count-words.js'
 import { durationWords } from '../words/duration-words.js'
 import { fullMoment, momentWords } from '../words/moment-words.js'
 
-/** `at`: ISO 8601; without one a dash. */
+/** `at`: ISO 8601; undefined shows a dash. */
 export function Moment({ at }: { readonly at: string | undefined }) {
   if (at === undefined) return <>–</>
   const ms = Date.parse(at)
@@ -21,7 +21,7 @@ export function DurationText({ ms }: { readonly ms: number | undefined }) {
   return <span class="whitespace-nowrap">{durationWords(ms)}</span>
 }
 
-/** Nothing to see is said in grey. */
+/** A count of 0 is grey. */
 export function CountText({ count }: { readonly count: number }) {
   const words = countWords(count)
   const exact = exactCount(count)

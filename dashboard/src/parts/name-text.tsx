@@ -1,15 +1,17 @@
-/** The name text: an id or a name from elsewhere, with nothing in it that hides, short enough for its place, ready to be copied. */
+/**
+ * The name text: an id or a name from elsewhere, with all hidden characters shown, shortened to fit, and easy to copy.
+ */
 
 import { say } from '../state/toast-list.js'
 import { safeText, shortText } from '../words/safe-text.js'
 
 interface NameProps {
   readonly text: string
-  /** Longest, in characters; the middle is left out. Default 40. */
+  /** The most characters; the middle is left out. Default 40. */
   readonly most?: number
   /** Whether a button copies it. Default false. */
   readonly canCopy?: boolean
-  /** Whether it is an id, in letters of one width. Default false. */
+  /** Whether it is an id, in a monospaced font. Default false. */
   readonly isId?: boolean
 }
 

@@ -1,4 +1,4 @@
-/** The page turner: first, previous and next of a list that is read by cursor; and what is done with chosen rows. */
+/** The page turner: first, previous and next of a list with cursors; and the actions on chosen rows. */
 
 import type { ComponentChildren } from 'preact'
 import type { CursorPages } from '../state/cursor-pages.js'
@@ -8,7 +8,7 @@ import { Button } from './press-button.js'
 
 interface TurnerProps {
   readonly pages: Pick<CursorPages<unknown>, 'isFirst' | 'hasNext' | 'first' | 'next' | 'previous'>
-  /** What stands beside it: how many rows there are. */
+  /** Shown next to it: the number of rows. */
   readonly children?: ComponentChildren
 }
 
@@ -35,7 +35,7 @@ interface SelectionProps {
   readonly children: ComponentChildren
 }
 
-/** Its place is kept, so that choosing a row moves nothing. */
+/** It always takes its place, so that choosing a row moves nothing. */
 export function SelectionBar({ selection, children }: SelectionProps) {
   const { size } = selection.keys
   return (

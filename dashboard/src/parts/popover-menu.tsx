@@ -1,4 +1,4 @@
-/** The popover menu: actions behind one button, above everything, gone with a click elsewhere or Escape. */
+/** The popover menu: actions behind one button, above everything else; a click elsewhere or Escape closes it. */
 
 import { useId, useRef } from 'preact/hooks'
 
@@ -10,7 +10,7 @@ export interface MenuItem {
 
 interface MenuProps {
   readonly label: string
-  /** On the button. Default: three dots. */
+  /** The text of the button. Default: three dots. */
   readonly text?: string
   readonly items: readonly MenuItem[]
 }

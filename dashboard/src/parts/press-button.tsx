@@ -1,4 +1,4 @@
-/** The press button: a button in one of four kinds; what it does may take its time. */
+/** The press button: a button in one of four kinds, whose action may take time. */
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
@@ -7,17 +7,17 @@ import { sayError } from '../state/toast-list.js'
 interface ButtonProps {
   readonly children: ComponentChildren
   readonly onPress?: () => unknown
-  /** `main`: the one that a page or dialog is for. Default `plain`. */
+  /** `main`: for the main action of a page or dialog. Default `plain`. */
   readonly kind?: 'plain' | 'main' | 'danger' | 'quiet'
   readonly isDisabled?: boolean
   /** Default `button`. */
   readonly type?: 'button' | 'submit'
-  /** For a button whose children say too little. */
+  /** The label of a button whose children say too little. */
   readonly label?: string
   readonly hint?: string
 }
 
-/** While a promise that `onPress` returns is pending it cannot be pressed again; if it rejects, a toast says why. */
+/** It cannot be pressed again while the promise of `onPress` is pending; if that rejects, a toast says why. */
 export function Button({ children, onPress, kind = 'plain', isDisabled, type = 'button', label, hint }: ButtonProps) {
   const [isBusy, setBusy] = useState(false)
   const press = async () => {

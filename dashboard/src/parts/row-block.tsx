@@ -1,4 +1,7 @@
-/** The row block: some rows of a data table, drawn when they are near what is seen; before, the block is as high as they will be. */
+/**
+ * The row block: some rows of a data table, drawn when they come near the visible part; before that, an empty block of
+ * the same height.
+ */
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { RowSelection } from '../state/row-selection.js'
@@ -11,11 +14,11 @@ interface BlockProps<Row> {
   readonly columns: readonly Column<Row>[]
   readonly keyOf: (row: Row) => string
   readonly selection: RowSelection | undefined
-  /** Whether others are on their way. */
+  /** Whether newer rows are loading. */
   readonly isDim: boolean
 }
 
-/** So many rows are drawn at once, as a screen may show them. */
+/** This many rows are drawn at once, about as many as a screen shows. */
 const mostAtOnce = 24
 const nearPx = 300
 
@@ -43,7 +46,7 @@ export function RowBlock<Row>({ rows, before, columns, keyOf, selection, isDim }
   )
 }
 
-/** Whether an element is seen, or will be after a little scrolling. */
+/** Whether an element is visible, or will be after a little scrolling. */
 function useNearness(isNearAtFirst: boolean) {
   const body = useRef<HTMLTableSectionElement>(null)
   const [isNear, setNear] = useState(isNearAtFirst)

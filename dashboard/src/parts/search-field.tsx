@@ -1,9 +1,9 @@
-/** The search field: a filter of the rows in hand, kept in the address as `q`; the key `/` leads to it. */
+/** The search field: a filter of the loaded rows, kept in the address as `q`; the key `/` leads to it. */
 
 import { query, setQuery } from '../state/page-address.js'
 
 interface SearchProps {
-  /** For readers. */
+  /** The label for screen readers. */
   readonly label: string
   readonly placeholder: string
 }

@@ -51,7 +51,7 @@ export function StateBadge({ state }: { readonly state: JobState }) {
   )
 }
 
-/** What is out of the ordinary about a queue. */
+/** Badges for unusual states of a queue. */
 export function QueueBadges({
   queue: { paused, draining, damaged, declared, kind },
 }: {

@@ -1,18 +1,18 @@
-/** The table column: what one column of a data table shows, how wide it is, and where it is shown. */
+/** The table column: the contents, the width and the visibility of one column of a data table. */
 
 import type { ComponentChildren } from 'preact'
 
 export interface Column<Row> {
   readonly key: string
   readonly title: string
-  /** Is not drawn anew before the row is another object: signals are read in components of it only. */
+  /** Not drawn again before the row is another object: read signals only in components inside it. */
   readonly show: (row: Row) => ComponentChildren
   /** A track of a CSS grid: `minmax(10rem, 2fr)`, `5rem`. */
   readonly width: string
-  /** From which width on it is shown: 1 always, 2 from 768 px, 3 from 1,280 px. Default 1. */
+  /** The width from which on it is shown: 1 always, 2 from 768 px, 3 from 1,280 px. Default 1. */
   readonly priority?: 1 | 2 | 3
   readonly isNumber?: boolean
-  /** Makes it sortable, where all rows are in hand. Numbers begin with the largest. */
+  /** Makes the column sortable, if all rows are loaded. Numbers begin with the largest. */
   readonly order?: (a: Row, b: Row) => number
 }
 

@@ -1,4 +1,4 @@
-/** The table notice: what stands where there are no rows, or not yet, or where they could not be loaded. */
+/** The table notice: shown in place of rows if there are none, or while they load, or if loading failed. */
 
 import type { ComponentChildren } from 'preact'
 import { Button } from './press-button.js'
@@ -7,7 +7,7 @@ interface NoticeProps {
   readonly children?: ComponentChildren
   readonly error?: Error
   readonly onRetry?: (() => void) | undefined
-  /** Whether old rows stand above an error. */
+  /** Whether old rows are shown above an error. */
   readonly hasRows?: boolean
 }
 
@@ -28,7 +28,7 @@ export function TableNotice({ children, error, onRetry, hasRows = false }: Notic
   )
 }
 
-/** As high as the rows that are to come. */
+/** As high as the rows that will replace it. */
 export function WaitingRows({ count = 8 }: { readonly count?: number }) {
   return (
     <div aria-hidden="true">

@@ -1,4 +1,4 @@
-/** The throttle dialog: gives a throttle other limits, a row for each window. */
+/** The throttle dialog: gives a throttle other rules, with a row for each window. */
 
 import { useState } from 'preact/hooks'
 import type { ThrottleRule } from '../api/answers.js'
@@ -37,7 +37,7 @@ const units = [
   [1, 'ms'],
 ] as const
 
-/** As a duration is given: `90s`, `5m`. */
+/** A duration as users type it: `90s`, `5m`. */
 function durationText(ms: number): string {
   const [size, name] = units.find(([unit]) => ms % unit === 0) ?? [1, 'ms']
   return `${ms / size}${name}`
@@ -77,7 +77,7 @@ export function ThrottleDialog({ queue, queues, rules, onClose, onDone }: Thrott
     } catch (reason) {
       const fields = reason instanceof ApiError ? reason.fields : []
       setMistakes(fields)
-      // What stands at its field is not said twice.
+      // A mistake shown at its field is not repeated.
       const isShown = fields.length > 0 && fields.every(({ path }) => /\.(?:limit|window)$/.test(path))
       setError(isShown ? undefined : messageOf(reason))
     }

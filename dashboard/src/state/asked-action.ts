@@ -1,4 +1,7 @@
-/** The asked action: one that waits for its confirmation. It is taken in steps, until nothing is left or somebody stops it. */
+/**
+ * The asked action: an action that waits for its confirmation. It is taken in steps, until nothing is left or the user
+ * stops it.
+ */
 
 import { type Signal, signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -8,19 +11,19 @@ import { ApiError, messageOf } from '../api/api-error.js'
 export interface AskedAction {
   /** As a question or a sentence: `Cancel 12 jobs?` */
   readonly title: string
-  /** What will happen, and to how many. */
+  /** The effect, and the number of affected things. */
   readonly text: ComponentChildren
-  /** On the button: `Cancel jobs`. */
+  /** The text of the button: `Cancel jobs`. */
   readonly verb: string
   /** Whether it loses something. Default false. */
   readonly isDangerous?: boolean
-  /** Has to be typed before: the name of the queue. Default: nothing. */
+  /** Text to type before: the name of the queue. Default: none. */
   readonly typed?: string
   /** Takes one step; it is called again while the answer says `more`, unless `isOneStep`. */
   readonly act: () => Promise<Changed>
-  /** Whether `more` does not mean "send again", as of a drain. Default false. */
+  /** Whether `more` does not mean "send again", as in a drain. Default false. */
   readonly isOneStep?: boolean
-  /** Called when it is over, with all that was changed: to say so, and to load anew. */
+  /** Called at the end with the number of changed things: to report it, and to load again. */
   readonly done?: (changed: number) => void
 }
 
@@ -36,13 +39,13 @@ const atFirst: Standing = { isRunning: false, changed: 0, isStopped: false }
 export const askedAction = signal<AskedAction | undefined>(undefined)
 export const standing: Signal<Standing> = signal(atFirst)
 
-/** Shows the dialog that asks. */
+/** Shows the dialog with this action. */
 export function askToConfirm(action: AskedAction): void {
   standing.value = atFirst
   askedAction.value = action
 }
 
-/** Takes the action that was asked for, step by step. */
+/** Takes the confirmed action, step by step. */
 export async function takeAction(): Promise<void> {
   const action = askedAction.value
   if (action === undefined || standing.value.isRunning) return
@@ -64,12 +67,12 @@ export async function takeAction(): Promise<void> {
   }
 }
 
-/** Lets the step that runs end, and takes no other. */
+/** Lets the running step end, and takes no other. */
 export function stopAction(): void {
   standing.value = { ...standing.value, isStopped: true }
 }
 
-/** Closes the dialog; what was changed is told. */
+/** Closes the dialog, and reports the changes made so far. */
 export function leaveAction(): void {
   const action = askedAction.value
   const { changed, error } = standing.value

@@ -1,4 +1,4 @@
-/** The colour theme: as the system says, or light, or dark; kept in this browser. */
+/** The colour theme: the system's, light, or dark; kept in this browser. */
 
 import { signal } from '@preact/signals'
 
@@ -25,7 +25,7 @@ export function setTheme(chosen: Theme): void {
   try {
     localStorage.setItem(key, chosen)
   } catch {
-    // It lasts as long as the page then.
+    // It then lasts as long as the page.
   }
 }
 

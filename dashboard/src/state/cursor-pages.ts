@@ -1,4 +1,4 @@
-/** The cursor pages: a list of which only one page is ever loaded; which one, the address tells. */
+/** The cursor pages: a list of which only one page is loaded; the address says which. */
 
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { ListPage } from '../api/answers.js'
@@ -7,23 +7,23 @@ import { type Resource, useResource } from './resource.js'
 
 export interface CursorPages<Item, Answer extends ListPage<Item> = ListPage<Item>> {
   readonly page: Resource<Answer>
-  /** Another one once the rows of another page are there: a table with this key begins at its top. */
+  /** Changes once the rows of another page are loaded: a table with this key begins at its top. */
   readonly key: string
   readonly isFirst: boolean
   readonly hasNext: boolean
   first(): void
   next(): void
-  /** The page before, where it is known; else the first. */
+  /** The page before, if it is known; otherwise the first. */
   previous(): void
 }
 
-/** Cursors of the pages before this one, of which the first page has none. */
+/** The cursors of the pages before this one; the first page has none. */
 function trail(): readonly (string | null)[] {
   const state = history.state as { readonly trail?: readonly (string | null)[] } | null
   return state?.trail ?? []
 }
 
-/** Loads the page of the address: `cursor` is undefined for the first. `deps`: what else it depends on. */
+/** Loads the page of the address: `cursor` is undefined for the first. `deps`: other values on which it depends. */
 export function usePages<Item, Answer extends ListPage<Item> = ListPage<Item>>(
   load: (cursor: string | undefined, signal: AbortSignal) => Promise<Answer>,
   deps: readonly unknown[],
@@ -35,7 +35,7 @@ export function usePages<Item, Answer extends ListPage<Item> = ListPage<Item>>(
   )
   const { cursor: following, key = '' } = page.data.value ?? {}
   const isTurning = useRef(false)
-  // Not before the rows have come: those that go would be drawn at the top for nothing.
+  // Not before the new rows have come: the old ones would be drawn at the top for nothing.
   useLayoutEffect(() => {
     if (isTurning.current) document.querySelector('#main')?.scrollIntoView()
     isTurning.current = false
@@ -51,7 +51,7 @@ export function usePages<Item, Answer extends ListPage<Item> = ListPage<Item>>(
     hasNext: following !== undefined,
     first: () => turn(undefined, []),
     next: () => {
-      // Whoever presses again before the page has come goes one page on, not two.
+      // A second press before the page has come goes one page on, not two.
       if (!page.loading.value) turn(following, [...trail(), cursor ?? null])
     },
     previous: () => turn(trail().at(-1) ?? undefined, trail().slice(0, -1)),

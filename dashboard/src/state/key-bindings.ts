@@ -1,4 +1,4 @@
-/** The key bindings: what keys do on every page, where nothing is typed and no dialog is open. */
+/** The key bindings: the actions of keys on every page, unless a text is being typed or a dialog is open. */
 
 import { signal } from '@preact/signals'
 import { go } from './page-address.js'
@@ -8,7 +8,7 @@ export interface Destination {
   readonly key: string
   readonly to: string
   readonly title: string
-  /** What of the store it needs. */
+  /** The feature of the store that it needs. */
   readonly feature?: 'workers' | 'throttles' | 'schedules'
 }
 
@@ -27,7 +27,7 @@ const chordMs = 1_500
 
 let goUntil = 0
 
-/** Whether keys are text there, or mean something else. */
+/** Whether keys are text there, or have another meaning. */
 function isElsewhere(event: KeyboardEvent): boolean {
   const { target } = event
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return true
@@ -38,7 +38,7 @@ function isElsewhere(event: KeyboardEvent): boolean {
   )
 }
 
-/** What a key does; undefined: nothing here. */
+/** The action of a key; undefined: none here. */
 function actOf({ key, target }: KeyboardEvent): (() => unknown) | undefined {
   if (Date.now() < goUntil) {
     goUntil = 0
@@ -64,7 +64,7 @@ function pressed(event: KeyboardEvent): void {
 function openSearch(): void {
   const fields = [...document.querySelectorAll<HTMLInputElement>('input[type=search]')]
   const shown = fields.filter((one) => one.checkVisibility())
-  // The filter of the page before the search of the frame.
+  // The filter of the page comes before the search of the frame.
   const field = shown.find((one) => one.closest('main')) ?? shown[0]
   if (field === undefined) go('search')
   else field.focus()
@@ -82,7 +82,7 @@ function focusRow(step: number): void {
   rows[next]?.scrollIntoView({ block: 'nearest' })
 }
 
-/** Presses the first such element of the row that has the focus. */
+/** Presses the first matching element of the focused row. */
 function pressIn(selector: string): (() => void) | undefined {
   const element = focusedRow()?.querySelector<HTMLElement>(selector)
   return element ? () => element.click() : undefined

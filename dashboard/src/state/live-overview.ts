@@ -1,4 +1,7 @@
-/** The live overview: all queues as they stand, read once for whatever shows them; a row that has not changed stays the same. */
+/**
+ * The live overview: all queues in their present state, read once for all parts of the page; an unchanged row stays the
+ * same object.
+ */
 
 import { computed, signal } from '@preact/signals'
 import { useLayoutEffect } from 'preact/hooks'
@@ -9,7 +12,7 @@ import { resource } from './resource.js'
 
 const rowTexts = new Map<string, { readonly text: string; readonly row: QueueRow }>()
 
-/** The same object as before, where nothing in it has changed, so that nothing is drawn anew for it. */
+/** The same object as before if nothing in it has changed, so that it is not drawn again. */
 function keptRow(row: QueueRow): QueueRow {
   const text = JSON.stringify(row)
   const known = rowTexts.get(row.name)
@@ -24,12 +27,12 @@ function kept(overview: Overview): Overview {
 
 export const overview = resource<Overview>(async (signal) => kept(await get<Overview>('overview', { signal })))
 
-/** Why the store cannot be read now; undefined where it can. */
+/** Why the store cannot be read now; undefined if it can. */
 export const storeFailure = signal<string | undefined>(undefined)
 
 export const queueNames = computed(() => overview.data.value?.queues.map(({ name }) => name) ?? [])
 
-/** Keeps the overview live as long as the component is there. Only where the stream does not come it is asked for, to tell why. */
+/** Keeps the overview live while the component exists. If the stream fails, a request finds out why. */
 export function useLiveOverview(): void {
   useLayoutEffect(() => {
     return openStream('events', {

@@ -1,4 +1,4 @@
-/** The page address: where we are below the window's root, with its filters; what goes there leaves the page loaded. */
+/** The page address: the path below the window's root, with its filters; navigation does not reload the page. */
 
 import { computed, signal } from '@preact/signals'
 import { windowRoot } from '../api/api-path.js'
@@ -15,13 +15,13 @@ export const path = computed(() => `/${url.value.pathname.slice(rootUrl.pathname
 export const query = computed(() => url.value.searchParams)
 
 interface Going {
-  /** Whether the back button skips where we were. Default false. */
+  /** Whether the back button skips the present page. Default false. */
   readonly replace?: boolean
-  /** What this entry of the browser's history remembers. */
+  /** A value that this entry of the browser's history remembers. */
   readonly state?: unknown
 }
 
-/** Goes to an address below the root, as `queues/mail?state=dead`. */
+/** Goes to an address below the root, such as `queues/mail?state=dead`. */
 export function go(to: string, { replace = false, state = null }: Going = {}): void {
   const target = new URL(to, rootUrl)
   const hasMoved = target.pathname !== location.pathname
@@ -30,7 +30,7 @@ export function go(to: string, { replace = false, state = null }: Going = {}): v
   if (hasMoved) scrollTo(0, 0)
 }
 
-/** Sets filters; undefined or an empty text takes one out. The others stay. */
+/** Sets filters; undefined or an empty text removes one. The others stay. */
 export function setQuery(values: Readonly<Record<string, string | undefined>>, going: Going = { replace: true }): void {
   const next = new URLSearchParams(query.value)
   for (const [name, value] of Object.entries(values))
@@ -40,7 +40,7 @@ export function setQuery(values: Readonly<Record<string, string | undefined>>, g
   go(`.${path.value}${text === '' ? '' : `?${text}`}`, going)
 }
 
-/** Links are plain anchors, relative to the window: a click on one below the root is taken here. */
+/** Links are plain anchors, relative to the window: a click on one below the root is handled here. */
 function followed(event: MouseEvent): void {
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
     return
@@ -51,9 +51,9 @@ function followed(event: MouseEvent): void {
   go(link.href)
 }
 
-/** Begins to follow links and the back button. */
+/** Starts handling links and the back button. */
 export function startNavigation(): void {
-  // What is relative stays so, however deep the page was opened.
+  // Relative links stay relative, however deep the page was opened.
   const base = document.querySelector('base')
   if (base !== null) base.href = windowRoot
   addEventListener('popstate', () => {

@@ -1,4 +1,4 @@
-/** The resource: something that is loaded from the API, with how that stands. Old data stays while it loads anew. */
+/** The resource: data loaded from the API, with the state of its loading. Old data stays while it loads again. */
 
 import { batch, type ReadonlySignal, signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
@@ -6,22 +6,22 @@ import { isAborted } from '../api/api-error.js'
 
 export interface Resource<T> {
   readonly data: ReadonlySignal<T | undefined>
-  /** Of the last attempt; undefined where it succeeded. */
+  /** The error of the last attempt; undefined if that succeeded. */
   readonly error: ReadonlySignal<Error | undefined>
   readonly loading: ReadonlySignal<boolean>
   /** When the data came, in ms since 1970. */
   readonly at: ReadonlySignal<number | undefined>
-  /** Loads anew; what loads already is given up. Never rejects. */
+  /** Loads again; aborts a loading under way. Never rejects. */
   refresh(): Promise<void>
-  /** Takes data that came by another way, such as a stream. */
+  /** Takes data that came in another way, such as a stream. */
   set(data: T): void
-  /** Gives up what loads. */
+  /** Aborts a loading under way. */
   close(): void
 }
 
 export type Load<T> = (signal: AbortSignal) => Promise<T>
 
-/** Loads nothing before the first `refresh()`. `load` is asked for at each. */
+/** Loads nothing before the first `refresh()`. Each refresh calls `load`. */
 export function resource<T>(load: Load<T>): Resource<T> {
   const data = signal<T | undefined>(undefined)
   const error = signal<Error | undefined>(undefined)
@@ -56,7 +56,7 @@ export function resource<T>(load: Load<T>): Resource<T> {
 }
 
 interface ResourceOptions {
-  /** Loads anew after so long, while the page is seen. Default: never. */
+  /** Loads again after this long, while the page is visible. Default: never. */
   readonly everyMs?: number
 }
 
@@ -68,7 +68,7 @@ export function useResource<T>(
 ): Resource<T> {
   const latest = useLatest(load)
   const [own] = useState(() => resource<T>((signal) => latest.load(signal)))
-  // Asked before the frame is painted, which takes its time.
+  // Requested before the frame is painted, which takes time.
   useLayoutEffect(() => {
     void own.refresh()
     return own.close

@@ -1,11 +1,11 @@
-/** The row selection: which rows of the page that is shown are chosen, by their keys. */
+/** The row selection: the chosen rows of the present page, by their keys. */
 
 import { useSignal } from '@preact/signals'
 
 export interface RowSelection {
   readonly keys: ReadonlySet<string>
   toggle(key: string): void
-  /** Exactly these. */
+  /** Chooses exactly these. */
   set(keys: readonly string[]): void
 }
 

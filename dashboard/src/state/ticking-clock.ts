@@ -1,4 +1,4 @@
-/** The ticking clock: the present second, for words such as "5 s ago". It stands still while nobody looks. */
+/** The ticking clock: the present second, for words such as "5 s ago". It stops while the page is hidden. */
 
 import { signal } from '@preact/signals'
 

@@ -1,4 +1,4 @@
-/** The toasts: short messages about what was just done, which go by themselves. */
+/** The toasts: short messages on finished actions, which disappear by themselves. */
 
 import { signal } from '@preact/signals'
 import { messageOf } from '../api/api-error.js'
@@ -17,7 +17,7 @@ export const toasts = signal<readonly Toast[]>([])
 
 let lastId = 0
 
-/** Tells it. Failures stay longer. */
+/** Shows a message. Failures stay longer. */
 export function say(text: string, kind: Toast['kind'] = 'done'): void {
   lastId += 1
   const id = lastId

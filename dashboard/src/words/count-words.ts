@@ -1,4 +1,4 @@
-/** The count words: numbers as people read them. By hand: the first use of `Intl` holds up a page for 50 ms. */
+/** The count words: numbers in a readable form. Written by hand: the first use of `Intl` delays a page by 50 ms. */
 
 const thousands = ['', 'K', 'M', 'B', 'T']
 
@@ -20,7 +20,7 @@ function shortCount(count: number): string {
   return `${Number((rounded / 1_000 ** step).toFixed(1))}${thousands[step]}`
 }
 
-/** `12.5` of something in a time. */
+/** `12.5` per unit of time. */
 export function rateWords(perTime: number): string {
   return Math.abs(perTime) < 1_000 ? threeDigits(perTime) : countWords(perTime)
 }

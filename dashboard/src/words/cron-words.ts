@@ -1,4 +1,4 @@
-/** The cron words: when a schedule ticks, for people; what is rarer than it is worth stays in the letters of cron. */
+/** The cron words: the ticks of a schedule in words; rare forms stay in cron's notation. */
 
 import { durationWords } from './duration-words.js'
 
@@ -18,7 +18,9 @@ const named: Readonly<Record<string, string>> = {
 const number = /^\d{1,2}$/
 const step = /^\*\/(\d{1,2})$/
 
-/** `every 15 min`, `daily at 03:00`, `Mondays at 08:30`, `on day 1 of the month at 00:00`; undefined for what is not that simple. */
+/**
+ * `every 15 min`, `daily at 03:00`, `Mondays at 08:30`, `on day 1 of the month at 00:00`; undefined for other forms.
+ */
 export function cronWords(cron: string): string | undefined {
   const fields = (named[cron.toLowerCase()] ?? cron).trim().split(/\s+/)
   const [second, minute = '', hour = '', day = '', month = '', weekday = ''] =
@@ -40,7 +42,7 @@ function ofHour(minute: string): string | undefined {
   return minutes === undefined ? undefined : `every ${durationWords(minutes * 60_000)}`
 }
 
-/** Of steps that do not fit into the whole the last one is shorter: those are not "every so many". */
+/** If the step does not divide the whole, the last interval is shorter: no regular "every". */
 function stepOf(field: string, whole: number): number | undefined {
   const size = Number(step.exec(field)?.[1])
   return size > 0 && whole % size === 0 ? size : undefined

@@ -1,4 +1,4 @@
-/** The duration words: a number of milliseconds as people read it. */
+/** The duration words: a number of milliseconds in a readable form. */
 
 const units: readonly (readonly [ms: number, name: string])[] = [
   [86_400_000, 'd'],

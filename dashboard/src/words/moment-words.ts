@@ -1,4 +1,7 @@
-/** The moment words: an instant as seen from now, and in full. By hand: the first use of `Intl` holds up a page for 50 ms. */
+/**
+ * The moment words: an instant relative to now, and in full. Written by hand: the first use of `Intl` delays a page by
+ * 50 ms.
+ */
 
 import { durationWords } from './duration-words.js'
 

@@ -1,9 +1,9 @@
-/** The safe text: text from elsewhere as it can be shown without lying: nothing in it is invisible or turns the line around. */
+/** The safe text: text from elsewhere in a form that cannot deceive: no character is invisible or reverses the line. */
 
-/** What is invisible, or turns the writing round, or is half a sign. */
+/** Characters that are invisible, reverse the writing direction, or are half a pair. */
 const unseen = /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{DI}]/gu
 
-/** Each sign that cannot be seen as `\u202e`, one beyond those four digits as `\u{e0041}`. */
+/** Writes each invisible character as `\u202e`, beyond four digits as `\u{e0041}`. */
 export function safeText(text: string): string {
   return text.replace(unseen, (sign) => {
     const code = sign.codePointAt(0)!.toString(16)
@@ -11,7 +11,7 @@ export function safeText(text: string): string {
   })
 }
 
-/** Text with lines and tabs of its own, as of a log. */
+/** The same for text with line breaks and tabs of its own, such as a log. */
 export function safeLines(text: string): string {
   return text
     .split(/\r?\n/)
@@ -19,7 +19,7 @@ export function safeLines(text: string): string {
     .join('\n')
 }
 
-/** At most `most` characters: what is longer loses its middle. */
+/** At most `most` characters; a longer text loses its middle. */
 export function shortText(text: string, most = 40): string {
   const signs = [...text]
   if (signs.length <= most) return text

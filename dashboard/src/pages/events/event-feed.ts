@@ -1,4 +1,7 @@
-/** The event feed: the latest events of a queue, drawn a few times a second at most, and held back while one reads. */
+/**
+ * The event feed: the latest events of a queue. It is drawn at most a few times a second, and can be stopped for
+ * reading.
+ */
 
 import { type ReadonlySignal, useSignal } from '@preact/signals'
 import { useEffect, useState } from 'preact/hooks'
@@ -16,7 +19,7 @@ export interface NotedEvent {
 interface EventFeed {
   /** Oldest first. */
   readonly events: ReadonlySignal<readonly NotedEvent[]>
-  /** Those that came while it was stopped. */
+  /** The number of events that came while it was stopped. */
   readonly waiting: ReadonlySignal<number>
   readonly isPaused: ReadonlySignal<boolean>
   /** Why the store cannot be read now. */
@@ -27,10 +30,10 @@ interface EventFeed {
 
 export const mostEvents = 500
 
-/** A busy queue has thousands of events in a second: what comes within this time is drawn at once. */
+/** A busy queue has thousands of events a second: those within this time are drawn together. */
 const drawMs = 200
 
-/** What has come and is not drawn yet, of which the latest are kept. */
+/** Events that are not drawn yet; only the latest are kept. */
 class Inbox {
   #events: NotedEvent[] = []
   #lastKey = 0

@@ -1,4 +1,4 @@
-/** The event list: events below each other, the newest at the foot, to which it keeps unless somebody reads further up. */
+/** The event list: events below each other, newest last. It stays at its foot unless the reader scrolls up. */
 
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import type { LiveEvent } from '../../api/answers.js'
@@ -11,7 +11,7 @@ interface ListProps {
   readonly isFiltered: boolean
 }
 
-/** So near to the foot is at it. */
+/** Within this distance the list counts as being at its foot. */
 const nearPx = 24
 
 export function EventList({ events, isFiltered }: ListProps) {

@@ -1,4 +1,4 @@
-/** The events page: what becomes of the jobs of a queue, as it happens; it can be stopped to be read, and keeps the latest. */
+/** The events page: the events of a queue's jobs, live; the reader can stop it. It keeps the latest events. */
 
 import { useMemo } from 'preact/hooks'
 import { at } from '../../api/api-path.js'

@@ -1,9 +1,9 @@
-/** The again form: the form of a new job that is like one that there was; under a new id, where its queue is not ordered. Pure. */
+/** The again form: a new job's form, filled from an existing job; under a new id unless its queue is ordered. Pure. */
 
 import type { JobForm } from '../queue/job-form.js'
 import { isOrdered, type JobDetail } from './job-detail.js'
 
-/** Of an ordered job the newest payload: the others were there before it. */
+/** For an ordered job the newest payload: the others existed before it. */
 export function againForm(job: JobDetail): Partial<JobForm> {
   const { task, id, priority, group } = job
   if (isOrdered(job)) {

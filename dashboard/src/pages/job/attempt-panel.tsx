@@ -28,7 +28,7 @@ export function AttemptPanel({ job }: { readonly job: JobDetail }) {
   )
 }
 
-/** `attempt` is the number of failures and 1: of a dead job there is no such attempt. */
+/** `attempt` is the number of failures plus 1: a dead job never had that attempt. */
 function attemptWords({ attempt, retry, state }: JobDetail): string {
   const most = retry && retry.max + 1
   if (state === 'dead') {
@@ -72,7 +72,7 @@ function ErrorText({ error, isOfDead }: ErrorProps) {
   )
 }
 
-/** Newest first. The last one is the error that is shown already, unless that tells of something else. */
+/** Newest first, without the last one if the panel already shows its error. */
 function EarlierFailures({ job: { error, failures = [] } }: { readonly job: JobDetail }) {
   const earlier = (failures.at(-1)?.error === error ? failures.slice(0, -1) : failures).toReversed()
   if (earlier.length === 0) return null

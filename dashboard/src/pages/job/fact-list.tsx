@@ -1,4 +1,4 @@
-/** The fact list: where a job runs or ran, for how long it is held, and what it was enqueued with. */
+/** The fact list: where a job runs or ran, how long its lease lasts, and the options of its enqueue. */
 
 import type { ComponentChildren } from 'preact'
 import { at } from '../../api/api-path.js'

@@ -1,4 +1,4 @@
-/** The field editor: the fields of a job, set and taken out by hand. */
+/** The field editor: sets and removes the fields of a job by hand. */
 
 import { useState } from 'preact/hooks'
 import { post } from '../../api/api-client.js'
@@ -19,7 +19,7 @@ interface EditorProps {
   readonly name: JobName
   /** Whether nothing is kept of it any more. */
   readonly isGone: boolean
-  /** Called when a field was changed. */
+  /** Called after a field was changed. */
   readonly onChange: () => unknown
 }
 
@@ -114,7 +114,7 @@ function NewField({ onSet, onLeave }: NewFieldProps) {
   )
 }
 
-/** Undefined where the text is none of that kind. */
+/** Undefined if the text is not of that kind. */
 function typedValue(kind: string, text: string): FieldValue | undefined {
   if (kind === 'text') return text
   if (kind === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined

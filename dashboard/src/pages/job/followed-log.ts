@@ -1,20 +1,20 @@
-/** The followed log: what a job has logged as far as it was seen here, with a mark wherever lines are missing. Pure. */
+/** The followed log: the log of a job as far as this page has seen it, with a mark wherever lines are missing. Pure. */
 
 interface FollowedLog {
   readonly text: string
-  /** Whether what comes next is the whole log again, as after a break of the stream. */
+  /** Whether the next text is the whole log again, as after a break of the stream. */
   readonly isStale: boolean
 }
 
 export interface LogNews {
   readonly text: string
-  /** Lines between this and what came before were never seen. */
+  /** Lines between this text and the one before were never seen. */
   readonly isGap: boolean
 }
 
 export const emptyLog: FollowedLog = { text: '', isStale: true }
 export const gapLine = '⋯ lines are missing here ⋯'
-/** The store keeps the last 64 KiB; who follows sees more, up to this. */
+/** The store keeps the last 64 KiB; a page that follows the log shows more, up to this. */
 const mostSigns = 262_144
 
 export function withNews(log: FollowedLog, { text, isGap }: LogNews): FollowedLog {
@@ -25,7 +25,7 @@ export function withNews(log: FollowedLog, { text, isGap }: LogNews): FollowedLo
   return { text: end.slice(end.indexOf('\n') + 1), isStale: false }
 }
 
-/** The lines that hold the text, in whatever case, and how many there are in all. */
+/** The lines that contain the text, ignoring case, and their total number. */
 export function linesWith(text: string, wanted: string): { readonly lines: readonly string[]; readonly all: number } {
   const all = text === '' ? [] : text.replace(/\n$/, '').split('\n')
   const sought = wanted.toLowerCase()

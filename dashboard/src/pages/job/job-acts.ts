@@ -1,4 +1,4 @@
-/** The job acts: what an operator can do to one job in its state, each asked for before it is done. */
+/** The job acts: an operator's actions on one job in its state, each confirmed before it is taken. */
 
 import type { Changed, JobState } from '../../api/answers.js'
 import { post, remove } from '../../api/api-client.js'
@@ -10,18 +10,18 @@ import { say } from '../../state/toast-list.js'
 import { safeText, shortText } from '../../words/safe-text.js'
 import { hasEnded, isOrdered, type JobDetail } from './job-detail.js'
 
-/** Those that open a dialog of their own. */
+/** The acts with a dialog of their own. */
 export type JobDialog = 'cancel' | 'fail' | 'again'
 
 interface ActParts {
   readonly job: JobDetail
   readonly name: JobName
   readonly open: (dialog: JobDialog) => void
-  /** Called when something was done. */
+  /** Called after an action. */
   readonly done: () => unknown
 }
 
-/** The first is the one that is most likely meant. */
+/** The likeliest first. */
 export function actsOf({ job, name, open, done }: ActParts): readonly MenuItem[] {
   const { state, queue, id } = job
   const asked = (verb: ActVerb): MenuItem => ({

@@ -1,4 +1,4 @@
-/** The job detail: everything that the API tells of one job. */
+/** The job detail: everything that the API knows about one job. */
 
 import type { Instant, JobRow, JobState } from '../../api/answers.js'
 
@@ -6,20 +6,20 @@ export interface Relative {
   readonly queue: string
   readonly id: string
   readonly task: string
-  /** Absent where nothing is kept of it any more. */
+  /** Absent if nothing of it is kept any more. */
   readonly state?: JobState
 }
 
 export interface JobDetail extends JobRow {
   readonly parent?: Relative
-  /** How many calls to enqueue it has noted. */
+  /** How many enqueue calls it has noted. */
   readonly childCalls?: number
   /** As far as they can be found. */
   readonly children?: readonly Relative[]
-  /** Absent where the mill of this window does not declare its task. */
+  /** Absent if the mill of this window does not declare its task. */
   readonly retry?: { readonly max: number; readonly delays: readonly RetryDelay[] }
   readonly leaseMs?: number
-  /** Its latest attempts that failed, oldest first. */
+  /** Its latest failed attempts, oldest first. */
   readonly failures?: readonly { readonly attempt: number; readonly at: Instant; readonly error: string }[]
 }
 

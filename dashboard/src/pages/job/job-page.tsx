@@ -1,4 +1,4 @@
-/** The job page: everything that is known of one job, as it changes, and what can be done to it. */
+/** The job page: everything that is known about one job, live, and its actions. */
 
 import { useState } from 'preact/hooks'
 import { at } from '../../api/api-path.js'
@@ -27,7 +27,7 @@ import { PayloadPanel } from './payload-panel.js'
 import { ProgressBar } from './progress-bar.js'
 import { RelativesPanel } from './relatives-panel.js'
 
-/** `id`: as the path has it; what does not fit there stands in the query. */
+/** `id`: as in the path; an id that does not fit there is in the query. */
 export function JobPage({ queue, id }: { readonly queue: string; readonly id: string }) {
   const name = jobNamed(queue, id, query.value)
   return <NamedJob key={jobAddress(name)} name={name} />

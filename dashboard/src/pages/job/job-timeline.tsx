@@ -1,4 +1,4 @@
-/** The job timeline: the steps of a job as a line of dots, and its time so far as a bar. */
+/** The job timeline: the steps of a job as a line of dots, and the parts of its life so far as a bar. */
 
 import { Moment } from '../../parts/moment-text.js'
 import { now } from '../../state/ticking-clock.js'
@@ -37,7 +37,7 @@ export function JobTimeline({ job }: { readonly job: JobDetail }) {
 interface StepProps {
   readonly step: TimelineStep
   readonly isLast: boolean
-  /** Whether the step after it was reached, too. */
+  /** Whether the next step was reached too. */
   readonly isOnward: boolean
 }
 
@@ -74,7 +74,7 @@ const fills: Readonly<Record<TimelineSpan['name'], string>> = {
   ran: 'bg-accent',
 }
 
-/** What took long is wide; what took no time at all can still be seen. */
+/** A long part is wide; a part without length is still visible. */
 function SpanBar({ spans }: { readonly spans: readonly TimelineSpan[] }) {
   return (
     <div class="mt-4 border-t border-line pt-3">

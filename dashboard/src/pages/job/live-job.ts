@@ -1,4 +1,4 @@
-/** The live job: its record and its log as they change, until it has ended. */
+/** The live job: its record and its log, live, until it has ended. */
 
 import { type ReadonlySignal, useComputed, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -13,13 +13,13 @@ import { hasEnded, type JobDetail } from './job-detail.js'
 interface LiveJob {
   readonly detail: Resource<JobDetail>
   readonly log: ReadonlySignal<string>
-  /** Nothing is kept of it, or not any more. */
+  /** Nothing of it is kept, or not any more. */
   readonly isGone: ReadonlySignal<boolean>
   /** It ended while this page was open. */
   readonly endedHere: ReadonlySignal<boolean>
 }
 
-/** The name is another one only for another component: it is not followed. */
+/** For another name, use another component: this one does not follow a change. */
 export function useLiveJob(name: JobName): LiveJob {
   const detail = useResource<JobDetail>((signal) => get(jobAddress(name), { signal }), [])
   const seen = useSignal(emptyLog)
@@ -31,7 +31,7 @@ export function useLiveJob(name: JobName): LiveJob {
     seen.value = emptyLog
     return openStream(jobAddress(name, '/events'), {
       on: {
-        // Of what is not its own, such as its relatives, the stream does not tell.
+        // The stream does not report things around the job, such as its relatives.
         job: (job: JobDetail) => {
           const known = detail.data.value
           detail.set(withExtras(job, known))
@@ -59,7 +59,7 @@ export function useLiveJob(name: JobName): LiveJob {
   }
 }
 
-/** The record as the stream tells it, with what only a look at the job tells. */
+/** The record from the stream, with the parts that only a direct request returns. */
 function withExtras(job: JobDetail, known: JobDetail | undefined): JobDetail {
   if (known === undefined) return job
   const { parent, childCalls, children, retry, leaseMs } = known

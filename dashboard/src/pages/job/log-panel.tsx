@@ -1,4 +1,4 @@
-/** The log panel: what a job logs, as it does; searched, and taken along as a text file. */
+/** The log panel: the log of a job, live, with a search and a download as a text file. */
 
 import { useState } from 'preact/hooks'
 import { LogView } from '../../parts/log-view.js'
@@ -10,7 +10,7 @@ import { Panel } from './titled-panel.js'
 interface LogPanelProps {
   readonly text: string
   readonly isLive: boolean
-  /** Of the file. */
+  /** For the name of the file. */
   readonly id: string
 }
 

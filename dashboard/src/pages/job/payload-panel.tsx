@@ -1,4 +1,6 @@
-/** The payload panel: what a job carries and what it has given: input, meta, result, checkpoint; of an ordered job its payloads by score. */
+/**
+ * The payload panel: the values of a job: input, meta, result, checkpoint; for an ordered job its payloads by score.
+ */
 
 import { JsonView } from '../../parts/json-view.js'
 import { countOf } from '../../words/count-words.js'
@@ -70,7 +72,7 @@ function OrderedPayloads({
     >
       <ol class="grid gap-2.5">
         {shown.map(({ score, input, meta }, i) => (
-          // Two payloads may be equal in all.
+          // Two payloads may be equal in every part.
           <li key={i} class="grid gap-1">
             <span class="text-sm text-muted">score {score}</span>
             <JsonView value={input ?? null} label={`payload ${i + 1}`} />

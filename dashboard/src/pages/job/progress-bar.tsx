@@ -1,4 +1,4 @@
-/** The progress bar: how far a job says it is, and what it says about it. */
+/** The progress bar: the reported progress of a job, with its note. */
 
 import { safeText } from '../../words/safe-text.js'
 

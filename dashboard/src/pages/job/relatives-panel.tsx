@@ -1,4 +1,6 @@
-/** The relatives panel: the job that has enqueued this one, and the jobs that this one has enqueued, as they stand. */
+/**
+ * The relatives panel: the job that enqueued this one, and the jobs that this one enqueued, with their present states.
+ */
 
 import { jobAddress } from '../../api/job-address.js'
 import { Name } from '../../parts/name-text.js'

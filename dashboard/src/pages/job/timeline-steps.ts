@@ -1,11 +1,11 @@
-/** The timeline steps: what has happened to a job, what is to come, and how long each part took. Pure. */
+/** The timeline steps: the past and future steps of a job, and how long each part took. Pure. */
 
 import { durationWords } from '../../words/duration-words.js'
 import { hasEnded, type JobDetail } from './job-detail.js'
 
 export interface TimelineStep {
   readonly name: string
-  /** ISO 8601; absent where nobody knows. */
+  /** ISO 8601; absent if unknown. */
   readonly at?: string
   readonly note?: string
   readonly isReached: boolean
@@ -17,7 +17,7 @@ export interface TimelineSpan {
   readonly ms: number
 }
 
-/** A difference that is none to an eye. */
+/** A smaller difference is invisible. */
 const noticeableMs = 1_000
 
 export function stepsOf(job: JobDetail, now: number): readonly TimelineStep[] {
@@ -31,7 +31,7 @@ export function stepsOf(job: JobDetail, now: number): readonly TimelineStep[] {
 
 function dueSteps(job: JobDetail, now: number): readonly TimelineStep[] {
   const { attempt, crashes, createdAt, runAt, suspect, state } = job
-  // Of a dead one the last failure is its end.
+  // The last failure of a dead job is its end.
   const failures = state === 'dead' ? 0 : attempt - 1
   const isLater = Date.parse(runAt) - Date.parse(createdAt) > noticeableMs
   if (failures === 0 && crashes === 0 && !isLater) return []
@@ -91,7 +91,7 @@ function endStep({ state, attempt, finishedAt, updatedAt, reason, progress, expi
   return { name: 'End', isReached: false, tone: 'plain', ...(share !== undefined && { note: share }) }
 }
 
-/** The parts of its life so far, in their order; those too short to be seen are left out. */
+/** The parts of its life so far, in their order, without those too short to be seen. */
 export function spansOf(job: JobDetail, now: number): readonly TimelineSpan[] {
   const created = Date.parse(job.createdAt)
   const due = Math.max(created, Date.parse(job.runAt))

@@ -1,11 +1,11 @@
-/** The titled panel: a part of a page on a card, with its heading, and what can be done there beside it. */
+/** The titled panel: a part of a page on a card, with its heading and its actions next to it. */
 
 import type { ComponentChildren } from 'preact'
 
 interface TitledPanelProps {
   readonly title: string
   readonly children: ComponentChildren
-  /** Beside the heading. */
+  /** Shown next to the heading. */
   readonly aside?: ComponentChildren
 }
 

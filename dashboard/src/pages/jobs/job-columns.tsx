@@ -1,4 +1,4 @@
-/** The job columns: what a list tells of each job, by the state that it lists. */
+/** The job columns: the columns of a job list, for the state that it lists. */
 
 import type { JobRow, JobState } from '../../api/answers.js'
 import { jobPage } from '../../api/job-address.js'
@@ -71,7 +71,7 @@ const attempts: JobColumn = {
   priority: 3,
   show: (job) => <span class={job.attempt > 1 ? 'text-warn' : ''}>{job.attempt}</span>,
 }
-/** Of a dead job `attempt` is the one that it never had. */
+/** A dead job never had its `attempt`. */
 const failures: JobColumn = {
   key: 'failures',
   title: 'Failures',
@@ -119,7 +119,7 @@ function moment(key: 'createdAt' | 'runAt' | 'startedAt' | 'finishedAt', title: 
   return { key, title, width: '6rem', ...(shown && { priority: shown }), show: (job) => <Moment at={job[key]} /> }
 }
 
-/** What a job waits for, or when its state began. */
+/** The reason for which a job waits, or when its state began. */
 const since: JobColumn = {
   key: 'since',
   title: 'Since, or due',
@@ -141,7 +141,7 @@ const plainColumns = new Map(
   Object.entries(orderedColumns).map(([name, columns]) => [name, columns.filter((column) => column !== payloads)]),
 )
 
-/** The same array for the same question. */
+/** The same array for the same arguments. */
 export function columnsFor(listed: JobState | 'all', isOrdered: boolean): readonly JobColumn[] {
   return (isOrdered ? undefined : plainColumns.get(listed)) ?? orderedColumns[listed]
 }
@@ -153,16 +153,16 @@ const queue: JobColumn = {
   show: (job) => <Name text={job.queue} most={32} />,
 }
 
-/** Of jobs of several queues. */
+/** For jobs of several queues. */
 export const foundColumns: readonly JobColumn[] = [id, queue, { ...task, priority: 3 }, state, since, attempts, error]
 
-/** In an ordered queue the dead one of an id may lie beside a live one. */
+/** In an ordered queue an id may have a dead job next to a live one. */
 export function nameOf({ queue, id: own, state: stands, payloads: scored }: JobRow) {
   const isBeside = stands === 'dead' && scored !== undefined
   return { queue, id: own, ...(isBeside && { part: 'morgue' as const }) }
 }
 
-/** Tells the dead one of an id from the live one: no id holds a NUL. */
+/** Differs between the dead and the live job of an id: no id contains a NUL. */
 export function rowKey({ id: own, state: stands }: JobRow): string {
   return stands === 'dead' ? `${own}\0dead` : own
 }

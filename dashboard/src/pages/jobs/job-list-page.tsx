@@ -1,4 +1,6 @@
-/** The job list page: the jobs of a queue, page by page, by state, task and order; chosen ones or all are acted on. */
+/**
+ * The job list page: the jobs of a queue, page by page, by state, task and order, with actions on chosen jobs or all.
+ */
 
 import { useEffect } from 'preact/hooks'
 import type { JobRow, ListPage, QueueDetail } from '../../api/answers.js'
@@ -49,12 +51,12 @@ export function JobListPage({ queue }: { readonly queue: string }) {
   // Another list has other rows.
   useEffect(() => selection.set([]), [listed, task, by, query.value.get('cursor')])
   useEffect(() => {
-    // What is being chosen from stays as it is.
+    // While rows are being chosen the list stays as it is.
     const timer = setInterval(() => document.hidden || selection.keys.size > 0 || void page.refresh(), everyMs)
     return () => clearInterval(timer)
   }, [])
   const chosen = rows?.filter((job) => selection.keys.has(rowKey(job))) ?? []
-  // In an ordered queue a live job may have the id of a dead one, and would be taken in its place.
+  // In an ordered queue a live job may have the id of a dead one, and would be acted on in its place.
   const ids = chosen.filter(({ state }) => state !== 'dead').map(({ id }) => id)
   const asking = { queue, done }
   const all = mayAct && known !== undefined ? allItems(known, asking) : []

@@ -1,4 +1,7 @@
-/** The job verbs: what is done to chosen jobs of a queue, to all of them, or to all that failed; each asked for with its count before. */
+/**
+ * The job verbs: actions on chosen jobs of a queue, on all of them, or on all that failed; each confirmed with its
+ * count.
+ */
 
 import type { Changed, QueueCounts } from '../../api/answers.js'
 import { post } from '../../api/api-client.js'
@@ -12,11 +15,11 @@ type JobVerb = 'cancel' | 'run-now' | 'bury' | 'delete'
 
 interface VerbWords {
   readonly text: string
-  /** The same for so many of all: `Bury 12 waiting`. */
+  /** The text for many jobs: `Bury 12 waiting`. */
   readonly ofAll: (which: string) => string
   readonly effect: string
   readonly done: string
-  /** What it takes, where all are meant. */
+  /** The state of the jobs on which it acts, if all are meant. */
   readonly state: string
   readonly among: (counts: QueueCounts) => number
 }
@@ -66,7 +69,7 @@ export function verbText(verb: JobVerb): string {
 
 interface Asking {
   readonly queue: string
-  /** Called when something was done. */
+  /** Called after an action. */
   readonly done: () => unknown
 }
 
@@ -83,7 +86,7 @@ export function askForChosen(verb: JobVerb, ids: readonly string[], { queue, don
   })
 }
 
-/** What can be done to all jobs of a queue, and to all that failed; nothing for which there is no job. */
+/** The actions on all jobs of a queue, and on all that failed; only those for which there are jobs. */
 export function allItems(counts: QueueCounts, { queue, done }: Asking): readonly MenuItem[] {
   return (['all', 'failed'] as const).flatMap((which) =>
     jobVerbs.flatMap((verb) => {

@@ -1,4 +1,4 @@
-/** The list filters: of which task the listed jobs are, and in which order they are listed; both stand in the address. */
+/** The list filters: the task and the order of the listed jobs; both are in the address. */
 
 import { Select } from '../../parts/form-field.js'
 import { filterList } from '../../state/cursor-pages.js'

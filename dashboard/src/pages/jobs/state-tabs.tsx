@@ -1,10 +1,10 @@
-/** The state tabs: the states of jobs with how many there are, of which one is listed. */
+/** The state tabs: the states of jobs with their counts; the list shows one of them. */
 
 import type { JobState, QueueCounts } from '../../api/answers.js'
 import { CountText } from '../../parts/moment-text.js'
 import { filterList } from '../../state/cursor-pages.js'
 
-/** In the order of a job's life; of ended ones the queue does not keep count. */
+/** In the order of a job's life; the queue keeps no count of ended jobs. */
 export const listedStates = ['all', 'scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const
 
 export type ListedState = (typeof listedStates)[number]

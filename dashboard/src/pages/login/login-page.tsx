@@ -1,4 +1,4 @@
-/** The log-in page: asks for the token of the window, in the place of whatever was asked for. */
+/** The log-in page: asks for the token of the window, in place of the requested page. */
 
 import { useEffect, useState } from 'preact/hooks'
 import { loadSession, post } from '../../api/api-client.js'

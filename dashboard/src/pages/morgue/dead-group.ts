@@ -13,7 +13,7 @@ export interface DeadGroup {
 }
 
 export interface DeadGroups {
-  /** So many of the latest dead jobs were looked at. */
+  /** The number of latest dead jobs that were looked at. */
   readonly scanned: number
   /** There are others. */
   readonly more: boolean

@@ -1,4 +1,4 @@
-/** The dead job table: dead jobs of a queue, of which chosen ones are revived or deleted. */
+/** The dead job table: dead jobs of a queue; chosen ones can be revived or deleted. */
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
@@ -17,7 +17,7 @@ interface DeadProps {
   readonly error: Error | undefined
   readonly onRetry: () => void
   readonly done: () => unknown
-  /** Another page has other rows: nothing of it is chosen. */
+  /** Another page has other rows: none of them is chosen. */
   readonly pageKey: string
   readonly empty: ComponentChildren
 }

@@ -17,7 +17,7 @@ const perPage = 25
 interface GroupJobsProps {
   readonly queue: string
   readonly group: DeadGroup
-  /** Called when jobs were revived or deleted. */
+  /** Called after jobs were revived or deleted. */
   readonly done: () => unknown
 }
 
@@ -63,7 +63,7 @@ export function GroupJobs({ queue, group: { ids, count }, done }: GroupJobsProps
   )
 }
 
-/** Undefined where it was revived or deleted meanwhile. */
+/** Undefined if it was revived or deleted meanwhile. */
 async function deadJob(queue: string, id: string, signal: AbortSignal): Promise<JobRow | undefined> {
   try {
     return await get<JobRow>(jobAddress({ queue, id, part: 'morgue' }), { signal })

@@ -16,7 +16,7 @@ import { askForDead } from './morgue-acts.js'
 interface GroupProps {
   readonly queue: string
   readonly groups: Resource<DeadGroups>
-  /** Called when jobs were revived or deleted. */
+  /** Called after jobs were revived or deleted. */
   readonly done: () => unknown
 }
 

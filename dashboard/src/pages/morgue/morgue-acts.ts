@@ -1,4 +1,4 @@
-/** The morgue acts: dead jobs brought back or removed, some by id or all of a queue, each asked for with its count before. */
+/** The morgue acts: reviving or removing dead jobs, some by id or all of a queue, each confirmed with its count. */
 
 import type { Changed } from '../../api/answers.js'
 import { post } from '../../api/api-client.js'
@@ -20,9 +20,9 @@ const words = {
 
 interface MorgueAsking {
   readonly queue: string
-  /** What is meant, after the count: `of this error`. Default: nothing. */
+  /** The words after the count: `of this error`. Default: none. */
   readonly of?: string
-  /** Called when something was done. */
+  /** Called after an action. */
   readonly done: () => unknown
 }
 
@@ -38,7 +38,7 @@ export function askForDead(verb: MorgueVerb, ids: readonly string[], { queue, of
   })
 }
 
-/** `count`: how many there are at this moment. */
+/** `count`: how many there are now. */
 export function askForAllDead(verb: MorgueVerb, count: number, { queue, done }: MorgueAsking): void {
   const { text, effect } = words[verb]
   askToConfirm({

@@ -1,4 +1,4 @@
-/** The morgue page of a queue: its dead jobs by error, those of one error, or all of them; revived or deleted. */
+/** The morgue page of a queue: its dead jobs by error, those of one error, or all of them, with their actions. */
 
 import type { QueueDetail } from '../../api/answers.js'
 import { get } from '../../api/api-client.js'
@@ -86,7 +86,7 @@ interface OpenGroupProps {
   readonly done: () => unknown
 }
 
-/** The group that the address names. */
+/** The group in the address. */
 function OpenGroup({ queue, groups, done }: OpenGroupProps) {
   const error = query.value.get('error') ?? ''
   const task = query.value.get('task') ?? ''

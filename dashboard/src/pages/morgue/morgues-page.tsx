@@ -1,4 +1,4 @@
-/** The morgues page: the queues in whose morgue something lies, each with its errors. */
+/** The morgues page: the queues with dead jobs, each with its errors. */
 
 import { useState } from 'preact/hooks'
 import type { QueueRow } from '../../api/answers.js'
@@ -15,7 +15,7 @@ import { safeText } from '../../words/safe-text.js'
 import type { DeadGroups } from './dead-group.js'
 import { GroupTable } from './group-table.js'
 
-/** So many are looked into at once; the others when they are opened. */
+/** This many are opened at first; the others on request. */
 const openAtFirst = 3
 
 export function MorguesPage() {

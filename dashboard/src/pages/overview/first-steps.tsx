@@ -1,4 +1,4 @@
-/** The first steps: how the first job is enqueued and run, where there is none yet. */
+/** The first steps: how to enqueue and run the first job, shown while there is none. */
 
 import { CopyButton } from '../../parts/name-text.js'
 

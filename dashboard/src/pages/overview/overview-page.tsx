@@ -17,7 +17,7 @@ export function OverviewPage() {
   const data = overview.data.value
   const [text, kind] = [query.value.get('q') ?? '', query.value.get('show') ?? '']
   const shown = useMemo(() => data && filteredQueues(data.queues, text, kind), [data, text, kind])
-  // Not drawn anew for each letter of the filter.
+  // Not drawn again for each letter of the filter.
   const tiles = useMemo(() => <OverviewTiles overview={data} />, [data])
   const isUnused = data?.queues.every(isUntouched) ?? false
   return (

@@ -1,4 +1,4 @@
-/** The overview tiles: the sums over all queues, and who works. */
+/** The overview tiles: the sums over all queues, and the workers. */
 
 import type { Overview, Spark } from '../../api/answers.js'
 import { session } from '../../api/session-state.js'

@@ -1,4 +1,4 @@
-/** The queue columns: what the table of the overview shows of a queue. */
+/** The queue columns: the columns of the overview's table of queues. */
 
 import type { QueueRow } from '../../api/answers.js'
 import { at } from '../../api/api-path.js'
@@ -12,7 +12,7 @@ import { countWords } from '../../words/count-words.js'
 import { durationWords, shortDuration } from '../../words/duration-words.js'
 import { perMinute } from './queue-filter.js'
 
-/** From then on a lag is told in colour, too. */
+/** A longer lag is coloured. */
 const longLagMs = 60_000
 
 const byName = byText<QueueRow>(({ name }) => name)
@@ -147,7 +147,7 @@ export const queueColumns: readonly Column<QueueRow>[] = [
   },
 ]
 
-/** Without the minute that runs, of which nobody has told yet. */
+/** Without the present minute, whose counts have not come yet. */
 function QueueSpark({ name, spark }: { readonly name: string; readonly spark: QueueRow['spark'] }) {
   const [done, failed] = [spark.done.slice(0, -1), spark.failed.slice(0, -1)]
   const sum = (values: readonly number[]) => countWords(values.reduce((total, n) => total + n, 0))

@@ -1,4 +1,4 @@
-/** The queue filter: which queues are shown, by a part of their names and by what they are like. Pure. */
+/** The queue filter: chooses queues by a part of their names and by their state. Pure. */
 
 import type { QueueRow } from '../../api/answers.js'
 
@@ -12,7 +12,7 @@ const kinds: Readonly<Record<string, (queue: QueueRow) => boolean>> = {
   undeclared: ({ declared }) => !declared,
 }
 
-/** For the choice; the first shows all. */
+/** The choices; the first shows all. */
 export const filterChoices: readonly (readonly [value: string, text: string])[] = [
   ['', 'All queues'],
   ['waiting', 'With waiting jobs'],
@@ -24,7 +24,7 @@ export const filterChoices: readonly (readonly [value: string, text: string])[] 
   ['undeclared', 'Undeclared'],
 ]
 
-/** `text`: each word of it has to stand in the name. */
+/** `text`: each of its words must occur in the name. */
 export function filteredQueues(queues: readonly QueueRow[], text: string, kind: string): readonly QueueRow[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
   const isOfKind = kinds[kind]
@@ -35,7 +35,7 @@ export function filteredQueues(queues: readonly QueueRow[], text: string, kind: 
   })
 }
 
-/** What a spark says of the last whole minute; of the one that runs, processes have not told yet. */
+/** The count of the last whole minute; the counts of the present one have not come yet. */
 export function perMinute(values: readonly number[]): number | undefined {
   return values.at(-2)
 }

@@ -1,4 +1,4 @@
-/** The enqueue dialog: one job by hand; each mistake stands at its field. */
+/** The enqueue dialog: one job by hand; each mistake is shown at its field. */
 
 import { useState } from 'preact/hooks'
 import { post } from '../../api/api-client.js'
@@ -18,9 +18,9 @@ interface EnqueueProps {
   readonly isOrdered: boolean
   readonly onClose: () => void
   readonly onDone: () => void
-  /** What stands in the fields at first. Default: nothing. */
+  /** The initial contents of the fields. Default: empty. */
   readonly form?: Partial<JobForm>
-  /** Sent along as it is. Default: nothing. */
+  /** Sent along as it is. Default: none. */
   readonly meta?: Readonly<Record<string, unknown>> | undefined
 }
 

@@ -1,4 +1,4 @@
-/** The event line: one event of a job, with its time, its job and what more it says. */
+/** The event line: one event of a job, with its time, its job and its details. */
 
 import type { LiveEvent } from '../../api/answers.js'
 import { jobPage } from '../../api/job-address.js'
@@ -7,7 +7,7 @@ import { durationWords } from '../../words/duration-words.js'
 import { secondWords } from '../../words/moment-words.js'
 import { safeText, shortText } from '../../words/safe-text.js'
 
-/** Those of a job, and that some are lost. */
+/** The events of a job, and the notice that some were lost. */
 export const eventNames = [
   'job.started',
   'job.progressed',
@@ -32,7 +32,7 @@ const tones: Readonly<Record<string, string>> = {
   'events.lost': 'text-warn',
 }
 
-/** What it says beside its job. */
+/** Its details besides its job. */
 function detailOf({ type, runMs, retryMs, error, reason, attempt, count }: LiveEvent): string {
   const parts = [
     type === 'events.lost' && `${count ?? 'some'} events are missing here`,

@@ -1,4 +1,4 @@
-/** The history range: how far back the charts of a queue reach, in which steps, and how few points show it. Pure. */
+/** The history range: how far back the charts of a queue reach, in which steps, and how many points they draw. Pure. */
 
 import type { HistoryPoint } from '../../api/answers.js'
 
@@ -20,14 +20,14 @@ export const historyRanges: readonly HistoryRange[] = [
   { key: '1y', text: '1 year', step: 'hour', lengthMs: 365 * dayMs },
 ]
 
-/** Of the address; by default the first. */
+/** The range in the address; by default the first. */
 export function rangeOf(key: string | null): HistoryRange {
   return historyRanges.find((range) => range.key === key) ?? historyRanges[0]!
 }
 
 /**
- * From which instant on points are asked for: all of the range, or only those that are not known or were not over when they
- * were read. Processes tell of a minute when it is over, and the last may be late with it.
+ * The instant from which points are requested: the whole range, or only points that are unknown or were not over when
+ * they were read. Processes write a minute once it is over, and the last may be late.
  */
 export function askedFrom({ lengthMs, step }: HistoryRange, known: readonly HistoryPoint[], now: number): number {
   const last = known.at(-1)
@@ -35,7 +35,7 @@ export function askedFrom({ lengthMs, step }: HistoryRange, known: readonly Hist
   return last === undefined ? all : Math.max(all, Date.parse(last.at) - 2 * stepMs[step])
 }
 
-/** What was known, with what was read since in its place; what has left the range is left out. */
+/** The known points, replaced by newer readings of them; points that have left the range are left out. */
 export function mergedPoints(
   { lengthMs }: HistoryRange,
   known: readonly HistoryPoint[],
@@ -48,26 +48,26 @@ export function mergedPoints(
   return [...before, ...read].filter(({ at }) => at >= oldest)
 }
 
-/** Some points as one. */
+/** Several points as one. */
 export interface HistoryBin {
-  /** When the first of them begins, in ms since 1970. */
+  /** When its first point begins, in ms since 1970. */
   readonly at: number
   readonly enqueued: number
   readonly completed: number
   readonly failed: number
   readonly crashed: number
-  /** Of the attempts that completed or failed, on average; undefined where there was none. */
+  /** The mean run time of the attempts that completed or failed; undefined if there were none. */
   readonly meanRunMs: number | undefined
-  /** The largest of them; undefined where nobody looked. */
+  /** The largest of them; undefined if nobody measured. */
   readonly lagMs: number | undefined
   readonly waiting: number | undefined
   readonly running: number | undefined
 }
 
-/** How long bins may be, in steps of the range. */
+/** The possible lengths of bins, in steps of the range. */
 const binSteps = { minute: [1, 2, 5, 10, 15, 30, 60, 120], hour: [1, 2, 3, 6, 12, 24, 48] } as const
 
-/** At most about `most` bins. They begin at whole minutes or hours, so that they stay the same while time goes on. */
+/** At most about `most` bins. They begin at whole minutes or hours, so that they stay the same as time goes on. */
 export function binned(points: readonly HistoryPoint[], { step, lengthMs }: HistoryRange, most: number): HistoryBin[] {
   const steps = binSteps[step]
   const count = steps.find((n) => lengthMs / stepMs[step] / n <= most) ?? steps.at(-1)!

@@ -1,4 +1,4 @@
-/** The job form: a new job as it is typed, and what is sent of it. Pure. */
+/** The job form: a new job as it is typed, and the request made from it. Pure. */
 
 import type { FieldMistake } from '../../api/api-error.js'
 
@@ -16,12 +16,12 @@ export interface JobForm {
 export const noTexts: JobForm = { task: '', input: '', id: '', delay: '', priority: '', group: '', score: '' }
 
 interface FormResult {
-  /** Absent where there is a mistake. */
+  /** Absent if there is a mistake. */
   readonly job?: Readonly<Record<string, unknown>>
   readonly mistakes: readonly FieldMistake[]
 }
 
-/** What is empty is left out. */
+/** Empty fields are left out. */
 export function jobOf({ task, input, priority, score, ...texts }: JobForm): FormResult {
   const mistakes: FieldMistake[] = []
   const number = (path: string, text: string) => {

@@ -1,4 +1,4 @@
-/** The live feed: the latest of what becomes of the jobs of a queue, newest first. */
+/** The live feed: the latest events of a queue's jobs, newest first. */
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -16,7 +16,7 @@ export function LiveFeed({ queue }: { readonly queue: string }) {
     let number = 0
     let waiting: LiveEvent[] = []
     let frame = 0
-    // A queue may tell thousands in a second: they are drawn together.
+    // A queue may have thousands of events a second: they are drawn together.
     const show = () => {
       frame = 0
       const fresh = waiting.slice(-most).map((event) => ({ ...event, number: number++ }))

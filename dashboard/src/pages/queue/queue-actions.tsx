@@ -1,4 +1,4 @@
-/** The queue actions: what an operator does to a queue as a whole. */
+/** The queue actions: an operator's actions on a whole queue. */
 
 import { useState } from 'preact/hooks'
 import type { Changed, QueueDetail } from '../../api/answers.js'

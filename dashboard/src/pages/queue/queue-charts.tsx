@@ -1,4 +1,4 @@
-/** The queue charts: what became of the jobs of a queue over the chosen time, and how it stood. */
+/** The queue charts: counts of a queue's jobs over the chosen time, and the gauges of the queue. */
 
 import { useMemo } from 'preact/hooks'
 import type { HistoryPoint, QueueHistory } from '../../api/answers.js'
@@ -33,7 +33,7 @@ interface KnownHistory {
   readonly points: readonly HistoryPoint[]
 }
 
-/** Only the first look at a range reads all of it. */
+/** Only the first request for a range reads all of it. */
 function useHistory(queue: string, range: HistoryRange) {
   const known: Resource<KnownHistory> = useResource<KnownHistory>(
     async (signal) => {
@@ -149,7 +149,7 @@ function Charts({ bins, range }: ChartsProps) {
   )
 }
 
-/** How long a bin is. */
+/** The length of a bin, in words. */
 function eachWords([first, second]: readonly HistoryBin[]): string {
   if (first === undefined || second === undefined) return ''
   const ms = second.at - first.at

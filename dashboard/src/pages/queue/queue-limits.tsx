@@ -1,4 +1,4 @@
-/** The queue limits: how full its throttle and its bound are, and how far behind each of its shards is. */
+/** The queue limits: how full its throttle and its `maxRunning` are, and how far behind each of its shards is. */
 
 import type { QueueDetail } from '../../api/answers.js'
 import { at } from '../../api/api-path.js'
@@ -8,7 +8,7 @@ import { Name } from '../../parts/name-text.js'
 import { countOf } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
 
-/** Of more shards those with the longest lag are shown. */
+/** With more shards, only those with the longest lag are shown. */
 const mostShards = 24
 
 export function QueueLimits({ queue }: { readonly queue: QueueDetail }) {

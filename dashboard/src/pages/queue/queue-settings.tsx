@@ -1,14 +1,14 @@
-/** The queue settings: how it is declared or stored, in words. */
+/** The queue settings: the declared or stored settings, in words. */
 
 import { Section } from '../../frame/page-head.js'
 import { exactCount } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
 import { safeText } from '../../words/safe-text.js'
 
-/** What stands elsewhere on the page. */
+/** Settings that are shown elsewhere on the page. */
 const elsewhere = new Set(['name', 'kind', 'ordered', 'paused', 'draining', 'throttle'])
 
-/** `claimSize` as `claim size`; the unit stands with the value. */
+/** `claimSize` as `claim size`; the value has the unit. */
 function keyWords(key: string): string {
   const words = key.replace(/Ms$/, '').replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
   return words.charAt(0).toUpperCase() + words.slice(1)

@@ -1,4 +1,4 @@
-/** The queue tiles: its counts, each leading to the jobs that it counts. */
+/** The queue tiles: its counts, each with a link to the counted jobs. */
 
 import type { QueueDetail } from '../../api/answers.js'
 import { at } from '../../api/api-path.js'

@@ -1,4 +1,4 @@
-/** The queue workers: which processes serve it. */
+/** The queue workers: the worker processes that serve the queue. */
 
 import type { WorkerRow } from '../../api/answers.js'
 import { Section } from '../../frame/page-head.js'

@@ -1,4 +1,4 @@
-/** The schedule acts: run one now, pause it, let it tick again; each says what became of it. */
+/** The schedule acts: run one now, pause it, resume it; each reports its outcome. */
 
 import { signal } from '@preact/signals'
 import type { Changed, ScheduleRow } from '../../api/answers.js'
@@ -7,14 +7,14 @@ import { at } from '../../api/api-path.js'
 import { say, sayError } from '../../state/toast-list.js'
 import { safeText, shortText } from '../../words/safe-text.js'
 
-/** Grows with every change: whatever shows schedules is loaded anew. */
+/** Grows with every change: everything that shows schedules then loads again. */
 export const loadedAgain = signal(0)
 
 interface Ran extends Changed {
   readonly job?: { readonly queue: string; readonly id: string; readonly outcome: string }
 }
 
-/** By the outcome of an enqueue. */
+/** The texts for the outcomes of an enqueue. */
 const outcomes: Readonly<Record<string, string>> = {
   added: 'is enqueued',
   merged: 'is merged into one that waits',

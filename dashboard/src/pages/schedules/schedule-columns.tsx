@@ -1,4 +1,4 @@
-/** The schedule columns: what the table of schedules shows of each. */
+/** The schedule columns: the columns of the table of schedules. */
 
 import type { ScheduleRow } from '../../api/answers.js'
 import { at } from '../../api/api-path.js'

@@ -1,4 +1,4 @@
-/** The schedule dialog: all that is known of one schedule, its next ticks and its last job, and what can be done with it. */
+/** The schedule dialog: everything about one schedule, its next ticks and its last job, and its actions. */
 
 import type { JobRow, ScheduleRow } from '../../api/answers.js'
 import { get } from '../../api/api-client.js'
@@ -103,7 +103,7 @@ function About({ schedule }: { readonly schedule: ScheduleRow }) {
   )
 }
 
-/** Its state now; a job that nothing is kept of has completed. */
+/** Its present state; a job of which nothing is kept has completed. */
 function LastJob({ queue, id }: { readonly queue: string; readonly id: string }) {
   const job = useResource(
     (signal) => get<JobRow>(jobAddress({ queue, id }), { signal }),

@@ -1,4 +1,4 @@
-/** The schedules page: what is enqueued by the clock, when it ticks next, and what became of the last tick. */
+/** The schedules page: all schedules, with their next ticks and the outcome of the last one. */
 
 import type { ListPage, ScheduleRow } from '../../api/answers.js'
 import { get } from '../../api/api-client.js'

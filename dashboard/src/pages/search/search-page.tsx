@@ -17,7 +17,7 @@ import { foundColumns, foundKey, nameOf } from '../jobs/job-columns.js'
 
 interface Found {
   readonly items: readonly JobRow[]
-  /** Not everything was looked at. */
+  /** Not all jobs were looked at. */
   readonly more: boolean
 }
 
@@ -34,7 +34,7 @@ export function SearchPage() {
   const asked = query.value.get('q')?.trim() ?? ''
   const found = useResource<FoundBoth>((signal) => search(asked, signal), [asked])
   useEffect(() => {
-    // Their names alone are looked at.
+    // Only the names of the queues are searched.
     if (overview.data.value === undefined) void overview.refresh()
   }, [])
   const data = found.data.value?.asked === asked ? found.data.value : undefined
@@ -154,7 +154,7 @@ function JobsFound({ title, rows, error, onRetry, note, empty }: FoundProps) {
   )
 }
 
-/** What can be no id, or no task, finds none; other errors are told. */
+/** A text that cannot be an id or a task finds nothing; other errors are shown. */
 async function search(asked: string, signal: AbortSignal): Promise<FoundBoth> {
   if (asked === '') return { asked, byId: nothing, byTask: nothing }
   const [byId, byTask] = await Promise.all([foundBy({ id: asked }, signal), foundBy({ task: asked }, signal)])

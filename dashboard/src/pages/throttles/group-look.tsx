@@ -1,4 +1,4 @@
-/** The group look: how full the windows of one group are, of a throttle that counts each group by itself. */
+/** The group look: how full the windows of one group are, for a throttle that counts each group by itself. */
 
 import { useState } from 'preact/hooks'
 import type { Throttle } from '../../api/answers.js'
@@ -14,11 +14,11 @@ import { ThrottleWindows } from './throttle-windows.js'
 
 const everyMs = 1_000
 
-/** Which scope is looked into, and which group of it, the address tells: `scope=feeds&group=partner`. */
+/** The address says which scope and which of its groups are shown: `scope=feeds&group=partner`. */
 export function GroupLook({ throttle: { scope, rules, queues } }: { readonly throttle: Throttle }) {
   const isOpen = query.value.get('scope') === scope
   const group = isOpen ? (query.value.get('group') ?? '') : ''
-  // The throttles are drawn anew each second: what is being typed stays.
+  // The throttles are drawn again each second: keep the text that is being typed.
   const [typed, setTyped] = useState(group)
   return (
     <>

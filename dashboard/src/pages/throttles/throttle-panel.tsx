@@ -1,4 +1,4 @@
-/** The throttle panel: one limit with its windows, the queues that share it, and a look at one of its groups. */
+/** The throttle panel: one throttle with its windows, the queues that share it, and a look at one of its groups. */
 
 import { useState } from 'preact/hooks'
 import type { Throttle } from '../../api/answers.js'

@@ -1,9 +1,9 @@
-/** The throttle windows: how full each of them is, of a queue or of one of its groups. */
+/** The throttle windows: how full each window of a queue, or of one of its groups, is. */
 
 import type { Throttle } from '../../api/answers.js'
 import { Meter } from '../../parts/fill-meter.js'
 
-/** A window that is full, or whose starts are evenly spaced, has the wait of the throttle. */
+/** A window that is full, or whose starts are evenly spaced, shows the wait of the throttle. */
 export function ThrottleWindows({ rules, hits, forMs }: Pick<Throttle, 'rules' | 'hits' | 'forMs'>) {
   return (
     <div class="grid gap-3">

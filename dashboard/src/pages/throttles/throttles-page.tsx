@@ -1,4 +1,7 @@
-/** The throttles page: every limit on starts, which queues share it, how full its windows are, and when the next job may start. */
+/**
+ * The throttles page: every throttle, the queues that share it, how full its windows are, and when the next job may
+ * start.
+ */
 
 import type { ListPage, Throttle } from '../../api/answers.js'
 import { get } from '../../api/api-client.js'
@@ -9,7 +12,7 @@ import { query } from '../../state/page-address.js'
 import { useResource } from '../../state/resource.js'
 import { ThrottlePanel } from './throttle-panel.js'
 
-/** Windows fill and empty while one looks. */
+/** Windows fill and empty all the time. */
 const everyMs = 1_000
 
 const fits = ({ scope, queues }: Throttle, text: string) =>

@@ -1,4 +1,4 @@
-/** The worker columns: what the table of workers shows of each. */
+/** The worker columns: the columns of the table of workers. */
 
 import type { WorkerRow } from '../../api/answers.js'
 import { Meter } from '../../parts/fill-meter.js'
@@ -9,7 +9,7 @@ import { byText, type Column } from '../../parts/table-column.js'
 import { bytesWords } from '../../words/count-words.js'
 import { safeText, shortText } from '../../words/safe-text.js'
 
-/** One that is dead has not lapsed yet: its jobs come back as soon as somebody notices. */
+/** A dead worker whose record has not lapsed yet: its jobs come back once a recoverer notices. */
 export function WorkerState({ worker: { process, state } }: { readonly worker: WorkerRow }) {
   if (process === 'dead')
     return (

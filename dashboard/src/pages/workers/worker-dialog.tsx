@@ -1,4 +1,4 @@
-/** The worker dialog: all that one worker says of itself, its jobs in hand, and the orders it can be given. */
+/** The worker dialog: everything that one worker reports, the jobs that it holds, and orders to it. */
 
 import type { HeldJob, WorkerRow } from '../../api/answers.js'
 import { get, post } from '../../api/api-client.js'

@@ -1,4 +1,4 @@
-/** The workers page: every process that works here, how it is, and what it has in hand. */
+/** The workers page: every worker process, its state, and the jobs that it holds. */
 
 import type { ListPage, WorkerRow } from '../../api/answers.js'
 import { get } from '../../api/api-client.js'
@@ -14,7 +14,7 @@ import { durationWords } from '../../words/duration-words.js'
 import { workerColumns } from './worker-columns.js'
 import { WorkerDialog } from './worker-dialog.js'
 
-/** Workers say that they live every few seconds. */
+/** Workers report every few seconds. */
 const everyMs = 2_000
 
 const states = [
