@@ -5,11 +5,11 @@ import type { ExpositionFormat } from './exposition.js'
 interface MediaRange {
   readonly type: string
   readonly version: string | undefined
-  /** How much it is wanted, from 0 to 1. */
+  /** The preference, from 0 to 1. */
   readonly weight: number
 }
 
-/** OpenMetrics where that is named and wanted no less than plain text; else the text of Prometheus. */
+/** OpenMetrics if the header names it and prefers it no less than plain text; otherwise the text of Prometheus. */
 export function acceptedFormat(accept: string | null | undefined): ExpositionFormat {
   const ranges = (accept ?? '').split(',').map(rangeOf)
   const weightOf = (isMeant: (range: MediaRange) => boolean) =>

@@ -22,7 +22,7 @@ export function expositionText(sheet: MetricSheet, format: ExpositionFormat): st
   return `${lines.join('\n')}\n`
 }
 
-/** OpenMetrics names a counter without its `_total`, and tells units. */
+/** OpenMetrics names a counter without its `_total`, and states units. */
 function headOf(name: string, { type, unit, help }: MetricFamily, format: ExpositionFormat): string[] {
   const isOpen = format === 'openmetrics'
   const family = isOpen && type === 'counter' ? name.replace(/_total$/, '') : name

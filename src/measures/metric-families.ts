@@ -1,4 +1,4 @@
-/** The metric families: every metric that is told, with its type, its labels and its meaning. */
+/** The metric families: every metric, with its type, its labels and its meaning. */
 
 /** One metric. Its name ends with its unit, and that of a counter with `_total`. */
 export interface MetricFamily {
@@ -8,7 +8,7 @@ export interface MetricFamily {
   readonly help: string
 }
 
-/** In the order in which they are told. */
+/** In the order of the exposition. */
 export const metricFamilies = {
   millrace_up: { type: 'gauge', labels: [], help: '1 if the store was read for this scrape, else 0.' },
   millrace_build_info: {

@@ -4,30 +4,30 @@ import { labelText } from './label-text.js'
 import { type LabelsOf, type MetricName, metricFamilies } from './metric-families.js'
 
 export interface Sample {
-  /** What follows the name of the metric, as `_bucket`. */
+  /** The suffix of the metric's name, such as `_bucket`. */
   readonly suffix: string
-  /** As they are written; empty where there are none. */
+  /** As text; empty if there are none. */
   readonly labels: string
-  /** Of a bucket: its upper bound. */
+  /** For a bucket: its upper bound. */
   readonly le?: number
   readonly value: number
 }
 
-/** A histogram as it is told: how many at most a bound, and in all. */
+/** A histogram: the counts in its classes, and the sum. */
 interface HistogramSums {
   /** Upper bounds, ascending, without the infinite one. */
   readonly bounds: readonly number[]
-  /** How many lie in each class; the last has no bound. */
+  /** The count in each class; the last class has no bound. */
   readonly counts: readonly number[]
   readonly sum: number
 }
 
 export class MetricSheet {
   readonly #samples = new Map<MetricName, Sample[]>()
-  /** The labels that were told of each metric. */
+  /** The labels that each metric has so far. */
   readonly #told = new Map<MetricName, Set<string>>()
 
-  /** What is not known is not told. */
+  /** Leaves out an unknown value. */
   tell<Name extends MetricName>(name: Name, labels: LabelsOf<Name>, value: number | undefined): void {
     if (value !== undefined) this.#add(name, labels, [{ suffix: '', value }])
   }
@@ -45,7 +45,7 @@ export class MetricSheet {
     this.#add(name, labels, [...buckets, { suffix: '_sum', value: sum }, { suffix: '_count', value: count }])
   }
 
-  /** Those of which there is a sample, in the order of the catalogue. */
+  /** The metrics with a sample, in the order of the catalogue. */
   get metrics(): readonly (readonly [MetricName, readonly Sample[]])[] {
     const names = Object.keys(metricFamilies) as MetricName[]
     return names.flatMap((name) => {
@@ -54,7 +54,7 @@ export class MetricSheet {
     })
   }
 
-  /** Prometheus refuses a whole scrape for one sample that comes twice: of two the first counts. */
+  /** Prometheus refuses a whole scrape because of one duplicate sample: of two, the first counts. */
   #add(name: MetricName, given: Readonly<Record<string, string>>, values: readonly Omit<Sample, 'labels'>[]): void {
     const labels = labelText(metricFamilies[name].labels, given)
     const told = this.#told.get(name) ?? new Set()

@@ -1,4 +1,4 @@
-/** The mill reading: what was read of a mill for one scrape, in plain values that may travel between processes. */
+/** The mill reading: the figures of a mill for one scrape, as plain values that may travel between processes. */
 
 import * as v from 'valibot'
 
@@ -6,7 +6,7 @@ import * as v from 'valibot'
 export const mostQueues = 1_000
 export const mostThrottles = 200
 export const mostWorkers = 200
-/** Of a queue with more of them no lag of a shard is told. */
+/** The lags of shards are left out for a queue with more shards. */
 export const mostShards = 32
 
 const amount = v.pipe(v.number(), v.finite())
@@ -34,18 +34,18 @@ const queueShape = v.object({
   draining: v.boolean(),
   /** Absent: the store cannot count it. */
   depth: v.exactOptional(depthShape),
-  /** Absent where it has none, or one by group. */
+  /** Absent if there is none, or one by group. */
   runningLimit: v.exactOptional(amount),
-  /** Absent where the store does not know who works. */
+  /** Absent if the store does not know the workers. */
   workers: v.exactOptional(amount),
-  /** Of each hour that is not over for long: when it began, then its counts as lists of numbers. */
+  /** For each recent hour: its beginning, then its counts as lists of numbers. */
   hours: v.array(v.array(amount)),
 })
 
 const throttleShape = v.object({
   name: v.string(),
   rules: v.array(v.object({ limit: amount, windowMs: amount })),
-  /** Starts in the window of each rule; none where they are counted by group. */
+  /** Starts in the window of each rule; empty if they are counted by group. */
   hits: v.array(amount),
   waitMs: amount,
   groups: v.exactOptional(amount),
@@ -60,7 +60,7 @@ const workerShape = v.object({
   loopDelayMs: v.exactOptional(amount),
 })
 
-/** The parts of a reading that may fail while the rest is told. */
+/** The parts of a reading that may fail by themselves. */
 const partShape = v.picklist(['queue', 'throttle', 'workers', 'history'])
 
 const readingShape = v.object({
@@ -72,7 +72,7 @@ const readingShape = v.object({
   queuesLeftOut: amount,
   throttles: v.array(throttleShape),
   throttlesLeftOut: amount,
-  /** Absent where the store keeps no registry, or it could not be read. */
+  /** Absent if the store keeps no registry, or it could not be read. */
   workers: v.exactOptional(v.object({ running: amount, stopping: amount, each: v.array(workerShape) })),
   unread: v.array(partShape),
 })
@@ -83,7 +83,7 @@ export type ThrottleReading = MillReading['throttles'][number]
 export type WorkersReading = NonNullable<MillReading['workers']>
 export type ReadingPart = MillReading['unread'][number]
 
-/** Undefined for what is none: it may come from a process in which anything runs. */
+/** Undefined for an invalid value: it may come from a process in which any code runs. */
 export function readingIn(value: unknown): MillReading | undefined {
   const { success, output } = v.safeParse(readingShape, value)
   return success ? output : undefined

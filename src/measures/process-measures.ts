@@ -1,10 +1,10 @@
-/** The measures of a process: its vital figures, and what it has counted of failures and of other trouble. */
+/** The measures of a process: its vital figures, and its counts of failures and of other trouble. */
 
 import * as v from 'valibot'
 import type { MetricSheet } from './metric-sheet.js'
 import { seconds } from './second.js'
 
-/** Rows that one process may tell of failures: so many pairs of a queue and a reason. */
+/** The most rows of failures of one process: pairs of a queue and a reason. */
 export const mostFailureRows = 500
 
 const amount = v.pipe(v.number(), v.finite(), v.minValue(0))
@@ -19,13 +19,13 @@ const measuresShape = v.object({
   events: v.record(v.string(), amount),
 })
 
-/** As they travel between processes. */
+/** The form in which they travel between processes. */
 export type ProcessMeasures = v.InferOutput<typeof measuresShape>
 export type ProcessCounts = Pick<ProcessMeasures, 'failures' | 'events'>
 
 export const noProcessCounts: ProcessCounts = { failures: [], events: {} }
 
-/** Undefined for what is none. */
+/** Undefined for an invalid value. */
 export function processMeasuresIn(value: unknown): ProcessMeasures | undefined {
   const { success, output } = v.safeParse(measuresShape, value)
   return success ? output : undefined

@@ -10,7 +10,7 @@ const jobStates = ['ready', 'scheduled', 'running', 'dead'] as const
 const jobEvents = ['enqueued', 'started', 'completed', 'failed', 'dead', 'crashed', 'cancelled'] as const
 const boundsInSeconds = runTimeBoundsMs.map(seconds)
 
-/** `gained`: what the history of a queue has gained since this process began to tell of it. */
+/** `gained`: the gains of a queue's history since this process began to report it. */
 export function tellQueues(
   sheet: MetricSheet,
   { queues, queuesLeftOut, isExact, hasHistory }: MillReading,

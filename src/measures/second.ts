@@ -1,4 +1,4 @@
-/** The second: the unit of time in which metrics are told. */
+/** The second: the unit of time in metrics. */
 
 export function seconds(ms: number): number {
   return ms / 1_000

@@ -1,10 +1,10 @@
-/** The trouble tally: counts the failures of attempts by reason, and the events that tell that something is out of order. */
+/** The trouble tally: counts failed attempts by reason, and events that report a disorder. */
 
 import { isMillraceError } from '../core/errors.js'
 import type { EventName, Listener } from '../core/events.js'
 import { mostFailureRows, type ProcessCounts } from './process-measures.js'
 
-/** The events that are counted. Each is seldom: to count it costs nothing that matters. */
+/** The counted events. They are rare, so counting costs next to nothing. */
 export const troubleEvents = [
   'job.slow',
   'settle.refused',
@@ -27,7 +27,7 @@ interface TroubledMill {
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void
 }
 
-/** An error that is none of Millrace's. */
+/** The reason of an error that is not one of Millrace's. */
 const ownReason = 'error'
 
 export class TroubleTally {

@@ -1,4 +1,4 @@
-/** The reading of workers: each of them, or where there are too many, all of them as one. Pure. */
+/** The reading of workers: each of them or, if there are too many, all of them as one. Pure. */
 
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 import { mostWorkers, type WorkersReading } from './mill-reading.js'
@@ -15,7 +15,7 @@ export function workersReading(workers: readonly WorkerRecord[]): WorkersReading
   }
 }
 
-/** By queue, how many workers take its jobs. */
+/** How many workers take jobs of each queue. */
 export function workersByQueue(workers: readonly WorkerRecord[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   for (const worker of workers)
@@ -35,7 +35,7 @@ function readingOf({ id, host, concurrency, running, rssBytes, loopDelayMs }: Wo
   }
 }
 
-/** Sums; of delays the longest. */
+/** Sums; for delays the longest. */
 function together(workers: readonly WorkerRecord[]): WorkersReading['each'][number] {
   const sum = (of: (worker: WorkerRecord) => number) => workers.reduce((total, worker) => total + of(worker), 0)
   return {

@@ -1,9 +1,9 @@
-/** The carried context: a span as a job carries it from the process that enqueues it to the one that runs it. */
+/** The carried context: the span that a job carries from the process that enqueues it to the one that runs it. */
 
 import { createTraceState, isSpanContextValid, type SpanContext } from '@opentelemetry/api'
 import { type TraceContext, traceContextOf } from '../core/trace-context.js'
 
-/** Undefined for a span that is none, such as those of an API without an SDK. */
+/** Undefined for an invalid span, such as those of an API without an SDK. */
 export function carriedOf(span: SpanContext): TraceContext | undefined {
   if (!isSpanContextValid(span)) return undefined
   const { traceId, spanId, traceFlags, traceState } = span

@@ -1,4 +1,4 @@
-/** The messages of a run: its jobs as tracing sees them, each with the spans that have enqueued it. */
+/** The messages of a run: its jobs as tracing sees them, each with the spans that enqueued it. */
 
 import type { Run } from '../core/task/middleware.js'
 import type { TraceContext } from '../core/trace-context.js'
@@ -9,7 +9,7 @@ export interface RunMessage {
   readonly crashes: number
   readonly group?: string
   readonly runAt: Date
-  /** Of an ordered job one for each payload; undefined where none is known. */
+  /** For an ordered job one for each payload; undefined if unknown. */
   readonly traces: readonly (TraceContext | undefined)[]
 }
 
@@ -19,7 +19,7 @@ export function messagesOf({ ctx }: Run): RunMessage[] {
   return [...ctx.jobs.values()].map((job) => ({ ...job, traces: job.payloads.map(({ trace }) => trace) }))
 }
 
-/** The span that has enqueued all of them; undefined where that is not one and the same. */
+/** The span that enqueued all of them; undefined if there are several or none. */
 export function commonTrace(messages: readonly RunMessage[]): TraceContext | undefined {
   const traces = messages.flatMap(({ traces }) => traces)
   const [first] = traces

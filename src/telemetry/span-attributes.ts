@@ -1,13 +1,13 @@
-/** The attributes of spans, by OpenTelemetry's conventions for messaging, and Millrace's own. */
+/** The attributes of spans: OpenTelemetry's conventions for messaging, and Millrace's own. */
 
 import type { Attributes } from '@opentelemetry/api'
 import type { EnqueueItem, Run, RunEnd } from '../core/task/middleware.js'
 import type { RunMessage } from './run-messages.js'
 
-/** What a span is about, in the words of the conventions. */
+/** The kind of a span, in the terms of the conventions. */
 export type Operation = 'send' | 'process' | 'settle'
 
-/** `queue`: undefined where it is not one. */
+/** `queue`: undefined if there are several. */
 export function operationAttributes(operation: Operation, queue: string | undefined): Attributes {
   return {
     'messaging.system': 'millrace',
@@ -17,13 +17,13 @@ export function operationAttributes(operation: Operation, queue: string | undefi
   }
 }
 
-/** The queue of all the items; undefined where they go into several. */
+/** The queue of all the items; undefined if they go into several. */
 export function queueOf(items: readonly EnqueueItem[]): string | undefined {
   const [queue, ...others] = new Set(items.map(({ task, options }) => options?.queue ?? task.queue))
   return others.length === 0 ? queue : undefined
 }
 
-/** What is known before they are stored. */
+/** The attributes that are known before the items are stored. */
 export function itemAttributes(items: readonly EnqueueItem[]): Attributes {
   const [task, ...others] = new Set(items.map((item) => item.task.name))
   const [first] = items
@@ -35,7 +35,7 @@ export function itemAttributes(items: readonly EnqueueItem[]): Attributes {
   }
 }
 
-/** What the store has answered to one item. */
+/** The attributes from the store's answer to one item. */
 export function storedAttributes({ job }: EnqueueItem): Attributes {
   if (job === undefined) return {}
   return { 'messaging.message.id': job.id, ...(job.outcome && { 'millrace.outcome': job.outcome }) }
@@ -70,7 +70,7 @@ export function endAttributes(ends: readonly RunEnd[]): Attributes {
   }
 }
 
-/** Whether its handler may be given several jobs at once. */
+/** Whether its handler may receive several jobs at once. */
 function isMany({ task }: Run): boolean {
   if (task.kind === 'ordered') return task.batchSize > 1
   return 'batch' in task && task.batch !== undefined

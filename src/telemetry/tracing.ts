@@ -1,4 +1,7 @@
-/** Tracing: middleware that makes a span of each enqueue, each run and each settle, and has jobs carry the one that enqueued them. */
+/**
+ * Tracing: middleware that makes a span for each enqueue, each run and each settle. Jobs carry the span that enqueued
+ * them.
+ */
 
 import {
   type Attributes,
@@ -40,14 +43,14 @@ interface OpenRun {
 }
 
 const spanKinds = { send: SpanKind.PRODUCER, process: SpanKind.CONSUMER, settle: SpanKind.CLIENT } as const
-/** Most links of a span, and most exceptions: what SDKs keep unless they are told otherwise, and what a backend can show. */
+/** The most links and the most exceptions of a span: the default limits of SDKs, and as many as a backend can show. */
 const mostLinks = 128
 const mostExceptions = 8
 
 /**
- * Middleware that traces what a mill enqueues and runs: `millrace({ …, middleware: [tracing()] })`, best as the first. Jobs carry
- * the span that has enqueued them in their origin, 60 to 600 bytes each. Without an SDK it makes no span, and a span that the
- * caller of an enqueue is in is carried all the same.
+ * Middleware that traces the enqueues and runs of a mill: `millrace({ …, middleware: [tracing()] })`, best as the
+ * first. Jobs carry the span that enqueued them in their origin, 60 to 600 bytes each. Without an SDK it makes no
+ * spans, but jobs still carry the span that surrounds an enqueue.
  */
 export function tracing(options: TracingOptions = {}): Middleware {
   return new Tracing(options)
@@ -102,7 +105,7 @@ class Tracing implements Middleware {
     const span = this.#begin('settle', run.ctx.job.queue, parent, { attributes: endAttributes(ends) })
     fail(span, (await answers).filter((answer) => answer !== 'ok').map(faultOfAnswer))
     span.end()
-    // The process of an isolated job ends with its job, and takes with it what has not been sent.
+    // The process of an isolated job ends with its job, and unsent spans would be lost with it.
     if (run.task.kind === 'plain' && run.task.isolation !== undefined) await flush(this.#options.tracerProvider)
   }
 
@@ -122,7 +125,7 @@ class Tracing implements Middleware {
     return { span, context: trace.setSpan(parent, span) }
   }
 
-  /** Of a run that ended where it was not seen: its process died, or its handler was not called for an error. */
+  /** For a run that ended out of sight: its process died, or an error kept its handler from being called. */
   #missed(
     run: Run,
     messages: readonly RunMessage[],
@@ -133,7 +136,7 @@ class Tracing implements Middleware {
     return this.#beginRun(run, messages, Date.now() - Math.max(...ends.map(({ runMs }) => runMs)))
   }
 
-  /** Not that in which the worker was started: a run belongs to its enqueue, or to nobody. */
+  /** Not the context in which the worker was started: a run belongs to its enqueue, or to nothing. */
   #parentOf(messages: readonly RunMessage[]): Context {
     const common = this.#options.relation === 'link' ? undefined : commonTrace(messages)
     return common === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, spanContextOf(common))
@@ -149,13 +152,13 @@ class Tracing implements Middleware {
   }
 }
 
-/** Where no tracer has told the span of a request, its own words are taken, which the item carries. */
+/** If no tracer knows the span of a request, use the request's own headers, which the item carries. */
 function withParent(active: Context, { origin }: EnqueueItem): Context {
   if (origin?.trace === undefined || trace.getSpanContext(active) !== undefined) return active
   return trace.setSpanContext(active, spanContextOf(origin.trace))
 }
 
-/** One for each payload whose enqueue is known. */
+/** One link for each payload whose enqueue is known. */
 function linksOf(messages: readonly RunMessage[]): Link[] {
   const links = messages.flatMap(({ id, traces }) =>
     traces.flatMap((one) =>
@@ -172,7 +175,7 @@ function end(span: Span, ends: readonly RunEnd[], faults: readonly Fault[]): voi
   span.end()
 }
 
-/** Nothing, where there are no faults. */
+/** Does nothing without faults. */
 function fail(span: Span, faults: readonly Fault[]): void {
   const [first] = faults
   if (first === undefined) return
@@ -182,7 +185,7 @@ function fail(span: Span, faults: readonly Fault[]): void {
   span.setStatus({ code: SpanStatusCode.ERROR, message: first.message })
 }
 
-/** Has an SDK send what it has collected. The API has no word for that; its providers do. */
+/** Makes an SDK send its collected spans. The API has no method for it; its providers do. */
 async function flush(given: TracerProvider | undefined): Promise<void> {
   const global = given ?? trace.getTracerProvider()
   const provider = global instanceof ProxyTracerProvider ? global.getDelegate() : global
