@@ -1,4 +1,4 @@
-/** `millrace/store-testing`: what the author of a store, and the tests of an application, need. */
+/** `millrace/store-testing`: tools for the author of a store, and for the tests of an application. */
 
 export type { ContractCase, ContractConcern } from './contract/scenes/contract-case.js'
 export { runContractCase } from './contract/scenes/contract-case.js'

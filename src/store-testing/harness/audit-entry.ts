@@ -1,8 +1,8 @@
 /**
- * An audit entry: one change of one job's state, written where it happens, in the store's atomic step. A claim and its end
- * are always told; of the states that a job only passes through within one step a store may tell or not. In an ordered
- * queue the live jobs are told of: one that is buried leaves, or goes back with what is left of it, and what waited beside
- * a claim is enqueued when that leaves nothing else.
+ * An audit entry: one change of one job's state, written where it happens, in the store's atomic step. A claim and its
+ * end are always recorded; a state that a job only passes through within one step may be left out. For an ordered queue
+ * the live jobs are recorded. A live job that is buried leaves, or goes back with its remaining payloads. Payloads that
+ * waited behind a claim are enqueued when the claim leaves nothing else.
  */
 
 import type { JobState } from '../../core/job.js'
@@ -10,7 +10,7 @@ import type { JobState } from '../../core/job.js'
 export interface AuditEntry {
   readonly at: number
   readonly queue: string
-  /** Of an ordered queue. */
+  /** Ordered queues only. */
   readonly shard?: number
   readonly id: string
   readonly kind: AuditKind
@@ -18,21 +18,21 @@ export interface AuditEntry {
   readonly from: JobState | null
   /** State after; null: nothing, or only the id, is kept. */
   readonly to: JobState | null
-  /** Of the claim that began or ended; 0 for a job never claimed. */
+  /** The fence of the claim that began or ended; 0 for a job never claimed. */
   readonly fence: number
-  /** Who claimed, or held the claim that ended; null where there is no claim. */
+  /** The worker that claimed, or held the claim that ended; null without a claim. */
   readonly worker: string | null
 }
 
 /**
  * - `enqueue`: accepted · `promote`: scheduled → ready · `claim`: → running
- * - `requeue`: running → ready or scheduled: retried, released, failed from outside, or its lease had ended
+ * - `requeue`: running → ready or scheduled: retried, released, failed from outside, or its lease expired
  * - `bury`: → dead · `revive`: dead → ready · `keep`: running → completed with a result
  * - `leave`: gone: completed, cancelled, deleted, cleared, trimmed or replaced
  */
 export type AuditKind = 'enqueue' | 'promote' | 'claim' | 'requeue' | 'bury' | 'revive' | 'keep' | 'leave'
 
-/** What a change of state is called; undefined where none is (scheduled again, a beat). */
+/** The name of a change of state; undefined if there is none (scheduled again, a beat). */
 export function auditKind(from: JobState | null, to: JobState | null): AuditKind | undefined {
   if (from === to) return undefined
   if (to === null) return 'leave'

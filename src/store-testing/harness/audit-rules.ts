@@ -1,8 +1,8 @@
-/** The rules of an audit: what must be true of every history of every store, whoever made it. */
+/** The rules of an audit: statements that are true of every history of every store. */
 
 import type { AuditEntry } from './audit-entry.js'
 
-/** Every breach of a rule, in the order of the entries; none where all is well. */
+/** Every breach of a rule, in the order of the entries; empty if there is none. */
 export function auditBreaches(entries: readonly AuditEntry[]): string[] {
   const breaches: string[] = []
   const running = new Map<string, number>()

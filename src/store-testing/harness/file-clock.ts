@@ -1,20 +1,22 @@
 /**
- * A file clock: a manual clock whose time is kept in a file, so that threads and processes share it. As a module it is a
- * `SqliteClock`; the file is named in the query of the module's URL (`?path=…`). The file holds milliseconds since 1970
- * and those of the monotonic clock, as little-endian doubles, and behind them the boot id as text.
+ * A file clock: a manual clock whose time is kept in a file, so that threads and processes share it. As a module it is
+ * a `SqliteClock`; the query of the module's URL names the file (`?path=…`). The file holds the wall clock, in ms since
+ * 1970, and the monotonic clock, as little-endian doubles, and after them the boot id as text.
  */
 
 import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
 import type { SqliteClock } from '../../stores/sqlite/file/sqlite-clock.js'
 
-/** URL of this module for a clock in the file at `path`. */
+/** The URL of this module for a clock in the file at `path`. */
 export function fileClockUrl(path: string): string {
   const url = new URL(import.meta.url)
   url.searchParams.set('path', path)
   return url.href
 }
 
-/** In place and at once: a reader sees the time before or the time after. The monotonic clock shows the same where it is not given. */
+/**
+ * Writes in place and at once: a reader sees the time before or the time after. The monotonic clock defaults to `now`.
+ */
 export function writeFileClock(path: string, now: number, bootId = 'boot-1', mono = now): void {
   const bytes = Buffer.alloc(16)
   bytes.writeDoubleLE(now)

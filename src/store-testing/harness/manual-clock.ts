@@ -1,4 +1,4 @@
-/** A manual clock: it stands until it is moved. */
+/** A manual clock: it stands still until it is moved. */
 
 import type { Clock } from '../../core/platform/clock.js'
 
@@ -26,7 +26,7 @@ export class ManualClock implements Clock {
     this.#mono += ms
   }
 
-  /** The wall clock is set, forward or back, as an administrator or NTP does; the monotonic one goes on undisturbed. */
+  /** Sets the wall clock, forward or back, as an administrator or NTP does; the monotonic one goes on undisturbed. */
   step(ms: number): void {
     this.#now += ms
   }

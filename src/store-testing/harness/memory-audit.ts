@@ -1,6 +1,6 @@
 /**
- * The memory store's audit: what changed is found by looking at all jobs before and after each call, which does its work
- * before it returns its promise. A result or dead job that the settle which made it also trims shows as `leave` alone.
+ * The memory store's audit: it finds changes by comparing all jobs before and after each call. A call does its work
+ * before it returns its promise. If a settle makes a result or dead job and also trims it, only `leave` is recorded.
  */
 
 import type { JobState } from '../../core/job.js'
@@ -29,7 +29,7 @@ export class MemoryAudit {
     this.#clock = clock
   }
 
-  /** The same object, with a look at the jobs after each call of a method of it or of one of its facets. */
+  /** The same object, with a look at the jobs after each call of one of its methods or of its facets' methods. */
   watched<T extends object>(target: T): T {
     const facets = new Map<PropertyKey, object>()
     return new Proxy(target, {
@@ -83,7 +83,8 @@ export class MemoryAudit {
     }
     const isTakenOver = before?.state === 'running' && after?.state === 'running' && before.fence !== after.fence
     const steps: (JobState | null)[] = [before?.state ?? null]
-    // A lease that ended and a job that fell due are recovered and taken in one call; so is what waited beside a claim.
+    // A job whose lease expired or that fell due is recovered and taken in one call; so are payloads that waited behind
+    // a claim.
     const isFound = before?.state === 'scheduled' || before === undefined
     if (isTakenOver || (isFound && after?.state === 'running')) steps.push('ready')
     steps.push(after?.state ?? null)

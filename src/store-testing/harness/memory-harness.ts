@@ -8,7 +8,7 @@ import { ManualClock } from './manual-clock.js'
 import { MemoryAudit } from './memory-audit.js'
 import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-harness.js'
 
-/** `isRemote`: as a server does, which is away while it starts anew. */
+/** `isRemote`: whether it behaves like a server, which is away while it restarts. */
 export async function memoryHarness(
   options: Parameters<HarnessMaker>[0] & { readonly isRemote?: boolean } = {},
 ): Promise<StoreHarness> {
@@ -45,8 +45,8 @@ export async function memoryHarness(
 }
 
 /**
- * What this store is compared with: a memory store that is as remote as it, on a clock that starts at the same instant.
- * `options`: those that the subject was made with.
+ * The memory store for a comparison with this store: as remote as it, on a clock that starts at the same instant.
+ * `options`: the options with which the subject was made.
  */
 export async function modelOf(subject: StoreHarness, options: Parameters<HarnessMaker>[0] = {}): Promise<StoreHarness> {
   const { traits } = await subject.open()

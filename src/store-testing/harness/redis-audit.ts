@@ -1,6 +1,6 @@
 /**
- * The audit of a Redis store: Lua put around its scripts, so that every change of a job's state is written down in the
- * step that makes it, and the clock is the one that is handed in. What ships knows nothing of it.
+ * The audit of a Redis store: Lua around its scripts that writes down every change of a job's state in the step that
+ * makes it, and replaces the clock. The shipped store knows nothing of it.
  */
 
 import type { JobState } from '../../core/job.js'
@@ -10,9 +10,9 @@ import { redisScript } from '../../stores/redis/client/redis-script.js'
 import { type AuditEntry, auditKind } from './audit-entry.js'
 
 /**
- * Before a script. Its last KEY is the list of the audit; its last two ARGV are what INFO answers, and the instant in ms that
- * TIME answers with, or ''.
- * One entry is an instant, the key of the jobs, id, state before, state after, fence and worker, with NUL between them.
+ * Runs before a script. Its last KEY is the list of the audit; its last two ARGV are the answer of INFO, and the
+ * instant in ms that TIME answers with, or ''. One entry is an instant, the key of the jobs, id, state before, state
+ * after, fence and worker, with NUL between them.
  */
 const before = String.raw`
 local redis = (function()
@@ -103,14 +103,14 @@ function auditedScript({ name, text }: RedisScript): RedisScript {
   return script
 }
 
-/** The list that a script's audit is written to: on a cluster one for each tag. */
+/** The list to which a script's audit is written: on a cluster one for each tag. */
 function auditKey(namespace: string, keys: readonly string[], isCluster: boolean): string {
   return isCluster ? `${/^\{.*?\}/.exec(keys[0]!)![0]}:audit` : `{${namespace}}:audit`
 }
 
 /**
- * The same port, with every script audited, and with `now` for its clock and `info` for what INFO answers its scripts; without
- * them the server's own.
+ * The same port, with every script audited, with `now` as its clock and `info` as the answer of INFO; without these the
+ * server's own.
  */
 export function auditedClient(
   client: RedisClient,

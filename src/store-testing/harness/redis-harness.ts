@@ -1,4 +1,7 @@
-/** The harness of the Redis store: a namespace of its own on a real server, a clock in the hand, and the audit around every script. */
+/**
+ * The harness of the Redis store: a namespace of its own on a real server, a manual clock, and the audit around every
+ * script.
+ */
 
 import { redisAddress } from '../../stores/redis/client/redis-address.js'
 import { openRedisClient } from '../../stores/redis/client/redis-connection.js'
@@ -10,10 +13,10 @@ import { redisState } from '../state/redis-state.js'
 import { auditEntries, auditedClient } from './redis-audit.js'
 import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-harness.js'
 
-/** Of an ordered queue that a test opens, the audits of so many shards are read. */
+/** For an ordered queue that a test opens, the audits of this many shards are read. */
 const mostShards = 8
 
-/** A server that was never started anew: 20 years. */
+/** The uptime of a server that was never restarted: 20 years. */
 const upForMs = 20 * 365 * 86_400_000
 
 /** Makes harnesses on the server, the sentinels' master or the cluster at `url`; all data stay there. */
@@ -32,7 +35,7 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
       const rows = rowsIn(await eyes.command('HGETALL', [queuesKey(namespace)]), 2)
       return rows.map(([name, layout]) => queueIn(namespace, textIn(name), layoutIn(textIn(layout))!))
     }
-    // Those of the generations that an ordered queue has had, however many shards each had.
+    // The tags of all generations that an ordered queue has had, however many shards each had.
     const tagsOf = ({ name, layout, shards }: RedisQueue) =>
       layout.kind === 'plain'
         ? shards.map(({ tag }) => tag)
@@ -73,7 +76,7 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
           : [`{${namespace}}:audit`]
         const lists = await Promise.all(keys.map(async (key) => listIn(await eyes.command('LRANGE', [key, '0', '-1']))))
         const entries = lists.flatMap(auditEntries)
-        // Sorting is stable: those of one shard stay in their order.
+        // Sorting is stable: entries of one shard stay in their order.
         return entries.sort((a, b) => a.at - b.at)
       },
       async close() {
@@ -87,7 +90,7 @@ export function redisHarness(url: string, name = 'redis'): HarnessMaker {
 
 let made = 0
 
-/** What a server says of itself that has been up for so long in this run. */
+/** The INFO of a server that has been up for `upMs` in this run. */
 function infoOf(run: number, upMs: number): string {
   return `run_id:${run.toString(16)}\r\nuptime_in_seconds:${Math.floor(upMs / 1_000)}\r\nsecond_repl_offset:-1\r\n`
 }

@@ -1,6 +1,6 @@
 /**
- * A shared thread: one thread of this process that serves any number of SQLite stores. To start a thread takes longer than
- * what most tests do with the store; calls, answers and errors cross the same border by the same messages.
+ * A shared thread: one thread of this process that serves any number of SQLite stores. Starting a thread takes longer
+ * than most tests need the store. Calls, answers and errors still cross the same border by the same messages.
  */
 
 import { EventEmitter } from 'node:events'
@@ -18,7 +18,9 @@ interface Served {
 const role = 'millrace shared thread'
 let host: Worker | undefined
 
-/** Starts the shared thread for the first store, and has it serve each further one. The thread ends with the process. */
+/**
+ * Starts the shared thread for the first store, and makes it serve each further one. The thread ends with the process.
+ */
 export const sharedThread: StartThread = (settings) => {
   exitGate()
   host ??= started()
@@ -33,7 +35,7 @@ function started(): Worker {
   return worker
 }
 
-/** One end of a channel, as what is used of a thread. */
+/** One end of a channel, with the members of a thread that are used. */
 class PortThread extends EventEmitter implements Thread {
   readonly #port: MessagePort
 

@@ -17,7 +17,7 @@ import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-ha
 export interface SqliteHarness extends StoreHarness {
   readonly file: string
   readonly clockFile: string
-  /** URL of the clock module, for the descriptor of a store in another process. */
+  /** The URL of the clock module, for the descriptor of a store in another process. */
   readonly clockUrl: string
 }
 
@@ -28,8 +28,9 @@ const entry = (at: string, qid: string, id: string, from: string, to: string, fe
     (SELECT name FROM queue WHERE queue.qid = ${qid}), (${shardOf(qid)}), ${id}, ${from}, ${to}, ${fence}, ${worker})`
 
 /**
- * `updated_at` is the instant of every change of state; a job that leaves does so now, which the store alone knows. Queues
- * are named at once: their shards come and go. Of ordered queues the live jobs are told of, and not those in the morgue.
+ * `updated_at` is the instant of every change of state; a job that leaves does so now, an instant that only the store
+ * knows. Queues are named at once: their shards come and go. For ordered queues the live jobs are recorded, not those
+ * in the morgue.
  */
 const triggers = `
 CREATE TABLE audit (n INTEGER PRIMARY KEY, at INTEGER, queue TEXT, shard INTEGER, id TEXT, state_from INTEGER, state_to INTEGER, fence INTEGER, worker TEXT);
@@ -80,7 +81,7 @@ interface AuditRow {
 
 let emptyFile: Promise<Buffer> | undefined
 
-/** A file as the store leaves it that has opened no queue: opening one costs a thread, which most harnesses need not start. */
+/** A file of a store that has opened no queue. Opening one costs a thread, which most harnesses need not start. */
 async function createEmpty(): Promise<Buffer> {
   const directory = await mkdtemp(join(tmpdir(), 'millrace-'))
   try {
@@ -111,7 +112,7 @@ export async function sqliteHarness(options: Parameters<HarnessMaker>[0] = {}): 
   let isOpen = true
   const dates: { at: number; count: number }[] = []
 
-  /** Rows that bear no time of their own were written since the clock moved last. */
+  /** Rows without a time of their own were written since the clock last moved. */
   const dateAudit = () => {
     const { count } = db.prepare('SELECT count(*) AS count FROM audit').get() as { count: number }
     dates.push({ at: readFileClock(clockFile).now, count })
@@ -144,8 +145,8 @@ export async function sqliteHarness(options: Parameters<HarnessMaker>[0] = {}): 
       writeFileClock(clockFile, now + ms, bootId, mono)
     },
     async restart() {
-      // To a throttle a machine that was started anew is one of another boot than that in which it was asked last. Its clock
-      // goes on, and so do the leases, which a real start would end.
+      // To a throttle, a restarted machine is one whose boot differs from the last one. Its clock goes on, and so do
+      // the leases, which a real restart would end.
       db.exec("UPDATE throttle SET run = run || ' before'")
     },
     async dump(): Promise<CanonicalState> {

@@ -1,4 +1,4 @@
-/** The parts of random commands: what every command sequence draws alike, whatever queues it is over. */
+/** The parts of random commands that all command sequences draw in the same way, whatever their queues. */
 
 import type { FieldChanges } from '../../core/job-fields.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
@@ -25,7 +25,7 @@ export function extension(dice: Dice) {
   return { claim: ref(dice), leaseMs: dice.pick([500, 5_000, 60_000]), ...maybe(dice, { beat }, 0.8) }
 }
 
-/** What the end of a claim says of its run. */
+/** The report on its run in the end of a claim. */
 export function run(dice: Dice) {
   const run = {
     startedMs: dice.pick([0, 3, 1_200.5]),
@@ -42,7 +42,7 @@ function checkpoint(dice: Dice): Checkpoint {
   ])
 }
 
-/** Changes of fields: mostly a few, now and then as many as are too many, or too large. */
+/** Changes of fields: mostly a few, sometimes too many, or too large ones. */
 export function fields(dice: Dice): FieldChanges {
   const value = () =>
     dice.weighted<string | number | boolean | null>([
@@ -62,13 +62,13 @@ export function fields(dice: Dice): FieldChanges {
   return Object.fromEntries(names.map((name) => [name, dice.chance(0.2) ? large : value()]))
 }
 
-/** How far the clock is moved: mostly past something that is due soon, sometimes past everything. */
+/** How far the clock is moved: mostly past a change that is due soon, sometimes past everything. */
 export function span(dice: Dice): number {
   return dice.weighted([
     [3, dice.whole(0, 3)],
     // The delays, leases and ages of this file, so that instants are met exactly.
     [4, dice.pick([1_000, 2_000, 5_000, 20_000, 30_000])],
-    // Leads are waited for to the millisecond.
+    // Leads lapse to the millisecond.
     [2, dice.pick([1_001, 2_001, 6_000, 6_001])],
     [2, dice.whole(500, 6_000)],
     [2, dice.whole(10_000, 40_000)],
@@ -97,12 +97,12 @@ export function failure(dice: Dice) {
   return { delayMs: dice.pick([0, 2_000]), reason: dice.pick(reasons), ...maybe(dice, { last: true }, 0.3) }
 }
 
-/** Now and then claims are said to be another worker's than they are. */
+/** Sometimes claims are said to be another worker's. */
 export function someoneElse(dice: Dice) {
   return maybe(dice, { worker: dice.pick(workers) }, 0.15)
 }
 
-/** It serves all queues, as any worker claims from any of them: its record tells where it may lead. */
+/** The worker serves all queues, as any worker claims from any of them: its record says where it may lead. */
 export function worker(dice: Dice, queues: readonly string[]) {
   return {
     id: dice.pick(workers),

@@ -1,4 +1,4 @@
-/** A command run: commands carried out on one store, through two handles, each giving a plain, comparable answer. */
+/** A command run: carries out commands on one store, through two handles, and gives plain, comparable answers. */
 
 import { isMillraceError } from '../../core/errors.js'
 import type { Page, Records, Step } from '../../stores/contract/job-records.js'
@@ -10,15 +10,15 @@ import { canonicalPayload } from '../state/canonical-state.js'
 import type { ClaimRef, Command, PlannedCall } from './command.js'
 import { ScheduleRun } from './schedule-run.js'
 
-/** A claim of this run and who made it. */
+/** A claim of this run, with its worker. */
 interface MadeClaim {
   readonly key: ClaimKey
   readonly worker: string
 }
 
-/** Pages that are turned in one listing. */
+/** The most pages read of one listing. */
 const mostPages = 4
-/** Steps in a row that change nothing and say that there is more: nothing will change before a running job has ended. */
+/** After this many steps that change nothing and report more, nothing will change before a running job has ended. */
 const mostIdleSteps = 10
 
 export class CommandRun {
@@ -29,13 +29,15 @@ export class CommandRun {
   readonly #schedules = new ScheduleRun()
   readonly #sent = new Set<string>()
 
-  /** `tellsFences`: whether answers have the numbers of fences. */
+  /** `tellsFences`: whether answers contain the numbers of fences. */
   constructor(harness: StoreHarness, tellsFences = true) {
     this.#harness = harness
     this.#tellsFences = tellsFences
   }
 
-  /** The answer, or what refused the command: `refused: ` and the error's code. Errors without a code are rethrown. */
+  /**
+   * The answer, or the refusal of the command: `refused: ` and the error's code. Errors without a code are rethrown.
+   */
   async answer(command: Command): Promise<unknown> {
     try {
       const answer = await this.#run(command, await this.#handle(command.handle))
@@ -125,7 +127,7 @@ export class CommandRun {
     return { ...call, isResent }
   }
 
-  /** The claim that is meant; undefined where none is, or none was made yet. */
+  /** The claim that is meant; undefined if there is none, or none was made yet. */
   #made(ref: ClaimRef | undefined): MadeClaim | undefined {
     return ref && this.#claims[this.#claims.length - 1 - (ref.back % Math.max(1, this.#claims.length))]
   }
@@ -211,7 +213,9 @@ async function administer(records: Records, command: Administration): Promise<un
   }
 }
 
-/** All that the steps changed, and whether there is more that must wait for something: how much one step does is the store's affair. */
+/**
+ * The total of all steps, and whether more must wait for a running job: the size of a step is the store's own affair.
+ */
 async function toTheEnd(next: () => Promise<Step>): Promise<Step> {
   let changed = 0
   for (let idle = 0; idle < mostIdleSteps; ) {
@@ -223,7 +227,7 @@ async function toTheEnd(next: () => Promise<Step>): Promise<Step> {
   return { changed, more: true }
 }
 
-/** The first pages of a listing. Of the cursors only is told whether there was one: what they say is the store's affair. */
+/** The first pages of a listing. Of a cursor only its presence is compared: its text is the store's own affair. */
 async function pages(turn: (cursor: { cursor?: string }) => Promise<Page>): Promise<unknown[]> {
   const turned: unknown[] = []
   let cursor: string | undefined
@@ -235,7 +239,7 @@ async function pages(turn: (cursor: { cursor?: string }) => Promise<Page>): Prom
   return turned
 }
 
-/** The value with bytes as text, without fields that are undefined, and without the one that is left out. */
+/** The value with bytes as text, without undefined fields, and without the named one. */
 function plain(value: unknown, without?: string): unknown {
   if (value instanceof Uint8Array) return canonicalPayload(value)
   if (Array.isArray(value)) return value.map((one) => plain(one, without))

@@ -1,6 +1,7 @@
 /**
- * A command sequence: random commands from a seed, over a few queues and few ids, so that they meet. What is likely in
- * production is likely here too; what is rare there (a stale claim, a call sent again, a worker that dies) is made likely.
+ * A command sequence: random commands from a seed, over a few queues and few ids, so that they meet. Commands that are
+ * likely in production are likely here too; rare ones (a stale claim, a call sent again, a worker that dies) are made
+ * likely.
  */
 
 import type { NewJob } from '../../stores/contract/new-job.js'
@@ -42,7 +43,7 @@ export function commandSequence(seed: number, steps: number): Command[] {
   return commands.slice(0, steps)
 }
 
-/** Commands in a row: a worker dies with jobs in hand, and then something becomes of them. */
+/** Commands in a row: a worker dies holding jobs, and then their leases end in some way. */
 function crash(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = queueName(dice)
@@ -79,7 +80,10 @@ function crash(dice: Dice, step: number): Command[] {
   ]
 }
 
-/** Commands in a row: jobs for later come in, some sooner than others, while workers ask and are told when to come back. */
+/**
+ * Commands in a row: scheduled jobs come in, some for earlier than others, while workers ask and learn when to come
+ * back.
+ */
 function change(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = queueName(dice)
@@ -148,12 +152,12 @@ function command(dice: Dice, step: number): Command {
   ])()
 }
 
-/** Half of all that happens happens in the first queue: jobs have to meet. */
+/** Half of all commands go to the first queue: jobs have to meet. */
 function queueName(dice: Dice): string {
   return dice.chance(0.3) ? names[0]! : dice.pick(names)
 }
 
-/** One in eight calls has the id of an earlier one, and mostly other jobs than that. */
+/** One in eight calls has the id of an earlier one, mostly with other jobs. */
 function enqueueCall(dice: Dice, step: number) {
   const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
   return { callId, queue: queueName(dice), jobs: dice.several(1, 4, () => job(dice)) }
@@ -216,7 +220,7 @@ function end(dice: Dice): Settlement {
   ])
 }
 
-/** New limits for a queue; now and then an order that it does not have. */
+/** New limits for a queue; sometimes an order that the queue does not have. */
 function changedSettings(dice: Dice): QueueSettings {
   const { name, kind, order, maxCrashes } = dice.pick(sequenceQueues)
   return {

@@ -1,6 +1,6 @@
 /**
- * Commands: what may be asked of a store, as plain data. A claim is named by its number among all that were made in the
- * run, so that a command means the same on every store and in every replay.
+ * Commands: calls to a store as plain data. A claim is named by its number among all claims of the run, so that a
+ * command means the same on every store and in every replay.
  */
 
 import type { FieldChanges } from '../../core/job-fields.js'
@@ -14,7 +14,7 @@ import type { ScheduleChange } from '../../stores/contract/schedules.js'
 import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 
-/** How a claim ends, without its name. */
+/** The end of a claim, without its name. */
 export type Settlement = SettleItem extends infer Item
   ? Item extends ClaimKey
     ? Omit<Item, keyof ClaimKey>
@@ -27,28 +27,28 @@ export interface ClaimRef {
   readonly stale: boolean
 }
 
-/** Instead of an absolute `runAt` its distance from the store's now, which may be negative. */
+/** Has, in place of an absolute `runAt`, the distance from the store's now, which may be negative. */
 export type PlannedJob = Omit<NewJob, 'runAt'> & { readonly runInMs?: number }
 export type PlannedCall = Omit<EnqueueCall, 'jobs'> & { readonly jobs: readonly PlannedJob[] }
 
-/** Instead of an absolute `nextAt` its distance from the store's now; absent: it is paused. */
+/** Has, in place of an absolute `nextAt`, the distance from the store's now; absent: it is paused. */
 export type PlannedSchedule = Omit<ScheduleChange, 'nextAt' | 'paused'> & { readonly nextInMs?: number }
 
-/** By what is done: the schedule as it is stored, or as this run has read it some time ago. */
+/** The schedule on which a command is based: as it is stored, or as this run read it some time ago. */
 export type ScheduleIdea = 'stored' | 'read'
 
 export type ScheduleCommand =
   | { readonly verb: 'put schedule'; readonly schedule: PlannedSchedule; readonly by: ScheduleIdea }
-  /** Absent: whatever is stored. */
+  /** Absent: any stored revision. */
   | { readonly verb: 'remove schedule'; readonly name: string; readonly by?: ScheduleIdea }
   | {
       readonly verb: 'tick'
       readonly name: string
       readonly callId: string
       readonly by: ScheduleIdea
-      /** How many jobs. */
+      /** The number of jobs. */
       readonly count: number
-      /** Whether it is skipped while the last job is there. */
+      /** Whether it is skipped while the last job exists. */
       readonly heedsLast: boolean
       /** Whether no tick follows. */
       readonly isLast: boolean
@@ -70,7 +70,7 @@ export type Command = { readonly handle: number } & (
     }
   | { readonly verb: 'advance'; readonly ms: number }
   | { readonly verb: 'reopen' }
-  /** The store itself is started anew. */
+  /** The store itself is restarted. */
   | { readonly verb: 'restart' }
   | { readonly verb: 'throttle'; readonly queue: string; readonly group?: string }
   | { readonly verb: 'set throttle'; readonly queue: string; readonly rules: readonly ThrottleRule[] }
@@ -93,7 +93,7 @@ export type Command = { readonly handle: number } & (
       readonly how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string }
     }
   | { readonly verb: 'pause' | 'resume' | 'drain' | 'clear'; readonly queue: string }
-  /** To its end, or as far as running jobs let it. */
+  /** To its end, or until a running job must end first. */
   | { readonly verb: 'reshard'; readonly queue: string; readonly shards: number }
   /** To its end. */
   | { readonly verb: 'move'; readonly from: string; readonly to: string }
@@ -101,7 +101,7 @@ export type Command = { readonly handle: number } & (
   | { readonly verb: 'beat'; readonly worker: WorkerRecord; readonly ttlMs: number }
   | { readonly verb: 'remove worker'; readonly id: string }
   | { readonly verb: 'held'; readonly worker: string }
-  /** `worker`: whose claims they are said to be; absent: the one that made the first of them. */
+  /** `worker`: the supposed holder of the claims; absent: the worker that made the first of them. */
   | { readonly verb: 'gone'; readonly claims: readonly ClaimRef[]; readonly worker?: string }
   | { readonly verb: 'adopt'; readonly claim: ClaimRef; readonly worker?: string; readonly to: string }
 )

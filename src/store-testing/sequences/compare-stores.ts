@@ -1,6 +1,6 @@
 /**
- * The comparison of two stores: one random sequence of commands on both, and after every step the same answer, the same
- * state and the same order, or an error that says where they part and how to see it again.
+ * The comparison of two stores: runs one random sequence of commands on both. After every step answer, state and order
+ * must be the same; otherwise an error says where they differ and how to repeat it.
  */
 
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
@@ -14,11 +14,14 @@ import { limitedQueues, limitedSequence } from './limited-sequence.js'
 import { orderedQueues, orderedSequence } from './ordered-sequence.js'
 import { scheduledQueues, scheduledSequence } from './scheduled-sequence.js'
 
-/** Commands that an error shows, the one that made the difference last. */
+/** The number of commands in an error; the last one made the difference. */
 const commandsShown = 12
 const differencesShown = 20
 
-/** Of what a comparison is made: plain queues, ordered ones, such with limits and groups, or schedules that tick into all of these. */
+/**
+ * The subject of a comparison: plain queues, ordered ones, limited ones with groups, or schedules that tick into all of
+ * these.
+ */
 export type SequenceKind = keyof typeof sequences
 
 const sequences = {
@@ -60,19 +63,19 @@ export class StoresDifferError extends Error {
 export interface Comparison {
   readonly seed: number
   readonly steps: number
-  /** Of what queues, by default plain ones; others where both stores have the traits. */
+  /** The kind of queues, by default plain ones; others if both stores have the traits. */
   readonly kind?: SequenceKind
   /**
-   * `'state'`, the default: also the whole state after each step, to the names of leads and the turns of groups. `'answers'`:
-   * only what a caller can see, for a store that decides these in its own way or has no `dump`; fences then need not be
-   * the same numbers.
+   * `'state'`, the default: also compares the whole state after each step, including the names of leads and the turns
+   * of groups. `'answers'`: compares only what a caller can see, for a store that decides these in its own way or has
+   * no `dump`; the numbers of fences may then differ.
    */
   readonly compare?: 'answers' | 'state'
 }
 
 /**
  * Runs `steps` commands made from `seed` on both harnesses, which must be fresh and start at the same instant. Throws
- * `StoresDifferError` at the first step where an answer, the state or a listing differs.
+ * `StoresDifferError` at the first step after which an answer, the state or a listing differs.
  */
 export async function compareStores(
   model: StoreHarness,
@@ -100,14 +103,14 @@ export async function compareStores(
   }
 }
 
-/** One listing after each step, each queue and order in turn: the state alone does not tell in which order jobs stand. */
+/** One listing after each step, each queue and order in turn: the state alone does not show the order of jobs. */
 function listingAt(step: number, queues: readonly QueueSettings[]): Command {
   const { name } = queues[step % queues.length]!
   const by = (['time', 'id', 'retry'] as const)[Math.floor(step / queues.length) % 3]!
   return { handle: 0, verb: 'list', queue: name, query: { by, limit: 200 } }
 }
 
-/** Both states, by queue and shard; what one of them cannot tell is left out of both. */
+/** Both states, by queue and shard; fields that one of them cannot read are left out of both. */
 function comparable(a: CanonicalState, b: CanonicalState): [unknown, unknown] {
   const untold = (['lastStamp', 'lastFence', 'lastScore'] as const).filter((field) =>
     [...a.queues, ...b.queues].some((queue) => queue[field] === null),

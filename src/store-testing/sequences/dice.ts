@@ -1,4 +1,4 @@
-/** Dice: seeded chance. The same seed throws the same numbers, so that a run which failed fails again. */
+/** Dice: seeded chance. The same seed gives the same numbers, so that a failed run fails again. */
 
 import type { Random } from '../../core/platform/clock.js'
 
@@ -30,7 +30,7 @@ export class Dice {
     return items[Math.floor(this.random() * items.length)]!
   }
 
-  /** One of the items, each as likely as its weight says. */
+  /** One of the items, with a likelihood in proportion to its weight. */
   weighted<T>(items: readonly (readonly [weight: number, item: T])[]): T {
     let left = this.random() * items.reduce((sum, [weight]) => sum + weight, 0)
     for (const [weight, item] of items) {

@@ -1,6 +1,7 @@
 /**
- * A limited sequence: random commands from a seed over queues with throttles, bounds on what runs, holds and groups, so
- * tight that most claims meet one, while the clock goes past windows, slots and leases and the store is started anew.
+ * A limited sequence: random commands from a seed over queues with throttles, `maxRunning`, holds and groups. The
+ * limits are so tight that most claims meet one, while the clock passes windows, slots and leases and the store is
+ * restarted.
  */
 
 import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
@@ -16,7 +17,10 @@ const rule = (limit: number, windowMs: number, even: Partial<ThrottleRule> = {})
   ...even,
 })
 const moderate = { moderate: true }
-/** Two queues have it together: few in a short window, and not many in one that is too long to be silent after a restart. */
+/**
+ * Two queues share it: few starts in a short window, and not many in one that is too long for a silence after a
+ * restart.
+ */
 const api: Throttle = {
   scope: 'api',
   by: 'queue',
@@ -65,7 +69,7 @@ export function limitedSequence(seed: number, steps: number): Command[] {
   return commands.slice(0, steps)
 }
 
-/** Commands in a row: many jobs of a queue, and one claim after the other as soon as its limits let them through. */
+/** Commands in a row: many jobs of a queue, and one claim after the other as soon as its limits permit. */
 function rush(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = dice.pick(names)
@@ -86,7 +90,10 @@ function rush(dice: Dice, step: number): Command[] {
   ]
 }
 
-/** Commands in a row: an even counter starts one job after the other, is left alone though there are more, and is asked again. */
+/**
+ * Commands in a row: a moderate counter starts one job after the other, is left alone though there are more, and is
+ * asked again.
+ */
 function catchUp(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = 'even'
@@ -108,7 +115,7 @@ function catchUp(dice: Dice, step: number): Command[] {
   ]
 }
 
-/** Commands in a row: jobs of a group become suspects, and claims alone ask for them, one after the other. */
+/** Commands in a row: jobs of a group become suspects, and claims made alone ask for them, one after the other. */
 function crash(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = dice.pick(names)
@@ -137,7 +144,10 @@ function crash(dice: Dice, step: number): Command[] {
   ]
 }
 
-/** Commands in a row: the store is started anew a while after a start, and asked while its long windows still see what it charges. */
+/**
+ * Commands in a row: the store is restarted a while after a start, and asked while its long windows still contain the
+ * charged starts.
+ */
 function recovered(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = dice.pick(['mail', 'slow'])
@@ -162,7 +172,7 @@ function recovered(dice: Dice, step: number): Command[] {
   ]
 }
 
-/** Commands in a row: two jobs hold their queue, or their group, for times of their own, and more come in. */
+/** Commands in a row: two jobs hold their queue, or their group, for different times, and more jobs come in. */
 function holdTwice(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = dice.pick(names)
@@ -282,7 +292,7 @@ function end(dice: Dice): Settlement {
   ])
 }
 
-/** Slots, windows with their spread, and leases, met to the millisecond and by one more. */
+/** Slots, windows with their spread, and leases, met to the millisecond and exceeded by one. */
 function span(dice: Dice): number {
   return dice.weighted([
     [3, dice.whole(0, 3)],
@@ -293,7 +303,7 @@ function span(dice: Dice): number {
   ])
 }
 
-/** Other rules with the same windows: how far beyond them starts are known is the store's affair. */
+/** Other rules with the same windows: how far beyond them starts are remembered is the store's own affair. */
 function changedRules(dice: Dice): { queue: string; rules: ThrottleRule[] } {
   const { name, throttle } = dice.pick(limitedQueues.filter(({ throttle }) => throttle !== undefined))
   const changed = ({ windowMs, spreadMs }: ThrottleRule) =>
@@ -305,7 +315,10 @@ function changedRules(dice: Dice): { queue: string; rules: ThrottleRule[] } {
   return { queue: name, rules: throttle!.rules.map(changed) }
 }
 
-/** Another bound, or a throttle that it does not have: of its own name, where it lies on a cluster too. */
+/**
+ * Another `maxRunning`, or a throttle that the queue does not have. Its scope is the queue's own name: on a cluster it
+ * is then in the queue's place.
+ */
 function changedSettings(dice: Dice): QueueSettings {
   const { maxRunning, ...stored } = dice.pick(limitedQueues)
   const bound = typeof maxRunning === 'object' ? { perGroup: dice.whole(1, 2) } : dice.whole(1, 4)

@@ -1,17 +1,17 @@
-/** The rows of ordered sequences: the commands that lead one id of a queue into each of the hard cases. */
+/** The rows of ordered sequences: commands that lead one id of a queue into each of the hard cases. */
 
 import type { Command, Settlement } from './command.js'
 import { failure } from './command-parts.js'
 import type { Dice } from './dice.js'
 
-/** Of what a row speaks, and the words it is told in. */
+/** The subject of a row, and its vocabulary. */
 interface RowWords {
   readonly handle: number
   readonly queue: string
-  /** An ordered queue, perhaps the same. */
+  /** Another ordered queue, or the same. */
   readonly other: string
   readonly id: string
-  /** One or two payloads for the id. `i`: which command of the row it is. */
+  /** One or two payloads for the id. `i`: the number of the command in the row. */
   push(i: number, when?: 'now' | 'anytime', queue?: string): Command
   take(): Command
   /** The end of the latest claim. */
@@ -31,7 +31,7 @@ const meanwhile: HardCase = (dice, words) => [
   words.take(),
 ]
 
-/** A job is cancelled while it runs; what arrives afterwards is a new one. */
+/** A job is cancelled while it runs; payloads that arrive afterwards are a new job. */
 const cancelled: HardCase = (dice, words) => {
   const { handle, queue, id } = words
   return [
@@ -45,7 +45,7 @@ const cancelled: HardCase = (dice, words) => {
   ]
 }
 
-/** An id is buried twice, and comes back into what waits, what runs, or nothing. */
+/** An id is buried twice, and revived into a waiting job, a running job, or nothing. */
 const buriedTwice: HardCase = (dice, words) => {
   const { handle, queue, id } = words
   const bury = (): Command[] =>
@@ -74,7 +74,7 @@ const buriedTwice: HardCase = (dice, words) => {
   ]
 }
 
-/** An id crashes alone until it is too often. */
+/** An id crashes alone until it has crashed too often. */
 const crashing: HardCase = (dice, words) => {
   const { handle, queue } = words
   const crash = (): Command[] => [
@@ -85,7 +85,7 @@ const crashing: HardCase = (dice, words) => {
   return [words.push(1, 'now'), ...crash(), ...crash(), ...crash(), { handle, verb: 'list', queue, query: all }]
 }
 
-/** The queue goes into another number of shards while jobs run, and when none runs. */
+/** The queue is resharded to another number of shards while jobs run, and while none runs. */
 const resharded: HardCase = (dice, words) => {
   const { handle, queue } = words
   const towards = dice.pick([
@@ -100,7 +100,7 @@ const resharded: HardCase = (dice, words) => {
     reshard(towards[0]!),
     words.push(4),
     words.take(),
-    // Whatever runs ends by the clock, and is recovered by who asks.
+    // The clock ends all running claims, and the next claimer recovers them.
     { handle, verb: 'advance', ms: 60_000 },
     words.take(),
     ...towards.map(reshard),
@@ -108,7 +108,7 @@ const resharded: HardCase = (dice, words) => {
   ]
 }
 
-/** An id waits in one queue and in another, is dead in them perhaps, and they become one. */
+/** An id waits in two queues, is perhaps dead in them, and one is moved into the other. */
 const moved: HardCase = (dice, words) => {
   const { handle, queue, other, id } = words
   const ids = { ids: [id] }

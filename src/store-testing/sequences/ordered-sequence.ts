@@ -1,6 +1,6 @@
 /**
- * An ordered sequence: random commands from a seed over ordered queues, with so few ids and payloads that they meet: equal
- * payloads at once and one in hand, one that waits, one dead. Beside them stands a plain queue, to be told apart from.
+ * An ordered sequence: random commands from a seed over ordered queues, with so few ids and payloads that they meet:
+ * equal payloads in one call, in hand, waiting and dead. A plain queue is there too, to show the differences.
  */
 
 import type { Payload } from '../../core/values/codec.js'
@@ -24,7 +24,10 @@ import {
 import { Dice } from './dice.js'
 import { hardCases } from './ordered-rows.js'
 
-/** The queues of every ordered sequence: roomy, tight with the latest payload only, one batch a shard, and a plain one. */
+/**
+ * The queues of every ordered sequence: a roomy one, a tight one with the latest payload only, one with one batch per
+ * shard, and a plain one.
+ */
 export const orderedQueues: readonly QueueSettings[] = [
   { name: 'orders', kind: 'ordered', order: 'fifo', shards: 2, merge: 'all', maxCrashes: 2, dead: {} },
   {
@@ -42,7 +45,7 @@ const orderedIds: readonly string[] = ['a', 'b', 'd', 'e', 'É', '\uffee', '🎈
 const names = orderedQueues.map(({ name }) => name)
 const orderedNames = names.filter((name) => name !== 'mail')
 
-/** Text and bytes that say the same are not equal. */
+/** Text and bytes of the same content are not equal. */
 const payloads: readonly Payload[] = ['"x"', '"y"', '"z"', Uint8Array.of(34, 120, 34), Uint8Array.of(0, 255)]
 const scores = [-1.5, 0, 1, 1, 2, 2.25, 1_704_067_200_000]
 
@@ -119,12 +122,12 @@ function command(dice: Dice, step: number): Command {
   ])()
 }
 
-/** The plain queue is met now and then. */
+/** Sometimes the plain queue. */
 function queueName(dice: Dice): string {
   return dice.chance(0.06) ? 'mail' : dice.pick(orderedNames)
 }
 
-/** One in eight calls has the id of an earlier one, and mostly other payloads than that. */
+/** One in eight calls has the id of an earlier one, mostly with other payloads. */
 function enqueueCall(dice: Dice, step: number) {
   const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
   return { callId, queue: queueName(dice), jobs: dice.several(1, 4, () => push(dice)) }
@@ -150,7 +153,7 @@ function push(dice: Dice): PlannedJob {
   }
 }
 
-/** Shards one by one, some that are not there, or the whole queue. */
+/** Shards one by one, including some that do not exist, or the whole queue. */
 function claim(dice: Dice) {
   const from = dice.several(1, 4, () => ({
     queue: queueName(dice),
@@ -186,7 +189,7 @@ function end(dice: Dice): Settlement {
   ])
 }
 
-/** New limits for a queue, now and then without a word about merging; or a form that it does not have. */
+/** New limits for a queue, sometimes without `merge`; or a form that it does not have. */
 function changedSettings(dice: Dice): QueueSettings {
   const { maxPending: _, merge: __, ...stored } = dice.pick(orderedQueues)
   const other = dice.pick<Partial<QueueSettings>>([{ order: 'lifo' }, { exclusive: 'shard' }, { kind: 'plain' }])

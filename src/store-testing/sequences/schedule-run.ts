@@ -1,4 +1,7 @@
-/** The schedules of a command run: commands about them carried out, by what is stored or by an earlier idea of it. */
+/**
+ * The schedules of a command run: carries out commands about them, based on the stored schedule or an earlier reading
+ * of it.
+ */
 
 import type { Schedules, ScheduleTick, StoredSchedule } from '../../stores/contract/schedules.js'
 import { tickId } from '../../stores/rules/schedule-tick.js'
@@ -7,7 +10,7 @@ import type { ScheduleCommand, ScheduleIdea } from './command.js'
 const leadMs = 15_000
 
 export class ScheduleRun {
-  /** By their names, as they were read some time ago. */
+  /** By name, as they were read some time ago. */
   readonly #read = new Map<string, StoredSchedule>()
 
   async answer(schedules: Schedules, command: ScheduleCommand, now: number): Promise<unknown> {
@@ -43,13 +46,13 @@ export class ScheduleRun {
   }
 }
 
-/** Its job has its own id, or is named by the instant. */
+/** Its job has its own id, or is named after the instant. */
 function tickOf(schedule: StoredSchedule, command: ScheduleCommand & { verb: 'tick' }, now: number): ScheduleTick {
   const { definition, revision, nextAt, shards, lastId } = schedule
   const { name, queue, rule, job } = definition
   const { callId, count, heedsLast, isLast, passes } = command
   const [at, everyMs] = [nextAt ?? now, rule.everyMs!]
-  // An ordered job whose id was another one may lie in another shard, where not every store looks.
+  // An ordered job that had another id may be in another shard, where not every store looks.
   const unless = heedsLast ? (job.id ?? lastId) : undefined
   return {
     ...{ name, queue, revision, callId, skips: 1, misses: 2 },

@@ -1,6 +1,7 @@
 /**
- * A scheduled sequence: random commands from a seed over a few schedules that tick into a tight queue, one with a bound on what
- * runs, and an ordered one, while they are changed, move from queue to queue, and are ticked by old ideas of them.
+ * A scheduled sequence: random commands from a seed over a few schedules. They tick into a tight queue, one with
+ * `maxRunning`, and an ordered one, while they are changed, move from queue to queue, and are ticked by outdated
+ * readings.
  */
 
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
@@ -18,7 +19,7 @@ export const scheduledQueues: readonly QueueSettings[] = [
 const queues = scheduledQueues.map(({ name }) => name)
 const names = ['a', 'b', 'É', 'z-1']
 const ids = ['one', 'two', 'three']
-/** Ticks are so far apart. */
+/** The time between ticks. */
 const everyMs = 5_000
 
 export function scheduledSequence(seed: number, steps: number): Command[] {
@@ -92,7 +93,7 @@ function schedule(dice: Dice, step: number): PlannedSchedule {
   }
 }
 
-/** Whose turn it is after a reshard is the store's affair: ordered jobs have no groups here. */
+/** Whose turn it is after a reshard is the store's own affair: ordered jobs have no groups here. */
 function ofPlain(dice: Dice) {
   return { ...maybe(dice, { group: dice.pick(['g1', 'g2']) }, 0.3), ...maybe(dice, { expiresMs: 9_000 }, 0.3) }
 }

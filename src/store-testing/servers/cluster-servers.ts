@@ -17,13 +17,13 @@ export interface MoveOptions {
 
 const slots = 16_384
 const masters = 3
-/** As a node is believed dead after: short for drills, and not so short that a busy machine seems to be. */
+/** How long until a node is taken for dead: short for drills, but not so short that a busy machine looks dead. */
 const nodeTimeout = 'cluster-node-timeout 2000'
 const formedWithinMs = 30_000
 const migrateTimeoutMs = 5_000
 
 export class ClusterServers {
-  /** The three masters, in the order of their slots; behind them their replicas in the same order. As they were started. */
+  /** The three masters, in the order of their slots, then their replicas in the same order. As they were started. */
   readonly servers: readonly RedisServer[]
 
   private constructor(servers: readonly RedisServer[]) {
@@ -48,7 +48,7 @@ export class ClusterServers {
     return `redis+cluster://${this.servers.map(({ host, port }) => `${host}:${port}`).join(',')}`
   }
 
-  /** Who serves the slot, as the first node says that answers. Throws where nobody does. */
+  /** The server of the slot, by the first node that answers. Throws if there is none. */
   async masterOf(slot: number): Promise<RedisServer> {
     for (const server of this.servers) {
       const ranges = await server.ask('CLUSTER', 'SLOTS').catch(() => [])
@@ -59,9 +59,9 @@ export class ClusterServers {
   }
 
   /**
-   * Moves a slot with its keys, step by step: the slot is opened on both sides, keys move in batches, both sides are told
-   * who has it now; the others hear it from the new owner. Yields before each step with the keys that this call has moved;
-   * a loop that is left leaves the slot half moved, and another call goes on from there.
+   * Moves a slot with its keys, step by step: the slot is opened on both sides, keys move in batches, and both sides
+   * learn the new owner; the others hear it from that owner. Yields before each step the number of keys that this call
+   * has moved. A loop that is left leaves the slot half moved, and another call goes on from there.
    */
   async *moveSlot(
     slot: number,
@@ -83,7 +83,7 @@ export class ClusterServers {
         moved += keys.length
         yield moved
       }
-      // The new owner first: were it to die between, the slot would otherwise belong to nobody.
+      // The new owner first: if it died in between, the slot would otherwise belong to nobody.
       const assign = ['CLUSTER', 'SETSLOT', slot, 'NODE', targetId as string]
       await target.call(...assign)
       await source.call(...assign)
@@ -103,13 +103,13 @@ async function form(servers: readonly RedisServer[]): Promise<void> {
   const share = Math.ceil(slots / masters)
   await Promise.all(
     servers.map(async (server, i) => {
-      // Of nodes with equal epochs one would have to give way first.
+      // With equal epochs, one of the nodes would have to give way first.
       await server.ask('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
       const first = i * share
       if (i < masters) await server.ask('CLUSTER', 'ADDSLOTSRANGE', first, Math.min(first + share, slots) - 1)
     }),
   )
-  // Each meets each: to hear of one another by gossip would take them seconds.
+  // Each meets each: learning of one another by gossip would take seconds.
   for (const [i, server] of servers.entries())
     for (const { port, busPort } of servers.slice(i + 1)) await server.ask('CLUSTER', 'MEET', loopback, port, busPort!)
   await Promise.all(servers.map((server) => poll(() => knowsAll(server, servers.length), waiting(server, 'know all'))))
@@ -131,7 +131,7 @@ async function knowsAll(server: RedisServer, nodes: number): Promise<true | unde
   return lines.length === nodes && lines.every((line) => !line.includes('handshake')) ? true : undefined
 }
 
-/** It finds all slots served, knows who is a replica, and follows its master if it is one. */
+/** It finds all slots served, knows which nodes are replicas, and follows its master if it is one. */
 async function isFormed(server: RedisServer, nodes: number): Promise<true | undefined> {
   const lines = await nodeLines(server)
   const info = (await server.ask('CLUSTER', 'INFO')) as string

@@ -1,4 +1,4 @@
-/** A fault proxy: stands in front of a server on this machine and does to its connections what networks do. */
+/** A fault proxy: a proxy in front of a server on this machine that gives its connections the faults of a network. */
 
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
@@ -7,10 +7,10 @@ import { ProxiedStream, type StreamFault } from './proxied-stream.js'
 
 /**
  * - `none`: everything passes.
- * - `refuse`: nobody listens; connections that are there stay.
- * - `blackHole`: connections are accepted and stay, and nothing passes, not even their end. What was sent meanwhile arrives
- *   when that is over, however late.
- * - `dropReplies`: requests pass, answers are lost. A connection that lost one hears no other, only its end.
+ * - `refuse`: nobody listens; existing connections stay.
+ * - `blackHole`: connections are accepted and stay, but nothing passes, not even their end. Bytes sent meanwhile arrive
+ * once the fault is over, however late.
+ * - `dropReplies`: requests pass, answers are lost. A connection that lost an answer receives no other, only its end.
  */
 export type ProxyFault = 'none' | 'refuse' | 'blackHole' | 'dropReplies'
 
@@ -43,9 +43,9 @@ export async function faultProxy(target: ProxyTarget): Promise<FaultProxy> {
 export class FaultProxy {
   readonly host = loopback
   readonly port: number
-  /** Added in each direction to what is sent from now on. Default 0. */
+  /** Ms added in each direction to bytes sent from now on. Default 0. */
   latencyMs = 0
-  /** Whether bytes travel one by one, in both directions. Default no. */
+  /** Whether bytes travel one by one, in both directions. Default false. */
   split = false
   readonly #target: ProxyTarget
   readonly #connections = new Set<ProxiedConnection>()
@@ -62,12 +62,12 @@ export class FaultProxy {
     return `redis://${this.host}:${this.port}`
   }
 
-  /** Connections through it. */
+  /** The number of connections through it. */
   get connections(): number {
     return this.#connections.size
   }
 
-  /** From now on this fault and no other. Resolves when it is so for connections that are there and for new ones. */
+  /** Sets this fault and no other. Resolves when it applies to existing connections and to new ones. */
   async inject(fault: ProxyFault): Promise<void> {
     this.#fault = fault
     if (fault === 'refuse') this.#refuse()
@@ -75,19 +75,19 @@ export class FaultProxy {
     for (const { streams } of this.#connections) for (const stream of streams) stream.deliver()
   }
 
-  /** Resets all connections, on both sides. New ones are as welcome as the fault has it. */
+  /** Resets all connections, on both sides. The present fault decides on new ones. */
   cut(): void {
     for (const connection of this.#connections) this.#drop(connection)
   }
 
-  /** Resolves when the next answer is lost: the server has carried out what was asked. */
+  /** Resolves when the next answer is lost: the server has then carried out the request. */
   replyLost(): Promise<void> {
     return new Promise((resolve) => {
       this.#watchers.add(resolve)
     })
   }
 
-  /** Resets all connections and listens no more. Closing twice is harmless. */
+  /** Resets all connections and stops listening. Closing twice is harmless. */
   async close(): Promise<void> {
     const server = this.#server
     this.#fault = 'refuse'
@@ -136,7 +136,7 @@ export class FaultProxy {
     return { fate: fates[this.#fault], latencyMs: this.latencyMs, split: this.split }
   }
 
-  /** A reset is passed on at once, where anything is; an orderly end is passed on by the streams. */
+  /** A reset is passed on at once, if anything passes; the streams pass on an orderly end. */
   #closed(connection: ProxiedConnection, hadError: boolean): void {
     const isOver = connection.sockets.every(({ destroyed }) => destroyed)
     if (isOver || (hadError && this.#fault !== 'blackHole')) this.#drop(connection)

@@ -1,4 +1,4 @@
-/** A free port of 127.0.0.1 for a server that is started, ended and started again. */
+/** A free port of 127.0.0.1 for a server that is started, stopped and started again. */
 
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
@@ -7,13 +7,12 @@ import { createServer } from 'node:net'
 export const loopback = '127.0.0.1'
 
 /**
- * Below the ports that systems give to outgoing connections (Linux: from 32768): there, a client that tries again and
- * again while the server is down would at last be given the server's own port, be connected to itself, and keep the
- * server from coming back.
+ * Below the ports that systems give to outgoing connections (Linux: from 32768). Up there, a client that retries while
+ * the server is down would at last get the server's own port, connect to itself, and keep the server from coming back.
  */
 const [lowest, beyond] = [11_000, 32_000]
 
-/** Free at this moment; somebody else may be quicker to take it. Throws when 50 in a row are taken. */
+/** Free at this moment; another process may be quicker to take it. Throws when 50 in a row are taken. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 50; tries++) {
     const port = randomInt(lowest, beyond)

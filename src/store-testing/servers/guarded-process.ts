@@ -1,4 +1,4 @@
-/** A guarded process: a child process that does not outlive its parent, however that ends. */
+/** A guarded process: a child process that does not outlive its parent, however the parent ends. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -8,20 +8,20 @@ interface GuardedCommand {
   readonly path: string
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** It runs here, and its guard removes it: nobody else would when the parent is gone. */
+  /** The process runs here. Its guard removes the directory: nobody else would once the parent is gone. */
   readonly directory: string
 }
 
 /**
- * The guard is a shell that waits at a pipe whose other end this process holds: a word, and the guard leaves; the end of
- * the pipe, and the parent is dead. `$$` is the shell that becomes the command, so that there is no moment between.
+ * The guard is a shell that reads from a pipe whose other end this process holds. After a line the guard leaves; at the
+ * end of the pipe the parent is dead. `$$` is the shell that becomes the command, so that there is no gap between them.
  */
 const guard = '(read -r _ <&3 || { kill -9 $$; rm -rf "$0"; }) >/dev/null 2>&1 & exec "$@" 3<&-'
 const linesKept = 40
 
 export class GuardedProcess {
   readonly pid: number
-  /** Resolves when it has ended, with how. */
+  /** Resolves with a description of the end once it has ended. */
   readonly ended: Promise<string>
   readonly #child: ChildProcess
   readonly #lines: string[] = []
@@ -34,7 +34,7 @@ export class GuardedProcess {
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     })
-    // Where the shell itself cannot be started there is no pid, and `ended` says why.
+    // If the shell itself cannot be started there is no pid, and `ended` says why.
     this.pid = this.#child.pid ?? 0
     const rope = this.#child.stdio[3] as Duplex
     rope.on('error', () => {})
@@ -63,7 +63,9 @@ export class GuardedProcess {
     this.#child.kill(signal)
   }
 
-  /** Resolves with the first line from now on that matches. Throws when it ends without, or there is none in time. */
+  /**
+   * Resolves with the first matching line from now on. Throws if the process ends without one, or none comes in time.
+   */
   async said(pattern: RegExp, withinMs: number): Promise<string> {
     let timer: NodeJS.Timeout | undefined
     let hear: (line: string) => void = () => {}

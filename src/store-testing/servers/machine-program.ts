@@ -1,6 +1,6 @@
 /**
- * A program of this machine: the one on the PATH, or that of a package of Debian, unpacked once into `node_modules/.cache`
- * without touching the system.
+ * A program of this machine: the one on the PATH, or the one from a Debian package, unpacked once into
+ * `node_modules/.cache` without touching the system.
  */
 
 import { type ExecFileOptions, execFile } from 'node:child_process'
@@ -12,26 +12,26 @@ import { promisify } from 'node:util'
 /** @internal */
 export interface MachineProgram {
   readonly path: string
-  /** What its environment needs beside the usual: where its libraries are. */
+  /** Variables that it needs besides the usual ones: the place of its libraries. */
   readonly env: Readonly<Record<string, string>>
 }
 
 interface DebianProgram {
   readonly packages: readonly string[]
-  /** Its path in the unpacked tree; it tells its version by `--version`. */
+  /** Its path in the unpacked tree; it prints its version for `--version`. */
   readonly program: string
-  /** Of `node_modules/.cache`. */
+  /** The folder below `node_modules/.cache`. */
   readonly folder: string
-  /** What is done in the unpacked tree before the program is run. */
+  /** Work in the unpacked tree before the program is run. */
   prepare?(tree: string): Promise<void>
 }
 
 const run = promisify(execFile)
-/** An update of the package lists and a browser of 120 MB take seconds; a mirror that is too slow is given up. */
+/** Updating the package lists and loading a browser of 120 MB take seconds; a mirror that is too slow is given up. */
 const longestStepMs = 180_000
 
 /**
- * Where the program is: a path is taken as it stands, a bare name is looked up.
+ * The place of the program: a path is used unchanged, a bare name is looked up.
  * @internal
  */
 export async function onPath(name: string, env: NodeJS.ProcessEnv): Promise<string | undefined> {
@@ -48,7 +48,8 @@ export async function onPath(name: string, env: NodeJS.ProcessEnv): Promise<stri
 }
 
 /**
- * The program of Debian's package; `directory` is in the package whose `node_modules` keeps it. The first time takes some seconds, a browser half a minute.
+ * The program from Debian's package; the package around `directory` keeps it in its `node_modules`. The first time
+ * takes some seconds, for a browser half a minute.
  *
  * Throws an error whose message says why there is none.
  * @internal
@@ -73,7 +74,10 @@ function nearestModules(directory: string): string {
   }
 }
 
-/** Built beside its place and put there by one rename: whoever else does the same finds a whole one, theirs or ours. */
+/**
+ * Built next to its place and moved there by one rename: another process that does the same finds a whole one, theirs
+ * or ours.
+ */
 async function unpack(debian: DebianProgram, cache: string, root: string, env: NodeJS.ProcessEnv): Promise<void> {
   await mkdir(cache, { recursive: true })
   const directory = await mkdtemp(join(cache, `${debian.folder}-`))
@@ -94,7 +98,9 @@ async function unpack(debian: DebianProgram, cache: string, root: string, env: N
   }
 }
 
-/** The packages and all that they need and this machine has not. Lists, cache and locks are private: no root is needed. */
+/**
+ * The packages and their dependencies that this machine lacks. Lists, cache and locks are private: no root is needed.
+ */
 async function download(packages: readonly string[], directory: string, settings: ExecFileOptions): Promise<string[]> {
   const [lists, cache, archives] = [join(directory, 'lists'), join(directory, 'cache'), join(directory, 'archives')]
   for (const made of [join(lists, 'partial'), cache, join(archives, 'partial')]) await mkdir(made, { recursive: true })
@@ -111,12 +117,12 @@ async function download(packages: readonly string[], directory: string, settings
   }
   const flags = ['-q', ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`])]
   await run('apt-get', [...flags, 'update'], settings)
-  // Where a package is installed without the program, it is fetched all the same.
+  // A package that is installed without the program is fetched all the same.
   await run('apt-get', [...flags, '-y', '--download-only', '--reinstall', 'install', ...packages], settings)
   return (await readdir(archives)).filter((file) => file.endsWith('.deb')).map((file) => join(archives, file))
 }
 
-/** Debian keeps libraries in a directory named for the machine (`x86_64-linux-gnu`), and some in folders of it. */
+/** Debian keeps libraries in a directory named after the machine (`x86_64-linux-gnu`), and some in folders of it. */
 async function libraries(root: string, env: NodeJS.ProcessEnv): Promise<Record<string, string>> {
   const under = ['usr/lib', 'lib'].map((path) => join(root, path)).filter((path) => existsSync(path))
   const machine = (await Promise.all(under.map(foldersOf))).flat().filter((path) => path.includes('-linux-'))
@@ -130,7 +136,7 @@ async function foldersOf(path: string): Promise<string[]> {
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name))
 }
 
-/** What a failed command said last. */
+/** The last output of a failed command. */
 function lastLine(error: unknown): string {
   const { stderr, message } = error as { stderr?: string; message: string }
   return (stderr?.trim() || message).split('\n').at(-1)!

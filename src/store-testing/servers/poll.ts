@@ -1,19 +1,19 @@
-/** A poll: asks a server again and again until the answer fits, where there is no event to await. */
+/** A poll: asks a server again and again until the answer fits, for states without an event to await. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 
 interface PollOptions {
-  /** What is waited for, for the error. */
+  /** The awaited state, for the error. */
   readonly what: string
   readonly withinMs: number
-  /** Between an answer and the next question. Default 20 ms. */
+  /** Ms between an answer and the next question. Default 20. */
   readonly everyMs?: number
 }
 
 /**
  * The first answer that is not undefined. A question that throws is asked again.
  *
- * Throws when there is none in time, with the last error as its cause.
+ * Throws if there is none in time, with the last error as its cause.
  */
 export async function poll<T>(ask: () => Promise<T | undefined>, options: PollOptions): Promise<T> {
   const { what, withinMs, everyMs = 20 } = options

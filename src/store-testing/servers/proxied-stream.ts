@@ -2,12 +2,12 @@
 
 import type { Socket } from 'node:net'
 
-/** How the bytes of one direction fare; read anew before each delivery. */
+/** The fault of one direction; read anew before each delivery. */
 export interface StreamFault {
-  /** `hold`: nothing arrives, not even an end, until that is over. `lose`: what was sent is gone. */
+  /** `hold`: nothing arrives, not even an end, until that is over. `lose`: sent bytes are gone. */
   readonly fate: 'pass' | 'hold' | 'lose'
   readonly latencyMs: number
-  /** Whether each byte is written for itself. */
+  /** Whether each byte is written by itself. */
   readonly split: boolean
 }
 
@@ -17,7 +17,7 @@ interface Sent {
   readonly dueAt: number
 }
 
-/** More than this on its way, and the sender is read no further. */
+/** With more bytes than this on their way, it stops reading from the sender. */
 const mostOnItsWay = 1 << 20
 
 export class ProxiedStream {
@@ -28,7 +28,7 @@ export class ProxiedStream {
   readonly #sent: Sent[] = []
   #bytesOnTheirWay = 0
   #hasEnded = false
-  /** A connection never loses bytes in the middle: what comes after those lost does not arrive either. */
+  /** A connection never loses bytes in the middle: bytes after lost ones do not arrive either. */
   #isDumb = false
   #timer: NodeJS.Timeout | undefined
   #turn: NodeJS.Immediate | undefined
@@ -43,7 +43,7 @@ export class ProxiedStream {
     to.on('drain', () => this.deliver())
   }
 
-  /** Delivers what is due; called again whenever the fault has changed. */
+  /** Delivers due bytes; called again whenever the fault has changed. */
   deliver(): void {
     clearTimeout(this.#timer)
     while (this.#sent.length > 0 && this.#turn === undefined && (this.#to.destroyed || !this.#to.writableNeedDrain)) {
@@ -61,7 +61,7 @@ export class ProxiedStream {
     if (this.#from.isPaused() && this.#bytesOnTheirWay < mostOnItsWay) this.#from.resume()
   }
 
-  /** Forgets what is on its way. */
+  /** Forgets the bytes that are on their way. */
   close(): void {
     clearTimeout(this.#timer)
     clearImmediate(this.#turn)
@@ -82,7 +82,7 @@ export class ProxiedStream {
     this.#send(null)
   }
 
-  /** What is delivered next: all that was sent at once, or its first byte. */
+  /** The next delivery: everything sent at once, or its first byte. */
   #next(split: boolean): Buffer | null {
     const { bytes, dueAt } = this.#sent[0]!
     const next = split && bytes !== null ? bytes.subarray(0, 1) : bytes

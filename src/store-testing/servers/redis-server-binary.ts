@@ -7,12 +7,12 @@ import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type MachineProgram, onPath, unpackedProgram } from './machine-program.js'
 
-/** No server is found, and none can be unpacked. */
+/** Thrown if no server is found and none can be unpacked. */
 export class RedisServerMissingError extends Error {
   override readonly name = 'RedisServerMissingError'
 }
 
-/** The server, under the name of one of its tools: the name that it is started by decides what it is. */
+/** The server under the name of one of its tools: the name with which it is started decides its role. */
 const debian = {
   packages: ['redis-tools'],
   program: 'usr/bin/redis-server',

@@ -1,5 +1,5 @@
 /**
- * A Redis server process: one real server on a port of its own, with its data in a directory of its own, that can be
+ * A Redis server process: one real server on a port of its own, with its data in a directory of its own. It can be
  * killed, stopped for a while and started again. It ends with the process that started it.
  */
 
@@ -24,7 +24,7 @@ interface ServerLaunch extends RedisServerOptions {
 }
 
 const configFile = 'redis.conf'
-/** A server says the first when it has loaded its data, a Sentinel the second; both accept connections by then. */
+/** A server prints the first once it has loaded its data, a Sentinel the second; both accept connections by then. */
 const ready = /Ready to accept connections|Sentinel ID is/
 const portTaken = /Address already in use|Failed listening on port/
 const startWithinMs = 20_000
@@ -33,10 +33,10 @@ const endings: ReadonlySet<NodeJS.Signals> = new Set<NodeJS.Signals>(['SIGKILL',
 
 export class RedisServer {
   readonly host = loopback
-  /** Itself alone, as the other modes of `startRedis` have several. */
+  /** Itself alone; the other modes of `startRedis` have several. */
   readonly servers: readonly RedisServer[] = [this]
   readonly port: number
-  /** Where other nodes of a cluster reach it; undefined outside of one. */
+  /** The port at which other nodes of a cluster reach it; undefined outside a cluster. */
   readonly busPort: number | undefined
   /** Its working directory: configuration, append-only files, snapshots. */
   readonly directory: string
@@ -56,7 +56,7 @@ export class RedisServer {
   /**
    * Starts a server; resolves when it answers.
    *
-   * Throws `RedisServerMissingError`, and what the server said when it does not start.
+   * Throws `RedisServerMissingError`, or an error with the server's output if it does not start.
    */
   static async start({
     config = [],
@@ -71,7 +71,7 @@ export class RedisServer {
       const lines = [
         ...(isSentinel ? [] : ['save ""']),
         ...config,
-        // Last, since the last word counts: without these the server could not be followed.
+        // These come last, and the last line counts: without them the server could not be followed.
         `port ${port}`,
         ...(busPort === undefined ? [] : ['cluster-enabled yes', `cluster-port ${busPort}`]),
         `bind ${loopback}`,
@@ -99,7 +99,7 @@ export class RedisServer {
     return `redis://${this.host}:${this.port}`
   }
 
-  /** Of the process that runs, or ran last. */
+  /** The pid of the running process, or of the last one. */
   get pid(): number {
     return this.#process!.pid
   }
@@ -108,20 +108,20 @@ export class RedisServer {
     return this.#process!.isRunning
   }
 
-  /** One command on a connection of its own. Throws `RespError`, or what befell the connection. */
+  /** One command on a connection of its own. Throws `RespError`, or the connection's error. */
   ask(...args: readonly (string | number)[]): Promise<RespReply> {
     return askOnce(this.port, ...args)
   }
 
-  /** Sends the signal, SIGKILL unless told otherwise. Resolves when the process has ended, where the signal ends it. */
+  /** Sends the signal, by default SIGKILL. Resolves when the process has ended, if the signal ends it. */
   async kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGINT' | 'SIGSTOP' | 'SIGCONT' = 'SIGKILL'): Promise<void> {
     this.#process!.kill(signal)
     if (endings.has(signal)) await this.#process!.ended
   }
 
   /**
-   * Starts it again on the same port and with what it has on disk; resolves when it has loaded that and answers. One that
-   * still runs is killed first. Throws what the server said when it does not start, and after `stop`.
+   * Starts it again on the same port and with its data on disk; resolves when it has loaded the data and answers. A
+   * running process is killed first. Throws the server's output if it does not start, and throws after `stop`.
    */
   async restart(): Promise<void> {
     await this.kill()
@@ -140,13 +140,13 @@ export class RedisServer {
     this.#process = new GuardedProcess({ path, env, args: this.#args, directory: this.directory })
     await this.#process.said(ready, startWithinMs)
     await this.ask('PING').catch((error: Error) => {
-      // Whoever is asked for a password has been answered.
+      // A server that asks for a password has answered.
       if (!error.message.startsWith('NOAUTH')) throw error
     })
   }
 }
 
-/** Starts so many servers at once: all of them, or none where one does not start. */
+/** Starts several servers at once: all of them, or none if one does not start. */
 export async function startServers(launches: readonly ServerLaunch[]): Promise<RedisServer[]> {
   const started = await Promise.allSettled(launches.map((launch) => RedisServer.start(launch)))
   const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))

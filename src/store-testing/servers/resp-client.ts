@@ -1,11 +1,11 @@
-/** A RESP client: one connection to a Redis server that speaks the plain protocol and no more, for what tests ask of it. */
+/** A RESP client: one connection to a Redis server with the plain protocol, as far as tests need it. */
 
 import { connect, type Socket } from 'node:net'
 import { loopback } from './free-port.js'
 
 export type RespReply = string | number | null | readonly RespReply[]
 
-/** The server answered with an error; the message is what it said, its first word the kind. */
+/** An error that the server answered; the message is its text, whose first word is the kind. */
 export class RespError extends Error {
   override readonly name = 'RespError'
 }
@@ -24,7 +24,7 @@ export class RespClient {
   #received: Buffer = Buffer.alloc(0)
   #failure: Error | undefined
 
-  /** `timeoutMs`: a server that says nothing for so long while it is asked is given up. */
+  /** `timeoutMs`: a server that says nothing for this long during a call is given up. */
   constructor(port: number, host = loopback, timeoutMs = 5_000) {
     this.#what = `the connection to ${host}:${port}`
     this.#socket = connect({ port, host, noDelay: true })
@@ -42,7 +42,7 @@ export class RespClient {
       })
   }
 
-  /** One command; several may be under way. Throws `RespError`, or what befell the connection. */
+  /** One command; several may be under way. Throws `RespError`, or the connection's error. */
   call(...args: readonly (string | number)[]): Promise<RespReply> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     const parts = args.map((arg) => `$${Buffer.byteLength(String(arg))}\r\n${arg}\r\n`)
@@ -74,7 +74,7 @@ export class RespClient {
   }
 }
 
-/** One command on a connection of its own. Throws as `RespClient.call` does. */
+/** One command on a connection of its own. Throws like `RespClient.call`. */
 export async function askOnce(port: number, ...args: readonly (string | number)[]): Promise<RespReply> {
   const client = new RespClient(port)
   try {
@@ -84,7 +84,7 @@ export async function askOnce(port: number, ...args: readonly (string | number)[
   }
 }
 
-/** The reply that begins at `start`; undefined while it is not all there. */
+/** The reply that begins at `start`; undefined until all of it has come. */
 function parse(bytes: Buffer, start: number): Parsed | undefined {
   const lineEnd = bytes.indexOf('\r\n', start)
   if (lineEnd < 0) return undefined

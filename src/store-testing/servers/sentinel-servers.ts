@@ -14,7 +14,7 @@ const formedWithinMs = 30_000
 const failoverWithinMs = 30_000
 
 export class SentinelServers {
-  /** The two that hold data: the first master and its replica. */
+  /** The two servers that hold data: the first master and its replica. */
   readonly servers: readonly RedisServer[]
   readonly sentinels: readonly RedisServer[]
 
@@ -48,7 +48,7 @@ export class SentinelServers {
     return `redis+sentinel://${this.sentinels.map(({ host, port }) => `${host}:${port}`).join(',')}/${masterName}`
   }
 
-  /** The master that the first Sentinel names which answers. Throws where none does. */
+  /** The master, by the first Sentinel that answers. Throws if none does. */
   async master(): Promise<RedisServer> {
     for (const sentinel of this.sentinels) {
       const address = await sentinel.ask('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName).catch(() => null)
@@ -63,7 +63,9 @@ export class SentinelServers {
     return this.servers.filter((_, i) => roles[i] === 'slave')
   }
 
-  /** Resolves with the new master when every Sentinel that answers names another than `old`, and that one says so too. */
+  /**
+   * Resolves with the new master once every Sentinel that answers names one other than `old`, and that server agrees.
+   */
   async masterAfter(old: RedisServer): Promise<RedisServer> {
     const other = async () => {
       const named = await Promise.all(this.sentinels.map(namedPort))
@@ -117,7 +119,7 @@ async function namedPort(sentinel: RedisServer): Promise<number | undefined> {
   return Array.isArray(address) ? Number(address[1]) : undefined
 }
 
-/** A map that came as a list of names and values. */
+/** A map that was sent as a list of names and values. */
 function fields(reply: RespReply): Map<string, string> {
   const flat = reply as string[]
   return new Map(flat.flatMap((name, i) => (i % 2 === 0 ? [[name, flat[i + 1]!] as const] : [])))

@@ -6,23 +6,23 @@ import { SentinelServers } from './sentinel-servers.js'
 
 export type RedisMode = 'single' | 'cluster' | 'sentinel'
 
-/** What every mode has: where it is, what runs, and an end. */
+/** The members of every mode: its address, its servers, and its end. */
 export interface StartedRedis {
   /** For a store descriptor: `redis://h:p`, `redis+cluster://h:p,h:p,h:p` or `redis+sentinel://h:p,h:p,h:p/mymaster`. */
   readonly url: string
-  /** Those that hold data. */
+  /** The servers that hold data. */
   readonly servers: readonly RedisServer[]
   /** Kills all of them and removes their data. Stopping twice is harmless. */
   stop(): Promise<void>
 }
 
 /**
- * Starts real servers on free ports of 127.0.0.1, with their data in directories of their own; resolves when they serve.
- * They end with this process, even when it is killed. The binary is `$REDIS_SERVER`, else `valkey-server` or `redis-server`
- * on the PATH, else Debian's, unpacked once into `node_modules/.cache`.
+ * Starts real servers on free ports of 127.0.0.1, with their data in directories of their own; resolves when they
+ * serve. They end with this process, even if it is killed. The binary is `$REDIS_SERVER`, otherwise `valkey-server` or
+ * `redis-server` on the PATH, otherwise Debian's, unpacked once into `node_modules/.cache`.
  *
- * Default: a single server that writes nothing to disk. Throws `RedisServerMissingError`, which says how to get a server,
- * and what a server said that does not start.
+ * Default: a single server that writes nothing to disk. Throws `RedisServerMissingError`, which says how to get a
+ * server, and an error with the output of a server that does not start.
  */
 export function startRedis(options?: { readonly mode?: 'single' } & RedisServerOptions): Promise<RedisServer>
 export function startRedis(options: { readonly mode: 'cluster' } & ClusterOptions): Promise<ClusterServers>

@@ -1,9 +1,9 @@
 /**
- * The canonical state: what a store holds, said in one way by every store, so that two of them can be compared.
+ * The canonical state: the contents of a store in a form that all stores share, so that two stores can be compared.
  *
- * - Every field is always there; `null` says that there is nothing.
- * - What has expired is left out as if it had been trimmed: ids no longer remembered, results and dead jobs beyond their age,
- *   calls older than a minute. When a store removes them is its own affair.
+ * - Every field is always present; `null` means that there is nothing.
+ * - Expired things are left out as if they had been trimmed: ids no longer remembered, results and dead jobs beyond
+ * their age, calls older than a minute. When a store removes them is its own affair.
  * - Lists are sorted by `compareBytes` of their id or name.
  */
 
@@ -21,7 +21,7 @@ export interface CanonicalState {
   readonly throttles: readonly CanonicalThrottle[]
 }
 
-/** What a throttle has counted. Instants are told by their distance from now. */
+/** The counts of a throttle. Instants are given as distances from now. */
 export interface CanonicalThrottle {
   readonly scope: string
   readonly by: 'queue' | 'group'
@@ -29,33 +29,33 @@ export interface CanonicalThrottle {
   readonly rules: readonly string[]
   /** By name. */
   readonly queues: readonly string[]
-  /** How often it was recovered since something started in it. */
+  /** How often it was recovered since its first start. */
   readonly recoveries: number
-  /** Ms until its silence ends; null where it is not silent. */
+  /** Ms until its silence ends; null if it is not silent. */
   readonly quietInMs: number | null
-  /** By group, or of `''`; those in which nothing has started for the longest window are left out. */
+  /** By group, or for `''`; counters without a start in the longest window are left out. */
   readonly counters: readonly CanonicalCounter[]
 }
 
 export interface CanonicalCounter {
   readonly group: string
-  /** Oldest first; those that no window sees are left out. */
+  /** Oldest first; starts outside every window are left out. */
   readonly starts: readonly { readonly agoMs: number; readonly count: number }[]
-  /** Of each rule how long ago the place of its last start on the grid was, in µs, or null; and its credit. */
+  /** For each rule how long ago the grid place of its last start was, in µs, or null; and its credit. */
   readonly grids: readonly { readonly slotAgoUs: number | null; readonly credit: number }[]
 }
 
 /** The lanes of a queue. */
 export interface CanonicalLanes {
-  /** Those that are open; the first is next. */
+  /** The open ones; the first is next. */
   readonly turns: readonly string[]
-  /** Those that open by themselves, sorted; `inMs` is 0 or less where nobody has come by since. */
+  /** The ones that open by themselves, sorted; `inMs` is 0 or less if no claim has opened it since. */
   readonly shut: readonly { readonly group: string; readonly inMs: number }[]
-  /** Groups that are held back, sorted. */
+  /** Groups that are held, sorted. */
   readonly held: readonly { readonly group: string; readonly inMs: number }[]
 }
 
-/** A queue; of an ordered one, one of its shards. Bounds are those of the shard. */
+/** A queue; for an ordered queue, one of its shards. Bounds are those of the shard. */
 export interface CanonicalQueue {
   readonly name: string
   /** Null for a plain queue. */
@@ -70,45 +70,50 @@ export interface CanonicalQueue {
   readonly deadAgeMs: number | null
   readonly deadCount: number | null
   readonly maxRunning: number | { readonly perGroup: number } | null
-  /** The scope of its throttle; null where it has none. */
+  /** The scope of its throttle; null if it has none. */
   readonly throttle: string | null
-  /** Ms until it is held back no longer, or until its throttle opens; null where it is not. */
+  /** Ms until its hold ends or its throttle opens; null if neither denies jobs. */
   readonly heldInMs: number | null
   readonly shutInMs: number | null
-  /** Ms until leases that have ended are left alone no longer, after a start of the store; null where they are not. */
+  /** Ms for which expired leases are still left alone after a restart of the store; null if they are not. */
   readonly sparesInMs: number | null
   readonly lanes: CanonicalLanes
   readonly paused: boolean
   readonly draining: boolean
   readonly processed: number
   readonly failed: number
-  /** Leases that ended unsettled, charged or not, since the queue exists. */
+  /** Leases that expired unsettled, charged or not, since the queue exists. */
   readonly crashed: number
   /** Jobs that expired since the queue exists. */
   readonly expired: number
-  /** Who asks again when a job falls due or a lease ends; null where nobody does, and where whoever did has lapsed. */
+  /** The lead for due jobs and expired leases; null if there is none or it has lapsed. */
   readonly lead: CanonicalLead | null
-  /** Who makes room for the suspects; null likewise. */
+  /** The lead that makes room for suspects; null likewise. */
   readonly suspectLead: CanonicalLead | null
-  /** The last stamp given to a job that was ready at once (µs); 0 before the first; null where the store does not keep it. */
+  /**
+   * The last stamp given to a job that was ready at once (µs); 0 before the first; null if the store does not keep it.
+   */
   readonly lastStamp: number | null
-  /** The last fence given; 0 before the first; null where the store does not keep it. */
+  /** The last fence given; 0 before the first; null if the store does not keep it. */
   readonly lastFence: number | null
-  /** The last default score given to a payload (µs); 0 before the first, and of a plain queue; null where the store does not keep it. */
+  /**
+   * The last default score given to a payload (µs); 0 before the first, and for a plain queue; null if the store does
+   * not keep it.
+   */
   readonly lastScore: number | null
   /**
-   * Every job of which more than the id is kept: scheduled, ready, running, dead, and completed with a kept result. In an
-   * ordered queue the dead are entries of their own, behind the live job of their id.
+   * Every job of which more than the id is kept: scheduled, ready, running, dead, and completed with a kept result. In
+   * an ordered queue dead jobs are entries of their own, after the live job of their id.
    */
   readonly jobs: readonly CanonicalJob[]
-  /** Ids that are remembered and of which nothing else is kept. */
+  /** Remembered ids of which nothing else is kept. */
   readonly remembered: readonly CanonicalMemory[]
   readonly calls: readonly CanonicalCall[]
 }
 
 export interface CanonicalLead {
   readonly worker: string
-  /** Ms until it asks, on the clock of the leases; below 0 where it is late and has not yet lapsed (`isLed`). */
+  /** Ms until it asks, on the clock of the leases; negative if it is late and has not lapsed yet (`isLed`). */
   readonly inMs: number
 }
 
@@ -119,32 +124,38 @@ export interface CanonicalJob {
   readonly payload: CanonicalPayload
   readonly codec: string | null
   readonly meta: CanonicalPayload | null
-  /** Of an ordered queue: what is in hand while the job runs, else what waits or is dead; in order. Null in a plain queue. */
+  /**
+   * Ordered queues only: the payloads in hand while the job runs, otherwise the waiting or dead ones; in order. Null in
+   * a plain queue.
+   */
   readonly payloads: readonly CanonicalEntry[] | null
-  /** What waits beside a running job of an ordered queue; null where nothing does. */
+  /** The payloads that wait behind a running job of an ordered queue; null if there are none. */
   readonly successor: CanonicalSuccessor | null
   readonly priority: number
   readonly group: string | null
-  /** The place in line, µs: of a scheduled job its due time. Of an ended job the last one it had. */
+  /** The place in line, µs: for a scheduled job its due time. An ended job has its last one. */
   readonly stamp: number
   readonly attempt: number
   /** Crashes charged to it. */
   readonly crashes: number
   /**
-   * Marked by a crash and not cleared since: ready for claims alone, or running in one. True in no other state, however
-   * the store keeps the mark.
+   * Marked by a crash and not cleared since: ready for claims made alone, or running in one. False in every other
+   * state, however the store keeps the mark.
    */
   readonly suspect: boolean
   readonly rememberMs: number
   readonly createdAt: number
   readonly updatedAt: number
-  /** Null unless the job runs or has ended; then what the last beats said. */
+  /** Null unless the job runs or has ended; then from its last beats. */
   readonly startedAt: number | null
   /** Null unless completed or dead. */
   readonly finishedAt: number | null
-  /** When a job that waits to be begun expires, or a kept result; null: never, or there is none. */
+  /** When a job that waits for its first claim, or a kept result, expires; null: never, or there is none. */
   readonly expiresAt: number | null
-  /** Who holds the job, or held it when it ended; null while it waits, and dead in an ordered queue. So are its process (host to ticks) and progress. */
+  /**
+   * The worker that holds the job, or held it when it ended; null while the job waits, and for a dead job of an ordered
+   * queue. The same goes for its process (host to ticks) and progress.
+   */
   readonly worker: string | null
   readonly host: string | null
   readonly boot: string | null
@@ -155,7 +166,7 @@ export interface CanonicalJob {
   readonly checkpoint: { readonly payload: CanonicalPayload | null; readonly codec: string | null } | null
   readonly log: string
   readonly fields: JobFields | null
-  /** Without a payload: it completed with nothing. */
+  /** Without a payload: it completed without a value. */
   readonly result: { readonly payload: CanonicalPayload | null; readonly codec: string | null } | null
   readonly error: string | null
   readonly reason: string | null
@@ -165,7 +176,7 @@ export interface CanonicalJob {
 
 export interface CanonicalClaim {
   readonly fence: number
-  /** What is left of the lease; 0 or less when it has ended and nobody has recovered the job. */
+  /** The rest of the lease; 0 or less if it has expired and nobody has recovered the job. */
   readonly leaseMs: number
   readonly alone: boolean
   readonly cancelRequested: boolean

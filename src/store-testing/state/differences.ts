@@ -1,4 +1,4 @@
-/** The differences between two plain values: where they differ, and what stands there in each. */
+/** The differences between two plain values: the paths at which they differ, with both values. */
 
 export function differences(expected: unknown, found: unknown, path = ''): string[] {
   if (Object.is(expected, found)) return []

@@ -28,7 +28,7 @@ import {
 } from './canonical-state.js'
 import { redisThrottleStates } from './redis-throttle-state.js'
 
-/** A shard's hashes, as they are. */
+/** A shard's hashes, unchanged. */
 interface Shard {
   readonly meta: ReadonlyMap<string, string>
   readonly jobs: ReadonlyMap<string, Buffer>
@@ -39,7 +39,7 @@ interface Shard {
   readonly calls: ReadonlyMap<string, Buffer>
   /** By member, as the bytes are. */
   readonly leases: ReadonlyMap<string, number>
-  /** By sequence and id: of kept results, and of jobs that wait. */
+  /** By sequence and id: for kept results, and for waiting jobs. */
   readonly expiry: ReadonlyMap<string, number>
   /** By group. */
   readonly turns: readonly string[]
@@ -55,7 +55,7 @@ export async function redisState(
 ): Promise<CanonicalState> {
   const states = await Promise.all(
     queues.flatMap((queue) =>
-      // A plain queue of several shards is told of by its first; of one on its way to others, those it lies in.
+      // The first shard speaks for a plain queue of several shards; for one being resharded, its present shards.
       (queue.layout.kind === 'plain' ? queue.shards.slice(0, 1) : queue.shards).map(async (shard) => {
         const read = await readShard(client, shard.tag)
         return shard.kind === 'plain'
@@ -279,7 +279,7 @@ function encoded(bytes: Buffer | undefined): CanonicalJob['result'] {
   return { payload: payload === undefined ? null : canonicalPayload(payload), codec: codec ?? null }
 }
 
-/** Its lease is its own, or the one that it shares. */
+/** The lease is its own, or the one that it shares. */
 function canonicalClaim(id: string, claim: Buffer, { leases }: Shard, now: number): CanonicalJob['claim'] {
   const { fence, alone, cancelRequested } = readClaim(claim)
   const own = leases.get(Buffer.from(id).toString('latin1'))
@@ -295,7 +295,7 @@ function byId<T extends { readonly id: string }>(items: T[]): T[] {
   return items.sort((a, b) => compareBytes(a.id, b.id))
 }
 
-/** The payloads of an ordered shard, as they are. */
+/** The payloads of an ordered shard, unchanged. */
 interface ShardPayloads {
   /** By id, in order. */
   readonly waiting: ReadonlyMap<string, readonly CanonicalEntry[]>
@@ -338,7 +338,7 @@ function canonicalEntry(value: Buffer): CanonicalEntry {
   }
 }
 
-/** `own`: the one payload that the record has. */
+/** `own`: the single payload in the record. */
 function canonicalPayloads(
   id: string,
   own: Buffer | undefined,

@@ -1,4 +1,7 @@
-/** What throttles have counted in a Redis store, as the canonical state says it, read from the keys of their scopes (`throttle-lua.ts`). */
+/**
+ * The counts of throttles in a Redis store, in the form of the canonical state, read from the keys of their scopes
+ * (`throttle-lua.ts`).
+ */
 
 import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../../core/queue/throttle.js'
 import type { RedisClient } from '../../stores/redis/client/redis-client.js'
@@ -40,7 +43,7 @@ async function throttleState(
   const number = (field: string) => (written.has(field) ? Number(written.get(field)) : undefined)
   const rules = rulesIn(written.get('rules')!)
   const [shiftMs, count, quietUntil] = [number('shift') ?? 0, number('recoveries') ?? 0, number('quietUntil') ?? 0]
-  // All but `shift` and this is reckoned on a clock that never goes back.
+  // Everything except `shift` and this is computed on a clock that never goes back.
   const at = Math.max(now, number('lastAt') ?? now) - shiftMs
   const seenFrom = at - longestCountedMs(rules)
   const recovery = { run: '', count, at: (number('recoveredAt') ?? now) - shiftMs, shiftMs: 0 }
@@ -73,7 +76,7 @@ async function throttleState(
   }
 }
 
-/** Where the rules have become others since, the grids have begun anew. */
+/** If the rules have changed since, the grids have begun anew. */
 function counterIn(
   value: Buffer,
   log: readonly Starts[],

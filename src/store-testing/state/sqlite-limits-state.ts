@@ -38,7 +38,7 @@ export function canonicalLanes(db: Database, { qid }: QueueRow, now: number): Ca
   }
 }
 
-/** The store goes by these counts; one that has drifted is a defect, however right the rows are. */
+/** The store relies on these counts: a wrong count is a defect, however right the rows are. */
 export function refuseWrongLanes(db: Database, queue: QueueRow, jobs: readonly JobColumns[]): void {
   const lanes = db.prepare('SELECT * FROM lane WHERE qid = ?').all(queue.qid) as LaneColumns[]
   const grouped = jobs.filter((job) => job['grp'] !== null)
@@ -97,7 +97,7 @@ export function canonicalThrottle(db: Database, row: ThrottleRow, now: number): 
   }
 }
 
-/** As it stands now. Of starts that no window sees more may be there than count. */
+/** The present counter. Starts outside every window may still be stored. */
 function counterOf(db: Database, throttle: ThrottleRow, row: CounterRow): Counter {
   if (row.last_at === null) return { log: [], grids: [] }
   const rules = rulesIn(throttle.rules)

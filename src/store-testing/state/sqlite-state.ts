@@ -88,7 +88,7 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     throttle: queue.throttle,
     heldInMs: inMs(queue.held_until, now),
     shutInMs: inMs(queue.shut_until, now),
-    // No server, which could start anew.
+    // It is no server, which could restart.
     sparesInMs: null,
     lanes: canonicalLanes(db, queue, now),
     paused: queue.paused === 1,
@@ -116,12 +116,12 @@ function inMs(until: number | null, now: number): number | null {
   return until !== null && until > now ? until - now : null
 }
 
-/** The harness' clock tells the same wall and monotonic time. */
+/** The harness' clock shows the same wall and monotonic time. */
 function canonicalLead(lead: Lead | undefined, now: number): CanonicalLead | null {
   return isLed(lead, now) ? { worker: lead.worker, inMs: lead.wakeAt - now } : null
 }
 
-/** The store answers from its counters: one that has drifted is a defect, however right the rows are. */
+/** The store answers from its counters: a wrong counter is a defect, however right the rows are. */
 function refuseWrongCounters(db: Database, queue: QueueRow, rows: readonly JobColumns[]): void {
   const counted = Object.fromEntries(
     stateNames.map((name) => [name, rows.filter((row) => stateOf(row) === name).length]),
@@ -205,7 +205,10 @@ function canonicalNotes(db: Database, { rid }: JobColumns): Pick<CanonicalJob, '
   }
 }
 
-/** Each checkpoint, log and field is of a job that says it may have some: it goes with that, and none else comes by its row. */
+/**
+ * Each checkpoint, log and field belongs to a job that is marked to have some. It goes with that job, and no other job
+ * inherits it with the row.
+ */
 function refuseStrayNotes(db: Database): void {
   for (const table of ['checkpoint', 'log', 'fields']) {
     const stray = db.prepare(`SELECT rid FROM ${table} WHERE rid NOT IN (SELECT rid FROM job WHERE noted = 1)`).all()
@@ -213,7 +216,7 @@ function refuseStrayNotes(db: Database): void {
   }
 }
 
-/** Each payload is of a job, no set is left that no job knows of, and none has equal payloads. */
+/** Each payload belongs to a job, no set is left without a job, and no set has equal payloads. */
 function refuseStrayPayloads(db: Database): void {
   const stray = db
     .prepare(
@@ -273,7 +276,7 @@ function canonicalMemory(row: JobColumns): CanonicalMemory {
   }
 }
 
-/** Of a completed job whose result has expired, what will be remembered when it is trimmed. */
+/** For a completed job whose result has expired: the part that will be remembered once it is trimmed. */
 function memoryOfResult(row: JobColumns): CanonicalMemory {
   const finishedAt = Number(row['finished_at'])
   return canonicalMemory({

@@ -1,4 +1,4 @@
-/** Contract cases: jobs in the place of others that wait under their ids. */
+/** Contract cases: jobs that replace waiting jobs of the same id. */
 
 import assert from 'node:assert/strict'
 import {

@@ -1,4 +1,7 @@
-/** Contract cases: what a claim tells besides its jobs — why it was denied, whether more is there, the heads of queues, the time. */
+/**
+ * Contract cases: the answer to a claim besides its jobs: why it was denied, whether there is more, the heads of
+ * queues, the time.
+ */
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, exactDepth, inOrder, records, rings } from '../scenes/contract-case.js'

@@ -1,4 +1,7 @@
-/** Contract cases: a wall clock that is set back, by which nothing lasts longer than it was to, and nothing is granted early. */
+/**
+ * Contract cases: a wall clock that is set back. Nothing then lasts longer than it was to, and nothing is granted
+ * early.
+ */
 
 import assert from 'node:assert/strict'
 import {
@@ -162,7 +165,7 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs): ContractConcern => {
       contractCase(
         'lets the lead of the suspects lapse as ever',
         async (scene) => {
-          // Whoever finds them leads, and dies.
+          // The worker that finds them leads, and dies.
           await scene.addSuspects('a')
           await scene.harness.step(-backMs)
           const asked = async () =>
@@ -217,7 +220,7 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs): ContractConcern => {
   }
 })
 
-/** For how long nothing is granted, as a claim is told that takes nothing. */
+/** For how long nothing is granted, by the answer to a claim that takes nothing. */
 async function firstShut(scene: Scene): Promise<number | undefined> {
   return (await denied(scene)).find(({ reason }) => reason === 'throttled')?.forMs
 }

@@ -100,7 +100,7 @@ export const closing: ContractConcern = {
   ],
 }
 
-/** Whether the call was finished, with this answer, rather than rejected with `ClosedError`. */
+/** Whether the call finished with this answer, rather than rejected with `ClosedError`. */
 async function finishedOrClosed<T>(call: Promise<T>, answer: T): Promise<boolean> {
   try {
     assert.deepEqual(await call, answer)

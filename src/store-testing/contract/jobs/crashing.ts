@@ -1,4 +1,4 @@
-/** Contract cases: crashes, and what is charged for them. */
+/** Contract cases: crashes, and the jobs that they are charged to. */
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, needing, records, tellsCrashes } from '../scenes/contract-case.js'

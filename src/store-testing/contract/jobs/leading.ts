@@ -300,7 +300,7 @@ export const leading: ContractConcern = {
   ),
 }
 
-/** What a worker is told that asks, and is granted nothing. */
+/** The waits in the answer to a worker that asks and is granted nothing. */
 async function waitsOf(scene: Scene, worker: string, how: { limit?: number; alone?: boolean } = {}): Promise<Wait[]> {
   const { claims, waits } = await scene.claim({ worker, ...how })
   assert.deepEqual(claims, [])

@@ -1,4 +1,4 @@
-/** Contract cases: a server that was started anew, while those who hold leases could not say that they live. */
+/** Contract cases: a server that was restarted, while lease holders could not renew. */
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, orderedCase, remote, workers } from '../scenes/contract-case.js'
@@ -144,7 +144,7 @@ export const restarting: ContractConcern = {
   ],
 }
 
-/** The ids of the jobs whose leases a claim, with a lease of 30 s, finds ended. */
+/** The ids of the jobs whose leases a claim, with a lease of 30 s, finds expired. */
 async function found(scene: Pick<Scene, 'claim'>): Promise<string[]> {
   const { crashed } = await scene.claim({ worker: 'finder', limit: 0 })
   return crashed.map(({ id }) => id).sort()

@@ -1,4 +1,4 @@
-/** Contract cases: how much is kept of ended jobs, and how long. */
+/** Contract cases: how many ended jobs are kept, and for how long. */
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, exactDepth, records } from '../scenes/contract-case.js'

@@ -1,4 +1,4 @@
-/** Contract cases: rings, each of which wakes one of those who wait. */
+/** Contract cases: rings, each of which wakes one waiter. */
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, needing, records, rings, workers } from '../scenes/contract-case.js'
@@ -293,7 +293,7 @@ export const ringing: ContractConcern = {
   ),
 }
 
-/** A queue whose lead may now ask for two jobs that fell due, while somebody else rests. */
+/** A queue whose lead may now ask for two jobs that fell due, while another worker rests. */
 async function twoDueForTheLead(scene: Scene, then: (rest: Rest) => Promise<void>): Promise<void> {
   await scene.add({ id: 'a', delayMs: 1_000 }, { id: 'b', delayMs: 1_000 })
   await scene.claim({ worker: 'lead' })

@@ -1,4 +1,4 @@
-/** Contract cases: what the record of a job keeps of its runs. */
+/** Contract cases: the runs of a job in its record. */
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, records } from '../scenes/contract-case.js'

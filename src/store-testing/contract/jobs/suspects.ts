@@ -1,4 +1,4 @@
-/** Contract cases: suspects, the crashed jobs that are given to claims alone. */
+/** Contract cases: suspects, the crashed jobs that only claims made alone receive. */
 
 import assert from 'node:assert/strict'
 import type { Settlement } from '../../sequences/command.js'

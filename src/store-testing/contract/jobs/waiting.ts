@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, records, rings, workers } from '../scenes/contract-case.js'
 import { soon } from '../scenes/scene.js'
 
-/** Longer than any case may take: what ends sooner ended for another reason. */
+/** Longer than any case may take: a wait that ends sooner ended for another reason. */
 const longMs = 25_000
 
 export const waiting: ContractConcern = {

@@ -1,4 +1,4 @@
-/** Contract cases: limits that count by group, a throttle's and a bound on what runs. */
+/** Contract cases: limits that count by group: a throttle, and `maxRunning`. */
 
 import assert from 'node:assert/strict'
 import {
@@ -98,7 +98,7 @@ export const groupLimits: ContractConcern = {
         await scene.add(...grouped('x4', 'x5'))
         await scene.advance(3_000)
 
-        // Two starts of y are overdue, and none of x, of which there was nothing left.
+        // Two starts of y are overdue, and none of x, of which no job was left.
         assert.deepEqual((await scene.claimIds()).sort(), ['x4', 'y4', 'y5'])
       },
       groups,

@@ -1,4 +1,4 @@
-/** Contract cases: holds, by which a job that is released keeps its queue or its group back for a while. */
+/** Contract cases: holds, by which a released job keeps its queue or its group from starting jobs for a while. */
 
 import assert from 'node:assert/strict'
 import type { Hold } from '../../../stores/contract/settle.js'

@@ -204,7 +204,7 @@ export const lanes: ContractConcern = {
   ],
 }
 
-/** The ids that claims of one job each are given. */
+/** The ids that claims of one job each receive. */
 async function oneByOne(scene: Scene, count: number): Promise<string[]> {
   const ids: string[] = []
   for (let i = 0; i < count; i++) ids.push((await scene.claimOne()).id)

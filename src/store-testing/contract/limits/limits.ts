@@ -1,4 +1,4 @@
-/** Contract cases: bounds on what runs at once, counted from claims that are not settled. */
+/** Contract cases: `maxRunning`, counted from claims that are not settled. */
 
 import assert from 'node:assert/strict'
 import type { Claim } from '../../../stores/contract/claim.js'

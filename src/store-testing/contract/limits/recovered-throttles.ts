@@ -1,4 +1,4 @@
-/** Contract cases: the recovery of throttles, after the store may have forgotten what has started. */
+/** Contract cases: the recovery of throttles, after the store may have forgotten starts. */
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, firstUse, groups, throttled } from '../scenes/contract-case.js'
@@ -100,7 +100,7 @@ export const recoveredThrottles: ContractConcern = {
         await scene.advance(12 * minuteMs)
         await scene.harness.restart()
 
-        // 3 have, and 2 may have: so many fit into 12 minutes.
+        // 3 have started, and 2 may: that many fit into 12 minutes.
         assert.equal(await taken(scene), 5)
         assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
         assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [10])
@@ -119,7 +119,7 @@ export const recoveredThrottles: ContractConcern = {
         await scene.advance(12 * minuteMs)
         await scene.harness.restart()
 
-        // 9 have started and 2 may have: the end of the first makes no room yet, that of the others does.
+        // 9 have started and 2 may have: the end of the first makes no room yet, the end of the others does.
         assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
       },
       throttled,

@@ -1,4 +1,4 @@
-/** Contract cases: the rest of a throttle, which begins anew where nothing was left that could start. */
+/** Contract cases: the rest of a throttle, which begins anew if no job was left that could start. */
 
 import assert from 'node:assert/strict'
 import {
@@ -102,7 +102,7 @@ export const throttleRests: ContractConcern = {
   ],
 }
 
-/** Of two jobs one starts, and the other is cancelled; then comes the time at which that might have started. */
+/** Of two jobs one starts, and the other is cancelled; then the time comes at which that one might have started. */
 async function oneCancelled(scene: Scene): Promise<void> {
   await scene.enqueue(['a', 'b'])
   const { id } = await scene.claimOne({ limit: 10, leaseMs: longLeaseMs })
@@ -110,7 +110,7 @@ async function oneCancelled(scene: Scene): Promise<void> {
   await scene.advance(2_000)
 }
 
-/** After a rest a start comes at once, and the next a whole slot later, wherever it would have been on the grid of before. */
+/** After a rest a start comes at once, and the next a whole slot later, wherever it would have been on the old grid. */
 async function beginsAnew(scene: Scene): Promise<void> {
   await scene.advance(6_500)
   await scene.enqueue(jobs(3))

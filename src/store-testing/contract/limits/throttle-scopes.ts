@@ -1,4 +1,4 @@
-/** Contract cases: the scopes of throttles, what is stored of a throttle, and how its rules are read and changed. */
+/** Contract cases: the scopes of throttles, the stored part of a throttle, and how its rules are read and changed. */
 
 import assert from 'node:assert/strict'
 import { InvalidArgumentError, ThrottleConflictError, UnknownQueueError } from '../../../core/errors.js'

@@ -1,4 +1,4 @@
-/** Contract cases: what those are told whom a throttle denies, and who is rung when jobs are shut. */
+/** Contract cases: the answers to claims that a throttle denies, and the rings for shut jobs. */
 
 import assert from 'node:assert/strict'
 import {
@@ -323,7 +323,7 @@ export const throttleWaits: ContractConcern = {
   ],
 }
 
-/** A claim of `lead` takes what a throttle of 1 in 10 s permits and is told of the job that is left. */
+/** A claim of `lead` takes the jobs that a throttle of 1 in 10 s permits, and learns of the job that is left. */
 async function shut(scene: Scene, to = throttle(rule(1, 10_000))): Promise<void> {
   await scene.openQueue({ throttle: to })
   await scene.add('a', 'b')

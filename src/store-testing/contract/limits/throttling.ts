@@ -171,7 +171,7 @@ export const throttling: ContractConcern = {
         await scene.add(...jobs(30))
         await fourOnTime(scene)
 
-        // In the window there is one start, of 6,000 ms.
+        // The window holds one start, of 6,000 ms.
         await scene.advance(5_000)
         assert.equal(await taken(scene), 2)
       },
@@ -388,7 +388,10 @@ export const throttling: ContractConcern = {
   ],
 }
 
-/** Four starts of a throttle of 4 in 8 s, each as soon as it may: at 0, 2,000, 4,000 and 6,000 ms, where the clock is left at 8,000. */
+/**
+ * Four starts of a throttle of 4 in 8 s, each as soon as it may: at 0, 2,000, 4,000 and 6,000 ms. The clock ends at
+ * 8,000 ms.
+ */
 async function fourOnTime(scene: Scene): Promise<void> {
   for (let i = 0; i < 4; i++) {
     assert.equal(await taken(scene), 1)

@@ -1,4 +1,4 @@
-/** Contract cases: the limits of an ordered queue over a reshard, while it is under way and after it. */
+/** Contract cases: the limits of an ordered queue during a reshard and after it. */
 
 import assert from 'node:assert/strict'
 import { ConfigConflictError, InvalidArgumentError } from '../../../core/errors.js'
@@ -17,7 +17,7 @@ import type { OrderedScene } from '../scenes/ordered-scene.js'
 
 const throttle = (...rules: ReturnType<typeof rule>[]) => ({ scope: 'api', by: 'queue', rules }) as const
 
-/** Reshards to the end; between its steps nothing is granted. */
+/** Reshards to the end; nothing is granted between its steps. */
 async function reshard(scene: OrderedScene, shards: number): Promise<void> {
   for (let step = 0; step < 100; step++) {
     if (!(await scene.records.reshard(scene.queue, shards)).more) return
@@ -33,14 +33,14 @@ async function grantsNothing(scene: OrderedScene): Promise<void> {
   }
 }
 
-/** Why, and for how long, every shard of the queue is denied; all of them alike. */
+/** Why, and for how long, every shard of the queue is denied; the same for all. */
 async function deniedAll(scene: OrderedScene, shards: number): Promise<unknown> {
   const waits = (await denied(scene)).map(({ reason, forMs }) => ({ reason, forMs }))
   assert.deepEqual(waits, Array(shards).fill(waits[0]))
   return waits[0]
 }
 
-/** The jobs that a claim takes, all of which end well. */
+/** The jobs that a claim takes; all of them complete. */
 async function completed(scene: OrderedScene, limit: number): Promise<number> {
   const { claims } = await scene.claim({ limit })
   for (const claim of claims) await scene.end(claim, { kind: 'complete' })
@@ -112,7 +112,7 @@ export const limitedReshards: ContractConcern = {
         assert.deepEqual(await deniedAll(scene, 2), { reason: 'throttled', forMs: 1_501 })
         await reshard(scene, 4)
 
-        // Behind its tempo by now: of the window only the start of 6,000 ms is left.
+        // Behind its tempo by now: the window holds only the start of 6,000 ms.
         await scene.advance(6_500)
         assert.equal(await taken(scene), 3)
       },

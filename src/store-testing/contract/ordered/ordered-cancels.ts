@@ -1,4 +1,4 @@
-/** Contract cases: cancelling jobs of an ordered queue, which drops what waits beside them too. */
+/** Contract cases: cancelling jobs of an ordered queue, which also drops the payloads that wait behind them. */
 
 import assert from 'node:assert/strict'
 import type { Settlement } from '../../sequences/command.js'

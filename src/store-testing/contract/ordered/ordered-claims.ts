@@ -1,4 +1,4 @@
-/** Contract cases: what a claim takes of an ordered queue. */
+/** Contract cases: claims on an ordered queue. */
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, orderedCase } from '../scenes/contract-case.js'
@@ -118,7 +118,7 @@ export const orderedClaims: ContractConcern = {
       for (const score of [...scores].reverse()) await scene.push('a', `${score}`, { score })
       await scene.push('b', 'v', { score: -0 })
 
-      // Each stands where it did after a claim that took only some, too.
+      // Each payload also keeps its place after a claim that took only some.
       await scene.end(await scene.take(3), { kind: 'retry', delayMs: 0 })
       const { claims } = await scene.claim({ limit: 2 })
 

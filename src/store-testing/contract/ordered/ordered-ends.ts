@@ -1,4 +1,4 @@
-/** Contract cases: the ends of claims in an ordered queue, and what becomes of the payloads. */
+/** Contract cases: the ends of claims in an ordered queue, and the payloads after them. */
 
 import assert from 'node:assert/strict'
 import type { Settlement } from '../../sequences/command.js'

@@ -6,7 +6,7 @@ import { type ContractConcern, orderedCase, records } from '../scenes/contract-c
 import type { OrderedScene } from '../scenes/ordered-scene.js'
 import { Rest } from '../scenes/rest.js'
 
-/** By crc32 a and b lie in shard 1 of 2, d and e in shard 0. */
+/** By crc32 a and b are in shard 1 of 2, d and e in shard 0. */
 const strict = 'strict'
 const openStrict = (scene: OrderedScene) => scene.openQueue({ name: strict, exclusive: 'shard', shards: 2 })
 const shard = (shard: number, limit = 10) => ({ from: [{ queue: strict, shard, limit }] })

@@ -342,7 +342,7 @@ export const orderedMerging: ContractConcern = {
 
     orderedCase('each shard has its share of maxPending, rounded up, and refuses alone', async (scene) => {
       await scene.openQueue({ name: 'wide', shards: 2, maxPending: 3 })
-      // By crc32: a and b lie in shard 1, d in shard 0.
+      // By crc32 a and b are in shard 1, d in shard 0.
       const jobs = ['a', 'b', 'd'].map((id) => ({ id, payload: 'v0' }))
       assert.deepEqual(await scene.enqueue(jobs, { queue: 'wide' }), ['added', 'added', 'added'])
       const more = ['a', 'd'].map((id) => ({ id, payload: 'v1' }))

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { type ContractConcern, orderedCase, records } from '../scenes/contract-case.js'
 import { handed, type OrderedScene, scored } from '../scenes/ordered-scene.js'
 
-/** So many ids that failed once and wait for their retry, and one that is fresh. */
+/** `failed` ids that failed once and wait for their retry, and one fresh one. */
 async function failedAndFresh(scene: OrderedScene, failed: number): Promise<void> {
   for (let from = 0; from < failed; from += 50) {
     const ids = Array.from({ length: Math.min(50, failed - from) }, (_, i) => `failed-${from + i}`)

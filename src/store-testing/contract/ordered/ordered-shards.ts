@@ -1,4 +1,4 @@
-/** Contract cases: the shards of an ordered queue, how their number changes, and how jobs go from queue to queue. */
+/** Contract cases: the shards of an ordered queue, how their number changes, and how jobs move between queues. */
 
 import assert from 'node:assert/strict'
 import { ConfigConflictError, InvalidArgumentError } from '../../../core/errors.js'
@@ -6,7 +6,7 @@ import type { Step } from '../../../stores/contract/job-records.js'
 import { type ContractConcern, exactDepth, orderedCase, records } from '../scenes/contract-case.js'
 import { handed, type OrderedScene, scored } from '../scenes/ordered-scene.js'
 
-/** Calls again while there is more; answers what was changed in all. */
+/** Calls again while there is more; resolves with the total of changes. */
 async function toTheEnd(step: () => Promise<Step>): Promise<number> {
   let changed = 0
   for (let i = 0; i < 1_000; i++) {
@@ -17,7 +17,7 @@ async function toTheEnd(step: () => Promise<Step>): Promise<number> {
   throw new Error('it comes to no end')
 }
 
-/** One job in every state that waits, with a history; and a dead entry beside one of them. */
+/** One job in every waiting state, with a history, and an entry in the morgue next to one of them. */
 async function mixed(scene: OrderedScene): Promise<void> {
   await scene.push('done', 'v0')
   await scene.end(await scene.claimOne(), { kind: 'complete' })
@@ -31,7 +31,7 @@ async function mixed(scene: OrderedScene): Promise<void> {
   await scene.push('b', 'v0', { delayMs: 300_000 })
 }
 
-/** All jobs by id, the shards put together. */
+/** All jobs by id, from all shards. */
 async function jobsOf(scene: OrderedScene, queue = scene.queue) {
   const jobs = (await scene.shards(queue)).flatMap(({ jobs }) => jobs)
   return jobs.sort((a, b) => Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)) || (a.state === 'dead' ? 1 : -1))

@@ -1,4 +1,4 @@
-/** Contract cases: the adoption of claims, by which another worker goes on with what a dead one has left running. */
+/** Contract cases: the adoption of claims, by which another worker takes over the running jobs of a dead one. */
 
 import assert from 'node:assert/strict'
 import { UnknownQueueError } from '../../../core/errors.js'

@@ -1,4 +1,4 @@
-/** Contract cases: cancelling a job that runs. */
+/** Contract cases: cancelling a running job. */
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, records } from '../scenes/contract-case.js'

@@ -200,7 +200,7 @@ export const checkpoints: ContractConcern = {
   ],
 }
 
-/** The lease of the only claim ends, which somebody finds. */
+/** The lease of the only claim expires, and a claim finds it. */
 async function crashed(scene: Scene): Promise<void> {
   await scene.advance(30_000)
   const { crashed } = await scene.claim({ worker: 'finder', limit: 0 })

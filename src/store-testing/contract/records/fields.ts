@@ -1,4 +1,4 @@
-/** Contract cases: fields, which others than its producer add to a job. */
+/** Contract cases: fields, which anybody may add to a job. */
 
 import assert from 'node:assert/strict'
 import { mostFields } from '../../../core/job-fields.js'

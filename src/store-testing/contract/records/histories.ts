@@ -15,12 +15,12 @@ const some: HistoryCounts = {
   runTimes: [1, 0, 2, 0, 0, 3, 4],
 }
 
-/** Adds what was counted of the scene's queue so long ago. */
+/** Adds counts of the scene's queue, taken `agoMs` ago. */
 function add(scene: Scene, counts: Partial<HistoryCounts>, agoMs = 0, queue = scene.queue): Promise<void> {
   return scene.history.add([{ queue, agoMs, counts: { ...none, ...counts } }])
 }
 
-/** All points that there are. */
+/** All existing points. */
 async function points(scene: Scene, step: HistoryStep, queue = scene.queue): Promise<HistoryPoint[]> {
   const [found] = await scene.history.read([queue], await spanOf(scene, step, historyKeptMs[step] * 2))
   assert.ok(found, 'read answers for each queue')

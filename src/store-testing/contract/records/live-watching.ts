@@ -1,11 +1,11 @@
-/** Contract cases: live messages, from whoever has something to tell of a queue to all who watch it. */
+/** Contract cases: live messages about a queue, from any process to all watchers. */
 
 import assert from 'node:assert/strict'
 import type { LiveMessages } from '../../../stores/contract/live-messages.js'
 import { type ContractConcern, contractCase, live, needing } from '../scenes/contract-case.js'
 import { soon } from '../scenes/scene.js'
 
-/** What one watcher has heard, in order. */
+/** The messages that one watcher has heard, in order. */
 class Ear {
   readonly #heard: (string | undefined)[] = []
   #wake = () => {}
@@ -26,7 +26,7 @@ class Ear {
     this.#stop.abort()
   }
 
-  /** The first so many, once they are there. */
+  /** The first `count`, once they have come. */
   async first(count: number): Promise<(string | undefined)[]> {
     const all = async () => {
       while (this.#heard.length < count) await new Promise<void>((resolve) => (this.#wake = resolve))
@@ -36,7 +36,7 @@ class Ear {
   }
 }
 
-/** Whoever stops watching is forgotten soon, not at once. */
+/** The store forgets a watcher that stops soon, but not at once. */
 async function nobodyWatches(messages: LiveMessages, queue: string): Promise<void> {
   for (let looks = 0; await messages.publish(queue); looks += 1) assert.ok(looks < 10_000, 'somebody still watches')
 }

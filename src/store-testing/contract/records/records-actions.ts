@@ -109,7 +109,7 @@ export const recordsActions: ContractConcern = {
 
           assert.deepEqual(await scene.states(), act === 'bury' ? ['again dead', 'fresh ready'] : ['fresh ready'])
           await scene.records.clear(scene.queue)
-          // A cancelled id may be used again when it is no longer remembered.
+          // A cancelled id may be used again once it is no longer remembered.
           await scene.advance(60_000)
         }
       },
@@ -383,7 +383,7 @@ export const recordsActions: ContractConcern = {
   ],
 }
 
-/** One job of each state, named by it. */
+/** One job in each state, named after it. */
 async function everyState(scene: Scene): Promise<void> {
   await scene.addDead('dead')
   await scene.addCompleted('done')

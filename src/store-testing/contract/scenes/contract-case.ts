@@ -1,6 +1,6 @@
 /**
- * A contract case: one claim about every store, and how to see whether it holds. It knows no test runner and throws where
- * the claim does not hold.
+ * A contract case: one claim about every store, with a test of it. It knows no test runner and throws if the claim does
+ * not hold.
  */
 
 import type { Store } from '../../../stores/contract/store.js'
@@ -20,7 +20,7 @@ export interface ContractConcern {
   readonly cases: readonly ContractCase[]
 }
 
-/** What a case needs of a store: true, or the reason why the case says nothing about it. */
+/** A requirement of a case: true, or the reason why the case says nothing about the store. */
 type Need = (store: Store) => true | string
 
 export const records: Need = (store) => store.records !== undefined || 'the store cannot look jobs up'
@@ -45,10 +45,10 @@ export const tellsCrashes: Need = (store) => store.traits.tellsCrashes || 'the s
 export const rings: Need = (store) => store.traits.rings || 'the store wakes nobody by a ring'
 export const exactDepth: Need = (store) => store.traits.exactDepth || 'the store counts jobs only roughly'
 
-/** Nothing is open before the case opens it: where a queue lies may depend on the limits that it is first opened with. */
+/** Nothing is open before the case opens it: the place of a queue may depend on the limits of its first opening. */
 export const firstUse: Need = () => true
 
-/** Cases that all need the same. */
+/** Gives all these cases the same requirements. */
 export function needing(needs: readonly Need[], cases: readonly ContractCase[]): ContractCase[] {
   return cases.map((one) => ({ ...one, needs: allOf(one.needs === undefined ? needs : [...needs, one.needs]) }))
 }
@@ -73,7 +73,10 @@ function allOf(needs: readonly Need[]): Need {
   return (store) => needs.map((need) => need(store)).find((answer) => answer !== true) ?? true
 }
 
-/** Runs one case on a harness of its own. Answers why it was skipped, or undefined when it holds; throws when it does not. */
+/**
+ * Runs one case on a harness of its own. Resolves with the reason why it was skipped, or with undefined if the claim
+ * holds; throws if it does not.
+ */
 export async function runContractCase(
   makeHarness: HarnessMaker,
   contractCase: ContractCase,

@@ -1,4 +1,4 @@
-/** The words for limits in contract cases: rules, throttles, and claims that meet them. */
+/** The vocabulary of limits in contract cases: rules, throttles, and claims that meet them. */
 
 import assert from 'node:assert/strict'
 import type { Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
@@ -12,7 +12,7 @@ export function rule(limit: number, windowMs: number, how: Partial<ThrottleRule>
   return { limit, windowMs, moderate: false, ...how }
 }
 
-/** Of the scene's queue, counted together. */
+/** A throttle of the scene's queue, counted together. */
 export function throttle(...rules: ThrottleRule[]): Throttle {
   return { scope: 'mail', by: 'queue', rules }
 }
@@ -21,17 +21,17 @@ export function byGroup(...rules: ThrottleRule[]): Throttle {
   return { scope: 'mail', by: 'group', rules }
 }
 
-/** So many jobs, `job-01` and on. */
+/** Jobs named `job-01` and so on. */
 export function jobs(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `job-${String(i + 1).padStart(2, '0')}`)
 }
 
-/** Jobs named by their group and a number: `x1` is one of group `x`. */
+/** Jobs named after their group and a number: `x1` is one of group `x`. */
 export function grouped(...ids: string[]): { readonly id: string; readonly group: string }[] {
   return ids.map((id) => ({ id, group: id.slice(0, -1) }))
 }
 
-/** Leases that outlast whatever a case waits for. */
+/** Leases that outlast every wait of a case. */
 export const longLeaseMs = 86_400_000
 
 type ClaimWords = Parameters<Scene['claim']>[0]
@@ -41,7 +41,7 @@ export async function taken(scene: Scene, asking: ClaimWords = {}): Promise<numb
   return (await scene.claim({ leaseMs: longLeaseMs, ...asking })).claims.length
 }
 
-/** What a claim is told that takes nothing. */
+/** The waits in the answer to a claim that takes nothing. */
 export async function denied(scene: Scene, asking: ClaimWords = {}): Promise<readonly Wait[]> {
   const { claims, waits } = await scene.claim({ leaseMs: longLeaseMs, ...asking })
   assert.deepEqual(claims, [], 'nothing is granted')

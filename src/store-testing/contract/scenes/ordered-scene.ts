@@ -1,4 +1,4 @@
-/** An ordered scene: a store with one ordered queue, and the words for what its jobs have in their sets of payloads. */
+/** An ordered scene: a store with one ordered queue, and the vocabulary for the payloads of its jobs. */
 
 import assert from 'node:assert/strict'
 import type { Claim } from '../../../stores/contract/claim.js'
@@ -13,7 +13,7 @@ type Push = Partial<Omit<NewJob, 'id' | 'payload'>>
 export class OrderedScene extends Scene {
   override readonly queue = 'orders'
 
-  /** A scene whose ordered queue is open, with one shard and no limits, or not yet. */
+  /** A scene with its ordered queue: one shard and no limits if `isOpen`, otherwise not open yet. */
   static override async on(harness: StoreHarness, isOpen = true): Promise<OrderedScene> {
     const scene = new OrderedScene(harness, await harness.open())
     if (isOpen) await scene.openQueue()
@@ -24,23 +24,23 @@ export class OrderedScene extends Scene {
     return super.openQueue({ kind: 'ordered', ...settings })
   }
 
-  /** One payload for an id. */
+  /** Enqueues one payload for an id. */
   async push(id: string, payload: string | Uint8Array, push: Push = {}): Promise<Enqueued> {
     const [answer] = await this.enqueue([{ id, payload, ...push }])
     return answer!
   }
 
-  /** Payloads for an id, each with the score that is its place here, from 0. */
+  /** Enqueues payloads for an id; the score of each is its place here, from 0. */
   async pushAll(id: string, payloads: readonly string[], push: Push = {}): Promise<void> {
     await this.enqueue(payloads.map((payload, score) => ({ id, payload, score, ...push })))
   }
 
-  /** The one job that a claim takes, with at most so many payloads. */
+  /** The one job that a claim takes, with at most `maxPayloads`. */
   async take(maxPayloads = Number.POSITIVE_INFINITY, by: { leaseMs?: number; alone?: boolean } = {}): Promise<Claim> {
     return this.claimOne({ from: [{ queue: this.queue, limit: 1, maxPayloads }], ...by })
   }
 
-  /** Puts an id into the morgue, by way of a claim; nothing else may be ready. */
+  /** Buries an id by a claim; nothing else may be ready. */
   async bury(id: string, payloads: readonly string[], error = 'broken'): Promise<void> {
     await this.pushAll(id, payloads)
     const claim = await this.take()
@@ -53,33 +53,35 @@ export class OrderedScene extends Scene {
     return (await this.harness.dump()).queues.filter(({ name }) => name === queue)
   }
 
-  /** Which shard an id lies in. */
+  /** The shard of an id. */
   async shardOf(id: string): Promise<number | null> {
     const holding = (await this.shards()).filter(({ jobs }) => jobs.some((job) => job.id === id))
     assert.equal(holding.length, 1, `'${id}' lies in one shard`)
     return holding[0]!.shard
   }
 
-  /** Everything that is stored of an id: the live job first. */
+  /** Everything stored under an id: the live job first. */
   async all(id: string, queue: string = this.queue): Promise<CanonicalJob[]> {
     return (await this.shards(queue)).flatMap(({ jobs }) => jobs.filter((job) => job.id === id))
   }
 
-  /** The live job of an id; it must be there. */
+  /** The live job of an id; it must exist. */
   async live(id: string, queue: string = this.queue): Promise<CanonicalJob> {
     const job = (await this.all(id, queue)).find(({ state }) => state !== 'dead')
     assert.ok(job, `'${id}' waits or runs`)
     return job
   }
 
-  /** The entry of an id in the morgue; it must be there. */
+  /** The entry of an id in the morgue; it must exist. */
   async dead(id: string, queue: string = this.queue): Promise<CanonicalJob> {
     const job = (await this.all(id, queue)).find(({ state }) => state === 'dead')
     assert.ok(job, `'${id}' lies in the morgue`)
     return job
   }
 
-  /** `id state: payloads` of everything stored, shard by shard; behind a `+` what waits beside. */
+  /**
+   * `id state: payloads` of everything stored, shard by shard; payloads that wait behind a running job follow a `+`.
+   */
   async told(queue: string = this.queue): Promise<string[]> {
     return (await this.shards(queue)).flatMap(({ jobs }) =>
       jobs.map(({ id, state, payloads, successor }) => {
@@ -95,12 +97,12 @@ export function scored(entries: readonly CanonicalEntry[] | null): string[] {
   return (entries ?? []).map(({ payload, score }) => `${textOf(payload)} ${score}`)
 }
 
-/** What a claim hands over. */
+/** The payloads that a claim hands over. */
 export function handed(claim: Claim): unknown[] {
   return claim.payloads!.map(({ payload }) => payload)
 }
 
-/** The place in line of what is due at this instant. */
+/** The stamp of a job that is due at this instant. */
 export function stampAt(ms: number): number {
   return ms * 1_000
 }

@@ -1,4 +1,4 @@
-/** A scene: a store with one queue and the few words that contract cases are told in. */
+/** A scene: a store with one queue, and the small vocabulary of contract cases. */
 
 import assert from 'node:assert/strict'
 import type { Claim, Claimed, Claimer, ClaimFrom } from '../../../stores/contract/claim.js'
@@ -21,7 +21,7 @@ type ClaimOptions = Partial<Claimer> & { readonly queue?: string; readonly limit
 export class Scene {
   readonly harness: StoreHarness
   readonly store: Store
-  /** The queue that is meant where none is named. */
+  /** The queue of calls that name none. */
   readonly queue: string = 'mail'
   #calls = 0
   readonly #sent = new Set<string>()
@@ -31,7 +31,7 @@ export class Scene {
     this.store = store
   }
 
-  /** A scene whose queue is open with no limits, or not yet. */
+  /** A scene with its queue: without limits if `isOpen`, otherwise not open yet. */
   static async on(harness: StoreHarness, isOpen = true): Promise<Scene> {
     const scene = new Scene(harness, await harness.open())
     if (isOpen) await scene.openQueue()
@@ -71,7 +71,7 @@ export class Scene {
     return stored
   }
 
-  /** One call; a job may be given by its id alone. */
+  /** One call; a job may be given as its id alone. */
   async enqueue(
     jobs: readonly (string | (Partial<NewJob> & { readonly id: string }))[],
     call: { readonly callId?: string; readonly queue?: string } = {},
@@ -127,7 +127,7 @@ export class Scene {
     return answer
   }
 
-  /** Puts a job into the morgue, by way of a claim; nothing else may be ready. */
+  /** Buries a job by a claim; nothing else may be ready. */
   async addDead(id: string, job: Partial<NewJob> = {}): Promise<void> {
     await this.add({ id, ...job })
     const claim = await this.claimOne()
@@ -135,7 +135,10 @@ export class Scene {
     await this.end(claim, { kind: 'bury', error: 'broken', reason: 'unrecoverable' })
   }
 
-  /** Enqueues jobs and makes suspects of them: whoever takes them dies. Nothing else may be ready; a second passes. */
+  /**
+   * Enqueues jobs and makes suspects of them: the worker that takes them dies. Nothing else may be ready; a second
+   * passes.
+   */
   async addSuspects(...jobs: (string | (Partial<NewJob> & { readonly id: string }))[]): Promise<void> {
     await this.add(...jobs)
     const { claims } = await this.claim({ worker: 'victim', leaseMs: 1_000, limit: jobs.length })
@@ -175,7 +178,7 @@ export class Scene {
     return found
   }
 
-  /** The job as the store holds it; it must be there. */
+  /** The job as the store holds it; it must exist. */
   async job(id: string, queue = this.queue): Promise<CanonicalJob> {
     const job = (await this.stored(queue)).jobs.find((job) => job.id === id)
     assert.ok(job, `job '${id}' is stored`)
@@ -200,7 +203,7 @@ function keyOf({ queue, id, fence }: ClaimKey): ClaimKey {
   return { queue, id, fence }
 }
 
-/** What the promise resolves with. Throws where that takes longer: what a store must do soon it must not do at last. */
+/** The value of the promise. Throws if that takes longer: a store must do promptly what it must do soon. */
 export async function soon<T>(promise: Promise<T>, withinMs = 5_000): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {

@@ -1,4 +1,4 @@
-/** Words for contract cases about schedules: one that ticks each hour, and its ticks. */
+/** The vocabulary of schedules in contract cases: one that ticks each hour, and its ticks. */
 
 import assert from 'node:assert/strict'
 import type { ScheduleChange, Schedules, ScheduleTick, StoredSchedule } from '../../../stores/contract/schedules.js'
@@ -11,7 +11,7 @@ export const hourMs = 3_600_000
 export function schedulesOf(store: Store): Schedules {
   const { schedules } = store
   assert.ok(schedules, 'the store has schedules')
-  // So that cases may take single verbs out of it.
+  // Bound, so that cases may destructure single verbs.
   return {
     put: (...args) => schedules.put(...args),
     remove: (...args) => schedules.remove(...args),
@@ -24,7 +24,7 @@ export function schedulesOf(store: Store): Schedules {
   }
 }
 
-/** A schedule that is due at `nextAt`, each time with a mail. */
+/** A schedule that is due at `nextAt` and enqueues a mail each time. */
 export function hourly(
   name: string,
   nextAt: number | undefined,
@@ -45,7 +45,7 @@ export function hourly(
   }
 }
 
-/** The tick of a schedule at its next instant, an hour before the one after. */
+/** The tick of a schedule at its next instant; the one after is an hour later. */
 export function tickOf(schedule: StoredSchedule, more: Partial<ScheduleTick> = {}): ScheduleTick {
   const { definition, revision, nextAt, shards } = schedule
   assert.ok(nextAt !== undefined, 'the schedule has a next tick')
@@ -60,7 +60,7 @@ export function tickOf(schedule: StoredSchedule, more: Partial<ScheduleTick> = {
 
 let calls = 0
 
-/** The schedule as it is stored; it must be there. */
+/** The stored schedule; it must exist. */
 export async function storedSchedule(store: Store, name: string): Promise<StoredSchedule> {
   const schedule = await schedulesOf(store).get(name)
   assert.ok(schedule, `schedule '${name}' is stored`)

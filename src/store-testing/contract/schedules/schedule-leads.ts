@@ -1,4 +1,4 @@
-/** Contract cases: of all who look for due schedules one leads, and is told of what is due. */
+/** Contract cases: of all workers that look for due schedules one leads, and receives the due ones. */
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, needing, scheduled } from '../scenes/contract-case.js'

@@ -1,4 +1,4 @@
-/** Contract cases: a tick enqueues and steps, both or neither, and once over all who try. */
+/** Contract cases: a tick enqueues and steps, both or neither, and only once however many try. */
 
 import assert from 'node:assert/strict'
 import { tickId } from '../../../stores/rules/schedule-tick.js'
