@@ -1,30 +1,35 @@
-/** Bounds: what every store keeps beyond the end of a job or a call, and how much work keeping may cost one call. */
+/**
+ * Bounds: how long every store keeps things after the end of a job or a call, and how much cleaning up one call may do.
+ */
 
-/** Most jobs recovered or promoted in one call: no call may take long because of what lay around. */
+/** The most jobs recovered or promoted in one call: leftovers must not make a call slow. */
 export const upkeepLimit = 100
 
-/** Most that is trimmed of each kind in one settle call: more than the call can add (250), or it would never be done. */
+/**
+ * The most things of each kind that one settle call trims: more than a call can add (250), or trimming would fall
+ * behind.
+ */
 export const trimLimit = 300
 
-/** Most jobs that one step of administration changes. */
+/** The most jobs that one step of administration changes. */
 export const stepLimit = 1_000
-/** A step in an ordered queue ends with the job by which it has changed so many payloads. */
+/** A step in an ordered queue ends with the job that brings its changed payloads to this number. */
 export const stepPayloads = 10_000
 
 /**
- * How long, and how many calls of a queue, enqueue calls are remembered, so that one sent again is answered alike: those of a busy
- * queue for longer than it takes a client to learn that its connection is gone, and to send them again.
+ * How long enqueue calls are remembered, in ms, so that a call sent again gets its first answer. A busy queue's calls
+ * are remembered for longer than a client takes to notice a lost connection and to send them again.
  */
 export const callMemoryMs = 60_000
 export const callMemoryCount = 10_000
 
-/** Long enough for whoever waits for a result to learn that there will be none. */
+/** Long enough for a caller that waits for a result to learn that there will be none. */
 const cancelMemoryMs = 60_000
 
-/** How long the id of a job is remembered that ended with no result kept; 0: not at all. */
+/** How long the store remembers the id of a job that ended without a kept result; 0: not at all. */
 export function rememberedForMs(state: 'completed' | 'cancelled', rememberMs: number): number {
   return rememberMs === 0 && state === 'cancelled' ? cancelMemoryMs : rememberMs
 }
 
-/** Queues and shards that one claim may ask: the contract's bound. */
+/** The most queues and shards that one claim may ask: the contract's bound. */
 export const mostPerTrip = 16

@@ -1,41 +1,41 @@
 /**
- * The waits of a claim: why a queue had nothing for it, or nothing more, when that changes by itself, and who is to ask again
- * then. The stores in JavaScript tell by it; Lua has a translation.
+ * The waits of a claim: why a queue granted nothing, or nothing more, when that changes by itself, and who asks again
+ * then. The stores in JavaScript use these functions; Lua has a translation.
  */
 
 import type { Claimer, Wait } from '../contract/claim.js'
 import { hasLed, type Lead, leadAfter, suspectLeadAfter, suspectLeadMs } from './wake-lead.js'
 
-/** A queue, or a shard of an ordered one, as a claim has left it. Instants are on the clock of the leases. */
+/** A queue, or a shard of an ordered one, after a claim. Instants are on the clock of the leases. */
 export interface LeftQueue {
   readonly of: Pick<Wait, 'queue' | 'shard'>
-  /** It is paused, or its jobs are on their way elsewhere. */
+  /** It is paused, or its jobs are being moved. */
   readonly isStopped: boolean
-  /** As many run as may, or a batch of the shard. */
+  /** As many jobs run as may, or a batch of the shard runs. */
   readonly isFull: boolean
-  /** Whether it is full by a batch. */
+  /** Whether it is full because a batch runs. */
   readonly isBusy: boolean
-  /** When a hold or a throttle of the whole queue opens; not after now: it is open. */
+  /** When a hold or a throttle of the whole queue ends; not after now: it is open. */
   readonly opensAt: number
-  /** Ready jobs, suspects apart. */
+  /** The number of ready jobs without the suspects. */
   readonly ordinary: number
   readonly suspects: number
   readonly scheduled: number
-  /** Whether the next claim would be given a job. */
+  /** Whether the next claim would receive a job. */
   readonly isClaimable: boolean
-  /** Whether a claim alone would be given a suspect. */
+  /** Whether a claim made alone would receive a suspect. */
   isOpenForSuspects(): boolean
   /** Whether the lane of a group opens by itself. */
   hasShutLane(): boolean
-  /** In how many ms something changes by itself; undefined: nothing does. */
+  /** Ms until something changes by itself; undefined: nothing does. */
   nextChangeMs(): number | undefined
   lead: Lead | undefined
   suspectLead: Lead | undefined
 }
 
 /**
- * What a claim of at most `limit` jobs tells its claimer of a queue that gave it some, or none; and whether somebody is to be
- * rung: whoever is woken wakes the next, so that one ring is enough for any number of jobs. Appoints the leads.
+ * The waits in the answer to a claim of at most `limit` jobs, for a queue that granted some or none; and whether to
+ * ring. Each woken claimer wakes the next, so that one ring is enough for any number of jobs. Appoints the leads.
  */
 export function waitsAfter(
   queue: LeftQueue,
@@ -44,9 +44,9 @@ export function waitsAfter(
   now: number,
 ): { readonly waits: Wait[]; readonly rings: boolean } {
   const { isClaimable, isStopped, isFull, isBusy, opensAt, ordinary } = queue
-  // What is left is shut: somebody must be told when it opens.
+  // The jobs left are shut: a claimer must know when they open.
   const isShut = hasTaken && ordinary > 0 && !isBusy && !isClaimable
-  // It may have no room to ask again. Whoever is rung leads from then on.
+  // The claimer may have no room to ask again. The claimer that is rung leads from then on.
   const hasLeft = (hasTaken || isClaimable) && !isShut && hasLed(queue.lead, by.worker, now)
   if (hasLeft) queue.lead = undefined
   const isClosed = isStopped || isFull || opensAt > now
@@ -57,7 +57,7 @@ export function waitsAfter(
   return { waits, rings: isClaimable || hasLeft }
 }
 
-/** Of a queue that has nothing for this claimer. */
+/** For a queue that has nothing for this claimer. */
 function changeWait(queue: LeftQueue, by: Claimer, now: number): Wait[] {
   const { of, isClaimable, isStopped } = queue
   if (isClaimable || (by.alone === true && queue.isOpenForSuspects())) return []
@@ -81,7 +81,7 @@ function reasonOf(queue: LeftQueue, { alone = false }: Claimer, now: number): Wa
   return scheduled > 0 ? 'scheduled' : 'empty'
 }
 
-/** Of a queue with suspects left behind: how long their lead may take to make room for one. */
+/** For a queue with suspects left behind: how long their lead may take to make room for one. */
 function suspectWait(queue: LeftQueue, worker: string, makesRoom: boolean, now: number): Wait[] {
   const before = queue.suspectLead
   const lead = queue.suspects > 0 ? suspectLeadAfter(before, worker, makesRoom, now) : undefined

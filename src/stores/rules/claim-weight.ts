@@ -1,21 +1,24 @@
-/** The weight of a claim: the bytes at which it is full, and how its jobs and their payloads are weighed. The same rules for every store. */
+/**
+ * The weight of a claim: the bytes at which it is full, and the bytes of its jobs and their payloads. The same rules
+ * for every store.
+ */
 
 import { type Payload, payloadBytes } from '../../core/values/codec.js'
 
 /**
  * A claim is full as soon as its jobs weigh this many bytes. It takes at least one job; the others stay ready in their
- * places. Of one id of an ordered queue it takes at least one payload, and more only while all of them weigh at most this
- * much. A claim that has to take all payloads of an id takes them whatever they weigh.
+ * places. Of an ordered id it takes at least one payload, and more only while all of them weigh at most this much. A
+ * claim that must take all payloads of an id takes them whatever they weigh.
  */
 export const mostClaimBytes = 1_048_576
 
-/** How much one claim weighs so far, and at which weight it is full. */
+/** The weight of one claim so far, and the weight at which it is full. */
 export interface ClaimLoad {
   bytes: number
   readonly most: number
 }
 
-/** The bytes of a payload and its meta. A plain job weighs these, and those of its checkpoint. */
+/** The bytes of a payload and its meta. A plain job weighs these and the bytes of its checkpoint. */
 export function weightOf({
   payload,
   meta,

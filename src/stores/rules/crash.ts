@@ -1,7 +1,7 @@
-/** What becomes of a job whose lease ended unsettled: the rule of every store. */
+/** The outcome of a crash: the next state of a job whose lease expired unsettled. The rule of every store. */
 
 interface CrashedClaim {
-  /** The claim was made alone: whoever held it held nothing else, so the job itself is to blame. */
+  /** The claim was made alone: its worker held nothing else, so the job itself is to blame. */
   readonly alone: boolean
   readonly cancelRequested: boolean
   /** Crashes charged to the job before. */
@@ -11,7 +11,7 @@ interface CrashedClaim {
 interface CrashVerdict {
   /** Crashes charged to the job now. */
   readonly crashes: number
-  /** `'suspect'`: ready in its old place, for claims alone. */
+  /** `'suspect'`: ready in its old place, for claims made alone. */
   readonly becomes: 'suspect' | 'dead' | 'cancelled'
 }
 

@@ -2,10 +2,10 @@
 
 import type { NewJob } from '../contract/new-job.js'
 
-/** Why such a job is cancelled. */
+/** The reason with which such a job is cancelled. */
 export const expiredReason = 'expired'
 
-/** From this instant on no claim is given the job; undefined: it never expires. */
+/** From this instant on no claim receives the job; undefined: it never expires. */
 export function expiryOf({ expiresMs }: Pick<NewJob, 'expiresMs'>, now: number): number | undefined {
   return expiresMs === undefined ? undefined : now + Math.ceil(expiresMs)
 }

@@ -1,21 +1,25 @@
 /**
- * Fair share: which ready jobs of a queue a claim is given, as far as limits go — in the order of the queue, or in turn from the
- * lanes of its groups. The stores in JavaScript deal by it, at one moment of one claim; Lua has a translation.
+ * Fair share: which ready jobs of a queue a claim receives, as far as limits permit: in the order of the queue, or in
+ * turn from the lanes of its groups. The stores in JavaScript use it, at one moment of one claim; Lua has a
+ * translation.
  */
 
-/** Most lanes that one claim looks into: those that turn out to be shut are passed over. */
+/** The most lanes that one claim looks into: lanes that turn out to be shut are passed over. */
 export const mostVisits = 1_000
 
-/** Where jobs are taken from: those without a group, the lane of one, or the suspects. */
+/** The source of jobs: those without a group, the lane of one group, or the suspects. */
 export type ReadyPool = 'free' | 'suspects' | { readonly group: string }
 
-/** A queue, or a shard of an ordered one, as a claim deals its jobs out. Groups are those of its lanes; `''` has those of none. */
+/**
+ * A queue, or a shard of an ordered one, as a claim sees it. Groups are those of its lanes; `''` has the jobs without a
+ * group.
+ */
 export interface DealtQueue {
-  /** Its ready jobs, suspects apart. */
+  /** The number of ready jobs without the suspects. */
   readonly ordinary: number
-  /** How many more may run; Infinity where nothing bounds them. */
+  /** How many more may run; Infinity without a limit. */
   readonly room: number
-  /** Whether jobs or limits make it go round its lanes. */
+  /** Whether its jobs or limits make claims go round its lanes. */
   readonly hasLanes: boolean
   readonly throttle: DealtThrottle | undefined
   /** The group of the first suspect; undefined if there is none. */
@@ -24,37 +28,40 @@ export interface DealtQueue {
   openDue(): void
   /** Puts the lane of no group into the turns, if it has jobs and room and is neither there nor shut. */
   openFree(): void
-  /** How many lanes stand in the turns. */
+  /** The number of lanes in the turns. */
   openLanes(): number
-  /** Takes the next lane out of the turns; at most so many jobs are still to be granted. */
+  /** Takes the next lane out of the turns; at most `left` jobs are still to be granted. */
   nextLane(left: number): string | undefined
   readyIn(group: string): number
   roomIn(group: string): number
-  /** For how long the group is held back; 0 or less: it is not. */
+  /** For how long the group is held; 0 or less: it is not. */
   heldForMs(group: string): number
-  /** The lane has been visited: it stands in the turns again, or not. */
+  /** The lane has been visited: it goes back into the turns if `isOpen`. */
   visited(group: string, isOpen: boolean): void
   close(group: string, forMs: number): void
-  /** Nothing of the queue is granted for so long. */
+  /** Nothing of the queue is granted for `forMs`. */
   shut(forMs: number): void
-  /** Makes the first jobs of a pool, at most so many, running ones. How many that were. */
+  /** Makes the first jobs of a pool, at most `most`, running ones. Returns their number. */
   take(pool: ReadyPool, most: number): number
   /** Whether the claim can carry no more. */
   isFull(): boolean
 }
 
-/** Its throttle; the subject is a group, or `''` where it counts by queue. */
+/** Its throttle; the subject is a group, or `''` if it counts by queue. */
 interface DealtThrottle {
   readonly by: 'queue' | 'group'
   permits(subject: string): { readonly permits: number; readonly forMs: number }
   started(subject: string, count: number): void
-  /** Whether anything in its scope could be started; of the group, where it counts by group. */
+  /** Whether anything in its scope could start; in the group, if it counts by group. */
   hasMore(subject: string): boolean
   /** Nothing is left that could start. */
   rests(): void
 }
 
-/** At most so many; with none, the lanes are opened for others. Alone one, a suspect first: nobody else is ever given them. How many were taken. */
+/**
+ * Grants at most `limit` jobs; with 0 it only opens lanes for others. Alone it grants one job, a suspect first: only
+ * claims made alone receive suspects. Returns the number taken.
+ */
 export function deal(queue: DealtQueue, limit: number, alone: boolean): number {
   if (limit <= 0) {
     queue.openDue()
@@ -86,7 +93,7 @@ function dealSome(queue: DealtQueue, most: number, suspect: string | undefined):
   return queue.hasLanes ? goRound(queue, most) : queue.take('free', most)
 }
 
-/** Lane by lane, as far as their own limits go. */
+/** Lane by lane, as far as their own limits permit. */
 function goRound(queue: DealtQueue, most: number): number {
   queue.openDue()
   queue.openFree()
@@ -97,7 +104,7 @@ function goRound(queue: DealtQueue, most: number): number {
     if (unvisited === 0) unvisited = queue.openLanes()
     const group = unvisited === 0 ? undefined : queue.nextLane(most - taken)
     if (group === undefined) break
-    // Its share of what is left, rounded up, so that a claim goes round once where it can.
+    // Its share of the rest, rounded up, so that a claim goes round once if it can.
     taken += visit(queue, group, Math.ceil((most - taken) / unvisited))
     unvisited -= 1
   }
@@ -119,19 +126,19 @@ function visit(queue: DealtQueue, group: string, share: number): number {
   return taken
 }
 
-/** How many the throttle permits of a group, where it counts by that. */
+/** How many jobs the throttle permits of a group, if it counts by group. */
 function permitsIn({ throttle }: DealtQueue, group: string): number {
   return throttle?.by === 'group' ? throttle.permits(group).permits : Number.POSITIVE_INFINITY
 }
 
-/** So many of a group have been taken, perhaps none. What is left and may not start now is shut. */
+/** `count` jobs of a group have been taken, perhaps 0. The rest is shut if it may not start now. */
 function startedIn(queue: DealtQueue, group: string, count: number): void {
   if (queue.throttle?.by !== 'group') return
   const forMs = deniedForMs(queue.throttle, group, count)
   if (forMs !== undefined && queue.readyIn(group) > 0 && queue.roomIn(group) > 0) queue.close(group, forMs)
 }
 
-/** After how long the next may start, once so many have; undefined where it may now. */
+/** Ms until the next job may start, once `count` have; undefined if it may now. */
 function deniedForMs(throttle: DealtThrottle, subject: string, count: number): number | undefined {
   if (count > 0) throttle.started(subject, count)
   const { permits, forMs } = throttle.permits(subject)

@@ -1,4 +1,4 @@
-/** The traits of a store that keeps every promise: what it is, and where it differs, it says itself. */
+/** The traits of a store that keeps every promise: each store adds its own nature and its exceptions. */
 
 import type { StoreTraits } from '../contract/store.js'
 

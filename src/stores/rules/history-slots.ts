@@ -9,17 +9,17 @@ export const historyKeptMs: Readonly<Record<HistoryStep, number>> = { minute: 7 
 /** Upper bounds of the classes of run times; the last class has none. */
 export const runTimeBoundsMs: readonly number[] = [10, 100, 1_000, 10_000, 60_000, 600_000]
 
-/** The beginning of the minute or hour in which an instant lies. */
+/** The beginning of the minute or hour that contains an instant. */
 export function slotAt(step: HistoryStep, at: number): number {
   return Math.floor(at / stepMs[step]) * stepMs[step]
 }
 
-/** The oldest slot that is kept: those that end later than the kept time ago. */
+/** The beginning of the oldest slot that is kept: the first one that has not ended longer ago than the kept time. */
 export function oldestSlotAt(step: HistoryStep, now: number): number {
   return slotAt(step, now - historyKeptMs[step])
 }
 
-/** The counts apart from `runTimes`, in the order in which stores keep them. */
+/** The counts other than `runTimes`, in the order in which stores keep them. */
 const countNames = [
   'enqueued',
   'started',
@@ -33,7 +33,7 @@ const countNames = [
 
 const gaugeNames = ['lagMs', 'waiting', 'running'] as const satisfies readonly (keyof HistoryGauges)[]
 
-/** How many numbers `countNumbers` answers with. */
+/** The length of the list that `countNumbers` returns. */
 export const countsLength = countNames.length + runTimeBoundsMs.length + 1
 
 /** Counts as a list of whole numbers: those of `countNames`, then the run times. */
@@ -41,12 +41,12 @@ export function countNumbers(counts: HistoryCounts): number[] {
   return [...countNames.map((name) => counts[name]), ...counts.runTimes].map(Math.round)
 }
 
-/** Gauges as a list of whole numbers; empty where there are none. */
+/** Gauges as a list of whole numbers; empty if there are none. */
 export function gaugeNumbers(gauges: HistoryGauges | undefined): number[] {
   return gauges === undefined ? [] : gaugeNames.map((name) => Math.round(gauges[name]))
 }
 
-/** The point of such lists, one behind the other. */
+/** The point made from both lists, one after the other. */
 export function pointOf(at: number, numbers: readonly number[]): HistoryPoint {
   const named = (names: readonly string[], from: number) =>
     Object.fromEntries(names.map((name, i) => [name, numbers[from + i]!]))

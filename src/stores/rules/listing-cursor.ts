@@ -4,7 +4,7 @@ import { InvalidArgumentError } from '../../core/errors.js'
 import type { ListQuery } from '../contract/job-records.js'
 import { compareBytes } from './byte-order.js'
 
-/** Where a job stands in a listing, compared part by part. No two jobs of a listing have the same. */
+/** The position of a job in a listing, compared part by part. No two jobs of a listing have the same. */
 export type ListPosition = readonly (number | string)[]
 
 export function comparePositions(a: ListPosition, b: ListPosition): number {
@@ -21,7 +21,9 @@ export function cursorAt(position: ListPosition, by: ListQuery['by']): string {
   return Buffer.from(JSON.stringify([by, ...position])).toString('base64url')
 }
 
-/** Throws `InvalidArgumentError` for what is no cursor of a listing in this order; `isPosition` judges its parts. */
+/**
+ * Throws `InvalidArgumentError` for a text that is no cursor of a listing in this order; `isPosition` judges its parts.
+ */
 export function positionIn(
   cursor: string,
   by: ListQuery['by'],

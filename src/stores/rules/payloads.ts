@@ -1,13 +1,13 @@
 /**
- * The payloads of an ordered job: how they stand, how they merge, and what becomes of them when a claim ends. Every store
- * follows these rules; SQL and Lua are translations of them.
+ * The payloads of an ordered job: how they are ordered, how they merge, and where they go when a claim ends. Every
+ * store follows these rules; SQL and Lua are translations of them.
  *
- * A set holds equal payloads once and stands in the order of score, then of arrival. A job that waits has one set. A claim
- * takes payloads in hand; what arrives for the id meanwhile, or was left behind by the claim, makes a second set that waits
- * beside it, and is no job before the claim has ended.
+ * A set holds equal payloads once, in the order of score, then of arrival. A waiting job has one set. A claim takes
+ * payloads in hand. Payloads that arrive for the id meanwhile, or that the claim left behind, make a second set. This
+ * set waits until the claim has ended, and is no job before.
  */
 
-// Not by name: an older Node would end at the import with an error that does not say that it is too old.
+// Not imported by name: an older Node would fail at the import, with an error that does not say that it is too old.
 import zlib from 'node:zlib'
 import type { Merge } from '../../core/queue/queue.js'
 import type { ScoredPayload } from '../contract/scored-payload.js'
@@ -19,12 +19,15 @@ export interface PayloadEntry extends ScoredPayload {
   readonly seq: number
 }
 
-/** The shard of an id: CRC-32 (zlib) of its UTF-8 bytes modulo their number. Lowkiq's. */
+/** The shard of an id: CRC-32 (zlib) of its UTF-8 bytes modulo the number of shards, as in Lowkiq. */
 export function shardOf(id: string, shards: number): number {
   return shards === 1 ? 0 : zlib.crc32(id) % shards
 }
 
-/** The same text for equal payloads and for no others: equal are those of the same codec with the same bytes. Meta is no part of it. */
+/**
+ * The same text for equal payloads and for no others. Payloads are equal if they have the same codec and the same
+ * bytes; meta does not count.
+ */
 export function payloadIdentity({ payload, codec }: Pick<ScoredPayload, 'payload' | 'codec'>): string {
   const kind = typeof payload === 'string' ? 't' : 'b'
   const text = typeof payload === 'string' ? payload : Buffer.from(payload).toString('latin1')
@@ -37,8 +40,8 @@ export function byScore(a: PayloadEntry, b: PayloadEntry): number {
 }
 
 /**
- * Both sets in one. Of equal payloads the first in order stays, whole: the minimal score wins, and on a tie what came
- * first. With `merge: 'latest'` only the last in order of what that gives is left.
+ * Both sets in one. Of equal payloads the first in order stays, whole: the smallest score wins, and on a tie the
+ * earliest arrival. With `merge: 'latest'` only the last payload of the result is kept.
  */
 export function merged(
   one: readonly PayloadEntry[],
@@ -55,8 +58,9 @@ export function merged(
 }
 
 /**
- * What a claim takes in hand, and what it leaves for the next: at least one payload, and at most `maxPayloads` that weigh
- * at most `mostBytes` together. If `maxPayloads` is infinite it takes all, whatever they weigh.
+ * The payloads that a claim takes in hand, and those that it leaves for the next: at least one, and at most
+ * `maxPayloads` that weigh at most `mostBytes` together. If `maxPayloads` is infinite it takes all, whatever they
+ * weigh.
  */
 export function handedOver(
   set: readonly PayloadEntry[],
@@ -76,15 +80,15 @@ export function handedOver(
 }
 
 /**
- * How a claim ends, as far as its payloads go. `'exhaust'`: the last failure, or one crash too many. `'return'`: a failure
- * that is not the last, a release, a crash.
+ * The end of a claim, as far as its payloads are concerned. `'exhaust'`: the last failure, or one crash too many.
+ * `'return'`: a failure that is not the last, a release, a crash.
  */
 export type PayloadEnd = 'complete' | 'return' | 'exhaust' | 'bury' | 'cancel'
 
 /**
- * What becomes of the payloads in hand: those that go to the morgue, and those that go back and merge with what waits
- * beside. Where none goes back, what waits beside becomes a new job, with times of its own; where there is nothing, the
- * id is gone.
+ * The payloads in hand after the end: those that go to the morgue, and those that go back and merge with the waiting
+ * set. If none goes back, the waiting set becomes a new job, with times of its own; if there is no waiting set, the id
+ * is gone.
  */
 export function afterEnd(
   end: PayloadEnd,

@@ -1,17 +1,17 @@
-/** The form of a queue: what of it is fixed once it is stored, and the refusal of whoever opens or changes it otherwise. */
+/** The form of a queue: the settings that are fixed once it is stored, and the refusal of other values. */
 
 import { ConfigConflictError, InvalidArgumentError } from '../../core/errors.js'
 import type { Exclusive, QueueOptions } from '../../core/queue/queue.js'
 import type { QueueKind } from '../contract/queue-settings.js'
 
-/** What of a queue is fixed at its first use. */
+/** The settings that the first use of a queue fixes. */
 export interface QueueForm {
   readonly kind: QueueKind
   readonly order: 'fifo' | 'lifo'
   readonly exclusive?: Exclusive
 }
 
-/** Throws `ConfigConflictError` where a stored queue is opened in another form. */
+/** Throws `ConfigConflictError` if a stored queue is opened in another form. */
 export function refuseOtherForm(queue: string, stored: QueueForm, asked: QueueForm): void {
   if (stored.kind !== asked.kind) {
     const remedy = 'Give the new queue another name, or drain and delete the old one.'
@@ -28,7 +28,7 @@ export function refuseOtherForm(queue: string, stored: QueueForm, asked: QueueFo
   }
 }
 
-/** Thrown where a queue is on its way to another number of shards already. */
+/** The error for a queue that is already being resharded to another number of shards. */
 export function reshardUnderWay(queue: string, towards: number, asked: number): ConfigConflictError {
   const remedy = `It is on its way to ${towards} shards: run \`millrace queues reshard ${queue} ${towards}\` to its end first.`
   return new ConfigConflictError(queue, 'shards', towards, asked, remedy)
@@ -36,14 +36,14 @@ export function reshardUnderWay(queue: string, towards: number, asked: number): 
 
 const oneShard = 'What runs of each group is counted within one shard'
 
-/** Throws where a queue that lies in several shards, or is on its way there, is to bound what runs of each group. */
+/** Throws if a queue with several shards, or on its way to several, is to limit the running jobs of each group. */
 export function refuseGroupBound(queue: string, maxRunning: QueueOptions['maxRunning'], shards: number): void {
   if (typeof maxRunning !== 'object' || shards === 1) return
   const remedy = `${oneShard}: run \`millrace queues reshard ${queue} 1\` first, or give \`maxRunning\` a number for all groups together.`
   throw new ConfigConflictError(queue, 'shards', shards, 1, remedy)
 }
 
-/** Throws where a queue that bounds what runs of each group is to be spread over several shards. */
+/** Throws if a queue that limits the running jobs of each group is to be spread over several shards. */
 export function refuseSpreading(queue: string, maxRunning: QueueOptions['maxRunning'], shards: number): void {
   if (typeof maxRunning !== 'object' || shards === 1) return
   throw new InvalidArgumentError(

@@ -1,10 +1,13 @@
-/** The record of a schedule: its definition as text, for stores that keep text, and what every store decides alike. Pure. */
+/**
+ * The record of a schedule: its definition as text, for stores that keep text, and the decisions that every store makes
+ * alike. Pure.
+ */
 
 import { toleratedStepMs } from '../../core/platform/clock.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { ScheduleDefinition } from '../contract/schedules.js'
 
-/** Bytes are told from text by standing in an object. */
+/** Bytes are in an object, which distinguishes them from text. */
 type StoredValue = string | { readonly base64: string }
 
 export function definitionText({ job, ...rest }: ScheduleDefinition): string {
@@ -15,7 +18,7 @@ export function definitionText({ job, ...rest }: ScheduleDefinition): string {
   })
 }
 
-/** Undefined for what cannot be read: one damaged schedule keeps nobody from the others. */
+/** Undefined for an unreadable definition: one damaged schedule must not stop the others. */
 export function definitionIn(text: string): ScheduleDefinition | undefined {
   try {
     const { job, ...rest } = JSON.parse(text) as ScheduleDefinition
@@ -31,19 +34,22 @@ export function definitionIn(text: string): ScheduleDefinition | undefined {
   }
 }
 
-/** The id by whose shard a schedule lies: that of its job, or else its name. */
+/** The id that decides the shard of a schedule: the id of its job, otherwise its name. */
 export function placeOf({ name, job }: Pick<ScheduleDefinition, 'name' | 'job'>): string {
   return job.id ?? name
 }
 
-/** Who looks for what is due, since when, and until when if nothing more is heard. Instants are on the wall clock. */
+/**
+ * The worker that looks for due schedules, since when, and until when without further news. Instants are on the wall
+ * clock.
+ */
 export interface ScheduleLeadership {
   readonly worker: string
   readonly seenAt: number
   readonly until: number
 }
 
-/** The lead after this worker has asked for it: itself, or another that has not lapsed. */
+/** The lead after this worker has asked: the worker itself, or another whose lead has not lapsed. */
 export function scheduleLeadAfter(
   lead: ScheduleLeadership | undefined,
   worker: string,
@@ -52,7 +58,7 @@ export function scheduleLeadAfter(
 ): ScheduleLeadership {
   const own = { worker, seenAt: now, until: now + leadMs }
   if (lead === undefined || lead.worker === worker) return own
-  // The clock was set back: it leads on for as long as it was to lead from then on.
+  // The clock was set back: the lead lasts from now on as long as it was to last from then on.
   const held =
     lead.seenAt > now + toleratedStepMs ? { ...lead, seenAt: now, until: lead.until - lead.seenAt + now } : lead
   return held.until <= now ? own : held

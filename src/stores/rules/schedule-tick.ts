@@ -1,16 +1,16 @@
-/** A tick of a schedule: the id of its job, and how much later than its instant that is due. */
+/** A tick of a schedule: the id of its job, and the jitter by which the job is due later. */
 
 import { shardOf } from './payloads.js'
 
 /**
- * The id of the job of a tick: the schedule's name and the instant. In a queue of several plain shards all jobs of a schedule
- * lie where the schedule does: a number behind the id sees to that.
+ * The id of a tick's job: the schedule's name and the instant. In a plain queue with several shards a number after the
+ * id keeps all jobs of a schedule in the schedule's shard.
  */
 export function tickId(name: string, at: number, shards: number): string {
   return idBeside(name, `${name}@${new Date(at).toISOString().replace('.000Z', 'Z')}`, shards)
 }
 
-/** The id, with a number behind it where it would else lie in another shard than its schedule. */
+/** The id, followed by a number if it would otherwise be in another shard than its schedule. */
 export function idBeside(name: string, id: string, shards: number): string {
   const shard = shardOf(name, shards)
   let lying = id
@@ -18,7 +18,7 @@ export function idBeside(name: string, id: string, shards: number): string {
   return lying
 }
 
-/** The jitter of a tick, less than `jitterMs`: always the same for the same tick, and spread over those of different schedules. */
+/** The jitter of a tick, less than `jitterMs`: the same for the same tick, and spread over different schedules. */
 export function jitterOf(id: string, jitterMs: number): number {
   return jitterMs === 0 ? 0 : shardOf(id, jitterMs)
 }

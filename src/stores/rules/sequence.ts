@@ -1,11 +1,11 @@
 /** Sequences: the numbers that order jobs and claims. Every store computes them by these rules. */
 
-/** A wall clock that steps back by no more than this is taken to stand still; a larger step is followed. */
+/** A wall clock that steps back by no more than this counts as standing still; the store follows a larger step. */
 const toleratedStepUs = 1_000_000
 
 /**
- * The place in line of a job that is ready at once: µs since 1970, strictly growing from job to job of a queue, so that
- * first in is first out within a millisecond and while the wall clock is being adjusted.
+ * The place in line of a job that is ready at once: µs since 1970, strictly growing within a queue. First in is thus
+ * first out within a millisecond, and while the wall clock is being adjusted.
  */
 export function nextStamp(lastUs: number, nowMs: number): number {
   const nowUs = nowMs * 1_000
@@ -14,14 +14,14 @@ export function nextStamp(lastUs: number, nowMs: number): number {
 }
 
 /**
- * The default score of a payload, in µs: the stamp with which it arrives, unless its shard has given a higher one before. So
- * scores grow even when the wall clock steps back, however far.
+ * The default score of a payload, in µs: the stamp of its arrival, unless its shard has given a higher one before.
+ * Scores thus grow even if the wall clock steps back, however far.
  */
 export function nextScore(lastUs: number, stampUs: number): number {
   return Math.max(stampUs, lastUs + 1)
 }
 
-/** The place in line of a job that has a due time. */
+/** The place in line of a job with a due time. */
 export function stampOf(runAtMs: number): number {
   return runAtMs * 1_000
 }
@@ -32,7 +32,7 @@ export function dueAt(stampUs: number): number {
 }
 
 /**
- * The fence of a claim: follows the clock, so that it goes on growing where a store was made anew, and never goes back
+ * The fence of a claim: it follows the clock, so that it keeps growing if a store is made anew, and never goes back
  * when the clock does. (A hybrid logical clock; Kulkarni et al., 2014.)
  */
 export function nextFence(last: number, nowMs: number): number {

@@ -1,8 +1,8 @@
-/** The depth of a queue from those of its shards: the rule of every store that counts shard by shard. */
+/** The depth of a queue, summed from its shards: the rule of every store that counts by shard. */
 
 import type { Depth } from '../contract/queue-depth.js'
 
-/** `leaving`: of shards that the queue is being resharded from, which still count. A queue has at least one shard. */
+/** `leaving`: the shards that a reshard is emptying, which still count. A queue has at least one shard. */
 export function depthOfShards(shards: readonly Depth[], leaving: readonly Depth[], isOrdered: boolean): Depth {
   const sum = [...shards, ...leaving].reduce(together)
   return isOrdered ? { ...sum, shardLagsMs: shards.map(({ lagMs }) => lagMs) } : sum

@@ -1,37 +1,40 @@
 /**
- * The grid of a throttle's rule: where on its grid the last start stood, and whether it may catch up. What a rule permits
- * follows from it and from what the rule sees in the log of starts. Pure; every store decides by these functions, or by a
- * translation of them that is tested against them. Instants are ms on the store's clock; places on the grid are whole µs, so
- * that every store and every language reckons alike.
+ * The grid of a throttle's rule: the grid place of the last start, and whether the rule may catch up. The grid and the
+ * rule's sight of the log decide what a rule permits. Pure; every store decides by these functions, or by a translation
+ * of them that is tested against them. Instants are ms on the store's clock. Places on the grid are whole µs, so that
+ * every store and every language computes the same.
  */
 
 import { countedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
 
 export interface Grid {
-  /** The place on the grid of the last start, in µs. Absent where nothing started yet. */
+  /** The grid place of the last start, in µs. Absent if nothing has started yet. */
   readonly slotUs?: number
-  /** Starts since there was nothing to start, at most `limit`: with that many a counter that fell behind may catch up. */
+  /**
+   * Starts since there was last nothing to start, at most `limit`: with that many, a counter that fell behind may catch
+   * up.
+   */
   readonly credit: number
 }
 
-/** What a rule sees in the log of starts. */
+/** A rule's view of the log of starts. */
 export interface Sight {
   /** Starts in the closed window that ends now. */
   readonly hits: number
-  /** From when on those of the log are fewer than the limit: -Infinity where they always were. */
+  /** The instant from which on the window holds fewer starts than the limit: -Infinity if it always did. */
   readonly opensAt: number
-  /** From when on more than the buffer are unused, where the rule has one. */
+  /** The instant from which on more than the buffer are unused, if the rule has a buffer. */
   readonly catchesUpAt: number
 }
 
 export const firstGrid: Grid = { credit: 0 }
 
-/** From one place of the grid to the next; what is below 1 µs is dropped. */
+/** The distance between two places of the grid; fractions of a µs are dropped. */
 function spacingUs(rule: ThrottleRule): number {
   return Math.max(1, Math.floor((countedMs(rule) * 1_000) / rule.limit))
 }
 
-/** How many jobs may start now, and, where none may, after how long one may: the window first, then the grid. */
+/** How many jobs may start now, and, if none may, the time until one may: by the window first, then by the grid. */
 export function permitsOf(
   rule: ThrottleRule,
   { slotUs, credit }: Grid,
@@ -50,8 +53,8 @@ export function permitsOf(
 }
 
 /**
- * The grid after `starts` jobs have started; `sight` is that before them. A start that comes late takes the latest place of
- * the grid, and the next may come that much sooner after it; where the window held it back the grid begins anew there.
+ * The grid after `starts` jobs have started; `sight` is the one before them. A late start takes the latest place of the
+ * grid, so that the next may come that much sooner. If the window held the start back, the grid begins anew there.
  */
 export function gridAfter(
   rule: ThrottleRule,
@@ -64,7 +67,7 @@ export function gridAfter(
   if (!moderate || limit === 1) return firstGrid
   const credit = Math.min(limit, before + starts)
   const nowUs = now * 1_000
-  // Nothing was there to start before: it is not late, and the grid begins with it.
+  // Nothing was there to start before: the start is not late, and the grid begins with it.
   if (slotUs === undefined || before === 0) return { slotUs: nowUs, credit }
   const spacing = spacingUs(rule)
   const dueUs = Math.max(slotUs + spacing, opensAt * 1_000)
@@ -73,7 +76,7 @@ export function gridAfter(
   return { slotUs: dueUs + Math.floor((nowUs - dueUs) / spacing) * spacing, credit }
 }
 
-/** The grid once there is nothing to start: neither what was missed nor a late start counts from then on. */
+/** The grid once there is nothing to start: missed places and late starts no longer count. */
 export function gridAtRest({ moderate, limit }: ThrottleRule, lastAt: number | undefined): Grid {
   if (lastAt === undefined || !moderate || limit === 1) return firstGrid
   return { slotUs: lastAt * 1_000, credit: 0 }

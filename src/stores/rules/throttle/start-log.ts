@@ -1,4 +1,4 @@
-/** The log of starts: when how many jobs of one scope, or of one of its groups, were permitted to start. Pure. */
+/** The log of starts: when, and how many, jobs of one scope, or of one of its groups, were permitted to start. Pure. */
 
 import { countedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
 import type { Sight } from './grid.js'
@@ -13,7 +13,7 @@ export interface Starts {
 export type StartLog = readonly Starts[]
 
 /**
- * What a rule sees in the log. A start counts until it is older than the window, so that no closed window ever holds more
+ * A rule's view of the log. A start counts until it is older than the window, so that no closed window ever holds more
  * than the limit.
  */
 export function sightOf(rule: ThrottleRule, log: StartLog, now: number): Sight {
@@ -27,7 +27,7 @@ export function sightOf(rule: ThrottleRule, log: StartLog, now: number): Sight {
   }
 }
 
-/** From when on fewer than `most` of the starts lie in the window: -Infinity where it never held so many. */
+/** The instant from which on the window holds fewer than `most` of the starts: -Infinity if it never held as many. */
 function fewerFrom(most: number, forMs: number, log: StartLog): number {
   let later = 0
   for (const { at, count } of log.toReversed()) {
@@ -37,7 +37,7 @@ function fewerFrom(most: number, forMs: number, log: StartLog): number {
   return Number.NEGATIVE_INFINITY
 }
 
-/** With `count` starts more, and without those that no window of the rules sees any more. */
+/** The log with `count` more starts, and without those that are outside every rule's window. */
 export function logAfter(log: StartLog, count: number, forMs: number, now: number): StartLog {
   const seen = log.filter(({ at }) => at >= now - forMs)
   const last = seen.at(-1)

@@ -1,4 +1,7 @@
-/** The counter of what a throttle counts together: its starts and its grids, and the decision how many jobs may start now. Pure. */
+/**
+ * The counter of a throttle: the starts and grids that count together, and the decision how many jobs may start now.
+ * Pure.
+ */
 
 import { longestCountedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
 import { firstGrid, type Grid, gridAfter, gridAtRest, permitsOf } from './grid.js'
@@ -11,11 +14,11 @@ export interface Counter {
 }
 
 interface Decision {
-  /** How many of those wanted may start. */
+  /** How many of the wanted jobs may start. */
   readonly granted: number
-  /** After how long one may, where none may now; else 0. */
+  /** Ms until one may start, if none may now; otherwise 0. */
   readonly forMs: number
-  /** The counter once they have started. */
+  /** The counter after they have started. */
   readonly state: Counter
 }
 
@@ -23,13 +26,13 @@ export function firstCounter(rules: readonly ThrottleRule[]): Counter {
   return { log: [], grids: rules.map(() => firstGrid) }
 }
 
-/** The counter as it stands now: one in which nothing has started for the longest window is as good as none. */
+/** The counter as it is now: one without a start in the longest window equals none. */
 export function counterAt(counter: Counter, rules: readonly ThrottleRule[], now: number): Counter {
   const last = counter.log.at(-1)
   return last === undefined || last.at < now - longestCountedMs(rules) ? firstCounter(rules) : counter
 }
 
-/** How many jobs may start now, as far as every rule permits, and, where none may, after how long one may. */
+/** How many jobs may start now, as far as every rule permits, and, if none may, the time until one may. */
 export function permitted({ log, grids }: Counter, rules: readonly ThrottleRule[], now: number) {
   const permits = rules.map((rule, i) => permitsOf(rule, grids[i]!, sightOf(rule, log, now), now))
   return {
@@ -38,7 +41,7 @@ export function permitted({ log, grids }: Counter, rules: readonly ThrottleRule[
   }
 }
 
-/** The counter once `count` jobs have started, of which there is at least one. */
+/** The counter after `count` jobs have started, at least one. */
 export function counterAfter(
   { log, grids }: Counter,
   rules: readonly ThrottleRule[],
@@ -51,14 +54,14 @@ export function counterAfter(
   }
 }
 
-/** The counter once nothing is left that could start; so it is too where the rules become others. */
+/** The counter once nothing is left that could start; also after a change of the rules. */
 export function counterAtRest({ log }: Pick<Counter, 'log'>, rules: readonly ThrottleRule[]): Counter {
   return { log, grids: rules.map((rule) => gridAtRest(rule, log.at(-1)?.at)) }
 }
 
 /**
- * How many of `want` jobs may start at `now`, of the `ready` ones that there are; and the counter afterwards. `now` never lies
- * before the last start of the counter.
+ * How many of `want` jobs may start at `now`, of the `ready` ones that exist; and the counter afterwards. `now` is
+ * never before the last start of the counter.
  */
 export function decide(
   before: Counter,

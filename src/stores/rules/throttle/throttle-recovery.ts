@@ -1,27 +1,30 @@
 /**
- * The recovery of a throttle: what is taken to have started where the store may have forgotten starts — it was restarted, or
- * another server took its place — or where its clock was set back. Pure; instants are ms on the store's clock.
+ * The recovery of a throttle: the starts that are assumed when the store may have forgotten some (it was restarted, or
+ * another server took its place), or when its clock was set back. Pure; instants are ms on the store's clock.
  */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import { countedMs, longestCountedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
 import { type Counter, firstCounter } from './throttle-counter.js'
 
-/** Windows up to this are silent for their whole length; longer ones are charged what they may have lost. */
+/**
+ * Windows up to this length are silent for their whole length; longer ones are charged the starts that they may have
+ * lost.
+ */
 export const longestSilenceMs = 600_000
 
-/** Of a scope. */
+/** The recovery of a scope. */
 export interface Recovery {
-  /** Which run of which server it was that answered last. */
+  /** The run of the server that answered last. */
   readonly run: string
   /** How often it was recovered, and when last. */
   readonly count: number
   readonly at: number
-  /** What has to be added to an instant that was written down before any recovery to have it on the clock of today. */
+  /** Ms to add to an instant that was written before a recovery, to have it on the present clock. */
   readonly shiftMs: number
-  /** The latest start in the scope, or when it was recovered after that; absent where nothing ever started. */
+  /** The latest start in the scope, or a later recovery; absent if nothing ever started. */
   readonly lastAt?: number
-  /** Nothing starts before. */
+  /** Nothing starts before this instant. */
   readonly quietUntil?: number
 }
 
@@ -30,8 +33,8 @@ export function firstRecovery(run: string, now: number): Recovery {
 }
 
 /**
- * The recovery as it holds for `now`: the same where nothing has happened. `sinceLastMs`: how long ago the latest start was,
- * where the clock itself cannot tell because it began anew.
+ * The recovery valid at `now`: the same object if nothing has happened. `sinceLastMs`: ms since the latest start, for a
+ * clock that began anew and cannot say.
  */
 export function recovered(
   recovery: Recovery,
@@ -54,16 +57,16 @@ export function recovered(
   return {
     ...known,
     shiftMs: recovery.shiftMs + shiftMs,
-    // What long windows are charged counts as started now.
+    // The starts charged to long windows count as started now.
     lastAt: now,
     ...(quiet === undefined ? {} : { quietUntil: quiet }),
   }
 }
 
 /**
- * A counter that was written down under `before`, as it stands under `recovery`: its instants on the clock of today, and for
- * long windows with as many starts as would have fitted between its last and the recovery. One in which nothing had started
- * for the longest window is as good as none: that it was idle is more likely than that all of it was forgotten.
+ * A counter that was written under `before`, as it is under `recovery`. Its instants are on the present clock. Its long
+ * windows get as many starts as would have fitted between its last start and the recovery. A counter without a start in
+ * the longest window equals none: it was more likely idle than forgotten entirely.
  */
 export function recoveredCounter(
   counter: Counter,
@@ -83,7 +86,7 @@ export function recoveredCounter(
   return charge === 0 ? { log, grids } : { log: [...log, { at: recovery.at, count: charge }], grids }
 }
 
-/** The most that any long window may have lost in a gap of so many ms. */
+/** The most starts that any long window may have lost in a gap of `gapMs`. */
 function chargeFor(rules: readonly ThrottleRule[], gapMs: number): number {
   const lost = (rule: ThrottleRule) => Math.min(rule.limit, Math.ceil((rule.limit * gapMs) / countedMs(rule)))
   return Math.max(0, ...rules.filter(isLong).map(lost))
