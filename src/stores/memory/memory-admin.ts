@@ -1,4 +1,4 @@
-/** What the facets of a memory store are given of it. Asking for queues refuses a store that was closed. */
+/** The parts of a memory store that its facets receive. Asking for queues rejects on a closed store. */
 
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { MemoryQueues } from './memory-queues.js'
@@ -6,15 +6,15 @@ import type { MemoryQueues } from './memory-queues.js'
 export interface MemoryAdmin {
   queues(): MemoryQueues
   now(): number
-  /** Wakes one who waits for the queue; nobody where it is paused. */
+  /** Wakes a waiter for the queue; nobody if it is paused. */
   ring(queue: string): void
-  /** Wakes all who watch jobs. */
+  /** Wakes all watchers of jobs. */
   tellEnds(): void
   enqueue(call: EnqueueCall): Enqueued[]
-  /** Wakes all who watch schedules. */
+  /** Wakes all watchers of schedules. */
   tellSchedules(): void
-  /** True when schedules change, undefined after `forMs` or when aborted. */
+  /** Resolves with true when schedules change, with undefined after `forMs` or when aborted. */
   nextSchedule(forMs: number, signal: AbortSignal): Promise<true | undefined>
-  /** True when jobs end, undefined after `forMs` or when aborted. */
+  /** Resolves with true when jobs end, with undefined after `forMs` or when aborted. */
   nextEnd(forMs: number, signal: AbortSignal): Promise<true | undefined>
 }

@@ -1,9 +1,9 @@
-/** The bell of the memory store: wakes one of those who wait for a queue, and all who watch jobs end or schedules change. */
+/** The bell of the memory store: wakes one waiter for a queue, and all watchers of ended jobs or changed schedules. */
 
-/** Wakes a sleeper: with what woke him, or with nothing because his time is over. */
+/** Wakes a sleeper, with the cause, or without one because its time is over. */
 type Wake<T> = (by?: T) => void
 
-/** The longest timer there is; whoever waits longer just looks once more in between. */
+/** The longest timer there is; a longer wait looks once more in between. */
 const longestTimerMs = 0x7fffffff
 
 export class MemoryBell {
@@ -14,7 +14,7 @@ export class MemoryBell {
   #isScheduleUnheard = false
   readonly #unheard = new Set<string>()
 
-  /** Wakes whoever has waited longest for the queue. */
+  /** Wakes the waiter that has waited longest for the queue. */
   ring(queue: string): void {
     for (const [wake, queues] of this.#waiters) {
       if (!queues.has(queue)) continue
@@ -24,23 +24,23 @@ export class MemoryBell {
     this.#unheard.add(queue)
   }
 
-  /** Those of the queues that were rung while nobody waited for them; told once. */
+  /** Those of the queues that were rung while nobody waited for them; reported once. */
   unheard(queues: readonly string[]): string[] {
     return queues.filter((queue) => this.#unheard.delete(queue))
   }
 
-  /** Wakes everybody who watches jobs. */
+  /** Wakes all watchers of jobs. */
   tellEnds(): void {
     for (const wake of [...this.#watchers]) wake(true)
   }
 
-  /** Wakes everybody who watches schedules. */
+  /** Wakes all watchers of schedules. */
   tellSchedules(): void {
     this.#isScheduleUnheard = this.#scheduleWatchers.size === 0
     for (const wake of [...this.#scheduleWatchers]) wake(true)
   }
 
-  /** The queue that is rung; undefined after `forMs` or when one of the signals aborts. */
+  /** Resolves with the queue that is rung; with undefined after `forMs` or when one of the signals aborts. */
   rung(queues: readonly string[], forMs: number, signals: readonly AbortSignal[]): Promise<string | undefined> {
     return asleep<string>(forMs, signals, (wake) => {
       this.#waiters.set(wake, new Set(queues))
@@ -48,7 +48,7 @@ export class MemoryBell {
     })
   }
 
-  /** True when jobs end; undefined after `forMs` or when one of the signals aborts. */
+  /** Resolves with true when jobs end; with undefined after `forMs` or when one of the signals aborts. */
   ended(forMs: number, signals: readonly AbortSignal[]): Promise<true | undefined> {
     return asleep<true>(forMs, signals, (wake) => {
       this.#watchers.add(wake)
@@ -56,7 +56,7 @@ export class MemoryBell {
     })
   }
 
-  /** True when schedules change; undefined after `forMs` or when one of the signals aborts. */
+  /** Resolves with true when schedules change; with undefined after `forMs` or when one of the signals aborts. */
   scheduled(forMs: number, signals: readonly AbortSignal[]): Promise<true | undefined> {
     if (this.#isScheduleUnheard) {
       this.#isScheduleUnheard = false
@@ -69,7 +69,7 @@ export class MemoryBell {
   }
 }
 
-/** Lies down until woken. `lieDown` answers with how to get up again. */
+/** Sleeps until woken. `lieDown` registers the sleeper and returns the function that removes it. */
 function asleep<T>(
   forMs: number,
   signals: readonly AbortSignal[],

@@ -1,13 +1,13 @@
-/** Live messages of the memory store: all who watch are in this process. */
+/** Live messages of the memory store: all watchers are in this process. */
 
 import type { LiveMessages } from '../contract/live-messages.js'
 
 type MessageEar = (message: string | undefined) => void
 
-/** Who watches each queue, of whatever handle. */
+/** The watchers of each queue, from all handles. */
 export type MemoryWatchers = Map<string, Set<MessageEar>>
 
-/** `closing`: of the handle. `refuseClosed` throws `ClosedError`. */
+/** `closing`: aborts when the handle closes. `refuseClosed` throws `ClosedError`. */
 export function memoryLive(watchers: MemoryWatchers, closing: AbortSignal, refuseClosed: () => void): LiveMessages {
   return {
     async publish(queue, message) {
@@ -20,7 +20,7 @@ export function memoryLive(watchers: MemoryWatchers, closing: AbortSignal, refus
     async watch(queue, heard, signal) {
       refuseClosed()
       if (signal.aborted) return
-      // One function may watch twice: each time is one of its own.
+      // One function may watch twice: each watch is separate.
       const ear: MessageEar = (message) => heard(message)
       const ears = watchers.get(queue) ?? new Set()
       watchers.set(queue, ears.add(ear))

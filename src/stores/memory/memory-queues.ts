@@ -17,7 +17,7 @@ interface MemoryEntry {
   settings: QueueSettings
   readonly limits: MemoryLimits<MemoryQueue>
   shards: MemoryShards
-  /** The number of shards that it is on its way to. */
+  /** The number of shards to which it is being resharded. */
   resharding?: number
 }
 
@@ -42,7 +42,7 @@ export class MemoryQueues {
     return this.#entry(name).shards
   }
 
-  /** Where a job with this id lies. */
+  /** The shard that holds a job with this id. */
   holding(name: string, id: string): MemoryQueue {
     const shards = this.shardsOf(name)
     return shards[shardOf(id, shards.length)]!
@@ -59,7 +59,9 @@ export class MemoryQueues {
     return this.#entry(name).limits
   }
 
-  /** Throws where one is stored in another form, or with another throttle, be it that of another queue here. */
+  /**
+   * Throws if a queue is stored in another form, or with another throttle, even if the other is a queue of this call.
+   */
   refuseOthers(queues: readonly QueueSettings[]): void {
     const scopes = new Map<string, Throttle>(this.#throttles)
     for (const settings of queues) {
@@ -94,8 +96,8 @@ export class MemoryQueues {
   }
 
   /**
-   * All jobs of an ordered queue in so many shards, which go on where the old ones were; done at once when no job runs.
-   * How many jobs were moved; undefined where some still run, and nothing is granted any more.
+   * Puts all jobs of an ordered queue into `count` shards, which continue the old ones; done at once if no job runs.
+   * Returns the number of moved jobs; undefined if some still run, and then nothing is granted any more.
    */
   reshard(name: string, count: number, now: number): number | undefined {
     const old = this.ordered(name)
@@ -154,7 +156,7 @@ function storedIn({ settings, shards, limits: { throttle, maxRunning } }: Memory
   }
 }
 
-/** From then on they are those that the limits count. */
+/** From now on the limits count these shards. */
 function newShards(settings: QueueSettings, count: number, limits: MemoryLimits<MemoryQueue>): MemoryShards {
   limits.shards =
     settings.kind === 'plain'

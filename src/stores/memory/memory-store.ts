@@ -35,7 +35,7 @@ import { claimFrom, type QueueAnswer } from './work/memory-claim.js'
 import { enqueue } from './work/memory-enqueue.js'
 import { extend, settle } from './work/memory-settle.js'
 
-/** What the handles of one memory store share, as processes share a file. */
+/** The data that the handles of one memory store share, as processes share a file. */
 export class MemoryData {
   readonly queues = new MemoryQueues()
   readonly workers = new Map<string, MemoryWorker>()
@@ -43,13 +43,13 @@ export class MemoryData {
   readonly bell = new MemoryBell()
   readonly watchers: MemoryWatchers = new Map()
   readonly history: MemoryHistory = new Map()
-  /** Whether it stands for a server. */
+  /** Whether it behaves like a server. */
   readonly isRemote: boolean
-  /** At this weight, in bytes, a claim is full. */
+  /** A claim of this weight, in bytes, is full. */
   readonly mostClaimBytes: number
-  /** Another word for it means: started anew, and perhaps forgetful. */
+  /** Another value means: restarted, and perhaps forgetful. */
   run = 'first'
-  /** When, where that concerns leases. */
+  /** The start of the present run, for leases. */
   startedAt = Number.NEGATIVE_INFINITY
 
   constructor(isRemote = false, mostBytes = mostClaimBytes) {
@@ -79,7 +79,7 @@ export class MemoryStore implements Store {
     this.#clock = clock
     this.#data = data
     this.traits = { ...memoryTraits, remote: data.isRemote }
-    // One listener for each wait under way, and there is no limit to those.
+    // Each wait under way has a listener, and their number is not limited.
     setMaxListeners(0, this.#closing.signal)
     const admin: MemoryAdmin = {
       queues: () => {
@@ -185,7 +185,7 @@ export class MemoryStore implements Store {
     this.#refuseClosed()
     const now = this.#clock.now()
     const asked = queues.flatMap((name) => this.#data.queues.shardsOf(name))
-    // Nobody was there to hear of a job for later; without a lead it would be noticed late.
+    // Nobody waited when a scheduled job was announced; without a lead it would be noticed late.
     const unheard = signal.aborted ? [] : this.#data.bell.unheard(queues)
     const found = asked
       .filter((queue) => queue.needsClaimer(now) || (unheard.includes(queue.settings.name) && queue.needsLead(now)))
@@ -205,7 +205,7 @@ export class MemoryStore implements Store {
 
   #enqueueAll(calls: readonly EnqueueCall[]): Enqueued[][] {
     const now = this.#clock.now()
-    // All are looked up before the first is changed: an unknown one changes nothing.
+    // Look up all before changing the first: an unknown one must change nothing.
     for (const { queue } of calls) this.#data.queues.shardsOf(queue)
     const added: { queue: string; id: string }[] = []
     const answers = calls.map((call) => this.#enqueue(call, now, (id) => added.push({ queue: call.queue, id })))
@@ -213,7 +213,7 @@ export class MemoryStore implements Store {
     return answers
   }
 
-  /** `came` hears of each job that this call added. One that is sent again adds none. */
+  /** `came` is called with each job that this call added. A call that is sent again adds none. */
   #enqueue({ callId, queue, jobs }: EnqueueCall, now: number, came: (id: string) => void): Enqueued[] {
     const [first, ...others] = this.#data.queues.shardsOf(queue)
     if (others.length === 0) return enqueue(first!, callId, jobs, now, came)
@@ -235,7 +235,7 @@ export class MemoryStore implements Store {
     return shards.map((queue, shard) => ({ from: { ...from, shard }, queue }))
   }
 
-  /** All are looked up before the first is changed: an unknown one changes nothing. */
+  /** Look up all before changing the first: an unknown one must change nothing. */
   #queuesOf(items: readonly { readonly queue: string; readonly id: string }[]): MemoryQueue[] {
     return items.map(({ queue, id }) => this.#data.queues.holding(queue, id))
   }
@@ -255,20 +255,20 @@ export class MemoryStore implements Store {
     for (const queue of new Set(freed.map((item) => item.queue))) this.#ring(queue)
   }
 
-  /** Rings each queue once where one of these jobs is a reason to. */
+  /** Rings each queue once if one of these jobs is a reason to. */
   #ringFor(jobs: readonly { readonly queue: string; readonly id: string }[], now: number): void {
     const calling = jobs.filter(({ queue, id }) => this.#data.queues.holding(queue, id).isCalling(id, now))
     for (const queue of new Set(calling.map((job) => job.queue))) this.#ring(queue)
   }
 }
 
-/** What one entry of a claim asks: a queue, or a shard of an ordered one, which may not be there. */
+/** The target of one entry of a claim: a queue, or a shard of an ordered one, which may not exist. */
 interface MemoryCandidate {
   readonly from: ClaimFrom
   readonly queue: MemoryQueue | undefined
 }
 
-/** Whether it is a shard of the ordered queue that has granted, which goes on. A plain queue grants by one entry. */
+/** Whether it is another shard of the ordered queue that has granted. A plain queue grants by one entry. */
 function isNext({ from, queue }: MemoryCandidate, granted: string): boolean {
   return from.queue === granted && (queue === undefined || queue instanceof MemoryOrderedQueue)
 }

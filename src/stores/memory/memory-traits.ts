@@ -1,4 +1,4 @@
-/** What the memory store can do: known before one is opened, or its code loaded. */
+/** The traits of the memory store, known before one is opened or its code loaded. */
 
 import type { StoreTraits } from '../contract/store.js'
 import { fullTraits } from '../rules/full-traits.js'

@@ -1,4 +1,4 @@
-/** The calls a queue remembers, so that one sent again is answered and not repeated. */
+/** The remembered calls of a queue: a call sent again gets its first answer and is not repeated. */
 
 import type { Enqueued } from '../../contract/new-job.js'
 import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
@@ -12,7 +12,7 @@ interface KnownCall {
 export class CallMemory {
   readonly #calls = new Map<string, KnownCall>()
 
-  /** What was answered to the call the first time, while that is remembered. */
+  /** The first answer to the call, while it is remembered. */
   answersTo(id: string, now: number): Enqueued[] | undefined {
     const call = this.#calls.get(id)
     return call !== undefined && call.at + callMemoryMs > now ? [...call.answers] : undefined
@@ -31,7 +31,7 @@ export class CallMemory {
     return [...this.#calls.values()].filter((call) => call.at + callMemoryMs > now)
   }
 
-  /** The clock was set back. */
+  /** Follows a clock that was set back. */
   turnBack(byMs: number): void {
     for (const [id, call] of this.#calls) this.#calls.set(id, { ...call, at: call.at - byMs })
   }

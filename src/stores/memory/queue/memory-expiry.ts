@@ -1,4 +1,6 @@
-/** The expiry of one queue of the memory store: its waiting jobs that nobody has begun, by the time until which one may. */
+/**
+ * The expiry of one queue of the memory store: its waiting jobs with a time limit for their first claim, by that time.
+ */
 
 import { bySeq, type MemoryJob } from './memory-job.js'
 import { SortedList } from './sorted-list.js'
@@ -17,7 +19,7 @@ export class MemoryExpiry {
     job.expiresAt = undefined
   }
 
-  /** The first that have expired, at most so many. */
+  /** The first expired jobs, at most `count`. */
   due(count: number, now: number): MemoryJob[] {
     return this.#jobs.head(count).filter((job) => job.expiresAt! <= now)
   }

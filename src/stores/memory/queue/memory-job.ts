@@ -14,18 +14,18 @@ import { dueAt } from '../../rules/sequence.js'
 import type { PayloadSet } from './payload-set.js'
 
 export interface MemoryJob {
-  /** Arrival number in its queue: breaks ties. */
+  /** The number of its arrival in the queue: breaks ties. */
   readonly seq: number
   readonly queue: string
   readonly spec: NewJob
   readonly createdAt: number
   state: JobState
   updatedAt: number
-  /** µs: where it stands among ready jobs, and when it is due. */
+  /** µs: its place among ready jobs, and its due time. */
   stamp: number
   attempt: number
   crashes: number
-  /** Only while ready or running: for claims alone, because a worker died with it in hand. */
+  /** Only while ready or running: for claims made alone, because a worker died while it held the job. */
   suspect: boolean
   fence: number
   leaseUntil: number
@@ -39,24 +39,27 @@ export interface MemoryJob {
   fields: JobFields | undefined
   startedAt: number | undefined
   finishedAt: number | undefined
-  /** When a job that waits to be begun is cancelled, or a kept result is dropped; undefined: never. */
+  /** When a job that waits for its first claim is cancelled, or a kept result is dropped; undefined: never. */
   expiresAt: number | undefined
   result: StoredJob['result']
   error: string | undefined
   reason: string | undefined
-  /** Of a job of an ordered queue that waits or is dead. */
+  /** The payloads of a waiting or dead job of an ordered queue. */
   payloads: PayloadSet | undefined
-  /** Of one that runs: what its claim took. */
+  /** The payloads that the claim of a running job took. */
   inHand: readonly PayloadEntry[]
-  /** Of one that runs: what waits beside it. */
+  /** The payloads that wait behind a running job. */
   successor: Successor | undefined
 }
 
-/** What waits for the end of a claim, and the times of the job that it becomes where nothing of the claim goes back. */
+/**
+ * Payloads that wait for the end of a claim, and the times of the job that they become if nothing of the claim goes
+ * back.
+ */
 interface Successor {
   readonly stamp: number
   readonly createdAt: number
-  /** It waits for the end of the claim alone: then it is ready, wherever the clock has been set meanwhile. */
+  /** It waits only for the end of the claim: it is ready then, wherever the clock has been set meanwhile. */
   readonly isReady: boolean
   readonly payloads: PayloadSet
 }
@@ -167,7 +170,7 @@ export function claimOf(job: MemoryJob): Claim {
   })
 }
 
-/** What a job that was taken adds to the weight of its claim. */
+/** The weight that a taken job adds to its claim. */
 export function takenWeight({ spec, checkpoint, inHand }: MemoryJob): number {
   const noted = checkpoint === undefined ? 0 : weightOf(checkpoint)
   return inHand.reduce((bytes, entry) => bytes + weightOf(entry), weightOf(spec) + noted)
@@ -179,7 +182,7 @@ export function heldClaim(job: MemoryJob): HeldClaim {
   return defined({ queue, id: job.spec.id, fence, task: job.spec.task, alone, startedAt, ...process, progress })
 }
 
-/** As a listing shows it, or by itself. */
+/** Its record: in a listing, or by itself. */
 export function storedJob(job: MemoryJob, as: 'listed' | 'alone'): StoredJob {
   const { id, task, payload, codec, meta, priority, group } = job.spec
   const payloads = job.state === 'running' ? job.inHand : [...(job.payloads ?? [])]
@@ -242,7 +245,7 @@ function scored({ score, payload, codec, meta }: PayloadEntry): ScoredPayload {
   return defined({ score, payload, codec, meta })
 }
 
-/** The same without the fields that are undefined: absent means absent. */
+/** The same without undefined fields: absent means absent. */
 export function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   for (const key of Object.keys(value) as (keyof T)[]) if (value[key] === undefined) delete value[key]
   return value as { [K in keyof T]: Exclude<T[K], undefined> }

@@ -1,7 +1,7 @@
 /**
- * The lanes of a queue of the memory store: whose turn it is among the groups that have ready jobs, and which are shut. A
- * group stands in the turns or among the shut where its lane has a job and it is not full, else in neither; but the group
- * `''` is looked for by each claim that goes round.
+ * The lanes of a queue of the memory store: the turns of the groups that have ready jobs, and the shut groups. A group
+ * is in the turns or among the shut if its lane has a job and it is not full; otherwise in neither. Each claim that
+ * goes round looks for the group `''` itself.
  */
 
 import { compareBytes } from '../../rules/byte-order.js'
@@ -11,7 +11,7 @@ export class MemoryLanes {
   readonly turns: string[] = []
   /** Shut groups, and until when. */
   readonly shut = new Map<string, number>()
-  /** Groups that were held back, and until when; also those that have no job now. */
+  /** Groups that were held, and until when; including those that have no job now. */
   readonly held = new Map<string, number>()
 
   has(group: string): boolean {
@@ -35,7 +35,7 @@ export class MemoryLanes {
     if (at >= 0) this.turns.splice(at, 1)
   }
 
-  /** Those whose time has come, at most so many, the one that was to open first coming first. */
+  /** Opens at most `most` lanes whose time has come, in the order of their times. */
   openDue(now: number, most: number): void {
     const due = [...this.shut].filter(([, until]) => until <= now)
     due.sort(([a, aUntil], [b, bUntil]) => aUntil - bUntil || compareBytes(a, b))
@@ -47,12 +47,12 @@ export class MemoryLanes {
     if (this.has(group)) this.close(group, Math.max(until, this.shut.get(group) ?? until))
   }
 
-  /** Until when it is held back; not after `now`: it is not. */
+  /** Until when it is held; not after `now`: it is not. */
   heldUntil(group: string): number {
     return this.held.get(group) ?? Number.NEGATIVE_INFINITY
   }
 
-  /** The clock was set back. */
+  /** Follows a clock that was set back. */
   turnBack(byMs: number): void {
     for (const untils of [this.shut, this.held]) for (const [group, until] of untils) untils.set(group, until - byMs)
   }

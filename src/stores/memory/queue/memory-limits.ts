@@ -1,4 +1,6 @@
-/** What limits the claims on a queue of the memory store: its throttle, its bound on what runs, over all of its shards. */
+/**
+ * The limits on the claims of a queue of the memory store: its throttle and its `maxRunning`, over all of its shards.
+ */
 
 import type { QueueSettings } from '../../contract/queue-settings.js'
 import type { LimitedShard, MemoryThrottle } from './memory-throttle.js'
@@ -6,7 +8,7 @@ import type { LimitedShard, MemoryThrottle } from './memory-throttle.js'
 export class MemoryLimits<Shard extends LimitedShard = LimitedShard> {
   maxRunning: QueueSettings['maxRunning']
   throttle: MemoryThrottle | undefined
-  /** Those of the queue. */
+  /** The shards of the queue. */
   shards: readonly Shard[] = []
 
   /** Whether anything is counted by group. */
@@ -28,7 +30,7 @@ export class MemoryLimits<Shard extends LimitedShard = LimitedShard> {
   }
 }
 
-/** The lane of a job: that of its group. */
+/** The lane of a job: its group's. */
 export function groupOf({ spec }: { readonly spec: { readonly group?: string } }): string {
   return spec.group ?? ''
 }

@@ -1,4 +1,4 @@
-/** The opening of what is shut in a queue of the memory store: whether something opens by itself, and when. */
+/** The opening of shut jobs in a queue of the memory store: whether something opens by itself, and when. */
 
 import type { MemoryJob } from './memory-job.js'
 import type { MemoryLanes } from './memory-lanes.js'
@@ -7,7 +7,7 @@ import type { SortedList } from './sorted-list.js'
 interface Shuttable {
   readonly ready: SortedList<MemoryJob>
   readonly suspects: SortedList<MemoryJob>
-  /** When all of it opens. */
+  /** When the whole queue opens. */
   readonly opensAt: number
   readonly hasLanes: boolean
   readonly lanes: MemoryLanes
@@ -19,7 +19,7 @@ export function hasShutLane(queue: Shuttable): boolean {
   return shutLanes(queue).length > 0
 }
 
-/** When the first of what is shut opens; never: Infinity. */
+/** When the first shut lane or queue opens; never: Infinity. */
 export function nextOpening(queue: Shuttable, now: number): number {
   if (queue.ready.size === 0 && queue.suspects.size === 0) return Number.POSITIVE_INFINITY
   if (queue.opensAt > now) return queue.opensAt

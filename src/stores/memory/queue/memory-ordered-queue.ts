@@ -1,6 +1,7 @@
 /**
- * One shard of an ordered queue of the memory store: a queue whose jobs have sets of payloads. The same changes of state,
- * each with what becomes of the payloads by `rules/payloads`; dead jobs have entries of their own beside the live ones.
+ * One shard of an ordered queue of the memory store: a queue whose jobs have sets of payloads. It has the same changes
+ * of state, each with the effect on the payloads by `rules/payloads`. Entries of dead jobs are separate from the live
+ * ones.
  */
 
 import type { NewJob } from '../../contract/new-job.js'
@@ -15,7 +16,7 @@ import { PayloadSet } from './payload-set.js'
 export class MemoryOrderedQueue extends MemoryQueue {
   readonly shard: number
   readonly morgue = new Map<string, MemoryJob>()
-  /** The last default score that was given, in µs. */
+  /** The last default score given, in µs. */
   lastScore = 0
 
   constructor(settings: QueueSettings, shard: number, limits?: MemoryLimits<MemoryQueue>) {
@@ -40,13 +41,13 @@ export class MemoryOrderedQueue extends MemoryQueue {
     return [...this.jobs.values(), ...this.morgue.values()]
   }
 
-  /** The payloads of an id that wait, be it beside a running job. */
+  /** The waiting payloads of an id, even behind a running job. */
   waitingPayloads(id: string): PayloadSet | undefined {
     const job = this.jobs.get(id)
     return job?.payloads ?? job?.successor?.payloads
   }
 
-  /** A payload arrives. Whether its id was there already: it waits, or runs. */
+  /** Adds a payload. Returns whether its id was already there, waiting or running. */
   push(spec: NewJob, now: number): 'added' | 'merged' {
     const stamp = this.nextStamp(now)
     const due = spec.runAt ?? (spec.delayMs ? now + spec.delayMs : undefined)
@@ -86,7 +87,9 @@ export class MemoryOrderedQueue extends MemoryQueue {
     super.schedule(job, delayMs, now)
   }
 
-  /** Only the oldest payload is buried; what is left begins anew, as does what waited beside it where nothing is left. */
+  /**
+   * Only the oldest payload is buried; the rest begins anew. If there is no rest, the payloads that waited begin anew.
+   */
   override exhaust(job: MemoryJob, reason: string | undefined, error: string | undefined, now: number): void {
     const { buried, back } = afterEnd('exhaust', job.inHand)
     this.#toMorgue(job, buried, reason, error, now)
@@ -109,7 +112,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
     this.#leave(job, now)
   }
 
-  /** Of one that runs, what waits beside it: it is due when its claim has ended. */
+  /** For a running job, the payloads that wait behind it are due once its claim has ended. */
   override runNow(job: MemoryJob, now: number): void {
     if (job.state === 'running') job.successor = { ...job.successor!, stamp: this.nextStamp(now), isReady: true }
     else super.runNow(job, now)
@@ -148,7 +151,9 @@ export class MemoryOrderedQueue extends MemoryQueue {
     this.morgue.delete(job.spec.id)
   }
 
-  /** A job of another shard or queue arrives, with its times and counts; where its id is here, only its payloads join. */
+  /**
+   * Takes in a job from another shard or queue, with its times and counts. If its id is here, only its payloads join.
+   */
   adopt(job: MemoryJob, now: number): void {
     if (job.state === 'dead') {
       this.#adoptDead(job, now)
@@ -202,7 +207,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
     return job
   }
 
-  /** What was in hand merges with what waited beside it. */
+  /** The payloads in hand merge with the waiting ones. */
   #giveBack(job: MemoryJob, entries: Iterable<PayloadEntry>): void {
     job.payloads = job.successor?.payloads ?? this.#set()
     job.payloads.addAll(entries)
@@ -210,7 +215,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
     job.successor = undefined
   }
 
-  /** The job goes; what waits beside it, if anything, is a new one. */
+  /** The job goes; the payloads that wait behind it, if any, become a new job. */
   #leave(job: MemoryJob, now: number): void {
     super.drop(job)
     const { successor, spec } = job
@@ -237,7 +242,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
     this.dead.add(dead)
   }
 
-  /** One that is beyond its age is gone, be it trimmed or not. */
+  /** An entry beyond its age is gone, whether trimmed or not. */
   #shownDead(id: string, now: number): MemoryJob | undefined {
     const dead = this.morgue.get(id)
     if (dead === undefined || !this.isHidden(dead, now)) return dead
@@ -252,7 +257,7 @@ function stateOf(stamp: number, now: number): 'scheduled' | 'ready' {
 
 function entryOf({ score, payload, codec, meta }: NewJob, seq: number, nextScore: () => number): PayloadEntry {
   return {
-    // No store tells -0 from 0.
+    // No store distinguishes -0 from 0.
     score: (score ?? nextScore() / 1_000) + 0,
     seq,
     payload,

@@ -1,7 +1,6 @@
 /**
- * One queue of the memory store, or one shard of an ordered one: its jobs, each in the list of its state, and the changes of
- * state that every rule is made of. With its neighbours it is the executable specification that every other store is
- * compared with, step by step.
+ * One queue of the memory store, or one shard of an ordered one: its jobs by state, and the changes of state of which
+ * all rules consist. Every other store is compared with it, step by step.
  */
 
 import type { NewJob } from '../../contract/new-job.js'
@@ -24,7 +23,7 @@ import { SortedList } from './sorted-list.js'
 export class MemoryQueue {
   settings: QueueSettings
   paused = false
-  /** On its way into other shards: as good as paused, until it is there. */
+  /** Being moved into other shards: as good as paused, until that is done. */
   isHeld = false
   draining = false
   processed = 0
@@ -32,33 +31,33 @@ export class MemoryQueue {
   lostAt = 0
   crashed = 0
   expired = 0
-  /** Who asks again when a job falls due or a lease ends. */
+  /** The claimer that asks again when a job falls due or a lease ends. */
   lead: Lead | undefined
-  /** Who makes room for the suspects. */
+  /** The claimer that makes room for the suspects. */
   suspectLead: Lead | undefined
   readonly limits: MemoryLimits<MemoryQueue>
-  /** Nothing is granted before: it was held back, or its throttle has denied what is ready. */
+  /** Nothing is granted before: the queue is held, or its throttle has denied its ready jobs. */
   heldUntil = Number.NEGATIVE_INFINITY
   shutUntil = Number.NEGATIVE_INFINITY
-  /** The run of the store in which a lease was last found to have ended, and until when such leases are left alone. */
+  /** The run of the store in which an expired lease was last found, and until when such leases are left alone. */
   run: string | undefined
   sparesUntil = Number.NEGATIVE_INFINITY
   readonly lanes = new MemoryLanes()
   readonly jobs = new Map<string, MemoryJob>()
   readonly remembered = new RememberedIds()
   readonly calls = new CallMemory()
-  /** Ready jobs that every claim may be given, as they will be. */
+  /** Ready jobs for all claims, in the order of claims. */
   readonly ready: SortedList<MemoryJob>
-  /** Ready jobs for claims alone, in the same order. */
+  /** Ready jobs for claims made alone, in the same order. */
   readonly suspects: SortedList<MemoryJob>
   readonly scheduled: SortedList<MemoryJob>
   readonly expiring = new MemoryExpiry()
   readonly running: SortedList<MemoryJob>
-  /** Tells jobs apart that stand alike otherwise. */
+  /** Orders jobs whose places are otherwise equal. */
   readonly tied: (a: MemoryJob, b: MemoryJob) => number
   readonly dead: SortedList<MemoryJob>
   readonly completed = new SortedList<MemoryJob>((a, b) => a.finishedAt! - b.finishedAt! || bySeq(a, b))
-  /** Ready jobs that have a group. */
+  /** The number of ready jobs with a group. */
   #grouped = 0
   lastStamp = 0
   lastFence = 0
@@ -84,7 +83,7 @@ export class MemoryQueue {
     return this.ready.size + this.suspects.size + this.scheduled.size
   }
 
-  /** What `maxPending` bounds. */
+  /** The number that `maxPending` bounds. */
   get pending(): number {
     return this.waiting
   }
@@ -99,7 +98,7 @@ export class MemoryQueue {
     return false
   }
 
-  /** Whether nothing is granted whatever is ready. */
+  /** Whether nothing is granted, whatever is ready. */
   get isStopped(): boolean {
     return this.paused || this.isHeld
   }
@@ -114,17 +113,17 @@ export class MemoryQueue {
     return this.limits.byGroup || this.#grouped > 0
   }
 
-  /** Its ready jobs. */
+  /** The ready jobs of a group. */
   lane(group: string): MemoryJob[] {
     return [...this.ready].filter((job) => groupOf(job) === group)
   }
 
-  /** Whether jobs without a group may be given, where claims go round the lanes. */
+  /** Whether jobs without a group may be granted when claims go round the lanes. */
   get isGrouplessOpen(): boolean {
     return !this.lanes.shut.has('') && this.limits.roomIn('') > 0
   }
 
-  /** Ready jobs that may be claimed in company now. */
+  /** Ready jobs that a claim in company may take now. */
   claimable(now: number): number {
     if (this.isStopped || this.isFull || this.opensAt > now) return 0
     if (!this.hasLanes) return this.ready.size
@@ -132,7 +131,7 @@ export class MemoryQueue {
     return [...this.ready].filter((job) => open.has(groupOf(job))).length
   }
 
-  /** Whether a claim alone would be given a suspect. */
+  /** Whether a claim made alone would receive a suspect. */
   isOpenForSuspects(now: number): boolean {
     return !this.isStopped && !this.isFull && this.opensAt <= now && this.suspects.size > 0
   }
@@ -143,14 +142,14 @@ export class MemoryQueue {
     return job?.state === 'dead' ? job : undefined
   }
 
-  /** Everything of which more than the id is kept. */
+  /** All jobs of which more than the id is kept. */
   kept(): MemoryJob[] {
     return [...this.jobs.values()]
   }
 
-  // What is to come
+  // Changes to come
 
-  /** Ms until a scheduled job falls due, a lease ends, or ready jobs are shut no longer. */
+  /** Ms until a scheduled job falls due, a lease ends, or shut ready jobs open. */
   nextChangeMs(now: number): number | undefined {
     const at = Math.min(
       this.scheduled.first === undefined ? Number.POSITIVE_INFINITY : dueAt(this.scheduled.first.stamp),
@@ -160,24 +159,24 @@ export class MemoryQueue {
     return at === Number.POSITIVE_INFINITY ? undefined : Math.max(0, at - now)
   }
 
-  /** Whether a claim made now would find something, be it only a change. */
+  /** Whether a claim made now would find something, if only a change. */
   hasWork(now: number): boolean {
     return !this.isStopped && (this.claimable(now) > 0 || this.nextChangeMs(now) === 0)
   }
 
-  /** Whether somebody must ask: there is work, and nobody can be relied on to find it. */
+  /** Whether some claimer must ask: there is work, and no lead will find it. */
   needsClaimer(now: number): boolean {
     if (!this.isStopped && this.setBack.isSo(now) && this.waiting + this.running.size > 0) return true
     return this.hasWork(now) && (this.claimable(now) > 0 || !asksNow(this.lead, now))
   }
 
-  /** Whether the next scheduled job is due before anybody will ask. */
+  /** Whether the next scheduled job is due before any lead will ask. */
   needsLead(now: number): boolean {
     const next = this.scheduled.first
     return !this.isStopped && next !== undefined && this.isCalling(next.spec.id, now)
   }
 
-  /** Whether the job, as it has just become, is a reason to ring: it is ready and not shut, or will be before the lead asks. */
+  /** Whether the job is now a reason to ring: ready and not shut, or due before the lead asks. */
   isCalling(id: string, now: number): boolean {
     const job = this.jobs.get(id)
     if (job?.state === 'scheduled') return !this.#isLedBy(dueAt(job.stamp), now)
@@ -189,14 +188,14 @@ export class MemoryQueue {
     return opensAt <= now || !this.#isLedBy(opensAt, now)
   }
 
-  /** Whether somebody can be relied on to ask by then. */
+  /** Whether a lead will ask by then. */
   #isLedBy(at: number, now: number): boolean {
     return isLed(this.lead, now) && this.lead.wakeAt <= at
   }
 
-  // What was
+  // The past
 
-  /** What is remembered of an ended job, be its result kept or not. */
+  /** The memory of an ended job, whether or not its result is kept. */
   memoryOf(id: string, now: number): RememberedJob | undefined {
     const job = this.jobs.get(id)
     if (job === undefined) return this.remembered.get(id, now)
@@ -204,7 +203,7 @@ export class MemoryQueue {
     return rememberedJob(job, 'completed', job.finishedAt!, job.spec.rememberMs)
   }
 
-  /** Kept beyond its time and not yet trimmed. */
+  /** Beyond its time and not yet trimmed. */
   isHidden(job: MemoryJob, now: number): boolean {
     if (job.state === 'completed') return job.expiresAt !== undefined && job.expiresAt <= now
     if (job.state === 'dead')
@@ -212,7 +211,7 @@ export class MemoryQueue {
     return false
   }
 
-  /** In the order in which administration takes them: as they will be claimed, were claimed, or ended (latest first). */
+  /** In the order of administration: as they will be claimed, were claimed, or ended (latest first). */
   inState(state: MemoryJob['state']): MemoryJob[] {
     if (state === 'ready') return [...this.#byLane(), ...this.suspects]
     const jobs = [...(state === 'cancelled' ? this.completed : this[state])]
@@ -227,7 +226,7 @@ export class MemoryQueue {
 
   // Changes of state
 
-  /** A new job; whatever was left of an ended one with this id goes, and so does one that it replaces, which came in at `createdAt`. */
+  /** Adds a new job. It replaces the rest of an ended one, or a waiting one that came in at `createdAt`. */
   add(spec: NewJob, now: number, createdAt = now): void {
     const leftover = this.jobs.get(spec.id)
     if (leftover !== undefined) this.drop(leftover)
@@ -239,7 +238,7 @@ export class MemoryQueue {
       queue: this.settings.name,
       createdAt,
       state: isLater ? 'scheduled' : 'ready',
-      // Behind what is ready already, however long ago it was due.
+      // Behind all ready jobs, however long ago it was due.
       stamp: isLater ? stampOf(runAt) : this.nextStamp(now),
     })
     job.updatedAt = now
@@ -257,19 +256,19 @@ export class MemoryQueue {
     this.move(job, 'running', now, claim)
   }
 
-  /** The lease lasts until then. */
+  /** Sets the end of the lease. */
   renew(job: MemoryJob, leaseUntil: number): void {
     this.running.remove(job)
     job.leaseUntil = leaseUntil
     this.running.add(job)
   }
 
-  /** Ready where it stood; suspect if it was, or is said to be. */
+  /** Makes the job ready in its old place; suspect if it was, or if so said. */
   putBack(job: MemoryJob, now: number, suspect = job.suspect): void {
     this.move(job, 'ready', now, { suspect })
   }
 
-  /** Due so long from now and free of suspicion; with no delay ready behind those that are. */
+  /** Makes it due after `delayMs` and free of suspicion; with 0, ready behind the other ready jobs. */
   schedule(job: MemoryJob, delayMs: number, now: number): void {
     if (delayMs === 0) this.move(job, 'ready', now, { stamp: this.nextStamp(now), suspect: false })
     else this.move(job, 'scheduled', now, { stamp: stampOf(now + delayMs) })
@@ -315,7 +314,7 @@ export class MemoryQueue {
     this.move(job, 'dead', now, { finishedAt: now })
   }
 
-  /** The job leaves; its id is remembered where the user gave it or the job was cancelled. */
+  /** Removes the job; its id is remembered if the user gave it or the job was cancelled. */
   end(job: MemoryJob, state: 'completed' | 'cancelled', now: number): void {
     this.drop(job)
     const forMs = rememberedForMs(state, job.spec.rememberMs)
@@ -335,7 +334,7 @@ export class MemoryQueue {
     else this.lanes.hold(group, until)
   }
 
-  /** Whatever its throttle has shut is open. */
+  /** Opens everything that its throttle has shut. */
   reopen(): void {
     this.shutUntil = Number.NEGATIVE_INFINITY
     this.lanes.openDue(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
@@ -348,7 +347,7 @@ export class MemoryQueue {
     this.#refresh(groupOf(job))
   }
 
-  /** A lane has a turn as long as it has a job and its group is not full. */
+  /** A lane has a turn while it has a job and its group is not full. */
   #refresh(group: string): void {
     if (group === '') return
     const isOpen = this.limits.roomIn(group) > 0 && this.lane(group).length > 0
@@ -365,7 +364,7 @@ export class MemoryQueue {
     return this.lastStamp
   }
 
-  /** Changes state, and with it the list; what orders the lists changes only between leaving one and entering the next. */
+  /** Changes state and list. The values that order the lists change only between the two lists. */
   protected move(job: MemoryJob, state: MemoryJob['state'], now: number, changes: Partial<MemoryJob> = {}): void {
     this.#remove(job)
     if (state === 'running' || state === 'ready' || state === 'scheduled') {

@@ -1,4 +1,4 @@
-/** The retention of one queue of the memory store: what has expired, or is more than is to be kept, goes. */
+/** The retention of one queue of the memory store: removes expired things, and those beyond the kept number. */
 
 import { trimLimit } from '../../rules/bounds.js'
 import { bySeq, type MemoryJob } from './memory-job.js'
@@ -21,14 +21,16 @@ export function trim(queue: MemoryQueue, now: number): void {
   for (const job of dead.head(Math.min(trimLimit, excessDead))) lose(queue, job, job.finishedAt!)
 }
 
-/** A kept result goes; the id stays remembered as long as it would have been without one. */
+/** Drops a kept result; the id stays remembered as long as it would have been without one. */
 function dropResult(queue: MemoryQueue, job: MemoryJob, now: number): void {
   const memory = queue.memoryOf(job.spec.id, now)
   lose(queue, job, job.finishedAt!)
   if (memory !== undefined) queue.remembered.add(memory)
 }
 
-/** The job leaves, and was there, or ended, at this instant: whoever waits for one that is gone can tell. */
+/**
+ * Removes a job that existed, or ended, at this instant: callers that wait for a missing job can tell that it was lost.
+ */
 export function lose(queue: MemoryQueue, job: MemoryJob, at: number): void {
   queue.lostAt = Math.max(queue.lostAt, at)
   queue.drop(job)

@@ -1,4 +1,7 @@
-/** A clock that was set back: what a queue of the memory store keeps until an instant is kept no longer than it was to be. */
+/**
+ * A clock that was set back: states of a memory store's queue that last until an instant then last no longer than
+ * intended.
+ */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { Lead } from '../../rules/wake-lead.js'
@@ -7,7 +10,7 @@ import type { MemoryJob } from './memory-job.js'
 import type { MemoryLanes } from './memory-lanes.js'
 import type { SortedList } from './sorted-list.js'
 
-/** What of a queue lasts until an instant. */
+/** The parts of a queue that last until an instant. */
 interface Lasting {
   heldUntil: number
   shutUntil: number
@@ -21,7 +24,7 @@ interface Lasting {
 
 export class MemorySetBack {
   readonly #queue: Lasting
-  /** When an instant until which something lasts was last written down, or may have been. */
+  /** When an instant until which something lasts was last written, or may have been. */
   #seenAt = Number.NEGATIVE_INFINITY
 
   constructor(queue: Lasting) {
@@ -32,7 +35,7 @@ export class MemorySetBack {
     return now < this.#seenAt - toleratedStepMs
   }
 
-  /** Follows a clock that was set back; whether it was. Called before any such instant is written down. */
+  /** Follows a clock that was set back; returns whether it was. Called before any such instant is written. */
   follow(now: number): boolean {
     const isSo = this.isSo(now)
     if (isSo) turnBack(this.#queue, this.#seenAt - now)
@@ -42,8 +45,8 @@ export class MemorySetBack {
 }
 
 /**
- * Nobody knows how long ago the latest instant was written down: everything lasts from now on as long as it was to last from
- * then on. `byMs`: how far the clock is behind that instant. Due times stay: those that a user gave are on the wall clock.
+ * Nobody knows how long ago the latest instant was written: everything lasts from now on as long as it was to last from
+ * then on. `byMs`: how far the clock is behind that instant. Due times stay: users give them on the wall clock.
  */
 function turnBack(queue: Lasting, byMs: number): void {
   queue.heldUntil -= byMs
@@ -53,7 +56,7 @@ function turnBack(queue: Lasting, byMs: number): void {
   queue.suspectLead = earlier(queue.suspectLead, byMs)
   queue.lanes.turnBack(byMs)
   queue.calls.turnBack(byMs)
-  // All by the same: their order stays.
+  // All by the same amount: their order stays.
   for (const job of queue.running) job.leaseUntil -= byMs
 }
 

@@ -1,4 +1,7 @@
-/** One throttle of the memory store: what has started in its scope, by group where it counts by group, and what may. */
+/**
+ * One throttle of the memory store: the starts in its scope, by group if it counts by group, and the starts that it
+ * permits.
+ */
 
 import type { Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
@@ -25,7 +28,7 @@ export interface LimitedShard {
   reopen(): void
 }
 
-/** A counter, and under which recovery it was written down. */
+/** A counter, with the recovery under which it was written. */
 interface WrittenCounter {
   readonly counter: Counter
   readonly count: number
@@ -36,7 +39,7 @@ export class MemoryThrottle {
   readonly scope: string
   readonly by: Throttle['by']
   #rules: readonly ThrottleRule[]
-  /** Those of the queues that share it. */
+  /** The limits of the queues that share it. */
   readonly limits = new Set<{ readonly shards: readonly LimitedShard[] }>()
   readonly #counters = new Map<string, WrittenCounter>()
   #recovery: Recovery | undefined
@@ -51,7 +54,7 @@ export class MemoryThrottle {
     return this.#rules
   }
 
-  /** All that it limits. */
+  /** All shards that it limits. */
   get sharing(): LimitedShard[] {
     return [...this.limits].flatMap(({ shards }) => shards)
   }
@@ -60,19 +63,19 @@ export class MemoryThrottle {
     return this.#recovery
   }
 
-  /** Other rules: the starts stay, as far as they are known, and the grids begin anew. */
+  /** Sets other rules: the starts stay, as far as they are known, and the grids begin anew. */
   replaceRules(rules: readonly ThrottleRule[]): void {
     this.#rules = rules
     for (const [subject, written] of this.#counters)
       this.#counters.set(subject, { ...written, counter: counterAtRest(written.counter, rules) })
   }
 
-  /** The store may have been started anew, or its clock set back. */
+  /** Notes that the store may have been restarted, or its clock set back. */
   follow(now: number, run: string): void {
     this.#arm(now, run)
   }
 
-  /** How many jobs may start, and, where none may, after how long one may. */
+  /** How many jobs may start, and, if none may, the time until one may. */
   permits(subject: string, now: number, run: string): { readonly permits: number; readonly forMs: number } {
     const { at, quietForMs } = this.#arm(now, run)
     const { permits, forMs } = permitted(this.counter(subject, at), this.#rules, at)
@@ -80,7 +83,7 @@ export class MemoryThrottle {
     return { permits, forMs: permits > 0 ? 0 : forMs + at - now }
   }
 
-  /** So many have been taken; and whether anything is left that could start. */
+  /** Notes that `count` jobs have been taken, and whether anything is left that could start. */
   started(subject: string, count: number, hasMore: boolean, now: number): void {
     const at = this.#instant(now)
     this.#recovery = { ...this.#recovery!, lastAt: at }
@@ -101,7 +104,7 @@ export class MemoryThrottle {
     return this.#rules.map((rule) => sightOf(rule, log, at).hits)
   }
 
-  /** After how long one more may start, as far as is known without asking whether the store was started anew. */
+  /** Ms until one more may start, as far as known without asking whether the store was restarted. */
   waitMs(subject: string, now: number): number {
     const at = this.#instant(now)
     const { permits, forMs } = permitted(this.counter(subject, at), this.#rules, at)
@@ -112,13 +115,13 @@ export class MemoryThrottle {
     return Math.max(0, (this.#recovery?.quietUntil ?? now) - now)
   }
 
-  /** Those that have started anything that a window still sees. */
+  /** The subjects with a start in any window. */
   subjects(now: number): string[] {
     const at = this.#instant(now)
     return [...this.#counters.keys()].filter((subject) => this.counter(subject, at).log.length > 0)
   }
 
-  /** The counter as it stands. */
+  /** The present counter. */
   counter(subject: string, at: number): Counter {
     const written = this.#counters.get(subject)
     if (written === undefined) return firstCounter(this.#rules)

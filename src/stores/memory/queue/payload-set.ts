@@ -1,4 +1,4 @@
-/** A set of payloads of one id in the memory store: equal ones once, in the order in which they are handed over. */
+/** A set of payloads of one id in the memory store: equal ones once, in the order of handing over. */
 
 import type { Merge } from '../../../core/queue/queue.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
@@ -19,7 +19,7 @@ export class PayloadSet {
     return this.#inOrder.size
   }
 
-  /** Whether adding the payload would leave one more. */
+  /** Whether adding the payload would enlarge the set. */
   growsBy(payload: Pick<ScoredPayload, 'payload' | 'codec'>): boolean {
     return this.#merge() === 'latest' ? this.size === 0 : !this.#byIdentity.has(payloadIdentity(payload))
   }
@@ -28,13 +28,13 @@ export class PayloadSet {
     this.addAll([entry])
   }
 
-  /** The rule of `merged` in `rules/payloads`, this set being the one and the entries the other. */
+  /** The rule of `merged` in `rules/payloads`: this set is the one, the entries the other. */
   addAll(entries: Iterable<PayloadEntry>): void {
     for (const entry of entries) this.#join(entry)
     if (this.#merge() === 'latest') this.take(this.size - 1)
   }
 
-  /** Takes out the first `count`. */
+  /** Removes and returns the first `count`. */
   take(count: number): PayloadEntry[] {
     const taken = this.#inOrder.head(count)
     for (const entry of taken) {

@@ -1,4 +1,4 @@
-/** The ids a queue remembers of jobs that ended, in the order in which they are forgotten. */
+/** The ids that a queue remembers of ended jobs, in the order in which they are forgotten. */
 
 import type { RememberedJob } from './memory-job.js'
 import { SortedList } from './sorted-list.js'
@@ -25,7 +25,7 @@ export class RememberedIds {
     this.#byTime.remove(job)
   }
 
-  /** Forgets at most so many of those whose time is over. */
+  /** Forgets at most `count` ids whose time is over. */
   expire(count: number, now: number): void {
     for (const job of this.#byTime.head(count)) {
       if (job.until > now) break

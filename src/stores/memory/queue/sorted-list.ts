@@ -1,7 +1,10 @@
-/** A sorted list: items kept in the order of a comparison that tells every two of them apart. */
+/** A sorted list: items in the order of a comparison by which no two of them are equal. */
 
 export class SortedList<T> {
-  /** From `#head` on; what stands before has been removed. Queues lose their first item most of the time, and moving all others would cost more than the rest. */
+  /**
+   * The items begin at `#head`; earlier ones have been removed. Queues mostly lose their first item, and moving all
+   * others would cost more than the rest.
+   */
   #items: T[] = []
   #head = 0
   readonly #compare: (a: T, b: T) => number
@@ -22,7 +25,7 @@ export class SortedList<T> {
     this.#items.splice(this.#indexOf(item), 0, item)
   }
 
-  /** Harmless where the item is not in the list. */
+  /** Harmless for an item that is not in the list. */
   remove(item: T): void {
     const at = this.#indexOf(item)
     if (this.#items[at] !== item) return
@@ -33,7 +36,7 @@ export class SortedList<T> {
     }
   }
 
-  /** The first `count` items, still in the list; none where `count` is negative. */
+  /** The first `count` items, still in the list; none if `count` is negative. */
   head(count: number): T[] {
     return this.#items.slice(this.#head, this.#head + Math.max(0, count))
   }
@@ -42,7 +45,7 @@ export class SortedList<T> {
     return this.head(this.size).values()
   }
 
-  /** Where the item stands, or would. */
+  /** The index of the item, or the one where it would be inserted. */
   #indexOf(item: T): number {
     let low = this.#head
     let high = this.#items.length

@@ -37,7 +37,7 @@ function shardDepth(queue: MemoryQueue, now: number): Depth {
   }
 }
 
-/** Ms since the first of these jobs was due, 0 where none is yet; undefined where there are none. */
+/** Ms since the first of these jobs was due, 0 if none is yet; undefined if there are no jobs. */
 export function oldestAgeMs(jobs: Iterable<MemoryJob>, now: number): number | undefined {
   let oldest: number | undefined
   for (const job of jobs) oldest = Math.min(oldest ?? job.stamp, job.stamp)

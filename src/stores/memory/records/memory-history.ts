@@ -16,7 +16,7 @@ type HistorySlots = Map<number, number[]>
 /** By queue. */
 export type MemoryHistory = Map<string, Readonly<Record<HistoryStep, HistorySlots>>>
 
-/** `history` throws `ClosedError` of a closed handle. */
+/** `history` throws `ClosedError` on a closed handle. */
 export function memoryHistory(now: () => number, history: () => MemoryHistory): History {
   return {
     async add(entries) {

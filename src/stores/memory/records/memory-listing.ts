@@ -7,7 +7,7 @@ import { comparePositions, cursorAt, type ListPosition, positionIn } from '../..
 import { type MemoryJob, storedJob } from '../queue/memory-job.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 
-/** A page ends with a position, not with a number of jobs: those that come and go meanwhile shift nobody else. */
+/** A page ends with a position, not with a number of jobs: jobs that come and go meanwhile shift no others. */
 export function page(shards: readonly MemoryQueue[], query: ListQuery, now: number): Page {
   const after = query.cursor === undefined ? undefined : positionIn(query.cursor, query.by, arePosition)
   const found = shards
@@ -27,7 +27,7 @@ const positions: Record<ListQuery['by'], (job: MemoryJob, settings: QueueSetting
   retry: (job, settings) => [job.attempt, tie(job, settings)],
 }
 
-/** Jobs of an ordered queue lie in several shards, each of which counts for itself. */
+/** The jobs of an ordered queue are in several shards, each of which counts for itself. */
 function tie(job: MemoryJob, { kind }: QueueSettings): number | string {
   return kind === 'ordered' ? job.spec.id : job.seq
 }

@@ -15,12 +15,12 @@ import { lose } from '../queue/memory-retention.js'
 import { failClaim } from '../work/memory-settle.js'
 import { page } from './memory-listing.js'
 
-/** Whether it waits beside a running job, and would wait on when that has ended. */
+/** Whether its payloads wait behind a running job, and would wait on when that has ended. */
 function isForLater(successor: MemoryJob['successor'], now: number): boolean {
   return successor !== undefined && !successor.isReady && dueAt(successor.stamp) > now
 }
 
-/** Which states a state-wide action looks at, in the order it takes them. */
+/** The states on which an action on all jobs works, in this order. */
 const waitingStates: readonly JobState[] = ['ready', 'scheduled']
 
 export function memoryRecords(store: MemoryAdmin): Records {
@@ -198,13 +198,13 @@ export function memoryRecords(store: MemoryAdmin): Records {
   }
 }
 
-/** By hand. */
+/** Removes a job by hand. */
 function removed(queue: MemoryQueue, job: MemoryJob, now: number): true {
   lose(queue, job, now)
   return true
 }
 
-/** Those that are wanted, and the shard in which each lies. */
+/** The selected jobs, each with its shard. */
 function selected(
   queues: MemoryQueues,
   name: string,

@@ -1,4 +1,4 @@
-/** The memory store's registry of workers, with the claims they hold. */
+/** The memory store's registry of workers, with the claims that they hold. */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { ClaimKey } from '../../contract/settle.js'
@@ -38,7 +38,7 @@ export function memoryRegistry(store: MemoryAdmin, workers: () => Map<string, Me
     async list() {
       const now = store.now()
       for (const [id, known] of workers()) {
-        // The clock was set back: it lives on for as long as it was to live from then on.
+        // The clock was set back: the record lasts from now on as long as it was to last from then on.
         const byMs = known.seenAt > now + toleratedStepMs ? known.seenAt - now : 0
         workers().set(id, { ...known, seenAt: known.seenAt - byMs, until: known.until - byMs })
         if (known.until - byMs <= now) workers().delete(id)
@@ -64,7 +64,7 @@ export function memoryRegistry(store: MemoryAdmin, workers: () => Map<string, Me
   }
 }
 
-/** Whoever is removed leads nothing any more. */
+/** A removed worker leads nothing any more. */
 function endLeads(store: MemoryAdmin, worker: string): void {
   for (const queue of store.queues().all()) {
     if (queue.lead?.worker === worker) queue.lead = undefined
@@ -83,11 +83,11 @@ function heldBy(store: MemoryAdmin, worker: string): HeldClaim[] {
     .map(heldClaim)
 }
 
-/** Those of the claims that the worker holds end as crashes. */
+/** Ends those of the claims that the worker holds, as crashes. */
 function endAll(store: MemoryAdmin, claims: readonly ClaimKey[], worker: string): Crashes {
   const now = store.now()
   const crashes: Crashes = { crashed: [], buried: [] }
-  // All are looked up before the first is changed: an unknown one changes nothing.
+  // Look up all before changing the first: an unknown one must change nothing.
   const queues = claims.map(({ queue, id }) => store.queues().holding(queue, id))
   const touched = new Set<(typeof queues)[number]>()
   for (const [i, claim] of claims.entries()) {
@@ -96,7 +96,7 @@ function endAll(store: MemoryAdmin, claims: readonly ClaimKey[], worker: string)
     crash(queues[i]!, job, crashes, now)
     touched.add(queues[i]!)
   }
-  // Somebody must claim to be told that there are suspects.
+  // A worker must claim to learn that there are suspects.
   for (const { settings } of touched) store.ring(settings.name)
   if (touched.size > 0) store.tellEnds()
   return crashes

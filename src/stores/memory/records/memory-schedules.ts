@@ -14,7 +14,7 @@ import { defined } from '../queue/memory-job.js'
 
 type MemorySchedule = Omit<StoredSchedule, 'shards'>
 
-/** What the handles of one store share of schedules. */
+/** The schedules that the handles of one store share. */
 export class MemorySchedules {
   readonly byName = new Map<string, MemorySchedule>()
   lead: ScheduleLeadership | undefined

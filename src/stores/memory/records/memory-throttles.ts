@@ -1,4 +1,4 @@
-/** The memory store's throttles: what they have counted, and their rules. */
+/** The memory store's throttles: their counts and their rules. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { Throttles } from '../../contract/throttles.js'

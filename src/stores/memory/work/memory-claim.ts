@@ -14,21 +14,21 @@ import type { MemoryQueue } from '../queue/memory-queue.js'
 import { type Crashes, crash } from './memory-crash.js'
 import { MemoryFairShare } from './memory-fair-share.js'
 
-/** What one of the queues asked adds to the answer. */
+/** The part of the answer that comes from one queue. */
 export interface QueueAnswer extends Pick<Claimed, 'claims' | 'crashed' | 'buried' | 'waits' | 'more'> {
   readonly expired: Expired[]
-  /** Whether somebody who waits must hear of it: of jobs left behind, or that nobody leads any more. */
+  /** Whether to ring for jobs that are left behind, or that nobody leads any more. */
   readonly rings: boolean
 }
 
-/** The moment of a claim, and since when the store has been up, in which run. */
+/** The moment of a claim, with the present run of the store and its start. */
 interface ClaimMoment {
   readonly now: number
   readonly run: string
   readonly startedAt: number
 }
 
-/** `load`: what the claim has of other queues, or shards, already. */
+/** `load`: the weight that the claim has from other queues or shards. */
 export function claimFrom(
   queue: MemoryQueue,
   from: ClaimFrom,
@@ -38,7 +38,7 @@ export function claimFrom(
 ): QueueAnswer {
   const { limit, leaseMs = by.leaseMs } = from
   const { now, run } = at
-  // A throttle is to hear of it, whatever is shut.
+  // The throttle must learn of it, even if the queue is shut.
   if (queue.setBack.follow(now)) queue.limits.throttle?.follow(now, run)
   const crashes = recover(queue, leaseMs, at)
   promote(queue, now)
@@ -48,14 +48,14 @@ export function claimFrom(
   return { claims, ...crashes, expired, waits, more: queue.hasWork(now), rings }
 }
 
-/** Every lease that has ended is a crash, once those who hold leases have had time to say that they live. */
+/** Every expired lease is a crash, once lease holders have had time to renew. */
 function recover(queue: MemoryQueue, leaseMs: number, { now, run, startedAt }: ClaimMoment): Crashes {
   const crashes: Crashes = { crashed: [], buried: [] }
   const first = queue.running.first
   if (first === undefined || first.leaseUntil > now) return crashes
   if (queue.run !== run) {
     queue.run = run
-    // A server tells in whole seconds for how long it has been up.
+    // A server reports its uptime in whole seconds.
     queue.sparesUntil = now - Math.floor((now - startedAt) / 1_000) * 1_000 + leaseMs
   }
   if (queue.sparesUntil > now) return crashes
@@ -73,7 +73,7 @@ function promote(queue: MemoryQueue, now: number): void {
   }
 }
 
-/** Ends what nobody has begun in time. */
+/** Ends the jobs that nobody has begun in time. */
 function expire(queue: MemoryQueue, now: number): Expired[] {
   const expired = queue.expiring.due(upkeepLimit, now)
   for (const job of expired) {
@@ -84,12 +84,12 @@ function expire(queue: MemoryQueue, now: number): Expired[] {
   return expired.map(({ queue, spec: { id, task } }) => ({ queue, id, task }))
 }
 
-/** Whether there are more of them than one claim ends: no claim is given one. */
+/** Whether more have expired than one claim ends: no claim may receive one. */
 function hasExpired({ expiring }: MemoryQueue, now: number): boolean {
   return expiring.due(1, now).length > 0
 }
 
-/** Whether nothing is granted whatever is ready. */
+/** Whether nothing is granted, whatever is ready. */
 function isClosed(queue: MemoryQueue, now: number): boolean {
   return queue.isStopped || queue.isFull || queue.opensAt > now
 }

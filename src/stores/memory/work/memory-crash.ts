@@ -1,4 +1,4 @@
-/** A crash in the memory store: what becomes of a running job whose lease ended unsettled. */
+/** A crash in the memory store: the next state of a running job whose lease expired unsettled. */
 
 import type { Buried, Crash } from '../../contract/claim.js'
 import { afterCrash } from '../../rules/crash.js'
@@ -11,7 +11,7 @@ export interface Crashes {
   readonly buried: Buried[]
 }
 
-/** Ends the claim of a running job as a crash and writes it down in `told`. */
+/** Ends the claim of a running job as a crash, and adds that to `told`. */
 export function crash(queue: MemoryQueue, job: MemoryJob, told: Crashes, now: number): void {
   const { crashes, becomes } = afterCrash(job, queue.settings.maxCrashes)
   const ref = { queue: job.queue, id: job.spec.id, task: job.spec.task }

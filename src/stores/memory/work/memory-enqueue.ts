@@ -1,4 +1,7 @@
-/** An enqueue into one queue of the memory store, or one shard of an ordered one: all jobs of a call or none, and a call sent again is only answered. */
+/**
+ * An enqueue into one queue of the memory store, or one shard of an ordered one: all jobs of a call or none. A call
+ * sent again only gets its answer.
+ */
 
 import type { Enqueued, NewJob } from '../../contract/new-job.js'
 import { payloadIdentity } from '../../rules/payloads.js'
@@ -36,7 +39,7 @@ function pushed(queue: MemoryOrderedQueue, jobs: readonly NewJob[], now: number)
   return jobs.map((job) => queue.push(job, now))
 }
 
-/** Payloads that join equal ones need no room. */
+/** Payloads that merge with equal ones need no room. */
 function hasRoom(queue: MemoryOrderedQueue, jobs: readonly NewJob[]): boolean {
   const { maxPending, merge } = queue.settings
   if (maxPending === undefined) return true

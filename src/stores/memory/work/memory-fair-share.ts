@@ -1,4 +1,4 @@
-/** A queue of the memory store, as the fair share of one claim deals its jobs out. */
+/** A queue of the memory store, as the fair share of one claim sees it. */
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { type ClaimLoad, isLoaded } from '../../rules/claim-weight.js'
@@ -15,7 +15,7 @@ export class MemoryFairShare implements DealtQueue {
   readonly #takeOne: (job: MemoryJob) => number
   readonly #load: ClaimLoad
 
-  /** `takeOne`: makes the job a running one, and says what it weighs. `load`: of the whole claim. */
+  /** `takeOne`: makes the job a running one, and returns its weight. `load`: of the whole claim. */
   constructor(
     queue: MemoryQueue,
     { now, run }: { readonly now: number; readonly run: string },

@@ -6,7 +6,7 @@ import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem
 import { defined, type MemoryJob } from '../queue/memory-job.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 
-/** How a failure goes on: again after `delayMs`, or, the last one, into the morgue with `reason`. */
+/** The consequence of a failure: again after `delayMs` or, for the last one, into the morgue with `reason`. */
 interface Failure {
   readonly delayMs: number
   readonly last?: boolean
@@ -45,7 +45,7 @@ export function settle(queue: MemoryQueue, item: SettleItem, now: number): Settl
   return 'ok'
 }
 
-/** When and where the job ran, as far as no beat has said it. */
+/** Records when and where the job ran, unless a beat has reported it. */
 function knowRun(job: MemoryJob, { startedMs, host, pid }: EndedRun, now: number): void {
   job.startedAt ??= startedAtOf(startedMs, now)
   job.process = { ...defined({ host, pid }), ...job.process }
@@ -56,7 +56,7 @@ export function failClaim(queue: MemoryQueue, job: MemoryJob, failure: Failure, 
   queue.failed += 1
   job.attempt += 1
   job.error = failure.error
-  // An ordered queue goes on with what waits beside: what was cancelled must not come back with it.
+  // An ordered queue goes on with the waiting payloads: cancelled ones must not come back with them.
   const isCancelled = job.cancelRequested && (!failure.last || queue.settings.kind === 'ordered')
   if (isCancelled) queue.end(job, 'cancelled', now)
   else if (failure.last) queue.exhaust(job, failure.reason, failure.error, now)
@@ -70,7 +70,7 @@ function release(queue: MemoryQueue, job: MemoryJob, delayMs: number, now: numbe
   else queue.schedule(job, delayMs, now)
 }
 
-/** In all shards: limits are those of the queue. A job without a group holds the whole queue back. */
+/** In all shards: limits belong to the queue. A job without a group holds the whole queue. */
 function hold(queue: MemoryQueue, { spec }: MemoryJob, { of, forMs }: Hold, now: number): void {
   const group = of === 'group' ? spec.group : undefined
   for (const shard of queue.limits.shards) {
