@@ -9,17 +9,17 @@ export type SqsStoreOptions = (
   /** A `SQSClient` of the AWS SDK; closing the store leaves it open. */
   | { readonly client: SdkClient }
 ) & {
-  /** What the names of all queues begin with. Default `'millrace'`; empty: nothing. */
+  /** The prefix of the names of all queues. Default `'millrace'`; empty: no prefix. */
   readonly namespace?: string
 }
 
 /**
- * A store, for the module that `store: { module, export }` names: every process calls that module for itself, with the mill's
- * `{ namespace }`. Connects at its first call. Rejects with `ConfigError` for an address that is none, and where the AWS SDK is
- * not installed.
+ * Makes a store, for the module that `store: { module, export }` names: every process calls that module for itself,
+ * with the mill's `{ namespace }`. Connects at its first call. Rejects with `ConfigError` for an invalid address, and
+ * if the AWS SDK is not installed.
  */
 export async function sqsStore({ namespace = 'millrace', ...source }: SqsStoreOptions): Promise<Store> {
-  // Loaded here: whoever has another store has no use for it.
+  // Loaded here: users of other stores do not need it.
   const [{ openSqs, sqsOf }, { SqsStore }, { ApiCalls }] = await Promise.all([
     import('./client/sqs-sdk.js'),
     import('./sqs-store.js'),

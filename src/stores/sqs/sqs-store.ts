@@ -32,7 +32,7 @@ interface SqsStoreParts {
   readonly namespace: string
   readonly polling?: SqsPolling
   readonly clock?: Clock
-  /** Whether a claim asks a queue that gave nothing before. Default: by what a call costs. */
+  /** Decides whether a claim asks a queue that gave nothing before. Default: by the cost of a call. */
   readonly worthAsking?: WorthAsking
 }
 
@@ -82,7 +82,7 @@ export class SqsStore implements Store {
   async enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
     this.#refuseClosed()
     const answers = await this.#enqueue.enqueue(calls)
-    // Who rests here need not wait for its poll.
+    // A resting claimer of this process need not wait for its poll.
     for (const { queue, jobs } of calls)
       if (jobs.some(isDueNow)) {
         this.#receivers.get(queue)?.heard()
@@ -132,7 +132,7 @@ export class SqsStore implements Store {
     this.#api.close()
   }
 
-  /** Throws `UnknownQueueError` for a queue that is not there. */
+  /** Throws `UnknownQueueError` for a queue that does not exist. */
   async #receiversOf(names: readonly string[]): Promise<ReadonlyMap<string, Receiver>> {
     const queues = await this.#queues.allOf(names)
     return new Map([...queues.values()].map((queue) => [queue.name, this.#receiverOf(queue)]))

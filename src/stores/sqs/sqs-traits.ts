@@ -1,11 +1,11 @@
-/** What the SQS store can do: known before one is opened, or its code loaded. */
+/** The traits of the SQS store, known before one is opened or its code loaded. */
 
 import type { StoreTraits } from '../contract/store.js'
 import { longestHiddenMs, mostBatchBytes, mostEntries } from './client/sqs-api.js'
 
-/** A hundred years: a delay goes by as many messages as it takes. */
+/** A hundred years: a delay is made of as many messages as it takes. */
 const maxDelayMs = 100 * 365 * 86_400_000
-/** What the envelope of a job takes besides its payload: its id, task, group and times. */
+/** The bytes of a job's envelope besides its payload: its id, task, group and times. */
 const envelopeBytes = 4_096
 
 export const sqsTraits: StoreTraits = {

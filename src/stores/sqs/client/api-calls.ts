@@ -1,4 +1,4 @@
-/** The calls of the API that a store has made: each is paid for. */
+/** The API calls of a store: each is paid for. */
 
 import type { SqsCall } from './sqs-api.js'
 
@@ -10,7 +10,7 @@ export class ApiCalls {
     this.#made.set(kind, (this.#made.get(kind) ?? 0) + attempts)
   }
 
-  /** By kind, and only those that were made. */
+  /** The calls that were made, by kind. */
   get byKind(): Partial<Record<SqsCall, number>> {
     return Object.fromEntries(this.#made)
   }

@@ -1,6 +1,6 @@
 /**
- * Entries of one kind for one queue, sent together: a call carries up to ten and costs as much as one that carries one.
- * An entry that fails and may succeed is sent again by itself.
+ * Entries of one kind for one queue, sent together: a call carries up to ten, and costs as much as a call with one. An
+ * entry that fails and may succeed later is sent again by itself.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -23,13 +23,13 @@ interface EntryBatchOptions<Kind extends SqsEntryCall> {
   readonly api: SqsApi
   /** How long an entry waits for others, in ms. */
   readonly lingerMs: number
-  /** Whether more entries can be expected soon; if none can, the batch is sent at once. */
+  /** Whether more entries can be expected soon; if not, the batch is sent at once. */
   readonly expectsMore?: () => boolean
-  /** One call at a time, in the order of their entries: what is behind one that fails is not sent, and fails as it did. */
+  /** One call at a time, in the order of their entries: entries behind a failed one are not sent, and fail like it. */
   readonly inOrder?: boolean
 }
 
-/** An entry is sent so often before its failure is told. */
+/** An entry is sent this often before its failure is reported. */
 const mostTries = 4
 const firstPauseMs = 50
 
@@ -39,21 +39,21 @@ export class EntryBatch<Kind extends SqsEntryCall> {
   #bytes = 0
   #timer: NodeJS.Timeout | undefined
   #isPlanned = false
-  /** In order: those behind the call under way; undefined while there is none. */
+  /** With `inOrder`: the entries behind the call under way; undefined while there is none. */
   #behind: (readonly Waiting<EntryOf<Kind>>[])[] | undefined
 
   constructor(options: EntryBatchOptions<Kind>) {
     this.#options = options
   }
 
-  /** Entries that wait for others. */
+  /** The number of entries that wait for others. */
   get size(): number {
     return this.#waiting.length
   }
 
   /**
-   * Resolves when the service has taken the entry, or with why it has not. Rejects if the call failed as a whole, as
-   * `SqsApi.call` does. `bytes`: what the entry adds to the size of the call.
+   * Resolves when the service has taken the entry, or with the reason why it has not. Rejects if the call failed as a
+   * whole, like `SqsApi.call`. `bytes`: the size that the entry adds to the call.
    */
   add(entry: Omit<EntryOf<Kind>, 'Id'>, bytes = 0): Promise<EntryFailure | undefined> {
     return new Promise((answered, failed) => {
@@ -65,7 +65,7 @@ export class EntryBatch<Kind extends SqsEntryCall> {
     })
   }
 
-  /** Sends what waits. */
+  /** Sends the waiting entries. */
   flush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -87,7 +87,7 @@ export class EntryBatch<Kind extends SqsEntryCall> {
     this.#behind = undefined
   }
 
-  /** All entries of this turn of the event loop are waited for before it is decided whether more can be expected. */
+  /** Waits for all entries of this turn of the event loop before deciding whether more can be expected. */
   #plan(): void {
     if (this.#isPlanned) return
     this.#isPlanned = true

@@ -1,16 +1,17 @@
-/** An SQS address: the region, and how it is reached and polled. Pure. */
+/** An SQS address: the region, the endpoint and the way of polling. Pure. */
 
 import { ConfigError } from '../../../core/errors.js'
 
 /**
- * Which queues an idle worker polls. `'first'`: one at a time for 20 s, so three calls a minute however many queues there are;
- * a job in another queue waits for its turn, with three queues at most 40 s. `'each'`: all at once, three calls a minute each.
+ * Which queues an idle worker polls. `'first'`: one at a time for 20 s, so three calls a minute, however many queues
+ * there are; a job in another queue waits for its turn, with three queues at most 40 s. `'each'`: all at once, three
+ * calls a minute each.
  */
 export type SqsPolling = 'first' | 'each'
 
 export interface SqsAddress {
   readonly region: string
-  /** Where the service is reached, if it is not AWS's own of the region. */
+  /** The endpoint of the service, if it is not AWS's own for the region. */
   readonly endpoint?: string
   readonly poll: SqsPolling
 }
@@ -20,7 +21,10 @@ const shape = /^sqs:\/\/([^/?#@]*)\/?(?:\?([^#]*))?$/
 const region = /^[a-z]{2,4}(?:-[a-z]+)+-\d+$/
 const parameters = ['endpoint', 'poll']
 
-/** Throws `ConfigError`. An address holds no secret: credentials come from the chain of the AWS SDK, and are refused here. */
+/**
+ * Throws `ConfigError`. An address holds no secret: credentials come from the chain of the AWS SDK, and are refused
+ * here.
+ */
 export function sqsAddress(url: string): SqsAddress {
   const parts = shape.exec(url)
   if (parts === null) return refuse(`${form}. What was given is not shown, as it may hold a secret`)

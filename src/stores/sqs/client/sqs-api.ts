@@ -1,9 +1,9 @@
 /**
- * The API of SQS, as far as the store calls it. Typed here and not by the AWS SDK, which need not be installed. Its words are
- * those of the service, so that its documentation answers what a field means.
+ * The API of SQS, as far as the store calls it. Typed here and not by the AWS SDK, which need not be installed. It uses
+ * the service's names, so that the service's documentation explains each field.
  */
 
-/** A queue is named by its URL in every call but those that look for one. */
+/** Every call names a queue by its URL, except those that look for one. */
 export interface SqsCalls {
   readonly GetQueueUrl: {
     readonly input: { readonly QueueName: string }
@@ -86,7 +86,7 @@ export interface SqsMessage {
 
 /** The client of the service: it makes the calls. */
 export interface SqsApi {
-  /** What messages call the service. Holds no secret. */
+  /** The name of the service in messages. Holds no secret. */
   readonly where: string
   /** Rejects with a typed error of Millrace. */
   call<Kind extends SqsCall>(
@@ -94,7 +94,7 @@ export interface SqsApi {
     input: SqsCalls[Kind]['input'],
     signal?: AbortSignal,
   ): Promise<SqsCalls[Kind]['output']>
-  /** How many calls of each kind were made: each is paid for, also one that was made again. */
+  /** How many calls of each kind were made: each is paid for, including repeated ones. */
   made(): Readonly<Partial<Record<SqsCall, number>>>
   close(): void
 }
@@ -104,5 +104,5 @@ export const mostEntries = 10
 export const mostBatchBytes = 1_048_576
 export const longestPollS = 20
 export const longestDelayS = 900
-/** A message that was received can be kept hidden for so long in all. */
+/** The longest that a received message can be kept hidden in all. */
 export const longestHiddenMs = 12 * 3_600_000

@@ -1,4 +1,4 @@
-/** The SQS store's errors: what the service or the way to it reported, and the typed error for it. Pure. */
+/** The SQS store's errors: turns the errors of the service, and of the way to it, into typed ones. Pure. */
 
 import { QueueMissingError, StoreRefusedError, StoreUnavailableError } from '../../../core/errors.js'
 import type { SqsCall } from './sqs-api.js'
@@ -29,7 +29,7 @@ const refused: Readonly<Record<string, string>> = {
   KmsOptInRequired: 'the account has no access to KMS',
 }
 
-/** The service has not carried the call out, and soon may. */
+/** The service has not carried the call out, but may do so soon. */
 const notNow: Readonly<Record<string, string>> = {
   ThrottlingException: 'it is asked too often',
   Throttling: 'it is asked too often',

@@ -18,7 +18,7 @@ interface Sdk {
   readonly [command: `${string}Command`]: new (input: object) => unknown
 }
 
-/** A call that is not answered by then is broken off; a long poll lasts 20 s. */
+/** A call without an answer is broken off after this time; a long poll lasts 20 s. */
 const answerMs = 30_000
 const connectMs = 3_000
 
@@ -30,7 +30,7 @@ export async function openSqs(address: SqsAddress, calls: ApiCalls): Promise<Sqs
   const client = new sdk.SQSClient({
     region,
     ...(endpoint === undefined ? {} : { endpoint }),
-    // An emulator asks for credentials, and for none in particular.
+    // An emulator requires credentials, but accepts any.
     ...(isLocal ? { credentials: { accessKeyId: 'local', secretAccessKey: 'local' } } : {}),
     requestHandler: { requestTimeout: answerMs, connectionTimeout: connectMs },
   })
@@ -61,7 +61,7 @@ function apiOf(client: SdkClient, sdk: Sdk, where: string, calls: ApiCalls): Sqs
   }
 }
 
-/** How often the SDK has sent the call: each is paid for. */
+/** How often the SDK has sent the call: each attempt is paid for. */
 function attemptsIn(answer: unknown): number {
   const { attempts } = (answer as { $metadata?: { attempts?: number } } | null)?.$metadata ?? {}
   return attempts ?? 1

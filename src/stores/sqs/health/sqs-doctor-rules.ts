@@ -1,4 +1,4 @@
-/** The doctor's rules for a queue in SQS: findings on the attributes of it and of its dead-letter queue. Pure. */
+/** The doctor's rules for a queue in SQS: findings on its attributes and those of its dead-letter queue. Pure. */
 
 import { formatDuration } from '../../../core/values/duration.js'
 import type { Finding } from '../../contract/store-health.js'
@@ -10,16 +10,16 @@ type Attributes = Readonly<Record<string, string>>
 interface QueueFacts {
   readonly queue: string
   readonly names: QueueNames
-  /** Undefined where there is no such queue. */
+  /** Undefined if there is no such queue. */
   readonly live: Attributes | undefined
   readonly dead: Attributes | undefined
 }
 
-/** A job may wait so long for its workers, over a weekend with holidays. */
+/** A job may wait this long for its workers: a weekend with holidays. */
 const leastRetentionMs = 4 * 86_400_000
-/** A task has four retries unless it says otherwise, and a deploy or a crash is a receive too. */
+/** A task has four retries by default, and a deploy or a crash is a receive too. */
 const leastReceives = 10
-/** SQS gives no more of a standard queue once 120,000 messages are in flight. */
+/** SQS gives no more messages of a standard queue once 120,000 are in flight. */
 const manyInFlight = 100_000
 
 export function judgeQueue({ queue, names, live, dead }: QueueFacts): Finding[] {

@@ -1,4 +1,4 @@
-/** The health of the SQS store: its queues as SQS tells of them, and the rights that it needs. */
+/** The health of the SQS store: its queues as SQS describes them, and the rights that it needs. */
 
 import { messageOf } from '../../../core/values/describe.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
@@ -41,7 +41,7 @@ export class SqsHealth implements StoreHealth {
     return [{ level: 'ok', what: 'content', text: 'SQS lets nobody look at what its queues hold' }]
   }
 
-  /** Undefined where there is no such queue. */
+  /** Undefined if there is no such queue. */
   async #attributesOf(name: string): Promise<Readonly<Record<string, string>> | undefined> {
     const url = await foundUrl(this.#api, name)
     if (url === undefined) return undefined

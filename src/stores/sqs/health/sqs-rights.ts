@@ -1,16 +1,16 @@
-/** The rights that the store needs, from the calls that it makes: as a policy of IAM. Pure. */
+/** The rights that the store needs for its calls, as an IAM policy. Pure. */
 
 import type { SqsCall } from '../client/sqs-api.js'
 
 interface Right {
   readonly action: string
-  /** Of which queues: those of jobs, their dead-letter queues, or both. */
+  /** The queues concerned: those of jobs, their dead-letter queues, or both. */
   readonly of: 'live' | 'dead' | 'both'
-  /** Needed only to make queues. */
+  /** Needed only to create queues. */
   readonly creates?: true
 }
 
-/** Every call of the API: one that is added needs its right here. IAM knows no batch actions. */
+/** Every call of the API: a new call needs its right here. IAM knows no batch actions. */
 const rights: Readonly<Record<SqsCall, Right>> = {
   GetQueueUrl: { action: 'sqs:GetQueueUrl', of: 'both' },
   GetQueueAttributes: { action: 'sqs:GetQueueAttributes', of: 'both' },
@@ -22,8 +22,8 @@ const rights: Readonly<Record<SqsCall, Right>> = {
 }
 
 /**
- * The policy of a process that enqueues and works, for all queues of a namespace. `creates`: which makes queues, too.
- * `arn`: of one of them, from which region and account are taken; undefined where none is known.
+ * The policy of a process that enqueues and works, for all queues of a namespace. `creates`: whether it also creates
+ * queues. `arn`: of one of them, for the region and account; undefined if none is known.
  */
 export function policyText(namespace: string, arn: string | undefined, creates: boolean): string {
   const [, partition = 'aws', , region = '*', account = '*'] = arn?.split(':') ?? []

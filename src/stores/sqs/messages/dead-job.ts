@@ -1,4 +1,4 @@
-/** A dead job: a message of a dead-letter queue as a record, and as the entry by which it goes back. Pure. */
+/** A dead job: a message of a dead-letter queue, as a record and as the entry that revives it. Pure. */
 
 import type { StoredJob } from '../../contract/job-records.js'
 import type { SendEntry, SqsMessage } from '../client/sqs-api.js'
@@ -13,10 +13,10 @@ interface DeadQueue {
 
 export interface DeadJob {
   readonly messageId: string
-  /** Of the receive that has brought it. */
+  /** The receipt of its last receive. */
   readonly receipt: string
   readonly sentAt: number
-  /** Undefined of a message that is no job. */
+  /** Undefined for a message that is no job. */
   readonly envelope: (Envelope & DeadLetter) | undefined
   readonly body: string
   readonly lane: string | undefined
@@ -54,7 +54,7 @@ export function deadRecord(job: DeadJob, { name: queue, isOrdered }: DeadQueue):
   }
 }
 
-/** With all attempts again; a message that is no job goes as it came. */
+/** With all attempts again; a message that is no job goes back unchanged. */
 export function revivedEntry(job: DeadJob, isFifo: boolean): SendEntry {
   const { envelope, body, lane, messageId } = job
   const { task, payload, codec, meta, group, createdAt } = envelope ?? { task: '', payload: '' }

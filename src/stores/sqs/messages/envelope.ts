@@ -16,40 +16,40 @@ export interface Envelope {
   readonly codec?: string
   readonly meta?: Payload
   readonly group?: string
-  /** Ms since 1970. Absent: when the message was sent. */
+  /** Ms since 1970. Absent: the time at which the message was sent. */
   readonly createdAt?: number
-  /** Ms since 1970; absent: at once. A message delivered before it is sent on. */
+  /** Ms since 1970; absent: at once. A message delivered earlier is sent on. */
   readonly dueAt?: number
   /** Attempts before this message was sent. */
   readonly attempts?: number
 }
 
-/** Why a message lies in a dead-letter queue. */
+/** Why a message is in a dead-letter queue. */
 export interface DeadLetter {
   readonly reason?: string
   readonly error?: string
 }
 
 const version = 1
-/** The room for fields that are added when a job is sent on: times, attempts, a reason. */
+/** Bytes kept free for fields that are added when a job is sent on: times, attempts, a reason. */
 const growthBytes = 512
 
-/** Of a job that is new: it must also fit when it is sent on. Throws `PayloadTooLargeError` for what no message can hold. */
+/** For a new job: it must still fit when it is sent on. Throws `PayloadTooLargeError` if no message can hold it. */
 export function newEnvelopeText(envelope: Envelope): string {
   return envelopeText(envelope, mostBatchBytes - growthBytes)
 }
 
-/** Of a job that is dead: without its error where that does not fit. */
+/** For a dead job: without its error if that does not fit. */
 export function deadEnvelopeText({ error, ...rest }: Envelope & DeadLetter): string {
   const bare = envelopeText(rest)
   const whole = error === undefined ? bare : envelopeText({ ...rest, error }, Number.POSITIVE_INFINITY)
   return Buffer.byteLength(whole) > mostBatchBytes ? bare : whole
 }
 
-/** Throws `PayloadTooLargeError` for what takes more than `mostBytes`. */
+/** Throws `PayloadTooLargeError` if the text takes more than `mostBytes`. */
 export function envelopeText({ payload, meta, ...rest }: Envelope & DeadLetter, mostBytes = mostBatchBytes): string {
   const text = JSON.stringify({ v: version, ...rest, ...bytesOrText('payload', payload), ...bytesOrText('meta', meta) })
-  // SQS takes the characters of XML 1.0: JSON escapes all others but these two.
+  // SQS takes the characters of XML 1.0: JSON escapes all others except these two.
   const body = text.replace(/[\ufffe\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16)}`)
   const bytes = Buffer.byteLength(body)
   if (bytes > mostBytes) throw new PayloadTooLargeError(`job '${rest.id}', as a message,`, bytes, mostBytes)
@@ -67,7 +67,7 @@ export function envelopeOf(job: NewJob, createdAt: number, dueAt: number | undef
   }
 }
 
-/** The envelope that a message holds, or why it is none. */
+/** The envelope in a message, or the reason why there is none. */
 export function readEnvelope(body: string): (Envelope & DeadLetter) | { readonly problem: string } {
   const parsed = parsedObject(body)
   if (parsed === undefined) return { problem: 'its body is no JSON object' }
@@ -105,7 +105,7 @@ function bytesOrText(name: string, payload: Payload | undefined): Record<string,
 function payloadIn(text: unknown, base64: unknown): Payload | undefined {
   if (typeof text === 'string' && base64 === undefined) return text
   if (text !== undefined || typeof base64 !== 'string') return undefined
-  // Cut off, it would be read as other bytes.
+  // Cut off, it would be decoded as other bytes.
   if (base64.length % 4 !== 0 || !/^[A-Za-z\d+/]*={0,2}$/.test(base64)) return undefined
   return Uint8Array.from(Buffer.from(base64, 'base64'))
 }

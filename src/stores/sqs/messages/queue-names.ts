@@ -1,4 +1,4 @@
-/** Names in SQS: what a queue and its dead-letter queue are called there. Pure. */
+/** Names in SQS: the names of a queue and of its dead-letter queue there. Pure. */
 
 import { ConfigError } from '../../../core/errors.js'
 
@@ -10,7 +10,7 @@ export interface QueueNames {
 const fifoEnd = '.fifo'
 const longestName = 80
 
-/** Throws `ConfigError` for a name that SQS does not take. An empty namespace prefixes nothing. */
+/** Throws `ConfigError` for a name that SQS does not take. An empty namespace adds no prefix. */
 export function queueNames(namespace: string, queue: string, isFifo: boolean): QueueNames {
   const name = `${namespace === '' ? '' : `${namespace}-`}${queue}`
   const [live, dead] = [name, `dlq-${name}`].map((one) => (isFifo ? one + fifoEnd : one)) as [string, string]

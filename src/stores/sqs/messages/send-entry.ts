@@ -1,4 +1,4 @@
-/** The entry by which a message is sent: its body, its delay, and on a FIFO queue its lane. Pure. */
+/** The entry that sends a message: its body, its delay, and for a FIFO queue its lane. Pure. */
 
 import { createHash } from 'node:crypto'
 import { longestDelayS, type SendEntry } from '../client/sqs-api.js'
@@ -6,13 +6,13 @@ import { longestDelayS, type SendEntry } from '../client/sqs-api.js'
 interface Sending {
   readonly body: string
   readonly delayMs?: number
-  /** What fairness counts by, and on a FIFO queue what order is kept in. */
+  /** The message group: SQS balances by it, and on a FIFO queue keeps order within it. */
   readonly lane?: string | undefined
-  /** FIFO queues: a message that is sent again with the same within 5 minutes is there once. */
+  /** FIFO queues: a message that is sent again with the same id within 5 minutes exists once. */
   readonly sendId: string
 }
 
-/** A longer delay than SQS allows is cut: the message is sent on when it comes. */
+/** A delay longer than SQS allows is cut: the message is sent on when it arrives. */
 export function sendEntry({ body, delayMs = 0, lane, sendId }: Sending, isFifo: boolean): SendEntry {
   return {
     MessageBody: body,
@@ -22,7 +22,7 @@ export function sendEntry({ body, delayMs = 0, lane, sendId }: Sending, isFifo: 
   }
 }
 
-/** The name of a message group: the group or id itself if SQS takes it, else a digest of it. */
+/** The name of a message group: the group or id itself if SQS takes it, otherwise a digest of it. */
 function laneName(lane: string): string {
   return /^[\u0021-\u007e]{1,128}$/.test(lane) ? lane : createHash('sha256').update(lane).digest('hex')
 }

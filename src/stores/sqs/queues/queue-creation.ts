@@ -1,23 +1,23 @@
-/** Making a queue in SQS together with its dead-letter queue. */
+/** The creation of a queue in SQS together with its dead-letter queue. */
 
 import { hasCode } from '../../../core/error-codes.js'
 import type { SqsApi } from '../client/sqs-api.js'
 import type { QueueNames } from '../messages/queue-names.js'
 
-/** Messages are kept for as long as SQS keeps any. */
+/** The longest retention that SQS has. */
 const retentionS = '1209600'
-/** A message that was received so often without being settled is moved by SQS itself: its handler takes its worker with it. */
+/** SQS itself moves a message that was received this often without being settled: its handler kills its worker. */
 const mostReceives = 100
-/** Every receive says for how long it hides a message; this is for whoever receives by other means. */
+/** Every receive of ours says how long it hides a message; this value is for other receivers. */
 const visibilityS = '30'
 
-/** Makes what is missing. Whether anything was. */
+/** Creates the missing queues. Resolves with whether any was missing. */
 export async function createQueue(
   api: SqsApi,
   { live, dead }: QueueNames,
   tags: Readonly<Record<string, string>>,
 ): Promise<boolean> {
-  // A right of its own is asked for tags, even for none.
+  // Tags need a right of their own, even an empty set.
   const tagged = Object.keys(tags).length === 0 ? {} : { tags }
   const [liveUrl, oldDeadUrl] = await Promise.all([foundUrl(api, live), foundUrl(api, dead)])
   const kept = { MessageRetentionPeriod: retentionS, ...(live.endsWith('.fifo') ? { FifoQueue: 'true' } : {}) }

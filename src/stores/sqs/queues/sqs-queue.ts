@@ -1,4 +1,4 @@
-/** A queue in SQS with its dead-letter queue: where their entries are collected and sent. */
+/** A queue in SQS with its dead-letter queue, and the batches that collect and send their entries. */
 
 import { StoreRefusedError, StoreUnavailableError } from '../../../core/errors.js'
 import { EntryBatch } from '../client/entry-batch.js'
@@ -8,7 +8,7 @@ import type { QueueNames } from '../messages/queue-names.js'
 /** How long a settle or a beat waits for others to share its call, in ms. */
 const lingerMs = 100
 
-/** A dead-letter queue: its URL, and where what it is to take, to lose and to show again is collected. */
+/** A dead-letter queue: its URL, and the batches of messages to send, to delete and to make visible. */
 export interface DeadLetters {
   readonly url: string
   readonly sends: EntryBatch<'SendMessageBatch'>
@@ -23,7 +23,7 @@ interface SqsQueueParts {
   readonly names: QueueNames
   readonly url: string
   readonly api: SqsApi
-  /** How many messages of the queue are held here: as many settles can be expected. */
+  /** The number of messages of the queue held here: as many settles can be expected. */
   readonly held: () => number
 }
 
@@ -31,7 +31,7 @@ export class SqsQueue {
   readonly name: string
   /** Whether it is a FIFO queue of SQS. */
   readonly isFifo: boolean
-  /** Whether its jobs are those of an ordered task: the messages of an id are claimed together. */
+  /** Whether it holds the jobs of an ordered task: the messages of an id are claimed together. */
   readonly isOrdered: boolean
   readonly names: QueueNames
   readonly url: string
@@ -75,7 +75,7 @@ export class SqsQueue {
     return this.#dead
   }
 
-  /** Sends what waits for others. */
+  /** Sends all waiting entries. */
   flush(): void {
     for (const batch of [this.sends, this.deletes, this.visibilities]) batch.flush()
   }
@@ -92,7 +92,7 @@ export class SqsQueue {
   }
 }
 
-/** What a message adds to the size of a call. */
+/** The bytes that a message adds to a call. */
 function bytesOf({ MessageBody, MessageAttributes = {} }: SendEntry): number {
   const attributes = Object.entries(MessageAttributes)
   const sizes = attributes.map(([name, { DataType, StringValue }]) => Buffer.byteLength(name + DataType + StringValue))

@@ -1,4 +1,4 @@
-/** The queues of a store: found in SQS when they are opened or first asked for, and made there only on purpose. */
+/** The queues of a store: found in SQS when they are opened or first used, and created there only on request. */
 
 import { QueueMissingError, UnknownQueueError, UnsupportedByStoreError } from '../../../core/errors.js'
 import type { Provision, ProvisionedQueue } from '../../contract/provision.js'
@@ -11,7 +11,7 @@ import { SqsQueue } from './sqs-queue.js'
 interface SqsQueuesParts {
   readonly api: SqsApi
   readonly namespace: string
-  /** How many messages of a queue are held here. */
+  /** The number of messages of a queue held here. */
   readonly held: (queue: string) => number
 }
 
@@ -39,12 +39,15 @@ export class SqsQueues implements Provision {
     )
   }
 
-  /** What the queue is called in SQS. Throws `ConfigError` for a name that it does not take. */
+  /** The names of the queue in SQS. Throws `ConfigError` for a name that SQS does not take. */
   namesOf(settings: QueueSettings): QueueNames {
     return this.#named(settings.name, isFifo(settings))
   }
 
-  /** Throws `QueueMissingError` for a queue that SQS has not, and `UnsupportedByStoreError` for what it cannot do. */
+  /**
+   * Throws `QueueMissingError` for a queue that SQS lacks, and `UnsupportedByStoreError` for settings that it cannot
+   * keep.
+   */
   async open(all: readonly QueueSettings[]): Promise<StoredQueue[]> {
     for (const settings of all) refuseUnsupported(settings)
     const found = await Promise.all(all.map((settings) => this.#find(settings.name, kindOf(settings))))
@@ -55,7 +58,7 @@ export class SqsQueues implements Provision {
     }))
   }
 
-  /** Throws `UnknownQueueError` for one that SQS has not. */
+  /** Throws `UnknownQueueError` for a queue that SQS lacks. */
   async get(name: string): Promise<SqsQueue> {
     const queue = this.#queues.get(name) ?? (await this.#find(name, 'standard')) ?? (await this.#find(name, 'fifo'))
     if (queue === undefined) throw new UnknownQueueError(name, [...this.#queues.keys()])
@@ -69,12 +72,12 @@ export class SqsQueues implements Provision {
     return new Map(unique.map((name, i) => [name, queues[i]!]))
   }
 
-  /** Those that were found so far. */
+  /** The queues found so far. */
   get known(): SqsQueue[] {
     return [...this.#queues.values()]
   }
 
-  /** Looks a queue up; whoever comes meanwhile shares that. */
+  /** Looks a queue up; calls that come meanwhile share the lookup. */
   #find(name: string, kind: SqsKind): Promise<SqsQueue | undefined> {
     const known = this.#queues.get(name)
     if (known !== undefined) return Promise.resolve(known)

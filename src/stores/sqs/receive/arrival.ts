@@ -1,4 +1,4 @@
-/** An arrival: a received message, told apart as a job, a job before its time, or one that nobody can run. Pure. */
+/** An arrival: a received message, classified as a job, a job before its time, or one that nobody can run. Pure. */
 
 import type { SqsMessage } from '../client/sqs-api.js'
 import { type Envelope, readEnvelope } from '../messages/envelope.js'
@@ -6,15 +6,17 @@ import type { ReceivedMessage } from './held-messages.js'
 
 type MessageArrival =
   | { readonly kind: 'job'; readonly message: ReceivedMessage }
-  /** It is to be sent on, and comes back later. */
+  /** Must be sent on, and comes back later. */
   | { readonly kind: 'early'; readonly message: ReceivedMessage; readonly dueInMs: number }
   /** Nobody can run it. */
   | { readonly kind: 'bad'; readonly message: ReceivedMessage; readonly body: string; readonly problem: string }
 
-/** Attributes that are asked for with each message. */
+/** Attributes that are requested with each message. */
 export const systemAttributes = ['ApproximateReceiveCount', 'SentTimestamp', 'MessageGroupId']
 
-/** `now`: of the wall clock. `times`: when its receive was sent, and until when it is hidden, on the monotonic clock. */
+/**
+ * `now`: of the wall clock. `times`: when its receive was sent, and until when it is hidden, on the monotonic clock.
+ */
 export function arrivalOf(
   { MessageId = '', ReceiptHandle = '', Body = '', Attributes = {} }: SqsMessage,
   now: number,

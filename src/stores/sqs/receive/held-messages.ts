@@ -1,15 +1,15 @@
-/** The messages that this handle holds: which of them a claim names, until when each is hidden, and which have ended. */
+/** The messages that this handle holds: the messages of each claim, until when each is hidden, and the ended ones. */
 
 import type { Envelope } from '../messages/envelope.js'
 
 /** A message that was received, and is hidden from others. */
 export interface ReceivedMessage {
   readonly messageId: string
-  /** Of its latest delivery. */
+  /** The receipt of its latest delivery. */
   receipt: string
   readonly id: string
   readonly envelope: Envelope
-  /** Of a FIFO queue: its message group. While one of a lane is in hand, the next must wait. */
+  /** FIFO queues: its message group. While one message of a lane is in hand, the next must wait. */
   readonly lane?: string
   readonly attempt: number
   readonly createdAt: number
@@ -21,20 +21,20 @@ export interface ReceivedMessage {
   hiddenUntil: number
 }
 
-/** A claim: one message, or of an ordered queue those of one id. */
+/** A claim: one message, or in an ordered queue the messages of one id. */
 export interface MessageClaim {
   readonly queue: string
   readonly fence: number
   readonly id: string
-  /** In the order of their queue; never none. */
+  /** In the order of their queue; at least one. */
   readonly messages: readonly ReceivedMessage[]
-  /** A copy has been sent, and it is only to be deleted. */
+  /** A copy has been sent, and it only has to be deleted. */
   isSentOn?: true
 }
 
-/** So many messages that have ended are remembered: one that is delivered again is deleted, and not run again. */
+/** The number of ended messages that are remembered: one that is delivered again is deleted, and not run again. */
 const mostEnded = 10_000
-/** Fewer claims are not looked through for those that nobody holds any more. */
+/** With fewer claims, lost ones are not looked for. */
 const leastSwept = 1_000
 
 export class HeldMessages {
@@ -45,12 +45,12 @@ export class HeldMessages {
   #lastFence = 0
   #mostHeld = leastSwept
 
-  /** The claims of a queue that are in hand. */
+  /** The number of held claims of a queue. */
   count(queue: string): number {
     return this.#counts.get(queue) ?? 0
   }
 
-  /** Claims messages, each array under a fence of its own. Fences grow with time, and so from process to process too. */
+  /** Claims messages, each array under a fence of its own. Fences grow with time, and so also between processes. */
   claim(
     queue: string,
     messages: readonly (readonly ReceivedMessage[])[],
@@ -71,22 +71,22 @@ export class HeldMessages {
     return claim?.queue === queue ? claim : undefined
   }
 
-  /** Notes that a message is here, be it claimed or not. */
+  /** Notes that a message is here, claimed or not. */
   arrived(message: ReceivedMessage): void {
     this.#byMessage.set(message.messageId, message)
   }
 
-  /** The same message, which was delivered before and is still here. */
+  /** The same message, if it was delivered before and is still here. */
   here(messageId: string): ReceivedMessage | undefined {
     return this.#byMessage.get(messageId)
   }
 
-  /** The message is given back: it may be delivered again before that is answered, and is then another. */
+  /** The message is given back: it may be delivered again before that call is answered, and then counts as another. */
   left(message: ReceivedMessage): void {
     if (this.#byMessage.get(message.messageId) === message) this.#byMessage.delete(message.messageId)
   }
 
-  /** The message has been deleted, and is never to run again. */
+  /** The message has been deleted, and must never run again. */
   ended(message: ReceivedMessage): void {
     this.left(message)
     this.#ended.add(message.messageId)
@@ -100,13 +100,13 @@ export class HeldMessages {
     return this.#ended.has(messageId)
   }
 
-  /** The claim is over, and what is left of its messages with it. */
+  /** The claim is over, together with its remaining messages. */
   over(claim: MessageClaim): void {
     for (const message of claim.messages) this.left(message)
     if (this.#byFence.delete(claim.fence)) this.#counts.set(claim.queue, this.count(claim.queue) - 1)
   }
 
-  /** Claims that were given up without a settle are here until then. */
+  /** Claims that were given up without a settle stay here until then. */
   #forgetLost(mono: number): void {
     for (const claim of this.#byFence.values()) if (hiddenUntil(claim) <= mono) this.over(claim)
     this.#mostHeld = Math.max(leastSwept, 2 * this.#byFence.size)

@@ -1,6 +1,6 @@
 /**
- * Kept messages: those that were received and are not claimed yet. In a FIFO queue those of one lane are claimed one after the other, in an
- * ordered queue together: while one of a lane is in hand, the others of it stay here. Pure.
+ * Kept messages: received and not claimed yet. In a FIFO queue the messages of one lane are claimed one after the
+ * other, in an ordered queue together: while one of a lane is in hand, the others of it stay here. Pure.
  */
 
 import type { ReceivedMessage } from './held-messages.js'
@@ -20,7 +20,7 @@ interface KeptMessage {
 export class KeptMessages {
   readonly #isOrdered: boolean
   #kept: KeptMessage[] = []
-  /** Lanes of which a claim is in hand. */
+  /** Lanes with a claim in hand. */
   readonly #busy = new Map<string, LaneClaim>()
 
   /** `isOrdered`: the messages of a lane are claimed together. */
@@ -32,7 +32,10 @@ export class KeptMessages {
     return this.#kept.length
   }
 
-  /** Messages that have just come. SQS gives none of a lane while others of it are hidden: what was here of it is over. */
+  /**
+   * Adds new messages. SQS gives none of a lane while others of it are hidden: the lane's messages here are out of
+   * date.
+   */
   arrived(messages: readonly ReceivedMessage[], mono: number): void {
     const lanes = new Set(messages.flatMap(({ lane }) => (lane === undefined ? [] : [lane])))
     for (const lane of lanes) {
@@ -51,7 +54,7 @@ export class KeptMessages {
     return this.#kept.some(({ message }) => this.#isFree(message))
   }
 
-  /** Takes what up to `limit` claims are made of, first come first. */
+  /** Removes and returns the messages for up to `limit` claims, first come first. */
   take(limit: number): ReceivedMessage[][] {
     const claims: ReceivedMessage[][] = []
     const byLane = new Map<string, ReceivedMessage[]>()
@@ -75,17 +78,19 @@ export class KeptMessages {
     this.#busy.set(lane, claim)
   }
 
-  /** It is over. False where another has taken its place. */
+  /** The claim is over. False if another has taken its place. */
   end(lane: string, fence: number): boolean {
     return this.#busy.get(lane)?.fence === fence && this.#busy.delete(lane)
   }
 
-  /** Takes out those of a lane: what was before them goes back. */
+  /** Removes and returns the messages of a lane: messages before them go back. */
   takeLane(lane: string): ReceivedMessage[] {
     return this.#takeOut(({ message }) => message.lane === lane)
   }
 
-  /** Takes out what has waited since before `since`, and what is behind a claim that has ended unseen. */
+  /**
+   * Removes and returns messages that have waited since before `since`, and those behind a claim that has ended unseen.
+   */
   takeStale(since: number, mono: number): ReceivedMessage[] {
     const broken = new Set([...this.#busy].filter(([, claim]) => claim.hiddenUntil() <= mono).map(([lane]) => lane))
     for (const lane of broken) this.#busy.delete(lane)
@@ -96,12 +101,12 @@ export class KeptMessages {
     })
   }
 
-  /** Takes out all. */
+  /** Removes and returns all. */
   takeAll(): ReceivedMessage[] {
     return this.#takeOut(() => true)
   }
 
-  /** Those that wait behind a claim in hand. */
+  /** The messages that wait behind a claim in hand. */
   get waiting(): ReceivedMessage[] {
     return this.#kept.map(({ message }) => message).filter((message) => !this.#isFree(message))
   }

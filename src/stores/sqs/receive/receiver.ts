@@ -1,6 +1,7 @@
 /**
- * The receiver of a queue: its short and long polls. What they bring is kept until it is claimed. Messages that are not to be run
- * now are dealt with here: duplicates are dropped, those before their time sent on, those that nobody can run buried.
+ * The receiver of a queue: its short and long polls. It keeps received messages until they are claimed. Messages that
+ * must not run now are handled here: duplicates are dropped, early ones are sent on, and those that nobody can run are
+ * buried.
  */
 
 import type { Clock } from '../../../core/platform/clock.js'
@@ -22,9 +23,9 @@ interface ReceiverParts {
   readonly clock: Clock
 }
 
-/** What nobody claims is put back after so long; what is kept is hidden for so much longer than a lease. */
+/** Unclaimed messages are put back after this time; kept messages are hidden for a lease and this time. */
 const longestKeptMs = 5_000
-/** A message of a FIFO queue that comes before its time is hidden for at most so long at a time. */
+/** A message of a FIFO queue that comes before its time is hidden for at most this long at once. */
 const longestHiddenAtOnceMs = 11 * 3_600_000
 
 export class Receiver {
@@ -35,7 +36,7 @@ export class Receiver {
   #polling: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #buried: Buried[] = []
-  /** Of the last claim, by which a poll goes. */
+  /** The lease of the last claim, which polls use. */
   #leaseMs = 30_000
   #limit = 1
 
@@ -58,17 +59,20 @@ export class Receiver {
     return this.#polling !== undefined
   }
 
-  /** Something may have come into the queue. */
+  /** There may be a new message in the queue. */
   heard(): void {
     this.#asked = unasked
   }
 
-  /** Messages that were buried since this was last asked. */
+  /** The messages that were buried since the last call. */
   takeBuried(): Buried[] {
     return this.#buried.splice(0)
   }
 
-  /** The messages of up to `limit` claims that are here already, hidden for the whole lease from `since` on, on the monotonic clock. */
+  /**
+   * The messages for up to `limit` claims that are already here, hidden for the whole lease from `since` on, on the
+   * monotonic clock.
+   */
   async takeFree(limit: number, leaseMs: number, since: number): Promise<ReceivedMessage[][]> {
     this.#leaseMs = leaseMs
     this.#limit = Math.min(limit, mostEntries)
@@ -79,19 +83,19 @@ export class Receiver {
     return claims.filter((claim) => !short.some((one, i) => one === claim && !lost[i]))
   }
 
-  /** Asks for messages of up to `limit` claims, at most ten, by a call that does not wait. */
+  /** Requests messages for up to `limit` claims, at most ten, by a call that does not wait. */
   async ask(limit: number, leaseMs: number): Promise<void> {
     this.#leaseMs = leaseMs
     this.#limit = Math.min(limit, mostEntries)
     this.#arrived(await this.#receive(this.#limit, 0, leaseMs))
   }
 
-  /** Keeps what is there now for the next claim. */
+  /** Keeps the present messages of the queue for the next claim. */
   async look(): Promise<void> {
     this.#arrived(await this.#receive(this.#limit, 0, this.#leaseMs + longestKeptMs))
   }
 
-  /** Keeps messages that were taken for the next claim. */
+  /** Keeps taken messages for the next claim. */
   keep(messages: readonly ReceivedMessage[]): void {
     this.#kept.add(messages, this.#parts.clock.mono())
     this.#watch()
@@ -106,7 +110,7 @@ export class Receiver {
     if (this.#kept.size > 0) this.#timer ??= setTimeout(() => this.#tidy(), longestKeptMs)
   }
 
-  /** Polls for up to 20 s and keeps what comes. One poll at a time: who comes meanwhile shares it. */
+  /** Polls for up to 20 s and keeps the messages that come. One poll at a time: later callers share it. */
   poll(signal: AbortSignal): Promise<void> {
     this.#polling ??= this.#receive(this.#limit, longestPollS, this.#leaseMs + longestKeptMs, signal)
       .then((messages) => this.#arrived(messages))
@@ -116,19 +120,25 @@ export class Receiver {
     return this.#polling
   }
 
-  /** Of a FIFO queue: a message of the lane is in hand. */
+  /** FIFO queues: a message of the lane is in hand. */
   begin(claim: MessageClaim): void {
     const { lane } = claim.messages[0]!
     if (lane !== undefined) this.#kept.begin(lane, { fence: claim.fence, hiddenUntil: () => hiddenUntil(claim) })
   }
 
-  /** It is over. `isDone`: the next of the lane has its turn; else it goes back, and they behind it. */
+  /**
+   * The claim is over. `isDone`: the next message of the lane has its turn; otherwise the claim's messages go back, and
+   * those behind them too.
+   */
   end({ fence, messages }: MessageClaim, isDone: boolean): void {
     const { lane } = messages[0]!
     if (lane !== undefined && this.#kept.end(lane, fence) && !isDone) void this.#putBack(this.#kept.takeLane(lane))
   }
 
-  /** Makes what no claim has taken visible to others. Never rejects: what fails is visible when its time is over. */
+  /**
+   * Makes unclaimed messages visible to others. Never rejects: a message for which that fails is visible when its time
+   * is over.
+   */
   close(): Promise<void> {
     this.#forgetTimer()
     return this.#putBack(this.#kept.takeAll())
@@ -150,7 +160,7 @@ export class Receiver {
     return Promise.allSettled(puts).then(() => {})
   }
 
-  /** Hides messages for so long from now on. False if one of them is lost; then all are given up. Never rejects. */
+  /** Hides messages for `forMs` from now on. False if one of them is lost; then all are given up. Never rejects. */
   async #hide(messages: readonly ReceivedMessage[], forMs: number): Promise<boolean> {
     const { queue, clock, held } = this.#parts
     const seconds = Math.ceil(forMs / 1_000)
@@ -186,7 +196,7 @@ export class Receiver {
     }
     const { Messages = [] } = await api.call('ReceiveMessage', input, signal)
     this.#asked = { askedAt: clock.mono(), empties: Messages.length > 0 ? 0 : this.#asked.empties + 1 }
-    // During a long poll they were hidden when they came, and not when it began.
+    // In a long poll they were hidden when they came, and not when it began.
     const until = (waitS > 0 ? clock.mono() : receivedAt) + hiddenS * 1_000
     const messages: ReceivedMessage[] = []
     const others: Promise<unknown>[] = []
@@ -199,13 +209,13 @@ export class Receiver {
       } else if (arrival.kind === 'early') others.push(this.#sendOn(arrival.message, arrival.dueInMs))
       else others.push(this.#bury(arrival.message, arrival.body, arrival.problem))
     }
-    // What fails stays in the queue, and comes back.
+    // A message for which this fails stays in the queue, and comes back.
     await Promise.allSettled(others)
     await this.#hideNext(messages, hiddenMs)
     return messages
   }
 
-  /** In a FIFO queue those of a lane behind the first have their turn later, and are hidden for longer. */
+  /** In a FIFO queue the messages of a lane behind the first have their turn later, and are hidden for longer. */
   async #hideNext(messages: readonly ReceivedMessage[], hiddenMs: number): Promise<void> {
     if (!this.queue.isFifo || this.queue.isOrdered) return
     const lanes = new Set<string | undefined>()
@@ -217,11 +227,14 @@ export class Receiver {
     if (next.length > 0) await this.#hide(next, hiddenMs + longestKeptMs)
   }
 
-  /** A message is delivered twice now and then. One that is still here is not handed out again, and one that has ended is deleted. */
+  /**
+   * SQS sometimes delivers a message twice. One that is still here is not handed out again, and one that has ended is
+   * deleted.
+   */
   #isDuplicate({ messageId, receipt, receivedAt, hiddenUntil }: ReceivedMessage): boolean {
     const { held, queue } = this.#parts
     const before = held.here(messageId)
-    // Who held it before has given it up, and not said so.
+    // Its former holder has given it up without a word.
     if (before !== undefined && before.hiddenUntil <= receivedAt) held.left(before)
     else if (before !== undefined) {
       Object.assign(before, { receipt, receivedAt, hiddenUntil: Math.max(hiddenUntil, before.hiddenUntil) })
@@ -233,8 +246,8 @@ export class Receiver {
   }
 
   /**
-   * Sent first and deleted after: between the two it is there twice, and never not at all. In a FIFO queue it is hidden until
-   * its time, and its lane waits.
+   * Sends first and deletes after: between the two the message exists twice, and is never missing. In a FIFO queue it
+   * is hidden until its time, and its lane waits.
    */
   async #sendOn(message: ReceivedMessage, dueInMs: number): Promise<void> {
     const { queue } = this.#parts
@@ -252,7 +265,7 @@ export class Receiver {
     const { queue, held } = this.#parts
     const { receipt, id, messageId, lane } = message
     const text = (value: string) => ({ DataType: 'String' as const, StringValue: value })
-    // As it came: only who sent it can tell what it was.
+    // Unchanged: only its sender can tell what it was.
     await queue.sendDead({
       ...sendEntry({ body, lane, sendId: messageId }, queue.isFifo),
       MessageAttributes: { reason: text('bad-payload'), error: text(problem) },

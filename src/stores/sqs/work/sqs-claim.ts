@@ -1,4 +1,4 @@
-/** Claiming: the first queue of the order that has messages gives them. */
+/** A claim on SQS: the first queue in the given order that has messages grants them. */
 
 import type { Clock } from '../../../core/platform/clock.js'
 import type { Claim, Claimed, Claimer, ClaimFrom } from '../../contract/claim.js'
@@ -61,7 +61,7 @@ export class SqsClaim {
     if (!this.#isWorthAsking(receiver.asked, mono - this.#grantedAt, mono)) return []
     await receiver.ask(limit, leaseMs)
     const claims = await receiver.takeFree(limit, leaseMs, mono)
-    // What would make the claim too heavy is for the next.
+    // Messages that would make the claim too heavy are kept for the next.
     const load: ClaimLoad = { bytes: 0, most: mostClaimBytes }
     const fitting = claims.filter((messages) => {
       const fits = !isLoaded(load)

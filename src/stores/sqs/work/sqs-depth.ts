@@ -1,4 +1,4 @@
-/** The depth of a queue, as near as SQS tells it. */
+/** The depth of a queue, as accurate as SQS reports it. */
 
 import { hasCode } from '../../../core/error-codes.js'
 import type { Depth } from '../../contract/queue-depth.js'

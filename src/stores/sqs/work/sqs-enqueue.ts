@@ -1,4 +1,4 @@
-/** Enqueueing: a message for each job. */
+/** An enqueue into SQS: a message for each job. */
 
 import { UnsupportedByStoreError } from '../../../core/errors.js'
 import type { Clock } from '../../../core/platform/clock.js'
@@ -10,7 +10,7 @@ import { sendEntry } from '../messages/send-entry.js'
 import type { SqsQueue } from '../queues/sqs-queue.js'
 import type { SqsQueues } from '../queues/sqs-queues.js'
 
-/** Jobs that SQS has taken of calls that failed in part, so that a call sent again sends the others only. */
+/** Jobs that SQS has taken in calls that failed in part. A call that is sent again then sends only the others. */
 interface HalfSent {
   readonly at: number
   readonly places: Set<string>
@@ -26,10 +26,10 @@ export class SqsEnqueue {
     this.#clock = clock
   }
 
-  /** Rejects with the first error once every message is answered; those that were taken stay so. */
+  /** Rejects with the first error once every message is answered; taken messages stay taken. */
   async enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
     const now = this.#clock.now()
-    // All are made before the first is sent: one that is refused, or an unknown queue, sends nothing.
+    // Makes all entries before sending the first: a refused job, or an unknown queue, sends nothing.
     const queues = await this.#queues.allOf(calls.map(({ queue }) => queue))
     const made = calls.map(({ callId, queue: name, jobs }) => {
       const queue = queues.get(name)!
@@ -72,7 +72,7 @@ export class SqsEnqueue {
   }
 }
 
-/** Throws `UnsupportedByStoreError` for a delay in a FIFO queue, where SQS knows none of a single message. */
+/** Throws `UnsupportedByStoreError` for a delay in a FIFO queue, as SQS cannot delay its single messages. */
 function entryOf(job: NewJob, sendId: string, { isFifo, isOrdered, name }: SqsQueue, now: number): SendEntry {
   const dueAt = job.runAt ?? now + (job.delayMs ?? 0)
   const delayMs = Math.max(0, dueAt - now)

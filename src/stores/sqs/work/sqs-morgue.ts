@@ -1,6 +1,6 @@
 /**
- * The morgue: the dead-letter queue of each queue. SQS shows a message only to who receives it: what is looked at is hidden from
- * others meanwhile, and shown again at the end.
+ * The morgue: the dead-letter queue of each queue. SQS shows a message only to a receiver. Messages that are looked at
+ * are hidden from others meanwhile, and made visible again at the end.
  */
 
 import { InvalidArgumentError, StoreUnavailableError } from '../../../core/errors.js'
@@ -12,14 +12,14 @@ import type { DeadLetters, SqsQueue } from '../queues/sqs-queue.js'
 import type { SqsQueues } from '../queues/sqs-queues.js'
 import { systemAttributes } from '../receive/arrival.js'
 
-/** Longer than a walk takes; who looks and is killed hides what they saw from the next for as long. */
+/** Longer than a walk takes. If a process is killed during a walk, its messages stay hidden this long. */
 const hiddenS = 120
 /** A short poll asks some of the servers of a queue, a long one all. */
 const pollS = 1
-/** Most messages that a step takes, and most that are looked through for an id. */
+/** The most messages that a step takes, and the most that are searched for an id. */
 const mostInStep = 1_000
 const mostSearched = 10_000
-/** So many are shown again at a time: ten calls. */
+/** Messages made visible again at a time: ten calls. */
 const mostShown = 100
 
 export class SqsMorgue implements Morgue {
@@ -31,7 +31,7 @@ export class SqsMorgue implements Morgue {
     this.#queues = queues
   }
 
-  /** Of the first 10,000 messages. */
+  /** Looks among the first 10,000 messages. */
   async get(queue: string, id: string): Promise<StoredJob | undefined> {
     const of = await this.#queues.get(queue)
     let found: DeadJob | undefined
@@ -42,7 +42,7 @@ export class SqsMorgue implements Morgue {
     return found && deadRecord(found, of)
   }
 
-  /** The first `limit` that SQS gives: it knows no pages. Throws `InvalidArgumentError` for a cursor. */
+  /** Lists the first `limit` that SQS gives: it knows no pages. Throws `InvalidArgumentError` for a cursor. */
   async list(queue: string, { by, cursor, limit }: Parameters<Morgue['list']>[1]): Promise<Page> {
     if (cursor !== undefined)
       throw new InvalidArgumentError('a cursor must be that of a page before; SQS knows no pages, and gives none.')
@@ -59,7 +59,7 @@ export class SqsMorgue implements Morgue {
     return { jobs: found.sort(order).map((job) => deadRecord(job, of)) }
   }
 
-  /** Sent into the queue first, and deleted after: between the two it is there twice, and never not at all. */
+  /** Sends into the queue first, and deletes after: between the two the job exists twice, and is never missing. */
   async revive(queue: string, where: Where): Promise<Step> {
     const of = await this.#queues.get(queue)
     return this.#take(of, where, (job) => of.send(revivedEntry(job, of.isFifo)))
@@ -69,7 +69,7 @@ export class SqsMorgue implements Morgue {
     return this.#take(await this.#queues.get(queue), where, async () => {})
   }
 
-  /** Deletes those that are asked for, each once `before` is done with it. */
+  /** Deletes the selected jobs, each once `before` is done with it. */
   async #take(of: SqsQueue, where: Where, before: (job: DeadJob) => Promise<void>): Promise<Step> {
     const asked = typeof where === 'string' ? undefined : new Set(where.ids)
     let changed = 0
@@ -90,8 +90,8 @@ export class SqsMorgue implements Morgue {
   }
 
   /**
-   * Receives up to `most` messages and shows them to `visit`, which says which it has taken out and whether it has seen enough.
-   * The others are visible again at the end. Resolves with whether it has seen all.
+   * Receives up to `most` messages and shows them to `visit`, which says which it has removed and whether it has seen
+   * enough. The others are visible again at the end. Resolves with whether it has seen all.
    */
   async #walk(
     of: SqsQueue,
@@ -99,14 +99,14 @@ export class SqsMorgue implements Morgue {
     visit: (jobs: readonly DeadJob[]) => Promise<{ readonly taken: readonly DeadJob[]; readonly isDone: boolean }>,
   ): Promise<boolean> {
     const dead = await of.dead()
-    // Of all that were seen: the receipt of each that is to be shown again, and none of those that are gone.
+    // For all seen messages: the receipt of each that must be made visible again, and none for removed ones.
     const receipts = new Map<string, string | undefined>()
     try {
       for (let count = 0; count < most; ) {
         const received = await this.#receive(dead, Math.min(mostEntries, most - count))
         if (received.length === 0) return true
         count += received.length
-        // Now and then a message is delivered twice.
+        // SQS sometimes delivers a message twice.
         const jobs = received.filter(({ messageId }) => !receipts.has(messageId))
         for (const { messageId, receipt } of jobs) receipts.set(messageId, receipt)
         const { taken, isDone } = await visit(jobs)
@@ -137,7 +137,7 @@ function refuseLeft(failure: EntryFailure | undefined, name: string): void {
   throw new StoreUnavailableError(`SQS did not delete a dead job of '${name}' now (${Code}: ${Message}).`)
 }
 
-/** Never rejects: what fails is visible when its time is over. */
+/** Never rejects: a message for which this fails is visible when its time is over. */
 async function show({ visibilities }: DeadLetters, receipts: readonly string[]): Promise<void> {
   for (let from = 0; from < receipts.length; from += mostShown)
     await Promise.allSettled(

@@ -1,6 +1,6 @@
 /**
- * Settling and renewing. Completed and cancelled jobs are deleted; retried and released ones become visible when they are due;
- * dead ones are sent to the dead-letter queue before they are deleted.
+ * Settling and renewing in SQS. Completed and cancelled jobs are deleted. Retried and released ones become visible when
+ * they are due. Dead ones are sent to the dead-letter queue before they are deleted.
  */
 
 import { StoreUnavailableError } from '../../../core/errors.js'
@@ -18,20 +18,22 @@ interface SqsSettleParts {
   readonly queues: SqsQueues
   readonly held: HeldMessages
   readonly clock: Clock
-  /** Hears of a claim that is over. `isDone`: its messages will not come again. */
+  /** Called with a claim that is over. `isDone`: its messages will not come again. */
   readonly ended: (claim: MessageClaim, isDone: boolean) => void
 }
 
-/** A message whose 12 hours end so soon is not hidden any longer, but sent anew. */
+/** A message whose 12 hours end within this time is not hidden any longer, but sent anew. */
 const marginMs = 60_000
 
-/** The receipt is not that of a message in flight: it was deleted, or is visible again, or was delivered again. */
+/**
+ * The receipt is not that of a message in flight: the message was deleted, is visible again, or was delivered again.
+ */
 const lostCodes = new Set(['ReceiptHandleIsInvalid', 'MessageNotInflight', 'InvalidParameterValue'])
 const notInFlight: EntryFailure = { Code: 'MessageNotInflight' }
 
 export class SqsSettle {
   readonly #parts: SqsSettleParts
-  /** Claims that ended in calls of which others failed: those calls are sent again. */
+  /** Claims that ended in calls of which another part failed: those calls are sent again. */
   readonly #ended = new Set<number>()
 
   constructor(parts: SqsSettleParts) {
@@ -65,7 +67,7 @@ export class SqsSettle {
         const now = clock.mono()
         if (now + leaseMs <= hiddenUntil(claim)) return 'ok'
         const mostMs = oldest(claim).receivedAt + longestHiddenMs - now
-        // Told before it ends: a lease is renewed at each third of it, and the next beat must still find it held.
+        // Reported before it ends: a lease is renewed at each third of it, and the next beat must still find it held.
         if (mostMs < leaseMs / 2) return 'lost'
         const seconds = Math.min(Math.ceil(leaseMs / 1_000), Math.floor(mostMs / 1_000))
         const failure = await hide(queue, claim.messages, seconds)
@@ -90,15 +92,15 @@ export class SqsSettle {
   }
 
   async #end(item: SettleItem, queue: SqsQueue, claim: MessageClaim): Promise<Ending> {
-    // Late is fine: a job that has completed must not run again, whoever has it now.
+    // Late is fine: a completed job must not run again, whoever has it now.
     if (item.kind === 'complete' || item.kind === 'cancel') return done(await remove(queue, claim.messages))
-    // Whoever has it now decides what becomes of it.
+    // Its present holder decides what becomes of it.
     if (hiddenUntil(claim) <= this.#parts.clock.mono()) return { failure: notInFlight, isDone: false }
     if (item.kind === 'bury' || (item.kind === 'retry' && item.last === true)) return this.#bury(item, queue, claim)
     return this.#putBack(queue, claim, item.delayMs)
   }
 
-  /** Of an ordered queue only the oldest payload runs out of attempts; a bury takes all of them. */
+  /** In an ordered queue only the oldest payload runs out of attempts; a bury takes all of them. */
   async #bury(item: DeadLetter & Pick<SettleItem, 'kind'>, queue: SqsQueue, claim: MessageClaim): Promise<Ending> {
     const count = item.kind === 'retry' ? 1 : claim.messages.length
     const dead = claim.messages.slice(0, count)
@@ -112,7 +114,7 @@ export class SqsSettle {
   }
 
   /**
-   * By hiding it for so long, which cannot make it double. Where SQS does not hide it for that long it is sent anew; in a FIFO
+   * Hides it for the delay, which cannot duplicate it. If SQS does not hide it for that long it is sent anew. In a FIFO
    * queue, where that would cost it its place, it comes back sooner.
    */
   async #putBack(queue: SqsQueue, claim: MessageClaim, delayMs: number): Promise<Ending> {
@@ -131,7 +133,7 @@ export class SqsSettle {
   }
 }
 
-/** What became of a claim. `isDone`: none of its messages comes again. */
+/** The outcome for a claim. `isDone`: none of its messages comes again. */
 interface Ending {
   readonly failure: EntryFailure | undefined
   readonly isDone: boolean

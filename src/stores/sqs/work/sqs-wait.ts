@@ -1,4 +1,4 @@
-/** Waiting: claimers that rest share the long polls of their queues. */
+/** A wait on SQS: resting claimers share the long polls of their queues. */
 
 import type { Clock } from '../../../core/platform/clock.js'
 import { timerMs } from '../../../core/platform/timer.js'
@@ -6,7 +6,7 @@ import type { SqsPolling } from '../client/sqs-address.js'
 import { polledNext } from '../receive/empty-queue.js'
 import type { Receiver } from '../receive/receiver.js'
 
-/** A claimer that rests. */
+/** A resting claimer. */
 interface Resting {
   /** By queue; the first is polled first. */
   readonly receivers: ReadonlyMap<string, Receiver>
@@ -25,7 +25,7 @@ export class SqsWait {
     this.#clock = clock
   }
 
-  /** As `Store.wait`. */
+  /** Like `Store.wait`. */
   async forQueues(receivers: ReadonlyMap<string, Receiver>, forMs: number, signal: AbortSignal): Promise<string[]> {
     // A queue that was never asked, or has heard of a job, is looked at first: polls take turns.
     await Promise.all([...receivers.values()].filter(({ asked }) => asked.empties === 0).map((one) => one.look()))
@@ -57,12 +57,12 @@ export class SqsWait {
     })
   }
 
-  /** There is a job of the queue for whoever rests on it. */
+  /** The queue has a job for a claimer that rests on it. */
   heard(queue: string): void {
     this.#wakeFor(queue)
   }
 
-  /** Breaks the polls off. What SQS gives to one of them then is visible again when its lease ends. */
+  /** Breaks the polls off. Messages that SQS gives to one of them then are visible again when its lease ends. */
   close(): void {
     this.#closing.abort()
     for (const { wake } of [...this.#resting]) wake([])
@@ -72,7 +72,8 @@ export class SqsWait {
     const { receivers } = resting
     const { signal } = this.#closing
     const names = [...receivers.keys()]
-    // A poll outlasts the rest that began it, and is paid for: who comes next, with other queues first, waits for it too.
+    // A poll outlasts the rest that began it, and is paid for: the next claimer, with other queues first, waits for it
+    // too.
     const polled = names.find((name) => receivers.get(name)!.isPolling)
     const next = polled ?? polledNext(names, (name) => receivers.get(name)!.asked, this.#clock.mono())
     for (const name of this.#polling === 'each' ? names : [next]) {
@@ -89,7 +90,7 @@ export class SqsWait {
     }
   }
 
-  /** One is enough for what has come. */
+  /** One is enough for the messages that have come. */
   #wakeFor(queue: string): void {
     const first = [...this.#resting].find(({ receivers }) => receivers.has(queue))
     first?.wake([queue])
