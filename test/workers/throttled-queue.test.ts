@@ -251,7 +251,7 @@ describe('the handles of a throttled queue', () => {
 
   it.each<[Parameters<Mill['throttledQueue']>[1], string]>([
     [{ limit: 10 }, 'must have `limit` and `window`, or neither'],
-    [{ moderate: true }, 'must have `limit` and `window` where anything else is said of the throttle'],
+    [{ moderate: true }, 'must have `limit` and `window` if they have any other option of the throttle'],
     [{ ...tenPerTen, elastic: { buffer: 0 } }, '`elastic` needs `moderate: true`: only an even tempo can fall behind'],
     [{ ...tenPerTen, moderate: true, elastic: true } as object, 'elastic: must be an object, with buffer; got true'],
     [{ ...tenPerTen, moderate: true, elasticBuffer: 2 } as object, 'elasticBuffer: is not an option'],

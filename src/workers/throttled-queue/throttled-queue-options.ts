@@ -51,7 +51,7 @@ const schema = v.pipe(
   v.check(
     ({ limit, moderate, elastic, scope }) =>
       limit !== undefined || !(moderate || elastic !== undefined || scope !== undefined),
-    'must have `limit` and `window` where anything else is said of the throttle',
+    'must have `limit` and `window` if they have any other option of the throttle',
   ),
   v.check(
     ({ moderate, elastic }) => moderate || elastic === undefined,
