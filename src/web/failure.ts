@@ -58,7 +58,7 @@ export function failureOf(error: unknown, logger: Logger): ApiFailure {
   return {
     status: 500,
     code: 'internal',
-    message: `something went wrong that nobody foresaw. The log has it under ${id}.`,
+    message: `an unexpected error occurred. The log has it under ${id}.`,
     headers: {},
   }
 }

@@ -158,7 +158,7 @@ class MountedWindow {
 }
 
 function notBelow(basePath: string): WebRefusal {
-  return new WebRefusal('not-found', `this window lies below '${basePath}/'.`)
+  return new WebRefusal('not-found', `this window is below '${basePath}/'.`)
 }
 
 /** Begins with `/`, or is empty for the window itself without a slash; undefined for a path outside the window. */

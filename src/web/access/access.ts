@@ -51,7 +51,7 @@ export class Access {
     if (isAllowedHost(host, hosts)) return
     throw new WebRefusal(
       'host',
-      `this window is not asked by the host '${host ?? ''}'. Add the name to \`hosts\` of webHandler(), or to --hosts of millrace dash, if it is yours.`,
+      `this window does not answer under the host '${host ?? ''}'. Add the name to \`hosts\` of webHandler(), or to --hosts of millrace dash, if it is yours.`,
     )
   }
 
@@ -62,7 +62,7 @@ export class Access {
     if (isOwnOrigin({ origin, site }, host, this.#options.hosts)) return
     throw new WebRefusal(
       'forbidden',
-      'a page of another origin asks. Only pages of this window may; behind a proxy that changes Host, add the public host to `hosts`.',
+      'the request comes from a page of another origin. Only pages of this window may send requests; behind a proxy that changes Host, add the public host to `hosts`.',
     )
   }
 
@@ -76,7 +76,7 @@ export class Access {
     if (session !== undefined) return { ...session, by: 'session' }
     if (authorize !== undefined) return { ...authorized(await authorize(asked.request)), by: 'authorize' }
     if (token === undefined) return { ...byLoopback(asked), by: 'loopback' }
-    throw unauthorized('say who asks: log in on the page, or send `Authorization: Bearer <token>`.')
+    throw unauthorized('the request names no viewer: log in on the page, or send `Authorization: Bearer <token>`.')
   }
 
   /** Throws a refusal if the viewer may not make this change, or if another page may have sent it. */
@@ -104,7 +104,7 @@ export class Access {
     if (csrf !== undefined && request.headers.get('x-csrf-token') !== csrf)
       throw new WebRefusal(
         'csrf',
-        'a change by a session needs its own token in the header `x-csrf-token`: `GET session` tells it.',
+        'a change by a session needs its own token in the header `x-csrf-token`: `GET session` returns it.',
       )
   }
 
@@ -113,7 +113,7 @@ export class Access {
     if (this.#options.token === undefined)
       throw new WebRefusal(
         'argument-invalid',
-        'this window has no token to log in with; it knows its viewers otherwise.',
+        'this window has no token to log in with; it identifies its viewers in another way.',
       )
     return this.#sessions.begin(this.#byToken(given, asked), asked.cookiePath, isSecure(asked))
   }

@@ -7,16 +7,16 @@ import { failure, idInQuery, paramShapes } from './shapes.js'
 
 /** The failures that each endpoint may answer. */
 const failures: Readonly<Record<string, string>> = {
-  400: 'Something that was sent is wrong; `fields` says where',
-  401: 'Nobody who is known asks',
-  403: 'The viewer may not do this, or another page may have made them ask',
-  421: 'The window is not asked by this host',
+  400: 'The request has a mistake; `fields` says where',
+  401: 'The viewer is unknown',
+  403: 'The viewer may not do this, or another page may have sent the request',
+  421: 'The window does not answer under this host',
   422: 'The store cannot do this',
   503: 'The store is away; try again',
 }
 const failuresOfChange: Readonly<Record<string, string>> = {
-  409: 'A job or a queue is in a state in which this cannot be done',
-  413: 'The body is larger than 1 MiB, or a payload than the mill allows',
+  409: 'The state of a job or queue does not allow this',
+  413: 'The body is larger than 1 MiB, or a payload is larger than the mill allows',
   415: 'The body is not JSON',
   429: 'The queue is full, or too many wrong tokens came from here',
 }
@@ -96,7 +96,7 @@ function operationOf({
     responses: {
       [status]: { description: 'Done', content },
       ...responsesOf(failures),
-      ...(inPath.length > 0 && responsesOf({ 404: 'There is no such thing' })),
+      ...(inPath.length > 0 && responsesOf({ 404: 'It does not exist' })),
       ...(isChange && responsesOf(failuresOfChange)),
     },
   }

@@ -43,7 +43,7 @@ export function apiOf(parts: RouterParts): (asked: Asked) => Promise<Response> {
     app.on(one.method, one.path, ({ env, req }) => answer(parts, one, env, req.param() as Record<string, string>))
   for (const path of new Set(endpoints.map((one) => one.path))) app.all(path, () => refuseMethod(path))
   app.notFound(() => {
-    throw new WebRefusal('not-found', 'the API has no such address: `GET openapi.json` tells which it has.')
+    throw new WebRefusal('not-found', 'the API has no such address: `GET openapi.json` lists its addresses.')
   })
   app.onError((error) => {
     throw error

@@ -29,7 +29,7 @@ function orderEndpoint(order: WorkerOrder, summary: string) {
     answer: changed,
     run: async ({ window: { mill }, params: { id = '' } }) => {
       if (await mill.orderWorker(id, order)) return { changed: 1, more: false }
-      throw new WebRefusal('not-found', `no worker '${id}' lives: \`GET workers\` tells which do.`)
+      throw new WebRefusal('not-found', `no live worker has the id '${id}': \`GET workers\` lists the live ones.`)
     },
   })
 }

@@ -19,7 +19,7 @@ export function pageAnswer({ request, path }: Asked, files: ReadonlyMap<string, 
   if (request.method !== 'GET' && request.method !== 'HEAD')
     throw new WebRefusal(
       'method-not-allowed',
-      `this address takes GET; what changes something lies under ${apiPath.slice(1)}.`,
+      `this address takes GET; send changes to addresses under ${apiPath.slice(1)}.`,
       { allow: 'GET, HEAD' },
     )
   const name = path.slice(1)
