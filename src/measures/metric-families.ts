@@ -10,28 +10,28 @@ export interface MetricFamily {
 
 /** In the order of the exposition. */
 export const metricFamilies = {
-  millrace_up: { type: 'gauge', labels: [], help: '1 if the store was read for this scrape, else 0.' },
+  millrace_up: { type: 'gauge', labels: [], help: '1 if the store was read for this scrape, otherwise 0.' },
   millrace_build_info: {
     type: 'gauge',
     labels: ['version', 'store'],
-    help: 'Always 1: which Millrace, on which store.',
+    help: 'Always 1: the version of Millrace, and its store.',
   },
   millrace_scrape_duration_seconds: {
     type: 'gauge',
     unit: 'seconds',
     labels: [],
-    help: 'How long the store was read for the figures of this scrape.',
+    help: 'How long reading the store for this scrape took.',
   },
   millrace_scrape_errors_total: {
     type: 'counter',
     labels: ['part'],
     help: 'Readings that failed, whole (store) or in part (queue, throttle, workers, history).',
   },
-  millrace_queues: { type: 'gauge', labels: [], help: 'Queues that are told of.' },
+  millrace_queues: { type: 'gauge', labels: [], help: 'Queues in this exposition.' },
   millrace_queues_left_out: {
     type: 'gauge',
     labels: [],
-    help: 'Queues beyond the first 1,000, which are not told of.',
+    help: 'Queues beyond the first 1,000, which are left out.',
   },
 
   millrace_jobs: {
@@ -43,7 +43,7 @@ export const metricFamilies = {
     type: 'gauge',
     unit: 'seconds',
     labels: ['queue'],
-    help: 'For how long the oldest job that is due has been waiting.',
+    help: 'How long the oldest due job has been waiting.',
   },
   millrace_queue_shard_lag_seconds: {
     type: 'gauge',
@@ -59,7 +59,7 @@ export const metricFamilies = {
   millrace_queue_suspects: {
     type: 'gauge',
     labels: ['queue'],
-    help: 'Ready jobs that run alone, because a worker died with them.',
+    help: 'Ready jobs that will run alone, because a worker died while it ran them.',
   },
   millrace_queue_payloads: { type: 'gauge', labels: ['queue'], help: 'Waiting payloads of an ordered queue.' },
   millrace_queue_paused: { type: 'gauge', labels: ['queue'], help: '1 while the queue is paused.' },
@@ -69,7 +69,7 @@ export const metricFamilies = {
     labels: ['queue'],
     help: '1 while the store cannot count the queue; its other figures are absent then.',
   },
-  millrace_queue_running_limit: { type: 'gauge', labels: ['queue'], help: 'Most jobs that run at once (maxRunning).' },
+  millrace_queue_running_limit: { type: 'gauge', labels: ['queue'], help: 'Jobs that may run at once (maxRunning).' },
   millrace_queue_workers: { type: 'gauge', labels: ['queue'], help: 'Workers that take jobs of the queue.' },
 
   millrace_jobs_processed_total: {
@@ -95,30 +95,30 @@ export const metricFamilies = {
   millrace_job_events_total: {
     type: 'counter',
     labels: ['queue', 'event'],
-    help: 'What the history of a queue has gained since this process began to tell of it: enqueued, started, completed, failed, dead, crashed, cancelled.',
+    help: 'Gains in the history of a queue since this process began to report it: enqueued, started, completed, failed, dead, crashed, cancelled.',
   },
   millrace_job_duration_seconds: {
     type: 'histogram',
     unit: 'seconds',
     labels: ['queue'],
-    help: 'How long attempts ran that completed or failed, of the history of the queue, since this process began to tell of it.',
+    help: 'Run times of attempts that completed or failed, by the history of the queue, since this process began to report it.',
   },
 
   millrace_throttle_hits: {
     type: 'gauge',
     labels: ['throttle', 'window'],
-    help: 'Starts in the window that ends now; window: its length in seconds. None for a throttle that counts by group.',
+    help: 'Starts in the window that ends now; window: its length in seconds. Absent for a throttle that counts by group.',
   },
   millrace_throttle_limit: {
     type: 'gauge',
     labels: ['throttle', 'window'],
-    help: 'Most starts in every window of that length.',
+    help: 'The most starts in any window of that length.',
   },
   millrace_throttle_wait_seconds: {
     type: 'gauge',
     unit: 'seconds',
     labels: ['throttle'],
-    help: 'After how long the next job may start; 0: at once.',
+    help: 'Time until the next job may start; 0: at once.',
   },
   millrace_throttle_groups: {
     type: 'gauge',
@@ -128,27 +128,27 @@ export const metricFamilies = {
   millrace_throttles_left_out: {
     type: 'gauge',
     labels: [],
-    help: 'Throttles beyond the first 200, which are not told of.',
+    help: 'Throttles beyond the first 200, which are left out.',
   },
 
   millrace_workers: { type: 'gauge', labels: ['state'], help: 'Workers by state: running, stopping.' },
   millrace_worker_slots: {
     type: 'gauge',
     labels: ['worker', 'host'],
-    help: 'Jobs that the worker runs at once at most.',
+    help: 'The most jobs that the worker runs at once.',
   },
   millrace_worker_running: { type: 'gauge', labels: ['worker', 'host'], help: 'Jobs that the worker runs.' },
   millrace_worker_resident_memory_bytes: {
     type: 'gauge',
     unit: 'bytes',
     labels: ['worker', 'host'],
-    help: 'What the process of the worker takes of memory.',
+    help: 'Memory of the process of the worker.',
   },
   millrace_worker_loop_delay_seconds: {
     type: 'gauge',
     unit: 'seconds',
     labels: ['worker', 'host'],
-    help: 'How late the event loop of the worker was lately, at the 99th percentile.',
+    help: 'Recent delay of the event loop of the worker, 99th percentile.',
   },
 
   millrace_failures_total: {
@@ -159,31 +159,31 @@ export const metricFamilies = {
   millrace_events_total: {
     type: 'counter',
     labels: ['event'],
-    help: 'Events of this process, or of those of millrace work, that tell that something is out of order.',
+    help: 'Events of this process, or of those of millrace work, that report a disorder.',
   },
   millrace_process_resident_memory_bytes: {
     type: 'gauge',
     unit: 'bytes',
     labels: ['pid'],
-    help: 'What the process takes of memory.',
+    help: 'Memory of the process.',
   },
   millrace_process_heap_bytes: {
     type: 'gauge',
     unit: 'bytes',
     labels: ['pid'],
-    help: 'What the JavaScript objects of the process take.',
+    help: 'Memory of the JavaScript objects of the process.',
   },
   millrace_process_loop_delay_seconds: {
     type: 'gauge',
     unit: 'seconds',
     labels: ['pid'],
-    help: 'How late the event loop of the process was in the last 15 seconds, at the 99th percentile.',
+    help: 'Delay of the event loop of the process in the last 15 seconds, 99th percentile.',
   },
   millrace_process_uptime_seconds: {
     type: 'gauge',
     unit: 'seconds',
     labels: ['pid'],
-    help: 'For how long the process has been running.',
+    help: 'How long the process has been running.',
   },
   millrace_work_processes: {
     type: 'gauge',
@@ -193,7 +193,7 @@ export const metricFamilies = {
   millrace_work_deaths_total: {
     type: 'counter',
     labels: [],
-    help: 'Processes of millrace work that ended though nobody had told them to.',
+    help: 'Processes of millrace work that ended without an order to end.',
   },
 } as const satisfies Readonly<Record<string, MetricFamily>>
 
