@@ -1,11 +1,11 @@
 /**
- * A program of this machine: the one on the PATH, or the one from a Debian package, unpacked once into
- * `node_modules/.cache` without touching the system.
+ * A program of this machine: the one on the PATH, or one from a Debian package, unpacked once into `node_modules/.cache`
+ * without touching the system.
  */
 
 import { type ExecFileOptions, execFile } from 'node:child_process'
 import { constants, existsSync } from 'node:fs'
-import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
+import { access, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
@@ -18,7 +18,12 @@ export interface MachineProgram {
 
 interface DebianProgram {
   readonly packages: readonly string[]
-  /** Its path in the unpacked tree; it prints its version for `--version`. */
+  /**
+   * The suites of Debian that the packages come from, such as `trixie`. All that they need comes with them, even the C
+   * library, so `program` must start it by that library's own loader. Default: this machine's, less what it has installed.
+   */
+  readonly suites?: readonly string[]
+  /** Its path in the unpacked tree; it tells its version by `--version`. */
   readonly program: string
   /** The folder below `node_modules/.cache`. */
   readonly folder: string
@@ -29,6 +34,8 @@ interface DebianProgram {
 const run = promisify(execFile)
 /** Updating the package lists and loading a browser of 120 MB take seconds; a mirror that is too slow is given up. */
 const longestStepMs = 180_000
+const debianMirror = 'http://deb.debian.org/debian'
+const debianKeys = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
 /**
  * The place of the program: a path is used unchanged, a bare name is looked up.
@@ -63,7 +70,7 @@ export async function unpackedProgram(
   const root = join(cache, debian.folder)
   const path = join(root, debian.program)
   if (!existsSync(path)) await unpack(debian, cache, root, env)
-  return { path, env: await libraries(root, env) }
+  return { path, env: await environment(debian, root, env) }
 }
 
 function nearestModules(directory: string): string {
@@ -84,10 +91,9 @@ async function unpack(debian: DebianProgram, cache: string, root: string, env: N
   try {
     const tree = join(directory, 'tree')
     const settings = { env: { ...env, LC_ALL: 'C' }, timeout: longestStepMs }
-    for (const file of await download(debian.packages, directory, settings))
-      await run('dpkg', ['-x', file, tree], settings)
+    for (const file of await download(debian, directory, settings)) await run('dpkg', ['-x', file, tree], settings)
     await debian.prepare?.(tree)
-    await run(join(tree, debian.program), ['--version'], { env: { ...env, ...(await libraries(tree, env)) } })
+    await run(join(tree, debian.program), ['--version'], { env: { ...env, ...(await environment(debian, tree, env)) } })
     await rename(tree, root).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
     })
@@ -98,10 +104,12 @@ async function unpack(debian: DebianProgram, cache: string, root: string, env: N
   }
 }
 
-/**
- * The packages and their dependencies that this machine lacks. Lists, cache and locks are private: no root is needed.
- */
-async function download(packages: readonly string[], directory: string, settings: ExecFileOptions): Promise<string[]> {
+/** The packages and all that they need and this machine has not. Lists, cache and locks are private: no root is needed. */
+async function download(
+  { packages, suites }: DebianProgram,
+  directory: string,
+  settings: ExecFileOptions,
+): Promise<string[]> {
   const [lists, cache, archives] = [join(directory, 'lists'), join(directory, 'cache'), join(directory, 'archives')]
   for (const made of [join(lists, 'partial'), cache, join(archives, 'partial')]) await mkdir(made, { recursive: true })
   const options = {
@@ -114,6 +122,7 @@ async function download(packages: readonly string[], directory: string, settings
     'APT::Install-Recommends': '0',
     'Acquire::Retries': '2',
     'Acquire::http::Timeout': '20',
+    ...(suites === undefined ? {} : await otherRelease(suites, directory)),
   }
   const flags = ['-q', ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`])]
   await run('apt-get', [...flags, 'update'], settings)
@@ -122,7 +131,21 @@ async function download(packages: readonly string[], directory: string, settings
   return (await readdir(archives)).filter((file) => file.endsWith('.deb')).map((file) => join(archives, file))
 }
 
-/** Debian keeps libraries in a directory named after the machine (`x86_64-linux-gnu`), and some in folders of it. */
+/** Options of apt: it knows these suites alone, and takes nothing for installed. */
+async function otherRelease(suites: readonly string[], directory: string): Promise<Record<string, string>> {
+  const [sources, nothing] = [join(directory, 'sources.list'), join(directory, 'status')]
+  const lines = suites.map((suite) => `deb [signed-by=${debianKeys}] ${debianMirror} ${suite} main\n`)
+  await writeFile(sources, lines.join(''))
+  await writeFile(nothing, '')
+  return { 'Dir::Etc::sourcelist': sources, 'Dir::Etc::sourceparts': '-', 'Dir::State::status': nothing }
+}
+
+/** None for a program of another release: it finds its own libraries, which would break the shell that starts it. */
+async function environment({ suites }: DebianProgram, root: string, env: NodeJS.ProcessEnv) {
+  return suites === undefined ? libraries(root, env) : {}
+}
+
+/** Debian keeps libraries in a directory named for the machine (`x86_64-linux-gnu`), and some in folders of it. */
 async function libraries(root: string, env: NodeJS.ProcessEnv): Promise<Record<string, string>> {
   const under = ['usr/lib', 'lib'].map((path) => join(root, path)).filter((path) => existsSync(path))
   const machine = (await Promise.all(under.map(foldersOf))).flat().filter((path) => path.includes('-linux-'))
