@@ -40,6 +40,12 @@ export class SmallVolume {
       }
   }
 
+  /** Throws while anybody has a file open for writing. */
+  remount(as: 'ro' | 'rw'): void {
+    const { status, stderr } = spawnSync('mount', ['-o', `remount,${as}`, this.folder], { encoding: 'utf8' })
+    if (status !== 0) throw new Error(stderr)
+  }
+
   close(): void {
     spawnSync('umount', ['-l', this.folder])
     rmSync(this.folder, { recursive: true, force: true })
