@@ -1,0 +1,90 @@
+/** The test grounds: every server, Node and file system that the tests are run on, with the files that tell it apart. */
+
+import type { DebianRelease } from '../../test/stores/redis/debian-server.js'
+import type { VolumeKind } from './test-volume.js'
+
+export type GroundPart = 'Redis and Valkey' | 'Node' | 'File systems for SQLite'
+
+/** What a part leaves open is this machine's own. */
+export interface TestGround {
+  readonly part: GroundPart
+  readonly name: string
+  /** A version of Node as npm takes it: `24` is the newest of these. */
+  readonly node?: string
+  readonly server?: DebianRelease
+  readonly volume?: VolumeKind
+  /** Beginnings of paths of test files. */
+  readonly files: readonly string[]
+  /** Of `vitest.config.ts`. */
+  readonly mode?: 'drills'
+}
+
+const redisTests = [
+  'test/stores/contract-redis',
+  'test/stores/redis/',
+  'test/store-testing/start-redis',
+  'test/cli/commands-redis',
+  'test/end-to-end/secured-redis',
+  'test/end-to-end/live-events',
+]
+const nodeTests = [
+  'test/core/',
+  'test/client/',
+  'test/runtime/',
+  'test/workers/',
+  'test/mill/',
+  'test/stores/contract',
+  'test/stores/sqlite/',
+  'test/stores/redis/redis-connection',
+  'test/end-to-end/secured-redis',
+]
+const fileTests = ['test/stores/contract-sqlite', 'test/stores/sqlite/', 'test/end-to-end/live-events']
+
+const server = (name: string, kind: DebianRelease['server'], ...suites: string[]): TestGround => ({
+  part: 'Redis and Valkey',
+  name,
+  server: { server: kind, suites },
+  files: redisTests,
+})
+const node = (version: string, name = `Node ${version}`): TestGround => ({
+  part: 'Node',
+  name,
+  node: version,
+  files: nodeTests,
+})
+const files = (name: string, more: Pick<TestGround, 'volume' | 'files'>): TestGround => ({
+  part: 'File systems for SQLite',
+  name,
+  ...more,
+})
+
+export const testGrounds: readonly TestGround[] = [
+  { ...server('Redis 6.0: refused', 'redis', 'bullseye'), files: ['test/drills/old-redis'], mode: 'drills' },
+  server('Redis 7.0', 'redis', 'bookworm'),
+  server('Redis 8.0', 'redis', 'trixie'),
+  server('Valkey 8.0', 'valkey', 'bookworm', 'bookworm-backports'),
+  server('Valkey 8.1', 'valkey', 'trixie'),
+  server('Valkey 9', 'valkey', 'sid'),
+  node('20.19.0', 'Node 20, the oldest'),
+  node('22'),
+  node('24'),
+  node('26'),
+  files('the disk of this machine', { files: fileTests }),
+  files('tmpfs, in memory', { volume: 'tmpfs', files: fileTests }),
+  files('overlay, as in a container', { volume: 'overlay', files: fileTests }),
+  files('XFS', { volume: 'xfs', files: fileTests }),
+  files('Btrfs', { volume: 'btrfs', files: fileTests }),
+  files('a volume that is full', { volume: 'tmpfs', files: ['test/stores/sqlite/sqlite-full-disk'] }),
+  files('a volume that may not be written', { volume: 'tmpfs', files: ['test/stores/sqlite/sqlite-read-only'] }),
+]
+
+/** What the tests have not run on, with the reason. */
+export const untested: readonly (readonly [ground: string, why: string])[] = [
+  ['Redis 6.2', 'no release of Debian had it; the version is refused as 6.0 is, before any other command'],
+  ['musl (Alpine)', 'neither npm nor Debian has a Node built for it'],
+  ['macOS, Windows', 'the tests have run on Linux only'],
+  ['arm64', 'the tests have run on x64 only'],
+  ['file systems of a network (NFS, SMB)', 'SQLite does not promise its locks there'],
+  ['managed Redis, and proxies before Redis', 'no such service was there'],
+  ['Amazon SQS itself', 'the contract runs on two emulators: `npm run prove sqs-contract`'],
+]
