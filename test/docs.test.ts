@@ -390,7 +390,7 @@ describe('what the documentation names', () => {
     )
 
     expect(new Set(named)).toEqual(
-      new Set('demo test test:quick bench prove build build:page screenshots site format house'.split(' ')),
+      new Set('demo test test:quick bench prove build build:page screenshots site release format house'.split(' ')),
     )
     expect([...new Set(named)].filter((script) => !(script in scripts))).toEqual([])
   })
