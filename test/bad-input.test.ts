@@ -217,7 +217,7 @@ describe.each(['memory', 'sqlite'])('on the %s store', (kind) => {
     const refused = {
       code: 'argument-invalid',
       message: expect.stringMatching(
-        new RegExp(`^enqueue(Many)?\\(\\) expects a task, .*; got ${shown}\\..* circular import`),
+        new RegExp(`^enqueue(Many)?\\(\\) expects a task made by .*; got ${shown}\\..* circular import`),
       ),
     }
 

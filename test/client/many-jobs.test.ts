@@ -110,7 +110,7 @@ describe('jobs of several tasks', () => {
         [double, 1],
         ['double', 1],
       ],
-      /^job 1 of enqueueMany\(jobs\) expects a task, as defineTask/,
+      /^job 1 of enqueueMany\(jobs\) expects a task made by defineTask/,
     ],
     ['no list', [[double, 1], double], /^job 1 of enqueueMany\(jobs\) must be a list of task, input and options/],
   ])('are refused where one is %s, named by its place', async (_, jobs, message) => {

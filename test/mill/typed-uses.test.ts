@@ -52,7 +52,7 @@ it('a listing by what is no task is refused', async () => {
   const { jobs, morgue } = testMill({ tasks: [tidy] }).queue('default')
   const task = 'tidy' as unknown as AnyTask
 
-  await expect(jobs.list({ task })).rejects.toThrow('list({ task }) expects a task, as defineTask() or')
+  await expect(jobs.list({ task })).rejects.toThrow('list({ task }) expects a task made by defineTask() or')
   await expect(morgue.list({ task })).rejects.toMatchObject({ code: 'argument-invalid' })
 })
 
