@@ -140,7 +140,9 @@ describe('what is wrong at the start', () => {
     const cwd = project({ ...projectFiles, 'quits.mjs': 'process.exit(0)' })
     const { code, stderr } = await runProcess(['work', 'quits.mjs'], { cwd })
     expect(code).toBe(2)
-    expect(stderr).toMatch(/^millrace: the process ended while .*quits\.mjs was loaded: the file, or one that it imports, calls/)
+    expect(stderr).toMatch(
+      /^millrace: the process ended while .*quits\.mjs was loaded: the file, or one that it imports, calls/,
+    )
   })
 
   it('a stop that comes first ends it with 0', async () => {
