@@ -96,7 +96,7 @@ it('a page that turns out to be damaged is told as damage, not as a crash or a w
   expect(await refusal()).toBeInstanceOf(StoreCorruptError)
 })
 
-it('whatever bytes are flipped, every call answers or throws a typed error', async () => {
+it('whatever bytes are flipped, every call answers or throws a typed error', { timeout: 120_000 }, async () => {
   await filled()
   const sound = readFileSync(scene.file)
   const random = seededRandom(60)
