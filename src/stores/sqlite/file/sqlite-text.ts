@@ -20,8 +20,12 @@ export function storedOrNull(text: string | undefined): string | null {
   return text === undefined ? null : toStored(text)
 }
 
+/** Node 22 binds an array whose buffer is empty as NULL. This one has a buffer with a byte in it. */
+const noBytes = new Uint8Array(1).subarray(1)
+
 export function payloadToStored(payload: Payload): SqlValue {
-  return typeof payload === 'string' ? toStored(payload) : payload
+  if (typeof payload === 'string') return toStored(payload)
+  return payload.length === 0 ? noBytes : payload
 }
 
 /** Also of other columns: what is not text is returned as it is. */

@@ -1,0 +1,11 @@
+import { expect, it } from 'vitest'
+import { payloadToStored } from '#src/stores/sqlite/file/sqlite-text.js'
+
+it('no bytes are bound as an array whose buffer is not empty, which Node 22 would store as NULL', () => {
+  const fromAnotherThread = structuredClone(new Uint8Array())
+  expect(fromAnotherThread.buffer.byteLength).toBe(0)
+
+  const stored = payloadToStored(fromAnotherThread) as Uint8Array
+  expect(stored).toHaveLength(0)
+  expect(stored.buffer.byteLength).toBeGreaterThan(0)
+})
