@@ -224,11 +224,11 @@ it('a server that became a replica is left, and taken again when it is the maste
 })
 
 it('while the server loads its data calls wait for it', async () => {
-  await operator.eval("for i = 1, 400 do redis.call('SET', i, ('x'):rep(4096)) end", 0)
+  await operator.eval("for i = 1, 200 do redis.call('SET', i, ('x'):rep(4096)) end", 0)
   await client.run(count, ['n'], [])
   await operator.save()
   await server.kill()
-  // 400 keys of 3 ms each, with a look at clients now and then.
+  // 200 keys of 3 ms each, with a look at clients now and then.
   const slowly = ['key-load-delay 3000', 'loading-process-events-interval-bytes 1024']
   await appendFile(join(server.directory, 'redis.conf'), `${slowly.join('\n')}\n`)
   const restarting = server.restart()
