@@ -23,22 +23,21 @@ type Row = readonly string[]
 export function platformsPage(grounds: readonly (GroundRun | MissingGround)[], facts: RunFacts): string {
   const { date, commit, machine, minutes } = facts
   const parts = [...new Set(grounds.map(({ ground }) => ground.part))]
-  const all = grounds.flatMap((one) => ('outcome' in one ? [one.outcome] : []))
-  const reasons = [...new Set(all.flatMap(({ skipped }) => Object.keys(skipped)))]
   return `${[
     '# Platforms',
-    'What the tests ran on, and how they ended. [Versions and support](versions.md) says what is supported. A program runs the tests ' +
-      'and writes this page: do not edit it.',
+    'What the tests ran on, and how they ended. [Versions and support](versions.md) says what is supported. A program runs\n' +
+      'the tests and writes this page: do not edit it.',
     `Run on ${date}, at commit ${commit}, on ${machine}. What a row does not name is this machine's own.`,
     ...parts.flatMap((part) => section(part, grounds)),
-    '## Skipped tests',
-    reasons.length === 0 ? 'None.' : `A test is skipped when ${listed(reasons)}.`,
+    '## Skipped and failed tests',
+    'A skipped test is a case of the contract about something that a store does not have, such as throttles on SQS. The file\n' +
+      '`proofs/grounds.txt` in the repository names every reason and every failed test.',
     '## Untested',
     table([['ground', 'why'], ...untested]),
     '## Run it yourself',
-    `\`npm run prove grounds\` takes ${minutes} minutes on two cores. It fetches servers from Debian and versions of Node from npm into ` +
-      '`node_modules/.cache`, so it needs both registries and Linux on x64. Mounting the file systems needs root. It exits with 1 if ' +
-      'a test fails.',
+    `\`npm run prove grounds\` takes ${minutes} minutes on two cores. It fetches servers from Debian and versions of Node from npm into\n` +
+      '`node_modules/.cache`, so it needs both registries and Linux on x64. Mounting the file systems needs root. It exits with\n' +
+      '1 if a test fails.',
   ].join('\n\n')}\n`
 }
 
@@ -65,8 +64,4 @@ function table(rows: readonly Row[]): string {
   const line = (cells: Row) => `| ${cells.map((cell, column) => cell.padEnd(widths[column]!)).join(' | ')} |`
   const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`
   return [line(rows[0]!), rule, ...rows.slice(1).map(line)].join('\n')
-}
-
-function listed(reasons: readonly string[]): string {
-  return reasons.map((reason) => `“${reason}”`).join(', or ')
 }
