@@ -32,7 +32,7 @@ export const sqliteMutations: readonly Mutation[] = [
   {
     what: 'of many completions at once those that cannot be are told as done',
     file: 'sqlite/work/sqlite-completion.js',
-    from: 'if (found !== ids.length)',
+    from: 'if (found !== count)',
     to: 'if (found === 0)',
     concern: 'settling',
   },
