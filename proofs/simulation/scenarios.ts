@@ -38,45 +38,45 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'two plain jobs, two workers that crash, stall and repeat themselves',
     settings: plain,
-    ...{ jobs: [a, b], claimLimit: 1, maxAttempts: 2, prologue: ['enqueue'], depth: 7 },
+    ...{ jobs: [a, b], claimLimit: 1, maxAttempts: 2, prologue: ['enqueue'], depth: 6 },
   },
   {
     name: 'three plain jobs, taken two at a time',
     settings: plain,
-    ...{ jobs: [a, b, c], claimLimit: 2, maxAttempts: 2, prologue: sent(3), depth: 7 },
+    ...{ jobs: [a, b, c], claimLimit: 2, maxAttempts: 2, prologue: sent(3), depth: 5 },
   },
   {
     name: 'a job for later and one for now',
     settings: plain,
-    ...{ jobs: [{ ...a, delayMs: 2 * stepMs }, b], claimLimit: 2, maxAttempts: 1, prologue: ['enqueue'], depth: 7 },
+    ...{ jobs: [{ ...a, delayMs: 2 * stepMs }, b], claimLimit: 2, maxAttempts: 1, prologue: ['enqueue'], depth: 6 },
   },
   {
     name: 'one ordered id, whose three revisions arrive out of order',
     settings: ordered,
     jobs: [3, 1, 2].map((score) => ({ id: 'x', payload: `r${score}`, score })),
-    ...{ claimLimit: 1, maxAttempts: 2, prologue: ['enqueue'], depth: 7 },
+    ...{ claimLimit: 1, maxAttempts: 2, prologue: ['enqueue'], depth: 5 },
   },
   {
     name: 'two ordered ids in one batch',
     settings: ordered,
     jobs: ['x', 'y', 'x', 'y'].map((id, i) => ({ id, payload: `${id}${i}`, score: 10 - i })),
-    ...{ claimLimit: 2, maxAttempts: 1, prologue: sent(3), depth: 7 },
+    ...{ claimLimit: 2, maxAttempts: 1, prologue: sent(3), depth: 5 },
   },
   {
     name: 'a throttle of two starts a second',
     settings: { ...plain, throttle: { scope: queueName, by: 'queue', rules } },
     jobs: Array.from('abcd', (id) => ({ id, payload: id })),
-    ...{ claimLimit: 2, maxAttempts: 2, prologue: sent(4), depth: 7 },
+    ...{ claimLimit: 2, maxAttempts: 2, prologue: sent(4), depth: 5 },
   },
   {
     name: 'at most one job at a time',
     settings: { ...plain, maxRunning: 1 },
-    ...{ jobs: [a, b], claimLimit: 2, maxAttempts: 2, prologue: sent(2), depth: 7 },
+    ...{ jobs: [a, b], claimLimit: 2, maxAttempts: 2, prologue: sent(2), depth: 6 },
   },
   {
     name: 'at most one job at a time of each group',
     settings: { ...plain, maxRunning: { perGroup: 1 } },
     jobs: [a, b, c].map((job, i) => ({ ...job, group: i < 2 ? 'g' : 'h' })),
-    ...{ claimLimit: 2, maxAttempts: 2, prologue: sent(3), depth: 7 },
+    ...{ claimLimit: 2, maxAttempts: 2, prologue: sent(3), depth: 5 },
   },
 ]
