@@ -1,0 +1,47 @@
+/** A worker process of the mill of everything: tells its parent when it is ready, and a sample of itself when it is asked. */
+
+import type { Kind } from './effect-lines.js'
+import mill, { latencies, ledger } from './everything-mill.js'
+import { type ProcessSample, processSample } from './process-sample.js'
+
+/** What it says to its parent. */
+export type EverythingWord =
+  | { readonly kind: 'ready'; readonly worker: string }
+  | { readonly kind: 'failed'; readonly call: string }
+  | { readonly kind: 'refused'; readonly what: string }
+  | { readonly kind: 'sample'; readonly sample: ProcessSample & WorkerSample }
+
+/** Since the sample before. */
+export interface WorkerSample {
+  readonly completed: number
+  /** Of starts of plain jobs. */
+  readonly p50Ms: number
+  readonly p99Ms: number
+}
+
+const say = (word: EverythingWord) => process.send?.(word)
+let completed = 0
+mill.on('job.completed', ({ task, id }) => {
+  completed += 1
+  ledger?.completed(task as Kind, id)
+})
+mill.on('start.late', ({ task, id }) => ledger?.late(task as Kind, id))
+mill.on('settle.refused', ({ queue, id, kind, answer }) =>
+  say({ kind: 'refused', what: `${kind} of ${queue} ${id}: ${answer}` }),
+)
+mill.on('store.failed', ({ call, error }) => say({ kind: 'failed', call: `${call}: ${String(error)}` }))
+mill.on('worker.failed', ({ error }) => say({ kind: 'failed', call: `worker: ${String(error)}` }))
+
+const worker = mill.worker({ concurrency: 40 })
+await worker.start()
+say({ kind: 'ready', worker: worker.id })
+
+process.on('message', () => {
+  const { ms } = latencies.take([0.5, 0.99])
+  say({ kind: 'sample', sample: { ...processSample(), completed, p50Ms: ms[0]!, p99Ms: ms[1]! } })
+  completed = 0
+})
+process.once('SIGTERM', async () => {
+  await mill.close()
+  process.disconnect()
+})
