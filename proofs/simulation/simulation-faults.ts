@@ -66,8 +66,8 @@ export const simulationFaults: readonly Mutation[] = [
   {
     what: 'a window is open at its edge: the start at its very end is not counted',
     file: 'rules/throttle/start-log.js',
-    from: 'return at + forMs + 1;',
-    to: 'return at + forMs;',
+    from: 'const seen = log.filter(({ at }) => at >= now - forMs);\n    return {',
+    to: 'const seen = log.filter(({ at }) => at > now - forMs);\n    return {',
   },
   {
     what: 'one more than maxRunning may run',
