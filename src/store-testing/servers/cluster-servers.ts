@@ -140,7 +140,7 @@ async function isFormed(server: RedisServer, nodes: number): Promise<true | unde
     info.includes('cluster_state:ok') &&
     info.includes(`cluster_slots_ok:${slots}`) &&
     lines.filter((line) => line.includes('slave')).length === nodes - masters &&
-    lines.every((line) => !/handshake|fail|disconnected/.test(line)) &&
+    lines.every((line) => !/handshake|\bfail\b|disconnected/.test(line)) &&
     !replication.includes('master_link_status:down')
   return fits ? true : undefined
 }
