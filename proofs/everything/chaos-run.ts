@@ -18,8 +18,7 @@ export interface ChaosOrder extends ChaosPlan {
 const grounds = { 'Redis Cluster': clusterChaos, SQLite: sqliteChaos }
 
 const { store, seed, scale, ...plan } = JSON.parse(process.argv[2]!) as ChaosOrder
-const dice = new Dice(seed)
-const random = () => dice.whole(0, 2 ** 32 - 1) / 2 ** 32
+const { random } = new Dice(seed)
 const folder = mkdtempSync(join(tmpdir(), 'millrace-effects-'))
 const shim = ClockShim.made(folder)
 // Everything that is started from here on has this clock, and none has it that runs already.
