@@ -2,7 +2,6 @@
 
 import { defineTask, type MillOptions, millrace } from 'millrace'
 import { expect, it, onTestFinished } from 'vitest'
-import { StoreUnavailableError } from '#src/core/errors.js'
 import { freePort, loopback } from '#src/store-testing/servers/free-port.js'
 import { RedisServer } from '#src/store-testing/servers/redis-server-process.js'
 import { userLine } from '#src/stores/redis/health/redis-acl.js'
@@ -47,7 +46,9 @@ it('TLS with a certificate of the client carries jobs, and a client without one 
   const hosts = [`${loopback}:${port}`]
   const { ca, ...own } = certificates.client('worker')
   await runsOneJob({ hosts, tls: { ca, ...own } })
-  await expect(millOn({ hosts, tls: { ca } }).ready()).rejects.toThrow(StoreUnavailableError)
+  await expect(millOn({ hosts, tls: { ca } }).ready()).rejects.toThrow(
+    /requires a client certificate .*check the store's 'tls'/,
+  )
   await expect(millOn({ hosts, tls: own }).ready()).rejects.toThrow(/certificate/)
 })
 
@@ -70,5 +71,7 @@ it('Sentinels with a login of their own lead over TLS to a master, where a user 
   const kind = { kind: 'sentinel', hosts: [`${loopback}:${sentinel.port}`], master: 'mymaster', tls } as const
   const user = { username: 'millrace', password: 'works' }
   await runsOneJob({ ...kind, ...user, sentinelUsername: 'guide', sentinelPassword: 'leads' })
-  await expect(millOn({ ...kind, ...user }).ready()).rejects.toThrow(/NOAUTH/)
+  await expect(millOn({ ...kind, ...user }).ready()).rejects.toThrow(
+    /NOAUTH.*check the store's 'sentinelUsername' and 'sentinelPassword'/,
+  )
 })

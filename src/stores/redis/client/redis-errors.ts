@@ -98,7 +98,7 @@ export function redisError(where: string, error: unknown, failure: RedisFailure)
       return new StoreUnavailableError(
         isReply(error)
           ? `the Redis at ${where} cannot be used now: ${notExecuted[wordOf(error)] ?? said}. Nothing was changed by this call; try again.`
-          : `the Redis at ${where} cannot be reached: ${said}. Nothing was changed by this call; try again.`,
+          : `the Redis at ${where} cannot be reached: ${said}.${hintOn(where, said)} Nothing was changed by this call; try again.`,
         { inDoubt: false },
       )
   }
@@ -118,9 +118,19 @@ export function unreachable(where: string, last: unknown): Error {
   // It was reached, and could not be used for as long.
   if (isReply(last)) return redisError(where, last, failureOf(last, false))
   const why = last === undefined ? 'no connection could be made in time' : messageOf(last).replace(/\.$/, '')
-  return new StoreUnavailableError(`the Redis at ${where} cannot be reached: ${why}. Nothing was changed; try again.`, {
-    inDoubt: false,
-  })
+  return new StoreUnavailableError(
+    `the Redis at ${where} cannot be reached: ${why}.${hintOn(where, why)} Nothing was changed; try again.`,
+    { inDoubt: false },
+  )
+}
+
+/** The likely cause of a failure whose own words name none, as a sentence; '' for any other failure. */
+function hintOn(where: string, said: string): string {
+  if (/Last error: (?:NOAUTH|WRONGPASS|NOPERM)/.test(said))
+    return " The Sentinels refuse the login: check the store's 'sentinelUsername' and 'sentinelPassword'."
+  if (where.startsWith('rediss') && /ECONNRESET|EPIPE/.test(said))
+    return " A server that requires a client certificate closes connections in this way: check the store's 'tls'."
+  return ''
 }
 
 /** The store cannot be used as it is set up; `message` names the remedy. */
