@@ -118,6 +118,8 @@ export const sidebar: SidebarEntry[] = [
     collapsed: true,
     items: [
       { text: 'BullMQ', link: '/coming-from/bullmq' },
+      { text: 'pg-boss', link: '/coming-from/pg-boss' },
+      { text: 'Sidekiq', link: '/coming-from/sidekiq' },
       { text: 'Kale', link: '/coming-from/kale' },
       { text: 'Lowkiq', link: '/coming-from/lowkiq' },
       { text: 'Blueque', link: '/coming-from/blueque' },
