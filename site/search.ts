@@ -29,7 +29,9 @@ export const search: { provider: 'local'; options: DefaultTheme.LocalSearchOptio
     miniSearch: {
       searchOptions: {
         // It is run in the browser, and sees nothing of this file. Members of types are last, or they would fill the list.
-        boostDocument: (id: string) => (id.includes('/api/') ? 0.1 : id.includes('/coming-from/') ? 0.5 : 1),
+        // Pages about one error come after the pages that explain its subject.
+        boostDocument: (id: string) =>
+          id.includes('/api/') ? 0.1 : /\/(?:coming-from|troubleshooting)\//.test(id) ? 0.4 : 1,
       },
     },
   },
