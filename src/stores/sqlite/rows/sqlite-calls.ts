@@ -1,6 +1,7 @@
 /**
- * The calls each queue remembers, so that one sent again is answered and not repeated.
- * They are held in memory and written as one row per queue and transaction: a row per call would cost as much as its job.
+ * The enqueue calls that each queue remembers: a call that is sent again gets its first answer and has no second
+ * effect. They are kept in memory, and written as one row per queue and transaction: a row per call would cost as much
+ * as its job.
  */
 
 import type { Enqueued } from '../../contract/new-job.js'
@@ -9,19 +10,19 @@ import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { QueueRow } from './sqlite-queue.js'
 
-/** Rows with nothing in them that are left standing. */
+/** The most emptied rows that are left in the table before they are deleted together. */
 const mostEmptied = 64
 
-/** The calls of one row; the row goes when none of them is remembered any more. */
+/** The calls of one row. The row is deleted once none of them is remembered any more. */
 interface CallBatch {
   cid: number
   left: number
 }
 
 interface RememberedCall {
-  /** On the machine's monotonic clock: a step of the wall clock neither forgets a call nor keeps it. */
+  /** On the machine's monotonic clock: a step of the wall clock must neither drop a call nor keep it for longer. */
   readonly at: number
-  /** One letter per job. */
+  /** One letter per job: see `letterOf`. */
   readonly letters: string
   readonly batch: CallBatch
 }
@@ -29,14 +30,17 @@ interface RememberedCall {
 interface Memory {
   readonly calls: Map<string, RememberedCall>
   lastCid: number
-  /** Made in this transaction, to be written at its end. */
+  /** The calls of this transaction, to be written at its end. */
   fresh: [id: string, at: number, letters: string][]
   freshBatch: CallBatch
-  /** Rows of which no call is remembered any more. */
+  /** The numbers of rows of which no call is remembered any more. */
   emptied: number[]
-  /** Whether what other connections wrote has been read in this transaction. */
+  /** Whether this transaction has read what other connections wrote. */
   isCurrent: boolean
-  /** On the monotonic clock, when it was; the clock is asked once a transaction, for it costs as much as the rest of a call. */
+  /**
+   * When it read that, on the monotonic clock. The clock is read once per transaction: a reading costs as much as the
+   * rest of a call.
+   */
   readAt: number
 }
 
@@ -71,7 +75,7 @@ export class SqliteCalls {
     this.#delete = db.prepare('DELETE FROM call WHERE qid = ? AND cid = ?')
   }
 
-  /** What was answered to the call the first time, while that is remembered. */
+  /** The first answer to the call, while it is remembered. */
   answersTo(queue: QueueRow, id: string | undefined): Enqueued[] | undefined {
     if (id === undefined) return undefined
     const { calls, readAt } = this.#current(queue.qid)
@@ -82,8 +86,8 @@ export class SqliteCalls {
   }
 
   /**
-   * What was answered to the call the first time; else what `answer` says, which is remembered. A call without an id is never
-   * sent again.
+   * The first answer to the call if it is remembered; otherwise the result of `answer`, which is remembered from then
+   * on. A call without an id is never sent again.
    */
   once(queue: QueueRow, id: string | undefined, answer: () => Enqueued[]): Enqueued[] {
     if (id === undefined) return answer()
@@ -103,7 +107,7 @@ export class SqliteCalls {
     this.#trim(memory, at)
   }
 
-  /** Called before each commit of a write. */
+  /** Writes the new calls. Called before each commit of a write. */
   flush(): void {
     for (const [qid, memory] of this.#memories) {
       memory.isCurrent = false
@@ -117,14 +121,14 @@ export class SqliteCalls {
     }
   }
 
-  /** Now and then only: each time would write as many pages again as the insert. */
+  /** Only when there are `mostEmptied` rows: a delete at each flush would write as many pages as the insert. */
   #deleteEmptied(qid: number, memory: Memory): void {
     if (memory.emptied.length < mostEmptied) return
     for (const cid of memory.emptied) this.#delete.run(qid, cid)
     memory.emptied = []
   }
 
-  /** Called after a rollback: what is held may never have been written. */
+  /** Called after a rollback: the calls in memory may never have been written. */
   forget(): void {
     this.#memories.clear()
   }
@@ -151,7 +155,7 @@ export class SqliteCalls {
           this.#add(memory, id, at, letters, batch)
         memory.lastCid = cid
       }
-      // Rows may hold calls that are forgotten already: see `#deleteEmptied`.
+      // Rows may hold calls that are already forgotten: see `#deleteEmptied`.
       this.#trim(memory, Number.NEGATIVE_INFINITY)
       memory.isCurrent = true
       memory.readAt = this.#clock.mono()
@@ -175,7 +179,8 @@ export class SqliteCalls {
 
   #forgetCall(memory: Memory, id: string, call: RememberedCall): void {
     memory.calls.delete(id)
-    // It goes after the next insert: until then it may be the newest row, after which that one is numbered.
+    // Its row is deleted after the next insert, not before: it may be the newest row, whose number the next one
+    // follows.
     if (--call.batch.left === 0 && call.batch.cid > 0) memory.emptied.push(call.batch.cid)
   }
 }

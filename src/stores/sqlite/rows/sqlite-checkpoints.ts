@@ -1,4 +1,7 @@
-/** The notes of the jobs of a SQLite store, in tables of their own: checkpoints and logs, which attempts leave to later ones, and fields. */
+/**
+ * The notes of the jobs of a SQLite store, each kind in a table of its own: checkpoints and logs, which attempts leave
+ * to later ones, and fields.
+ */
 
 import type { JobFields } from '../../../core/job-fields.js'
 import { joinedLog } from '../../../core/job-log.js'
@@ -31,7 +34,7 @@ export class SqliteCheckpoints {
     this.#deleteFields = db.prepare('DELETE FROM fields WHERE rid = ?')
   }
 
-  /** Another checkpoint, more of the log. The job is to be marked as `noted`. */
+  /** Replaces the checkpoint and appends to the log, if given. The caller marks the job as `noted`. */
   add(rid: number, { checkpoint, log }: Notes): void {
     if (checkpoint !== undefined)
       this.#writeCheckpoint.run(rid, checkpoint.codec ?? null, payloadToStored(checkpoint.payload))
@@ -45,19 +48,19 @@ export class SqliteCheckpoints {
     return { payload, ...(row.codec === null ? {} : { codec: row.codec }) }
   }
 
-  /** None: an empty object. */
+  /** The fields of a job; an empty object if it has none. */
   fieldsOf(rid: number): JobFields {
     const row = this.#selectFields.get(rid) as { json: string } | undefined
     return row === undefined ? {} : (JSON.parse(row.json) as JobFields)
   }
 
-  /** The job is to be marked as `noted`. */
+  /** The caller marks the job as `noted`. */
   writeFields(rid: number, fields: JobFields): void {
     if (Object.keys(fields).length === 0) this.#deleteFields.run(rid)
     else this.#writeFields.run(rid, JSON.stringify(fields))
   }
 
-  /** What attempts have left. */
+  /** The checkpoint and log that attempts have left. */
   of(rid: number): Notes {
     const [checkpoint, log] = [this.checkpointOf(rid), this.#logOf(rid)]
     return { ...(checkpoint === undefined ? {} : { checkpoint }), ...(log === undefined ? {} : { log }) }
@@ -67,7 +70,7 @@ export class SqliteCheckpoints {
     this.#deleteCheckpoint.run(rid)
   }
 
-  /** The job leaves. */
+  /** Deletes all notes of a job that is removed. */
   drop(rid: number): void {
     this.#deleteCheckpoint.run(rid)
     this.#deleteLog.run(rid)

@@ -7,7 +7,7 @@ import type { Database, Statement } from '../file/sqlite-driver.js'
 import { poolJobs } from '../file/sqlite-schema.js'
 import type { QueueRow } from './sqlite-queue.js'
 
-/** A claim of so many jobs cannot weigh too much while each is light, with its checkpoint. */
+/** A claim of this many jobs cannot weigh too much if each, with its checkpoint, is light. */
 const lightJobs = 256
 
 export class SqliteClaimWeight {
@@ -19,7 +19,7 @@ export class SqliteClaimWeight {
   constructor(db: Database, mostBytes: number) {
     this.#mostBytes = mostBytes
     this.#lightBytes = Math.floor(mostBytes / lightJobs / 2)
-    // The sizes stand in the head of a row: no page of a large payload is read for them.
+    // The sizes are in the head of a row: no page of a large payload is read for them.
     const weights = (jobs: string) =>
       db.prepare(
         `SELECT json_group_array(bytes) AS bytes FROM
@@ -34,22 +34,28 @@ export class SqliteClaimWeight {
     }
   }
 
-  /** A job, or a checkpoint, comes in. One that is not light makes its queue one whose claims are weighed, for good. */
+  /**
+   * Takes note of a stored job or checkpoint. One that is not light marks its queue: from then on its claims are
+   * weighed.
+   */
   add(queue: QueueRow, stored: { readonly payload: Payload; readonly meta?: Payload | undefined }): void {
     if (queue.weighed === 1) return
     const most = this.#lightBytes
     const { payload, meta } = stored
-    // No character takes more than three bytes: hardly any text has to be gone through.
+    // No character takes more than three bytes, so few texts have to be measured.
     if (3 * (payload.length + (meta?.length ?? 0)) <= most) return
     if (weightOf(stored) > most) queue.weighed = 1
   }
 
-  /** Whether a claim of so many jobs of this queue may weigh too much. */
+  /** Whether a claim of `limit` jobs of this queue may weigh too much. */
   areNeeded(queue: QueueRow, limit: number): boolean {
     return queue.weighed === 1 || limit > lightJobs || this.#lightBytes === 0
   }
 
-  /** How many of the first jobs of a pool, at most so many, a claim takes that weighs `before`, and what it weighs then. */
+  /**
+   * How many of the first jobs of a pool, at most `most`, a claim takes that weighs `before` bytes, and its weight
+   * then.
+   */
   weigh(
     queue: QueueRow,
     pool: ReadyPool,

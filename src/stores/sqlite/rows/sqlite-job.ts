@@ -1,4 +1,4 @@
-/** Job rows: the statements by which a job changes its state, and the counters that follow. */
+/** Job rows: the statements that change the state of a job, and the counters that follow. */
 
 import type { Payload } from '../../../core/values/codec.js'
 import type { NewJob } from '../../contract/new-job.js'
@@ -11,7 +11,7 @@ import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
 import { bounded, positionOf, type QueueRow, takeStamp } from './sqlite-queue.js'
 
-/** The columns of `job` that decide what becomes of it. */
+/** The columns of `job` that decide its next state. */
 export interface JobRow {
   readonly rid: number
   readonly id: string
@@ -24,13 +24,13 @@ export interface JobRow {
   readonly fence: number
   readonly alone: number
   readonly cancelling: number
-  /** 1: for claims alone. Only ready and running jobs are. */
+  /** 1: a suspect, for claims made alone. Only ready and running jobs can be suspects. */
   readonly suspect: number
   /** 1: it may have notes. */
   readonly noted: number
   /** Its group. */
   readonly grp: string | null
-  /** These four of an ordered queue: see `sqlite-schema.ts`. */
+  /** This column and the next three are for ordered queues: see `sqlite-schema.ts`. */
   readonly part: number
   readonly successor_stamp: number | null
   readonly successor_created_at: number | null
@@ -40,21 +40,21 @@ export interface JobRow {
   readonly finished_at: number | null
   readonly expires_at: number | null
   readonly worker: string | null
-  /** These two as stored: see `sqlite-text.ts`. */
+  /** This column and `reason` are as stored: see `sqlite-text.ts`. */
   error: string | null
   reason: string | null
 }
 
-/** What the counters go by. */
+/** The columns that the counters depend on. */
 type Arrival = Pick<JobRow, 'state' | 'suspect' | 'attempt' | 'grp'>
 
 export const jobColumns =
   'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, noted, grp, part, successor_stamp, successor_created_at, successor_ready, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
 
-/** Those that the counters go by, and by which a job is dropped. */
+/** The columns that the counters depend on, and those needed to drop a job. */
 export const countedColumns = 'rid, state, suspect, attempt, noted, grp'
 
-/** A job that waits has no process. */
+/** A waiting job has no process. */
 export const noProcess = 'host = NULL, boot = NULL, pidns = NULL, pid = NULL, ticks = NULL'
 
 const counters = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
@@ -110,17 +110,17 @@ export class SqliteJobs {
     return this.#select.get(qid, id) as JobRow | undefined
   }
 
-  /** Goes back to wait in its old place, suspect if it was. */
+  /** Puts the job back to wait in its old place; a suspect stays one. */
   requeue(queue: QueueRow, job: JobRow, now: number): void {
     this.toWaiting(queue, job, ready, job.stamp, job.suspect, now)
   }
 
-  /** Goes back to wait in its old place, for claims alone. */
+  /** Puts the job back to wait in its old place as a suspect, for claims made alone. */
   suspect(queue: QueueRow, job: JobRow, now: number): void {
     this.toWaiting(queue, job, ready, job.stamp, 1, now)
   }
 
-  /** Ready now, behind all that are. */
+  /** Makes the job ready, behind all ready jobs. */
   enter(queue: QueueRow, job: JobRow, now: number): void {
     this.toWaiting(queue, job, ready, takeStamp(queue, now), 0, now)
   }
@@ -134,7 +134,7 @@ export class SqliteJobs {
     else this.toWaiting(queue, job, scheduled, bounded(stampOf(now + delayMs)), 0, now)
   }
 
-  /** A dead job is ready again, with all its attempts. */
+  /** Makes a dead job ready again, with all its attempts. */
   revive(queue: QueueRow, job: JobRow, now: number): void {
     this.enter(queue, { ...job, attempt: 1, crashes: 0, reason: null }, now)
   }
@@ -158,12 +158,12 @@ export class SqliteJobs {
     this.moved(queue, job, { ...job, state, suspect })
   }
 
-  /** The last failure, or one crash too many. */
+  /** Handles the last failure of a job, or one crash too many. */
   exhaust(queue: QueueRow, job: JobRow, reason: string | undefined, error: string | undefined, now: number): void {
     this.bury(queue, job, reason, error, now)
   }
 
-  /** A running job is to be cancelled. */
+  /** Marks a running job to be cancelled. */
   requestCancel(_queue: QueueRow, job: JobRow): void {
     changeOne(this.#flag, job.reason, job.rid)
   }
@@ -194,14 +194,14 @@ export class SqliteJobs {
     this.moved(queue, job, { ...job, state: completed })
   }
 
-  /** The job leaves; its id is remembered where the user gave it or the job was cancelled. */
+  /** Removes the job. Its id is remembered if the user gave it or the job was cancelled. */
   end(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', now: number): void {
     this.drop(queue, job)
     const forMs = rememberedForMs(state, job.remember_ms)
     if (forMs > 0) this.#rememberJob(queue, job, state, now, forMs)
   }
 
-  /** A kept result goes; the id stays remembered as long as it would have been without one. */
+  /** Removes a kept result. The id stays remembered for as long as it would have been without a result. */
   dropResult(queue: QueueRow, job: JobRow, now: number): void {
     queue.lost_at = Math.max(queue.lost_at ?? 0, job.finished_at!)
     this.drop(queue, job)
@@ -235,25 +235,25 @@ export class SqliteJobs {
     queue.remembered += 1
   }
 
-  /** The job leaves without a trace. */
+  /** Removes the job without a trace. */
   drop(queue: QueueRow, job: JobRow): void {
     this.dropRest(queue, job)
     this.remove(queue, job)
   }
 
-  /** As `drop`, of many by one statement. */
+  /** Like `drop`, for many jobs with one statement. */
   dropAll(queue: QueueRow, jobs: readonly JobRow[]): void {
     for (const job of jobs) this.dropRest(queue, job)
     this.deleteRows(JSON.stringify(jobs.map(({ rid }) => rid)), jobs.length)
     for (const job of jobs) this.#left(queue, job)
   }
 
-  /** So many rows, whose numbers are given as JSON; what is counted of them is for the caller to change. */
+  /** Deletes `count` rows, whose numbers are given as JSON. The caller changes the counters. */
   deleteRows(rids: string, count: number): void {
     changeSome(this.#deleteAll, count, rids)
   }
 
-  /** What of a job lies beside its row; of a plain one nothing does. */
+  /** Drops the payloads that a job has outside its row. A plain job has none there. */
   protected dropRest(_queue: QueueRow, _job: JobRow): void {}
 
   protected remove(queue: QueueRow, job: JobRow): void {
@@ -261,14 +261,14 @@ export class SqliteJobs {
     this.#left(queue, job)
   }
 
-  /** Its row is gone. */
+  /** Updates notes and counters after the row of a job was deleted. */
   #left(queue: QueueRow, job: JobRow): void {
     if (job.noted) this.notes.drop(job.rid)
     this.leave(queue, job)
     this.lanes.refresh(queue, job.grp)
   }
 
-  /** The job counts in this state from now on, and no longer in that which it had. */
+  /** Counts the job in its new state, and no longer in its old one. */
   moved(queue: QueueRow, before: JobRow, job: JobRow): void {
     this.leave(queue, before)
     this.arrive(queue, job)
@@ -291,23 +291,26 @@ export class SqliteJobs {
   }
 }
 
-/** The pool in which a ready job stands: see `pools`. Of others it says in which it would. */
+/** The pool of a ready job: see `pools`. For another job, the pool that it would be in if it were ready. */
 export function lineOf(suspect: number, grp: string | null): number {
   return suspect === 1 ? 1 : grp === null ? 0 : 2
 }
 
-/** Counts go by what was changed: a row that should be there and is not undoes the whole transaction. */
+/**
+ * Runs a statement that must change exactly one row. The counters assume the change, so a missing row undoes the whole
+ * transaction.
+ */
 export function changeOne(statement: Statement, ...values: SqlValue[]): void {
   changeSome(statement, 1, ...values)
 }
 
-/** As `changeOne`, of so many rows. */
+/** Like `changeOne`, for `rows` rows. */
 export function changeSome(statement: Statement, rows: number, ...values: SqlValue[]): void {
   const { changes } = statement.run(...values)
   if (Number(changes) !== rows) throw new Error(`SQLite changed ${changes} rows where it must change ${rows}`)
 }
 
-/** Kept beyond its time and not yet trimmed. */
+/** Whether a kept job is past its time but not yet trimmed. */
 export function isHidden(
   queue: QueueRow,
   job: Pick<JobRow, 'state' | 'expires_at' | 'finished_at'>,
@@ -318,12 +321,12 @@ export function isHidden(
   return false
 }
 
-/** Whether the id of a completed job is remembered beside its result. */
+/** Whether the id of a completed job is remembered for itself, whatever becomes of its result. */
 export function isRemembered(job: Pick<JobRow, 'state' | 'finished_at' | 'remember_ms'>, now: number): boolean {
   return job.state === completed && job.finished_at! + job.remember_ms > now
 }
 
-/** The group that a payload gives a new job; that of none is no group. */
+/** The group of a new job; an empty text is no group. */
 export function groupIn({ group }: Pick<NewJob, 'group'>): string | null {
   return group === undefined || group === '' ? null : group
 }

@@ -1,21 +1,22 @@
 /**
- * The lanes of the queues of a SQLite store: how many jobs of each group are ready and run, whose turn it is among the open
- * ones, and which are shut or held back. A group has a row as long as one of these is so. Rows are held during a transaction
- * and written before others are looked for, or before its commit. Of `''` only a claim that goes round takes notice.
+ * The lanes of the queues of a SQLite store: how many jobs of each group are ready and running, the turns of the open
+ * lanes, and which lanes are shut or held back. A group has a row as long as one of these applies. Rows are held during
+ * a transaction, and written before a query looks for lanes and before the commit. Only claims that go round the lanes
+ * use the lane `''`, which is for jobs without a group.
  */
 
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
 import { ready, running } from '../file/sqlite-schema.js'
 import { ordinary, type QueueRow } from './sqlite-queue.js'
 
-/** Property names are those of the columns. */
+/** A row of `lane`. Property names are column names. */
 interface LaneRow {
-  /** Ready jobs that any claim may be given, and running ones; both 0 in the lane `''`: see `readyIn`. */
+  /** Ready jobs that any claim may receive, and running jobs; both are 0 in the lane `''`: see `readyIn`. */
   ready: number
   running: number
-  /** Its place among the open ones. */
+  /** Its place among the open lanes. */
   turn: number | null
-  /** Until when it is shut; then it has no turn. */
+  /** The instant until which it is shut. A shut lane has no turn. */
   shut_until: number | null
   held_until: number | null
 }
@@ -27,11 +28,11 @@ interface HeldLane {
   readonly queue: QueueRow
   readonly group: string
   readonly lane: LaneRow
-  /** As it is written; undefined: it is not. */
+  /** The row as written; undefined if there is none. */
   before: LaneRow | undefined
 }
 
-/** What of a job its lane goes by. */
+/** The properties of a job that its lane depends on. */
 interface LanedJob {
   readonly state: number
   readonly suspect: number
@@ -76,7 +77,7 @@ export class SqliteLanes {
     )
   }
 
-  /** Ready jobs that any claim may be given. */
+  /** The number of ready jobs that any claim may receive. */
   readyIn(queue: QueueRow, group: string): number {
     return group === '' ? ordinary(queue) - queue.grouped : this.#of(queue, group).ready
   }
@@ -85,34 +86,34 @@ export class SqliteLanes {
     return group === '' ? queue.running - queue.grouped_running : this.#of(queue, group).running
   }
 
-  /** How many more of the group may run. */
+  /** How many more jobs of the group may run. */
   roomIn(queue: QueueRow, group: string): number {
     if (queue.max_per_group === null) return Number.POSITIVE_INFINITY
     return queue.max_per_group - this.runningIn(queue, group)
   }
 
-  /** Whether it has a turn. */
+  /** Whether the lane has a turn. */
   isOpen(queue: QueueRow, group: string): boolean {
     return this.#of(queue, group).turn !== null
   }
 
-  /** Until when it is shut; undefined where it is not. */
+  /** The instant until which the lane is shut; undefined if it is not. */
   shutUntil(queue: QueueRow, group: string): number | undefined {
     return this.#of(queue, group).shut_until ?? undefined
   }
 
-  /** Until when it is held back; -Infinity where it is not. */
+  /** The instant until which the group is held back; -Infinity if it is not. */
   heldUntil(queue: QueueRow, group: string): number {
     return this.#of(queue, group).held_until ?? Number.NEGATIVE_INFINITY
   }
 
-  /** The first of the open ones. */
+  /** The groups of the first open lanes, at most `most`. */
   turns(queue: QueueRow, most: number): string[] {
     this.flush()
     return (this.#turns.all(queue.qid, most) as { grp: string }[]).map(({ grp }) => grp)
   }
 
-  /** When the first lane that has a job opens by itself. */
+  /** When the first lane that has a job opens by itself; undefined if none does. */
   opensAt(queue: QueueRow): number | undefined {
     if (!queue.laned) return undefined
     this.flush()
@@ -124,17 +125,19 @@ export class SqliteLanes {
 
   // Changes
 
-  /** The job counts from now on, or no longer, by its state. Whether its lane has a turn then: see `refresh`. */
+  /**
+   * Counts the job in its lane, or no longer, by its state. Afterwards `refresh` decides whether the lane has a turn.
+   */
   count(queue: QueueRow, job: LanedJob, by: 1 | -1): void {
     const { state, suspect, grp } = job
     if (grp === null) return
-    // Also for what is ready later: who promotes it must know.
+    // Also for a scheduled job: the claim that promotes it must find the queue laned.
     queue.laned = 1
     if (state === running) this.#move(queue, grp, 0, by)
     else if (state === ready && suspect === 0) this.#move(queue, grp, by, 0)
   }
 
-  /** So many ready jobs of a lane run now. */
+  /** Counts `taken` ready jobs of a lane as running. */
   take(queue: QueueRow, group: string, taken: number): void {
     if (group !== '') this.#move(queue, group, -taken, taken)
   }
@@ -147,7 +150,7 @@ export class SqliteLanes {
     queue.grouped_running += runningBy
   }
 
-  /** A lane has a turn as long as it has a job and its group is not full; one that is shut waits for its time. */
+  /** A lane has a turn while it has a job and its group is not full. A shut lane waits for its time. */
   refresh(queue: QueueRow, grp: string | null): void {
     if (grp === null) return
     const lane = this.#of(queue, grp)
@@ -156,7 +159,7 @@ export class SqliteLanes {
     else if (lane.turn === null && lane.shut_until === null) this.open(queue, grp)
   }
 
-  /** Its turn comes last. */
+  /** Gives the lane the last turn. */
   open(queue: QueueRow, group: string): void {
     this.leave(queue, group)
     queue.laned = 1
@@ -178,7 +181,7 @@ export class SqliteLanes {
     lane.shut_until = null
   }
 
-  /** Those whose time has come, at most so many, the one that was to open first coming first. */
+  /** Opens the lanes whose time has come, at most `most`, in the order of their times. */
   openDue(queue: QueueRow, now: number, most: number): void {
     if (!queue.laned) return
     this.flush()
@@ -186,7 +189,7 @@ export class SqliteLanes {
     for (const { grp } of due) this.open(queue, grp)
   }
 
-  /** However many there are. */
+  /** Opens all shut lanes, however many there are. */
   openAll(queue: QueueRow): void {
     if (!queue.laned) return
     this.flush()
@@ -196,7 +199,7 @@ export class SqliteLanes {
     this.forget()
   }
 
-  /** Nothing of the group is granted before then; a longer hold stays. At most so many holds that are over are dropped. */
+  /** Holds the group back until `until`; a longer hold stays. Drops at most `most` holds that are over. */
   hold(queue: QueueRow, group: string, until: number, now: number, most: number): void {
     this.flush()
     for (const { grp } of this.#lapsed.all(queue.qid, now, most) as { grp: string }[])
@@ -208,14 +211,14 @@ export class SqliteLanes {
       this.close(queue, group, Math.max(until, lane.shut_until ?? until))
   }
 
-  /** A count that is wrong must not stop a fleet. */
+  /** Counts the ready jobs of a lane anew: a wrong count must not stop a fleet. */
   recount(queue: QueueRow, group: string): void {
     if (group === '') return
     const { n } = this.#recount.get(queue.qid, group) as { n: number }
     this.#move(queue, group, n - this.#of(queue, group).ready, 0)
   }
 
-  /** Writes what changed. */
+  /** Writes the changed lanes. */
   flush(): void {
     for (const held of this.#held.values()) {
       const { queue, group, lane, before } = held
@@ -230,7 +233,7 @@ export class SqliteLanes {
     }
   }
 
-  /** Forgets them, also those that are not written. */
+  /** Forgets the held lanes, also unwritten ones. */
   forget(): void {
     this.#held = new Map()
   }

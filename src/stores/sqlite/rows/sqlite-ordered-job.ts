@@ -1,6 +1,6 @@
 /**
- * Job rows of ordered queues: the same changes of state, each with what becomes of the payloads by `rules/payloads`. Dead
- * jobs are rows of their own beside the live ones.
+ * Job rows of ordered queues: the same changes of state, each with the change of the payloads by `rules/payloads`. Dead
+ * jobs have rows of their own, next to the live ones.
  */
 
 import type { NewJob } from '../../contract/new-job.js'
@@ -14,9 +14,9 @@ import type { SqliteLanes } from './sqlite-lanes.js'
 import { type PayloadSetKey, SqlitePayloads, setOf, successorSet, waitingSetOf } from './sqlite-payloads.js'
 import { bounded, morgueOf, positionOf, type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
 
-/** What makes a live job. */
+/** The values of the row of a live job. */
 type LiveEntry = Pick<JobRow, 'id' | 'task' | 'grp' | 'state' | 'stamp' | 'part' | 'error'> & {
-  /** Null: a new one. */
+  /** Null: a new row. */
   readonly rid: number | null
   readonly createdAt: number
 }
@@ -67,7 +67,9 @@ export class SqliteOrderedJobs extends SqliteJobs {
     return this.rowOf(morgueOf(queue), id)
   }
 
-  /** A payload arrives. Ms until its new job is due, 0 where that is ready; undefined where the id was there already. */
+  /**
+   * Adds a payload. Returns the ms until its new job is due, 0 if that is ready; undefined if the id was already there.
+   */
   push(queue: QueueRow, job: NewJob, now: number): number | undefined {
     const { id, task, payload, codec, meta, runAt, delayMs } = job
     const arrival = takeStamp(queue, now)
@@ -79,7 +81,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
       ...(codec === undefined ? {} : { codec }),
       ...(meta === undefined ? {} : { meta }),
     }
-    // Most ids are new, or few: the index that must be written for a new one finds the others.
+    // Inserts first, because most ids are new or few: the index that a new id is written to also finds an existing one.
     const state = due !== undefined && due > now ? scheduled : ready
     const grp = groupIn(job)
     const rid = this.#enter(
@@ -93,13 +95,13 @@ export class SqliteOrderedJobs extends SqliteJobs {
     return state === ready ? 0 : due! - now
   }
 
-  /** The payloads of an id that wait, be it beside a running job; undefined where none do. */
+  /** The waiting payloads of an id, also those of the successor of a running job; undefined if none wait. */
   waitingSet(queue: QueueRow, id: string): PayloadSetKey | undefined {
     const job = this.find(queue, id)
     return job && waitingSetOf(job)
   }
 
-  /** Where a payload joins those of an id that is there. */
+  /** The set that a payload joins if its id is already there. */
   #waiting(queue: QueueRow, id: string, at: { stamp: number; state: number }, now: number): PayloadSetKey {
     const job = this.find(queue, id)!
     if (waitingSetOf(job) === undefined) this.#setSuccessor.run(at.stamp, now, Number(at.state === ready), job.rid)
@@ -135,7 +137,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.moved(queue, job, { ...job, state, suspect })
   }
 
-  /** What is in hand merges with what waits beside it. The part where it lies then. */
+  /** Puts the payloads in hand back, merged with those of the successor. Returns the part that they are in then. */
   #giveBack(queue: QueueRow, job: JobRow): number {
     const { payloads } = this
     if (job.successor_stamp !== null) {
@@ -148,12 +150,12 @@ export class SqliteOrderedJobs extends SqliteJobs {
     return job.part
   }
 
-  /** Of a set that was made under another rule. How many payloads went. */
+  /** Trims a set that was made under another merge rule. Returns the number of payloads removed. */
   #trimOnEntry(queue: QueueRow, set: PayloadSetKey): number {
     return queue.merge === 'latest' ? this.payloads.trim(set) : 0
   }
 
-  /** Only the oldest payload is buried; what is left begins anew, as does what waited beside it where nothing is left. */
+  /** Buries only the oldest payload. The rest begins anew; if nothing is left, the successor does. */
   override exhaust(
     queue: QueueRow,
     job: JobRow,
@@ -184,7 +186,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.#leave(queue, job, now)
   }
 
-  /** All that there is of the id is dead: its row goes into the morgue, and its payloads stay where they are. */
+  /** Everything that the id has is dead: its row goes into the morgue, and its payloads stay where they are. */
   #die(queue: QueueRow, job: JobRow, now: number): void {
     this.#trimOnEntry(queue, setOf(job))
     const { attempt, crashes, error, reason, rid } = job
@@ -199,7 +201,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.#leave(queue, job, now)
   }
 
-  /** Nothing is kept either. */
+  /** An ordered queue keeps no results. */
   override keep(queue: QueueRow, job: JobRow, _result: unknown, now: number): void {
     this.end(queue, job, 'completed', now)
   }
@@ -209,7 +211,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     if (isWaiting(job)) queue.pending -= dropped
   }
 
-  /** Of one that runs, what waits beside it: it is due when its claim has ended. */
+  /** If the job runs, this is for its successor, which is then due when the claim has ended. */
   override runNow(queue: QueueRow, job: JobRow, now: number): void {
     if (job.state === running) this.#setSuccessor.run(takeStamp(queue, now), job.successor_created_at, 1, job.rid)
     else super.runNow(queue, job, now)
@@ -243,8 +245,8 @@ export class SqliteOrderedJobs extends SqliteJobs {
   }
 
   /**
-   * A waiting or dead job comes over from another shard or queue, with its times and counts; where its id is here, only its
-   * payloads join. Its payloads are touched only where the id has others here. One that is dead beyond its age is gone.
+   * Moves a waiting or dead job here from another shard or queue, with its times and counts. If its id is already here,
+   * only its payloads join. Payloads are rewritten only if the id has others here. A dead job past its age is dropped.
    */
   adopt(from: QueueRow, queue: QueueRow, job: JobRow, now: number): void {
     queue.last_score = Math.max(queue.last_score, from.last_score)
@@ -275,7 +277,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.remove(from, job)
   }
 
-  /** The job itself comes over, and is in this state. */
+  /** Counts the job as moved here, in this state. */
   #cross(from: QueueRow, queue: QueueRow, job: JobRow, state: number): void {
     this.leave(from, job)
     this.lanes.refresh(from, job.grp)
@@ -283,7 +285,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.lanes.refresh(queue, job.grp)
   }
 
-  /** The header is that of the one that died last. */
+  /** If the id has a dead job here too, the entry keeps the columns of the one that died last. */
   #adoptDead(from: QueueRow, queue: QueueRow, job: JobRow, now: number): void {
     const here = this.#shownDead(queue, job.id, now)
     if (here === undefined && this.find(queue, job.id) === undefined) {
@@ -298,7 +300,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     else this.#toMorgue(queue, job, set, job.finished_at!)
   }
 
-  /** The number of its row; undefined, and nothing changed, where the id is live. */
+  /** Inserts the row of a live job. Returns its number; undefined, with nothing changed, if the id is live. */
   #enter(
     queue: QueueRow,
     { rid, id, task, grp, state, stamp, part, createdAt, error }: LiveEntry,
@@ -328,7 +330,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     return Number(lastInsertRowid)
   }
 
-  /** The job goes; what waits beside it, if anything, is a new one. */
+  /** Removes the job. Its successor, if there is one, becomes a new job. */
   #leave(queue: QueueRow, job: JobRow, now: number): void {
     const {
       rid,
@@ -365,7 +367,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.payloads.join(set, { rid: Number(lastInsertRowid), part: 0 }, queue.merge)
   }
 
-  /** One that is beyond its age is gone, be it trimmed or not. */
+  /** The dead job of an id. One past its age is dropped and not returned. */
   #shownDead(queue: QueueRow, id: string, now: number): JobRow | undefined {
     const job = this.findDead(queue, id)
     if (job === undefined || !isHidden(queue, job, now)) return job

@@ -1,4 +1,4 @@
-/** The sets of payloads of a SQLite store's ordered jobs, by the rules of `rules/payloads`. */
+/** The payload sets of the ordered jobs of a SQLite store, by the rules of `rules/payloads`. */
 
 import { hash } from 'node:crypto'
 import type { Merge } from '../../../core/queue/queue.js'
@@ -8,13 +8,15 @@ import { running } from '../file/sqlite-schema.js'
 import { fromStored, payloadToStored } from '../file/sqlite-text.js'
 import type { JobRow } from './sqlite-job.js'
 
-/** A set: of which job (`job.rid`), and which of its two, or that which is on its way from one set to another. */
+/**
+ * A set: the job it belongs to (`job.rid`), and which of the job's two it is, or the one on its way from set to set.
+ */
 export interface PayloadSetKey {
   readonly rid: number
   readonly part: number
 }
 
-/** A payload as it lies in the file. */
+/** A payload as stored. */
 export interface PayloadRow {
   readonly seq: number
   readonly score: number
@@ -23,11 +25,11 @@ export interface PayloadRow {
   readonly payload: string | Uint8Array
 }
 
-/** What a claim takes of a set. */
+/** The payloads that a claim takes from a set. */
 export interface PayloadHead {
   readonly rows: readonly PayloadRow[]
   readonly bytes: number
-  /** Whether others are left. */
+  /** Whether payloads are left in the set. */
   readonly hasMore: boolean
 }
 
@@ -36,15 +38,15 @@ interface PayloadPlace {
   readonly score: number
 }
 
-/** The part of a job's payloads that are on their way from one set to another. */
+/** The part of payloads that are on their way from one set to another. */
 const onTheWay = 2
 
 const digestBytes = 16
 
-/** So many payloads are read at once, whatever they weigh. */
+/** The number of payloads that are read at once, whatever they weigh. */
 const few = 16
 
-/** The same bytes for equal payloads and, as far as SHA-256 goes, for no others: of the rule of `payloadIdentity`. */
+/** The same bytes for equal payloads and, as far as SHA-256 goes, for no others, by the rule of `payloadIdentity`. */
 export function payloadDigest({ payload, codec = 'json' }: Pick<ScoredPayload, 'payload' | 'codec'>): Uint8Array {
   const text =
     typeof payload === 'string' ? `${codec}\0t${payload}` : Buffer.concat([Buffer.from(`${codec}\0b`), payload])
@@ -65,7 +67,7 @@ export class SqlitePayloads {
   readonly #dropEarlier: Statement
   readonly #copy: Statement
 
-  /** Each statement names its index: without statistics SQLite cannot tell which of the two finds less. */
+  /** Each statement names its index: without statistics SQLite cannot know which of the two finds fewer rows. */
   constructor(db: Database) {
     this.#insert = db.prepare(
       'INSERT INTO payload (rid, part, score, digest, codec, meta, payload) VALUES (?, ?, ? / ? / ?, ?, ?, ?, ?)',
@@ -107,7 +109,7 @@ export class SqlitePayloads {
     )
   }
 
-  /** A payload arrives. By how many the set has grown. */
+  /** Adds a payload. Returns by how many the set has grown. */
   add(set: PayloadSetKey, scored: ScoredPayload, merge: Merge): number {
     const { rid, part } = set
     const { score, payload, codec, meta } = scored
@@ -126,12 +128,14 @@ export class SqlitePayloads {
     return this.#find.get(rid, payloadDigest(payload), part) !== undefined
   }
 
-  /** The first in order; all where `limit` is -1. */
+  /** The first payloads in order; all if `limit` is -1. */
   head({ rid, part }: PayloadSetKey, limit: number): PayloadRow[] {
     return this.#head.all(rid, part, limit) as PayloadRow[]
   }
 
-  /** The first in order, up to `limit` and no more than so many bytes, but at least one. Of what is left only few are read. */
+  /**
+   * The first payloads in order, at most `limit` and at most `most` bytes, but at least one. Reads few of the others.
+   */
   headWithin({ rid, part }: PayloadSetKey, limit: number, most: number): PayloadHead {
     const rows: PayloadRow[] = []
     let bytes = 0
@@ -147,7 +151,7 @@ export class SqlitePayloads {
     return { rows, bytes, hasMore: false }
   }
 
-  /** All, whatever they weigh. */
+  /** All payloads, whatever they weigh. */
   whole(set: PayloadSetKey): PayloadHead {
     const rows = this.head(set, -1)
     return { rows, bytes: rows.reduce((sum, row) => sum + bytesOf(row), 0), hasMore: false }
@@ -157,28 +161,28 @@ export class SqlitePayloads {
     return (this.#count.get(rid, part) as { n: number }).n
   }
 
-  /** The set goes. How many payloads that were. */
+  /** Drops the set. Returns the number of its payloads. */
   drop({ rid, part }: PayloadSetKey): number {
     return Number(this.#drop.run(rid, part).changes)
   }
 
-  /** Only the last in order stays. How many went. */
+  /** Keeps only the last payload in order. Returns the number removed. */
   trim({ rid, part }: PayloadSetKey): number {
     return Number(this.#keepLast.run(rid, part).changes)
   }
 
-  /** Those up to this one go into a part of their own, in which nothing is. */
+  /** Moves the payloads up to and including `last` into an empty part. */
   takeUpTo({ rid, part }: PayloadSetKey, last: PayloadPlace, into: number): void {
     this.#takeUpTo.run(into, rid, part, ...quotient(last.score), last.seq)
   }
 
-  /** The oldest, in a set of its own. */
+  /** Moves the oldest payload into a set of its own. */
   oldest(set: PayloadSetKey, oldest: PayloadPlace): PayloadSetKey {
     this.takeUpTo(set, oldest, onTheWay)
     return { rid: set.rid, part: onTheWay }
   }
 
-  /** Both sets in one, `into`, by the rule of `merged`. By how many that has grown. */
+  /** Joins `set` to `into` by the rule of `merged`. Returns by how many `into` has grown. */
   join(set: PayloadSetKey, into: PayloadSetKey, merge: Merge): number {
     const sets = [set.rid, set.part, into.rid, into.part] as const
     this.#dropLater.run(...sets)
@@ -187,7 +191,7 @@ export class SqlitePayloads {
     return moved - replaced - (merge === 'latest' ? this.trim(into) : 0)
   }
 
-  /** The set as if its payloads had arrived only now, in their order. */
+  /** The set with new numbers, as if its payloads had arrived only now, in their order. */
   renumbered(set: PayloadSetKey): PayloadSetKey {
     const { rid, part } = set
     this.#copy.run(rid, part)
@@ -199,8 +203,9 @@ export class SqlitePayloads {
 const scale = 2 ** 600
 
 /**
- * The score as a dividend and two divisors, which SQL divides exactly. The driver binds a number that is nearly whole as that
- * integer: one next to 0 or 1 is bound as one that is far from both, and divided by powers of 2.
+ * The score as a dividend and two divisors, which SQL divides exactly. The driver binds a number that is nearly whole
+ * as that integer. A score next to 0 or 1 is therefore multiplied by powers of 2 before it is bound, and divided by
+ * them in SQL.
  */
 function quotient(score: number): [number, number, number] {
   const isNearlyWhole = !Number.isInteger(score) && Math.abs(score - Math.round(score)) < 2 * Number.EPSILON
@@ -222,17 +227,17 @@ export function scoredPayload({ score, codec, meta, payload }: PayloadRow): Scor
   }
 }
 
-/** What waits, is in hand, or is dead. */
+/** The payloads that wait, are in hand, or are dead. */
 export function setOf({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSetKey {
   return { rid, part }
 }
 
-/** What waits beside a running job, if anything does. */
+/** The payloads of the successor of a running job, if it has one. */
 export function successorSet({ rid, part }: Pick<JobRow, 'rid' | 'part'>): PayloadSetKey {
   return { rid, part: 1 - part }
 }
 
-/** The payloads of a live job that wait, be it beside it; undefined where none do. */
+/** The waiting payloads of a live job, for a running one those of its successor; undefined if none wait. */
 export function waitingSetOf(
   job: Pick<JobRow, 'rid' | 'part' | 'state' | 'successor_stamp'>,
 ): PayloadSetKey | undefined {

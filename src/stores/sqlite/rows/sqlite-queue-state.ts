@@ -1,4 +1,4 @@
-/** The state of a queue of a SQLite store: what is ready in it, and when it changes by itself. It changes nothing. */
+/** The state of a queue of a SQLite store: what is ready in it, and when it changes by itself. Reads only. */
 
 import { dueAt } from '../../rules/sequence.js'
 import { asksNow, isLed } from '../../rules/wake-lead.js'
@@ -7,10 +7,10 @@ import { pools } from '../file/sqlite-schema.js'
 import type { SqliteLimits } from './sqlite-limits.js'
 import { isStopped, leadOf, ordinary, type QueueRow } from './sqlite-queue.js'
 
-/** Ready jobs of a queue that are in one order: see `pools`. */
+/** The ready jobs of a queue that share one order: see `pools`. */
 type PoolName = 'free' | 'grouped' | 'suspects'
 const poolNames = ['free', 'grouped', 'suspects'] as const
-/** By how much one instant may differ when it is told twice by wall time and monotonic time, each read in whole ms. */
+/** How far one instant may differ between the wall clock and the monotonic clock, each read in whole ms. */
 const roundingMs = 2
 
 export class SqliteQueueState {
@@ -35,7 +35,10 @@ export class SqliteQueueState {
     this.#oldest = { fifo: oldest('ASC'), lifo: oldest('DESC') }
   }
 
-  /** Ms until a scheduled job falls due, a lease ends, or ready jobs are shut no longer; undefined where nothing will. */
+  /**
+   * Ms until a scheduled job is due, a lease ends, or ready jobs are no longer shut; undefined if none of these will
+   * happen.
+   */
   nextChangeMs(queue: QueueRow, now: number, mono: number): number | undefined {
     const due = this.dueAt(queue)
     const lease =
@@ -58,14 +61,14 @@ export class SqliteQueueState {
     return this.#limits.isClaimable(queue, mono) || this.nextChangeMs(queue, now, mono) === 0
   }
 
-  /** Whether a wait ends at once: what is due is left to the lead while there is one. */
+  /** Whether a wait ends at once. Due jobs are left to the lead while there is one. */
   wakes(queue: QueueRow, now: number, mono: number): boolean {
     if (isStopped(queue)) return false
     if (this.#limits.isClaimable(queue, mono)) return true
     return !asksNow(leadOf(queue), mono) && this.nextChangeMs(queue, now, mono) === 0
   }
 
-  /** Whether the next scheduled job is due before anybody would ask. */
+  /** Whether the next scheduled job is due before any worker would ask. */
   needsLead(queue: QueueRow, now: number, mono: number): boolean {
     const due = this.dueAt(queue)
     if (isStopped(queue) || due === undefined) return false
@@ -73,7 +76,7 @@ export class SqliteQueueState {
     return !isLed(lead, mono) || mono + due - now < lead.wakeAt - roundingMs
   }
 
-  /** Ms since the oldest ordinary ready job was due; undefined where none is ready. */
+  /** Ms since the oldest ordinary ready job was due; undefined if none is ready. */
   headAgeMs(queue: QueueRow, now: number): number | undefined {
     const ages = [
       ...(ordinary(queue) > queue.grouped ? [this.#oldestAgeMs(queue, 'free', now)] : []),
@@ -82,20 +85,20 @@ export class SqliteQueueState {
     return ages.length === 0 ? undefined : Math.max(...ages)
   }
 
-  /** Ms since the oldest job that is due, suspect or not, should have been started; 0 where none is due. */
+  /** Ms since the oldest due job, suspect or not, should have started; 0 if none is due. */
   lagMs(queue: QueueRow, now: number): number {
     const suspectAgeMs = queue.suspects === 0 ? 0 : this.#oldestAgeMs(queue, 'suspects', now)
     return Math.max(0, this.headAgeMs(queue, now) ?? 0, suspectAgeMs, now - (this.dueAt(queue) ?? now))
   }
 
-  /** An ordered queue has no priorities, and all its jobs stand in one pool. */
+  /** An ordered queue has no priorities: its `rank` is the stamp, so one row of the pool has the answer. */
   #oldestAgeMs(queue: QueueRow, pool: PoolName, now: number): number {
     if (queue.kind === 'plain') return this.#oldestOfRanksMs(queue, pool, now)
     const { stamp } = this.#oldest[queue.ord][pool].get(queue.qid) as { stamp: number }
     return Math.max(0, now - dueAt(stamp))
   }
 
-  /** One look per priority in use, whatever the number of jobs. */
+  /** One query per priority in use, whatever the number of jobs. */
   #oldestOfRanksMs(queue: QueueRow, pool: PoolName, now: number): number {
     let oldest = Number.POSITIVE_INFINITY
     let rank = Number.MIN_SAFE_INTEGER

@@ -1,6 +1,7 @@
 /**
- * Queues as the thread holds them during one transaction: read at their first use, written back before the commit where
- * something in them changed. Counting and numbering then cost one write per queue and transaction, however many jobs change.
+ * Queue rows as the thread holds them during one transaction: read at their first use, and written back before the
+ * commit if they changed. Counting and numbering then cost one write per queue and transaction, however many jobs
+ * change.
  */
 
 import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
@@ -12,16 +13,16 @@ import { nextScore, nextStamp } from '../../rules/sequence.js'
 import type { Lead } from '../../rules/wake-lead.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
 
-/** A row of `queue`: a queue, or one shard of an ordered one. Property names are those of the columns. */
+/** A row of `queue`: a queue, or one shard of an ordered one. Property names are column names. */
 export interface QueueRow {
   readonly qid: number
   readonly name: string
-  /** Negative: the queue is leaving it for other shards. */
+  /** Negative: the queue is being resharded and leaves this shard. */
   readonly shard: number
   readonly shards: number
-  /** The number of shards that the queue is on its way to; as good as paused until it is there. */
+  /** The number of shards that the resharding is to reach. Until it ends, the queue is as good as paused. */
   resharding: number | null
-  /** Queues by the order in which they came. */
+  /** Numbers the queues in the order in which they came. */
   readonly number: number
   readonly kind: QueueKind
   readonly ord: 'fifo' | 'lifo'
@@ -29,14 +30,14 @@ export interface QueueRow {
   merge: Merge
   paused: number
   draining: number
-  /** This bound, and those that follow, are those of the whole queue: see `share`. */
+  /** This bound and those that follow are for the whole queue: see `share`. */
   max_pending: number | null
   crash_limit: number
   results_limit: number | null
   dead_age_ms: number | null
   dead_count: number | null
   scheduled: number
-  /** With the suspects. */
+  /** Including the suspects. */
   ready: number
   running: number
   completed: number
@@ -53,36 +54,36 @@ export interface QueueRow {
   last_fence: number
   /** The last default score of a payload, in µs. */
   last_score: number
-  /** Ready jobs that only claims alone are given. */
+  /** Ready jobs that only claims made alone receive. */
   suspects: number
   crashed: number
   expired: number
-  /** No waiting job expires before. */
+  /** No waiting job expires before this instant. */
   expiring_at: number | null
   lead_worker: string | null
   lead_wake_at: number | null
   suspect_lead_worker: string | null
   suspect_lead_wake_at: number | null
-  /** Of all shards. */
+  /** For all shards together. */
   max_running: number | null
   max_per_group: number | null
-  /** The scope of its throttle, and by what that counts. */
+  /** The scope of its throttle, and what the throttle counts by. */
   throttle: string | null
   throttle_by: 'queue' | 'group' | null
-  /** Nothing is granted before: it was held back, or its throttle has denied what is ready. */
+  /** Nothing is granted before these instants: the queue was held back, or its throttle has denied what is ready. */
   held_until: number | null
   shut_until: number | null
-  /** 1: it has or had a lane. */
+  /** 1: it has, or once had, a lane. */
   laned: number
-  /** Ready jobs, without the suspects, and running ones that have a group. */
+  /** Jobs that have a group: the ready ones without the suspects, and the running ones. */
   grouped: number
   grouped_running: number
-  /** Lanes that stand in the turns. */
+  /** Lanes that have a turn. */
   open_lanes: number
   last_lane_turn: number
-  /** No job that was there, or has ended, after this instant was removed. */
+  /** No job that was there, or ended, after this instant has been removed. */
   lost_at: number | null
-  /** 1: it has or had a job, or a checkpoint, that is not light. */
+  /** 1: it has, or once had, a job or a checkpoint that is not light. */
   weighed: number
 }
 
@@ -135,12 +136,14 @@ const changing = [
 const fixed = ['qid', 'name', 'shard', 'shards', 'number', 'kind', 'ord', 'exclusive'] as const
 
 /**
- * In SQL: the row as JSON. One text crosses the driver for two thirds of what its columns cost one by one. Each of them holds
- * text or a whole number: JSON in SQLite cuts other numbers after 15 digits.
+ * In SQL: the row as JSON. One text crosses the driver at two thirds of the cost of the single columns. Each column
+ * holds text or a whole number: JSON in SQLite cuts other numbers after 15 digits.
  */
 const rowText = `json_object(${[...fixed, ...changing].map((column) => `'${column}', ${column}`).join(', ')})`
 
-/** A row, and the values of what may change in it as they were read: a copy of the row costs more than reading it. */
+/**
+ * A row, and the values of its changeable columns as they were read. A copy of the row would cost more than reading it.
+ */
 interface HeldRow {
   readonly row: QueueRow
   readonly before: readonly SqlValue[]
@@ -164,7 +167,7 @@ export class SqliteQueues {
   }
 
   shard(name: string, shard: number): QueueRow | undefined {
-    // No name has a space in it.
+    // No queue name contains a space.
     const key = shard === 0 ? name : `${name} ${shard}`
     const held = this.#held.get(key)
     if (held !== undefined) return held.row
@@ -182,7 +185,7 @@ export class SqliteQueues {
     return row
   }
 
-  /** The shards of an ordered queue; a plain one by itself. Throws `UnknownQueueError`. */
+  /** The shards of an ordered queue, or a plain queue alone. Throws `UnknownQueueError`. */
   shardsOf(name: string): QueueRow[] {
     const first = this.get(name)
     return Array.from({ length: first.shards }, (_, shard) => this.shard(name, shard)!)
@@ -194,24 +197,26 @@ export class SqliteQueues {
     return Array.from({ length: first?.shards ?? 0 }, (_, shard) => this.shard(name, -1 - shard)!)
   }
 
-  /** All rows of a queue. Throws `UnknownQueueError`. */
+  /** All rows of a queue, including the shards that it is leaving. Throws `UnknownQueueError`. */
   rowsOf(name: string): QueueRow[] {
     return [...this.shardsOf(name), ...this.leaving(name)]
   }
 
-  /** Where a job with this id lies. Throws `UnknownQueueError`. */
+  /** The row that holds jobs with this id. Throws `UnknownQueueError`. */
   holding(name: string, id: string): QueueRow {
     const first = this.get(name)
     return first.shards === 1 ? first : this.shard(name, shardOf(id, first.shards))!
   }
 
-  /** Where a job with this id lay before the queue set out for other shards. */
+  /** The row that held jobs with this id before resharding began; undefined if the queue is not being resharded. */
   formerlyHolding(name: string, id: string): QueueRow | undefined {
     const first = this.get(name).resharding === null ? undefined : this.shard(name, -1)
     return first && this.shard(name, -1 - shardOf(id, first.shards))
   }
 
-  /** Throws `UnknownQueueError`, and `InvalidArgumentError` where the queue is plain. */
+  /**
+   * The first shard of an ordered queue. Throws `UnknownQueueError`, and `InvalidArgumentError` if the queue is plain.
+   */
   ordered(name: string): QueueRow {
     const first = this.get(name)
     if (first.kind === 'ordered') return first
@@ -226,7 +231,10 @@ export class SqliteQueues {
     return [...new Set(this.all().map(({ name }) => name))]
   }
 
-  /** Writes back what changed and forgets all rows. Called before each commit of a write; one that changed nothing is free. */
+  /**
+   * Writes back changed rows and forgets all rows. Called before each commit of a write. Without changes it costs
+   * nothing.
+   */
   flush(): void {
     for (const { row, before } of this.#held.values()) {
       const values = changingOf(row)
@@ -235,7 +243,7 @@ export class SqliteQueues {
     this.forget()
   }
 
-  /** Forgets them: nothing of a transaction that was rolled back or only read may be used in the next. */
+  /** Forgets all rows: those of a transaction that was rolled back or only read must not be used in the next. */
   forget(): void {
     this.#held = new Map()
   }
@@ -245,22 +253,22 @@ function changingOf(row: QueueRow): SqlValue[] {
   return changing.map((column) => row[column])
 }
 
-/** Ready jobs that any claim may be given. */
+/** The number of ready jobs that any claim may receive. */
 export function ordinary(queue: QueueRow): number {
   return queue.ready - queue.suspects
 }
 
-/** Whether nothing is granted whatever is ready. */
+/** Whether the queue grants nothing, whatever is ready. */
 export function isStopped({ paused, resharding }: QueueRow): boolean {
   return paused === 1 || resharding !== null
 }
 
-/** Whether another claim has it for itself. */
+/** Whether a running claim has the shard to itself. */
 export function isBusy({ exclusive, running, kind }: QueueRow): boolean {
   return exclusive === 'shard' && running > 0 && kind === 'ordered'
 }
 
-/** Whether anything but its state and its shard's own claim can keep a claim from what is ready. */
+/** Whether anything besides the queue's state and the claim of its shard can keep ready jobs from a claim. */
 export function isLimited(queue: QueueRow): boolean {
   const { laned, throttle, max_running, max_per_group, held_until, shut_until } = queue
   return (
@@ -278,27 +286,27 @@ export function hasLanes({ grouped, throttle_by, max_per_group }: QueueRow): boo
   return grouped > 0 || throttle_by === 'group' || max_per_group !== null
 }
 
-/** Until when nothing is granted, whatever is ready. */
+/** The instant until which nothing is granted, whatever is ready. */
 export function opensAt({ held_until, shut_until }: QueueRow): number {
   return Math.max(held_until ?? Number.NEGATIVE_INFINITY, shut_until ?? Number.NEGATIVE_INFINITY)
 }
 
-/** What of a bound of the whole queue is this shard's, rounded up; null is no bound. */
+/** This shard's part of a bound for the whole queue, rounded up; null is no bound. */
 export function share({ shards }: QueueRow, bound: number | null): number {
   return bound === null ? Number.POSITIVE_INFINITY : Math.ceil(bound / shards)
 }
 
-/** `job.qid` of the dead jobs. */
+/** The `job.qid` of the queue's dead jobs. */
 export function morgueOf({ qid, kind }: QueueRow): number {
   return kind === 'ordered' ? -qid : qid
 }
 
-/** Where it was asked by shard, or is ordered. */
+/** The queue's name, with the shard if the queue is ordered. */
 export function placeIn({ name, shard, kind }: QueueRow): { queue: string; shard?: number } {
   return kind === 'ordered' ? { queue: name, shard } : { queue: name }
 }
 
-/** What tells apart jobs that stand alike otherwise: their arrival, or in an ordered queue the bytes of their id. */
+/** The column that orders jobs that are otherwise equal: by arrival, or in an ordered queue by the bytes of the id. */
 export type Tie = 'rid' | 'position'
 
 /** A statement for each kind of queue. */
@@ -306,12 +314,12 @@ export function byKind(db: Database, text: (tie: Tie) => string): Record<QueueKi
   return { plain: db.prepare(text('rid')), ordered: db.prepare(text('position')) }
 }
 
-/** Who asks again when something falls due or a lease ends. */
+/** The worker that asks again when a job is due or a lease ends. */
 export function leadOf({ lead_worker, lead_wake_at }: QueueRow): Lead | undefined {
   return leadFrom(lead_worker, lead_wake_at)
 }
 
-/** Who makes room for the suspects. */
+/** The worker that makes room for the suspects. */
 export function suspectLeadOf({ suspect_lead_worker, suspect_lead_wake_at }: QueueRow): Lead | undefined {
   return leadFrom(suspect_lead_worker, suspect_lead_wake_at)
 }
@@ -330,7 +338,7 @@ export function setSuspectLead(queue: QueueRow, lead: Lead | undefined): void {
   queue.suspect_lead_wake_at = lead?.wakeAt ?? null
 }
 
-/** The place in line of a job that is ready now. */
+/** The next stamp: the place in line of a job that is ready now. */
 export function takeStamp(queue: QueueRow, now: number): number {
   queue.last_stamp = nextStamp(queue.last_stamp, now)
   return queue.last_stamp
@@ -342,17 +350,17 @@ export function takeScore(queue: QueueRow, stamp: number): number {
   return queue.last_score
 }
 
-/** A stamp as it lies in `job.position`, in an ordered queue in `job.rank`: ascending is the order of claims. */
+/** A stamp as stored in `job.position`, in an ordered queue in `job.rank`: claims take jobs in ascending order. */
 export function positionOf(queue: QueueRow, stamp: number): number {
   return queue.ord === 'lifo' ? -stamp : stamp
 }
 
-/** Integers of SQLite beyond this cannot be read back as numbers. For instants, which are then never. */
+/** Bounds an instant: larger integers of SQLite cannot be read back as numbers. Such an instant means never. */
 export function bounded(value: number): number {
   return Math.min(value, Number.MAX_SAFE_INTEGER)
 }
 
-/** The queue as the contract tells it. Columns that a file of an older version has not are undefined. */
+/** The queue as the contract describes it. Columns that a file of an older version lacks are undefined. */
 export function storedQueue(row: QueueRow, throttle: Throttle | undefined): StoredQueue {
   const { name, kind, ord, exclusive, shards, paused, draining, max_running, max_per_group } = row
   const maxRunning = max_running ?? (max_per_group == null ? undefined : { perGroup: max_per_group })

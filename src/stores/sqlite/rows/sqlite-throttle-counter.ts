@@ -1,6 +1,6 @@
 /**
- * The counters of a SQLite store: what its throttles have counted, for a queue or for each of its groups. What a rule sees of
- * the starts is told by one or two of their rows, by the rules of `rules/throttle/start-log`.
+ * The counters of a SQLite store: what its throttles have counted, for a queue or for each of its groups. One or two
+ * rows of starts show what a rule sees of them, by the rules of `rules/throttle/start-log`.
  */
 
 import { countedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
@@ -8,24 +8,26 @@ import type { Grid, Sight } from '../../rules/throttle/grid.js'
 import type { Starts } from '../../rules/throttle/start-log.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 
-/** Most starts that are dropped at once: more than a claim adds, so that they come to an end. */
+/** The most starts that are dropped at once: more than one claim adds, so that dropping catches up. */
 const mostDropped = 300
 
-/** A row of `throttle_counter`. Property names are those of the columns. */
+/** A row of `throttle_counter`. Property names are column names. */
 export interface CounterRow {
   readonly tid: number
   base: number
   total: number
-  /** Null: nothing has started that still counts. */
+  /** Null: no start still counts. */
   last_at: number | null
-  /** As JSON: place and credit of each. */
+  /** JSON: place and credit of each grid. */
   grids: string
   epoch: number
   recoveries: number
   shift_ms: number
 }
 
-/** How the starts of a counter look on the clock of today: moved by so much, with what a recovery charges behind them. */
+/**
+ * The starts of a counter as they look on the present clock: moved by `byMs`, and followed by the charge of a recovery.
+ */
 export interface Outlook {
   readonly byMs: number
   readonly charge?: Starts
@@ -87,7 +89,10 @@ export class SqliteThrottleCounters {
     return row
   }
 
-  /** What a rule sees in the starts. Where it has room and keeps no grid, nobody asks when it opened. */
+  /**
+   * A rule's view of the starts. `opensAt` and `catchesUpAt` are computed when read: a rule that has room and keeps no
+   * grid does not need them.
+   */
   sight({ tid, base, total }: CounterRow, { byMs, charge }: Outlook, rule: ThrottleRule, now: number): Sight {
     const { limit, elasticBuffer = 0 } = rule
     const forMs = countedMs(rule)
@@ -114,7 +119,7 @@ export class SqliteThrottleCounters {
     }
   }
 
-  /** Writes the counter as it is said to be; one that was not there before has the row that is answered. */
+  /** Writes the counter and returns its row. `before` is undefined for a new one. */
   write(scope: string, subject: string, row: Omit<CounterRow, 'tid'>, before: CounterRow | undefined): CounterRow {
     const values = columns.map((column) => row[column])
     const tid = before?.tid ?? Number(this.#insert.run(scope, subject, ...values).lastInsertRowid)
@@ -124,12 +129,12 @@ export class SqliteThrottleCounters {
     return written
   }
 
-  /** So many have started, behind `total` others. `at` is that of the row. */
+  /** Records `count` starts that come after `total` others. `at` is relative to the `base` of the counter. */
   start(tid: number, at: number, total: number, count: number): void {
     this.#start.run(tid, at, total, count)
   }
 
-  /** Drops starts that no window sees any more, the oldest first. How many went, and whether these were all. */
+  /** Drops starts that no window sees any more, the oldest first. Returns their number, and whether these were all. */
   drop(tid: number, before: number): { readonly dropped: number; readonly isDone: boolean } {
     const dropped = Number(this.#drop.run(tid, before, mostDropped).changes)
     return { dropped, isDone: dropped < mostDropped }
@@ -140,7 +145,10 @@ export class SqliteThrottleCounters {
     return this.#oldest.get(scope) as Pick<CounterRow, 'recoveries' | 'shift_ms' | 'last_at'> | undefined
   }
 
-  /** Drops counters of a recovery whose last start was before then, at most so many, and no more of their starts than is bearable. */
+  /**
+   * Drops at most `most` counters of a recovery whose last start was before `before`, and about four times as many
+   * starts.
+   */
   dropIdle(scope: string, recoveries: number, before: number, most: number): void {
     const idle = this.#idle.all(scope, recoveries, before, most) as { tid: number; subject: string }[]
     let left = most * 4
@@ -154,12 +162,16 @@ export class SqliteThrottleCounters {
     }
   }
 
-  /** How many of the scope were written under this recovery, with a last start at `from` or later. */
+  /**
+   * The number of counters of the scope that were written under this recovery and have a last start at `from` or later.
+   */
   countSince(scope: string, recoveries: number, from: number): number {
     return (this.#seenNow.get(scope, recoveries, from) as { n: number }).n
   }
 
-  /** How many were written under earlier ones; their last starts and `from` as on the clock before any recovery. */
+  /**
+   * The same for counters of earlier recoveries; last starts and `from` are compared on the clock before any recovery.
+   */
   countBefore(scope: string, recoveries: number, from: number): number {
     return (this.#seenBefore.get(scope, recoveries, from) as { n: number }).n
   }

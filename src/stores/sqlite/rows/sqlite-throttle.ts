@@ -1,4 +1,7 @@
-/** One throttle of a SQLite store during a transaction: what has started in its scope, by group where it counts by group, and what may. */
+/**
+ * One throttle of a SQLite store during a transaction: the starts in its scope (by group if it counts by group), and
+ * how many more it permits.
+ */
 
 import { longestCountedMs, rulesIn, ruleText, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
 import { trimLimit } from '../../rules/bounds.js'
@@ -18,15 +21,15 @@ import {
   type SqliteThrottleCounters,
 } from './sqlite-throttle-counter.js'
 
-/** A row of `throttle`. Property names are those of the columns; instants are on the monotonic clock, but for `last_wall`. */
+/** A row of `throttle`. Property names are column names; instants are on the monotonic clock, except `last_wall`. */
 export interface ThrottleRow {
   readonly scope: string
   readonly counts_by: Throttle['by']
-  /** `ruleText` of each, with a space between them. */
+  /** The `ruleText` of each rule, separated by spaces. */
   rules: string
-  /** How often they were changed. */
+  /** How often the rules were changed. */
   epoch: number
-  /** Null: nobody ever asked. */
+  /** Null: nobody has asked yet. */
   run: string | null
   recoveries: number
   recovered_at: number
@@ -36,14 +39,14 @@ export interface ThrottleRow {
   quiet_until: number | null
 }
 
-/** The two clocks at the moment of a call, and the boot that the monotonic one counts from. */
+/** The two clocks at the moment of a call, and the boot from which the monotonic one counts. */
 export interface Moment {
   readonly now: number
   readonly mono: number
   readonly run: string
 }
 
-/** A counter as it stands, in which something has started that a window still sees. */
+/** A counter as it is now, with at least one start that a window still sees. */
 interface SeenCounter {
   readonly row: CounterRow
   readonly outlook: Outlook
@@ -72,14 +75,14 @@ export class SqliteThrottle {
     return { scope: this.row.scope, by: this.by, rules: this.#rules }
   }
 
-  /** Other rules: the starts stay, and the grids begin anew, each when it is looked at next. */
+  /** Replaces the rules. The starts stay; each grid begins anew when it is next looked at. */
   change(rules: readonly ThrottleRule[]): void {
     this.#rules = rules
     this.row.rules = rules.map(ruleText).join(' ')
     this.row.epoch += 1
   }
 
-  /** How many jobs may start, and, where none may, after how long one may. */
+  /** How many jobs may start, and, if none may, the ms until one may. */
   permits(subject: string, moment: Moment): { readonly permits: number; readonly forMs: number } {
     this.#arm(moment)
     const at = this.#instant(moment.mono)
@@ -90,7 +93,7 @@ export class SqliteThrottle {
     return { permits, forMs: permits > 0 ? 0 : forMs + late }
   }
 
-  /** So many have been taken; and whether anything is left that could start. */
+  /** Records that `count` jobs were taken. `hasMore`: something is left that could start. */
   started(subject: string, count: number, hasMore: boolean, { now, mono }: Moment): void {
     const { row } = this
     const at = this.#instant(mono)
@@ -108,7 +111,7 @@ export class SqliteThrottle {
     if (found !== undefined) this.#counters.drop(tid, at - longestCountedMs(this.#rules) - written.base)
   }
 
-  /** Nothing is left that could start. */
+  /** Records that nothing is left that could start. */
   rests(subject: string, { mono }: Moment): void {
     const { scope, epoch, recoveries } = this.row
     const before = this.#counters.find(scope, subject)
@@ -120,14 +123,14 @@ export class SqliteThrottle {
     this.#counters.write(scope, subject, this.#written(subject, seen, { last_at: seen?.lastAt ?? null, grids }), before)
   }
 
-  /** Starts in each window that ends now. */
+  /** The starts in each rule's window that ends now. */
   hits(subject: string, mono: number): number[] {
     const at = this.#instant(mono)
     const seen = this.#seen(subject, at)
     return this.#rules.map((rule) => this.#sight(seen, rule, at).hits)
   }
 
-  /** After how long one more may start, as far as is known without asking whether the machine was started anew. */
+  /** Ms until one more job may start, without asking whether the machine was started anew. */
   waitMs(subject: string, mono: number): number {
     const at = this.#instant(mono)
     const { permits, forMs } = this.#permitted(this.#seen(subject, at), at)
@@ -138,7 +141,7 @@ export class SqliteThrottle {
     return Math.max(0, (this.row.quiet_until ?? mono) - mono)
   }
 
-  /** How many groups have started anything that a window still sees. */
+  /** The number of groups with a start that a window still sees. */
   groups(mono: number): number {
     const { scope, recoveries, shift_ms } = this.row
     const from = this.#instant(mono) - longestCountedMs(this.#rules)
@@ -146,7 +149,7 @@ export class SqliteThrottle {
     return this.#counters.countSince(scope, recoveries, from) + earlier
   }
 
-  /** Drops counters in which nothing has started for the longest window, of groups: they are as good as none. */
+  /** Drops counters of groups without a start in the longest window: such a counter equals none. */
   trim({ mono }: Moment): void {
     const { scope, recoveries, shift_ms } = this.row
     const oldest = this.#counters.oldest(scope)
@@ -158,8 +161,9 @@ export class SqliteThrottle {
   }
 
   /**
-   * From when on a counter of an earlier recovery has started something that counts, where one of today has from `from` on. What
-   * the recovery charges to a counter that was not idle by then started then.
+   * The earliest last start with which a counter of an earlier recovery still counts, where a counter of the present
+   * recovery needs one at `from` or later. The recovery charges starts to each counter that was not idle by then, and
+   * these starts count as started at the recovery.
    */
   #earliest(from: number): number {
     const longestMs = longestCountedMs(this.#rules)
@@ -180,7 +184,7 @@ export class SqliteThrottle {
   #arm({ now, mono, run }: Moment): void {
     const { row } = this
     const before = this.#recovery
-    // The monotonic clock began anew with the boot: only the wall clock knows how long it was off.
+    // The monotonic clock began anew with the boot: only the wall clock knows how long the machine was off.
     const isOther = before !== undefined && before.run !== run && row.last_wall !== null
     const since = isOther ? Math.max(0, now - row.last_wall!) : undefined
     const recovery = before === undefined ? firstRecovery(run, mono) : recovered(before, this.#rules, run, mono, since)
@@ -191,12 +195,15 @@ export class SqliteThrottle {
     Object.assign(row, { last_at: lastAt, last_wall: lastWall, quiet_until: quietUntil })
   }
 
-  /** The instant that counts: a clock that was set back a little stands still. */
+  /** The instant that counts, never before the last start: a clock that was set back a little stands still. */
   #instant(mono: number): number {
     return Math.max(mono, this.row.last_at ?? mono)
   }
 
-  /** The counter as it stands; undefined for one in which nothing has started for the longest window: it is as good as none. */
+  /**
+   * The counter as it is now; undefined if nothing has started in it for the longest window: such a counter equals
+   * none.
+   */
   #seen(subject: string, at: number): SeenCounter | undefined {
     const row = this.#counters.find(this.row.scope, subject)
     if (row === undefined || row.last_at === null) return undefined
@@ -215,7 +222,7 @@ export class SqliteThrottle {
     return { row, outlook, lastAt, grids: counter.grids }
   }
 
-  /** The row as it is to be written under the recovery of today; what that charges has started. */
+  /** The row as it is to be written under the present recovery. Also records the starts that the recovery charges. */
   #written(
     subject: string,
     seen: SeenCounter | undefined,

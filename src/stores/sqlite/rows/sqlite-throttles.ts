@@ -1,4 +1,4 @@
-/** The throttles of a SQLite store, each held during a transaction and written before its commit. */
+/** The throttles of a SQLite store, held during a transaction and written before its commit. */
 
 import { ruleText, type Throttle } from '../../../core/queue/throttle.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
@@ -27,7 +27,7 @@ export class SqliteThrottles {
   readonly #queues: SqliteQueues
   readonly #counters: SqliteThrottleCounters
   #held = new Map<string, HeldThrottle>()
-  /** The rows that each limits. */
+  /** The queue rows that each throttle limits. */
   #sharing = new Map<string, readonly Pick<QueueRow, 'name' | 'shard'>[]>()
   readonly #select: Statement
   readonly #insert: Statement
@@ -59,7 +59,7 @@ export class SqliteThrottles {
     return throttle === null ? undefined : this.find(throttle)
   }
 
-  /** All that it limits. Which these are must have been written. */
+  /** The queue rows that the throttle limits. The queues' `throttle` columns must have been written. */
   sharing(scope: string): QueueRow[] {
     let rows = this.#sharing.get(scope)
     if (rows === undefined) {
@@ -73,7 +73,7 @@ export class SqliteThrottles {
     this.#insert.run(scope, by, rules.map(ruleText).join(' '))
   }
 
-  /** Writes what changed. */
+  /** Writes the changed throttles. */
   flush(): void {
     for (const [scope, held] of this.#held) {
       const values = changingOf(held.throttle.row)
@@ -82,7 +82,7 @@ export class SqliteThrottles {
     }
   }
 
-  /** Forgets them, also those that are not written. */
+  /** Forgets the held throttles, also unwritten ones. */
   forget(): void {
     this.#held = new Map()
     this.#sharing = new Map()

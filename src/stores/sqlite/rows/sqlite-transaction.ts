@@ -1,4 +1,4 @@
-/** A transaction of a SQLite store: what the calls of one connection share while they run. */
+/** A transaction of a SQLite store: the state that the calls of one connection share while they run. */
 
 import { stepLimit } from '../../rules/bounds.js'
 import { mostClaimBytes } from '../../rules/claim-weight.js'
@@ -30,17 +30,17 @@ export class SqliteTransaction {
   readonly jobs: SqliteJobs
   readonly orderedJobs: SqliteOrderedJobs
   readonly calls: SqliteCalls
-  /** Queues in which this transaction made something claimable, or due before their lead would ask. */
+  /** Queues in which this transaction made a job claimable, or due before their lead would ask. */
   rung = new Set<string>()
   /** Whether jobs ended in this transaction. */
   hasEnds = false
-  /** Whether there are live messages of this transaction. */
+  /** Whether this transaction wrote live messages. */
   hasMessages = false
   readonly room: SqliteRoom
-  /** How many jobs one call changes at most. */
+  /** The most jobs that one call changes. */
   stepLimit = stepLimit
 
-  /** At this weight, in bytes, a claim is full. */
+  /** The weight, in bytes, at which a claim is full. */
   readonly mostClaimBytes: number
   readonly scales: SqliteClaimWeight
 
@@ -73,8 +73,8 @@ export class SqliteTransaction {
   }
 
   /**
-   * Where jobs with this id lie, for a call that writes: what a queue on its way to other shards has of the id comes over
-   * first, so that nobody else needs to know of the way. Throws `UnknownQueueError`.
+   * The row that holds jobs with this id, for a call that writes. If the queue is being resharded, the id's jobs in the
+   * old shard are moved over first, so that no other code needs to know of the old shards. Throws `UnknownQueueError`.
    */
   holding(name: string, id: string): QueueRow {
     const queue = this.queues.holding(name, id)
@@ -86,30 +86,35 @@ export class SqliteTransaction {
     return queue
   }
 
-  /** All are looked up before the first is changed: an unknown one changes nothing. Throws `UnknownQueueError`. */
+  /**
+   * All queues are looked up before the first is changed, so an unknown one changes nothing. Throws
+   * `UnknownQueueError`.
+   */
   holdingAll(items: readonly { readonly queue: string; readonly id: string }[]): QueueRow[] {
     const rows = items.map(({ queue }) => this.queues.get(queue))
     return rows.map((row, i) => (row.kind === 'plain' ? row : this.holding(row.name, items[i]!.id)))
   }
 
-  /** To be told to those who wait, after the commit. A paused queue has nothing for them. */
+  /**
+   * Rings the queue's waiting workers after the commit. A queue that is paused or being resharded has nothing for them.
+   */
   ring(queue: QueueRow): void {
     if (!isStopped(queue)) this.rung.add(queue.name)
   }
 
-  /** A job is due later: its queue's lead asks then, unless there is none or it would come too late. */
+  /** Rings for a job that is due in `delayMs`, unless the queue has a lead that asks by then. */
   ringForLater(queue: QueueRow, delayMs: number): void {
     const mono = this.clock.mono()
     if (!isLedBy(queue, mono + delayMs, mono)) this.ring(queue)
   }
 
-  /** Rings where the job of this id, as it has just become, is a reason to. */
+  /** Rings if the job with this id, in its new state, is a reason to. */
   ringFor(queue: QueueRow, id: string, now: number): void {
     const job = this.jobs.find(queue, id)
     if (job !== undefined) this.ringForJob(queue, job, now)
   }
 
-  /** It is ready and not shut, or will be before the lead of its queue asks. */
+  /** Rings if the job is ready and not shut, or will be so before the lead of its queue asks. */
   ringForJob(queue: QueueRow, job: Pick<JobRow, 'state' | 'stamp' | 'suspect' | 'grp'>, now: number): void {
     if (job.state === scheduled) this.ringForLater(queue, dueAt(job.stamp) - now)
     if (job.state !== ready) return
@@ -118,7 +123,10 @@ export class SqliteTransaction {
     if (readyAt !== undefined && (readyAt <= mono || !isLedBy(queue, readyAt, mono))) this.ring(queue)
   }
 
-  /** Writes what is held of queues and their limits, and forgets it: rows are about to be changed behind their back. */
+  /**
+   * Writes the held rows of queues and limits and forgets them, because a statement is about to change the rows
+   * directly.
+   */
   flushRows(): void {
     this.lanes.flush()
     this.throttles.flush()
@@ -132,8 +140,9 @@ export class SqliteTransaction {
   }
 
   /**
-   * Nothing of a transaction that was rolled back, only read or is over may be used in the next. Each takes a new map: one
-   * that is cleared for years hands what it held on to the old generation of the heap, which is collected seldom.
+   * Forgets the held rows: those of a transaction that was rolled back, only read or is over must not be used in the
+   * next. Each holder takes a new map: a map that is cleared for years leaves what it held in the old generation of the
+   * heap, which is seldom collected.
    */
   forgetRows(): void {
     this.queues.forget()
@@ -147,7 +156,7 @@ export class SqliteTransaction {
     this.takeRings()
   }
 
-  /** Who is to be rung, told once. */
+  /** The rings of this transaction. Each is returned once. */
   takeRings(): { readonly rung: string[]; readonly hasEnds: boolean; readonly hasMessages: boolean } {
     const { rung, hasEnds, hasMessages } = this
     this.rung = new Set()
@@ -157,7 +166,7 @@ export class SqliteTransaction {
   }
 }
 
-/** Whether somebody can be relied on to ask by then. */
+/** Whether a lead can be relied on to ask by then. */
 function isLedBy(queue: QueueRow, at: number, mono: number): boolean {
   const lead = leadOf(queue)
   return isLed(lead, mono) && lead.wakeAt <= at
