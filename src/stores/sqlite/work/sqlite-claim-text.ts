@@ -1,13 +1,13 @@
 /**
- * The text of a claim: the jobs of a plain queue as JSON, made by SQLite and read in the thread that asked. A row object per job,
- * and its copy to the other thread, cost more than the claim itself.
+ * The text of a claim: the jobs of a plain queue as JSON, made by SQLite and read in the thread that asked. A row
+ * object per job, and its copy for the other thread, would cost more than the claim itself.
  */
 
 import type { Buried, Claim, Crash, Expired, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
 import { fromStored } from '../file/sqlite-text.js'
 
-/** The answer of a claim, whose jobs of plain queues are still text. */
+/** The answer to a claim. Jobs of plain queues are still text. */
 export interface ClaimedText {
   readonly now: number
   readonly queue?: string
@@ -20,23 +20,23 @@ export interface ClaimedText {
   readonly more: boolean
 }
 
-/** What one pool of a queue granted, or of a shard: as the text that SQLite made of it, or with payloads. */
+/** The jobs that one pool of a queue or shard granted: the text that SQLite made of them, or claims with payloads. */
 export type PoolGrant = GrantedText | readonly Claim[]
 
 interface GrantedText {
   readonly queue: string
   readonly fence: number
   readonly text: string
-  /** The one that all of them have. */
+  /** The group that all of the jobs have. */
   readonly group?: string
-  /** By the ids of the jobs that have one. */
+  /** The checkpoints by job id, for the jobs that have one. */
   readonly checkpoints?: ReadonlyMap<string, Checkpoint>
 }
 
 /** The columns of `job` that the text is made of. */
 export const textColumns = 'id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, error'
 
-/** In SQL: the text of these rows. `blobs`: 1 if the payload is in hexadecimal digits, 2 if the meta is. */
+/** In SQL: the text of these rows. `blobs` adds 1 if the payload is in hexadecimal digits, and 2 if the meta is. */
 export const claimsText = `json_group_array(json_array(id, task,
              CASE typeof(payload) WHEN 'blob' THEN hex(payload) ELSE payload END,
              CASE typeof(meta) WHEN 'blob' THEN hex(meta) ELSE meta END,
@@ -58,7 +58,7 @@ type ClaimText = [
   error: string | null,
 ]
 
-/** Throws SyntaxError for a text that SQLite did not make whole. */
+/** Throws `SyntaxError` for a text that is not complete JSON. */
 export function claimsOf(granted: PoolGrant): readonly Claim[] {
   if (!('text' in granted)) return granted
   const { queue, fence, text, group, checkpoints } = granted

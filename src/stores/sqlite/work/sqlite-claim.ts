@@ -35,23 +35,23 @@ import { SqliteOrderedClaim, type Taking } from './sqlite-ordered-claim.js'
 
 /** The first jobs of a pool. */
 interface Heads {
-  /** They as claims, as JSON. */
+  /** The jobs as claims, in JSON. */
   readonly claims: string
   readonly taken: number
   readonly retries: number
-  /** Row and id of those that may have notes, as JSON. */
+  /** Row number and id of each job that may have notes, in JSON. */
   readonly noted: string
 }
 
 interface Grant {
   readonly granted: readonly PoolGrant[]
-  /** How many jobs. */
+  /** The number of jobs. */
   readonly taken: number
-  /** How much they weigh, if they were weighed. */
+  /** Their weight in bytes; 0 if they were not weighed. */
   readonly bytes: number
 }
 
-/** What one entry of a claim asks: a queue, or a shard of an ordered one, which may not be there. */
+/** One entry of a claim: a queue, or a shard of an ordered one, which may not exist. */
 interface ClaimCandidate {
   readonly from: ClaimFrom
   readonly row: QueueRow | undefined
@@ -59,7 +59,10 @@ interface ClaimCandidate {
 
 const dueJobs = 'job INDEXED BY job_scheduled WHERE qid = ? AND state = 0 AND stamp < ?'
 
-/** In the order of their index, in which jobs that are due at one moment stand by their place: however many, none is sorted. */
+/**
+ * The order of their index, in which jobs that are due at one moment follow each other by place. So SQLite sorts none
+ * of them, however many there are.
+ */
 function dueOrder(tie: Tie): string {
   return tie === 'rid' ? 'stamp, position, rid' : 'stamp, position'
 }
@@ -129,7 +132,8 @@ export class SqliteClaim {
     let more = false
     for (const { from, row } of candidates) {
       const limit = from.limit - taken
-      // Of an ordered queue its shards that stand in a row, unless one of them is all that may be granted.
+      // A claim may go on through the shards of an ordered queue, unless one of them is all that may be granted
+      // (`exclusive: 'shard'`).
       const isNext = from.queue === queue && row?.kind !== 'plain' && row?.exclusive !== 'shard'
       if (taken > 0 && !(isNext && !by.alone && limit > 0 && bytes < this.#session.mostClaimBytes)) break
       if (row === undefined) {
@@ -173,7 +177,7 @@ export class SqliteClaim {
     return queues.shardsOf(from.queue).map((row) => ({ from: { ...from, shard: row.shard }, row }))
   }
 
-  /** Expired leases end as crashes. */
+  /** Ends expired leases as crashes. */
   #recover(queue: QueueRow, { now, mono }: Moment, crashes: SqliteCrashes): void {
     if (queue.running === 0) return
     for (const job of this.#expired[queue.kind].all(queue.qid, mono) as JobRow[]) crashes.add(queue, job, now)
@@ -192,9 +196,9 @@ export class SqliteClaim {
     }
   }
 
-  /** What the claim, which has so many bytes already, gets of this queue: a suspect first where it is alone. */
+  /** The jobs that the queue grants to a claim that already has `bytes`. A claim made alone gets a suspect first. */
   #grant(queue: QueueRow, from: ClaimFrom, by: Claimer, at: Moment, bytes: number): Grant | undefined {
-    // Of what expired there may be more than one claim ends: none is given any.
+    // More jobs may have expired than one claim ends, so nothing is granted while any is left.
     if (this.#session.limits.isClosed(queue, at.mono) || hasExpired(queue, at.now)) return undefined
     const granted: PoolGrant[] = []
     const { scales, mostClaimBytes } = this.#session
@@ -287,7 +291,7 @@ export class SqliteClaim {
     return (this.#firstSuspect.get(queue.qid) as { grp: string | null } | undefined)?.grp ?? ''
   }
 
-  /** A count that is wrong must not stop a fleet. */
+  /** Counts the ready jobs anew: a wrong count must not stop a fleet. */
   #countAnew(queue: QueueRow, pool: ReadyPool): void {
     if (typeof pool !== 'string') this.#session.lanes.recount(queue, pool.group)
     Object.assign(queue, this.#recount.get(queue.qid))

@@ -1,6 +1,6 @@
 /**
- * The completion of plain jobs of which nothing is kept, in a SQLite store. Most jobs end so: many of one claim by two
- * statements, another by one.
+ * The completion of plain jobs of which nothing is kept, in a SQLite store. Most jobs end like this: many of one claim
+ * with two statements, a single one with one.
  */
 
 import type { SettleItem } from '../../contract/settle.js'
@@ -9,10 +9,12 @@ import { running } from '../file/sqlite-schema.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
-/** Fewer jobs of a claim are ended one by one: two statements cost more then. */
+/** Fewer jobs of a claim are ended one by one: two statements would cost more. */
 const fewestTogether = 4
 
-/** The jobs of one claim that complete together and leave nothing, as they cross to the thread: their ids are JSON. */
+/**
+ * The jobs of one claim that complete together and leave nothing, as they are sent to the thread: their ids are JSON.
+ */
 export interface Completions {
   readonly queue: string
   readonly fence: number
@@ -20,7 +22,7 @@ export interface Completions {
   readonly count: number
 }
 
-/** What of it can be sent so: all, or nothing. */
+/** The items in this form; undefined if any of them does not fit into it. */
 export function completionsOf(items: readonly SettleItem[]): Completions | undefined {
   const [first] = items
   if (first === undefined || items.length < fewestTogether) return undefined
@@ -40,7 +42,7 @@ interface Bunch {
   readonly queue: QueueRow
   readonly fence: number
   readonly ids: string[]
-  /** Where in the settle each stands. */
+  /** The index of each job in the settle. */
   readonly places: number[]
 }
 
@@ -62,7 +64,10 @@ export class SqliteCompletion {
     )
   }
 
-  /** Ends what it can of a settle, whose items lie in these queues. True at the place of each item that it has ended. */
+  /**
+   * Ends the items of a settle that can be ended together; `queues` has the row of each item. Returns true at the index
+   * of each item that it has ended.
+   */
   endSome(items: readonly SettleItem[], queues: readonly QueueRow[]): readonly (true | undefined)[] {
     const ended: (true | undefined)[] = []
     if (items.length < fewestTogether) return ended
@@ -74,12 +79,12 @@ export class SqliteCompletion {
     return ended
   }
 
-  /** Ends all of them, or none and changes nothing. */
+  /** Ends all of the jobs, or changes nothing and returns false. */
   endAll(queue: QueueRow, { fence, ids, count }: Completions): boolean {
     return queue.kind === 'plain' && queue.grouped_running === 0 && this.#endIds(queue, fence, ids, count)
   }
 
-  /** False, and nothing is changed, where one of them is another case: each is then looked at by itself. */
+  /** Changes nothing and returns false if one of the jobs needs more than this. Each is then settled by itself. */
   #endIds(queue: QueueRow, fence: number, ids: string, count: number): boolean {
     const { rids, found } = this.#look.get(queue.qid, ids, fence) as { rids: string; found: number }
     if (found !== count) return false
@@ -88,11 +93,11 @@ export class SqliteCompletion {
     return true
   }
 
-  /** False, and nothing is changed, where the job is another case. */
+  /** Changes nothing and returns false if the job needs more than this. */
   endOne(queue: QueueRow, item: SettleItem): boolean {
     if (!leavesNothing(queue, item)) return false
     const { id, fence } = item
-    // Of a group it is told only where one may run: what is answered costs more than what is not.
+    // The group is asked for only if a job of a group may run: a statement with an answer costs more.
     if (queue.grouped_running > 0) {
       const ended = this.#oneGrouped.get(queue.qid, id, fence) as { grp: string | null } | undefined
       if (ended === undefined) return false
@@ -110,12 +115,12 @@ export class SqliteCompletion {
   }
 }
 
-/** As far as the item tells; its id may be remembered all the same. */
+/** As far as the item shows. The id of the job may still have to be remembered. */
 function leavesNothing(queue: QueueRow, item: SettleItem): boolean {
   return item.kind === 'complete' && item.result === undefined && queue.kind === 'plain'
 }
 
-/** Jobs of queues in which none of a group runs: of each other one its lane is told. */
+/** The jobs by claim, from queues in which no job of a group runs: such a job must be counted in its lane. */
 function bunchesOf(items: readonly SettleItem[], queues: readonly QueueRow[]): Iterable<Bunch> {
   const bunches = new Map<string, Bunch>()
   let last: Bunch | undefined

@@ -1,4 +1,6 @@
-/** Crashes in a SQLite store: what is done with a job whose lease ended unsettled, and what is told of it. */
+/**
+ * Crashes in a SQLite store: the next state of each job whose lease ended unsettled, and the reports of the crashes.
+ */
 
 import type { Buried, Crash } from '../../contract/claim.js'
 import { afterCrash } from '../../rules/crash.js'

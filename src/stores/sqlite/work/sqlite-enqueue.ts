@@ -11,7 +11,7 @@ import { bounded, isLimited, positionOf, type QueueRow, share } from '../rows/sq
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type SqliteEnqueueCall, SqliteOrderedEnqueue } from './sqlite-ordered-enqueue.js'
 
-/** Fewer jobs of a call are inserted one by one: a text of them costs more then. */
+/** Fewer jobs of a call are inserted one by one: a text of them all would cost more. */
 const fewestTogether = 4
 const longestTogether = 2_048
 
@@ -40,7 +40,7 @@ export class SqliteEnqueue {
       ', state, rank, codec, meta, grp, pool, expires_at',
       ', ?9, ?10, ?11, ?12, ?13, ?14, ?15',
     )
-    // Most jobs are ready and have nothing special: each value that need not be bound saves 2 % of an insert.
+    // Most jobs are ready and need no further values. Each value that is not bound saves 2 % of an insert.
     this.#insertBare = insert('', '')
     this.#insertMany = session.db.prepare(
       `INSERT OR IGNORE INTO job (qid, id, task, position, stamp, remember_ms, created_at, updated_at, payload)
@@ -54,7 +54,7 @@ export class SqliteEnqueue {
 
   enqueue(calls: readonly SqliteEnqueueCall[]): Enqueued[][] {
     const now = this.#session.clock.now()
-    // All are looked up before the first is changed: an unknown one changes nothing.
+    // All queues are looked up before the first is changed, so an unknown one changes nothing.
     const queues = calls.map(({ queue }) => this.#session.queues.get(queue))
     this.#refuseFull(queues, calls)
     return calls.map((call, i) => {
@@ -64,7 +64,10 @@ export class SqliteEnqueue {
     })
   }
 
-  /** A call that is sent again is answered as it was, also when there is no room any more. Throws `StoreFullError`. */
+  /**
+   * Refuses calls for which there is no room. A call that is sent again gets its first answer all the same. Throws
+   * `StoreFullError`.
+   */
   #refuseFull(queues: readonly QueueRow[], calls: readonly SqliteEnqueueCall[]): void {
     const bytes = calls.reduce((sum, { jobs }) => sum + bytesOf(jobs), 0)
     if (this.#session.room.takes(bytes)) return
@@ -119,7 +122,7 @@ export class SqliteEnqueue {
     return memory !== undefined && memory.until > now
   }
 
-  /** By one statement, where all are new and have nothing special. False, and nothing is changed, where they do not. */
+  /** Adds all jobs with one statement if all are new and bare. Otherwise changes nothing and returns false. */
   #addTogether(queue: QueueRow, jobs: readonly NewJob[], now: number): boolean {
     if (jobs.length < fewestTogether || queue.remembered > 0 || !jobs.every(isBare)) return false
     const rows = jobs.map(({ id, task, rememberMs, payload }) => [id, task, rememberMs, payloadToStored(payload)])
@@ -128,7 +131,7 @@ export class SqliteEnqueue {
     const ran = this.#insertMany.run(queue.qid, position, step, first, now, JSON.stringify(rows))
     const [added, last] = [Number(ran.changes), Number(ran.lastInsertRowid)]
     if (added < jobs.length) {
-      // Rows are numbered one after the other.
+      // The rows of one statement are numbered one after the other.
       if (added > 0) changeSome(this.#takeBack, added, last - added + 1, last)
       return false
     }
@@ -138,7 +141,10 @@ export class SqliteEnqueue {
     return true
   }
 
-  /** Ms until the job is due, 0 where it is ready; undefined, and nothing changed, where the id is live or remembered. */
+  /**
+   * Returns the ms until the job is due, 0 if it is ready; undefined, with nothing changed, if the id is live or
+   * remembered.
+   */
   #add(queue: QueueRow, job: NewJob, now: number): number | undefined {
     if (queue.remembered > 0) {
       if (this.#isInMemory(queue, job.id, now)) return undefined
@@ -146,9 +152,9 @@ export class SqliteEnqueue {
     }
     const due = job.runAt ?? (job.delayMs ? now + job.delayMs : now)
     const state = due > now ? scheduled : ready
-    // Behind what is ready already, however long ago it was due.
+    // Behind the jobs that are ready already, however long ago this one was due.
     const stamp = state === ready ? nextStamp(queue.last_stamp, now) : bounded(stampOf(due))
-    // Most ids are new: the index that must be written anyhow finds the others.
+    // Inserts first, because most ids are new: the index that must be written anyway also finds an existing id.
     if (!this.#insertRow(queue, job, state, stamp, now)) {
       const leftover = this.#session.jobs.find(queue, job.id)!
       const isLive = leftover.state !== completed && !isHidden(queue, leftover, now)
@@ -169,7 +175,7 @@ export class SqliteEnqueue {
     return state === ready ? 0 : due - now
   }
 
-  /** As `#add`, in the place of the job with this id, where that waits; undefined where it does not. */
+  /** Like `#add`, but replaces the waiting job with this id; undefined if none waits. */
   #replace(queue: QueueRow, job: NewJob, now: number): number | undefined {
     const before = this.#session.jobs.find(queue, job.id)
     if (before?.state !== ready && before?.state !== scheduled) return undefined
@@ -195,7 +201,10 @@ export class SqliteEnqueue {
   }
 }
 
-/** Ready at once, of no group, with the priority of most, and with a short payload that JSON carries as it is. */
+/**
+ * Whether the job is ready at once, has no group, the default priority and nothing else special, and has a short
+ * payload that JSON carries unchanged.
+ */
 function isBare({ task, payload, priority, codec, meta, group = '', delayMs, runAt, expiresMs }: NewJob): boolean {
   const isReady = !delayMs && runAt === undefined && expiresMs === undefined
   const hasNothing = priority === 0 && codec === undefined && meta === undefined && group === ''
@@ -203,7 +212,7 @@ function isBare({ task, payload, priority, codec, meta, group = '', delayMs, run
   return payload.isWellFormed() && task.isWellFormed()
 }
 
-/** About what the jobs take of the disk: their row and its entries in the indexes besides what they were given. */
+/** About the bytes that each job takes on the disk besides its payload and meta: for its row and its index entries. */
 const rowBytes = 512
 
 function bytesOf(jobs: readonly NewJob[]): number {

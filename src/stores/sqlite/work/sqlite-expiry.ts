@@ -1,4 +1,4 @@
-/** Expiry in a SQLite store: the waiting jobs that nobody has begun in time end. */
+/** Expiry in a SQLite store: the end of waiting jobs that nobody has begun in time. */
 
 import type { Expired } from '../../contract/claim.js'
 import { upkeepLimit } from '../../rules/bounds.js'
@@ -30,7 +30,7 @@ export class SqliteExpiry {
     )
   }
 
-  /** Ends them, a bounded number. */
+  /** Ends expired jobs, a bounded number. */
   end(queue: QueueRow, now: number): Expired[] {
     if (!hasExpired(queue, now)) return []
     const due = this.#due.flatMap((statement) => statement.all(queue.qid, now) as JobRow[])
@@ -52,7 +52,7 @@ export class SqliteExpiry {
   }
 }
 
-/** Whether there may be one that has expired. */
+/** Whether there may be an expired job. */
 export function hasExpired({ expiring_at }: QueueRow, now: number): boolean {
   return expiring_at !== null && expiring_at <= now
 }

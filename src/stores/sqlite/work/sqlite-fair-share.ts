@@ -1,4 +1,4 @@
-/** A queue of a SQLite store, as the fair share of one claim deals its jobs out. */
+/** A queue of a SQLite store, as the fair share of one claim sees it. */
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import type { DealtQueue, ReadyPool } from '../../rules/fair-share.js'
@@ -6,10 +6,13 @@ import { hasLanes, isStopped, ordinary, type QueueRow } from '../rows/sqlite-que
 import type { Moment, SqliteThrottle } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
-/** The hand that takes; and the group of the suspect that a claim alone is given. */
+/**
+ * The parts that the claim itself supplies. `firstSuspect`: the group of the suspect that a claim made alone would
+ * receive.
+ */
 export type Hand = Pick<DealtQueue, 'take' | 'isFull'> & { firstSuspect(): string }
 
-/** Most lanes whose turns are looked up at once. */
+/** The most lanes that are looked up at once. */
 const mostTurns = 64
 
 export class SqliteFairShare implements DealtQueue {
@@ -18,7 +21,7 @@ export class SqliteFairShare implements DealtQueue {
   readonly #queue: QueueRow
   readonly #mono: number
   readonly #hand: Hand
-  /** Of the next lanes those that were looked up, the first one last. */
+  /** The next lanes, as far as they were looked up, in reverse order. */
   #turns: string[] = []
 
   constructor(session: SqliteTransaction, queue: QueueRow, moment: Moment, hand: Hand) {
@@ -71,10 +74,10 @@ export class SqliteFairShare implements DealtQueue {
 
   nextLane(left: number): string | undefined {
     const { lanes } = this.#session
-    // Whoever has been visited comes last: those that were looked up stay the first.
+    // A lane that was visited comes last, so those that were looked up stay the first.
     if (this.#turns.length === 0) this.#turns = lanes.turns(this.#queue, Math.min(mostTurns, left)).reverse()
     const group = this.#turns.pop()
-    // A count that is wrong must not stop a fleet.
+    // A wrong count must not stop a fleet.
     if (group === undefined) this.#queue.open_lanes = 0
     else lanes.leave(this.#queue, group)
     return group

@@ -1,4 +1,4 @@
-/** The claim of an ordered queue's jobs in a SQLite store: each is taken with the oldest of its payloads. */
+/** The claim of an ordered queue's jobs in a SQLite store. It takes each job with the oldest of its payloads. */
 
 import type { Claim, Claimer, ClaimFrom } from '../../contract/claim.js'
 import type { ReadyPool } from '../../rules/fair-share.js'
@@ -11,19 +11,19 @@ import { type PayloadHead, scoredPayload, setOf, successorSet } from '../rows/sq
 import { type QueueRow, takeStamp } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
-/** What is taken, and until when. */
+/** The state of a claim while it takes jobs of one queue. */
 export interface Taking {
   readonly leaseUntil: number
   readonly now: number
-  /** What the claim has taken weighs so much. */
+  /** The bytes that the claim has taken so far. */
   bytes: number
-  /** Whether its plain jobs may weigh enough together. */
+  /** Whether plain jobs must be weighed, because together they may weigh too much. */
   readonly weighs: boolean
-  /** One for all that the claim takes of a queue, given with the first. */
+  /** One fence for all jobs that the claim takes of a queue, given with the first. */
   fence?: number
 }
 
-/** What was taken of a queue, or shard. */
+/** The jobs taken of a queue or shard. */
 export interface Taken {
   readonly claims: readonly Claim[]
   readonly bytes: number

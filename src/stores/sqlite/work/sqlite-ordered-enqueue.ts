@@ -1,4 +1,7 @@
-/** The enqueue into ordered queues of a SQLite store: in each shard all payloads of a call or none, and a call sent again is only answered. */
+/**
+ * Enqueueing into ordered queues of a SQLite store: a call adds all of its payloads in a shard or none, and a call that
+ * is sent again only gets its answer.
+ */
 
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import { shardOf } from '../../rules/payloads.js'
@@ -43,7 +46,8 @@ export class SqliteOrderedEnqueue {
 
   #answersTo(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {
     if (queue.draining) return jobs.map(() => 'draining')
-    // What is on its way to this shard is to be merged with, and counts.
+    // Payloads that a resharding has yet to move to this shard are moved first: they count, and new ones merge with
+    // them.
     if (queue.resharding !== null) for (const { id } of jobs) this.#session.holding(queue.name, id)
     const room = share(queue, queue.max_pending) - queue.pending
     if (jobs.length > room) {
@@ -62,7 +66,7 @@ export class SqliteOrderedEnqueue {
     else if (!isBusy(queue)) this.#session.ring(queue)
   }
 
-  /** How many more payloads would wait: those that join equal ones need no room. */
+  /** How many more payloads would wait. Payloads that join equal ones need no room. */
   #growth(queue: QueueRow, jobs: readonly NewJob[]): number {
     const { orderedJobs } = this.#session
     const isLatest = queue.merge === 'latest'

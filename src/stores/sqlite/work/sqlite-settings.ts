@@ -39,7 +39,7 @@ export class SqliteSettings {
     return queues.map((settings) => this.#open(settings))
   }
 
-  /** That of the queue, or else of the scope, be it that of another queue of the same call. */
+  /** The throttle of the queue, otherwise that of the scope, which another queue of the same call may declare. */
   #knownThrottle(
     row: QueueRow | undefined,
     scope: string,
@@ -68,7 +68,7 @@ export class SqliteSettings {
       row.throttle = throttle.scope
       row.throttle_by = throttle.by
     }
-    // Which queues share a scope is looked up in the file.
+    // The queues that share a scope are looked up in the file.
     this.#session.flushRows()
     const first = queues.get(name)
     return storedQueue(first, throttles.of(first)?.told)

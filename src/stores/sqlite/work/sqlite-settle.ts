@@ -1,4 +1,4 @@
-/** Settling and extending claims in a SQLite store, and the trimming that goes with settling. */
+/** Settling and extending claims in a SQLite store, and the trimming that comes with settling. */
 
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
 import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
@@ -81,7 +81,7 @@ export class SqliteSettle {
     return answers
   }
 
-  /** As `settle`; true where all are completed. */
+  /** Like `settle`; true if all are completed. */
   complete(completions: Completions): true | SettleAnswer[] {
     const queue = this.#session.queues.get(completions.queue)
     if (!this.#completion.endAll(queue, completions)) return this.settle(itemsOf(completions))
@@ -90,7 +90,7 @@ export class SqliteSettle {
     return true
   }
 
-  /** Rings where the end of a claim made room: for suspects too, of which whoever asked before was not told. */
+  /** Rings if the end of a claim made room, also room for suspects, of which earlier claims were not told. */
   ringFreed(queue: QueueRow): void {
     if (this.#session.limits.isFreed(queue, this.#session.clock.mono())) this.#session.ring(queue)
   }
@@ -134,7 +134,7 @@ export class SqliteSettle {
     }
   }
 
-  /** When and where the job ran, as far as no beat has said it. */
+  /** Stores when and where the job ran, as far as no beat has reported it. */
   #knowRun({ rid }: JobRow, { startedMs, host, pid }: EndedRun, now: number): void {
     changeOne(this.#ran, startedAtOf(startedMs, now), host ?? null, pid ?? null, rid)
   }
@@ -144,7 +144,7 @@ export class SqliteSettle {
     this.#session.hasEnds = true
   }
 
-  /** A counted failure of a running job. */
+  /** Ends the claim of a running job as a counted failure. */
   failClaim(
     queue: QueueRow,
     job: JobRow,
@@ -154,7 +154,7 @@ export class SqliteSettle {
     queue.failed += 1
     job.attempt += 1
     job.error = storedOrNull(how.error)
-    // An ordered queue goes on with what waits beside: what was cancelled must not come back with it.
+    // An ordered queue goes on with the remaining payloads: those of a cancelled job must not come back.
     const isCancelled = job.cancelling && (!how.last || queue.kind === 'ordered')
     if (isCancelled) this.#cancel(queue, job, now)
     else if (how.last) {
@@ -163,7 +163,7 @@ export class SqliteSettle {
     } else this.#schedule(queue, job, how.delayMs, now)
   }
 
-  /** Not counted: with no delay the job is back in its old place, and as suspect as it was. */
+  /** Not counted. Without a delay the job is back in its old place, and a suspect stays one. */
   #backToQueue(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
     if (job.cancelling) {
       this.#cancel(queue, job, now)
@@ -177,7 +177,7 @@ export class SqliteSettle {
     if (ringsAtOnce(queue)) this.#session.ring(queue)
   }
 
-  /** In all shards: limits are those of the queue. A job without a group holds the whole queue back. */
+  /** In all shards, because limits are of the whole queue. A job without a group holds the whole queue back. */
   #hold({ name }: QueueRow, job: JobRow, { of, forMs }: Hold): void {
     const { queues, lanes, clock } = this.#session
     const mono = clock.mono()
@@ -205,7 +205,7 @@ export class SqliteSettle {
     })
   }
 
-  /** Undefined where the claim is lost. */
+  /** Undefined if the claim is lost. */
   #renew(queue: QueueRow, { id, fence, leaseMs, beat }: ExtendItem, { now, mono }: Moment): Renewed | undefined {
     const until = bounded(mono + leaseMs)
     const key = [queue.qid, id, fence]
@@ -228,7 +228,7 @@ export class SqliteSettle {
     return found
   }
 
-  /** Drops what has expired or is over its bound; called once for every queue that a settle touched. */
+  /** Drops what has expired or exceeds its bound. Called once for each queue that a settle touched. */
   #trim(queue: QueueRow, now: number): void {
     const { jobs } = this.#session
     if (queue.remembered > 0) queue.remembered -= Number(this.#forget.run(queue.qid, now).changes)
@@ -254,14 +254,14 @@ export class SqliteSettle {
   }
 }
 
-/** Whether a job that was settled so may wait again: a plain one that has ended does not. */
+/** Whether a job that was settled in this way may wait again. A plain job that has ended does not. */
 function mayWait(queue: QueueRow, kind: SettleItem['kind']): boolean {
   return queue.kind === 'ordered' || kind === 'retry' || kind === 'release'
 }
 
 /**
- * Whether what is ready can be claimed whatever else happens in a call. Of others is told at its end: of an ordered queue also
- * what waited beside a claim.
+ * Whether a ready job can be claimed whatever else happens in the call. For other queues the call rings at its end,
+ * also for successors in an ordered queue.
  */
 function ringsAtOnce(queue: QueueRow): boolean {
   return queue.kind === 'plain' && !isLimited(queue)
