@@ -1,4 +1,7 @@
-/** The package `better-sqlite3` as a driver: its connections with the interface of `node:sqlite`, as far as the store uses that. */
+/**
+ * The package `better-sqlite3` as a driver: its connections, with the part of the interface of `node:sqlite` that the
+ * store uses.
+ */
 
 import { fileURLToPath } from 'node:url'
 
@@ -29,11 +32,11 @@ export type BetterModule = new (
   options?: { readonly readonly: boolean; readonly timeout: number },
 ) => BetterConnection
 
-/** It takes no URL. What is to be looked at without a trace is opened for reading. */
+/** The package takes no URL. A file that is only to be looked at is opened for reading, which leaves no trace. */
 export function openBetter(Connection: BetterModule, file: string, readOnly: boolean) {
   const path = file.startsWith('file:') ? fileURLToPath(file) : file
   const connection = new Connection(path, { readonly: readOnly, timeout: 0 })
-  // Else nothing may be written while a query is read row by row.
+  // Otherwise nothing may be written while a query is read row by row.
   connection.unsafeMode(true)
   return betterDatabase(connection)
 }
@@ -62,10 +65,13 @@ function statementOf(connection: BetterConnection, sql: string) {
   }
 }
 
-/** A text of SQL, or a parameter, with its number or without. */
+/** A text literal of SQL, or a parameter with or without a number. */
 const parameters = /'(?:[^']|'')*'|\?(\d*)/g
 
-/** To it a numbered parameter is a named one, and those of one statement are bound alike: each has its number then. */
+/**
+ * Gives each parameter its number: the package treats a numbered parameter as a named one, and the parameters of one
+ * statement must all be bound in the same way.
+ */
 function numbered(sql: string): { readonly text: string; readonly count: number } {
   let count = 0
   const text = sql.replace(parameters, (found: string, given: string | undefined) => {
@@ -77,7 +83,7 @@ function numbered(sql: string): { readonly text: string; readonly count: number 
   return { text, count }
 }
 
-/** What is not given is null. An integer would be bound as a floating-point number. */
+/** Missing values are null. Integers become BigInts, because the package would bind them as floating-point numbers. */
 function boundTo(count: number, values: readonly unknown[]): Record<number, unknown> {
   const bound: Record<number, unknown> = {}
   for (let number = 1; number <= count; number += 1) {

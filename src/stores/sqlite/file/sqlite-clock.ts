@@ -9,11 +9,11 @@ export interface SqliteClock {
   now(): number
   /** Ms of a clock that all processes of the machine share and that never goes back while it runs. */
   mono(): number
-  /** Another value after each start of the machine: monotonic times of different boots do not compare. */
+  /** Another value after each start of the machine: monotonic times of different boots cannot be compared. */
   bootId(): string
   /**
-   * When the machine started, ms since 1970, good to a few seconds. Tells a restart from a container that shares the
-   * machine and calls its boot by another id. Absent: every other id is a restart.
+   * When the machine started, in ms since 1970, accurate to a few seconds. It tells a restart from a container that
+   * shares the machine but has another id for its boot. Absent: every other id is a restart.
    */
   bootedAt?(): number
 }
@@ -28,7 +28,7 @@ export const machineClock: SqliteClock = {
   bootedAt: bootTime,
 }
 
-/** Undefined where the system does not tell: an empty one would be taken for a restart, which voids every lease. */
+/** Undefined if the system does not report it. An empty id would count as a restart, which ends every lease. */
 function kernelsBootId(): string | undefined {
   try {
     return bootIdIn(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))
@@ -37,12 +37,14 @@ function kernelsBootId(): string | undefined {
   }
 }
 
-/** Of the kernel itself where its monotonic clock begins with the boot; what a container is told of its uptime may be its own. */
+/**
+ * By the kernel's monotonic clock, where that begins with the boot: the uptime that a container sees may be its own.
+ */
 function bootTime(): number {
   return Date.now() - (process.platform === 'linux' ? Number(process.hrtime.bigint() / 1_000_000n) : uptime() * 1_000)
 }
 
-/** The clock that the module at `url` exports as `clock`; the machine's where there is no url. */
+/** The clock that the module at `url` exports as `clock`; the machine's if there is no url. */
 export async function loadClock(url: string | undefined): Promise<SqliteClock> {
   if (url === undefined) return machineClock
   return ((await import(url)) as { clock: SqliteClock }).clock

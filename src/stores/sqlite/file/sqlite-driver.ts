@@ -1,6 +1,6 @@
 /**
- * The SQLite driver: Node's own `node:sqlite` where its SQLite is sound, else `@photostructure/sqlite`, which has the same
- * interface; or the one that the descriptor names.
+ * The SQLite driver: Node's own `node:sqlite` if its SQLite is sound, otherwise `@photostructure/sqlite`, which has the
+ * same interface; or the driver that the descriptor names.
  */
 
 import { createRequire } from 'node:module'
@@ -15,7 +15,7 @@ export interface Statement {
   run(...values: SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint }
   get(...values: SqlValue[]): unknown
   all(...values: SqlValue[]): unknown[]
-  /** Row by row. As long as one is left the statement is in use. */
+  /** Row by row. The statement is in use until its last row is read. */
   iterate(...values: SqlValue[]): Iterable<unknown>
 }
 
@@ -30,7 +30,7 @@ export type OpenDatabase = (file: string, options?: { readonly readOnly?: boolea
 export const driverNames = ['node:sqlite', '@photostructure/sqlite', 'better-sqlite3'] as const
 export type DriverName = (typeof driverNames)[number]
 
-/** A connection that somebody else opened, by this very copy of SQLite. */
+/** A connection that somebody else opened, with the same copy of SQLite. */
 export interface AdoptedDatabase extends Database {
   readonly isInTransaction: boolean
 }
@@ -38,11 +38,17 @@ export interface AdoptedDatabase extends Database {
 export interface SqliteDriver {
   readonly name: DriverName
   readonly open: OpenDatabase
-  /** The connection with our interface, whatever its user has set for his own statements; undefined if another driver made it. */
+  /**
+   * The connection with our interface, whatever its user has set for other statements; undefined if another driver made
+   * it.
+   */
   adopt(connection: object): AdoptedDatabase | undefined
 }
 
-/** Before 3.51.3 two connections that reset the write-ahead log at the same moment could corrupt the file (sqlite.org/wal.html). */
+/**
+ * Before 3.51.3, two connections that reset the write-ahead log at the same moment could corrupt the file
+ * (sqlite.org/wal.html).
+ */
 const oldestSound = '3.51.3'
 
 const require = createRequire(import.meta.url)
@@ -51,7 +57,7 @@ export async function loadDriver(name?: DriverName): Promise<OpenDatabase> {
   return sqliteDriver(name).open
 }
 
-/** Throws `StoreUnavailableError` where it cannot be loaded, or brings a SQLite that must not be trusted. */
+/** Throws `StoreUnavailableError` if the driver cannot be loaded, or has a SQLite that must not be trusted. */
 export function sqliteDriver(name: DriverName = defaultDriver()): SqliteDriver {
   return name === 'better-sqlite3' ? betterDriver() : nodeDriver(name)
 }
@@ -60,7 +66,9 @@ function defaultDriver(): DriverName {
   return isSound(process.versions['sqlite']) ? 'node:sqlite' : '@photostructure/sqlite'
 }
 
-/** Whether a SQLite of this version, or none, may be trusted with a file that several processes write. */
+/**
+ * Whether a SQLite of this version may be trusted with a file that several processes write; undefined: there is none.
+ */
 export function isSound(version: string | undefined): boolean {
   if (version === undefined) return false
   const [have, need] = [version, oldestSound].map((text) => text.split('.').map(Number))
@@ -114,7 +122,7 @@ function builtIn(): NodeModule {
   const version = process.versions['sqlite']
   if (!isSound(version)) throw unsound('node:sqlite', version)
   const emitWarning = process.emitWarning
-  // Loading it warns once that it is experimental, which users of a queue can do nothing about.
+  // Loading it warns once that it is experimental. Users of a queue can do nothing about that.
   process.emitWarning = () => {}
   try {
     return require('node:sqlite') as NodeModule

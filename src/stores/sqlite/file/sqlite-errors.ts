@@ -30,7 +30,7 @@ const code = {
   notadb: 26,
 }
 
-/** SQLite's fixed texts (`sqlite3_errstr`): drivers leave the code out where a query fails after its first rows. */
+/** SQLite's fixed texts (`sqlite3_errstr`): drivers leave the code out if a query fails after its first rows. */
 const codeOfText: Readonly<Record<string, number>> = {
   'database is locked': code.busy,
   'database table is locked': code.locked,
@@ -56,11 +56,14 @@ function primaryCode(error: unknown): number | undefined {
   return driverCode === 'ERR_SQLITE_ERROR' ? codeOfText[error.message] : undefined
 }
 
-/** Extended codes of a write that found no room: disks do not always say so in as many words, quotas never do. */
+/**
+ * Extended codes of a write that may have found no room: a disk does not always report that plainly, a quota never
+ * does.
+ */
 const ioerrWrite = 778
 const ioerrShmSize = 4874
 
-/** Whether room may be what is missing; where it is a disk that fails, trying once more does no harm. */
+/** Whether the cause may be a lack of room. If the disk has failed instead, one more try does no harm. */
 export function isOutOfRoom(error: unknown): boolean {
   const { errcode, code: systemCode } = (error ?? {}) as { errcode?: unknown; code?: unknown }
   if (errcode === ioerrWrite || errcode === ioerrShmSize) return true
@@ -68,24 +71,24 @@ export function isOutOfRoom(error: unknown): boolean {
   return primaryCode(error) === code.full || systemCode === 'ENOSPC' || systemCode === 'EDQUOT'
 }
 
-/** Whether another connection was in the way; asking again may succeed. */
+/** Whether another connection was in the way. Another try may succeed. */
 export function isBusy(error: unknown): boolean {
   const primary = primaryCode(error)
   return primary === code.busy || primary === code.locked
 }
 
-/** Whether the connection can no longer be trusted: it must be opened anew, and the file looked over. */
+/** Whether the connection can no longer be trusted: it must be opened anew, and the file checked. */
 export function isSuspect(error: unknown): boolean {
   const primary = primaryCode(error)
   return primary === code.ioerr || primary === code.corrupt || primary === code.notadb
 }
 
-/** Whether a table or column of ours is not there: the tables are not those we made. */
+/** Whether a table, column or index of ours does not exist: the tables are not those that we made. */
 export function isMisunderstood(error: unknown): boolean {
   return primaryCode(error) === code.error && /^no such (?:table|column|index)\b/.test((error as Error).message)
 }
 
-/** Whether SQLite takes the file for a damaged database, other than for none at all. */
+/** Whether SQLite takes the file for a damaged database, and not for something that is no database. */
 export function isMalformed(error: unknown): boolean {
   return primaryCode(error) === code.corrupt
 }
@@ -111,7 +114,7 @@ export function unavailable(file: string, what: string, cause?: unknown): StoreU
 
 const parts = { file: 'file', log: "log ('-wal')", index: "index ('-shm')" } as const
 
-/** What is open is not what lies at the path any more. */
+/** The open file is not the one at its path any more. */
 export function moved(file: string, part: keyof typeof parts): StoreUnavailableError {
   return new StoreUnavailableError(
     `the SQLite store '${file}' cannot be used: its ${parts[part]} was removed or replaced while it was open. ` +
@@ -120,7 +123,7 @@ export function moved(file: string, part: keyof typeof parts): StoreUnavailableE
   )
 }
 
-/** Our own code stumbled, or the runtime did. That says nothing of the file: only SQLite's codes for damage do. */
+/** Our own code failed, or the runtime did. That says nothing about the file: only SQLite's codes for damage do. */
 function stumbled(file: string, error: Error): StoreUnavailableError {
   return new StoreUnavailableError(
     `the SQLite store '${file}' could not do what was asked: its own code failed (${error.name}: ${error.message}). Nothing was changed. ` +
@@ -129,7 +132,7 @@ function stumbled(file: string, error: Error): StoreUnavailableError {
   )
 }
 
-/** The typed error for what SQLite, or a system call on its file, reported. */
+/** The typed error for an error of SQLite, or of a system call on its file. */
 export function typedError(file: string, error: unknown): unknown {
   if (isMillraceError(error) || !(error instanceof Error)) return error
   const { message } = error
@@ -172,7 +175,7 @@ export function typedError(file: string, error: unknown): unknown {
   return stumbled(file, error)
 }
 
-/** An error as it crosses between threads, which keeps no class and no fields. */
+/** An error as it crosses between threads, which keep neither its class nor its fields. */
 export interface CarriedError {
   readonly name: string
   readonly message: string
@@ -204,7 +207,7 @@ const classes: readonly (abstract new (...args: never[]) => Error)[] = [
   UnknownQueueError,
 ]
 
-/** The same error again, of the same class. Its message is finished: no constructor is to write another. */
+/** The same error again, with the same class. Its message is finished: no constructor may write another. */
 export function rebuilt({ name, message, stack, fields }: CarriedError): Error {
   const error = new Error(message)
   const prototype = classes.find((type) => type.name === name)?.prototype

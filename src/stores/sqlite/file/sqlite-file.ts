@@ -1,4 +1,4 @@
-/** The file of a SQLite store: opened, made where there is none, and refused, untouched, where it is not ours. */
+/** The file of a SQLite store: opened, made if it does not exist, and refused, untouched, if it is not ours. */
 
 import { accessSync, chmodSync, constants, lstatSync, mkdirSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -18,8 +18,9 @@ const networkFileSystems: Record<number, string> = {
 }
 
 /**
- * A statement that changes many rows keeps what it may have to take back: in a file, it would write and remove one for each claim.
- * The cache is large enough for what a busy queue goes over again and again, claims before settles.
+ * `temp_store`: a statement that changes many rows keeps what it may have to undo. In a file, each claim would write
+ * and remove one. `cache_size`: enough for the pages that a busy queue uses again and again, by claims more than by
+ * settles.
  */
 const pragmas = `
   PRAGMA busy_timeout = 0;
@@ -32,8 +33,9 @@ const pragmas = `
 `
 
 /**
- * Opens the store at `file`. Throws `StoreCorruptError`, `StoreVersionError` or `StoreUnavailableError` before anything is
- * written to a file that is not a sound store of a version we know. Throws SQLite's busy error where others are in the way.
+ * Opens the store at `file`. Throws `StoreCorruptError`, `StoreVersionError` or `StoreUnavailableError` before anything
+ * is written to a file that is not an intact store of a known version. Throws SQLite's busy error if another connection
+ * is in the way.
  */
 export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): Database {
   makeDirectory(dirname(file))
@@ -45,10 +47,11 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): 
     db.exec(pragmas)
     if (isEmpty(db)) create(db)
     refuseByHeader(file, db)
-    // Only now: in the file's header from the first commit on, our mark is seen without reading the log.
+    // Only after the first commit, which then writes our mark into the header of the file, where it is seen without
+    // reading the log.
     if (pragma(db, 'journal_mode = WAL') !== 'wal') throw unavailable(file, 'it cannot be put into WAL mode.')
     if (dropStatistics(db)) {
-      // This connection has read them already.
+      // This connection has already read them.
       db.close()
       db = open(file)
       db.exec(pragmas)
@@ -62,8 +65,8 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): 
 }
 
 /**
- * What `look` finds in the store at `file`; undefined if there is none. Makes and changes nothing. Throws what `openFile`
- * throws.
+ * The result of `look` in the store at `file`; undefined if there is none. Makes and changes nothing. Throws what
+ * `openFile` throws.
  */
 export function lookInto<T>(file: string, open: OpenDatabase, look: (db: Database) => T): T | undefined {
   if (lstat(file) === undefined || refuseByPath(file)) return undefined
@@ -79,7 +82,10 @@ export function lookInto<T>(file: string, open: OpenDatabase, look: (db: Databas
   }
 }
 
-/** Makes sure that a file which showed signs of damage, or a disk that failed, can be trusted again. */
+/**
+ * Checks that a file that showed signs of damage, or was on a disk that failed, can be trusted again. Throws
+ * `StoreCorruptError`.
+ */
 export function checkQuickly(file: string, db: Database): void {
   const found = pragma(db, 'quick_check(1)')
   if (found !== 'ok') throw corrupt(file, String(found))
@@ -89,7 +95,7 @@ function pragma(db: Database, name: string): unknown {
   return Object.values((db.prepare(`PRAGMA ${name}`).get() ?? {}) as object)[0]
 }
 
-/** What its path tells against it. True where there is no file, or an empty one. */
+/** Refuses a path at which no store can be. True if there is no file, or an empty one. */
 function refuseByPath(file: string): boolean {
   const network = networkFileSystems[statfsSync(dirname(file)).type]
   if (network !== undefined)
@@ -103,7 +109,7 @@ function refuseByPath(file: string): boolean {
   if (!stats.isFile()) throw unavailable(file, 'it is not a regular file.')
   accessSync(file, constants.R_OK | constants.W_OK)
   if (stats.size > 0) return false
-  // No store yet, and what its owner means to put there is not known.
+  // It is no store yet, and its owner may want it for something else.
   if (stats.uid !== process.getuid?.())
     throw unavailable(
       file,
@@ -112,7 +118,7 @@ function refuseByPath(file: string): boolean {
   return true
 }
 
-/** Step by step: Node's own recursion never ends where the system says of an existing directory that it is not there (/proc). */
+/** Step by step: Node's own recursion never ends if the system reports an existing directory as missing (/proc). */
 function makeDirectory(directory: string): void {
   if (lstat(directory) !== undefined) return
   makeDirectory(dirname(directory))
@@ -128,26 +134,26 @@ function lstat(file: string): Stats | undefined {
 }
 
 /**
- * Looks at the header without locking, recovering or writing anything, as an ordinary opening might. By SQLite and not
- * by reading the file: closing any descriptor of it would drop the locks this process holds on it.
+ * Checks the header without locking, recovering or writing anything, which an ordinary opening might do. SQLite reads
+ * it, not this code: to close any descriptor of the file would drop the locks that this process holds on it.
  */
 function refuseForeign(file: string, open: OpenDatabase): void {
   const url = pathToFileURL(file)
   url.searchParams.set('immutable', '1')
   const db = open(url.href, { readOnly: true })
   try {
-    // An empty page count: another process is making the file just now.
+    // A page count of 0: another process is just making the file.
     if (pragma(db, 'page_count') !== 0) refuseByHeader(file, db)
   } catch (error) {
-    // While the log is being copied into the file, or where whoever did that was killed in the midst of it, the file alone
-    // is less than its header says. Whoever reads the log as well, as an ordinary opening does, finds it whole.
+    // While the log is copied into the file, or after a process was killed while it did that, the file alone is shorter
+    // than its header says. An ordinary opening also reads the log and finds the store whole.
     if (!isMalformed(error)) throw error
   } finally {
     db.close()
   }
 }
 
-/** What the header tells against it. Throws `StoreCorruptError` or `StoreVersionError`. */
+/** Refuses a file by its header. Throws `StoreCorruptError` or `StoreVersionError`. */
 export function refuseByHeader(file: string, db: Database): void {
   const id = Number(pragma(db, 'application_id'))
   if (id !== applicationId) throw foreign(file, `its application_id is 0x${(id >>> 0).toString(16)}.`)
@@ -164,7 +170,7 @@ function isEmpty(db: Database): boolean {
   return n === 0 && pragma(db, 'application_id') === 0
 }
 
-/** Several processes may be at it: the one with the write lock makes the tables, the others find them. */
+/** Several processes may do this at once: the one with the write lock makes the tables, the others find them. */
 function create(db: Database): void {
   inTransaction(db, () => {
     if (!isEmpty(db)) return
@@ -174,9 +180,9 @@ function create(db: Database): void {
 }
 
 /**
- * Statements name their index where it matters. What is left to SQLite must not follow what somebody's `ANALYZE` has told it
- * of our tables when the file was nearly empty: it would look through all jobs for the few of a claim. Those of tables that
- * users have in the file stay. Whether there were statistics of ours.
+ * Deletes the statistics of our tables. Statements name their index if it matters. Other choices of SQLite must not
+ * depend on an `ANALYZE` that somebody ran when the file was nearly empty: SQLite would look through all jobs for the
+ * few of a claim. Statistics of users' own tables in the file stay. Returns whether there were any of ours.
  */
 function dropStatistics(db: Database): boolean {
   const select = db.prepare("SELECT name FROM sqlite_schema WHERE name GLOB 'sqlite_stat[0-9]'")
@@ -202,12 +208,12 @@ function inTransaction(db: Database, step: () => void): void {
   }
 }
 
-/** Two readings of one boot time differ by less: the wall clock is adjusted now and then. */
+/** Two readings of one boot time differ by less than this: the wall clock is adjusted now and then. */
 const bootToleranceMs = 60_000
 
 /**
- * Monotonic times of another boot mean nothing now: whoever held those leases, or led, is gone. Where only the id differs and not
- * the time of the boot, a container of this very machine is at work on the file, and its leases hold.
+ * Ends the leases and leads of another boot. Its monotonic times mean nothing now, and its processes are gone. If the
+ * id of the boot differs but not its time, a container of this machine is using the file, and its leases hold.
  */
 function voidLeasesOfOtherBoot(db: Database, clock: SqliteClock): void {
   const bootId = clock.bootId()
@@ -224,7 +230,7 @@ function voidLeasesOfOtherBoot(db: Database, clock: SqliteClock): void {
     if (isSame()) return
     // Not charged: the end of the whole machine says nothing against the one job that ran alone.
     db.exec('UPDATE job SET lease_until = 0, alone = 0 WHERE state = 2')
-    // Whoever could send a call again is gone as well.
+    // The processes that could send a call again are gone as well.
     db.exec('DELETE FROM call')
     db.exec('DELETE FROM live_watch')
     const at = Number(stored('bootedAt') ?? Number.NaN)
@@ -239,8 +245,8 @@ function voidLeasesOfOtherBoot(db: Database, clock: SqliteClock): void {
 }
 
 /**
- * What a throttle has shut is looked at anew. A hold goes on, on the clock of this boot, which is `byMs` ahead of the former
- * one's; undefined: nobody can tell, and the holds are over.
+ * What a throttle has shut is looked at anew. A hold goes on, on the clock of this boot, which is `byMs` ahead of the
+ * former clock. If `byMs` is undefined, nobody knows how long the machine was off, and the holds are over.
  */
 function carryHolds(db: Database, byMs: number | undefined): void {
   db.exec('UPDATE lane SET shut_until = 0 WHERE shut_until IS NOT NULL')
@@ -249,7 +255,7 @@ function carryHolds(db: Database, byMs: number | undefined): void {
   db.exec('UPDATE queue SET shut_until = NULL WHERE shut_until IS NOT NULL')
 }
 
-/** Ends a transaction that failed; harmless where SQLite has done so itself. */
+/** Ends a transaction that failed. Harmless if SQLite has already done so. */
 export function rollBack(db: Database): void {
   try {
     db.exec('ROLLBACK')

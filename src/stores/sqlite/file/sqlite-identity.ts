@@ -1,8 +1,11 @@
-/** The identity of a SQLite store's files: device and inode of the file, its log and its index, as one connection has them open. */
+/**
+ * The identity of a SQLite store's files: device and inode of the file, its log and its index, as one connection has
+ * them open.
+ */
 
 import { type BigIntStats, lstatSync, rmSync, statSync } from 'node:fs'
 
-/** Of what is appended to the path of the file. */
+/** The suffixes that follow the path of the file. */
 const suffixes = { file: '', log: '-wal', index: '-shm' } as const
 
 export type FilePart = keyof typeof suffixes
@@ -12,21 +15,21 @@ export class SqliteIdentity {
   readonly #file: string
   readonly #ids: Readonly<Record<FilePart, string | undefined>>
 
-  /** Taken after the connection was opened: what lies there then is what it has open. */
+  /** Made after the connection was opened: the files at the paths are then those that it has open. */
   constructor(file: string) {
     this.#file = file
     this.#ids = { file: idOf(file), log: idOf(`${file}-wal`), index: idOf(`${file}-shm`) }
   }
 
   /**
-   * The first part that was removed or replaced; while one of ours is open its inode is given to nobody else. The log and the
-   * index are looked at if `isThorough`.
+   * The first part that was removed or replaced. While we have a file open, no other file gets its inode. The log and
+   * the index are checked only if `isThorough`.
    */
   lost(isThorough: boolean): FilePart | undefined {
     return (isThorough ? parts : parts.slice(0, 1)).find((part) => !this.#isThere(part))
   }
 
-  /** What was not there when this was made. */
+  /** The first part that did not exist when this was made. */
   get missing(): FilePart | undefined {
     return parts.find((part) => this.#ids[part] === undefined)
   }
@@ -36,7 +39,7 @@ export class SqliteIdentity {
     return this.#isThere('log')
   }
 
-  /** Removes log and index if they are those that are open: next to another file they would damage it. */
+  /** Removes the log and the index if they are the open ones: next to another file they would damage it. */
   removeLog(): void {
     for (const part of ['log', 'index'] as const)
       if (this.#isThere(part)) rmSync(`${this.#file}${suffixes[part]}`, { force: true })
@@ -47,13 +50,13 @@ export class SqliteIdentity {
   }
 }
 
-/** Undefined where there is none. In full: some file systems use all 64 bits of an inode. */
+/** Undefined if there is no file. With all digits: some file systems use all 64 bits of an inode. */
 export function idOf(file: string): string | undefined {
   const stats: BigIntStats | undefined = statSync(file, { bigint: true, throwIfNoEntry: false })
   return stats && `${stats.dev} ${stats.ino}`
 }
 
-/** Size in bytes of a regular file that is ours; 0 where there is none. */
+/** The size in bytes of a regular file that is ours; 0 if there is none. */
 export function sizeOf(file: string): number {
   const stats = lstatSync(file, { throwIfNoEntry: false })
   return stats?.isFile() && stats.uid === process.getuid?.() ? stats.size : 0

@@ -1,6 +1,7 @@
 /**
- * The room that a SQLite store has on its volume. Enqueues are refused while there is still enough for claims, settles and
- * deletes, which make room. Should others fill the volume, a ballast is removed, a file of ours that holds nothing.
+ * The room that a SQLite store has on its volume. Enqueues are refused while there is still enough room for claims,
+ * settles and deletes, which make room. If other programs fill the volume, the store removes its ballast, a file that
+ * only reserves space.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -10,7 +11,7 @@ import type { Database, Statement } from './sqlite-driver.js'
 import { sizeOf } from './sqlite-identity.js'
 import { logBytes, restingLogBytes, spareBytes, takesJobs, type Volume, wantsBallast } from './sqlite-volume.js'
 
-/** Where there is much room a look is good for so long: nobody fills as much meanwhile. */
+/** How long a look is valid while there is much room: nobody fills `muchBytes` in this time. */
 const lookMs = 250
 const muchBytes = 268_435_456
 const ballastEveryMs = 1_000
@@ -27,7 +28,7 @@ export function freeBallast(file: string): boolean {
   return true
 }
 
-/** Undefined where the file system does not tell. */
+/** Undefined if the file system does not report its size. */
 export function volumeOf(file: string, db: Database): Volume | undefined {
   const number = (name: string) => Number(Object.values(db.prepare(`PRAGMA ${name}`).get() as object)[0])
   return measured(file, number('page_size'), number('page_count'), number('freelist_count'))
@@ -75,7 +76,7 @@ export class SqliteRoom {
   #volume: Volume | undefined
   #lookedAt = Number.NEGATIVE_INFINITY
   #madeAt = Number.NEGATIVE_INFINITY
-  /** Of new jobs in this transaction. */
+  /** Bytes of new jobs in this transaction. */
   #entering = 0
 
   constructor(file: string, db: Database) {
@@ -85,7 +86,7 @@ export class SqliteRoom {
     this.#unused = db.prepare('PRAGMA freelist_count')
   }
 
-  /** Whether so many bytes of new jobs fit besides those that this transaction has let in. */
+  /** Whether `bytes` of new jobs fit, in addition to those that this transaction has let in. */
   takes(bytes: number): boolean {
     this.#entering += bytes
     const volume = this.#look()
@@ -100,13 +101,13 @@ export class SqliteRoom {
     )
   }
 
-  /** After each transaction. */
+  /** Called after each transaction. */
   reset(): void {
     this.#entering = 0
     if (this.#volume === undefined || spareBytes(this.#volume, 0) < muchBytes) this.#lookedAt = Number.NEGATIVE_INFINITY
   }
 
-  /** After a commit: makes the ballast if it is missing and there is room for it. Never throws. */
+  /** Called after a commit. Makes the ballast if it is missing and there is room for it. Never throws. */
   keepBallast(): void {
     const now = performance.now()
     if (now - this.#madeAt < ballastEveryMs) return
@@ -127,14 +128,17 @@ export class SqliteRoom {
   }
 }
 
-/** One that is not whole is made anew: whoever made it was killed. Several processes may be at it: one of them makes it. */
+/**
+ * An incomplete ballast is made anew: the process that made it was killed. If several processes try at once, one of
+ * them makes it.
+ */
 function makeBallast(file: string, bytes: number): void {
   const path = ballastOf(file)
   try {
     freeBallast(file)
     const descriptor = openSync(path, openFlags, 0o600)
     try {
-      // Of what nothing can be compressed: a file system that compresses would keep nothing free for a file of zeros.
+      // Random, so that it cannot be compressed: a file of zeros reserves nothing on a file system that compresses.
       const chunk = randomBytes(Math.min(bytes, 1_048_576))
       for (let written = 0; written < bytes; )
         written += writeSync(descriptor, chunk, 0, Math.min(chunk.length, bytes - written))
@@ -145,7 +149,7 @@ function makeBallast(file: string, bytes: number): void {
       closeSync(descriptor)
     }
   } catch {
-    // There is no room for it after all, or it is not ours to make.
+    // There is no room for it after all, or this user may not make it.
   }
 }
 

@@ -5,7 +5,7 @@ export const applicationId = 0x4d4c5243
 /** `PRAGMA user_version`: grows with every change of the tables. */
 export const schemaVersion = 1
 
-/** `job.state`, and the position of each state's name. The order is part of the file format. */
+/** `job.state`: each number is the index of its name in `stateNames`. The order is part of the file format. */
 export const scheduled = 0
 export const ready = 1
 export const running = 2
@@ -13,7 +13,10 @@ export const completed = 3
 export const dead = 4
 export const stateNames = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
-/** Columns of `history`: as `countNumbers` and `gaugeNumbers` of `rules/history-slots` answer, in their order. */
+/**
+ * The columns of `history`, in the order in which `countNumbers` and `gaugeNumbers` of `rules/history-slots` return
+ * values.
+ */
 export const historyCounts: readonly string[] = [
   ...['enqueued', 'started', 'completed', 'failed', 'dead', 'crashed', 'cancelled', 'run_ms'],
   ...Array.from({ length: 7 }, (_, i) => `runs_${i}`),
@@ -94,19 +97,19 @@ CREATE INDEX payload_order ON payload (rid, part, score);
 `
 
 /**
- * The pools of ready jobs, by `job.pool`: jobs without a group, suspects, jobs of groups. A claim that takes jobs
- * without a group never goes past those that have one; these stand in the lanes of their groups besides.
+ * The pools of ready jobs, by `job.pool`: jobs without a group, suspects, jobs of groups. A claim of jobs without a
+ * group never goes past jobs that have one. Jobs of groups are also in the lanes of their groups.
  */
 export const pools = {
   free: 'pool = 0 AND state = 1',
   suspects: 'pool = 1 AND state = 1',
-  // In this order: most jobs are then known not to be in the index of lanes at the first look.
+  // In this order: for most jobs the first comparison then shows that they are not in the index of lanes.
   grouped: 'pool = 2 AND state = 1',
 } as const
 
 /**
- * The jobs of each pool, and of one lane, of a queue that is bound. They are found by the index in which they stand in their
- * order. It is named: SQLite would take that of the pool for a lane, and go past the waiting jobs of all other groups.
+ * The jobs of each pool, or of one lane, of a queue that is bound. Each names the index in which the jobs are in order:
+ * for a lane, SQLite would take the index of the pool, and go past the waiting jobs of all other groups.
  */
 export const poolJobs = {
   free: `job INDEXED BY job_ready WHERE qid = ? AND ${pools.free}`,
@@ -114,7 +117,7 @@ export const poolJobs = {
   lane: `job INDEXED BY job_lane WHERE qid = ? AND ${pools.grouped} AND grp = ?`,
 } as const
 
-/** They are all ready jobs, and in each of them one says of all whether they are suspects. */
+/** Together these are all ready jobs. Each says for all of its jobs whether they are suspects. */
 export const readyPools = [
   { where: pools.free, suspect: 0 },
   { where: pools.grouped, suspect: 0 },
@@ -127,9 +130,8 @@ CREATE INDEX job_lane ON job (qid, grp, rank, position) WHERE ${pools.grouped};
 `
 
 /**
- * The notes of jobs, by `job.rid`: only of such as are marked as `noted`, so that for others nobody looks here. Ordered ones have
- * fields alone. Each is in
- * a table of its own, as a row that grows is written anew as a whole.
+ * The notes of jobs, by `job.rid`. Only jobs that are marked as `noted` have any, so that nobody looks here for others.
+ * Ordered jobs have fields only. Each kind has a table of its own, because a row that grows is rewritten as a whole.
  */
 const noteTables = `
 CREATE TABLE checkpoint (rid INTEGER PRIMARY KEY, codec TEXT, payload BLOB NOT NULL);
@@ -138,8 +140,8 @@ CREATE TABLE fields (rid INTEGER PRIMARY KEY, json TEXT NOT NULL);
 `
 
 /**
- * `definition` is JSON (`rules/schedule-record`); `next_at` and `last_at` are on the wall clock. Who leads those that tick them is
- * said in `meta`, as `schedule-lead`.
+ * `definition` is JSON (`rules/schedule-record`); `next_at` and `last_at` are on the wall clock. The lead of the
+ * workers that tick schedules is in `meta`, as `schedule-lead`.
  */
 const scheduleTable = `
 CREATE TABLE schedule (
@@ -160,8 +162,8 @@ CREATE INDEX schedule_next ON schedule (next_at, name) WHERE next_at IS NOT NULL
 `
 
 /**
- * `live_watch` says who watches which queue, until when, on the machine's monotonic clock. `live_message` holds the last messages
- * for them; it is empty, but for one, while nobody watches.
+ * `live_watch` has a row for each watcher of a queue; `until` is on the machine's monotonic clock. `live_message` has
+ * the last messages for the watchers. While nobody watches, it has at most one row.
  */
 const liveTables = `
 CREATE TABLE live_watch (queue TEXT NOT NULL, watcher TEXT NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (queue, watcher)) WITHOUT ROWID;
@@ -169,7 +171,10 @@ CREATE INDEX live_watch_until ON live_watch (until);
 CREATE TABLE live_message (seq INTEGER PRIMARY KEY, queue TEXT NOT NULL, message TEXT NOT NULL);
 `
 
-/** A row is a minute (`step` 0) or an hour (1) of a queue, by its name: `at` is its beginning. Gauges are null where nobody looked. */
+/**
+ * A row is a minute (`step` 0) or an hour (`step` 1) of a queue, by the queue's name; `at` is its beginning. A gauge is
+ * null if nobody measured it.
+ */
 const historyTable = `
 CREATE TABLE history (
   queue TEXT NOT NULL,
@@ -183,14 +188,16 @@ CREATE INDEX history_at ON history (step, at);
 `
 
 /**
- * `lane` has a row for each group of a queue, or of a shard, that has ready jobs or running ones, stands in the turns or among
- * the shut, or is held back. Of the group '' neither its ready nor its running jobs are counted there: they are what is left
- * of the queue's.
- * `throttle_counter` is what a throttle has counted for a queue, or for one of its groups. Its starts lie in `throttle_start`,
- * each with the number of those before it (`nth`, of all that ever were): how many a window sees, and since when, is then told
- * by two of them, however many there are. `throttle_start.at` plus `throttle_counter.base` is on the clock on which the counter
- * was written, `recoveries` and `shift_ms`; `epoch` tells under which rules. The instants of all these tables, and of
- * `queue.held_until` and `queue.shut_until`, are on the machine's monotonic clock, but for `throttle.last_wall`.
+ * The tables of the limits. Their instants, `queue.held_until` and `queue.shut_until` are on the machine's monotonic
+ * clock, except `throttle.last_wall`.
+ *
+ * - `lane` has a row for each group of a queue or shard that has ready or running jobs, has a turn, is shut, or is held
+ *   back. Jobs without a group are not counted in the lane `''`: they are what is left of the queue's counts.
+ * - `throttle_counter` has what a throttle has counted for a queue, or for one of its groups. `recoveries` and
+ *   `shift_ms` say on which clock the counter was written, `epoch` under which rules.
+ * - `throttle_start` has the starts of a counter. `at` plus the counter's `base` is the instant, on the counter's
+ *   clock; `nth` is the number of all starts that ever were before it. So two rows show how many starts a window sees,
+ *   and since when, however many there are.
  */
 export const limitTables = `
 CREATE INDEX queue_throttle ON queue (throttle) WHERE throttle IS NOT NULL;
@@ -239,29 +246,49 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
 `
 
 /**
- * `queue` holds counters beside settings, so that no count is ever taken by looking at jobs; `ready` counts the suspects
- * too, `pending` the waiting payloads of an ordered queue. Bounds are those of the whole queue. `number` counts queues in the
- * order in which they came, whatever becomes of their shards. `resharding` is the number of shards that the queue is on its
- * way to; the shards that it leaves then are numbered -1, -2, … Its leads are a worker's id and an instant on the machine's
- * monotonic clock each, or null. `laned` is 1 once it has ever had a lane: where it is 0 nobody looks for one. `weighed` is 1 once it
- * has had a plain job, or a checkpoint, of more than 2 KiB: where it is 0 no claim needs to weigh what it takes. `grouped` counts the
- * ready jobs in lanes of groups, `grouped_running` the running jobs of groups, `open_lanes` those that stand in the turns.
- * Ascending by `job.rank` and `job.position` is the order of claims, of ordinary jobs and of suspects: `rank` is the negated
- * priority and `position` the stamp, negated in a queue that is last in, first out. In an ordered queue `rank` is that stamp
- * and `position` has the bytes of the id. `job.lease_until` is on the machine's monotonic clock; all instants that are not named here are on the
- * wall clock.
- * The morgue of an ordered queue is the jobs of the negated `qid`: an id may be live and dead at once.
- * `payload` holds the sets of ordered jobs, each with equal payloads (`digest`) once, in the order of score and `seq`. A job
- * has two: `job.part` is the one that waits, is in hand while the job runs, or is dead; the other waits beside it where
- * `successor_stamp` is not null. So neither a claim of all nor an end touches what stays. Digests lie anywhere in their index:
- * they are not told apart by part there, or a claim of some would write a page for each payload that it takes.
- * Payloads come last in a row: what only reads the columns before them does not read their pages.
- * `job.expires_at` is when a job expires that waits and was never taken, or a kept result; `queue.expiring_at` is at or before the
- * first of the former, or null if there are none: where it is not over nobody looks for one.
- * Each state has its own partial index, so that a job lies in three trees at any time and a change of state writes two.
- * `worker.ordered` is what its next beat is told: 'stop' or 'recycle'.
- * `call` holds the calls that one transaction made on one queue, as JSON, each with its instant on the machine's monotonic
- * clock; `cid` counts up within the queue.
+ * All tables. Instants that are not named here are on the wall clock.
+ *
+ * `queue` has counters as well as settings, so that no count requires a look at the jobs.
+ *
+ * - `ready` includes the suspects; `pending` counts the waiting payloads of an ordered queue.
+ * - Bounds are for the whole queue.
+ * - `number` numbers the queues in the order in which they came, whatever becomes of their shards.
+ * - `resharding` is the number of shards that the queue is on its way to. The shards that it leaves are then numbered
+ *   -1, -2, …
+ * - A lead is the id of a worker and an instant on the machine's monotonic clock, or null.
+ * - `laned` is 1 once the queue has ever had a lane: while it is 0, nobody looks for one.
+ * - `weighed` is 1 once the queue has had a plain job, or a checkpoint, of more than 2 KiB: while it is 0, no claim
+ *   needs to weigh its jobs.
+ * - `grouped` counts the ready jobs in lanes of groups, `grouped_running` the running jobs of groups, `open_lanes` the
+ *   lanes that have a turn.
+ *
+ * `job` has the jobs.
+ *
+ * - Claims take ordinary jobs, and suspects, in ascending order of `rank` and `position`. `rank` is the negated
+ *   priority, and `position` the stamp, which is negated in a queue that is last in, first out. In an ordered queue
+ *   `rank` is that stamp, and `position` has the bytes of the id.
+ * - `lease_until` is on the machine's monotonic clock.
+ * - Jobs in the morgue of an ordered queue have the negated `qid`: an id may be live and dead at once.
+ * - `expires_at` is the expiry of a waiting job that was never taken, or of a kept result. `queue.expiring_at` is at or
+ *   before the first expiry of such a job, null if there is none: until then nobody looks for one.
+ * - Each state has its own partial index, so that a job is in three trees at any time, and a change of state writes
+ *   two.
+ * - Payloads come last in a row: a query that only reads the columns before them does not read their pages.
+ *
+ * `payload` has the payload sets of ordered jobs. A set has equal payloads (`digest`) once; its order is score, then
+ * `seq`.
+ *
+ * - A job has two sets. `job.part` is the set that waits, is in hand while the job runs, or is dead. The other set is
+ *   the successor's, if `successor_stamp` is not null. So neither a claim of all payloads nor an end touches those that
+ *   stay.
+ * - Digests are scattered over their index. The index leaves out the part, or a claim of some payloads would write a
+ *   page for each of them.
+ *
+ * Others:
+ *
+ * - `worker.ordered` is the order that the worker's next beat returns: 'stop' or 'recycle'.
+ * - `call` has the calls that one transaction made on one queue, as JSON, each with its instant on the machine's
+ *   monotonic clock; `cid` counts up within the queue.
  */
 export const tables = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -1,6 +1,6 @@
 /**
- * Text as it lies in the file. Drivers cut text at a NUL character, so text that has one is stored as JSON behind a mark;
- * so is text that happens to begin with the mark.
+ * Text as stored in the file. Drivers cut text at a NUL character, so text that has one is stored as JSON after a mark.
+ * So is text that happens to begin with the mark.
  */
 
 import type { Payload } from '../../../core/values/codec.js'
@@ -28,7 +28,7 @@ export function payloadToStored(payload: Payload): SqlValue {
   return payload.length === 0 ? noBytes : payload
 }
 
-/** Also of other columns: what is not text is returned as it is. */
+/** For any column: a value that is not text is returned as it is. */
 export function valueFromStored<T>(value: T): T | string {
   return typeof value === 'string' ? fromStored(value) : value
 }

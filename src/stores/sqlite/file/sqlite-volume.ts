@@ -1,15 +1,15 @@
 /** The volume of a SQLite store: how large its log and its ballast are, and whether it has room for more jobs. Pure. */
 
-/** What the volume has, and what the store has of it, in bytes. */
+/** The size of the volume, and the parts of it that the store has, in bytes. */
 export interface Volume {
   readonly total: number
   /** Free for this user. */
   readonly free: number
-  /** The file as it lies on the disk. */
+  /** The file as it is on the disk. */
   readonly file: number
   /** The file as it will be once its log is folded back into it. */
   readonly grown: number
-  /** Of that what holds nothing, and is used before the file grows. */
+  /** The part of `grown` that holds nothing, and is used before the file grows. */
   readonly unused: number
   readonly log: number
   readonly ballast: number
@@ -19,23 +19,29 @@ const page = 4_096
 /** A log shorter than this is folded back so often that every commit pays for it. */
 const leastLog = 64 * page
 const mostLog = 4_000 * page
-/** Neither log nor ballast may take more of a volume than one part in so many. */
+/** The log and the ballast may each take at most one part in this many of a volume. */
 const share = 16
-/** While more than this is free the ballast is made only when the store has grown to its size. */
+/** While more than this is free, the ballast is made only when the store has grown to the ballast's size. */
 const roomy = 1_073_741_824
 
-/** The log is folded back into the file when it is as long as this; the ballast is as large. */
+/** The length at which the log is folded back into the file. The ballast has the same size. */
 export function logBytes(total: number): number {
   const bytes = Math.min(mostLog, Math.max(leastLog, total / share))
   return Math.floor(bytes / page) * page
 }
 
-/** What the log is cut to when it is empty. Cutting costs: on a large volume it may stay longer than it is bounded to. */
+/**
+ * The length to which an empty log is cut. Cutting costs time: on a large volume the log may stay longer than
+ * `logBytes`.
+ */
 export function restingLogBytes(total: number): number {
   return Math.min(67_108_864, Math.max(logBytes(total), total / 32))
 }
 
-/** What is left for the file to grow by once `bytes` more are in the log, the log has its length and the ballast is there. */
+/**
+ * The room for the file to grow that is left once `bytes` more are in the log, the log has its length and the ballast
+ * exists.
+ */
 export function spareBytes(volume: Volume, bytes: number): number {
   const { total, free, file, grown, log, ballast } = volume
   const bound = logBytes(total)
@@ -44,15 +50,15 @@ export function spareBytes(volume: Volume, bytes: number): number {
 }
 
 /**
- * Whether `bytes` of new jobs leave room to claim, settle and delete those that are there. Where the file has room within, it
- * need not grow, and half a ballast is enough.
+ * Whether `bytes` of new jobs leave room to claim, settle and delete the jobs that are there. A file with unused pages
+ * need not grow, so half a ballast is enough then.
  */
 export function takesJobs(volume: Volume, bytes: number): boolean {
   const spare = spareBytes(volume, bytes)
   return spare + Math.min(volume.unused, logBytes(volume.total) / 2) >= 0 && spare + volume.unused >= bytes
 }
 
-/** Whether the ballast is to be made: it is not there, or not whole, and there is room for it with some to spare. */
+/** Whether to make the ballast: it is missing or incomplete, and there is room for it with some to spare. */
 export function wantsBallast(volume: Volume): boolean {
   const bound = logBytes(volume.total)
   if (volume.ballast >= bound || spareBytes(volume, leastLog / 4) < 0) return false
