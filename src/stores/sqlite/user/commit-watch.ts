@@ -1,12 +1,16 @@
 /**
- * The watch for the commit of a user's transaction: SQLite tells nobody of it, and who is rung before would find nothing. A
- * transaction is mostly over as soon as the code that runs now is; one that stays open is looked at a few times more. A ring
- * for what was rolled back wakes somebody in vain, and one that never comes is made up for by the bell's own look.
+ * The watch for the commit of a user's transaction: SQLite reports it to nobody, and a worker that is rung before it
+ * finds nothing. Most transactions are over as soon as the running code is. One that stays open is looked at a few
+ * times more. A ring for a transaction that was rolled back wakes a worker in vain; a ring that never comes is made up
+ * for by the bell's own look.
  */
 
 import type { AdoptedDatabase } from '../file/sqlite-driver.js'
 
-/** After each of these it is looked at again. Whoever waits then looks by himself within a second. */
+/**
+ * The pauses between the looks. After the last one it rings in any case. Waiters also look by themselves within a
+ * second.
+ */
 const looksAfterMs = [1, 2, 5, 10, 20, 50, 100, 200, 400] as const
 
 export class CommitWatch {
@@ -19,7 +23,7 @@ export class CommitWatch {
     this.#ring = ring
   }
 
-  /** Once the transaction that is open now is over. */
+  /** Rings the queues once the transaction that is open now is over. */
   ring(queues: Iterable<string>): void {
     const isWatching = this.#queues.size > 0
     for (const queue of queues) this.#queues.add(queue)

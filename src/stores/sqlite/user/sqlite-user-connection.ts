@@ -1,4 +1,4 @@
-/** A connection of the user's to the file of a SQLite store: admitted if the store's statements may run on it. */
+/** A user's connection to the file of a SQLite store, admitted if the store's statements may run on it. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import { describe } from '../../../core/values/describe.js'
@@ -14,8 +14,8 @@ interface ListedFile {
 }
 
 /**
- * The connection with the interface of the store's own. Throws `InvalidArgumentError` if it is none, is of another copy of
- * SQLite, or has another main file; and what the opening of a store throws for a file of another version.
+ * The connection with the store's own interface. Throws `InvalidArgumentError` if it is no connection, is of another
+ * copy of SQLite, or has another main file. For a file of another version it throws what the opening of a store throws.
  */
 export function admitted(file: string, connection: UserConnection, driver: SqliteDriver): AdoptedDatabase {
   const db = driver.adopt(connection)
@@ -31,8 +31,8 @@ export function admitted(file: string, connection: UserConnection, driver: Sqlit
 }
 
 /**
- * What refuses the connection while it has a temporary table with the name of one of ours, which would take what is meant for
- * that. Throws `InvalidArgumentError`.
+ * A function that refuses the connection while it has a temporary table with the name of a table in its file: that
+ * table would take what is meant for the other. It throws `InvalidArgumentError`.
  */
 export function shadowGuard(db: Database): () => void {
   const select = db.prepare(
@@ -48,8 +48,8 @@ export function shadowGuard(db: Database): () => void {
 }
 
 /**
- * A process must reach a file by one copy of SQLite: locks belong to the process, so that two copies do not keep each other
- * out, and both write the log at once (sqlite.org/howtocorrupt.html, 2.2.1).
+ * A process must reach a file through one copy of SQLite: locks belong to the process, so two copies do not keep each
+ * other out, and both write the log at once (sqlite.org/howtocorrupt.html, 2.2.1).
  */
 function refusal(connection: unknown, { name }: SqliteDriver): InvalidArgumentError {
   const given = connection as Partial<Record<string, unknown>> | null

@@ -1,6 +1,6 @@
 /**
- * Enqueueing on connections of users, in their transactions: by the statements of the store's own thread, before the call
- * returns. Nothing is held from one call to the next, as the user may roll back to any point before it.
+ * Enqueueing on users' connections, in their transactions, with the statements of the store's own thread, before the
+ * call returns. Nothing is held from one call to the next, because the user may roll back to any point before it.
  */
 
 import { StoreUnavailableError } from '../../../core/errors.js'
@@ -20,11 +20,11 @@ type Call = Parameters<Transactions['enqueue']>[1]
 
 interface Guest {
   readonly db: AdoptedDatabase
-  /** Of the file, when the connection was admitted. */
+  /** The identity of the file when the connection was admitted. */
   readonly id: string | undefined
   readonly session: SqliteTransaction
   readonly enqueue: SqliteEnqueue
-  /** Takes the write lock, waiting for it as long as the user's own statements do, before anything is read. */
+  /** Takes the write lock before anything is read, and waits for it as long as the user's own statements do. */
   readonly lock: () => void
   readonly refuseShadows: () => void
   readonly watch: CommitWatch
@@ -33,7 +33,7 @@ interface Guest {
 interface UserEnqueueParts {
   readonly file: string
   readonly driver: DriverName | undefined
-  /** At this weight, in bytes, a claim is full. */
+  /** The weight, in bytes, at which a claim is full. */
   readonly mostClaimBytes: number | undefined
   /** Rings queues, in this process and in others. */
   readonly ring: (queues: readonly string[]) => void
@@ -43,7 +43,7 @@ export class SqliteUserEnqueue implements Transactions {
   readonly #parts: UserEnqueueParts
   readonly #guests = new WeakMap<UserConnection, Guest>()
   #driver: SqliteDriver | undefined
-  /** Another one is set when the store is opened. */
+  /** The opening of the store sets its own. */
   clock: SqliteClock = machineClock
 
   constructor(parts: UserEnqueueParts) {
@@ -70,7 +70,7 @@ export class SqliteUserEnqueue implements Transactions {
       const refuseShadows = shadowGuard(db)
       refuseShadows()
       const session = new SqliteTransaction(db, this.clock, new SqliteRoom(file, db), mostClaimBytes)
-      // It changes nothing.
+      // It changes nothing, but takes the write lock.
       const lock = db.prepare('DELETE FROM meta WHERE 0')
       guest = {
         ...{ db, session, id: idOf(file), enqueue: new SqliteEnqueue(session) },
@@ -84,7 +84,7 @@ export class SqliteUserEnqueue implements Transactions {
     return guest
   }
 
-  /** In a savepoint: a refused call leaves the rest of the transaction as it was. */
+  /** In a savepoint, so that a refused call leaves the rest of the transaction as it was. */
   #inTransaction(guest: Guest, call: Call): Enqueued[] {
     const { db } = guest
     db.exec('SAVEPOINT millrace_enqueue')
@@ -95,7 +95,7 @@ export class SqliteUserEnqueue implements Transactions {
       return answers
     } catch (error) {
       guest.session.forget()
-      // After some failures SQLite has ended the whole transaction by itself.
+      // After some failures SQLite has already ended the whole transaction.
       if (db.isInTransaction) db.exec('ROLLBACK TO millrace_enqueue; RELEASE millrace_enqueue')
       throw error
     }
