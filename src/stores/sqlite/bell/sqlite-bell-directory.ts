@@ -1,4 +1,4 @@
-/** The directories of a SQLite store's bell: `<file>-bell/` for queues, and in it `-results/` for jobs that end. */
+/** The directories of a SQLite store's bell: `<file>-bell/` for queues, and `-results/` in it for jobs that end. */
 
 import { lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,14 +7,17 @@ export function bellDirectory(file: string): string {
   return `${file}-bell`
 }
 
-/** Begins with `-`, which no queue name does. A directory of its own: who waits for jobs is not woken by results. */
+/**
+ * Begins with `-`, which no queue name does. A directory of its own, so that results do not wake those that wait for
+ * jobs.
+ */
 export function resultsDirectory(file: string): string {
   return join(bellDirectory(file), '-results')
 }
 
 /**
- * Throws where the bell cannot be had, or belongs to somebody else, who could make us write where he likes. Each is judged
- * before anything is made in it.
+ * Throws if the directories cannot be made, or if one belongs to another user, who could make us write anywhere. Each
+ * is checked before anything is made in it.
  */
 export function makeBellDirectories(file: string): void {
   for (const directory of [bellDirectory(file), resultsDirectory(file)]) {

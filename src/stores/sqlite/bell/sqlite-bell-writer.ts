@@ -1,6 +1,7 @@
 /**
- * The bell's rope: tells those who wait in other processes, by files that they watch. Each queue that is rung gets a token;
- * when jobs end, one byte is written to one file, for all who wait for a result, and to another when there are live messages.
+ * The writer of the bell: notifies waiters in other processes through files that they watch. Each queue that is rung
+ * gets a token. When jobs end, one byte is written to a file for all that wait for results; when there are live
+ * messages, one is written to another.
  */
 
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
@@ -9,7 +10,7 @@ import { makeBellDirectories, resultsDirectory } from './sqlite-bell-directory.j
 import { SqliteWakeTokens } from './sqlite-wake-token.js'
 
 const byte = Buffer.from('..')
-/** Never through a link, and nothing is cut: whatever lies there loses one byte at the most. */
+/** Never through a link, and nothing is truncated: a file that is there loses at most one byte. */
 const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW
 
 export class BellWriter {
@@ -22,7 +23,7 @@ export class BellWriter {
     this.#tokens = new SqliteWakeTokens(file)
   }
 
-  /** Never throws: who is not rung looks by himself within a second. */
+  /** Never throws: a waiter that is not rung looks by itself within a second. */
   ring(queues: readonly string[], hasEnds: boolean, hasMessages: boolean): void {
     for (const queue of queues) this.#tokens.put(queue)
     if (hasEnds) this.#tell('ended')
@@ -51,7 +52,7 @@ export class BellWriter {
       try {
         closeSync(descriptor)
       } catch {
-        // It was closed all the same (close(2)); the next ring opens the file anew.
+        // It was closed all the same (close(2)). The next ring opens the file anew.
       }
     }
   }

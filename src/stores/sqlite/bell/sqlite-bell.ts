@@ -1,7 +1,7 @@
 /**
- * The bell of a SQLite store: tells those who wait in this process that a queue was rung or that jobs ended, in whatever
- * process that happened. One watch of one directory serves all of them. A look about twice a second catches what the watch
- * missed; where there is no watch to be had, the look alone, more often, takes its place.
+ * The bell of a SQLite store: notifies waiters in this process that a queue was rung or that jobs ended, in any
+ * process. All of them share one watch of one directory. A look about twice a second catches what the watch missed. If
+ * no watch can be had, more frequent looks take its place.
  */
 
 import { type FSWatcher, watch } from 'node:fs'
@@ -9,14 +9,14 @@ import { basename } from 'node:path'
 import { systemRandom } from '../../../core/platform/clock.js'
 import { bellDirectory, makeBellDirectories, resultsDirectory } from './sqlite-bell-directory.js'
 
-/** Longest time between two looks; with the waiter's grace, what is ready is noticed within a second. */
+/** The longest time between two looks. With the waiter's grace, a ready job is noticed within a second. */
 const lookMs = 800
 const blindLookMs = 50
 
 interface BellListener {
   /** A file of this name was made, written or removed. */
   rung(name: string): void
-  /** Time to look; `hasChanged`: another connection has committed since the last look, or nobody can tell. */
+  /** Time to look. `hasChanged`: another connection has committed since the last look, or nobody knows. */
   look(hasChanged: boolean): void
 }
 
@@ -29,7 +29,7 @@ export class SqliteBell {
   #isBlind = false
   #timer: NodeJS.Timeout | undefined
   #lastVersion: number | undefined
-  /** Grows when the last listener leaves: a look that is still under way then must not go on beside a new one. */
+  /** Grows when the last listener leaves: a look that is still under way must then not go on next to a new one. */
   #round = 0
 
   /** Listens for queues, or for jobs that end. `dataVersion` changes when another connection has committed. */
@@ -39,9 +39,9 @@ export class SqliteBell {
     this.#dataVersion = dataVersion
   }
 
-  /** From the moment this resolves, no ring escapes the listener until the function it resolves with is called. */
+  /** From the moment this resolves, the listener misses no ring until the function that it resolves with is called. */
   async listen(listener: BellListener): Promise<() => void> {
-    // Opens the store, if need be, so that nothing is put beside a file that is not ours.
+    // Opens the store if need be, so that nothing is made next to a file that is not ours.
     if (this.#watcher === undefined) await this.#dataVersion()
     this.#listeners.add(listener)
     this.#watch()
@@ -52,7 +52,7 @@ export class SqliteBell {
       clearTimeout(this.#timer)
       this.#timer = undefined
       this.#round += 1
-      // What is committed while nobody listens is found by the look that comes first.
+      // The first look finds what is committed while nobody listens.
       this.#lastVersion = undefined
     }
   }
@@ -87,7 +87,8 @@ export class SqliteBell {
   #hear(name: string | null): void {
     if (name === null) return
     this.ring(name)
-    // So the directory itself is named, when it was removed: what is made in its place needs a watch of its own.
+    // The event names the directory itself when that was removed. A directory made in its place needs a watch of its
+    // own.
     if (name === basename(this.#directory)) this.#unwatch()
   }
 
@@ -96,13 +97,13 @@ export class SqliteBell {
     this.#watcher = undefined
   }
 
-  /** No watch is to be had: the system's limit of them is reached, or the directory is not ours. */
+  /** No watch can be had: the system's limit of watches is reached, or the directory is not ours. */
   #goBlind(): void {
     this.#unwatch()
     this.#isBlind = true
   }
 
-  /** Each at a moment of its own: many who wait must not all look while a job passes by. */
+  /** Each at a random moment, so that many waiters do not all look at a job that is about to be taken. */
   #lookLater(): void {
     const ms = (this.#isBlind ? blindLookMs : lookMs) * (1 - systemRandom() / 2)
     this.#timer ??= setTimeout(() => this.#look(), ms).unref()
@@ -114,7 +115,7 @@ export class SqliteBell {
     try {
       version = await this.#dataVersion()
     } catch {
-      // The listeners look for themselves then, and are told why they cannot. Where the file was replaced the directory may
+      // The listeners then look for themselves, and learn why they cannot. If the file was replaced, the directory may
       // have been too.
       this.#unwatch()
     }

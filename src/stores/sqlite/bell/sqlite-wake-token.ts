@@ -1,40 +1,45 @@
 /**
- * The wake tokens of a SQLite store: a file in the bell's directory says that a queue was rung and that nobody has answered yet.
- * Of all who wait, in whatever process, the one who removes it is rung.
+ * The wake tokens of a SQLite store. A token is a file in the bell's directory: it says that a queue was rung and that
+ * nobody has answered yet. Of all waiters, in all processes, the one that removes the file is rung.
  *
- * A ring that finds the token there adds nothing: whoever takes it looks afterwards, and what was committed before the ring
- * is then seen. So everybody who takes a token must look or claim, or put it back.
+ * A ring that finds the token there adds nothing: the waiter that takes it looks afterwards, and then sees what was
+ * committed before the ring. So a waiter that takes a token must look or claim, or put it back.
  */
 
 import { closeSync, constants, openSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { bellDirectory, makeBellDirectories } from './sqlite-bell-directory.js'
 
-/** Only a file that was not there, and never through a link. */
+/** Only a new file, and never through a link. */
 const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
-/** The name of a queue's token: without capitals, which some file systems take for small letters, and never a path. */
+/**
+ * The name of a queue's token. It is never a path, and has no capitals, which some file systems do not tell from small
+ * letters.
+ */
 export function tokenName(queue: string): string {
   return queue.replace(/[^a-z0-9._-]/g, (letter) =>
     letter >= 'A' && letter <= 'Z' ? `+${letter.toLowerCase()}` : `%${letter.charCodeAt(0).toString(16)}`,
   )
 }
 
-/** What is rung in the place of a queue when a schedule is written. Begins with `-`, which no queue name does. */
+/**
+ * The name that is rung, in place of a queue's, when a schedule is written. Begins with `-`, which no queue name does.
+ */
 export const scheduleBell = '-schedules'
 
 export class SqliteWakeTokens {
   readonly #file: string
-  /** Whether the directory is known to be there and ours. */
+  /** Whether the directory is known to exist and to be ours. */
   #isReady = false
 
   constructor(file: string) {
     this.#file = file
   }
 
-  /** Never throws: who is not rung looks by himself within a second. */
+  /** Never throws: a waiter that is not rung looks by itself within a second. */
   put(queue: string): void {
-    // A second time where the directory was removed.
+    // A second time if the directory was removed.
     for (let i = 0; i < 2; i += 1) {
       try {
         this.#makeReady()
@@ -47,7 +52,7 @@ export class SqliteWakeTokens {
     }
   }
 
-  /** True for one of all who try. Never throws. */
+  /** True for one of all that try. Never throws. */
   take(queue: string): boolean {
     try {
       this.#makeReady()
