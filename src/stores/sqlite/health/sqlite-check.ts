@@ -1,4 +1,4 @@
-/** The check of a SQLite store: whether the file is whole and its rows fit together. It only reads. */
+/** The check of a SQLite store: whether the file is intact and its rows fit together. Reads only. */
 
 import { hasCode } from '../../../core/error-codes.js'
 import { UnknownQueueError } from '../../../core/errors.js'
@@ -22,7 +22,7 @@ interface Breach {
   readonly harm: string
 }
 
-/** `--repair` mends those that it names. */
+/** `--repair` mends those whose `harm` names it. */
 const breaches: readonly Breach[] = [
   {
     level: 'error',
@@ -59,7 +59,7 @@ const breaches: readonly Breach[] = [
 
 /** Throws `UnknownQueueError` for a queue that is not stored. */
 export function checkSqlite(db: Database, queue?: string): Finding[] {
-  // One state of the file for all of them.
+  // One state of the file for all queries.
   db.exec('BEGIN')
   try {
     return [...integrity(db), ...rowFindings(db, queue)]
@@ -157,7 +157,7 @@ function rowFindingsOf(db: Database, row: QueueRow, what: string): Finding[] {
   return findings
 }
 
-/** Groups that have ready jobs and room, and neither a turn nor a time at which they get one. */
+/** Groups that have ready jobs and room, but neither a turn nor a time at which they get one. */
 export function turnlessLanes(db: Database, { qid, max_per_group }: QueueRow): string[] {
   const rows = db
     .prepare(

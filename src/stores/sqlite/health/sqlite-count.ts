@@ -1,4 +1,4 @@
-/** The count of a SQLite queue: what its counters and lanes ought to be, told by its jobs. */
+/** The count of a SQLite queue: the values that its counters and lanes should have, according to its jobs. */
 
 import type { Database } from '../file/sqlite-driver.js'
 import { morgueOf, type QueueRow } from '../rows/sqlite-queue.js'
@@ -26,11 +26,11 @@ interface LaneCount {
   readonly running: number
 }
 
-/** Waiting payloads: those of a waiting job, and those that wait next to a running one. */
+/** Waiting payloads: those of waiting jobs, and those of the successors of running jobs. */
 const pendingOf = `
   SELECT count(*) FROM job JOIN payload USING (rid) WHERE qid = ?1 AND iif(state = 2, successor_stamp IS NOT NULL AND payload.part <> job.part, payload.part = job.part)`
 
-/** Looks at every job of the queue once. */
+/** Reads every job of the queue once. */
 export function countsOf(db: Database, queue: QueueRow): Counts {
   const of = (state: number) => `count(*) FILTER (WHERE state = ${state})`
   return db
@@ -47,7 +47,7 @@ export function countsOf(db: Database, queue: QueueRow): Counts {
     .get(queue.qid, morgueOf(queue), queue.kind === 'ordered' ? 1 : 0) as Counts
 }
 
-/** Of the groups that have ready jobs, suspects aside, or running ones. */
+/** The counts of the groups that have ready jobs other than suspects, or running jobs. */
 function lanesOf(db: Database, { qid }: QueueRow): LaneCount[] {
   return db
     .prepare(
@@ -57,7 +57,7 @@ function lanesOf(db: Database, { qid }: QueueRow): LaneCount[] {
     .all(qid) as LaneCount[]
 }
 
-/** Lanes whose counts are other than their jobs say, or that are missing. */
+/** Lanes that are missing, or whose counts differ from their jobs. */
 export function wrongLanes(db: Database, queue: QueueRow): LaneCount[] {
   const rows = db.prepare('SELECT grp, ready, running FROM lane WHERE qid = ?').all(queue.qid) as LaneCount[]
   const stored = new Map(rows.map((lane) => [lane.grp, lane]))

@@ -1,4 +1,4 @@
-/** The examination of a SQLite store: the file, its rights, its journal, and the room on its volume. It only reads. */
+/** The examination of a SQLite store: the file, its rights, its journal, and the room on its volume. Reads only. */
 
 import { statSync } from 'node:fs'
 import type { Finding } from '../../contract/store-health.js'
@@ -26,7 +26,7 @@ export function examineSqlite(file: string, db: Database): Finding[] {
   ]
 }
 
-/** Who else may read or write the file. */
+/** Judges who else may read or write the file. */
 export function judgeRights(file: string, { mode, uid }: { readonly mode: number; readonly uid: number }): Finding {
   const rights = (mode & 0o777).toString(8)
   const text = `${file}, mode ${rights}, owner ${uid}`

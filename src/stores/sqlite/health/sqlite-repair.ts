@@ -1,4 +1,4 @@
-/** The repair of a SQLite store: what can be mended without losing a job or running one twice. */
+/** The repair of a SQLite store: mends what can be mended without losing a job or running one twice. */
 
 import type { Mended } from '../../contract/store-health.js'
 import { morgueOf, type QueueRow } from '../rows/sqlite-queue.js'
@@ -6,7 +6,7 @@ import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { turnlessLanes } from './sqlite-check.js'
 import { counted, countsOf, wrongLanes } from './sqlite-count.js'
 
-/** All rows of one queue, within the transaction of the call. Throws `UnknownQueueError`. */
+/** Repairs all rows of one queue, within the transaction of the call. Throws `UnknownQueueError`. */
 export function repairQueue(session: SqliteTransaction, name: string): Mended[] {
   return session.queues.rowsOf(name).flatMap((row) => {
     const what = row.kind === 'ordered' ? `queue ${name}, shard ${row.shard}` : `queue ${name}`
