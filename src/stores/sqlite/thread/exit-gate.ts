@@ -1,29 +1,34 @@
 /**
- * The exit gate: a process does not end while one of its threads is inside a native driver. Node ends the threads of a
- * process that exits wherever they are; a binding that is cut off throws where nobody can catch it, and a process that
+ * The exit gate: a process does not end while one of its threads is inside a native driver. When a process exits, Node
+ * ends its threads wherever they are. A binding that is cut off throws where nothing can catch it, and a process that
  * meant to end with 0 is aborted.
  */
 
 import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads'
 
-/** How long an exit waits: a disk, or another process that holds a lock, may keep a thread inside for as long as it likes. */
+/**
+ * The longest time that an exit waits: a disk, or another process that holds a lock, may keep a thread inside for ever.
+ */
 const mostMs = 1_000
 
 const name = 'millrace exit gate'
-/** The two cells: how many threads are inside, and 1 from the moment the process ends. */
+/** The two cells: the number of threads inside, and 1 from the moment the process ends. */
 const inside = 0
 const ending = 1
 
 export class ExitGate {
   readonly #cells: Int32Array
-  /** Of this thread: how many that are inside have not left. */
+  /** How often this thread has entered and not left. */
   #depth = 0
 
   constructor(cells: Int32Array) {
     this.#cells = cells
   }
 
-  /** Before native work, also amid other such. Never returns where the process is ending: the thread ends with it. */
+  /**
+   * Called before native work, also within other native work. Never returns if the process is ending: the thread ends
+   * with it.
+   */
   enter(): void {
     if (this.#depth === 0) this.#pass()
     this.#depth += 1
@@ -34,7 +39,7 @@ export class ExitGate {
     if (this.#depth === 0) this.#give()
   }
 
-  /** Does native work. What it answers is passed on by the caller, outside: who has it may end the thread. */
+  /** Does native work. The caller passes the result on outside, because the receiver may end the thread. */
   inside<T>(work: () => T): T {
     this.enter()
     try {
@@ -44,7 +49,7 @@ export class ExitGate {
     }
   }
 
-  /** A pause amid native work, in which the process may end. */
+  /** A pause amid native work, during which the process may end. */
   outside(pause: () => void): void {
     const depth = this.#depth
     this.#depth = 0
@@ -57,7 +62,7 @@ export class ExitGate {
     }
   }
 
-  /** Lets nobody in any more, and waits until nobody is inside, at most a second. */
+  /** Lets no thread in any more, and waits at most a second until none is inside. */
   close(): void {
     Atomics.store(this.#cells, ending, 1)
     const until = performance.now() + mostMs
@@ -85,8 +90,8 @@ export class ExitGate {
 let gate: ExitGate | undefined
 
 /**
- * The gate of this process. Threads share it with the thread that started them, if that had called this before it started
- * them; only the exit of the main thread closes it.
+ * The gate of this process. A thread shares it with the thread that started it, if that thread had called this before.
+ * Only the exit of the main thread closes it.
  */
 export function exitGate(): ExitGate {
   if (gate !== undefined) return gate

@@ -12,7 +12,7 @@ export interface Weight {
   readonly bytes: number
 }
 
-/** Bytes are estimated: a text counts its UTF-16 units. What is wrong with a call is told by its operation, not here. */
+/** Bytes are estimated: a text counts its UTF-16 units. An invalid call is refused by its operation, not here. */
 export function weightOf(call: ThreadCall): Weight {
   try {
     return weighed(call)
@@ -52,7 +52,10 @@ function weighed([, name, [first]]: ThreadCall): Weight {
   return { jobs: 1, bytes: 0 }
 }
 
-/** At most so many bytes of payloads, as far as the call tells; of those of an ordered queue all lie in the answer. */
+/**
+ * The most bytes of payloads that a claim hands over, as far as the call shows. Payloads of an ordered queue are all in
+ * the answer.
+ */
 function mostHandedOver({ limit, maxPayloads }: ClaimFrom): number {
   if (maxPayloads === undefined || limit === 0) return 0
   return maxPayloads === Number.POSITIVE_INFINITY ? maxPayloads : mostClaimBytes

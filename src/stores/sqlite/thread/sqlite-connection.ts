@@ -1,4 +1,4 @@
-/** The thread's connection to its file: runs calls in transactions, opens the file when needed, waits its turn for the write lock. */
+/** The thread's connection to its file: opens it, waits for the write lock, and runs calls in transactions. */
 
 import { isMillraceError } from '../../../core/errors.js'
 import { systemRandom } from '../../../core/platform/clock.js'
@@ -26,12 +26,14 @@ import { healthLook, isHealth, isLook, smaller } from './sqlite-call.js'
 import { type SqliteOperations, sqliteOperations } from './sqlite-thread-api.js'
 import type { Answer, Reply, ThreadCall } from './sqlite-thread-messages.js'
 
-/** How long a call waits for other processes before it is given up, and how long while the store is being closed. */
+/** How long a call waits for other processes, and how long it does so while the store is being closed. */
 const patienceMs = 30_000
 const closingPatienceMs = 500
-/** How old the last look at the log and its index may be, and before a read that at the file. */
+/** The greatest age of the last look at the log and its index; before a read, also of the last look at the file. */
 const lookMs = 250
-/** How many jobs a call takes or changes at most while there is hardly any room, and how long the last step that fit is kept to. */
+/**
+ * While there is hardly any room: the most jobs that a call takes or changes, and how long the step that fit is kept.
+ */
 const tightSteps = [25, 1]
 const tightMs = 1_000
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
@@ -47,12 +49,12 @@ interface ConnectionSettings {
   readonly file: string
   readonly open: OpenDatabase
   readonly clock: SqliteClock
-  /** At this weight, in bytes, a claim is full. */
+  /** The weight, in bytes, at which a claim is full. */
   readonly mostClaimBytes?: number | undefined
   /** Shared with the other side, which sets its first cell to 1 when it closes the store. */
   readonly closing: Int32Array
   readonly gate: ExitGate
-  /** Called when the file turned out to be another one, or none: what else was opened next to it is of the former one. */
+  /** Called when the file was removed or replaced: everything opened next to it belongs to the former file. */
   readonly onLost: () => void
 }
 
@@ -67,13 +69,13 @@ export class SqliteConnection {
   #closingAt: number | undefined
   #opened: OpenedFile | undefined
   #isSuspected = false
-  /** What of the files was found to be gone or another one's. */
+  /** The part of the files that was found to be removed or replaced. */
   #lost: FilePart | undefined
   #lookedAt = Number.NEGATIVE_INFINITY
-  /** The queues that were opened: a file that takes the place of ours knows nothing of them. */
+  /** The queues that were opened: a file that takes the place of ours does not have them. */
   readonly #queues = new Map<string, QueueSettings>()
   #isReplaced = false
-  /** While there is hardly any room. */
+  /** Set while there is hardly any room. */
   #tight: { readonly step: number; readonly until: number } | undefined
 
   constructor({ file, open, clock, mostClaimBytes, closing, gate, onLost }: ConnectionSettings) {
@@ -86,15 +88,15 @@ export class SqliteConnection {
     this.#onLost = onLost
   }
 
-  /** What one transaction may add to the log: on a small volume the log is short. */
+  /** The bytes that one transaction may add to the log: on a small volume the log is short. */
   get logBytes(): number {
     return this.#connected().logBytes
   }
 
   /**
-   * Runs writes in one transaction and returns when it is durable. `gather` is called with the write lock held and gives
-   * the calls; `meanwhile` is called while others hold it. Throws, nothing gathered, where there is no connection or no
-   * lock; each gathered call has its answer in the reply.
+   * Runs writes in one transaction and returns when it is durable. `gather` is called with the write lock held and
+   * returns the calls; `meanwhile` is called while others hold the lock. Throws, with nothing gathered, if there is no
+   * connection or no lock. Each gathered call has its answer in the reply.
    */
   write(gather: () => readonly ThreadCall[], meanwhile: () => void): Reply {
     return this.#gate.inside(() => this.#write(gather, meanwhile))
@@ -113,7 +115,7 @@ export class SqliteConnection {
         return replyOf(calls.map((call) => this.#refusal(call, error)))
       if (calls.length === 1) return this.#writeSmaller(calls[0]!, meanwhile, error)
     }
-    // One of them is the culprit, and it may have changed something before it failed: each by itself.
+    // One of them failed, perhaps after it had changed something: each is now run by itself.
     const replies = calls.map((call) => this.#writeAlone(call, meanwhile))
     return {
       answers: replies.flatMap((reply) => reply.answers),
@@ -131,7 +133,7 @@ export class SqliteConnection {
     }
   }
 
-  /** What makes room, or will, is given the ballast where room is what it lacked, and is then done in small steps. */
+  /** If room was missing, calls other than enqueues get that of the ballast, and are then done in small steps. */
   #writeSmaller(call: ThreadCall, meanwhile: () => void, failure: unknown): Reply {
     let error = failure
     const steps = call[1] === 'enqueue' ? [] : [undefined, ...tightSteps]
@@ -150,7 +152,7 @@ export class SqliteConnection {
     return replyOf([this.#refusal(call, error)])
   }
 
-  /** The ballast goes, and what is in the log is folded back into the file, as far as that can be done. */
+  /** Removes the ballast, and folds the log back into the file as far as that can be done. */
   #makeRoom(): void {
     freeBallast(this.#file)
     this.#foldLog()
@@ -169,7 +171,7 @@ export class SqliteConnection {
     this.#patiently(() => session.db.exec('BEGIN IMMEDIATE'), meanwhile)
   }
 
-  /** Throws what is not the answer to one call alone; nothing is committed then. */
+  /** Throws an error that is not the answer to one call alone. Then nothing is committed. */
   #commit(calls: readonly ThreadCall[]): Reply {
     const { session, operations, identity } = this.#opened!
     const tight = this.#tight !== undefined && this.#tight.until > performance.now() ? this.#tight.step : undefined
@@ -179,12 +181,12 @@ export class SqliteConnection {
     )
     session.flush()
     this.#refuseLost(identity, true)
-    // Nothing meanwhile: the transaction is open, and a read would find itself in it.
+    // Without `meanwhile`: the transaction is open, and a read would be inside it.
     this.#patiently(() => session.db.exec('COMMIT'))
     const reply: Reply = { answers, ...session.takeRings() }
     session.room.reset()
     this.#remember(calls, answers)
-    // Another transaction that finds no room would leave none to do this either.
+    // Otherwise another transaction that finds no room would leave none for this either.
     if (tight !== undefined) this.#foldLog()
     session.room.keepBallast()
     return reply
@@ -196,7 +198,7 @@ export class SqliteConnection {
   }
 
   #read(calls: readonly ThreadCall[]): Answer[] {
-    // Of these each has a connection of its own: they are asked seldom, and of a file that nothing can open.
+    // Each of these has a connection of its own: they are rare, and are also asked of files that nothing can open.
     const health = calls.filter(isHealth)
     if (health.length > 0) {
       const others = calls.filter((call) => !isHealth(call))
@@ -217,7 +219,7 @@ export class SqliteConnection {
     }
   }
 
-  /** Who only asks which queues there are makes no file, and leaves one of an older version as it is. */
+  /** A caller that only asks for the queues makes no file, and leaves one of an older version as it is. */
   #look(calls: readonly ThreadCall[]): Answer[] {
     const found = this.#patiently(() => lookInto(this.#file, this.#open, queuesIn))
     return calls.map(([number]) => [number, found ?? []])
@@ -235,7 +237,7 @@ export class SqliteConnection {
     return !isLook(call) && call[1] in this.#connected().operations.writes
   }
 
-  /** Our own errors come before anything is written: they are the answer to their call and leave the others alone. */
+  /** Our own errors are thrown before anything is written: they are the answer to their call, and the others go on. */
   #answer(operations: object, [number, name, args]: ThreadCall): Answer {
     try {
       return [number, (operations as Record<string, (...args: readonly unknown[]) => unknown>)[name]!(...args)]
@@ -256,8 +258,8 @@ export class SqliteConnection {
   }
 
   /**
-   * Throws where something else lies at the path than what is open: nobody else would ever read what is committed. Before a
-   * commit the file is looked at each time, all else at most so often.
+   * Throws if the open file is not the one at its path: nobody else would ever read what is committed. The file is
+   * checked before each commit, everything else at most once in `lookMs`.
    */
   #refuseLost(identity: SqliteIdentity, isCommit: boolean): void {
     const now = performance.now()
@@ -269,8 +271,9 @@ export class SqliteConnection {
   }
 
   /**
-   * Gives up the files that were lost. What is in a log that nobody else can find, or that lies next to another file and would
-   * be read as that one's, goes into the file that we have first. As long as that cannot be done nothing is opened anew.
+   * Gives up the files that were lost. If nobody else can find the log, or if it is next to another file and would be
+   * read as that file's, it is first folded into the file that we have. While that cannot be done, nothing is opened
+   * anew.
    */
   #leave({ session, identity }: OpenedFile): void {
     if (this.#lost !== 'file' || identity.hasLog) {
@@ -286,7 +289,7 @@ export class SqliteConnection {
     this.#onLost()
   }
 
-  /** Ends the transaction that failed; never throws. A connection that cannot even do that is given up with it. */
+  /** Ends the transaction that failed; never throws. If not even that is possible, the connection is given up. */
   #giveUp(error: unknown): void {
     const opened = this.#opened
     if (opened === undefined) return
@@ -319,7 +322,7 @@ export class SqliteConnection {
     try {
       return this.#opening()
     } catch (error) {
-      // Its index alone may be more than there is room for.
+      // The index alone may need more room than there is.
       if (!isOutOfRoom(error) || !freeBallast(this.#file)) throw error
       return this.#opening()
     }
@@ -332,7 +335,8 @@ export class SqliteConnection {
       db = openFile(this.#file, this.#open, this.#clock)
       const identity = new SqliteIdentity(this.#file)
       if (before !== undefined && before !== idOf(this.#file)) throw moved(this.#file, 'file')
-      // Another connection of this process, which has not noticed yet, keeps them open: others would make their own.
+      // Another connection of this process, which has not noticed yet, keeps them open: other processes would make new
+      // ones.
       if (identity.missing !== undefined) throw moved(this.#file, identity.missing)
       if (this.#isSuspected) checkQuickly(this.#file, db)
       this.#isSuspected = false
@@ -349,7 +353,7 @@ export class SqliteConnection {
     }
   }
 
-  /** In a file that took the place of ours. */
+  /** Opens the known queues in a file that took the place of ours. */
   #openQueues({ session, operations }: OpenedFile): void {
     session.db.exec('BEGIN IMMEDIATE')
     operations.writes.open([...this.#queues.values()])
@@ -358,7 +362,7 @@ export class SqliteConnection {
     session.forget()
   }
 
-  /** SQLite's own way to wait is unfair: it pauses ever longer while others come and go. Short random pauses are fair. */
+  /** SQLite's own way to wait is unfair: its pauses grow while others come and go. Short random pauses are fair. */
   #patiently<T>(step: () => T, meanwhile?: () => void): T {
     for (const startedAt = performance.now(); ; ) {
       try {
@@ -373,7 +377,7 @@ export class SqliteConnection {
     }
   }
 
-  /** Read from shared memory, for a message would not be seen while a call waits. */
+  /** Read from shared memory: a message would not be seen while a call waits. */
   #isOutOfPatience(startedAt: number): boolean {
     const now = performance.now()
     if (now - startedAt > patienceMs) return true
@@ -382,7 +386,7 @@ export class SqliteConnection {
     return now - Math.max(startedAt, this.#closingAt) > closingPatienceMs
   }
 
-  /** Never throws: what cannot be closed ends with the thread. */
+  /** Never throws: a connection that cannot be closed ends with the thread. */
   close(): void {
     const opened = this.#opened
     this.#opened = undefined

@@ -1,4 +1,4 @@
-/** The interface of a SQLite store's thread: every call that may cross from the other side, by name. */
+/** The interface of a SQLite store's thread: each call that the other side may make, by name. */
 
 import type { Finding } from '../../contract/store-health.js'
 import { repairQueue } from '../health/sqlite-repair.js'
@@ -28,7 +28,7 @@ interface Peeked {
   readonly changes: boolean
 }
 
-/** Calls on the file alone, for which no store is opened, and none made. */
+/** Calls on the file alone. No store is opened or made for them. */
 interface FileLooks {
   check(queue?: string): Finding[]
   examine(): Finding[]
@@ -72,7 +72,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       readLive: live.read.bind(live),
       readHistory: history.read.bind(history),
       throttleState: throttleAdmin.state.bind(throttleAdmin),
-      /** What a wait sees when it looks at its queues; `rung`: those of them whose last ring nobody heard. */
+      /** The result of a wait's look at its queues. `rung`: those of the queues whose last ring nobody heard. */
       peek(names: readonly string[], rung: readonly string[]): Peeked {
         const { clock, queues } = session
         const [now, mono] = [clock.now(), clock.mono()]
@@ -128,7 +128,7 @@ export function sqliteOperations(session: SqliteTransaction) {
   }
 }
 
-/** Whether something in the queue changes by itself: what is ready may be shut for a while. */
+/** Whether something in the queue changes by itself. Ready jobs may be shut for a while. */
 function mayChange(row: QueueRow): boolean {
   return row.scheduled + row.running > 0 || (row.ready > 0 && isLimited(row))
 }

@@ -1,7 +1,7 @@
 /**
- * The client of a SQLite store's thread: calls of one tick travel to the thread together, their answers come back
+ * The client of a SQLite store's thread. Calls of one tick travel to the thread together, and their answers come back
  * with the commit. The thread is started at the first call, keeps the process alive only while calls are under way, and
- * is started anew should it die.
+ * is started anew if it dies.
  */
 
 import { Worker } from 'node:worker_threads'
@@ -35,7 +35,7 @@ export interface Thread extends Pick<Worker, 'postMessage' | 'ref' | 'unref' | '
   once(event: 'exit', listener: () => void): unknown
 }
 
-/** Starts the thread of a store. Throws where it cannot be started. */
+/** Starts the thread of a store. Throws if it cannot be started. */
 export type StartThread = (settings: ThreadSettings) => Thread
 
 export class SqliteThreadClient {
@@ -84,8 +84,8 @@ export class SqliteThreadClient {
   }
 
   /**
-   * What was sent is finished first, unless another process holds the write lock: after half a second of that, or where
-   * the thread answers nothing for five, it is rejected with `StoreUnavailableError`.
+   * Calls that were sent are finished first, unless another process holds the write lock. After half a second of that,
+   * or if the thread answers nothing for five seconds, they are rejected with `StoreUnavailableError`.
    */
   close(): Promise<void> {
     this.#closing ??= this.#finish()
@@ -106,7 +106,7 @@ export class SqliteThreadClient {
         void thread.terminate()
         resolve()
       }, stuckMs)
-      // As long as it answers it is not stuck.
+      // As long as the thread answers, it is not stuck.
       thread.on('message', () => giveUp.refresh())
       thread.once('exit', () => {
         clearTimeout(giveUp)
@@ -123,7 +123,7 @@ export class SqliteThreadClient {
     try {
       thread = this.#started()
     } catch (error) {
-      // Thrown from here it would end the process.
+      // An error thrown from here would end the process.
       for (const [number] of calls) this.#settle(number)?.reject(this.#unstarted(error))
       return
     }
@@ -135,7 +135,7 @@ export class SqliteThreadClient {
     }
   }
 
-  /** A value that cannot be copied to another thread is the fault of its call alone. */
+  /** If a value cannot be copied to another thread, only its own call fails. */
   #postAlone(thread: Thread, call: ThreadCall): void {
     try {
       thread.postMessage([call] satisfies Request)
@@ -207,12 +207,12 @@ export class SqliteThreadClient {
 const entry = () => entryFile('sqlite-thread.js', () => new URL('./sqlite-thread.js', import.meta.url))
 
 function ownThread(settings: ThreadSettings): Thread {
-  // The thread shares the gate that is there when it is started.
+  // The thread shares the gate that exists when it is started.
   exitGate()
   return new Worker(entry(), {
     workerData: settings,
     name: 'millrace-sqlite',
-    // What the main thread was started with (loaders, inspectors) is not for this one.
+    // The options of the main thread (loaders, inspectors) are not for this one.
     execArgv: [],
   })
 }

@@ -8,15 +8,15 @@ export interface ThreadSettings {
   readonly file: string
   /** URL of a module that exports `clock`. */
   readonly clock: string | undefined
-  /** Absent: what this Node has. */
+  /** Absent: the default of this Node. */
   readonly driver?: DriverName | undefined
-  /** At this weight, in bytes, a claim is full. Default 1 MiB. */
+  /** The weight, in bytes, at which a claim is full. Default 1 MiB. */
   readonly mostClaimBytes?: number | undefined
   /** Shared by both sides: its first cell is 1 from the moment the store is being closed. */
   readonly closing: Int32Array
 }
 
-/** A call: its number, what to do, with what. */
+/** A call: its number, its operation, and the arguments. */
 export type ThreadCall = readonly [number: number, name: OperationName, args: readonly unknown[]]
 
 /** The calls of one tick, or the request to finish. */
@@ -24,7 +24,10 @@ export type Request = readonly ThreadCall[] | 'close'
 
 export type Answer = readonly [number: number, value: unknown, error?: CarriedError]
 
-/** What one commit did: the answers to its calls, the queues it rang, whether jobs ended, and whether there are live messages. */
+/**
+ * The result of one commit: the answers to its calls, the queues that it rang, whether jobs ended, and whether there
+ * are live messages.
+ */
 export interface Reply {
   readonly answers: readonly Answer[]
   readonly rung: readonly string[]

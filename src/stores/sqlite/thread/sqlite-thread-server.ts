@@ -1,7 +1,7 @@
 /**
- * The server of a SQLite store, in its thread: takes all calls that have arrived, runs them in one transaction, and answers
- * after its commit. What arrives while it waits for the write lock or the disk makes the next transaction larger: the
- * busier, the fewer commits per job.
+ * The server of a SQLite store, in its thread: takes all calls that have arrived, runs them in one transaction, and
+ * answers after its commit. Calls that arrive while it waits for the write lock or the disk make the next transaction
+ * larger: the busier the store, the fewer commits per job.
  */
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
@@ -14,7 +14,7 @@ import { weightOf } from './sqlite-batch-limits.js'
 import { replyOf, SqliteConnection } from './sqlite-connection.js'
 import type { Reply, Request, ThreadCall, ThreadSettings } from './sqlite-thread-messages.js'
 
-/** Bounds of one transaction: others wait for it, and the log grows with it. */
+/** Bounds of one transaction: other processes wait for it, and the log grows with it. */
 const mostJobs = 1_000
 const mostBytes = 4 * 1_024 * 1_024
 
@@ -33,9 +33,9 @@ export class SqliteThreadServer {
     this.#bells = new BellWriter(settings.file)
   }
 
-  /** Answers what comes over the port, until it is told to close. */
+  /** Answers the calls that arrive at the port, until it is told to close. */
   start(): void {
-    // Without waiting for anything: a failure is told to each call.
+    // Not awaited: a failure becomes the answer to each call.
     this.#gate.enter()
     const loaded = Promise.all([loadDriver(this.#settings.driver), loadClock(this.#settings.clock)]).finally(() =>
       this.#gate.leave(),
@@ -44,7 +44,7 @@ export class SqliteThreadServer {
     this.#port.on('message', (request: Request) => void this.#answer(request, loaded))
   }
 
-  /** Never rejects: what fails is the answer to each call. */
+  /** Never rejects: a failure becomes the answer to each call. */
   async #answer(request: Request, loaded: Promise<[OpenDatabase, SqliteClock]>): Promise<void> {
     this.#accept(request)
     try {
@@ -90,7 +90,7 @@ export class SqliteThreadServer {
     }
   }
 
-  /** The first writes of the inbox, as many as one transaction may hold. */
+  /** Takes the first writes of the inbox, as many as one transaction may hold. */
   #takeWrites(connection: SqliteConnection): ThreadCall[] {
     this.#drain()
     const taken: ThreadCall[] = []
@@ -120,7 +120,7 @@ export class SqliteThreadServer {
   }
 
   #send(reply: Reply): void {
-    // Before the answers: who is told that a job was accepted must not be able to go ahead of the bell.
+    // Before the answers: a caller that learns that a job was accepted must not be able to overtake the bell.
     this.#bells.ring(reply.rung, reply.hasEnds, reply.hasMessages)
     this.#port.postMessage(reply)
   }

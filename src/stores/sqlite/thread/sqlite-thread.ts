@@ -1,4 +1,4 @@
-/** The thread of a SQLite store: serves one store, and ends when that is closed. */
+/** The thread of a SQLite store: serves one store, and ends when the store is closed. */
 
 import { parentPort, workerData } from 'node:worker_threads'
 import type { ThreadSettings } from './sqlite-thread-messages.js'
