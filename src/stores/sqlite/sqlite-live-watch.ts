@@ -1,6 +1,6 @@
 /**
- * Live messages of a SQLite store. Who watches says so in the file, again every few seconds, and reads there when he is rung,
- * or when the usual look of the bell finds that somebody has committed.
+ * Live messages of a SQLite store. A watcher has an entry in the file, which it renews every few seconds. It reads
+ * messages there when it is rung, or when the bell's regular look finds that another connection has committed.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -10,10 +10,10 @@ import type { LiveMessages } from '../contract/live-messages.js'
 import { Ringing, type SqliteWait } from './sqlite-wait.js'
 import type { SqliteThreadClient } from './thread/sqlite-thread-client.js'
 
-/** How often a watch is renewed, and for how long it holds if that is not done: a process that was killed watches no more. */
+/** How often a watch is renewed, and how long it holds without that: a process that was killed no longer watches. */
 const renewMs = 5_000
 const holdsMs = 15_000
-/** After a failure; the store itself waits for a lock far longer. */
+/** The pause after a failure. The store itself waits far longer for a lock. */
 const retryMs = 500
 
 interface Watch {
@@ -51,7 +51,7 @@ export function sqliteLive(inbox: SqliteThreadClient, wait: SqliteWait, closing:
   async function renew(watch: Watch): Promise<void> {
     const { last, isRenewed } = await inbox.call('watchLive', watch.queue, watch.watcher, holdsMs)
     watch.renewedAt = performance.now()
-    // Another file lies there now.
+    // Another file is at the path now.
     if (last < watch.last) watch.last = last
     // This process stood still for too long.
     if (!isRenewed && !watch.over.aborted) watch.heard(undefined)
@@ -72,7 +72,7 @@ export function sqliteLive(inbox: SqliteThreadClient, wait: SqliteWait, closing:
       try {
         const { last } = await inbox.call('watchLive', queue, watcher, holdsMs)
         const watch = { queue, watcher, heard, over, ear, last, renewedAt: performance.now() }
-        // At once, so that a store that is being closed does it before.
+        // At once, so that a store that is being closed still makes this call.
         over.addEventListener('abort', () => void inbox.call('unwatchLive', queue, watcher).catch(() => {}))
         void follow(watch, stop)
       } catch (error) {

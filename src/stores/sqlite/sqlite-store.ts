@@ -1,6 +1,6 @@
 /**
- * The SQLite store: jobs in one file that several processes of a machine share.
- * All SQL runs in a thread of its own (`sqlite-thread-server.ts`), so that neither handlers nor beats ever wait for a disk.
+ * The SQLite store: jobs in one file that several processes of a machine share. All SQL runs in a thread of its own
+ * (`sqlite-thread-server.ts`), so that neither handlers nor beats ever wait for a disk.
  */
 
 import { setMaxListeners } from 'node:events'
@@ -32,15 +32,15 @@ import { claimsOf } from './work/sqlite-claim-text.js'
 import { completionsOf } from './work/sqlite-completion.js'
 
 interface SqliteDescriptor {
-  /** Path of the file. It and its directory are made where they are not there. */
+  /** The path of the file. The file and its directory are made if they do not exist. */
   readonly file: string
   /** URL of a module that exports `clock`, a `SqliteClock`; absent: the machine's clocks. */
   readonly clock?: string
-  /** The package by which this process reaches the file; absent: what this Node has. */
+  /** The package through which this process reaches the file; absent: the default of this Node. */
   readonly driver?: DriverName
-  /** At this weight, in bytes, a claim is full. Default 1 MiB. */
+  /** The weight, in bytes, at which a claim is full. Default 1 MiB. */
   readonly mostClaimBytes?: number
-  /** By default each store has a thread of its own. */
+  /** Starts the thread. By default each store has a thread of its own. */
   readonly startThread?: StartThread
 }
 
@@ -61,7 +61,7 @@ export class SqliteStore implements Store {
   readonly #wait: SqliteWait
   readonly #file: string
 
-  /** Nothing is opened before the first call. Throws `InvalidArgumentError` where `file` names no file. */
+  /** Nothing is opened before the first call. Throws `InvalidArgumentError` if `file` names no file. */
   constructor({ file, clock, driver, mostClaimBytes, startThread }: SqliteDescriptor) {
     if (file === '' || file === ':memory:') {
       throw new InvalidArgumentError(
@@ -82,7 +82,7 @@ export class SqliteStore implements Store {
     }
     this.schedules = sqliteSchedules(this.#inbox, this.#wait)
     this.health = sqliteHealth(this.#inbox)
-    // One listener for each watch, and there is no limit to those.
+    // Each watch adds a listener, and the number of watches has no limit.
     setMaxListeners(0, this.#closing.signal)
     this.live = sqliteLive(this.#inbox, this.#wait, this.#closing.signal)
     this.history = {
@@ -163,7 +163,7 @@ function sqliteHealth(inbox: SqliteThreadClient): StoreHealth {
     check,
     async repair(queue) {
       const before = await check(queue)
-      // Of a damaged file nothing is mended by writing to it.
+      // Writing to a damaged file mends nothing.
       if (before.some(({ level, what }) => what === 'file' && level !== 'ok') || before.includes(none))
         return { mended: [], left: before }
       const mended: Mended[] = []

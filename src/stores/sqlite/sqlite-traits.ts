@@ -1,4 +1,4 @@
-/** What the SQLite store can do: known before one is opened, or its code loaded. */
+/** The traits of the SQLite store, known before one is opened, and before its code is loaded. */
 
 import type { StoreTraits } from '../contract/store.js'
 import { fullTraits } from '../rules/full-traits.js'

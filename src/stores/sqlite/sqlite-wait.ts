@@ -7,11 +7,11 @@ import { SqliteWakeTokens, scheduleBell, tokenName } from './bell/sqlite-wake-to
 import type { SqliteThreadClient } from './thread/sqlite-thread-client.js'
 import type { Reply } from './thread/sqlite-thread-messages.js'
 
-/** The longest timer there is; whoever waits longer just looks once more in between. */
+/** The longest timer there is. A longer wait looks once more in between. */
 const longestTimerMs = 0x7fffffff
-/** How long a job that a look comes upon is left to whoever was rung for it. */
+/** How long a job that a look finds is left to the waiter that was rung for it. */
 const graceMs = 200
-/** Least time between two looks for ended jobs: a busy store rings hundreds of times a second. */
+/** The least time between two looks for ended jobs: a busy store rings hundreds of times a second. */
 const resultGapMs = 5
 
 export class SqliteWait {
@@ -28,14 +28,14 @@ export class SqliteWait {
     this.#tokens = new SqliteWakeTokens(file)
   }
 
-  /** A commit of this process needs no watch to be noticed. */
+  /** Rings the waiters of this process for one of its own commits, which need no watch to be noticed. */
   told(reply: Reply): void {
     for (const queue of reply.rung) this.#queues.ring(tokenName(queue))
     if (reply.hasEnds) this.#results.ring('ended')
     if (reply.hasMessages) this.#results.ring('messages')
   }
 
-  /** Of what a connection of the user's has committed. */
+  /** Rings queues for a commit on a user's connection. */
   ring(queues: readonly string[]): void {
     this.#putBack(queues)
     for (const queue of queues) this.#queues.ring(tokenName(queue))
@@ -49,7 +49,7 @@ export class SqliteWait {
   async forQueues(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     const answer = await this.#rungOf(queues, forMs, signal)
     if (!signal.aborted && !this.#inbox.isClosed) return answer
-    // Whoever asked has turned away: another one who waits is to have these.
+    // The caller has gone away: another waiter must get these.
     this.#putBack(answer)
     return []
   }
@@ -61,10 +61,11 @@ export class SqliteWait {
     let rung: string | undefined
     let mustLook = true
     let mayChange = true
-    // A commit of our own changes no `data_version`: a ring that another one took, and may never answer, is looked after.
+    // A commit of our own does not change `data_version`. So a ring that another waiter took, and may never answer,
+    // makes the next look a real one.
     let isUnanswered = false
     const take = (queue: string) => {
-      // One is enough: the next is for somebody else.
+      // One is enough: the next is for another waiter.
       if (rung !== undefined || !this.#tokens.take(queue)) return
       rung = queue
       ear.ring()
@@ -84,7 +85,7 @@ export class SqliteWait {
         ear.ring()
       },
     })
-    // Of rings that nobody waited for: with the token gone the next ring is heard, and the first look answers these.
+    // Rings for which nobody waited. Once their tokens are gone, the next ring is heard; the first look answers these.
     let missed = queues.filter((queue) => this.#tokens.take(queue))
     let isSure = true
     try {
@@ -96,7 +97,8 @@ export class SqliteWait {
           if (found.length > 0 && isSure) return rung === undefined ? found : [...new Set([rung, ...found])]
           missed = []
           mayChange = changes
-          // Somebody else may be about to take it: later only what is there at a second look is worth waking up for.
+          // Another waiter may be about to take the job. From now on, only a job that is still there at a second look
+          // ends the wait.
           isSure = found.length > 0
           if (!isSure) continue
           await ear.heard(Math.min(graceMs, until - performance.now()), signal)
@@ -129,7 +131,7 @@ export class SqliteWait {
       },
       look: () => (this.#inbox.isClosed ? ear.ring() : take()),
     })
-    // A ring that nobody waited for.
+    // A ring for which nobody waited.
     take()
     try {
       await ear.heard(forMs, signal)
@@ -167,7 +169,7 @@ export class SqliteWait {
   }
 }
 
-/** One waiter's ear: a ring that comes while he is busy is heard when he listens next. */
+/** The ear of one waiter: a ring that comes while the waiter is busy is heard when it listens next. */
 export class Ringing {
   #isRung = false
   #wake: (() => void) | undefined
