@@ -39,7 +39,7 @@ export class SqliteHistory {
     this.#delete = db.prepare('DELETE FROM history WHERE queue = ? AND step = ? AND at = ?')
   }
 
-  /** Removes of each step what is too old, at most `upkeepLimit` rows more than it adds. */
+  /** Also removes the rows of each step that are too old, at most `upkeepLimit` more than it adds. */
   add(entries: readonly HistoryEntry[]): void {
     const now = this.#session.clock.now()
     for (const { queue, agoMs, counts, gauges } of entries) {

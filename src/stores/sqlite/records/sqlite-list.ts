@@ -11,20 +11,23 @@ import { morgueOf, type QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import type { SqliteLook } from './sqlite-look.js'
 
-/** Up to so many jobs of a state are sorted for a page of them. */
+/** The most jobs of a state that are sorted for one page. */
 const sortLimit = 10_000
 
-/** A way through the jobs of a shard: which, and in what order. All of it is fixed text; values are bound. */
+/** A way through the jobs of a shard: which jobs, and in what order. All of it is fixed text; values are bound. */
 interface ListPath {
   readonly where: string
-  /** The columns that order it; each is a number. What is alike in all of them is ordered by the tie of the kind. */
+  /**
+   * The columns that order it, all of them numbers. Rows that are equal in all columns are ordered by the tie of the
+   * kind.
+   */
   readonly columns: readonly string[]
   readonly descending?: boolean
   /** Whether it goes through the morgue of an ordered queue. */
   readonly isDead?: boolean
-  /** The index that finds the jobs. It is the one that orders them, too, unless they are few enough to be sorted. */
+  /** The index that finds the jobs. It also orders them, unless they are few enough to be sorted. */
   readonly index: string
-  /** What stands before or behind its positions, to part them from those of other paths. */
+  /** The part before or after the others in its positions, which tells them from the positions of other paths. */
   readonly prefix?: number
   readonly suffix?: number
 }
@@ -35,7 +38,7 @@ interface FoundRow {
   readonly position: ListPosition
 }
 
-/** What has expired is never shown. ?2: now; ?3: what died by then has expired, or null. */
+/** Expired jobs are never shown. `?2`: now; `?3`: jobs that died by then have expired, or null. */
 const visible =
   '(state <> 3 OR expires_at IS NULL OR expires_at > ?2) AND (state <> 4 OR ?3 IS NULL OR finished_at > ?3)'
 
@@ -50,8 +53,8 @@ const completedPath: ListPath = { ...path(3, 'completed', []), ...ended }
 const deadPath: ListPath = { ...path(4, 'dead', []), ...ended }
 
 /**
- * In the order in which a listing by time goes through the states. Jobs of a plain queue that are alike stand in the order in
- * which they came in, by `rid`; those of an ordered one by their ids.
+ * In the order in which a listing by time goes through the states. Jobs of a plain queue that are otherwise equal are
+ * in the order of their arrival, by `rid`; those of an ordered queue are in the order of their ids.
  */
 const timePaths: Readonly<Record<QueueKind, readonly ListPath[]>> = {
   plain: [
@@ -84,7 +87,7 @@ export class SqliteList {
     const queues = this.#session.queues.rowsOf(name)
     const { kind } = queues[0]!
     const after = cursor === undefined ? undefined : positionIn(cursor, by, isPosition(kind, by))
-    // Two paths by id are walked side by side, those by time one after the other.
+    // Two paths by id are merged; paths by time follow each other.
     const paths = pathsOf(queues[0]!, query)
     const found: FoundRow[] = []
     for (const one of paths) {
@@ -110,7 +113,7 @@ export class SqliteList {
 
   #rowsOf(one: ListPath, queue: QueueRow, after: ListPosition | undefined, limit: number): (Row & JobRow)[] {
     if (one.columns[0] !== 'suspect') return this.#rows(one, queue, after, limit)
-    // Each pool has an index in this order, in which the next page is found without going past those before it.
+    // Each pool has an index in this order, which finds the next page without going past the earlier ones.
     const [, ...columns] = one.columns
     return readyPools.flatMap(({ where, suspect }) => {
       const [prefix, from, ...behind] = after ?? []
@@ -155,24 +158,25 @@ function pathsOf(queue: QueueRow, { by, state }: ListQuery): readonly ListPath[]
   const live: ListPath = { where: `TRUE${wanted}`, columns: [], suffix: 0, index: 'job_id' }
   if (queue.kind === 'ordered') return [live, { ...live, where: `state = ${dead}${wanted}`, isDead: true, suffix: 1 }]
   const name = stateNames[number]
-  // Few among many are found by their state and sorted; many are met soon enough on the way through all ids.
+  // Few jobs among many are found by their state and sorted. If there are many, the way through all ids soon meets
+  // them.
   return [name !== undefined && queue[name] <= sortLimit ? { ...live, index: `job_${name}` } : live]
 }
 
 const timeStates = ['running', 'ready', 'scheduled', 'completed', 'dead'] as const
 
-/** The column that tells apart what is alike otherwise. In an ordered queue `position` is the id. */
+/** The column that orders rows that are otherwise equal. In an ordered queue `position` is the id. */
 function tieOf({ suffix }: ListPath, kind: QueueKind): 'id' | 'rid' | 'position' {
   if (suffix !== undefined) return 'id'
   return kind === 'plain' ? 'rid' : 'position'
 }
 
-/** What comes after the position that is bound from ?5 on. */
+/** The condition for rows after the position that is bound from ?5 on. */
 function beyond(one: ListPath, kind: QueueKind): string {
   const { columns, descending } = one
   const tie = tieOf(one, kind)
   if (tie === 'id') return 'AND id >= ?5 AND (id > ?5 OR ?6)'
-  // Latest first; the ids ascend all the same.
+  // The latest come first; ids ascend all the same.
   if (descending && tie === 'position') return `AND ${columns[0]} <= ?5 AND (${columns[0]} < ?5 OR position > ?6)`
   const all = [...columns, tie]
   return `AND (${all.join(', ')}) ${descending ? '<' : '>'} (${all.map((_, i) => `?${i + 5}`).join(', ')})`
@@ -182,7 +186,7 @@ function boundPosition(one: ListPath, kind: QueueKind, after: ListPosition): Sql
   const { columns, prefix, suffix, descending } = one
   const own = prefix === undefined ? after : after.slice(1)
   const last = own[columns.length]!
-  // With both of its entries an id stands in a listing twice.
+  // An id that has both entries is in a listing twice.
   if (suffix !== undefined) return [String(last), suffix > Number(own[1]) ? 1 : 0]
   const sign = descending ? -1 : 1
   const numbers = own.slice(0, columns.length).map((part) => sign * Number(part))
@@ -200,7 +204,7 @@ function positionOf(one: ListPath, kind: QueueKind, row: Row): ListPosition {
   ]
 }
 
-/** Whether these are the parts of a position: numbers, and the tie where it belongs. */
+/** Whether these are the parts of a position: numbers, and the tie in its place. */
 function isPosition(kind: QueueKind, by: ListQuery['by']): (parts: readonly unknown[]) => boolean {
   const isTie = (part: unknown) => typeof part === (kind === 'plain' ? 'number' : 'string')
   return (parts) => {

@@ -1,14 +1,14 @@
 /**
- * Live messages in the file of a SQLite store: who watches which queue, and for how long unless he says so again, and the
- * last messages. Nothing is written while nobody watches.
+ * Live messages in the file of a SQLite store: the watchers of each queue, each with the end of its watch unless it is
+ * renewed, and the last messages. Nothing is written while nobody watches.
  */
 
 import type { Statement } from '../file/sqlite-driver.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
-/** Messages that are kept for those who have not read them yet, of all queues. */
+/** The most messages, of all queues, that are kept for watchers that have not read them yet. */
 const mostMessages = 1_000
-/** And those that are read at once. */
+/** The most messages that are read at once. */
 const mostRead = 100
 
 export class SqliteLive {
@@ -45,18 +45,18 @@ export class SqliteLive {
     return this.#watcher.get(queue, this.#session.clock.mono()) !== undefined
   }
 
-  /** Whether anybody watches the queue; only then is it written. */
+  /** Writes the message only if the queue is watched. Returns whether it is. */
   publish(queue: string, message: string): boolean {
     if (!this.isWatched(queue)) return false
-    // The newest is never removed: its number tells the next.
+    // The newest is never removed: the next number follows from it.
     this.#trim.run(Number(this.#insert.run(queue, message).lastInsertRowid) - mostMessages)
     this.#session.hasMessages = true
     return true
   }
 
   /**
-   * For so long from now. Answers with the number of the last message, and whether he has watched without a break: else none
-   * were kept for him meanwhile.
+   * Watches for `forMs` from now. Returns the number of the last message, and whether the watch went on without a
+   * break. If not, messages in between were not kept for it.
    */
   watch(queue: string, watcher: string, forMs: number) {
     const mono = this.#session.clock.mono()
@@ -72,8 +72,8 @@ export class SqliteLive {
   }
 
   /**
-   * The messages after that number. `last`: the number of the last that there is, or of the last that was read where `more` are
-   * left. `isGap`: some between were removed unread, perhaps of this queue.
+   * The messages after that number. `last`: the number of the last message that exists, or of the last one read if
+   * `more` are left. `isGap`: some in between were removed unread, perhaps some of this queue.
    */
   read(queue: string, after: number) {
     const rows = this.#read.all(after, queue, mostRead) as { seq: number; message: string }[]

@@ -1,4 +1,4 @@
-/** Jobs of a SQLite store, looked at by id or as rows of a listing. */
+/** Jobs of a SQLite store, read by id or as rows of a listing. */
 
 import { payloadsInPage, payloadsInRecord, type StoredJob } from '../../contract/job-records.js'
 import type { Row, Statement } from '../file/sqlite-driver.js'
@@ -24,7 +24,7 @@ export class SqliteLook {
     this.#memory = session.db.prepare('SELECT * FROM remembered WHERE qid = ? AND id = ? AND until > ?')
   }
 
-  /** Of an ordered queue the live job, and only if there is none the entry in the morgue. */
+  /** For an ordered queue the live job; only if there is none, the entry in the morgue. */
   get(name: string, id: string): StoredJob | undefined {
     const { queues, clock, notes } = this.#session
     const live = this.#find(name, id, ({ qid }) => qid)
@@ -62,7 +62,7 @@ export class SqliteLook {
     return Object.keys(fields).length === 0 ? job : { ...job, fields }
   }
 
-  /** While its queue is on its way to other shards a job may not have come along yet. */
+  /** While its queue is being resharded, a job may still be in its former shard. */
   #find(name: string, id: string, qidOf: (queue: QueueRow) => number): FoundJobRow | undefined {
     const { queues } = this.#session
     for (const queue of [queues.holding(name, id), queues.formerlyHolding(name, id)]) {
@@ -84,7 +84,7 @@ export class SqliteLook {
   }
 }
 
-/** A completed job whose result has expired, as the row of one that is remembered. */
+/** A completed job whose result has expired, as the row of a remembered job. */
 function endedRow({ id, task, rank, attempt, crashes, created_at, stamp, finished_at, reason }: Row & JobRow): Row {
   const run_at = Math.floor(stamp / 1_000)
   return { id, task, state: 'completed', priority: 0 - rank, attempt, crashes, created_at, run_at, finished_at, reason }

@@ -1,4 +1,4 @@
-/** The record of a job, made of its row in a SQLite store. */
+/** The record of a job, made from its row in a SQLite store. */
 
 import type { StoredJob } from '../../contract/job-records.js'
 import type { Row } from '../file/sqlite-driver.js'
@@ -58,7 +58,7 @@ export function rememberedJob(queue: string, row: Row): StoredJob {
   }) as unknown as StoredJob
 }
 
-/** Without the fields that are null: absent means absent. */
+/** The fields that are not null: absent means absent. */
 export function present(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined))
 }

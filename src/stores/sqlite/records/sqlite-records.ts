@@ -17,7 +17,7 @@ import type { ThrottleRow } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import type { SqliteSettle } from '../work/sqlite-settle.js'
 
-/** Up to so many failed jobs are sorted; more are found by going along the order instead. */
+/** The most failed jobs that are sorted. If there are more, a step goes along the order instead. */
 const sortLimit = 10_000
 
 const waitingStates = [ready, scheduled]
@@ -25,9 +25,9 @@ const waitingStates = [ready, scheduled]
 /** Ready jobs: those without a group, then lane by lane, then the suspects. */
 const readyOrder = 'suspect, iif(suspect, NULL, grp), rank, position, rid'
 
-/** How a state's jobs stand in line when a step takes them; `tie` as in `byKind`. */
+/** The order in which a step takes the jobs of a state; `tie` as in `byKind`. */
 const orders: Record<number, (tie: Tie) => string> = {
-  // As in their index: jobs that are due at one moment, however many, are not sorted.
+  // As in their index: jobs that are due at one moment are not sorted, however many there are.
   [scheduled]: (tie) => (tie === 'rid' ? 'stamp, position, rid' : 'stamp, position'),
   [ready]: () => readyOrder,
   [running]: (tie) => `fence, ${tie}`,
@@ -35,28 +35,28 @@ const orders: Record<number, (tie: Tie) => string> = {
   [dead]: (tie) => `finished_at DESC, ${tie} DESC`,
 }
 
-/** A job and the queue, or shard, in which it lies. */
+/** A job and the row of its queue or shard. */
 interface SelectedJob {
   readonly queue: QueueRow
   readonly job: JobRow
 }
 
-/** Jobs of a state that stand behind each other, and how; `index`: the one that finds them, in that order where it can. */
+/** Jobs of a state that share one order. `index`: the one that finds them, in that order if it can. */
 interface SelectedPool {
   readonly where: string
   readonly order: string
   readonly index: string
 }
 
-/** A step: which jobs, in which states, and what becomes of those of each row. */
+/** A step: which jobs, in which states, and the change to the jobs of each row. */
 interface Change {
   readonly queue: string
   readonly where: Where
   readonly states: readonly number[]
   readonly change: (queue: QueueRow, jobs: readonly JobRow[], now: number) => void
-  /** Of running jobs those beside which something waits for later. Absent: those that are not to be cancelled already. */
+  /** Only running jobs whose successor is due later. Absent: only running jobs that are not being cancelled yet. */
   readonly ofSuccessor?: boolean
-  /** The columns that it looks at of plain jobs. Absent: all. Each costs the driver about a µs. */
+  /** The columns of plain jobs that the change needs. Absent: all. Each costs the driver about a µs. */
   readonly plainColumns?: string
   readonly rings?: boolean
   readonly ends?: boolean
@@ -123,7 +123,7 @@ export class SqliteRecords {
     })
   }
 
-  /** The waiting and dead jobs of an ordered queue go into another. */
+  /** Moves the waiting and dead jobs of an ordered queue into another. */
   move(from: string, to: string): Step {
     const { queues, orderedJobs } = this.#session
     queues.ordered(to)
@@ -187,7 +187,7 @@ export class SqliteRecords {
     for (const row of this.#session.queues.rowsOf(name)) row.draining = 1
   }
 
-  /** Those of `jobs` that have ended or are not there. */
+  /** Those of `jobs` that have ended or do not exist. */
   ended(jobs: readonly { readonly queue: string; readonly id: string }[]): { queue: string; id: string }[] {
     const { queues } = this.#session
     return jobs
@@ -244,7 +244,7 @@ export class SqliteRecords {
     return set === undefined ? 0 : this.#session.orderedJobs.payloads.count(set)
   }
 
-  /** Up to one more than a step takes. */
+  /** Finds at most one job more than a step takes. */
   #byId(
     name: string,
     ids: readonly string[],
@@ -267,7 +267,7 @@ export class SqliteRecords {
     return found
   }
 
-  /** Up to one more than a step takes, shard by shard and state by state. */
+  /** Finds at most one job more than a step takes, shard by shard and state by state. */
   #inStates(
     name: string,
     where: 'all' | 'failed',
@@ -297,7 +297,7 @@ export class SqliteRecords {
     return found
   }
 
-  /** Ready jobs stand in several pools where some have groups. */
+  /** The pools of a state's jobs: ready jobs are in several. */
   #poolsOf(queue: QueueRow, where: 'all' | 'failed', state: number): readonly SelectedPool[] {
     const isSorted = this.#isSorted(queue, where, state)
     if (state !== ready || isSorted) {
@@ -311,7 +311,7 @@ export class SqliteRecords {
     ]
   }
 
-  /** Whether all that failed are looked at, and sorted. */
+  /** Whether all failed jobs are read and sorted. */
   #isSorted(queue: QueueRow, where: 'all' | 'failed', state: number): boolean {
     return where === 'failed' && state !== running && queue.retries <= sortLimit
   }
@@ -330,19 +330,19 @@ export class SqliteRecords {
   }
 }
 
-/** One job after the other. */
+/** A change that takes one job after the other. */
 function each(change: (queue: QueueRow, job: JobRow, now: number) => void): Change['change'] {
   return (queue, jobs, now) => {
     for (const job of jobs) change(queue, job, now)
   }
 }
 
-/** The first stamp, in µs, of what is not due yet. */
+/** The first stamp, in µs, of jobs that are not due yet. */
 function laterThan(now: number): number {
   return (now + 1) * 1_000
 }
 
-/** What died by then has expired. */
+/** Jobs that died by this instant have expired. */
 function deadBy(queue: QueueRow, now: number): number {
   return queue.dead_age_ms === null ? Number.MIN_SAFE_INTEGER : now - queue.dead_age_ms
 }

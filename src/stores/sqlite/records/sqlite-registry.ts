@@ -1,4 +1,7 @@
-/** The SQLite store's registry of workers: who lives, what each of them holds, and what becomes of that once it is dead. */
+/**
+ * The SQLite store's registry of workers: which are alive, the claims of each, and the end of these claims once a
+ * worker is dead.
+ */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { Buried, Crash } from '../../contract/claim.js'
@@ -49,14 +52,14 @@ export class SqliteWorkers {
     this.#ordered = db.prepare('SELECT ordered FROM worker WHERE id = ?')
     this.#order = db.prepare('UPDATE worker SET ordered = ? WHERE id = ? AND until > ?')
     this.#lapse = db.prepare('DELETE FROM worker WHERE until <= ?')
-    // The clock was set back: they live on for as long as they were to live from then on.
+    // The clock was set back: from now on they live for as long as their last beat gave them.
     this.#turnBack = db.prepare(
       `UPDATE worker SET until = until - seen_at + ?1, seen_at = ?1 WHERE seen_at > ?1 + ${toleratedStepMs}`,
     )
     this.#delete = db.prepare('DELETE FROM worker WHERE id = ?')
     this.#select = db.prepare('SELECT id, record, seen_at FROM worker WHERE until > ? ORDER BY id')
-    // All that run are looked at: they are no more than the slots of all workers, and an index by worker would be one more
-    // to be written with every claim.
+    // Reads all running jobs: there are no more than the slots of all workers, and an index by worker would have to be
+    // written with every claim.
     this.#held = db.prepare(
       `SELECT queue.name AS queue, id, task, job.fence AS fence, alone, started_at, host, boot, pidns, pid, ticks, progress
        FROM queue CROSS JOIN job INDEXED BY job_running ON job.qid = queue.qid
@@ -70,7 +73,7 @@ export class SqliteWorkers {
 
   beat(worker: WorkerRecord, ttlMs: number): WorkerOrder | undefined {
     const now = this.#session.clock.now()
-    // Before it is written: one that had lapsed comes back without its order.
+    // Before the write: a worker that had lapsed comes back without its order.
     this.#lapse.run(now)
     this.#write.run(worker.id, JSON.stringify(worker), now, bounded(now + ttlMs))
     this.#turnBack.run(now)
@@ -81,7 +84,7 @@ export class SqliteWorkers {
     return Number(this.#order.run(order, id, this.#session.clock.now()).changes) === 1
   }
 
-  /** Whoever is removed leads nothing any more. */
+  /** A worker that is removed leads nothing any more. */
   remove(id: string): void {
     this.#delete.run(id)
     const { queues } = this.#session
@@ -112,7 +115,7 @@ export class SqliteWorkers {
     )
   }
 
-  /** The queues are rung: somebody must ask to learn of the suspects. */
+  /** Rings the queues, because a worker must ask to learn of the suspects. */
   gone(claims: readonly ClaimKey[], worker: string): { readonly crashed: Crash[]; readonly buried: Buried[] } {
     const { clock, jobs } = this.#session
     const now = clock.now()

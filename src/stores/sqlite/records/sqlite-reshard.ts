@@ -1,7 +1,7 @@
 /**
- * Another number of shards for an ordered queue of a SQLite store, in bounded steps. When no job runs any more the queue gets
- * its new shards at once, and is stopped until they have what lies in those that it leaves. Until then whatever is asked for
- * by id brings that id over (`SqliteSession.holding`), so that jobs can be pushed all the while.
+ * Resharding of an ordered queue of a SQLite store, in bounded steps. When no job runs any more, the queue gets its new
+ * shards at once, and is stopped until they have all jobs of the old ones. Until then each call for an id first moves
+ * that id over (`SqliteTransaction.holding`), so that jobs can be enqueued all the while.
  */
 
 import type { Step } from '../../contract/job-records.js'
@@ -47,7 +47,7 @@ export class SqliteReshard {
     this.#delete = db.prepare('DELETE FROM queue WHERE name = ? AND shard < 0')
   }
 
-  /** Throws `ConfigConflictError` where another number is under way. */
+  /** Throws `ConfigConflictError` if resharding to another number is under way. */
   reshard(name: string, shards: number): Step {
     const { queues } = this.#session
     const first = queues.ordered(name)
@@ -64,7 +64,7 @@ export class SqliteReshard {
     return { changed, more: false }
   }
 
-  /** The new shards go on where the old ones were. */
+  /** Makes the new shards, which continue the stamps, fences and scores of the old ones. */
   #setOut(name: string, shards: number): void {
     const { queues } = this.#session
     const old = queues.rowsOf(name)
@@ -73,7 +73,7 @@ export class SqliteReshard {
       Math.max(...old.map((row) => row.last_fence)),
       Math.max(...old.map((row) => row.last_score)),
     ]
-    // What is held is written before rows are changed behind its back.
+    // Held rows are written before statements change rows directly.
     this.#session.flushRows()
     this.#rename.run(name)
     for (let shard = 0; shard < shards; shard += 1) this.#insert.run(name, shard, shards, stamp, fence, score)
@@ -87,7 +87,7 @@ export class SqliteReshard {
     }
   }
 
-  /** How many jobs came over in this step. */
+  /** Moves jobs over. Returns their number in this step. */
   #bringOver(name: string): number {
     const { queues, orderedJobs, clock } = this.#session
     const now = clock.now()

@@ -114,7 +114,7 @@ export class SqliteSchedules {
     const before = this.#lead.get() as { value: string } | undefined
     const lead = scheduleLeadAfter(before && (JSON.parse(before.value) as ScheduleLeadership), worker, leadMs, now)
     const text = JSON.stringify(lead)
-    // Of many only one leads: the others are to cost no commit, after which all look what has changed.
+    // Only one of many workers leads. The others must cause no commit, after which all would look for a change.
     if (text !== before?.value) this.#writeLead.run(text)
     const [isLead, leftMs] = [lead.worker === worker, lead.until - now]
     if (!isLead) return { now, isLead, leadMs: leftMs, due: [] }
@@ -150,7 +150,7 @@ export class SqliteSchedules {
     return rows.flatMap((row) => this.#told(row as ScheduleRow) ?? [])
   }
 
-  /** Undefined for one that cannot be read. A plain queue is not spread here. */
+  /** Undefined for a schedule that cannot be read. A plain queue is not spread over shards here. */
   #told(row: ScheduleRow): StoredSchedule | undefined {
     const definition = definitionIn(fromStored(row.definition))
     if (definition === undefined) return undefined

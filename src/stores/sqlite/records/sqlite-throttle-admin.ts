@@ -1,4 +1,4 @@
-/** What is told and set of a SQLite store's throttles: what they have counted, and their rules. */
+/** The administration of a SQLite store's throttles: shows what they have counted, and sets their rules. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { ThrottleRule } from '../../../core/queue/throttle.js'
@@ -30,7 +30,9 @@ export class SqliteThrottleAdmin {
     }
   }
 
-  /** Of the whole scope; what its throttle has shut is open, and whoever waits is told. */
+  /**
+   * Sets the rules of the whole scope. Jobs that its throttle has shut are open again, and waiting workers are rung.
+   */
   set(queue: string, rules: readonly ThrottleRule[]): void {
     const { queues, throttles, lanes } = this.#session
     const throttle = throttles.of(queues.get(queue))
