@@ -47,7 +47,7 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): 
     db.exec(pragmas)
     if (isEmpty(db)) create(db)
     refuseByHeader(file, db)
-    // Only after the first commit, which then writes our mark into the header of the file, where it is seen without
+    // Only now: the first commit has then put our mark into the header of the file itself, where it is seen without
     // reading the log.
     if (pragma(db, 'journal_mode = WAL') !== 'wal') throw unavailable(file, 'it cannot be put into WAL mode.')
     if (dropStatistics(db)) {

@@ -31,9 +31,7 @@ const patienceMs = 30_000
 const closingPatienceMs = 500
 /** The greatest age of the last look at the log and its index; before a read, also of the last look at the file. */
 const lookMs = 250
-/**
- * While there is hardly any room: the most jobs that a call takes or changes, and how long the step that fit is kept.
- */
+/** With hardly any room: the most jobs that a call takes or changes, and how long the step that fit is kept. */
 const tightSteps = [25, 1]
 const tightMs = 1_000
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
@@ -258,7 +256,7 @@ export class SqliteConnection {
   }
 
   /**
-   * Throws if the open file is not the one at its path: nobody else would ever read what is committed. The file is
+   * Throws if the open file is not the one at its path: no other process would ever read the commit. The file is
    * checked before each commit, everything else at most once in `lookMs`.
    */
   #refuseLost(identity: SqliteIdentity, isCommit: boolean): void {
@@ -271,9 +269,8 @@ export class SqliteConnection {
   }
 
   /**
-   * Gives up the files that were lost. If nobody else can find the log, or if it is next to another file and would be
-   * read as that file's, it is first folded into the file that we have. While that cannot be done, nothing is opened
-   * anew.
+   * Gives up the files that were lost. If no other process can find the log, or would read it as that of another file,
+   * it is first folded into the file that we have. While that cannot be done, nothing is opened anew.
    */
   #leave({ session, identity }: OpenedFile): void {
     if (this.#lost !== 'file' || identity.hasLog) {
@@ -335,8 +332,7 @@ export class SqliteConnection {
       db = openFile(this.#file, this.#open, this.#clock)
       const identity = new SqliteIdentity(this.#file)
       if (before !== undefined && before !== idOf(this.#file)) throw moved(this.#file, 'file')
-      // Another connection of this process, which has not noticed yet, keeps them open: other processes would make new
-      // ones.
+      // Another connection of this process, which has not noticed, keeps them open: other processes would make new ones.
       if (identity.missing !== undefined) throw moved(this.#file, identity.missing)
       if (this.#isSuspected) checkQuickly(this.#file, db)
       this.#isSuspected = false
