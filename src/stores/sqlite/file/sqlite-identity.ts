@@ -15,7 +15,7 @@ export class SqliteIdentity {
   readonly #file: string
   readonly #ids: Readonly<Record<FilePart, string | undefined>>
 
-  /** Made after the connection was opened: the files at the paths are then those that it has open. */
+  /** Taken after the connection was opened: the files at the paths are then those that it has open. */
   constructor(file: string) {
     this.#file = file
     this.#ids = { file: idOf(file), log: idOf(`${file}-wal`), index: idOf(`${file}-shm`) }

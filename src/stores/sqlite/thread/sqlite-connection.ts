@@ -332,7 +332,7 @@ export class SqliteConnection {
       db = openFile(this.#file, this.#open, this.#clock)
       const identity = new SqliteIdentity(this.#file)
       if (before !== undefined && before !== idOf(this.#file)) throw moved(this.#file, 'file')
-      // Another connection of this process, which has not noticed, keeps them open: other processes would make new ones.
+      // Another connection of this process, which has not noticed, keeps them open: others would make their own.
       if (identity.missing !== undefined) throw moved(this.#file, identity.missing)
       if (this.#isSuspected) checkQuickly(this.#file, db)
       this.#isSuspected = false

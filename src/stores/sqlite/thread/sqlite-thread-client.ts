@@ -15,7 +15,7 @@ import { exitGate } from './exit-gate.js'
 import type { OperationAnswer, OperationArgs, OperationName } from './sqlite-thread-api.js'
 import type { Reply, Request, ThreadCall, ThreadSettings } from './sqlite-thread-messages.js'
 
-/** How long closing waits for a thread that answers nothing: a disk may keep it in a call that nothing can interrupt. */
+/** How long closing waits for a thread that answers nothing: a disk may keep it in an uninterruptible call. */
 const stuckMs = 5_000
 
 interface Pending {
