@@ -1,4 +1,4 @@
-/** A Redis store made in the user's own module: for clients that need more than an address. */
+/** A Redis store made in the user's own module, for clients that need more than an address. */
 
 import type { Store } from '../contract/store.js'
 import type { ConnectRedis } from './client/redis-address.js'
@@ -6,21 +6,23 @@ import { type RedisAddressOptions, redisAddress } from './client/redis-address.j
 
 export type RedisStoreOptions = (
   | { readonly url: string | RedisAddressOptions }
-  /** Makes an ioredis client; it is the pattern for the connections, which are copies of it. */
+  /** Makes an ioredis client. The store never uses it itself: its connections are copies of it. */
   | { readonly connect: ConnectRedis }
 ) & {
-  /** What all keys begin with. Default `'millrace'`. */
+  /** The prefix of all keys. Default `'millrace'`. */
   readonly namespace?: string
   /** Replicas that must have a job before its enqueue is accepted. Default 0. */
+  /** The number of replicas that must have a job before its enqueue is accepted. Default 0. */
   readonly replicas?: number
 }
 
 /**
- * A store, for the module that `store: { module, export }` names: every thread and process calls that module for itself,
- * with the mill's `{ namespace, replicas }`. Connects at its first call. Rejects with `ConfigError` for an address that is none.
+ * Makes a store for the module that `store: { module, export }` names. Every thread and process calls that module for
+ * itself, with the mill's `{ namespace, replicas }`. The store connects at its first call. Rejects with `ConfigError`
+ * for an invalid address.
  */
 export async function redisStore({ namespace, replicas, ...source }: RedisStoreOptions): Promise<Store> {
-  // Loaded here: whoever has another store has no use for it.
+  // Loaded here, because mills with another store do not need it.
   const [{ openRedisClient }, { RedisStore }] = await Promise.all([
     import('./client/redis-connection.js'),
     import('./redis-store.js'),

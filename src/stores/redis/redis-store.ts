@@ -1,4 +1,4 @@
-/** The Redis store: jobs on Redis or Valkey — a single server, the master that Sentinels name, or a cluster. */
+/** The Redis store: jobs on Redis or Valkey: a single server, the master that Sentinels name, or a cluster. */
 
 import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
@@ -38,18 +38,18 @@ import { RedisResultWatch } from './wait/redis-result-watch.js'
 import { RedisWait } from './wait/redis-wait.js'
 import { redisRegistry } from './workers/redis-registry.js'
 
-/** How long closing waits for calls under way. */
+/** How long `close` waits for running calls. */
 const closeMs = 1_000
 
 interface RedisStoreParts {
   readonly client: RedisClient
-  /** What all keys begin with. Default `'millrace'`. */
+  /** The prefix of all keys. Default `'millrace'`. */
   readonly namespace?: string
-  /** Replicas that must have an enqueue before it is accepted. Default 0. */
+  /** The number of replicas that must have an enqueue before it is accepted. Default 0. */
   readonly replicas?: number
-  /** Ms of a clock that never goes back. Default: the process'. */
+  /** A clock in ms that never goes back. Default: that of the process. */
   readonly mono?: Clock['mono']
-  /** At this weight, in bytes, a claim is full. Default 1 MiB. */
+  /** The weight in bytes at which a claim is full. Default 1 MiB. */
   readonly mostClaimBytes?: number
 }
 
@@ -70,9 +70,9 @@ export class RedisStore implements Store {
   readonly #ends: RedisResultWatch
   readonly #closing = new AbortController()
   #isClosed = false
-  /** Those that change something and have not been answered. */
+  /** The number of calls that change something and have no answer yet. */
   #calls = 0
-  /** Called when the last of them was. */
+  /** Called when the last of these calls has its answer. */
   #answered = () => {}
 
   constructor({
@@ -99,7 +99,7 @@ export class RedisStore implements Store {
     setMaxListeners(0, this.#closing.signal)
     this.live = redisLive(client, namespace, this.#closing.signal, () => this.#refuseClosed())
     this.history = redisHistory(client, namespace, () => this.#refuseClosed())
-    // Loaded when it is asked for: every thread and process that opens a store would load it in vain.
+    // Loaded on demand: most threads and processes that open a store never use it.
     this.health = {
       examine: async () =>
         (await import('./health/redis-doctor.js')).examineRedis({ client, queues: this.#queues, namespace, replicas }),
@@ -145,7 +145,7 @@ export class RedisStore implements Store {
     this.#closing.abort()
     this.#wait.close()
     this.#ends.close()
-    // Whoever is told that a call was rejected must not find it done.
+    // A caller whose call was rejected must not find later that it was done.
     if (this.#calls > 0) {
       await new Promise<void>((resolve) => {
         this.#answered = resolve

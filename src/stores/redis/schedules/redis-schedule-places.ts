@@ -1,7 +1,7 @@
 /**
- * The places of the schedules of a Redis store. A schedule lies in the shard that its jobs go to, where one script ticks and
- * enqueues; the index of the namespace says which shard that is. What the index does not point at is no schedule: a writer that
- * died half way may leave a record behind, which nobody ticks.
+ * The places of the schedules of a Redis store. A schedule is stored in the shard that its jobs go to, because one
+ * script ticks it and enqueues them. The index of the namespace says which shard that is. A record that the index does
+ * not point to is no schedule: a writer that died halfway may leave such a record, and nobody ticks it.
  */
 
 import type { ScheduleDefinition, StoredSchedule } from '../../contract/schedules.js'
@@ -29,7 +29,7 @@ export class RedisSchedulePlaces {
     ;[this.#index, this.#places] = scheduleIndexKeys(namespace)
   }
 
-  /** Where they lie; undefined for those that are none. */
+  /** The tags of the shards that the schedules are in; undefined for names without a schedule. */
   async of(names: readonly string[]): Promise<(string | undefined)[]> {
     if (names.length === 0) return []
     const tags = listIn(await this.#client.command('HMGET', [this.#index, ...names]))
@@ -45,7 +45,7 @@ export class RedisSchedulePlaces {
     return text === null ? undefined : recordIn(textIn(text))
   }
 
-  /** The shard that such a schedule is to lie in. */
+  /** The shard that a schedule with this definition belongs in. */
   async shardFor(definition: ScheduleDefinition): Promise<RedisShard> {
     const [queue] = await this.#queues.findNow([definition.queue])
     return definition.job.id === undefined
@@ -53,29 +53,29 @@ export class RedisSchedulePlaces {
       : shardHolding(queue!, definition.job.id)
   }
 
-  /** Whether nothing was registered under this name, and now this place is. */
+  /** Registers the place under the name. False if the name was already registered. */
   async register(name: string, tag: string): Promise<boolean> {
     await this.#client.command('HSET', [this.#places, tag, '1'])
     return (await this.#client.command('HSETNX', [this.#index, name, tag])) === 1
   }
 
-  /** What was written there is told of, though whoever removed the one before has just taken the name out. */
+  /** Registers a record that has just been written, in case a call that removed its predecessor took the name out. */
   async confirm(name: string, tag: string): Promise<void> {
     await this.#client.command('HSETNX', [this.#index, name, tag])
   }
 
-  /** Once its record is gone. False where the name does not stand for this place any more. */
+  /** Call it once the record is gone. False if the name no longer points to this place. */
   async unregister(name: string, tag: string): Promise<boolean> {
     if ((await this.#client.run(compareAndSetScript, [this.#index], [name, tag])) === 0) return false
-    // Somebody may have written another and seen the name stand there.
+    // Another process may have written a new record while it saw the name registered.
     const isThere = await this.#client.command('HEXISTS', [scheduleKeys(tag)[0]!, name])
     if (isThere === 1) await this.confirm(name, tag)
     return true
   }
 
   /**
-   * Writes a record that lay elsewhere into this shard, then points the index there, then takes the other out. Wherever that
-   * ends half way, it may be done again. `old`: the revision of the one that lies elsewhere.
+   * Moves a schedule to another shard: writes its record there, points the index to it, and removes the old record. If
+   * it ends halfway, it may be repeated. `old` is the revision of the old record.
    */
   async move(schedule: RedisSchedule, from: string, shard: RedisShard, old: string): Promise<void> {
     const { name } = schedule.definition
@@ -85,24 +85,24 @@ export class RedisSchedulePlaces {
     await this.#queues.runOver([shard], writeScheduleScripts, args, undefined, scheduleKeys(shard.tag))
     await this.#client.run(compareAndSetScript, [this.#index], [name, from, shard.tag])
     const [at] = await this.of([name])
-    // Others were faster, and it lies elsewhere or is gone.
+    // Another process was faster: the schedule is in another shard, or gone.
     if (at !== shard.tag) await this.end(name, shard.tag, revision)
     await this.end(name, from, old)
   }
 
-  /** Takes the record out if it has this revision; whether it did. */
+  /** Removes the record if it has this revision. Returns whether it did. */
   async end(name: string, tag: string, revision: string): Promise<boolean> {
     return (await this.#client.run(endScheduleScript, scheduleKeys(tag), ['remove', name, revision])) !== null
   }
 
   /**
-   * The shard that a schedule of this queue ticks in; undefined where there is none. Where its queue has gone to other shards,
-   * the schedule follows: the one it lay in is closed, and ticks no more.
+   * The shard that a schedule of this queue ticks in; undefined if there is none. If its queue has moved to other
+   * shards, the schedule is moved too, because its old shard is closed and ticks no more.
    */
   async following(name: string, queueName: string): Promise<{ shard: RedisShard; queue: RedisQueue } | undefined> {
     const [tag] = await this.of([name])
     if (tag === undefined) return undefined
-    // Asked for later, so that it knows of every shard that the index may point at.
+    // Asked after the index, so that the answer includes every shard that the index may point to.
     const [queue] = await this.#queues.findNow([queueName])
     const shard = liveShards(queue!).find((one) => one.tag === tag)
     if (shard !== undefined) return { shard, queue: queue! }
@@ -115,7 +115,7 @@ export class RedisSchedulePlaces {
     return { shard: to, queue: queue! }
   }
 
-  /** Nobody looks there any more, once the last schedule has gone: a shard that is closed is never given another. */
+  /** Forgets a closed shard as a place once its last schedule has gone. A closed shard never gets another schedule. */
   async #leave(tag: string): Promise<void> {
     const left = await this.#client.command('EXISTS', [scheduleKeys(tag)[0]!])
     if (left === 0) await this.#client.command('HDEL', [this.#places, tag])

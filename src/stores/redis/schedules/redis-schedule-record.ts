@@ -1,9 +1,12 @@
-/** The record of a schedule as Redis has it: its revision, numbers, the id of its last job, and its definition, with NUL between. */
+/**
+ * The record of a schedule as Redis stores it: its revision, its numbers, the id of its last job and its definition,
+ * separated by NUL.
+ */
 
 import type { StoredSchedule } from '../../contract/schedules.js'
 import { definitionIn, definitionText } from '../../rules/schedule-record.js'
 
-/** The numbers of a record, in this order; an instant that is not there is -1. Scripts know the first five (`record-lua`). */
+/** The numbers of a record, in this order; -1 if absent. Scripts know the first five (`scheduleRecords`). */
 const numbers = ['nextAt', 'lastAt', 'ticked', 'skipped', 'missed', 'paused', 'createdAt', 'updatedAt'] as const
 
 export function recordText(schedule: Omit<StoredSchedule, 'shards'>): string {
@@ -11,7 +14,7 @@ export function recordText(schedule: Omit<StoredSchedule, 'shards'>): string {
   return [schedule.revision, values.join(' '), schedule.lastId ?? '', definitionText(schedule.definition)].join('\0')
 }
 
-/** Undefined for what cannot be read: one damaged schedule keeps nobody from the others. */
+/** Undefined for an unreadable record: one damaged schedule must not stop the others. */
 export function recordIn(text: string): Omit<StoredSchedule, 'shards'> | undefined {
   const [revision, values, lastId, ...rest] = text.split('\0')
   const definition = definitionIn(rest.join('\0'))
@@ -26,7 +29,7 @@ export function recordIn(text: string): Omit<StoredSchedule, 'shards'> | undefin
   }
 }
 
-/** Lua: a record read into its parts, and written. `next` and `last` are -1 where there is none. */
+/** Lua functions that read a record into its parts and write it. `next` and `last` are -1 if there is none. */
 export const scheduleRecords = String.raw`
 local SCHEDULES, SCHEDULE_DUE = KEYS[#KEYS - 1], KEYS[#KEYS]
 local function read_schedule(name)

@@ -23,10 +23,13 @@ import { recordIn } from './redis-schedule-record.js'
 import { dueSchedulesScript, endScheduleScript, scheduleLeadScript, writeScheduleScripts } from './schedule-scripts.js'
 import { tickScripts } from './tick-script.js'
 
-/** How long whoever waits for changes waits where the server does not let it listen. */
+/** How long `changed` waits at most if the server does not allow it to listen. */
 const unheardMs = 5_000
 
-/** A record that has lain for so long where the index does not point is nobody's: whoever writes one points there at once. */
+/**
+ * The age at which a record that the index does not point to is removed. A writer registers its record at once, so an
+ * older one is abandoned.
+ */
 const strayMs = 60_000
 
 interface DueRow {
@@ -42,11 +45,11 @@ export class RedisSchedules implements Schedules {
   readonly #places: RedisSchedulePlaces
   readonly #ears = new Set<() => void>()
   #listening: Promise<unknown> | undefined
-  /** Changes that were heard of, and those that the last look knew of. */
+  /** The number of changes heard so far, and the number that the last call of `due` knew of. */
   #heard = 0
   #known = 0
 
-  /** `replicas`: those that must have a tick before it is answered. */
+  /** `replicas`: the number of replicas that must have a tick before it is answered. */
   constructor(client: RedisClient, queues: RedisQueues, namespace: string, replicas: number) {
     this.#client = client
     this.#queues = queues
@@ -69,7 +72,7 @@ export class RedisSchedules implements Schedules {
       if (schedule !== undefined && expects !== undefined && schedule.revision !== expects) return isDone
       const isGone = schedule === undefined || (await this.#places.end(name, tag, schedule.revision))
       isDone ||= schedule !== undefined && isGone
-      // It may have been changed meanwhile, or be on its way to another place.
+      // The schedule may have changed meanwhile, or be moving to another place.
       if (isGone && (await this.#places.unregister(name, tag))) return isDone
     }
   }
@@ -83,7 +86,7 @@ export class RedisSchedules implements Schedules {
   async list(after: string | undefined, limit: number): Promise<StoredSchedule[]> {
     const names = (await this.#places.names()).sort(compareBytes)
     const found: StoredSchedule[] = []
-    // A name may stand there without a schedule: of one that is being written, or was to be.
+    // A name may be registered without a schedule: its writer is not done yet, or died before it was.
     let left = names.filter((name) => after === undefined || compareBytes(name, after) > 0)
     while (left.length > 0 && found.length < limit) {
       const some = left.slice(0, limit - found.length)
@@ -108,7 +111,7 @@ export class RedisSchedules implements Schedules {
     const [asked, lead, left, tags] = listIn(await this.#client.run(scheduleLeadScript, [leadKey, places], args))
     const leads = { isLead: textIn(lead) === worker, leadMs: numberIn(left) }
     if (!leads.isLead) return { now: numberIn(asked), ...leads, due: [] }
-    // Those of a server that is away wait for it, and keep nobody from the others.
+    // Schedules on a server that is away must not stop the others.
     const looks = await partialReplies(
       listIn(tags).map(async (tag) => {
         const keys = scheduleKeys(textIn(tag))
@@ -120,7 +123,7 @@ export class RedisSchedules implements Schedules {
         return { at: numberIn(at), next: numberIn(next), read }
       }),
     )
-    // The clocks of several servers differ: nothing is due before it is so by all of them.
+    // The clocks of servers differ: nothing is due before it is due by all of them.
     const now = Math.min(numberIn(asked), ...looks.map(({ at }) => at))
     const all = (
       await this.#atHome(
@@ -172,7 +175,7 @@ export class RedisSchedules implements Schedules {
       await this.#places.move({ ...kept, ...change, updatedAt: now }, tag, shard, revision)
       return true
     }
-    // What is left over of one whose name is registered nowhere is none.
+    // A record whose name is not registered is left over from an earlier writer, and is no schedule.
     const stray = tag === undefined && expects === undefined ? await this.#places.read(name, shard.tag) : undefined
     const isNew = tag === undefined && expects === undefined && (await this.#places.register(name, shard.tag))
     if (tag === undefined && !isNew) return false
@@ -195,7 +198,10 @@ export class RedisSchedules implements Schedules {
     return isDone
   }
 
-  /** The schedule, which from now on waits there to be replaced by the revision `next`; undefined where it is not at this state. */
+  /**
+   * Retires the schedule: it ticks no more, and waits in its shard to be replaced by revision `next`. Returns the
+   * record as it was, or undefined if the schedule is not in this state.
+   */
   async #retired(
     name: string,
     tag: string,
@@ -212,7 +218,7 @@ export class RedisSchedules implements Schedules {
     const found = await this.#places.following(name, of)
     if (found === undefined) return { outcome: 'lost' }
     const { shard, queue } = found
-    // Not looked up among calls: a tick that is sent again finds that its schedule has gone on.
+    // No call id is looked up: a tick that is sent again finds that its schedule has moved on.
     const args: RedisArgument[] = [jobs.length === 0 ? '0' : '1']
     if (jobs.length > 0) packCall(shard.kind, { callId, jobs }, args)
     args.push(name, revision, String(dueAt ?? -1), String(nextAt ?? -1), String(lastAt ?? -1))
@@ -225,7 +231,7 @@ export class RedisSchedules implements Schedules {
     return { outcome: 'ticked', enqueued }
   }
 
-  /** Those at whose place the index points. What lies elsewhere was left behind half way, and is cleared away once it is old. */
+  /** The schedules that the index points to. Old records elsewhere were abandoned halfway, and are removed. */
   async #atHome(rows: readonly DueRow[], now: number): Promise<RedisSchedule[]> {
     const tags = await this.#places.of(rows.map(({ schedule }) => schedule.definition.name))
     const strays = rows.filter(({ schedule, tag }, i) => tags[i] !== tag && schedule.updatedAt < now - strayMs)
@@ -235,7 +241,7 @@ export class RedisSchedules implements Schedules {
     return rows.filter(({ tag }, i) => tags[i] === tag).map(({ schedule }) => schedule)
   }
 
-  /** With the shards of their queues; those whose queue is gone are left out. */
+  /** Adds the shards of their queues. Schedules whose queue is gone are left out. */
   async #told(schedules: readonly RedisSchedule[]): Promise<StoredSchedule[]> {
     const told = await Promise.all(
       schedules.map(async (schedule): Promise<StoredSchedule | undefined> => {
@@ -248,13 +254,13 @@ export class RedisSchedules implements Schedules {
     return told.flatMap((one) => one ?? [])
   }
 
-  /** Who does not hear it looks a little later. */
+  /** Announces a change. A process that does not hear it looks a little later. */
   async #tell(): Promise<void> {
     const publish = this.#client.isCluster ? 'SPUBLISH' : 'PUBLISH'
     await this.#client.command(publish, [scheduleChannel(this.#namespace), '']).catch(() => {})
   }
 
-  /** Whether changes are heard of. */
+  /** Starts to listen for changes. Returns whether the server allows it. */
   async #listen(): Promise<boolean> {
     this.#listening ??= this.#client.listen(scheduleChannel(this.#namespace), () => {
       this.#heard += 1

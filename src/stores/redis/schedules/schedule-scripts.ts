@@ -1,4 +1,4 @@
-/** The scripts of schedules: one is written, moved or removed; what is due is told; somebody leads. */
+/** The scripts of schedules: they write, move and remove them, find due ones, and choose the worker that leads. */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import { redisScript } from '../client/redis-script.js'
@@ -7,11 +7,14 @@ import type { ScriptPair } from '../lua/script-kinds.js'
 import { scheduleRecords } from './redis-schedule-record.js'
 
 /**
+ * Writes the record of a schedule.
  * KEYS: those of a shard, then those of its schedules.
- * ARGV: verb, name, and what it needs.
- * put: revision, next or -1, paused (1 or 0), definition, then whether what is there counts (1 or 0) and the revision that it must
- * have ('' for none), with the next tick; returns 1, also if it is written already, or 0. What it has ticked stays, if it counts.
- * adopt: a record from another shard, revision, next and `updatedAt` of it; harmless if one of that revision, or a later one, is here.
+ * ARGV: verb, name, and the arguments of the verb.
+ * put: revision; next tick or -1; paused (1 or 0); definition; whether the present record counts (1 or 0); the revision
+ * that it must have ('' for none) and its next tick. Returns 1, also if the revision is already written, or 0. The
+ * counts of the present record stay if it counts.
+ * adopt: a record from another shard; its revision, next tick and `updatedAt`. Has no effect if the shard has a record
+ * of that revision or a later one.
  * Refuses `unknown` and `moved`.
  */
 const write = `
@@ -42,9 +45,12 @@ export const writeScheduleScripts: ScriptPair = {
 }
 
 /**
+ * Ends a schedule in a shard.
  * KEYS: those of the schedules of a shard, which may be closed.
- * ARGV: verb, name, the revision that it must have, for retire also the next tick, and the revision of what takes its place. retire:
- * it ticks no more, and nobody else takes it for what it was; one that was retired for this already may be so again. remove.
+ * ARGV: verb, name, the revision that it must have; for `retire` also its next tick and the revision that replaces it.
+ * retire: the schedule ticks no more, and its new revision keeps others from taking it for the old one. The same
+ * `retire` may be repeated.
+ * remove: removes the record.
  * Returns the record as it was, or nil.
  */
 export const endScheduleScript = redisScript(
@@ -69,9 +75,10 @@ return text
 )
 
 /**
+ * Finds the due schedules of a shard.
  * KEYS: those of the schedules of a shard.
- * ARGV: how many are wanted at most.
- * Returns now, the earliest tick that is not due or -1, and { name, record, … } of those that are due.
+ * ARGV: the most schedules to return.
+ * Returns now, the earliest tick that is not yet due or -1, and { name, record, … } of the due schedules.
  */
 export const dueSchedulesScript = redisScript(
   'due-schedules',
@@ -90,9 +97,10 @@ return { now, later[2] or '-1', due }
 )
 
 /**
- * KEYS: who leads, the places that may have schedules.
- * ARGV: the worker, for how long it leads.
- * Returns now, who leads, for how long yet, and the places.
+ * Makes a worker the one that ticks schedules, unless another leads.
+ * KEYS: the hash that says who leads, the places that may have schedules.
+ * ARGV: the worker, for how many ms it leads.
+ * Returns now, the worker that leads, for how many ms it still does, and the places.
  */
 export const scheduleLeadScript = redisScript(
   'schedule-lead',
@@ -100,7 +108,7 @@ export const scheduleLeadScript = redisScript(
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local lead = redis.call('HMGET', KEYS[1], 'worker', 'seen', 'until')
 local worker, seen, until_at = lead[1], tonumber(lead[2]), tonumber(lead[3])
--- The clock was set back: it leads on for as long as it was to lead from then on.
+-- The clock was set back: the lead keeps the length that it had left when it was last seen.
 if worker and seen > now + ${toleratedStepMs} then
   until_at, seen = until_at - seen + now, now
   redis.call('HSET', KEYS[1], 'seen', seen, 'until', until_at)
@@ -115,8 +123,8 @@ return { now, worker, until_at - now, redis.call('HKEYS', KEYS[2]) }
 )
 
 /**
- * KEYS: a hash. ARGV: field, value.
- * Takes the field out where it has this value, or, where there is another value behind, gives it that.
+ * Removes a field if it has this value, or sets it if a new value is given.
+ * KEYS: a hash. ARGV: field, value, and the new value if there is one.
  */
 export const compareAndSetScript = redisScript(
   'compare-and-set',

@@ -1,4 +1,4 @@
-/** The tick script: a schedule enqueues its jobs and steps to its next tick, both or neither. */
+/** The tick script: a schedule enqueues its jobs and moves on to its next tick, both or neither. */
 
 import { enqueueOrderedText } from '../enqueue/enqueue-ordered-script.js'
 import { enqueueText } from '../enqueue/enqueue-script.js'
@@ -9,10 +9,11 @@ import { scheduleRecords } from './redis-schedule-record.js'
 
 /**
  * KEYS: those of the enqueue script, then those of the schedules of the shard.
- * ARGV: those of the enqueue script for one call, or for none; then name, revision, the tick that is due, the next and the last
- * that is passed (-1 each for none), the id of the last job, the id of the one that is the reason to skip ('' each for none), the
- * number of jobs, and those of ticks left out: skipped and missed.
- * Returns 'lost', 'skipped', or the letters of the jobs; if these are 'f' or 'g', nothing was done. Refuses `unknown` and `moved`.
+ * ARGV: those of the enqueue script, for one call or none; then name; revision; the due tick, the next one, and the
+ * last one that is done (-1 each for none); the id of the last job; the id whose presence is the reason to skip (''
+ * each for none); the number of jobs; the number of ticks left out as skipped and as missed.
+ * Returns 'lost', 'skipped', or the letters of the jobs. If these are 'f' or 'g', nothing was done. Refuses `unknown`
+ * and `moved`.
  */
 const before = (isThere: string) => `
 if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
@@ -44,7 +45,7 @@ if first ~= 'f' and first ~= 'g' then step(tonumber(count), skips) end
 return answers[1]
 `
 
-/** It waits or runs. */
+/** Lua for whether the job `unless` waits or runs. */
 const plainIsThere =
   "(function() local j = job(unless) return j and (j.claim or (j.state ~= 'c' and j.state ~= 'd')) end)()"
 const orderedIsThere = "call('HEXISTS', JOBS, unless) == 1"
