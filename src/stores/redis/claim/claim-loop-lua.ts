@@ -1,4 +1,7 @@
-/** The claim loop in Lua: shard by shard, what has ended is recovered, what is due is promoted, and jobs are taken. */
+/**
+ * The claim loop in Lua. For each shard it recovers jobs whose lease has ended, promotes jobs that are due, and takes
+ * jobs.
+ */
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { leads } from '../lua/leads-lua.js'
@@ -7,34 +10,34 @@ import { gate, heads } from './throttle-gate-lua.js'
 
 /** How a claim takes the jobs of one kind of queue: pieces of Lua inside the loop. */
 export interface ClaimKind {
-  /** Of the meta of a shard, behind the eleven fields that the loop reads. */
+  /** Fields of a shard's meta to read after the eleven that the loop reads itself. */
   readonly fields: readonly string[]
   /** Functions that most claims do not need. */
   readonly rare: string
   /**
-   * Defines `is_filled()`, whether the claim has enough bytes, and `grant(n, lease_ms)`, which puts what was taken of the
-   * shard under one lease.
+   * Defines `is_filled()`, whether the claim has enough bytes, and `grant(n, lease_ms)`, which puts the jobs taken from
+   * the shard under one lease.
    */
   readonly take: string
-  /** At the beginning of a shard, whose fields are `form`. */
+  /** Runs first for each shard; the values of its fields are in `form`. */
   readonly begin: string
-  /** Before the shard is recovered. */
+  /** Runs before the shard is recovered. */
   readonly before: string
-  /** Once the shard has promoted: ends jobs that expired, and defines whether there are more, `has_expired`: then nothing is taken. */
+  /** Runs after promotion. Ends expired jobs and defines `has_expired`: if more are left, the claim takes nothing. */
   readonly expire: string
-  /** Whether its jobs can be taken in their order, with nothing else to heed. */
+  /** Whether the shard's jobs can be taken in their order, with no limit, lane or suspect to consider. */
   readonly isSimple: string
-  /** Takes them, at most `asked_for`: `count` is how many. */
+  /** Takes at most `asked_for` of these jobs and sets `count` to their number. */
   readonly takeSimple: string
   /** Defines what the fair share needs: `take_ready`, `take_lane` and `take_suspect`. */
   readonly takeOthers: string
-  /** How many ready jobs have no group. */
+  /** The number of ready jobs without a group. */
   readonly groupless: string
-  /** What this call has granted by now weighs, where that counts for others. */
+  /** The weight of all jobs that this call has granted so far, or 0 if it limits no later trip. */
   readonly weight: string
 }
 
-/** Of the meta of a shard, behind the three that the gate reads. */
+/** Fields of a shard's meta to read after the three that the gate reads. */
 const fields = ['order', 'paused', 'maxCrashes', 'lead', 'leadAt', 'suspectLead', 'suspectLeadAt', 'sparesUntil']
 
 export const claimLoop = (kind: ClaimKind, isGated: boolean) => `${leads}${gate(isGated, [...fields, ...kind.fields])}
@@ -58,7 +61,7 @@ for n = 0, ASKED - 1 do
   local max_crashes, leader, lead_at, spares_until = tonumber(form[6]), form[7], tonumber(form[8]), tonumber(form[11])
   ${kind.before}
 
-  -- Recover: every lease that has ended is a crash, once those who hold leases have had time to say that they live.
+  -- Recover. Every lease that has ended is a crash, once a restarted server has given holders time to renew.
   local ended
   ended, spares_until = ended_leases(lease_ms, spares_until)
   for _, j in ipairs(ended) do crash(j, max_crashes, n, crashed, buried) end
@@ -95,10 +98,10 @@ for n = 0, ASKED - 1 do
   local ready, suspects, change = (own.groupless or ${kind.groupless}) + lanes_left, call('ZCARD', SUSPECTS), first_change(spares_until)
   local can = is_open and ready > 0
   if can and (own.limited or lanes_left > 0) then can = lanes.is_claimable() end
-  -- What is left is shut: somebody must be told when it opens.
+  -- The jobs that are left are shut: somebody must be told when they open.
   local is_shut = count > 0 and ready > 0 and not (EXCLUSIVE and not is_open) and not can
 
-  -- The lead asks again when something changes by itself. A lead that has no room hands that on: the worker that is rung leads.
+  -- The lead asks again when something changes by itself. A lead without room gives up: the worker that is rung leads.
   local has_left = (count > 0 or can) and not is_shut and leader == worker and lead_at <= now
   if has_left then
     call('HDEL', META, 'lead', 'leadAt')
@@ -111,7 +114,8 @@ for n = 0, ASKED - 1 do
   end
   if is_open then lead_suspects(n, worker, suspects, alone or asked_for == 0, form[9], tonumber(form[10])) end
 
-  -- One waiter was woken. A claim that leaves jobs wakes the next; a claim that leaves none takes back the ring.
+  -- One waiter was woken for this claim. A claim that leaves jobs wakes the next waiter, and one that leaves none takes
+  -- the ring back.
   if can or has_left then ring_unpaused()
   elseif count > 0 then
     local first = call('ZRANGE', SCHEDULED, 0, 0)[1]

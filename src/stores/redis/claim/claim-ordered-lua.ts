@@ -5,17 +5,18 @@ import { readyJobs } from '../lua/ready-lua.js'
 import { transit } from '../lua/transit-lua.js'
 import type { ClaimKind } from './claim-loop-lua.js'
 
-/** Most payloads of a claim: it is not to keep others waiting for them, however small they are. */
+/** The most payloads of a claim. Even small ones must not keep other calls waiting. */
 const mostPayloads = 4_000
 
 const take = String.raw`
--- What the claim has taken so far, bytes and payloads; and of the shard its number, its fence (nil before the first job) and ids.
+-- The bytes and payloads that the claim has taken so far. For the current shard also its number n, its fence (nil
+-- before the first job) and the ids taken.
 local hand = { bytes = tonumber(ARGV[7]), payloads = 0 }
 local function is_filled() return hand.bytes >= most_bytes or hand.payloads >= ${mostPayloads} end
 local take_places, take_ready
 do
--- The payloads that a claim takes of an id: the first, at most max, and at most as many bytes as a claim may have.
--- Returns the members found, how many of them are taken, and their bytes.
+-- The payloads that a claim takes of an id. max 0: all; otherwise the first ones, at most max and at most as many bytes
+-- as a claim may have, but at least one. Returns the members found, how many of them are taken, and their bytes.
 local function taken_of(id, max)
   local members, from, own = members_in(PAYLOADS, id, max == 0 and -1 or max + 1), #id + 16, 0
   for i = 1, #members do
@@ -25,8 +26,9 @@ local function taken_of(id, max)
   end
   return members, #members, own
 end
--- Of the first of these places, as many as they have room in hand for; they are left in their set. Returns how many, and
--- whether the next has no record: they end there. The first few tell how large records are: large ones are not read in vain.
+-- Takes jobs at the first of these places, as many as the claim has room for, and leaves the places in their set.
+-- Returns how many, and whether it stopped at a job without a record. It reads few records first and then more at a
+-- time, so that it does not read large ones in vain.
 function take_places(places, has_group)
   local ids, records, counts, lefts, gone, fields, count, many_taken, is_lost = {}, {}, {}, {}, {}, {}, 0, 0, false
   local some, upto, step = nil, 0, 4
@@ -76,7 +78,7 @@ function take_places(places, has_group)
   for i = 1, count do
     local id, rec, number, packed = ids[i], records[i], counts[i], ''
     if number == 0 then
-      -- It stays in its record, and comes with it.
+      -- The only payload stays in the record and is returned with it.
     elseif number == 1 then
       value = value + 1
       packed = pack('>I4I4', 1, 22 + #values[value]) .. sub(fields[value], #id + 2) .. values[value]
@@ -128,7 +130,7 @@ function take_ready(count)
   return 0
 end
 end
--- All that was taken of the shard is under one lease.
+-- Puts all jobs taken from the shard under one lease.
 local function grant(n, lease_ms)
   local fence_bytes = pack('>I7', hand.fence)
   call('ZADD', LEASES, now + lease_ms, '\0' .. fence_bytes)

@@ -10,7 +10,7 @@ const take = String.raw`
 local ids, records, pasts, errors, checkpoints = {}, {}, {}, {}, {}
 local fence, bytes = 0, 0
 local checkpoint_at = {}
--- Whether the claim has enough, asked only if the lengths of its records, which are longer than what they weigh, could be enough.
+-- Whether the claim has enough bytes. Records are longer than their weight: call it only once their lengths are enough.
 local function is_filled()
 ${recordWeight}  bytes = 0
   for i = 1, #ids do
@@ -19,9 +19,10 @@ ${recordWeight}  bytes = 0
   end
   return bytes >= most_bytes
 end
--- Records of the first jobs among those found: a claim ends where it has enough bytes. Large ones are not read in vain:
--- the first few tell how many more there may be. Returns how many there are, which stand behind those of before, and whether
--- the next has no record: they end there. notes_of: where others than those of the ready list are among them.
+-- Reads the records of the first of these jobs, until the claim has enough bytes, and puts them after those it already
+-- has. It reads few first and estimates from their size how many more to read, so that it does not read large ones in
+-- vain. Returns how many it read, and whether it stopped at a job without a record.
+-- notes_of: given if the jobs may have a past, an error or a checkpoint.
 local function records_of(found, notes_of)
   local before, count, step = #ids, 0, 4
   while count < #found and not (bytes >= most_bytes and is_filled()) do
@@ -49,7 +50,7 @@ local function records_of(found, notes_of)
   end
   return count, false
 end
--- Writes the claims of the last count ids; elements as in the ready list. grant adds the lease that they share.
+-- Writes the claims of the last count ids. elements are as in the ready list. grant adds the lease that they share.
 local heads_by = {}
 local meta
 local function write_claims(count, elements, last_fence, has_group)
@@ -71,15 +72,15 @@ local function write_claims(count, elements, last_fence, has_group)
     claims[i * 2 - 1], claims[i * 2] = ids[from + i], head .. elements[i]
   end
   many('HSET', CLAIMS, claims)
-  -- What was taken does not expire.
+  -- A job that was taken can no longer expire.
   if meta.expiring_at then
     local members = {}
     for i = 1, count do members[i] = sub(elements[i], 8) end
     many('ZREM', EXPIRING, members)
   end
 end
--- All that was taken, under one lease and as one text: the ids, a NUL behind each and one more; the lengths of the records, of three
--- bytes each; and the records.
+-- Puts all jobs taken under one lease, and adds them to the reply as one text: the ids, each with a NUL behind it, and
+-- one more NUL; the lengths of the records, 3 bytes each; and the records.
 local function grant(n, lease_ms)
   local fence_bytes, lengths, id_list = pack('>I7', fence), {}, table.concat(ids, '\0')
   call('ZADD', LEASES, now + lease_ms, '\0' .. fence_bytes)
@@ -88,7 +89,7 @@ local function grant(n, lease_ms)
   local jobs = id_list .. '\0\0' .. pack('>' .. string.rep('I3', #ids), unpack(lengths)) .. table.concat(records)
   for _, part in ipairs({ n, fence, jobs, pasts, errors, checkpoints }) do grants[#grants + 1] = part end
 end
--- From the ready list alone, which is what nearly every claim does.
+-- Takes jobs from the ready list alone, as nearly every claim does.
 local function take_from_list(limit)
   for _ = 1, ${upkeepLimit} do
     local elements, found = call('LRANGE', READY_LIST, 0, limit - 1), {}
@@ -107,11 +108,11 @@ end
 `
 
 const takeOthers = `
--- Pasts, errors and checkpoints of some jobs, each by their number.
+-- Returns the pasts, errors and checkpoints of these jobs, each by the job's number in the list.
 local function notes_of(list)
   local notes, noted, past_found, error_found, checkpoint_found = {}, {}, call('HMGET', HISTORY, unpack(list)), {}, {}
   for i = 1, #list do
-    -- Of one that is fresh nothing is noted.
+    -- A fresh job has no notes.
     if past_found[i] then
       noted[#noted + 1] = i
       notes[#notes + 1] = 'e' .. list[i]
@@ -122,14 +123,15 @@ local function notes_of(list)
   for n, i in ipairs(noted) do error_found[i], checkpoint_found[i] = found[n * 2 - 1], found[n * 2] end
   return past_found, error_found, checkpoint_found
 end
--- Takes the first upto elements from the ready list; others of them are not stale.
+-- Removes the first upto elements from the ready list; others is how many of them are not stale.
 local function pass_list(upto, others)
   call('LTRIM', READY_LIST, upto, -1)
   if upto == others then return end
   local left, is_doubtful = let_go(upto - others)
   meta.stale, meta.lost = left, meta.lost or is_doubtful
 end
--- Of jobs found, { id, element of READY_LIST or not }, what they were before; returns how many are taken, and whether the next has no record.
+-- Takes these jobs. Each has its id and, if it comes from READY_LIST, its element. Returns how many it took, and
+-- whether it stopped at a job without a record.
 local function take_found(found, has_group)
   local list, before = {}, #ids
   for i = 1, #found do list[i] = found[i].id end

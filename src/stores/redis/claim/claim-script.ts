@@ -1,4 +1,4 @@
-/** The claim scripts: the one atomic step in which jobs are recovered, promoted and taken. */
+/** The claim scripts: one atomic step recovers, promotes and takes jobs. */
 
 import { crashes } from '../lua/crash-lua.js'
 import { scriptPair } from '../lua/script-kinds.js'
@@ -8,22 +8,26 @@ import { orderedClaim } from './claim-ordered-lua.js'
 import { plainClaim } from './claim-plain-lua.js'
 
 /**
- * KEYS: those of each shard asked, one after the other, and what `throttle-gate-lua.ts` says.
- * ARGV: worker, alone (1 or 0), heads (1 or 0), most bytes, gate (`throttle-gate-lua.ts`), jobs that the first queue has granted
- * before, and what they weigh; of each shard the number of its queue (in the order in which they are asked), its limit, lease
- * in ms, and most payloads of an id (0: all; of no meaning for a plain queue).
- * Returns { now, grants, whether nothing more may be granted (1 or 0), waits, crashed, buried, heads, more, weight of all, expired }.
- * grants: index of the shard that granted, fence, jobs, pasts, errors, checkpoints; of a shard perhaps several in a row.
- * jobs is one text: of each job its id and NUL, the length of its record in 3 bytes, and the record; of an ordered one then the
- * length of its payloads in 4 bytes, the payloads (as in `claimed-payloads`; none where the one is in the record), and `m` where
- * some were left behind, else `.`.
- * pasts and errors: none, or of each job its past, and its error behind `=`, or ''. checkpoints: of each job that has one its
- * number among the jobs, from 0, and that.
- * waits: index, reason, forMs or -1, lead (1 or 0) · crashed, buried: see `crash` · expired: index, id, task · heads: per shard the age in ms, or -1.
+ * KEYS: those of each shard asked, one after the other, then those that `throttle-gate-lua.ts` names.
+ * ARGV: worker; alone (1 or 0); heads (1 or 0); most bytes; gate (`throttle-gate-lua.ts`); the number and the weight of
+ * the jobs that the first queue has granted before; then for each shard the number of its queue (in the order in which
+ * they are asked), its limit, its lease in ms, and the most payloads of an id (0: all; unused for a plain queue).
  *
- * The first queue that grants is filled from its shards up to the limit of each, less what those before it granted, and until
- * it has enough bytes; of `exclusive: 'shard'` one shard only. Refuses `unknown`, and `limited` where a
- * shard is limited otherwise than it is given.
+ * Returns { now, grants, whether nothing more may be granted (1 or 0), waits, crashed, buried, heads, more, weight of
+ * all jobs granted, expired }.
+ * grants: index of the shard, fence, jobs, pasts, errors, checkpoints; a shard may have several in a row.
+ * jobs is one text. Plain: the ids, the lengths of the records and the records, as `grant` of `claim-plain-lua.ts`
+ * writes them. Ordered: for each job its id and NUL, the length of its record in 3 bytes, the record, the length of its
+ * payloads in 4 bytes, the payloads (as in `claimed-payloads`; none if the only one is in the record), and `m` if some
+ * payloads were left behind, otherwise `.`.
+ * pasts and errors: empty, or for each job its past, and its error after a `=`, or ''.
+ * checkpoints: for each job that has one, its number among the jobs, from 0, and the checkpoint.
+ * waits: index, reason, forMs or -1, lead (1 or 0) · crashed, buried: see `crash` · expired: index, id, task ·
+ * heads: per shard the age in ms, or -1.
+ *
+ * The script fills the claim from the first queue that grants. It takes jobs from the queue's shards up to the limit of
+ * each, less the jobs granted before, until the claim has enough bytes. With `exclusive: 'shard'` it takes from one
+ * shard only. Refuses `unknown`, and `limited` if the limits of a shard are not those that the caller assumed.
  */
 const claims = (name: string, isGated: boolean) =>
   scriptPair(
@@ -36,5 +40,5 @@ const claims = (name: string, isGated: boolean) =>
   )
 
 export const claimScripts = claims('claim', false)
-/** For queues that have a throttle. */
+/** The claim scripts for queues with a throttle. */
 export const claimGatedScripts = claims('claim-gated', true)

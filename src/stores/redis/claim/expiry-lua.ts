@@ -1,11 +1,11 @@
-/** Expiry in Lua: the waiting jobs of a plain shard that nobody has begun in time end. */
+/** Expiry in Lua: ends the waiting jobs of a plain shard that no claim has taken in time. */
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { expiredReason } from '../../rules/expiry.js'
 
-/** `meta.expiringAt` is at or before the first of them; where it is not over, or not there, nobody looks. */
+/** `meta.expiringAt` is at or before the first expiry. Nobody looks while it is in the future or absent. */
 export const expiry = `
--- Writes down index, id and task of each. Returns when the next one expires, if there is one.
+-- Ends expired jobs and adds index, id and task of each to expired. Returns when the next job expires, or nil.
 local function end_expired(index, expired)
   local members = call('ZRANGE', EXPIRING, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${upkeepLimit})
   local count = 0

@@ -1,22 +1,25 @@
 /**
- * The fair share of one claim from a shard, in Lua: the ready jobs that its limits let it have. The translation of
- * `memory-fair-share`. Beside the gate, and a script that says how jobs are taken: - `take_ready(count)`, `take_lane(group,
- * count)`, `take_suspect(place)`: take so many of the first jobs without a group, of a group, or this one; return how many
- * they took, which is fewer where jobs are large. - `is_filled()`: whether the claim has enough bytes.
+ * The fair share of one claim from a shard, in Lua: the ready jobs that its limits allow it to take. The translation of
+ * `memory-fair-share`. It needs the gate, and a script that defines:
+ * - `take_ready(count)`, `take_lane(group, count)`, `take_suspect(place)`:
+ *   take at most `count` of the first jobs without a group or of a group, or take this suspect. The first two return
+ *   how many they took, which is fewer if jobs are large.
+ * - `is_filled()`: whether the claim has enough bytes.
  */
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { mostVisits } from '../../rules/fair-share.js'
 
 export const fairShare = `
--- At most so many; of the shard in its order, or lane by lane. Alone one, suspects first: nobody else is ever given them.
+-- Takes at most limit jobs, in the order of the shard or lane by lane. A claim that runs alone takes one,
+-- suspects first: only such claims get suspects.
 local function take(limit, alone)
-  -- How many the throttle permits, where it counts by that.
+  -- How many jobs the throttle permits, if it counts by this; otherwise without a limit.
   local function permits_by(by, group)
     if own.by ~= by then return math.huge end
     return (gate.permits(group))
   end
-  -- So many have been taken, perhaps none. What is left and may not start now is shut.
+  -- Reports count jobs as started, perhaps none, and shuts what is left and may not start now.
   local function started(by, group, count)
     if own.by ~= by then return end
     if count > 0 then gate.started(group, count) end
@@ -31,11 +34,11 @@ local function take(limit, alone)
     end
   end
   local function left_in(group) return group == '' and lanes.groupless() or lanes.count(group) end
-  -- Of a lane as much as its turn and its own limits give.
+  -- Takes from a lane what its turn and its own limits allow.
   local function visit(group, share)
     local count = left_in(group)
     local free = lanes.room_in(group)
-    -- Only jobs without a group may have gone without leaving the turns.
+    -- Only jobs without a group may have gone while '' still has a turn.
     if count <= 0 or free <= 0 then return 0 end
     if own.limited then
       local held = lanes.held_until(group)
@@ -46,7 +49,7 @@ local function take(limit, alone)
     end
     local most, taken = math.min(share, count, free, permits_by('group', group)), 0
     if most > 0 then taken = group == '' and take_ready(most) or (group ~= '' and take_lane(group, most)) or 0 end
-    -- Jobs without a record may have gone, if fewer were taken than wanted.
+    -- If fewer were taken than wanted, jobs without a record may have been removed.
     local has_left = count > taken and (taken >= most or left_in(group) > 0)
     if has_left and free > taken then lanes.open(group) end
     started('group', group, taken)
@@ -55,7 +58,7 @@ local function take(limit, alone)
   local function go_round(most)
     lanes.open_due()
     if lanes.groupless() > 0 and lanes.room_in('') > 0 and not lanes.has_turn('') then lanes.open('') end
-    -- Lanes that have not had their turn in this round.
+    -- The number of lanes that have not had their turn in this round.
     local taken, unvisited = 0, 0
     for _ = 1, ${mostVisits} do
       local group = call('ZRANGE', TURNS, 0, 0)[1]
@@ -70,7 +73,7 @@ local function take(limit, alone)
   local function may_take(group)
     return lanes.room_in(group) > 0 and lanes.held_until(group) <= now and permits_by('group', group) > 0
   end
-  -- The first suspect and its record; suspects without one go.
+  -- The first suspect and its record. Removes suspects without a record.
   local function first_suspect()
     for _ = 1, ${upkeepLimit} do
       local member = call('ZRANGE', SUSPECTS, 0, 0)[1]

@@ -4,7 +4,7 @@ import { readerPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard. No ARGV.
- * Returns the age in ms of the oldest ready job that every claim may be given, or -1.
+ * Returns the age in ms of the oldest ready job that every claim may take, or -1.
  */
 const text = `
 local oldest = oldest_ready(tonumber(call('HGET', META, 'stale')))

@@ -1,4 +1,4 @@
-/** A claim request to one Redis server: shards of one kind asked by one script, and its reply. */
+/** A claim request to one Redis server: one script call for shards of one kind, and its reply. */
 
 import type { Buried, Claim, Claimed, Claimer, Crash, Expired, Wait } from '../../contract/claim.js'
 import type { RedisReply } from '../client/redis-client.js'
@@ -13,31 +13,34 @@ export interface ShardRequest {
   readonly shard: RedisShard
   readonly limit: number
   readonly leaseMs: number
-  /** Of an ordered queue; Infinity: all. */
+  /** Ordered queues only. Infinity: all. */
   readonly maxPayloads?: number
 }
 
-/** What limits all that a trip asks, of one queue: what the script is told of it, and the keys that it is given behind the others. */
+/** The limits that the shards of a trip, all of one queue, share: their text for the script, and the keys to add. */
 export interface ThrottleGate {
   readonly text: string
   readonly keys: readonly string[]
   readonly isThrottled: boolean
 }
 
-/** Of queues that nothing limits together. */
+/** The gate of queues without shared limits. */
 export const noGate: ThrottleGate = { text: '', keys: [], isThrottled: false }
 
-/** What one trip brought. */
+/** The result of one trip. */
 export interface ClaimReply extends Omit<Claimed, 'queue' | 'heads'> {
   readonly expired: readonly Expired[]
   readonly heads: readonly (number | undefined)[]
   /** Nothing more may be granted by the same call. */
   readonly isOver: boolean
-  /** What this call has granted by now weighs. Of plain queues 0: no other is granted jobs by the same call. */
+  /**
+   * The weight of all jobs that this call has granted so far. For plain queues 0, because no other trip of the same
+   * call is granted jobs.
+   */
   readonly bytes: number
 }
 
-/** The jobs that earlier trips of this claim were granted, all of the first queue that this trip asks. */
+/** The jobs that earlier trips of this claim were granted, all from the first queue that this trip asks. */
 export interface GrantedBefore {
   readonly jobs: number
   readonly bytes: number
@@ -45,7 +48,7 @@ export interface GrantedBefore {
 
 export const nothingBefore: GrantedBefore = { jobs: 0, bytes: 0 }
 
-/** Shards of one kind. The script fills the first queue that grants from as many of its shards as it takes. */
+/** Claims from shards of one kind. The script fills the claim from the first queue that grants, over its shards. */
 export async function claimShards(
   queues: RedisQueues,
   asks: readonly ShardRequest[],
@@ -58,7 +61,7 @@ export async function claimShards(
   const args = [by.worker, ...flags, String(mostBytes), gate.text, String(jobs), String(bytes)]
   const numbers = new Map<string, string>()
   for (const [i, { shard, limit, leaseMs, maxPayloads = Number.POSITIVE_INFINITY }] of asks.entries()) {
-    // Shards of an ordered queue that stand in a row are one queue; a plain queue that is named twice is asked twice.
+    // Shards of an ordered queue that come in a row are one queue. A plain queue that is named twice is asked twice.
     const name = shard.kind === 'plain' ? String(i) : shard.queue
     const number = numbers.get(name) ?? String(numbers.size + 1)
     numbers.set(name, number)

@@ -1,4 +1,4 @@
-/** Claims on a Redis store: queues asked in their order, those that lie on one server in one trip. */
+/** Claims on a Redis store: queues are asked in their order, and those on one server together in one trip. */
 
 import { hasCode } from '../../../core/error-codes.js'
 import { systemClock } from '../../../core/platform/clock.js'
@@ -22,26 +22,26 @@ import {
   type ThrottleGate,
 } from './redis-claim-call.js'
 
-/** Most shards of ordered queues that one script is given. */
+/** The most shards of ordered queues that one script call gets. */
 const mostTogether = 16
 
-/** What is asked as one: a plain queue in all its shards, or one shard of an ordered one. */
+/** The unit of a trip: a plain queue with all its shards, or one shard of an ordered queue. */
 interface TripCandidate {
   readonly queue: string
-  /** What limits it in common with others, or its shards together. */
+  /** Set if the queue shares limits with other queues, or its shards share limits. */
   readonly limits: RedisQueue | undefined
-  /** Of an ordered queue; perhaps one that is not there. */
+  /** Ordered queues only. The shard may not exist. */
   readonly shard?: number
   readonly limit: number
   readonly asks: readonly ShardRequest[]
-  /** The shard as its head is told with. */
+  /** The shard number to report with its head. */
   readonly named: number | undefined
   readonly of: RedisQueue
-  /** With those that are damaged and left out. */
+  /** All its shards, with the damaged ones that `asks` leaves out. */
   readonly shards: readonly RedisShard[]
 }
 
-/** What is told of a call whatever becomes of it. */
+/** What a claim reports whether or not it succeeds later. */
 interface Told {
   readonly crashed: Crash[]
   readonly buried: Buried[]
@@ -57,7 +57,7 @@ export class RedisClaim {
   readonly #mostBytes: number
   /** The server's clock when it last answered, for answers that need no trip. */
   #clock = { now: 0, readAt: 0 }
-  /** Where the next claim on a queue of several shards begins to give out what does not go round. */
+  /** The shard where the next claim on a queue of several shards begins to give out the remainder of its limit. */
   #turn = 0
 
   constructor(
@@ -77,7 +77,7 @@ export class RedisClaim {
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     refuseLongWorker(by.worker)
     if (from.length === 0) return nothingOf(await this.#queues.now(), by)
-    // What was found by a trip is told, even where a shard that moved has the claim begin again after it.
+    // Kept outside: a claim begins again if a shard has moved, and must still report what an earlier trip found.
     const told: Told = { crashed: [], buried: [], expired: [], isInDoubt: false }
     return this.#queues.following(async () => {
       const all = await this.#candidates(from, by)
@@ -100,12 +100,12 @@ export class RedisClaim {
 
   async #ask(candidates: readonly TripCandidate[], by: Claimer, told: Told): Promise<Claimed> {
     const asked: ClaimReply[] = []
-    // A queue asked again by a later trip has the head that this trip left.
+    // If a later trip asks a queue again, the head that it reports counts.
     const ages = new Map<string, number | undefined>()
     const claims: Claim[] = []
     let lost: unknown
     let next = 0
-    // One of those before is damaged: each is asked by itself, so that it is known which.
+    // Up to here candidates are asked one by one, because one of them is damaged and the error does not say which.
     let singlyUpTo = 0
     while (next < candidates.length && goesOn(candidates[next]!, claims, by) && asked.at(-1)?.isOver !== true) {
       const trip = next < singlyUpTo ? [candidates[next]!] : this.#tripFrom(candidates, next)
@@ -127,9 +127,9 @@ export class RedisClaim {
           }
           this.#damage.found(trip[0]!.asks[0]!.shard, error)
         } else {
-          // What was granted is not to be lost with what came after it.
+          // Granted jobs must not be lost because of a later error.
           if (claims.length > 0) break
-          // A master that is lost takes only its own queues with it.
+          // On a cluster a lost master affects only its own queues.
           if (!this.#isCluster || !hasCode(error, 'store-unavailable')) throw error
           lost = error
         }
@@ -158,7 +158,7 @@ export class RedisClaim {
   async #candidates(from: readonly ClaimFrom[], by: Claimer): Promise<TripCandidate[]> {
     const names = from.map(({ queue }) => queue)
     let queues = await this.#queues.find(names)
-    // One that is not there may have come since.
+    // A missing shard may have been added since.
     if (from.some(({ shard = 0 }, i) => shard >= queues[i]!.shards.length)) queues = await this.#queues.findNow(names)
     return from.flatMap((one, i) => this.#candidatesOf(one, queues[i]!, by))
   }
@@ -172,7 +172,7 @@ export class RedisClaim {
     }
     const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
     const open = queue.shards.filter(({ tag }) => !queue.closed.has(tag))
-    // On its way to others a queue grants nothing; the last that are asked say so.
+    // A queue that moves to other shards grants nothing. If all its old shards are closed, the new ones answer.
     const shards = open.length > 0 ? open : queue.next
     const wanted = from.shard === undefined ? shards : shards.filter(({ shard }) => shard === from.shard)
     if (wanted.length === 0) {
@@ -188,7 +188,7 @@ export class RedisClaim {
     }))
   }
 
-  /** The limit of a queue is dealt out among its shards, in turn to each what is left over; the others recover and promote. */
+  /** Divides a queue's limit among its shards, the rest in turn. Shards without a share only recover and promote. */
   #asksOf({ limit, leaseMs }: ClaimFrom, shards: readonly RedisShard[], by: Claimer): ShardRequest[] {
     const count = shards.length
     if (count === 1) return [{ shard: shards[0]!, limit, leaseMs: leaseMs ?? by.leaseMs }]
@@ -202,8 +202,8 @@ export class RedisClaim {
   }
 
   /**
-   * Those from `next` on that one trip can ask: as many of one kind and one shard as stand in a row, or one of several. One
-   * that is limited goes by itself, and so does one that was damaged when it was last asked.
+   * The candidates from `next` on that one trip can ask: those of one kind that have one shard each, or a single one
+   * with several shards. A limited candidate goes alone, and so does one that was damaged when it was last asked.
    */
   #tripFrom(candidates: readonly TripCandidate[], next: number): readonly TripCandidate[] {
     const first = candidates[next]!
@@ -233,7 +233,7 @@ export class RedisClaim {
     return asked
   }
 
-  /** One of several shards of a plain queue; undefined if it is damaged. `mostBytes`: its share of the claim's. */
+  /** Asks one of several shards of a plain queue; undefined if it is damaged. `mostBytes`: its share of the bytes. */
   async #askOne(ask: ShardRequest, by: Claimer, mostBytes: number, told: Told): Promise<ClaimReply | undefined> {
     try {
       const answer = await claimShards(this.#queues, [ask], nothingBefore, by, mostBytes)
@@ -247,7 +247,7 @@ export class RedisClaim {
     }
   }
 
-  /** The server's clock by ours, since it last answered. */
+  /** The server's time, reckoned from its last answer and the local clock. */
   async #reckoned(): Promise<number> {
     const { now, readAt } = this.#clock
     return readAt === 0 ? this.#queues.now() : now + Math.round(systemClock.mono() - readAt)
@@ -265,7 +265,7 @@ export class RedisClaim {
     }
   }
 
-  /** All shards of a plain queue at once, each by itself: of what a claim may weigh each has its share. */
+  /** Asks all shards of a plain queue at once, each in its own call. Each gets a share of the claim's most bytes. */
   async #askShards(asks: readonly ShardRequest[], by: Claimer, told: Told): Promise<ClaimReply> {
     const granting = asks.filter(({ limit }) => limit > 0).length
     const share = Math.ceil(this.#mostBytes / Math.max(1, granting))
@@ -289,7 +289,7 @@ export class RedisClaim {
     }
   }
 
-  /** Where the shards that the limit was dealt to had nothing, those that only recovered are asked, until one grants. */
+  /** If the shards that had a share of the limit granted nothing, asks the others one by one until one grants. */
   async #askOthers(
     asked: readonly { readonly ask: ShardRequest; readonly answer: ClaimReply }[],
     by: Claimer,
@@ -317,14 +317,14 @@ export class RedisClaim {
 
   async #headAge(shards: readonly RedisShard[]): Promise<number | undefined> {
     const asked = shards.map((shard) => this.#queues.run(shard, headsScripts, []))
-    // Never in the way of jobs that were granted already.
+    // A failure to read heads must not affect jobs that were granted.
     const replies = await partialReplies(asked).catch(() => [])
     const ageMs = Math.max(-1, ...replies.map(numberIn))
     return ageMs < 0 ? undefined : ageMs
   }
 }
 
-/** Whether the next is asked: nobody has granted yet, or it is the same ordered queue, and there is room left. */
+/** Whether to ask the next candidate: no queue has granted yet, or it is the same ordered queue and there is room. */
 function goesOn({ queue, shard, limit }: TripCandidate, claims: readonly Claim[], by: Claimer): boolean {
   if (claims.length === 0) return true
   return shard !== undefined && claims[0]!.queue === queue && by.alone !== true && limit > claims.length
@@ -334,7 +334,7 @@ function limitedBy(queue: RedisQueue): RedisQueue | undefined {
   return queue.layout.scope !== undefined || queue.layout.isBounded ? queue : undefined
 }
 
-/** Whether a call that failed so may have made claims: its answer was lost, or came after a part of it was done. */
+/** Whether a call with this error may have made claims: its answer was lost, or a part was done before the error. */
 function mayHaveGranted(error: unknown): boolean {
   return hasCode(error, 'store-unavailable') ? error.inDoubt : hasCode(error, 'store-corrupt')
 }
@@ -354,12 +354,12 @@ function headOf(
   return { queue, ...(shard === undefined ? {} : { shard }), ...(ageMs === undefined ? {} : { ageMs }) }
 }
 
-/** The answer where no queue is asked. */
+/** The answer if no queue is asked. */
 function nothingOf(now: number, { heads }: Claimer): Claimed {
   return { now, claims: [], crashed: [], buried: [], waits: [], ...(heads ? { heads: [] } : {}), more: false }
 }
 
-/** The answer of a shard that is not there. */
+/** The answer for a shard that does not exist. */
 function nothingIn(queue: string, shard: number, now: number): ClaimReply {
   const waits: Wait[] = [{ queue, shard, reason: 'empty' }]
   return {
@@ -376,7 +376,7 @@ function nothingIn(queue: string, shard: number, now: number): ClaimReply {
   }
 }
 
-/** A queue waits for the soonest of its shards, and its claimer leads where it leads that. */
+/** A queue waits for the soonest of its shards. If its claimer leads in some, it waits for the soonest of these. */
 function mergedWaits(answers: readonly ClaimReply[]): Wait[] {
   const isGranted = answers.some(({ claims }) => claims.length > 0)
   const waits = answers.flatMap((answer) => answer.waits)

@@ -1,6 +1,6 @@
 /**
- * The jobs of a claim reply of an ordered queue with their payloads, read from the one text in which they come, byte by byte
- * as `redis-claim-reply.ts` does.
+ * The jobs of a claim reply of an ordered queue with their payloads. They come as one text, which is decoded one
+ * character per byte as in `redis-claim-reply.ts`.
  */
 
 import type { Payload } from '../../../core/values/codec.js'
@@ -11,7 +11,7 @@ import { bytesIn } from '../client/redis-reply.js'
 import { digestLength, payloadFlags, scoreAt } from '../format/redis-payload.js'
 import { numberAt, utf8, withPast } from './redis-claim-reply.js'
 
-/** `pasts` and `errors` as those of `claimsIn`. */
+/** `pasts` and `errors` are as for `claimsIn`. */
 export function orderedClaimsIn(
   queue: string,
   fence: number,
@@ -57,7 +57,7 @@ export function orderedClaimsIn(
   return claims
 }
 
-/** See `redis-payload.ts` for what a payload is. */
+/** `redis-payload.ts` describes the form of a payload. */
 function payloadsIn(jobs: Buffer, text: string, from: number, to: number): ScoredPayload[] {
   const payloads: ScoredPayload[] = []
   for (let at = from + 4; at < to; ) {

@@ -1,14 +1,17 @@
-/** The gate of a throttled queue in Lua: the throttle of its scope, and what else there is to start in that. Beside the lanes. */
+/**
+ * The gate of a throttled queue in Lua: the throttle of its scope, and whether the scope has more jobs to start. It
+ * needs the lanes.
+ */
 
 import { isSetBack } from '../lua/set-back-lua.js'
 import { throttle } from '../throttle/throttle-lua.js'
 
 /**
- * What stands behind the keys of the shards that a claim asks, as its fifth ARGV says it: nothing (''), or the scope ('' for
- * none), how many shards the queue has if they are all given, how many shards the queues of the scope have, and the version of
- * its members.
- * KEYS behind those of the shards asked: of all shards of the queue those of `keyNames`; with a scope the four of its
- * throttle, and of each shard in it meta, listed, ready and lanes.
+ * Finds the keys that come after those of the shards that a claim asks. The fifth ARGV describes them: '' for none, or
+ * the scope ('' for none), how many shards the queue has (0 unless all are given), how many shards the queues of the
+ * scope have, and the version of its members.
+ * KEYS after those of the shards asked: those of `keyNames` for all shards of the queue; with a scope the four of its
+ * throttle, and meta, listed, ready and lanes of each shard in it.
  */
 const behind = `
 local SCOPE, ASKED = false, #KEYS / SIZE
@@ -29,13 +32,13 @@ local gate = (function()
 local gate = {}
 local RULES, STARTS, COUNTERS, IDLE
 ${throttle}
--- may_grant: whether anything can be taken that has to be permitted.
+-- may_grant: whether the claim may take a job that needs a permit.
 function gate.open(may_grant)
   RULES, STARTS, COUNTERS, IDLE = unpack(KEYS, peers_from - 3, peers_from)
   local known = may_grant and throttle_open() or throttle_read()
   if known ~= members then return redis.error_reply('MILLRACE limited') end
 end
--- Whether there is anything in the scope that could be started; of the group, where it counts by group.
+-- Whether any job of the scope could start; if the throttle counts by group, whether any of this group could.
 local function has_more(group)
   for p = peers_from + 1, peers_from + peers * 4, 4 do
     local meta, listed, ready, lanes = unpack(KEYS, p, p + 3)
@@ -60,20 +63,20 @@ return gate
 end)()
 `
 
-/** Where a queue has no throttle there is none. */
+/** A queue without a throttle has an empty gate. */
 const ungated = `
 local gate = {}
 `
 
 /**
- * Behind either: whether all shards asked are there, and all is given that they need; before the first write. Of each
- * shard `fields` of its meta are read with that: they stand behind three others in a form.
+ * Follows either gate, and runs before the first write. Checks that all shards asked exist and that the call has all
+ * keys that they need. Reads `fields` of each shard's meta in the same trip; in a form they come after three others.
  */
 const begin = (fields: readonly string[]) => `
 function gate.read_form() return call('HMGET', META, 'kind', 'limited', 'seenAt', ${fields.map((field) => `'${field}'`).join(', ')}) end
 gate.forms = {}
--- Of the shard turned to; once its clock has been followed, where that was set back. What the beginning read holds until the
--- shard has its turn, as only that writes to its meta; it may have a second one, and is read again then.
+-- The form of the current shard, read after turn_back if its clock was set back. What the check read stays valid until
+-- the shard's turn, because only its turn writes to its meta. A shard with a second turn is read again.
 function gate.form()
   local form = gate.forms[META] or gate.read_form()
   gate.forms[META] = nil
@@ -93,7 +96,7 @@ for n = 0, ASKED - 1 do
   if not form[1] then return redis.error_reply('MILLRACE unknown') end
   if form[2] then
     local by = call('HMGET', META, 'scope', 'maxRunning', 'heldUntil', 'shutUntil')
-    -- A throttle is to hear of a clock that was set back, whatever is shut.
+    -- A throttle must learn that the clock was set back, even if everything is shut.
     may_grant = may_grant or math.max(by[3] or 0, by[4] or 0) <= now or ${isSetBack('form[3]')}
     if (by[1] and by[1] ~= SCOPE) or (by[2] and form[1] == 'ordered' and SIBLINGS == 0) then return redis.error_reply('MILLRACE limited') end
   end
