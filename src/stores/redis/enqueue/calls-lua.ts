@@ -1,16 +1,17 @@
 /**
- * The memory of enqueue calls: one that is sent again is answered as before. One entry for the calls of a trip, by the id of the
- * first: 6 bytes with the instant, 2 with the number of the calls; the answers of each, with ',' between two; where there are
- * several, NUL and their ids, with NUL between two. It is kept for a minute, and 10,000 calls at most.
+ * The memory of enqueue calls: a call that is sent again gets the same answer as before. The calls of a trip share one
+ * entry, under the id of the first: the instant (6 bytes), the number of the calls (2 bytes), the answers of each call
+ * with ',' between them; for several calls then a NUL and their ids with NUL between them. Entries are kept for a
+ * minute, for at most 10,000 calls.
  */
 
 import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 
 export const remembering = `
--- What cannot be read goes like what is over: nothing may fail once jobs have been written.
+-- An unreadable entry is removed like one that is over: nothing may fail after jobs have been written.
 local function is_whole(told) return told and #told >= 8 end
 local function is_over(told) return unpackn('>I6', told) + ${callMemoryMs} <= now end
--- The answers to those of these calls that are remembered, by their ids. All entries are gone through: few calls are sent again.
+-- The remembered answers to these calls, by call id. Goes through all entries: few calls are sent again.
 local function remembered_calls(call_ids)
   local wanted, found, entries = {}, {}, call('HGETALL', CALLS)
   for _, id in ipairs(call_ids) do wanted[id] = true end
@@ -28,7 +29,7 @@ local function remembered_calls(call_ids)
   return found
 end
 local new_ids, new_answers = {}, {}
--- The answers to these calls, in their order: of those that are remembered, and of the others what answer_to says.
+-- The answers to these calls, in their order: the remembered ones, and for other calls the result of answer_to.
 local function answered_calls(call_ids, are_resent, answer_to)
   local answers, answered = {}, are_resent and remembered_calls(call_ids) or {}
   for c, id in ipairs(call_ids) do
@@ -48,7 +49,7 @@ local function remember_calls()
   call('HSET', CALLS, first, pack('>I6I2', now, count) .. table.concat(new_answers, ',') .. ids)
   call('RPUSH', CALL_ORDER, first)
   local kept = call('HINCRBY', META, 'calls', count)
-  -- Those that are too many go, and a few of those whose minute is over.
+  -- Removes calls beyond 10,000, and a few whose minute is over.
   for _ = 1, 50 do
     local oldest = call('LINDEX', CALL_ORDER, 0)
     if oldest == first then

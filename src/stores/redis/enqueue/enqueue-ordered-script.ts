@@ -1,17 +1,18 @@
-/** The enqueue script of ordered queues: payloads come into one shard, call by call. */
+/** The enqueue script of ordered queues: puts payloads into one shard, call by call. */
 
 import { withOrderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'
 import { remembering } from './calls-lua.js'
 
 /**
- * KEYS: those of one shard; of a queue with `maxRunning` then those of all its shards.
- * ARGV: number of calls, followed by `r` if one of them may have been sent before; of each call its id and its number of jobs; of
- * each job its id, order (`recordOrder`), score or '', task (and its group behind NUL where it has one), and the digest (22 bytes) and body of its payload (redis-payload.ts).
- * Returns one letter per job: a added, m merged, f full, g draining; between calls a comma.
+ * KEYS: those of one shard; for a queue with `maxRunning` then those of all its shards.
+ * ARGV: number of calls, followed by `r` if one of them may have been sent before. For each call its id and its number
+ * of jobs. For each job its id, order (`recordOrder`), score or '', task (then NUL and its group if it has one), and
+ * the digest (22 bytes) and body of its payload (redis-payload.ts).
+ * Returns one letter per job: a added, m merged, f full, g draining; with a comma between calls.
  *
- * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`, and `moved`
- * where the shard is closed.
+ * All jobs of a call are accepted, or none. A remembered call gets the same answer as before. Refuses `unknown`, and
+ * `moved` if the shard is closed.
  */
 const text = String.raw`
 know_form()
@@ -20,10 +21,10 @@ if not meta[1] then return redis.error_reply('MILLRACE unknown') end
 if meta[7] then return redis.error_reply('MILLRACE moved') end
 local seq, stamp, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6])
 local draining, max_pending = meta[2] == '1', tonumber(meta[3])
--- The last default score that was given, in µs: it grows though the clock of the server steps back.
+-- The last default score, in µs. Default scores grow even if the clock of the server is set back.
 local last_score = tonumber(meta[9] or 0)
 
--- Every call and every id is looked up once, all together.
+-- Looks up all calls and all ids together, each once.
 local call_ids, starts, counts, ids = {}, {}, {}, {}
 local from = 2
 for c = 1, tonumber(string.match(ARGV[1], '%d+')) do
@@ -32,8 +33,8 @@ for c = 1, tonumber(string.match(ARGV[1], '%d+')) do
   for i = from + 2, from - 3 + count * 5, 5 do ids[#ids + 1] = ARGV[i] end
   from = from + 2 + count * 5
 end
--- Of each id that is there: w it waits, u it runs, b it runs and something waits beside it. In own the records of those that
--- wait with the one payload in them.
+-- The state of each known id: w waits, u runs, b runs with a successor waiting. own has the records of waiting jobs
+-- that contain their only payload.
 local there, own, known, recs = {}, {}, {}, {}
 local records = #ids > 0 and call('HMGET', JOBS, unpack(ids)) or {}
 for i = 1, #ids do
@@ -47,11 +48,11 @@ if #known > 0 then
   end
 end
 
--- What is to be written. At a field stands where in bodies the payload is that has come in with it.
+-- What is to be written. came_at has, for each field that arrived, the position of its payload in bodies.
 local ready, later, incoming, members, bodies, successors, gone = {}, {}, {}, {}, {}, {}, {}
 local laned, grouped, opened, written, many_more = {}, {}, {}, {}, 0
 local came_at, waits = {}, {}
--- The equal payload that waits, if there is one.
+-- The equal payload that waits, or nil.
 local function equal_at(field, id)
   if own[id] then
     local from = own_at(own[id])
@@ -100,7 +101,7 @@ local function add(id, digest, value, state)
   members[count - 1], members[count] = 0, member_of(id, digest, value)
   bodies[count - 1], bodies[count] = field, value
 end
--- A payload joins the one in the record of its id. If it is another, both go to their set.
+-- Adds a payload to a job whose record contains its only one. If the two differ, both move to their set.
 local function join(id, digest, value)
   local rec = own[id]
   local from = own_at(rec)
@@ -133,7 +134,7 @@ local function push(n)
   local value = place_bytes(score == '' and last_score / 1000 or tonumber(score), seq) .. body
   local state = there[id]
   if not state then
-    -- What half a script left behind joins it.
+    -- Payloads that a half-executed script left behind join the job.
     local is_own = not meta[11] or count_in(PAYLOADS, id) == 0
     local count, rec = #incoming, record_of(due_state, ARGV[n + 3], own_stamp, now)
     incoming[count + 1], incoming[count + 2] = id, rec
@@ -142,7 +143,7 @@ local function push(n)
       incoming[count + 2] = own[id]
     else many_more = many_more + 1 end
     local group = string.match(ARGV[n + 3], '%z(.+)$')
-    -- A lane that was full may have room by now, whatever comes in.
+    -- A lane that was full may have room by now, whichever job arrives.
     if group and (due_state == 'r' or #lanes.first_of(group, 1) > 0) then opened[#opened + 1] = group end
     if due_state == 'r' then
       rings_ready = true
@@ -216,7 +217,7 @@ end
 remember_calls()
 `
 
-/** Without what it returns, as that of plain queues. */
+/** The script without its return, as `enqueueText` for plain queues. */
 export const enqueueOrderedText = remembering + text
 
 export const enqueueOrderedScript = shardScript(

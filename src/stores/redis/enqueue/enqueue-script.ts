@@ -1,15 +1,15 @@
-/** The enqueue script: jobs come into one shard, call by call. */
+/** The enqueue script: puts jobs into one shard, call by call. */
 
 import { shardScript, withJobs } from '../lua/prelude.js'
 import { remembering } from './calls-lua.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: number of calls, followed by `r` if one of them may have been sent before; of each call its id and its number of jobs; of
- * each job its id, order (`recordOrder`) and body.
- * Returns one letter per job: a added, r replaced, d duplicate, f full, g draining; between calls a comma.
+ * ARGV: number of calls, followed by `r` if one of them may have been sent before. For each call its id and its number
+ * of jobs. For each job its id, order (`recordOrder`) and body.
+ * Returns one letter per job: a added, r replaced, d duplicate, f full, g draining; with a comma between calls.
  *
- * All jobs of a call are accepted or none. A call that is remembered is answered as before. Refuses `unknown`.
+ * All jobs of a call are accepted, or none. A remembered call gets the same answer as before. Refuses `unknown`.
  */
 const text = String.raw`
 local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'stale', 'paused', 'leadAt', 'limited', 'order', 'expiringAt')
@@ -18,7 +18,7 @@ LIFO = meta[10] == 'lifo'
 local seq, stamp, stale, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6]), tonumber(meta[8])
 local draining, paused, max_pending = meta[2] == '1', meta[7] == '1', tonumber(meta[3])
 
--- Every call and every id is looked up once, all together.
+-- Looks up all calls and all ids together, each once.
 local call_ids, starts, counts, firsts, ids = {}, {}, {}, {}, {}
 local from = 2
 for c = 1, tonumber(string.match(ARGV[1], '%d+')) do
@@ -29,10 +29,10 @@ for c = 1, tonumber(string.match(ARGV[1], '%d+')) do
 end
 local records = #ids > 0 and call('HMGET', JOBS, unpack(ids)) or {}
 local ended = #ids > 0 and call('EXISTS', ENDED) == 1 and call('HMGET', ENDED, unpack(ids)) or {}
--- Those that this script has put in.
+-- The ids that this script has added.
 local added = {}
 
--- Of a job that is there: whether its id may be used again, and then the job, which makes room.
+-- The present job if its id may be used again, because it has ended and is no longer kept; otherwise nil.
 local function leftover(id, record)
   local j = job_of(id, record, call('HGET', HISTORY, id), call('HGET', CLAIMS, id))
   if j.claim or (j.state ~= 'c' and not is_hidden(j)) then return nil end
@@ -59,7 +59,7 @@ local laned, grouped, opened, expiring, came = {}, {}, {}, {}, {}
 local expiring_at = tonumber(meta[11]) or math.huge
 local rings = false
 local now_us = now * 1000
--- n: the number of the job among all of the script; created_at: when the one came in that it replaces.
+-- Adds a job. n: its number among all jobs of the script; created_at: when the job that it replaces was created.
 local function add(id, order, body, n, created_at)
   if records[n] and not created_at then drop(leftover(id, records[n])) end
   if ended[n] then forget(id, ended[n]) end
@@ -75,7 +75,7 @@ local function add(id, order, body, n, created_at)
       local place13 = pack('>I7I6', stamp, seq)
       listed[#listed + 1] = place13 .. id
       incoming[#incoming + 1] = id
-      -- Where more came in than there are microseconds the stamp does not tell when.
+      -- If more jobs arrived than there are microseconds, the stamp does not say when the job was created.
       incoming[#incoming + 1] = stamp < now_us + 1000 and 'l' .. place13 .. body or 'L' .. place13 .. pack('>I6', now) .. body
       return
     end
@@ -86,7 +86,7 @@ local function add(id, order, body, n, created_at)
     priority, how, ms, expires = string.match(order, '^(-?%d+)([dr]?)(%d*)e?(%d*)w?$')
     priority = tonumber(priority)
     if how == 'd' then due = now + tonumber(ms) elseif how == 'r' then due = tonumber(ms) end
-    -- It comes behind what is ready already, however long ago it was due.
+    -- A job whose time is past goes behind the jobs that are ready already, however long ago it was due.
     if due and due <= now then due = nil end
   end
   local own_stamp
@@ -98,7 +98,7 @@ local function add(id, order, body, n, created_at)
   end
   local state = due and 's' or 'r'
   if state == 'r' and not due and priority == 0 and not LIFO and own_stamp > tail and group == '' and not created_at then state = 'l' end
-  -- A lane that was full may have room by now, whatever comes in.
+  -- A lane that was full may have room by now, whichever job arrives.
   if group ~= '' and (state == 'r' or #lanes.first_of(group, 1) > 0) then opened[#opened + 1] = group end
   local seq_bytes, stamp7 = pack('>I6', seq), pack('>I7', own_stamp)
   if state == 'l' then
@@ -127,7 +127,7 @@ local function add(id, order, body, n, created_at)
     expiring[#expiring + 1] = expires_at
     expiring[#expiring + 1] = seq_bytes .. id
   end
-  -- What came in earlier than it was changed has a past.
+  -- A job that replaces another has a past, because it was created before it was changed.
   if created_at then
     pasts[#pasts + 1] = id
     pasts[#pasts + 1] = write_past({ state = state, updated = now, stamp = own_stamp, attempt = 1, crashes = 0 })
@@ -141,7 +141,7 @@ local function add(id, order, body, n, created_at)
   incoming[#incoming + 1] = state .. stamp7 .. seq_bytes .. created .. body
 end
 
--- Writes what has come in since it was last called.
+-- Writes the jobs added since the last call.
 local function write()
   if #incoming == 0 then return end
   many('RPUSH', READY_LIST, listed)
@@ -167,14 +167,14 @@ local function write()
   listed, ready, later, incoming, pasts, laned, grouped, opened, expiring = {}, {}, {}, {}, {}, {}, {}, {}, {}
 end
 
--- Whether the job is to take the place of one of its id, which waits.
+-- Whether the job is to replace a waiting job of the same id.
 local function is_replacing(id, order, n)
   if sub(order, -1) ~= 'w' then return false end
   local j = not added[id] and records[n] and job(id)
   return added[id] or (j and is_waiting(j))
 end
 local function replace(id, order, body, n)
-  -- Before anything is taken out, or it would be counted as gone.
+  -- Counts waiting jobs before the old one is taken out, or it would be missing from the count.
   room()
   if added[id] then write() end
   local j = job(id)
@@ -229,7 +229,7 @@ if rings and not paused then ring() end
 remember_calls()
 `
 
-/** Without what it returns, for scripts that go on: `answers` then has the letters of each call. */
+/** The script without its return, for scripts that continue. `answers` then has the letters of each call. */
 export const enqueueText = remembering + text
 
 export const enqueueScript = shardScript(

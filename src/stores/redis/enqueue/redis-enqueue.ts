@@ -1,4 +1,4 @@
-/** Enqueueing into a Redis store: calls packed into trips, one trip to a shard at a time as large as it may be. */
+/** Enqueueing into a Redis store: packs calls into trips, each to one shard and as large as allowed. */
 
 import { payloadBytes } from '../../../core/values/codec.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
@@ -13,7 +13,7 @@ import { sendByShard } from '../shards/redis-shard-router.js'
 import { enqueueOrderedScript } from './enqueue-ordered-script.js'
 import { enqueueScript } from './enqueue-script.js'
 
-/** The most that one script call is given: a larger one would keep all others waiting. */
+/** The most that one script call gets. A larger call would keep all others waiting. */
 const mostJobs = 250
 const mostBytes = 1_048_576
 
@@ -26,16 +26,16 @@ export const enqueuedBy: Record<string, Enqueued> = {
   g: 'draining',
 }
 
-/** The jobs of one call that lie in one shard. */
+/** The jobs of one call that belong to one shard. */
 interface Part {
   readonly callId: string
   readonly isResent: boolean
   readonly jobs: readonly NewJob[]
   /** The answers of the call. */
   readonly answers: Enqueued[]
-  /** Where in them that of each job stands; absent: they are all of the call's. */
+  /** For each job, the position of its answer. Absent if the part has all jobs of the call. */
   readonly places?: readonly number[]
-  /** They are all of the call's all the same: the queue has one shard. */
+  /** The part has all jobs of the call although it has places: the queue has one shard. */
   readonly isWhole?: boolean
 }
 
@@ -62,7 +62,7 @@ export async function enqueueCalls(
   }
   const sent = [...whole].flatMap(([shard, parts]) => sendTo(shard, parts))
   if (spread.length > 0) sent.push(sendSpread(queues, spread, calls, answers, sendTo))
-  // None may be left under way behind the back of the one that failed: what is sent again must find it done or not.
+  // Wait for all trips even if one fails: when the caller sends the call again, none of them may still be running.
   await allEnded(sent)
   return answers
 }
@@ -72,7 +72,7 @@ async function allEnded(sent: readonly Promise<unknown>[]): Promise<void> {
   if (failed !== undefined) throw failed.reason
 }
 
-/** The jobs of these calls, each call cut up by the shards in which its jobs lie. */
+/** Sends the jobs of these calls, with each call divided among the shards of its jobs. */
 function sendSpread(
   queues: RedisQueues,
   numbers: readonly number[],
@@ -89,7 +89,7 @@ function sendSpread(
     const parts = new Map<number, Part & { readonly jobs: NewJob[]; readonly places: number[] }>()
     for (const i of of) {
       const { call, job, place } = items[i]!
-      // An earlier trip has brought it in before its shard moved: sent again it would meet itself.
+      // An earlier trip added the job before its shard moved. Sent again, it would be its own duplicate.
       if (answers[call]![place] !== undefined) continue
       const isWhole = shards.length === 1 && shards[0] === shard
       const { callId, isResent = false } = calls[call]!
@@ -98,7 +98,7 @@ function sendSpread(
       part.places.push(place)
       parts.set(call, part)
     }
-    // On the way to others, jobs of one call may come into one shard by several parts, each of which is to be remembered.
+    // While a queue moves, jobs of one call may come to one shard in several parts. Each part is remembered by itself.
     const named = (part: Part) => ({ ...part, callId: `${part.callId} ${part.places!.join()}` })
     const all = [...parts.values()]
     if (all.length === 0) return
@@ -129,7 +129,7 @@ interface EnqueueTrip {
   bytes: number
 }
 
-/** A call travels whole: all its jobs are accepted, or none. */
+/** A call stays whole: all its jobs are accepted, or none. */
 function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
   const trips: EnqueueTrip[] = []
   let trip: EnqueueTrip = { parts: [], args: [], jobs: 0, bytes: 0 }
@@ -156,12 +156,14 @@ function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
   return trips
 }
 
-/** The first argument of the script. It looks for calls that it remembers only if this says that one may have been sent before. */
+/**
+ * The first argument of the script. The `r` makes it look for remembered calls, because one may have been sent before.
+ */
 function callCount(calls: number, areResent: boolean): string {
   return areResent ? `${calls}r` : String(calls)
 }
 
-/** Adds what the script for such a queue is given of these jobs; answers with their bytes. */
+/** Adds the arguments for these jobs to `args`, in the form for this kind of queue. Returns their bytes. */
 export function packCall(
   kind: QueueKind,
   { callId, jobs }: Pick<Part, 'callId' | 'jobs'>,

@@ -1,12 +1,15 @@
-/** The rules of a throttle and their grids, in Lua: `rules/throttle/grid` said again, with places on the grid on the clock of the log. */
+/**
+ * The rules of a throttle and their grids, in Lua: a translation of `rules/throttle/grid`. Places on the grid are on
+ * the clock of the log.
+ */
 
-/** A rule says beside itself what follows from it: whether its starts are even, and how far apart, in µs. */
+/** A rule also has what follows from it: whether its starts are evenly spread, and their distance in µs. */
 export const grids = `
 local function rules_in(text)
   local rules, longest, is_long = {}, 0, false
   for part in string.gmatch(text, '%S+') do
     local limit, window, spread, moderate, buffer = string.match(part, '^(%d+)/(%d+)%+?(%d*)(m?)e?(%d*)$')
-    -- For so long a start counts; what is done after a restart depends on the window alone.
+    -- A start counts for the window and the spread. What happens after a restart depends on the window alone.
     local rule = { limit = tonumber(limit), window = tonumber(window) + (tonumber(spread) or 0), buffer = tonumber(buffer) }
     rule.is_long = tonumber(window) > LONGEST_SILENCE
     rule.is_even = moderate == 'm' and rule.limit > 1
@@ -17,8 +20,8 @@ local function rules_in(text)
   end
   return rules, longest, is_long
 end
--- How many may start at an instant and, where none may, after how long one may. catches_up_at tells from when on more than the
--- buffer are unused.
+-- How many may start at an instant and, if none, after how many ms one may. catches_up_at returns the instant from
+-- which more starts than the buffer are unused.
 local function permits_of(rule, slot, credit, hits, opens_at, at, catches_up_at)
   local room = rule.limit - hits
   if not rule.is_even then
@@ -33,16 +36,16 @@ local function permits_of(rule, slot, credit, hits, opens_at, at, catches_up_at)
   if opens_at then evenly = math.max(evenly, opens_at - at) end
   return 0, may_catch_up and math.min(evenly, catches_up_at() - at) or evenly
 end
--- The place of the last start and the credit, once so many have started; opens_at is that before them.
+-- The place of the last start and the credit after count more starts. opens_at is the instant from before these starts.
 local function grid_after(rule, slot, credit, opens_at, count, at)
   if not rule.is_even then return nil, 0 end
   local before, now_us = credit, at * 1000
   credit = math.min(rule.limit, credit + count)
-  -- Nothing was there to start before: it is not late, and the grid begins with it.
+  -- Before this start there was nothing to start: it is not late, and the grid begins with it.
   if not slot or before == 0 then return now_us, credit end
   local due = slot + rule.spacing
   if opens_at then due = math.max(due, opens_at * 1000) end
-  -- It catches up: the grid stays where it is.
+  -- The start catches up: the grid does not move.
   if now_us < due then return slot, credit end
   return due + math.floor((now_us - due) / rule.spacing) * rule.spacing, credit
 end

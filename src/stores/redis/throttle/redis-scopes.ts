@@ -1,4 +1,4 @@
-/** The scopes of throttles as one handle of a Redis store knows them: their keys, their rules, and all that lies in them. */
+/** The scopes of throttles as a handle of a Redis store knows them: their keys, their rules and their shards. */
 
 import { StoreCorruptError } from '../../../core/errors.js'
 import { isRulesText, rulesIn, ruleText, type Throttle } from '../../../core/queue/throttle.js'
@@ -12,13 +12,13 @@ interface RedisScope {
   readonly keys: readonly string[]
   /** The names of its queues, sorted. */
   readonly queues: readonly string[]
-  /** All that they lie in. */
+  /** All shards of these queues. */
   readonly shards: readonly RedisShard[]
-  /** As the scope counts the changes of its members. */
+  /** The number of changes to its members, as the scope counts them. */
   readonly version: string
 }
 
-/** The keys of a shard that tell whether there is something to start: those that a gate is given of each member. */
+/** The keys of a shard that show whether it has a job to start. A gate gets these keys of each member. */
 export function memberKeys({ keys }: RedisShard): string[] {
   return (['meta', 'ready-list', 'ready', 'lanes'] as const).map((name) => keyIn(keys, name))
 }
@@ -33,7 +33,7 @@ export class RedisScopes {
     this.#namespace = namespace
   }
 
-  /** The scope as it was when it was last looked at. */
+  /** The scope as it was at the last look. */
   of(scope: string): Promise<RedisScope> {
     let known = this.#known.get(scope)
     if (known === undefined) {
@@ -44,19 +44,19 @@ export class RedisScopes {
     return known
   }
 
-  /** It has other members than were known. */
+  /** Forgets what is known of the scope, because its members have changed. */
   forget(scope: string): void {
     this.#known.delete(scope)
   }
 
-  /** Its throttle as it is stored; undefined where there is none. Throws `StoreCorruptError` if it cannot be read. */
+  /** The stored throttle; undefined if there is none. Throws `StoreCorruptError` if it cannot be read. */
   async throttle(scope: string): Promise<Throttle | undefined> {
     const [by, rules] = listIn(await this.#client.command('HMGET', [this.#keys(scope)[0]!, 'by', 'rules']))
     if (by == null || rules == null) return undefined
     return this.#throttleOf(scope, by, rules)
   }
 
-  /** The queue has this throttle from now on, which is written down where there is none; the one that is stored then. */
+  /** Makes the queue a member, and stores this throttle if the scope has none. Returns the stored throttle. */
   async join(queue: string, { scope, by, rules }: Throttle): Promise<Throttle> {
     const args = ['join', by, rules.map(ruleText).join(' '), queue]
     const [storedBy, stored] = listIn(await this.#client.run(scopeScript, this.#keys(scope), args))
@@ -64,7 +64,7 @@ export class RedisScopes {
     return this.#throttleOf(scope, storedBy, stored)
   }
 
-  /** One of its queues lies elsewhere from now on. */
+  /** Records that one of its queues has moved to other shards. */
   async moved(scope: string): Promise<void> {
     await this.#client.run(scopeScript, this.#keys(scope), ['moved'])
     this.forget(scope)
@@ -88,7 +88,10 @@ export class RedisScopes {
     )
   }
 
-  /** The version is read first: whatever changes meanwhile makes it an old one. Throws `StoreCorruptError` if there is no throttle. */
+  /**
+   * Reads the version first, so that a change during the look makes it out of date. Throws `StoreCorruptError` if there
+   * is no throttle.
+   */
   async #look(scope: string): Promise<RedisScope> {
     const keys = this.#keys(scope)
     const [version, rules] = listIn(await this.#client.command('HMGET', [keys[0]!, 'members', 'rules']))

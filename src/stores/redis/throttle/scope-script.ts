@@ -1,17 +1,18 @@
-/** The scope script: what is written down of a throttle beside its gate, and what is told of it. */
+/** The scope script: changes and reads what a throttle stores, apart from its gate. */
 
 import { redisScript } from '../client/redis-script.js'
 import { throttle } from './throttle-lua.js'
 
 /**
  * KEYS: those of one scope.
- * ARGV: verb and what it needs:
- * join: by, rules, queue. The queue is a member from now on; the throttle is written down where there is none. Returns { by,
- * rules } as stored.
- * moved: a member lies elsewhere. Returns 1.
- * set: rules. The throttle has these from now on. Returns 1, or 0 where there is none.
- * state: whether a subject is meant (1 or 0), subject. Returns { by, rules, hits, forMs, quietForMs, groups }, or nothing where
- * there is none; without a subject hits is empty, and forMs what all wait for.
+ * ARGV: verb, and its arguments:
+ * join: by, rules, queue. Makes the queue a member, and stores the throttle if there is none. Returns { by, rules } as
+ * stored.
+ * moved: a member has moved to other shards. Returns 1.
+ * set: rules. Gives the throttle these rules. Returns 1, or 0 if there is no throttle.
+ * state: whether a subject is given (1 or 0), subject. Returns { by, rules, hits, forMs, quietForMs, groups }, or
+ * nothing if there is no throttle. A throttle by group without a subject has empty hits, and forMs is the wait of all
+ * groups.
  */
 const text = `
 local verb = ARGV[1]

@@ -1,14 +1,15 @@
 /**
- * The log of starts, in Lua: `rules/throttle/start-log` said again, over a set that is never read whole. From its oldest side it is
- * read as far as starts leave the longest window, from its newest as far as the limit of a shorter one.
+ * The log of starts, in Lua: a translation of `rules/throttle/start-log` over a set that is never read whole. Scripts
+ * read it from its oldest side as far as starts have left the longest window, and from its newest side as far as the
+ * limit of a shorter window.
  */
 
-/** Stands on `S`, the scope, and a counter: its `subject`, `n` starts, and the `charge` that is not in the set yet. */
+/** Needs `S`, the scope. A counter has a `subject`, `n` starts, and a `charge` that is not in the set yet. */
 export const starts = String.raw`
 local function entry_of(subject, at, count) return subject .. '\0' .. pack('>I6I4', at, count) end
 local function first_of(subject) return '[' .. subject .. '\0' end
 local function end_of(subject) return '(' .. subject .. '\1' end
--- Nothing is read yet.
+-- Forgets what was read of the set.
 local function sides(t)
   t.oldest, t.newest, t.gone, t.permits = { step = 4 }, { step = 4, is_newest = true }, nil, nil
   if t.charge > 0 then t.newest[1] = { at = S.recovered_at, count = t.charge } end
@@ -32,12 +33,12 @@ local function read_on(t, side, most)
   side.step = math.min(side.step * 4, 1000)
   if side.is_done and not side.is_newest and t.charge > 0 then side[#side + 1] = { at = S.recovered_at, count = t.charge } end
 end
--- The ith entry of a side, counted from 1, of a counter that has started anything; from it on so many will do.
+-- The ith entry of a side, counted from 1. The counter must have a start. most: how many entries are enough from here.
 local function entry(t, side, i, most)
   while i > #side and not side.is_done do read_on(t, side, most or 1000) end
   return side[i]
 end
--- So many starts no window sees any more.
+-- The number of starts that have left all windows.
 local function gone(t)
   if t.gone then return t.gone end
   local count, i, edge = 0, 1, S.at - S.longest
@@ -49,7 +50,7 @@ local function gone(t)
   t.gone = count
   return count
 end
--- From the newest side, until the limit is reached or what is older makes no difference to the grid.
+-- As sight, but read from the newest side, until the limit is reached or older starts make no difference to the grid.
 local function sight_back(rule, slot, t)
   local edge, hits, later, i = S.at - rule.window, 0, 0, 1
   local e = entry(t, t.newest, 1, rule.limit)
@@ -64,8 +65,9 @@ local function sight_back(rule, slot, t)
   end
   return hits
 end
--- What a rule sees: starts in its window, where they are fewer than the limit, else as many or more; and from when on those
--- of the log are fewer than the limit, or nil where that was never otherwise or makes no difference.
+-- The starts in the window of a rule, exact if they are fewer than the limit, otherwise the limit or more. Then the
+-- instant from which the starts of the log are fewer than the limit; nil if they always were, or if it makes no
+-- difference.
 local function sight(rule, slot, t)
   if t.n == 0 then return 0 end
   if rule.window < S.longest or t.n >= 2 * rule.limit then return sight_back(rule, slot, t) end
@@ -79,7 +81,7 @@ local function sight(rule, slot, t)
   end
   return hits, e.at + rule.window + 1
 end
--- From when on fewer than so many of the log lie in the window; only where there are as many.
+-- The instant from which fewer than most starts of the log are in the window. Nil if the log has fewer.
 local function fewer_from(most, rule, t)
   local later, i = 0, 1
   local e = entry(t, t.newest, 1, most)
@@ -90,7 +92,7 @@ local function fewer_from(most, rule, t)
     e = entry(t, t.newest, i, most - later)
   end
 end
--- All the starts in its window.
+-- The exact number of starts in the window of a rule.
 local function hits_of(rule, t)
   if t.n == 0 then return 0 end
   if rule.window == S.longest then return t.n - gone(t) end
@@ -102,14 +104,14 @@ local function hits_of(rule, t)
   end
   return hits
 end
--- Takes the entry of an instant out, and says how many starts it was.
+-- Removes the entry of an instant and returns its number of starts.
 local function take_entry(subject, at)
   local from = subject .. '\0'
   local member = call('ZRANGE', STARTS, '[' .. from .. pack('>I6', at), '(' .. from .. pack('>I6', at + 1), 'BYLEX')[1]
   call('ZREM', STARTS, member)
   return (unpackn('>I4', member, #from + 7))
 end
--- Writes down the charge and count starts more, without those that no window sees any more.
+-- Logs the charge and count more starts, and removes starts that have left all windows.
 local function log_starts(t, count)
   local subject, args = t.subject, {}
   if t.is_idle then call('ZREMRANGEBYLEX', STARTS, first_of(subject), end_of(subject))
@@ -118,7 +120,7 @@ local function log_starts(t, count)
     t.n = t.n - t.gone
   end
   t.n = t.n + count
-  -- An instant has one entry.
+  -- Each instant has one entry.
   if count > 0 and t.last == S.at then count = count + (t.charge > 0 and t.charge or take_entry(subject, S.at))
   elseif t.charge > 0 then args = { 0, entry_of(subject, S.recovered_at, t.charge) } end
   if count > 0 then

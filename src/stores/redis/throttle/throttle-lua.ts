@@ -1,17 +1,19 @@
 /**
- * The throttle of a scope, in Lua: what has started in it, by group where it counts by group, and what may. A translation of
- * `throttle/` and of the memory store's throttle, which it is tested against.
+ * The throttle of a scope, in Lua: the starts in it, for each group if it counts by group, and how many more may start.
+ * A translation of `rules/throttle/` and of the memory store's throttle; tests compare the two.
  *
- * Beside the prelude, with four keys as locals before it:
- * RULES   hash   `by`, `rules` (their texts with a space between), `version` of the rules; of the recovery `run`, `recoveries`,
- *                `recoveredAt`, `shift`, `lastAt`, `quietUntil`
- * STARTS  zset   all scores 0: subject, NUL, instant (6 bytes), starts (4)
- * COUNTERS  hash   subject → starts in the log (4), instant of the last (6), `recoveries` (4) and `version` (4) under which it was
- *                written; of each rule the place on the grid in µs (7; 0: none) and the credit (3)
- * IDLE    zset   subjects by the instant of their last start
+ * It needs the prelude, and four keys as locals before it:
+ * RULES     hash   `by`, `rules` (their texts, separated by spaces), `version` of the rules; for each queue `queue `
+ *                  and its name; `members`, the version of the members; for the recovery `run`, `recoveries`,
+ *                  `recoveredAt`, `shift`, `lastAt`, `quietUntil`
+ * STARTS    zset   all scores 0: subject, NUL, instant (6 bytes), starts (4)
+ * COUNTERS  hash   subject → starts in the log (4 bytes), instant of the last one (6), `recoveries` (4) and `version`
+ *                  (4) at the time of writing; for each rule the place on the grid in µs (7; 0: none) and the credit (3)
+ * IDLE      zset   subjects by the instant of their last start
  *
- * A subject is a group, or `''`; it has no NUL. RULES holds instants of the server's clock. The others hold them on a clock that
- * no start lies ahead of: with `shift` added they are on today's, so that nothing is rewritten where that was set back.
+ * A subject is a group, or `''`; it contains no NUL. Instants in RULES are on the server's clock. The others are on the
+ * clock of the log, on which no start is in the future: add `shift` to get the server's time. So nothing is rewritten
+ * when the server's clock is set back.
  */
 
 import { grids } from './grid-lua.js'
@@ -19,7 +21,7 @@ import { starts } from './starts-lua.js'
 import { recovery, silence } from './throttle-recovery-lua.js'
 
 const counters = `
--- A counter in which nothing has started for the longest window is as good as none.
+-- Reads a counter. One without a start in the longest window is treated as absent.
 local function read_counter(subject)
   local t = { subject = subject, n = 0, charge = 0, slots = {}, credits = {} }
   for i = 1, #S.rules do t.credits[i] = 0 end
@@ -96,7 +98,8 @@ local function is_at_rest(t)
   end
   return true
 end
--- Who started last before then is idle. What was written before a recovery and was not idle then may have been charged with it.
+-- Subjects whose last start is before this instant are idle. A counter that was written before a recovery, and was not
+-- idle at the recovery, may have been charged then.
 local function idle_edge()
   local is_charged = S.is_long and S.recoveries > 0 and S.recovered_at >= S.at - S.longest
   return (is_charged and S.recovered_at or S.at) - S.longest
@@ -104,8 +107,8 @@ end
 `
 
 const calls = `
--- Knows the scope, as far as it is written down; returns the version of its members, or nil where nothing is. Turning to the
--- keys of another scope, and back, is free.
+-- Reads the stored scope. Returns the version of its members, or nil if nothing is stored. To change to the keys of
+-- another scope and back costs nothing.
 function throttle_read()
   S = scopes[RULES]
   if not S then
@@ -122,16 +125,17 @@ function throttle_read()
   BY_GROUP = S.by == 'group'
   return S.members
 end
--- The same, and asks which run of the server it is: before the first write, since a user may lack the right. What follows from
--- that is written by the first who asks for permits, as a claim that has nothing to take follows no restart.
+-- As throttle_read, and asks for the run of the server. This comes before the first write, because the user may lack
+-- the right. The first call for permits writes what follows: a claim that has nothing to take need not notice a
+-- restart.
 function throttle_open()
   local members = throttle_read()
   if S then S.server = S.server or string.match(call('INFO', 'server'), 'run_id:(%x+)') end
   return members
 end
--- The server may have forgotten starts, or its clock was set back: what follows from that is written down.
+-- Follows a restart of the server, which may have lost starts, or a clock that was set back, and writes the result.
 function throttle_recover() recover() end
--- How many may start, and, where none may, after how long one may.
+-- How many may start and, if none, after how many ms one may.
 function throttle_permits(subject)
   recover()
   local permits, for_ms = permitted(counter_of(subject))
@@ -141,7 +145,7 @@ function throttle_permits(subject)
   if permits > 0 then return permits, 0 end
   return 0, for_ms + at - now
 end
--- So many have been taken, at least one; and whether anything is left that could start.
+-- Counts jobs as started, at least one. has_more: whether any job is left that could start.
 function throttle_started(subject, count, has_more)
   local t = counter_of(subject)
   if has_more then
@@ -157,7 +161,7 @@ function throttle_started(subject, count, has_more)
   if S.last_at ~= at then call('HSET', RULES, 'lastAt', at) end
   S.last_at = at
 end
--- Nothing is left that could start.
+-- Records that no job is left that could start.
 function throttle_rests(subject)
   local t = counter_of(subject)
   if not t.is_written then return end
@@ -167,8 +171,8 @@ function throttle_rests(subject)
   rest(t)
   write_counter(t)
 end
--- Forgets at most so many subjects that are idle. Redis makes a table smaller only while members leave it: where few are left
--- of many, they are written anew.
+-- Forgets at most this many idle subjects. Redis shrinks a table only while members are removed: if few of many are
+-- left, they are written anew.
 function throttle_trim(most)
   local idle = call('ZRANGE', IDLE, '-inf', idle_edge() - 1, 'BYSCORE', 'LIMIT', 0, most)
   if #idle == 0 then return end
@@ -176,21 +180,21 @@ function throttle_trim(most)
   local left = call('ZCARD', IDLE)
   if left > 0 and left < #idle and #idle >= 50 and call('ZCARD', STARTS) <= 10000 then write_anew() end
 end
--- Starts in each window that ends now.
+-- The starts in the window of each rule that ends now.
 function throttle_hits(subject)
   local t, hits = counter_of(subject), {}
   for i, rule in ipairs(S.rules) do hits[i] = hits_of(rule, t) end
   return hits
 end
--- How many have started anything that a window still sees.
+-- The number of subjects with a start in some window.
 function throttle_subjects() return call('ZCOUNT', IDLE, idle_edge(), '+inf') end
 function throttle_quiet() return math.max(0, (S.quiet_until or now) - now) end
--- After how long one more may start, as far as is known without asking whether the server was started anew.
+-- After how many ms one more may start. Does not ask whether the server has restarted.
 function throttle_wait(subject)
   local permits, for_ms = permitted(counter_of(subject))
   return math.max(throttle_quiet(), permits > 0 and 0 or for_ms + S.at + S.shift - now)
 end
--- Other rules: the starts stay, and the grids begin anew.
+-- Sets other rules. The starts stay; the grids begin anew.
 function throttle_set(rules_text)
   throttle_read()
   S.version = call('HINCRBY', RULES, 'version', 1)
@@ -201,9 +205,9 @@ end
 `
 
 /**
- * `throttle_read` or `throttle_open` comes first, and again wherever the keys become those of another scope; afterwards
- * `BY_GROUP` tells by what the scope counts. `throttle_permits` and `throttle_recover` need `throttle_open`. Reading never writes: only
- * these, `throttle_started`, `throttle_rests`, `throttle_trim` and `throttle_set` do.
+ * Call `throttle_read` or `throttle_open` first, and again after the keys become those of another scope. Afterwards
+ * `BY_GROUP` says whether the scope counts by group. `throttle_permits` and `throttle_recover` need `throttle_open`.
+ * Only these two, `throttle_started`, `throttle_rests`, `throttle_trim` and `throttle_set` write.
  */
 export const throttle = `
 local BY_GROUP, throttle_read, throttle_open, throttle_recover, throttle_permits, throttle_started, throttle_rests, throttle_trim

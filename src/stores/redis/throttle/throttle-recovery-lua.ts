@@ -1,4 +1,4 @@
-/** The recovery of a throttle, in Lua: `rules/throttle/throttle-recovery` said again. */
+/** The recovery of a throttle, in Lua: a translation of `rules/throttle/throttle-recovery`. */
 
 import { longestSilenceMs } from '../../rules/throttle/throttle-recovery.js'
 
@@ -6,9 +6,9 @@ export const silence = `
 local LONGEST_SILENCE = ${longestSilenceMs}
 `
 
-/** Stands on `S`, the scope, whose `server` is the run that answers. */
+/** Needs `S`, the scope, whose `server` is the current run of the server. */
 export const recovery = `
--- The instant that counts, on the clock of the log: a clock that was set back a little stands still.
+-- Sets the current instant on the clock of the log. While the server's clock is set back a little, it does not move.
 local function set_instant() S.at, S.counters = math.max(now, S.last_at or now) - S.shift, {} end
 local function write_recovery()
   call('HSET', RULES, 'run', S.run, 'recoveries', S.recoveries, 'recoveredAt', now, 'shift', S.shift)
@@ -26,22 +26,22 @@ local function quiet_after(step)
   if not silent then return still end
   return math.max(now + silent + 1, still or now)
 end
--- The server may have forgotten starts, or its clock was set back.
+-- Called before permits: the server may have lost starts, or its clock was set back.
 local function recover()
   local is_set_back = S.last_at and now < S.last_at - 1000
   if S.server == S.run and not is_set_back then return end
   if S.run then S.recoveries = S.recoveries + 1 end
   S.run = S.server
-  -- Nothing ever started: nothing can be forgotten.
+  -- No job ever started, so none can be forgotten.
   if not S.last_at then S.recoveries, S.shift = 0, 0 else
     local step = math.min(0, now - S.last_at)
     S.quiet_until = quiet_after(step)
-    -- What long windows are charged counts as started now.
+    -- The starts that long windows are charged with count as started now.
     S.shift, S.last_at = S.shift + step, now
   end
   write_recovery()
 end
--- What a subject may have lost, by its long windows, between its last start and the recovery.
+-- The most starts that the long windows of a subject may have lost between its last start and the recovery.
 local function charge_after(last)
   local charge, gap = 0, S.recovered_at - last
   for _, rule in ipairs(S.rules) do
