@@ -1,14 +1,14 @@
-/** The note in which a job's beats are kept, in Lua: how it is read, and what the end of a run adds to it. */
+/** The note with a job's beats, in Lua: how to read it, and what the end of a run adds to it. */
 
 export const beatNotes = String.raw`
--- Started, host, pid, progress, the instant of the last beat, boot, pidns and ticks; '' for none. In a note of an earlier
--- release the last three are not there.
+-- Splits the note of a job's beats: start, host, pid, progress, instant of the last beat, boot, pidns and ticks; '' for
+-- an absent part. A note of an earlier release lacks the last three.
 local function read_beat(text)
   return { string.match(text, '^(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)') }
 end
--- The instant at which what lasts so many ms began.
+-- The instant this many ms ago.
 local function started_at(ms) return string.format('%.0f', now - tonumber(ms)) end
--- When and where the job ran, as far as no beat has said it.
+-- Adds to the note when and where the job ran, as far as no beat has reported it.
 local function know_run(j, run)
   if run == '' then return end
   local said = read_beat(run)

@@ -1,4 +1,7 @@
-/** The order of bytes in Lua, whose `<` compares texts as the locale of the server says. The translation of `rules/byte-order`. */
+/**
+ * The order of bytes in Lua, whose `<` compares texts by the locale of the server. The translation of
+ * `rules/byte-order`.
+ */
 
 export const byteOrder = `-- Whether one text comes before the other by its bytes.
 local function comes_before(a, b)

@@ -1,6 +1,7 @@
-/** A crash: what becomes of a running job whose lease ended unsettled. The translation of `afterCrash`. */
+/** A crash in Lua: it ends the claim of a running job whose lease has ended. The translation of `afterCrash`. */
 export const crashes = `
--- Ends the claim and writes it down: in crashed as index, id, task, worker, charged, crashes; in buried as index, id, task, reason.
+-- Ends the claim and reports it: adds index, id, task, worker, charged, crashes to crashed; for a job that is buried
+-- also index, id, task, reason to buried.
 local function crash(j, max_crashes, index, crashed, buried)
   local alone = has(j.claim.flags, ALONE)
   if alone then j.crashes = j.crashes + 1 end

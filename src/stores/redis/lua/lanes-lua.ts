@@ -1,6 +1,6 @@
 /**
- * The lanes of a shard in Lua: whose turn it is among the groups that have ready jobs, which of them are shut, and what
- * limits claims on the shard. The translation of `memory-lanes` and `memory-limits`. Beside the prelude.
+ * The lanes of a shard in Lua: the turns of groups that have ready jobs, the groups whose lanes are shut, and the
+ * limits of claims on the shard. The translation of `memory-lanes` and `memory-limits`. It needs the prelude.
  */
 
 import { upkeepLimit } from '../../rules/bounds.js'
@@ -9,12 +9,12 @@ import { byNumber } from './lazy-functions-lua.js'
 import { limits as bounds } from './limits-lua.js'
 
 /**
- * A group stands in TURNS or in SHUT where its lane has a job and it is not full, else in neither; jobs without a group
- * have no lane in LANES, and '' is looked for by each claim that goes round.
+ * A group is in TURNS or SHUT if its lane has a job and it is not full; otherwise it is in neither. Jobs without a
+ * group have no lane in LANES: each claim that goes round checks whether '' needs a turn.
  */
 const functions = String.raw`
 function lanes.opens_at() return math.max(limits().held, limits().shut) end
--- How many more may run.
+-- How many more jobs may run.
 function lanes.room()
   local most = limits().max
   if not most then return math.huge end
@@ -22,7 +22,7 @@ function lanes.room()
   for n = SIBLINGS_FROM, SIBLINGS_FROM + SIBLINGS - 1 do most = most - call('HLEN', KEYS[n * SIZE + ${keyNames('plain').indexOf('claims') + 1}]) end
   return most
 end
--- How many more of the group may run.
+-- How many more jobs of the group may run.
 local function room_in(group)
   local most = limits().per
   if not most then return math.huge end
@@ -32,7 +32,7 @@ local function room_in(group)
   return most - call('HLEN', CLAIMS)
 end
 lanes.room_in = room_in
--- The first members of the lane of a group.
+-- At most count first members of a group's lane.
 local function first_of(group, count) return call('ZRANGE', LANES, '[' .. group .. '\0', '(' .. group .. '\1', 'BYLEX', 'LIMIT', 0, count) end
 lanes.first_of = first_of
 function lanes.count(group) return call('ZLEXCOUNT', LANES, '[' .. group .. '\0', '(' .. group .. '\1') end
@@ -40,12 +40,12 @@ function lanes.leave_turn(group)
   call('ZREM', TURNS, group)
   call('ZREM', SHUT, group)
 end
--- Its turn comes last.
+-- Opens the lane of a group. Its turn comes last.
 function lanes.open(group)
   call('ZREM', SHUT, group)
   call('ZADD', TURNS, call('HINCRBY', META, 'turn', 1), group)
 end
--- Those whose time has come, the one that was to open first coming first.
+-- Opens the lanes whose time has come, in the order of these times.
 function lanes.open_due()
   for _, group in ipairs(call('ZRANGE', SHUT, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${upkeepLimit})) do lanes.open(group) end
 end
@@ -55,7 +55,7 @@ function lanes.close(group, until_at)
   call('HSET', META, 'seenAt', now)
 end
 function lanes.has_turn(group) return call('ZSCORE', TURNS, group) or call('ZSCORE', SHUT, group) end
--- A lane has a turn as long as it has a job and its group is not full.
+-- A lane has a turn while it has a job and its group is not full.
 function lanes.refresh(group)
   local is_open = room_in(group) > 0 and #first_of(group, 1) > 0
   if not is_open then lanes.leave_turn(group)
@@ -72,7 +72,7 @@ function lanes.leave(group, places)
   many('ZREM', GROUPED, places)
 end
 function lanes.held_until(group) return tonumber(call('ZSCORE', HOLDS, group) or 0) end
--- Nothing of the shard (nil), or of a group in it, is granted before then.
+-- Grants no job of the group, or of the shard if group is nil, until this instant.
 function lanes.hold_back(group, until_at)
   call('HSET', META, 'limited', 1, 'seenAt', now)
   if not group then
@@ -87,17 +87,19 @@ end
 `
 
 /**
- * A queue without groups and limits never looks into `lanes`, and so does not even make what there is in it. It stands first in
- * a script: the later a function is made that uses what was made first, the longer that takes.
+ * Limits and lanes as every script has them. For queues without groups and limits, scripts never index `lanes`, so its
+ * functions are not even made. It comes first in a script: the later a function is made that uses early locals, the
+ * longer that takes.
  */
 export const lanes = `
--- Where the keys of all shards of the queue stand, if they are given, and how many there are.
+-- The position of the first sibling shard in KEYS and the number of siblings. Siblings are all shards of the queue;
+-- most scripts do not get them.
 local SIBLINGS_FROM, SIBLINGS = 1, #KEYS / SIZE - 1
 local EXCLUSIVE, STOPPED = false, false
--- What limits claims on the shard that was turned to last: held and shut (until when nothing is granted), max (that run),
--- per (of each group), scope and by of its throttle.
+-- The limits of claims on the current shard. held and shut: nothing is granted until then; max: the most running jobs;
+-- per: the most running jobs of each group; scope and by: those of its throttle.
 local own = {}
--- is_limited: whether META says that it is, where that is known.
+-- is_limited: whether META says that the shard is limited, if the caller knows.
 local function limits(is_limited)
   if own.of == META then return own end
   own = { of = META, held = 0, shut = 0 }
@@ -109,7 +111,7 @@ local function limits(is_limited)
   return own
 end
 local lanes = {}
--- Nothing is granted before a claim has ended.
+-- Whether nothing can be granted before a claim ends.
 local function is_full()
   if EXCLUSIVE and call('EXISTS', CLAIMS) == 1 then return true end
   return limits().max and lanes.room() <= 0
@@ -119,7 +121,7 @@ setmetatable(lanes, nil)
 ${byNumber(functions + bounds, 'plain')}
 return lanes[name]
 end })
--- Whether the job, as it has just become, is a reason to ring: it is ready and not shut, or will be before the lead asks.
+-- Whether the new state of the job is a reason to ring: it is ready and not shut, or will be before the lead asks.
 local function is_calling(j)
   if j.claim then return false end
   if j.state ~= 's' and j.state ~= 'l' and j.state ~= 'r' and j.state ~= 'x' then return false end

@@ -1,15 +1,15 @@
 /**
- * Lazy functions: Lua functions that are made when a script first needs one of them. Redis runs a script from its first line at every
- * call, and each function on the way is made anew, whether or not anybody calls it; but most calls need hardly any.
+ * Lazy functions: Lua functions that are made when a script first needs one of them. At every call Redis runs a script
+ * from its first line and makes each function on the way, called or not; but most calls need hardly any of them.
  */
 
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { keyNames, luaName } from '../layout/redis-keys.js'
 
-/** `local function name(…)` to an `end` in the same line, or to one that stands by itself. */
+/** `local function name(…)` up to an `end` on the same line, or on a line of its own. */
 const definition = /^local function (\w+)\((?:.* end|.*\n(?:(?: .*)?\n)*end)$/gm
 
-/** The script beside these functions, which it only ever calls. What stands between them is there from the first line. */
+/** The script with these functions made lazily; it may only call them. Other code between them runs at the start. */
 export function withLazy(functions: string, script: string, kind: QueueKind): string {
   const texts = [...functions.matchAll(definition)].map(([text]) => text)
   const names = [...functions.matchAll(definition)].map(([, name]) => name!)
@@ -24,7 +24,9 @@ end })
 ${script.replace(calls, 'late.$1')}`
 }
 
-/** The same with keys by their numbers: what makes a function costs for each local that it uses, even where it is never called. */
+/**
+ * Replaces the locals of keys by their numbers: a function costs time for each local it uses, even if nobody calls it.
+ */
 export function byNumber(lua: string, kind: QueueKind): string {
   const numbers = new Map(keyNames(kind).map((name, i) => [luaName(name), i + 1]))
   return lua.replace(/\b[A-Z_]+\b/g, (word) => (numbers.has(word) ? `KEYS[BASE + ${numbers.get(word)}]` : word))

@@ -1,4 +1,7 @@
-/** What a claim finds to change, and who asks again when something changes by itself. Beside a `tied` of the kind of queue. */
+/**
+ * The changes that a claim finds due, and the lead: the worker that asks again when something changes by itself. It
+ * needs the `tied` of the kind of queue.
+ */
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { suspectLeadMs } from '../../rules/wake-lead.js'
@@ -9,7 +12,7 @@ local waits = {}
 local function wait_for(index, reason, for_ms, leads)
   for _, part in ipairs({ index, reason, for_ms or -1, leads and 1 or 0 }) do waits[#waits + 1] = part end
 end
--- spares_until: until when leases that have ended are left alone.
+-- The instant of the next change, or nil. spares_until: until when ended leases are left alone.
 local function first_change(spares_until)
   local change
   local first = call('ZRANGE', SCHEDULED, 0, 0)[1]
@@ -24,8 +27,8 @@ local function first_change(spares_until)
   return change
 end
 
--- In the order in which they ended; of a moment in that of tied. Where there are any, they are none while they are left alone,
--- and until when that is comes second.
+-- The jobs whose leases have ended, in the order of these ends, then in that of tied. Returns none while ended leases
+-- are left alone. The second result is until when they are.
 local function ended_leases(lease_ms, spares_until)
   local ended, last_at = {}, nil
   local members = call('ZRANGE', LEASES, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${upkeepLimit})
@@ -35,7 +38,7 @@ local function ended_leases(lease_ms, spares_until)
   if spares_until > now then return ended, spares_until end
   for _, member in ipairs(members) do
     local ended_at, fence_bytes = tonumber(call('ZSCORE', LEASES, member)), sub(member, 2)
-    -- A shared lease is of many jobs: those that ended later wait for the next call.
+    -- A shared lease may have many jobs: leases that ended later wait for the next call.
     if #ended >= ${upkeepLimit} and ended_at ~= last_at then break end
     last_at = ended_at
     local is_shared = byte(member) == 0
@@ -51,7 +54,7 @@ local function ended_leases(lease_ms, spares_until)
         else pass_over(id, read_claim(claim).seq, claim) end
       end
     end
-    -- A lease of nobody would end at every call.
+    -- A lease without a claim would be found again by every call.
     if not of_some then
       call('ZREM', LEASES, member)
       if is_shared then call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes) end
@@ -64,7 +67,8 @@ local function ended_leases(lease_ms, spares_until)
   for i = #ended, ${upkeepLimit + 1}, -1 do ended[i] = nil end
   return ended, spares_until
 end
--- Who asks again at the next change, where there is one. Returns when the lead does, if there is one.
+-- Reports the wait for the next change, and makes the worker the lead if it asks before the present one. Returns when
+-- the lead asks, or nil if there is none.
 local function lead_change(index, worker, reason, change, leader, lead_at)
   local for_ms = change and math.max(0, change - now) or nil
   if for_ms then
@@ -79,7 +83,7 @@ local function lead_change(index, worker, reason, change, leader, lead_at)
   wait_for(index, reason, for_ms, for_ms and leader == worker)
   return lead_at
 end
--- Who makes room for the suspects.
+-- Reports the wait for suspects, and makes the worker the one that makes room for them if there is none.
 local function lead_suspects(index, worker, suspects, makes_room, suspect_leader, suspect_lead_at)
   if suspects > 0 then
     local leads = not (is_led(suspect_lead_at) and not (suspect_leader == worker and makes_room))

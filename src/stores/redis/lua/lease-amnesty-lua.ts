@@ -1,11 +1,12 @@
 /**
- * The lease amnesty of a server that was started anew, in Lua: leases that ended while nobody could renew them. The translation
- * of a part of `recover`. Made only where a claim finds such leases.
+ * The lease amnesty of a restarted server, in Lua: it spares leases that ended while nobody could renew them. The
+ * translation of a part of `recover`. The function is made only when a claim finds ended leases.
  */
 export const leaseAmnesty = `
--- Until when leases that have ended are left alone. For another run of the server than the last that a claim found here that
--- is one lease from its start. So it is where the server has taken over from another since, but from now: it does not tell
--- for how long it has been the master. A user who may not ask for either leaves none alone.
+-- Until when ended leases are left alone. If this is another run of the server than the last one that a claim found,
+-- they are spared for one lease from its start. If the server has taken over as master since, they are spared for one
+-- lease from now, because the server does not say since when it is the master. If the user may not ask for these, none
+-- are spared.
 local function spared_until(lease_ms)
   local known, told = call('HMGET', META, 'run', 'sparesUntil'), redis.pcall('INFO', 'server', 'replication')
   local run = type(told) == 'string' and string.match(told, 'run_id:(%x+)')

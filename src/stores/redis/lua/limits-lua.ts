@@ -1,19 +1,22 @@
-/** What the limits of a shard leave of its ready jobs, in Lua: whether any may be claimed now, and when it opens. The translation of parts of `memory-queue`. */
+/**
+ * The limits of a shard and its ready jobs, in Lua: whether any may be claimed now, and when the shard opens. The
+ * translation of parts of `memory-queue`.
+ */
 
 import { leadLapseMs } from '../../rules/wake-lead.js'
 
 export const limits = `
--- Ready jobs without a group; a claim that takes no more of the shard has counted them.
+-- The number of ready jobs without a group. A claim that takes no more from the shard has already counted them.
 local function groupless()
   return own.groupless or call('LLEN', READY_LIST) - tonumber(call('HGET', META, 'stale')) + call('ZCARD', READY)
 end
 lanes.groupless = groupless
--- Whether nothing is granted whatever is ready.
+-- Whether nothing is granted, whichever jobs are ready.
 local function is_closed() return STOPPED or lanes.opens_at() > now or is_full() end
 lanes.is_closed = is_closed
 -- Whether claims go round the lanes.
 function lanes.are_there() return limits().per or limits().by == 'group' or call('EXISTS', LANES) == 1 end
--- Whether any ready job may be claimed in company now.
+-- Whether a claim that does not run alone may take a ready job now.
 local function is_claimable()
   if is_closed() then return false end
   local has_groupless = groupless() > 0
@@ -24,10 +27,10 @@ local function is_claimable()
   return has_groupless and not call('ZSCORE', SHUT, '') and room_in('') > 0
 end
 lanes.is_claimable = is_claimable
--- Whether a claim alone would be given a suspect.
+-- Whether a claim that runs alone may take a suspect.
 local function is_open_for_suspects() return not is_closed() and call('EXISTS', SUSPECTS) == 1 end
 lanes.is_open_for_suspects = is_open_for_suspects
--- Whether the end of a claim has made room for others, here or in other shards of the queue.
+-- Whether the end of a claim has made room for other jobs, here or in other shards of the queue.
 function lanes.has_freed()
   local max, per = limits().max, limits().per
   if not EXCLUSIVE and not max and not per then return false end
@@ -43,19 +46,19 @@ function lanes.has_freed()
   STOPPED = was_stopped
   return found
 end
--- When the first lane opens that has jobs, if there is one.
+-- When the first shut lane with jobs opens, or nil.
 local function next_lane()
   local shut, has_groupless = call('ZRANGE', SHUT, 0, 1, 'WITHSCORES'), groupless() > 0
   if shut[1] and (shut[1] ~= '' or has_groupless) then return tonumber(shut[2]) end
   return shut[4] and tonumber(shut[4])
 end
--- When ready jobs that are shut open.
+-- When ready jobs that are shut open, or nil.
 function lanes.next_opening()
   if call('EXISTS', LANES, SUSPECTS) == 0 and groupless() <= 0 then return nil end
   if lanes.opens_at() > now then return lanes.opens_at() end
   return lanes.are_there() and next_lane() or nil
 end
--- Why claims are given nothing of what is left.
+-- Why claims get none of the jobs that are left.
 function lanes.reason_of(alone)
   if is_full() then return 'full' end
   local has_ready = groupless() > 0 or call('EXISTS', LANES) == 1
@@ -63,7 +66,7 @@ function lanes.reason_of(alone)
   if has_ready then return next_lane() and 'throttled' or 'full' end
   return call('EXISTS', SCHEDULED) == 1 and 'scheduled' or 'empty'
 end
--- Whether somebody can be relied on to ask by then.
+-- Whether a lead is expected to ask by this instant.
 local function is_led_by(instant)
   local lead_at = tonumber(call('HGET', META, 'leadAt'))
   return lead_at and now <= lead_at + ${leadLapseMs} and lead_at <= instant

@@ -1,11 +1,11 @@
-/** What becomes of an ordered job: how its claims end, and what administration makes of it. Beside `payloads`. */
+/** The changes of an ordered job: how its claims end, and what administration does to it. It needs `payloads`. */
 
 import { byteOrder } from './byte-order-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
 import { payloadChanges, payloadReads } from './payloads-lua.js'
 import { beginning, goingBack, jobStates, passOver } from './prelude.js'
 
-/** If a record is lost, payloads that were in it are too; those in sets wait for the id to be enqueued again. */
+/** A lost record loses the payloads in it. Payloads in sets wait until the id is enqueued again. */
 const leaveInHand = `
     local list = hand_of(id)
     if list then
@@ -18,7 +18,7 @@ const leaveWaiting = `
   elseif count_in(PAYLOADS, id) > 0 then call('HINCRBY', META, 'many', -1)
 `.slice(1)
 
-/** Functions that most calls need: the form of the queue, the order of jobs that are alike otherwise, and records. */
+/** Functions that most calls need: the form of the queue, the order of otherwise equal jobs, and records. */
 const form = String.raw`
 local NO_SEQ = '\0\0\0\0\0\0'
 local function know_form()
@@ -26,7 +26,7 @@ local function know_form()
   LIFO, EXCLUSIVE, LATEST, STOPPED = form[1] == 'lifo', form[2] == 'shard', form[3] == 'latest', form[4] == '1' or form[5] ~= false
 end
 ${byteOrder}local function tied(a, b) return comes_before(a.id, b.id) end
--- The record of a job: that of a plain one. Its payload, digest and value, stands behind it while it is the only one.
+-- The record of a job, as for a plain one. If the job has only one payload, its digest and value come after this.
 local function record_of(state, name, stamp, created)
   local body = (find(name, '\0', 1, true) and 'H' or '@') .. name .. '\0'
   if math.floor(stamp / 1000) == created then return state .. pack('>I7', stamp) .. NO_SEQ .. body end
@@ -42,10 +42,10 @@ local function unlist_failed(j)
   if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
 end
 local function state_at(stamp) return math.floor(stamp / 1000) > now and 's' or 'r' end
--- What a job is told by: its task, and its group behind NUL where it has one.
+-- The name of a job: its task, then NUL and its group if it has one.
 local function name_of(j) return j.group == '' and j.task or j.task .. '\0' .. j.group end
--- A job is there, r ready, x suspect or s scheduled, with the payloads that wait for its id. given: attempt, crashes, updated,
--- error and fields where it is not new.
+-- Puts in a job with the payloads that wait for its id. state: r ready, x suspect or s scheduled. given: attempt,
+-- crashes, updated, error and fields, unless the job is new.
 local function begin(state, id, name, stamp, created, given)
   local rec = record_of(state == 's' and 's' or 'r', name, stamp, created)
   call('HSET', JOBS, id, rec)
@@ -65,7 +65,7 @@ local function begin(state, id, name, stamp, created, given)
   if j.group ~= '' then lanes.refresh(j.group) end
   if LATEST then keep_last(PAYLOADS, BODIES, id) end
 end
--- All there is of the live job but the payloads that wait.
+-- Removes everything of the live job except waiting payloads.
 local function remove(j)
   leave(j)
   if j.claim then call('HDEL', CLAIMED_PAYLOADS, j.id) elseif not own_list(j.id) then call('HINCRBY', META, 'many', -1) end
@@ -76,8 +76,8 @@ local function remove(j)
   call('HDEL', NOTES, 'e' .. j.id, 'b' .. j.id, 'f' .. j.id)
   unlist_failed(j)
 end
--- The times of the job that it becomes: stamp 7, created 6, and 'r' if it waits for the end of the claim alone: then it is
--- ready, wherever the clock has been set meanwhile.
+-- The times of the job that follows: stamp 7, created 6, and 'r' if it only waits for the claim to end. With 'r' it is
+-- ready then, even if the clock has changed meanwhile.
 local function write_successor(stamp, created, is_ready) return pack('>I7I6', stamp, created) .. (is_ready and 'r' or '') end
 local function successor_of(id)
   local successor = call('HGET', SUCCESSORS, id)
@@ -88,7 +88,7 @@ end
 local function drop_successor(id)
   if call('HDEL', SUCCESSORS, id) == 1 then drop_payloads(PAYLOADS, BODIES, id) end
 end
--- The job goes; what waits beside it, if anything, is a new one.
+-- Removes the job. If it has a successor, that becomes a new job.
 local function finish(j)
   local stamp, created, is_ready = successor_of(j.id)
   remove(j)
@@ -99,7 +99,7 @@ local function finish(j)
   call('HDEL', SUCCESSORS, j.id)
   begin(is_ready and 'r' or state_at(stamp), j.id, name_of(j), stamp, created)
 end
--- What was in hand merges with what waited beside it.
+-- Merges the payloads in hand with those that have arrived for the job since.
 local function give_back(j, list)
   if call('HDEL', SUCCESSORS, j.id) == 0 and call('HDEL', CLAIMED_PAYLOADS, j.id) == 0 then return end
   call('HDEL', CLAIMED_PAYLOADS, j.id)
@@ -109,9 +109,9 @@ local function give_back(j, list)
   add_payloads(PAYLOADS, BODIES, j.id, list)
 end
 ${passOver(leaveInHand, leaveWaiting)}${goingBack('  give_back(j, hand_of(j.id))\n')}
--- An entry in the morgue is finishedAt 6, stamp 7, attempt 3, crashes 2, createdAt 6, task and group, each with NUL behind
--- it, the reason with its
--- length in 4 bytes before it, and the error; of reason and error '' is none, else '=' stands before it.
+-- The header of an entry in the morgue: finishedAt 6, stamp 7, attempt 3, crashes 2, createdAt 6; task and group, each
+-- with NUL behind it; the reason, with its length in 4 bytes before it; the error. Reason and error are '' if absent,
+-- otherwise they begin with '='.
 local function write_header(d)
   local reason = d.reason and '=' .. d.reason or ''
   return pack('>I6I7I3I2I6', d.updated, d.stamp, d.attempt, d.crashes, d.created) .. d.task .. '\0' .. d.group .. '\0'
@@ -131,7 +131,7 @@ local function dead_job(id)
   local header = call('HGET', MORGUE, id)
   return header and read_header(id, header) or nil
 end
--- Kept beyond its time and not yet trimmed.
+-- Whether the entry is kept beyond its time and not yet trimmed.
 local function is_hidden(d)
   if d.state ~= 'd' then return false end
   local age = call('HGET', META, 'deadAge')
@@ -145,7 +145,8 @@ local function drop_dead(d)
   drop_header(d)
   drop_payloads(DEAD_PAYLOADS, DEAD_BODIES, d.id)
 end
--- Payloads join the entry of their id in the morgue, which from now on has the header of this job; only when it was made stays.
+-- Adds payloads to the entry of their id in the morgue, and gives it the header of this job. Of an existing
+-- header only the creation time stays.
 local function to_morgue(j, list, reason, error, at)
   local before = dead_job(j.id)
   local created = j.created
@@ -165,7 +166,7 @@ local function bury(j, reason, error)
   to_morgue(j, list, reason, error or last_error(j), now)
   finish(j)
 end
--- The last failure, or one crash too many: only the oldest payload is buried, and what is left begins anew.
+-- After the last failure, or one crash too many. Buries only the oldest payload; the job begins anew with the others.
 local function exhaust(j, reason)
   local list = hand_of(j.id)
   to_morgue(j, { table.remove(list, 1), table.remove(list, 1) }, reason, last_error(j), now)
@@ -177,10 +178,10 @@ local function exhaust(j, reason)
   j.attempt, j.crashes, j.reason, j.stamp = 1, 0, nil, stamped()
   enter(j, 'r')
 end
--- A counted failure of a running job; the error of the one before is forgotten with it.
+-- Counts a failure of a running job. The error before it is forgotten.
 local function fail_claim(j, delay_ms, last, error, reason)
   call('HINCRBY', META, 'failed', 1)
-  -- What waits beside goes on where it ends: what was cancelled must not come back with it.
+  -- A successor continues by itself: payloads of a cancelled job must not be merged into it.
   if has(j.claim.flags, CANCEL) then return finish(j) end
   unlist_failed(j)
   j.attempt = j.attempt + 1
@@ -192,6 +193,6 @@ local function fail_claim(j, delay_ms, last, error, reason)
 end
 `
 
-/** Before a script of ordered queues. What changes jobs, and `others`, is made when one of these functions is first called. */
+/** Begins a script of ordered queues. Functions that change jobs, and `others`, are made when one is first called. */
 export const withOrderedJobs = (script: string, others = '') =>
   beginning + payloadReads + form + withLazy(jobStates + payloadChanges + ends + others, script, 'ordered')

@@ -1,19 +1,19 @@
 /**
- * The payloads of ordered jobs in Lua: sets of them, each in a sorted set that says the order and a hash that holds the
- * bodies. The translation of `rules/payloads`. Beside the prelude of ordered queues.
+ * The payloads of ordered jobs in Lua. Each set of payloads is a sorted set, which has the order, and a hash with the
+ * bodies. The translation of `rules/payloads`. It needs the prelude of ordered queues.
  */
 export const payloadReads = String.raw`
 local LATEST = false
--- A place. Its score has its sign inverted, and below 0 all its bits, so that bytes stand in the order of numbers.
+-- A place. The sign of its score is inverted, for a negative score all bits, so that the order of bytes is that of
+-- numbers.
 local function place_bytes(score, arrival)
   if score >= 0 then return pack('>dI6', -score, arrival) end
   local b = { byte(pack('>d', score), 1, 8) }
   for i = 1, 8 do b[i] = 255 - b[i] end
   return char(unpack(b)) .. pack('>I6', arrival)
 end
--- Where a payload stands in a set, and what it weighs. value: place (14 bytes) and body.
--- The bytes of payload and meta of a value that begins there and ends the text: they stand behind the place, the flags, and
--- the codec and the length of meta if flagged.
+-- The bytes of payload and meta of a value that begins at from and ends the text. They come after the place (14 bytes),
+-- the flags, and the codec and the length of meta if flagged. A payload's member of a set contains this weight.
 local function weight_from(text, from)
   local flags, stop = byte(text, from + 14) or 0, from + 14
   if flags % 8 >= 4 then stop = find(text, '\0', stop + 1, true) or stop end
@@ -21,14 +21,14 @@ local function weight_from(text, from)
   return math.max(0, #text - stop)
 end
 local function member_of(id, digest, value) return id .. '\0' .. sub(value, 1, 14) .. pack('>I4', weight_from(value, 1)) .. digest end
--- Where the one payload of a record begins, its digest and its value behind that; nil where its payloads lie in their set.
+-- Where the only payload of a record begins, its digest and then its value; nil if its payloads are in their set.
 local function own_at(rec)
   local flags_at = byte(rec) < 97 and 21 or 15
   local stop = find(rec, '\0', flags_at + 1, true)
   if byte(rec, flags_at) == 72 then stop = find(rec, '\0', stop + 1, true) end
   return #rec > stop and stop + 1 or nil
 end
--- Whether the place of one comes before that of the other; on a tie it does not.
+-- Whether the place of a value comes before that of the other. False for equal places.
 local function is_before(value, other)
   local a, b, c = unpackn('>I4I4I6', value)
   local x, y, z = unpackn('>I4I4I6', other)
@@ -36,7 +36,7 @@ local function is_before(value, other)
   if b ~= y then return b < y end
   return c < z
 end
--- The first so many of the set of an id; -1 for all.
+-- The first count members of an id's set; -1 for all.
 local function members_in(set, id, count) return call('ZRANGE', set, '[' .. id .. '\0', '(' .. id .. '\1', 'BYLEX', 'LIMIT', 0, count) end
 local function count_in(set, id) return call('ZLEXCOUNT', set, '[' .. id .. '\0', '(' .. id .. '\1') end
 local function fields_of(id, members)
@@ -44,7 +44,7 @@ local function fields_of(id, members)
   for i = 1, #members do fields[i] = id .. '\0' .. sub(members[i], from) end
   return fields
 end
--- How many payloads wait, in records and in sets. many: waiting jobs whose payloads lie in their sets.
+-- The number of waiting payloads, in records and in sets. many: the waiting jobs whose payloads are in their sets.
 local function payload_count(many) return call('ZCARD', PAYLOADS) + call('HLEN', JOBS) - call('HLEN', CLAIMS) - tonumber(many or 0) end
 local function values_of(bodies, fields)
   local values = {}
@@ -56,9 +56,9 @@ local function values_of(bodies, fields)
 end
 `
 
-/** Sets change; most calls do so in a simpler way. */
+/** Functions that change sets. Most calls change them in simpler ways. */
 export const payloadChanges = String.raw`
--- Takes these members out of a set.
+-- Removes these members from a set.
 local function remove_members(set, bodies, id, members)
   many('ZREM', set, members)
   many('HDEL', bodies, fields_of(id, members))
@@ -68,14 +68,14 @@ local function keep_last(set, bodies, id)
   members[#members] = nil
   if #members > 0 then remove_members(set, bodies, id, members) end
 end
--- Lists of payloads: digest and value in turn.
+-- The first count payloads of an id's set as a list: digest and value in turn.
 local function list_in(set, bodies, id, count)
   local members, list = members_in(set, id, count), {}
   local values, from = values_of(bodies, fields_of(id, members)), #id + 20
   for i = 1, #members do list[i * 2 - 1], list[i * 2] = sub(members[i], from), values[i] end
   return list, members
 end
--- Payloads join the set of an id: of equal ones the first in order stays, whole. The translation of merged.
+-- Adds payloads to the set of an id. Of equal ones the first in order stays, whole. The translation of merged.
 local function add_payloads(set, bodies, id, list)
   local fields = {}
   for i = 1, #list, 2 do fields[#fields + 1] = id .. '\0' .. list[i] end
@@ -100,14 +100,14 @@ local function drop_payloads(set, bodies, id)
   local members = members_in(set, id, -1)
   if #members > 0 then remove_members(set, bodies, id, members) end
 end
--- The one payload that a record has, as a list; nil where its payloads lie in their set.
+-- The only payload of a record, as a list; nil if its payloads are in their set.
 local function own_list(id)
   local rec = call('HGET', JOBS, id)
   local from = rec and own_at(rec)
   if not from then return nil end
   return { sub(rec, from, from + 21), sub(rec, from + 22) }, sub(rec, 1, from - 1)
 end
--- Payloads join those that wait for an id; those of j, which waits, then lie in their set.
+-- Adds payloads to those that wait for an id. If j is a waiting job, all its payloads are in their set afterwards.
 local function add_waiting(id, j, list)
   local own, rec
   if j and not j.claim then own, rec = own_list(id) end
@@ -118,7 +118,7 @@ local function add_waiting(id, j, list)
   end
   add_payloads(PAYLOADS, BODIES, id, list)
 end
--- How many jobs wait with their payloads in sets, counted one by one; nil where that are too many jobs to count.
+-- Counts the waiting jobs whose payloads are in sets, one by one. Nil if there are too many jobs to count.
 local function count_many()
   if call('HLEN', JOBS) > 10000 then return nil end
   local many = 0
@@ -128,9 +128,9 @@ local function count_many()
   end
   return many
 end
--- How many payloads wait for an id, of j or beside it.
+-- The number of payloads that wait for an id, whether its job waits or runs.
 local function waiting_of(j) return not j.claim and own_list(j.id) and 1 or count_in(PAYLOADS, j.id) end
--- What a claim took, as a list.
+-- The payloads that a claim took, as a list.
 local function hand_of(id)
   local packed, list, from = call('HGET', CLAIMED_PAYLOADS, id), {}, 5
   if not packed then return (own_list(id)) end

@@ -1,4 +1,4 @@
-/** The prelude of every script: the keys of a shard, the server's clock, and how numbers, jobs and claims are written. */
+/** The prelude of every script: the keys of a shard, the server's clock, and the form of numbers, jobs and claims. */
 
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { rememberedForMs } from '../../rules/bounds.js'
@@ -9,9 +9,10 @@ import { lanes } from './lanes-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
 
 /**
- * KEYS are those of `keyNames`, in that order; a script over several shards, which are of one kind, is given as many times
- * as many, and calls `at(n)` to turn to the nth, counted from 0. Scripts read and check before they write; nothing can fail
- * after the first write. Texts of bytes are never compared by `<`, which in Lua follows the server's locale.
+ * KEYS are those of `keyNames`, in that order. A script over several shards, all of one kind, gets the keys of each,
+ * one shard after the other, and calls `at(n)` to turn to the nth, counted from 0. Scripts read and check before they
+ * write; nothing can fail after the first write. Never compare texts of bytes with `<`, which in Lua follows the
+ * server's locale.
  */
 const prelude = (isCluster: boolean, kind: QueueKind): string => {
   const names = keyNames(kind).map(luaName).join(', ')
@@ -27,23 +28,23 @@ at(0)
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local PUBLISH = '${isCluster ? 'SPUBLISH' : 'PUBLISH'}'
--- Wakes one who waits. A marker that is there already has not been heard yet.
+-- Wakes one waiter. A marker that is already there has not been heard yet.
 local function ring()
   call('ZADD', WAKE, 0, '0')
   ${isCluster ? `call('SPUBLISH', WAKE, call('PUBSUB', 'SHARDNUMSUB', WAKE)[2])` : ''}
 end
 local function tell_ends() call(PUBLISH, ENDS, '') end
--- With many arguments at once, in pieces that Lua's stack holds.
+-- Calls a command with many arguments, in pieces that fit on Lua's stack.
 local function many(command, key, args)
   for i = 1, #args, 1000 do call(command, key, unpack(args, i, math.min(i + 999, #args))) end
 end
 `
 }
 
-/** A script that runs on shards; for a single server or for a cluster, each made when it is first asked for. */
+/** A script that runs on shards, for a single server or for a cluster. Each is made when it is first asked for. */
 export type ShardScript = (isCluster: boolean) => RedisScript
 
-/** The script of that name for shards of one kind: the prelude, and `lua` behind it. */
+/** The script of that name for shards of one kind: the prelude, then `lua`. */
 export function shardScript(name: string, kind: QueueKind, lua: string, flags?: ScriptFlags): ShardScript {
   const made = new Map<boolean, RedisScript>()
   return (isCluster) => {
@@ -56,26 +57,27 @@ export function shardScript(name: string, kind: QueueKind, lua: string, flags?: 
   }
 }
 
-/** What nearly every call needs. */
+/** Functions that nearly every call needs. */
 const basics = String.raw`
 local LIFO = false
 local ALONE, CANCEL, HASHISTORY, REMEMBERED, BEATEN, OWNLEASE, HASGROUP = 1, 2, 4, 8, 16, 32, 64
 local function has(flags, bit) return flags % (bit * 2) >= bit end
--- A claim is its head (fence 7, instant 6, flags 1, length of the worker 1, worker) and its element as in the ready list. The
--- head is the same for most jobs of a call; and so long a value keeps the hash a table, which is searched at once.
+-- A claim is its head (fence 7, instant 6, flags 1, length of the worker 1, worker) and its element as in the ready
+-- list. The head is the same for most jobs of a call. A value of this length also makes Redis keep the hash as a table,
+-- which is fast to search.
 local function claim_head(fence, claimed, flags, worker)
   return pack('>I7I6', fence, claimed) .. char(64 + flags, #worker) .. worker
 end
 local function with_flags(claim, flags) return sub(claim, 1, 13) .. char(64 + flags) .. sub(claim, 15) end
--- So many claims no longer have the lease that they shared.
+-- Records that count claims no longer have the lease that they shared.
 local function leave_lease(fence_bytes, count)
   if call('HINCRBY', BATCHES, 'n' .. fence_bytes, -count) > 0 then return end
   call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes)
   call('ZREM', LEASES, '\0' .. fence_bytes)
 end
--- Nearly every script calls it, so it is not made lazily.
+-- Not lazy, because nearly every script calls it.
 local function ring_unpaused() if not STOPPED then ring() end end
--- Whether somebody can be relied on to ask at the time the lead named.
+-- Whether a lead is expected to ask at the time that it named.
 local function is_led(lead_at) return lead_at and now <= lead_at + ${leadLapseMs} end
 local function next_stamp(last)
   local now_us = now * 1000
@@ -91,12 +93,12 @@ local function inverted(bytes)
   for i = 1, 7 do b[i] = 255 - b[i] end
   return char(unpack(b))
 end
--- The 7 bytes of a stamp in a place; inverted, so that the last comes first, where the queue is last in first out.
+-- The 7 bytes of a stamp in a place. If last in is first out, they are inverted, so that the last comes first.
 local function stamp_bytes(stamp)
   local bytes = pack('>I7', stamp)
   return LIFO and inverted(bytes) or bytes
 end
--- What the client wrote: task, rememberMs, priority, group ('' where there is none).
+-- The parts that the client wrote: task, rememberMs, priority, and group ('' if there is none).
 local function written(rec)
   local from = byte(rec, 1) < 97 and 21 or 15
   local flags = byte(rec, from)
@@ -127,7 +129,8 @@ local function read_claim(claim)
   local stop = 15 + byte(claim, 15)
   return { fence = fence, claimed = claimed, flags = byte(claim, 14) - 64, worker = sub(claim, 16, stop), seq = sub(claim, stop + 8, stop + 13) }
 end
--- States: l in the ready list, r ready, x ready and suspect, s scheduled, c completed, d dead; a job with a claim runs, whatever it was before.
+-- States: l in the ready list, r ready, x ready and suspect, s scheduled, c completed, d dead. A job with a claim runs,
+-- whatever its state was before.
 local function job_of(id, rec, past, claim)
   local task, remember, priority, group = written(rec)
   local stamp = unpackn('>I7', rec, 2)
@@ -158,7 +161,7 @@ local function retry_place(j) return pack('>I3', j.attempt) .. j.seq .. j.id end
 `
 
 const moves = `
--- Takes the job out of the set of its state; its lane is seen to by whoever puts it elsewhere.
+-- Removes the job from the set of its state. The caller, which puts the job elsewhere, must refresh its lane.
 local function leave(j)
   if j.claim then
     if has(j.claim.flags, OWNLEASE) then call('ZREM', LEASES, j.id) else leave_lease(sub(j.claim.text, 1, 7), 1) end
@@ -166,7 +169,7 @@ local function leave(j)
     if j.group ~= '' and call('HINCRBY', RUNNING_BY_GROUP, j.group, -1) <= 0 then call('HDEL', RUNNING_BY_GROUP, j.group) end
   elseif j.state == 'l' then
     local element = pack('>I7', j.stamp) .. j.seq .. j.id
-    -- From the middle of a list nothing is taken: what is left there is stale, and passed over.
+    -- Nothing is removed from the middle of a list: the element stays there as stale, and is passed over.
     if call('LINDEX', READY_LIST, 0) == element then call('LPOP', READY_LIST) else call('HINCRBY', META, 'stale', 1) end
   elseif j.state == 'r' then
     if j.group == '' then call('ZREM', READY, place(j)) else lanes.leave(j.group, { place(j) }) end
@@ -178,7 +181,7 @@ local function leave(j)
     call('ZREM', EXPIRY, j.seq .. j.id)
   end
 end
--- Writes down what the job has become and puts it into the set of its new state.
+-- Writes the new state of the job and adds it to the set of that state.
 local function enter(j, state)
   local kept = state == 'c' or state == 'd'
   if kept then
@@ -201,7 +204,7 @@ local function stamped()
   call('HSET', META, 'stamp', stamp)
   return stamp
 end
--- Whether what there is now of the id is a reason to ring.
+-- Whether the present state of this id is a reason to ring.
 local function is_calling_id(id)
   local j = job(id)
   return j and is_calling(j)
@@ -214,12 +217,12 @@ export const beginning = lanes + basics
 /** Jobs and claims as scripts hold them, and the sets of their states. */
 export const jobStates = states + moves
 
-/** `inHand`: Lua for the payloads that its claim took. `waiting`: Lua for those that wait. */
+/** `inHand`: Lua for the payloads that its claim took. `waiting`: Lua for the waiting payloads. */
 export const passOver = (
   inHand = '',
   waiting = '',
-) => `-- A job without a record, which half a script has left behind: what names it goes, so that no claim fails on it, and is counted.
--- claim: of one that runs.
+) => `-- Removes all that a half-executed script left of a job without a record, so that no claim fails on it. Counts it.
+-- claim: the claim of a running job.
 local function pass_over(id, seq, claim)
   if claim then
 ${inHand}    if has(byte(claim, 14) - 64, OWNLEASE) then call('ZREM', LEASES, id) else leave_lease(sub(claim, 1, 7), 1) end
@@ -238,7 +241,7 @@ export const goingBack = (handBack = '') => `local function put_back(j, suspect)
 ${handBack}  leave(j)
   enter(j, suspect and 'x' or 'r')
 end
--- Due so long from now and free of suspicion; with no delay ready behind those that are.
+-- Makes the job due in delay_ms and no longer suspect. Without a delay it is ready, behind the jobs that already are.
 local function schedule(j, delay_ms)
 ${handBack}  leave(j)
   if delay_ms == 0 then
@@ -251,9 +254,9 @@ ${handBack}  leave(j)
 end
 `
 
-/** What becomes of a plain job. */
+/** The changes of a plain job. */
 const plainJobs = String.raw`
--- A job that waits no more, or was taken, does not expire.
+-- A job that no longer waits, or was taken, does not expire.
 local function stay(j)
   if is_waiting(j) then call('ZREM', EXPIRING, j.seq .. j.id) end
 end
@@ -277,7 +280,7 @@ ${passOver()}local function forget(id, memory)
   call('HDEL', ENDED, id)
   call('ZREM', ENDED_UNTIL, sub(memory, 1, 6) .. id)
 end
--- The job leaves; its id is remembered where the user gave it, or the job was cancelled, then for at least a minute.
+-- Removes the job. Its id is remembered if the user gave it, and for at least a minute if the job was cancelled.
 local function finish(j, state)
   drop(j)
   local for_ms = j.remember
@@ -291,9 +294,9 @@ ${goingBack()}local function bury(j, reason, error)
   if error then call('HSET', NOTES, 'e' .. j.id, error) end
   enter(j, 'd')
 end
--- The last failure, or one crash too many.
+-- After the last failure, or one crash too many.
 local function exhaust(j, reason) bury(j, reason) end
--- A counted failure of a running job; the error of the one before is forgotten with it.
+-- Counts a failure of a running job. The error before it is forgotten.
 local function fail_claim(j, delay_ms, last, error, reason)
   call('HINCRBY', META, 'failed', 1)
   if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
@@ -304,7 +307,7 @@ local function fail_claim(j, delay_ms, last, error, reason)
   elseif has(j.claim.flags, CANCEL) then finish(j, 'x')
   else schedule(j, delay_ms) end
 end
--- Kept beyond its time and not yet trimmed.
+-- Whether the job is kept beyond its time and not yet trimmed.
 local function is_hidden(j)
   if j.claim then return false end
   if j.state == 'c' then
@@ -326,11 +329,11 @@ local function know_form()
 end
 `
 
-/** Before a script of plain queues. What changes jobs, and `others`, is made when one of these functions is first called. */
+/** Begins a script of plain queues. Functions that change jobs, and `others`, are made when one is first called. */
 export const withJobs = (script: string, others = '') =>
   beginning + plainForm + withLazy(jobStates + plainJobs + others, script, 'plain')
 
-/** The order of two plain jobs that are alike otherwise. */
+/** The order of two otherwise equal plain jobs. */
 export const bySequence = `
 local function tied(a, b) return unpackn('>I6', a.seq) < unpackn('>I6', b.seq) end
 `

@@ -1,8 +1,8 @@
-/** The ready jobs of a shard, in the order in which claims are given them, for the scripts that take or count them. */
+/** The ready jobs of a shard, in the order in which claims take them, for scripts that take or count them. */
 
-/** Inside a function: what a claim weighs a record as. */
+/** To be inserted into a function: the weight of a record in a claim. */
 export const recordWeight = `
-  -- The bytes of a record's payload and meta: they stand behind its texts, the task and those that are flagged.
+  -- The bytes of a record's payload and meta. They come after its texts: the task and those that its flags name.
   local function record_weight(record)
     local stop = byte(record, 1) < 97 and 21 or 15
     local flags, texts = byte(record, stop) % 32, 1
@@ -16,8 +16,9 @@ export const recordWeight = `
 
 export const readyJobs = `
 local function ready_count(stale) return call('LLEN', READY_LIST) - stale + call('ZCARD', READY) + call('ZCARD', LANES) end
--- What stands in the ready list at its head, stale elements passed over, of those at most 1,000; and how many elements were seen.
--- upto: the number of elements up to it. Where records must be read, and are large, a few at a time, until they are enough bytes.
+-- The first count jobs of the ready list and the number of elements seen; passes over at most 1,000 stale elements.
+-- upto: the number of elements up to this one. enough: stop after records of this weight. If elements may be stale,
+-- their records are read, few at first, because they may be large.
 local function head_of_list(count, stale, enough)${recordWeight}  local heads, seen, bytes, step = {}, 0, 0, 4
   while #heads < count and seen - #heads <= 1000 and not (enough and bytes >= enough) do
     local wanted = math.max(count - #heads, seen > 0 and 16 or 1)
@@ -41,8 +42,9 @@ local function head_of_list(count, stale, enough)${recordWeight}  local heads, s
   end
   return heads, seen
 end
--- Elements of the ready list that stand for no ready job have gone. Returns how many stale ones are left, and whether that is
--- doubtful. Those of jobs without a record look like stale ones and were never counted: more may have gone than were counted, or some be left that were.
+-- Records that count elements without a ready job have left the ready list. Returns how many stale elements are left,
+-- and whether this is doubtful. The elements of jobs without a record look stale but were never counted: if such have
+-- left, counted ones may still be there.
 local function let_go(count)
   local left = call('HINCRBY', META, 'stale', -count)
   if left > 0 then return left, false end
@@ -55,9 +57,9 @@ local function let_go(count)
   end
   return 0, false
 end
--- How many elements are stale. Since one of a job without a record was met, the number is not relied on: each is looked at.
+-- The number of stale elements, at least 1 once a job without a record was found: then each element is checked.
 local function stale_at_least(stale, lost) return math.max(tonumber(stale), lost and 1 or 0) end
--- Stale elements at the head of the ready list go, some 1,000 at a time.
+-- Removes stale elements from the head of the ready list, about 1,000 at a time.
 local function sweep_list(times)
   for _ = 1, times do
     local counts = call('HMGET', META, 'stale', 'lost')
@@ -72,7 +74,7 @@ local function sweep_list(times)
     if heads[1] or upto == 0 then return end
   end
 end
--- Whether the first of the ready list comes before the first of the others; both are there.
+-- Whether the first job of the ready list comes before the first of the other ready jobs. Both exist.
 local function list_first(element, member)
   local priority = unpackn('>I2', member)
   if priority ~= 32767 then return priority > 32767 end
@@ -80,8 +82,8 @@ local function list_first(element, member)
   if stamp ~= other then return stamp < other end
   return unpackn('>I6', element, 8) < unpackn('>I6', member, 10)
 end
--- The first ready jobs, at most count, until they have enough bytes: of each its id, and its member of READY or its element
--- of READY_LIST and the number of elements up to that.
+-- The first ready jobs, at most count, until they have enough bytes. Each has its id, and its member of READY, or its
+-- element of READY_LIST with the number of elements up to it.
 local function first_ready(count, stale, enough)
   local members = call('ZRANGE', READY, 0, count - 1)
   local listed = head_of_list(count, stale, enough)
@@ -97,7 +99,8 @@ local function first_ready(count, stale, enough)
   end
   return taken
 end
--- The smallest stamp in a set of places: of each priority only the first, or with last in first out the last, can have it.
+-- The smallest stamp in a set of places. Of each priority only the first job can have it, or the last if last in is
+-- first out.
 local function oldest_in(key)
   local oldest
   local from = '-'
@@ -117,7 +120,7 @@ local function oldest_in(key)
   end
   return oldest
 end
--- The smallest stamp of all ready jobs that every claim may be given.
+-- The smallest stamp of all ready jobs that every claim may take.
 local function oldest_ready(stale)
   local oldest = oldest_in(READY)
   local first = head_of_list(1, stale)[1]

@@ -1,4 +1,4 @@
-/** The scripts of both kinds of queues, each pair under one name. */
+/** The scripts for both kinds of queues, each pair under one name. */
 
 import type { QueueKind } from '../../contract/queue-settings.js'
 import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-client.js'
@@ -15,11 +15,11 @@ export type ScriptPair = Readonly<Record<QueueKind, ShardScript>>
 export type KindText = string | Readonly<Record<QueueKind, string>>
 
 interface PairOptions extends ScriptFlags {
-  /** Functions that most calls do not need: they are made when one is first called, as are those that change jobs. */
+  /** Functions that most calls do not need. They are made lazily, together with those that change jobs. */
   readonly rare?: KindText
 }
 
-/** The scripts `name` and `name-ordered`: the text beside what becomes of jobs. */
+/** The scripts `name` and `name-ordered`: this text after the functions for jobs. */
 export function scriptPair(name: string, text: KindText, { rare = '', ...flags }: PairOptions = {}): ScriptPair {
   return {
     plain: shardScript(name, 'plain', withJobs(textFor('plain', text), textFor('plain', rare)), flags),
@@ -32,24 +32,24 @@ export function scriptPair(name: string, text: KindText, { rare = '', ...flags }
   }
 }
 
-/** Before the text of a script: it refuses `unknown`, and knows the form of its queue. */
+/** Begins the text of a script: refuses `unknown`, and reads the form of the queue. */
 export const guard = `
 if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
 know_form()
 `
 
-/** Scripts that only read, beside the ready jobs. They refuse `unknown`. */
+/** Scripts that only read, with the functions for ready jobs. They refuse `unknown`. */
 export function readerPair(name: string, text: KindText): ScriptPair {
   const guarded = { plain: guard + textFor('plain', text), ordered: guard + textFor('ordered', text) }
   return scriptPair(name, guarded, { rare: readyJobs, readOnly: true })
 }
 
-/** The script for shards of a kind. */
+/** The script for shards of this kind. */
 export function scriptFor(kind: QueueKind, given: ShardScript | ScriptPair): ShardScript {
   return typeof given === 'function' ? given : given[kind]
 }
 
-/** Runs the script for the kind of a shard on it, whether or not the shard is there. */
+/** Runs the script for the shard's kind on it, whether or not the shard exists. */
 export function runOn(
   client: RedisClient,
   { kind, keys }: RedisShard,

@@ -1,15 +1,15 @@
 /**
- * A server's clock that was set back, in Lua: what a shard keeps until an instant is kept no longer than it was to be. The
- * translation of `memory-set-back`. Beside the prelude.
+ * A server clock that was set back, in Lua: what a shard keeps until an instant must not be kept for longer because of
+ * it. The translation of `memory-set-back`. It needs the prelude.
  *
- * `seenAt` in META is when such an instant was last written down; every script that writes one writes that too, and follows
- * the clock first. Due times are not moved: those that a user gave are on the wall clock.
+ * `seenAt` in META is when such an instant was last written. Every script that writes such an instant also writes
+ * `seenAt`, and first follows the clock. Due times are not moved: a user's due times are on the wall clock.
  */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 
 export const setBack = `
--- Nobody knows how long ago that was: everything is to last from now on as long as it was to last from then on.
+-- How much time has really passed is unknown: each duration begins anew with the length that it had left at seen.
 local function turn_back(seen)
   local by, fields = seen - now, { 'heldUntil', 'shutUntil', 'leadAt', 'suspectLeadAt', 'sparesUntil' }
   for i, value in ipairs(call('HMGET', META, unpack(fields))) do
@@ -30,7 +30,10 @@ local function turn_back(seen)
 end
 `
 
-/** Whether the clock was set back since `seen`, a name in Lua of the text of `seenAt`, or false. Said in place: a function costs each call. */
+/**
+ * Lua for whether the clock was set back since `seen`, the name of a variable with the text of `seenAt`, or false. It
+ * is written in place because a function costs time at each call.
+ */
 export function isSetBack(seen: string): string {
   return `(${seen} and now < ${seen} - ${toleratedStepMs})`
 }

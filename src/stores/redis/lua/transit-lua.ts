@@ -1,9 +1,9 @@
-/** Jobs in transit in Lua: those that have left a shard and come into one, be it that one again. Beside `orderedJobs`. */
+/** Jobs in transit, in Lua: jobs that left a shard, on their way to another. It needs `withOrderedJobs`. */
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 
 export const transit = `
--- A job comes in with its times and counts; where its id is here, only its payloads join. In a shard that is being filled
--- the header that is older counts: what was pushed there meanwhile came later.
+-- Puts in a job with its times and counts. If its id is already here, only its payloads are added. In a shard that is
+-- being filled the older header counts: payloads that were pushed here meanwhile are later.
 local function join_live(id, state, name, stamp, created, updated, attempt, crashes, error, fields, list)
   local j = job(id)
   add_waiting(id, j, list)
@@ -13,7 +13,7 @@ local function join_live(id, state, name, stamp, created, updated, attempt, cras
   if state == 's' then state = state_at(stamp) end
   begin(state, id, name, stamp, created, { updated = updated, attempt = attempt, crashes = crashes, error = error, fields = fields })
 end
--- The header in the morgue is that of the one that died last.
+-- Puts in an entry of the morgue. The header of the one that died last counts.
 local function join_dead(id, header, list)
   local d, here = read_header(id, header), dead_job(id)
   if here and is_hidden(here) then
@@ -23,11 +23,11 @@ local function join_dead(id, header, list)
   if here and here.updated > d.updated then add_payloads(DEAD_PAYLOADS, DEAD_BODIES, id, list)
   else to_morgue(d, list, d.reason, d.error, d.updated) end
 end
--- Whoever was to bring them on is gone: they are back where they were.
+-- If nobody has brought the jobs on for 30 s, puts them back where they were.
 local function return_transit()
   local left = call('HMGET', TRANSIT, 'at', 'batch')
   if not left[1] then return end
-  -- The clock was set back: nobody knows for how long they have been on their way.
+  -- The clock was set back: it is unknown for how long they have been in transit.
   if now < left[1] - ${toleratedStepMs} then return call('HSET', TRANSIT, 'at', now) end
   if now - left[1] < 30000 then return end
   call('DEL', TRANSIT)
