@@ -1,11 +1,11 @@
-/** A Redis address: where a single server, the sentinels of a master, or the nodes of a cluster are found. Pure. */
+/** A Redis address: the location of a single server, of a master's sentinels, or of a cluster's nodes. Pure. */
 
 import { ConfigError } from '../../../core/errors.js'
 
 /**
- * Gives a client of ioredis, `Redis` or `Cluster`, to be copied: it is asked for its options and its cluster's nodes, never
- * used and never closed. Make it with `lazyConnect: true`, so that it opens no connection of its own. Not typed by ioredis,
- * which need not be there.
+ * Returns a client of ioredis, `Redis` or `Cluster`, that serves as a pattern. The store copies its options and its
+ * cluster's nodes, but never uses or closes it. Make it with `lazyConnect: true`, so that it opens no connection
+ * itself. The type does not name ioredis, which may not be installed.
  */
 export type ConnectRedis = () => object
 
@@ -17,8 +17,8 @@ export interface RedisHost {
 type Pem = string | Uint8Array | readonly (string | Uint8Array)[]
 
 /**
- * Those options of Node's `tls.connect` that another thread or process can be given: text and bytes. Not typed by Node, whose
- * types need not be there.
+ * The options of Node's `tls.connect` that can be passed to another thread or process: text and bytes. Does not use
+ * Node's types, which may not be installed.
  */
 interface RedisTls {
   readonly ca?: Pem
@@ -39,21 +39,21 @@ interface RedisTls {
 
 export interface RedisAddress {
   readonly kind: 'single' | 'sentinel' | 'cluster'
-  /** The server; or the sentinels; or some nodes of the cluster, which name the others. */
+  /** The server, the sentinels, or some nodes of the cluster, which name the others. */
   readonly hosts: readonly RedisHost[]
   readonly username?: string
   readonly password?: string
   /** Always 0 on a cluster. */
   readonly db: number
-  /** True: checked against the certificates that Node trusts. */
+  /** True: the server is checked against the certificates that Node trusts. */
   readonly tls: boolean | RedisTls
-  /** The name that the sentinels know the master by. */
+  /** The name by which the sentinels know the master. */
   readonly master?: string
   readonly sentinelUsername?: string
   readonly sentinelPassword?: string
 }
 
-/** An address as a user may write it in parts. Defaults: `kind` single, port 6379 (sentinels: 26379), `db` 0, no `tls`. */
+/** An address in parts. Defaults: `kind` `'single'`, port 6379 (sentinels: 26379), `db` 0, no `tls`. */
 export type RedisAddressOptions = Partial<Omit<RedisAddress, 'hosts'>> & {
   readonly hosts: readonly (string | { readonly host: string; readonly port?: number })[]
 }
@@ -62,23 +62,23 @@ const forms =
   "expected 'redis://[user:password@]host[:port][/db]', 'redis+sentinel://host:port,host:port/master[?db=0]' or " +
   "'redis+cluster://host:port,host:port' ('rediss' for TLS); a user or password must be percent-encoded"
 
-// An '@' anywhere else is part of a password that is not encoded: no piece of it may come to be shown.
+// Another '@' is part of a password that is not encoded: no part of it may be shown.
 const shape = /^(redis|rediss)(?:\+(sentinel|cluster))?:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^@/?#]*))?(?:\?([^@#]*))?$/
-/** Without an '@' any part of an address may be a password that was put into the wrong place. */
+/** Without an '@', any part of an address may be a password in the wrong place. */
 const hidden = 'What was given is not shown, as it may hold a password'
 const parameters = ['db', 'sentinelUsername', 'sentinelPassword']
 
-/** Whether the text claims to be the address of a Redis. */
+/** Whether the text looks like the address of a Redis. */
 export function isRedisUrl(text: string): boolean {
   return /^rediss?(?:\+\w+)?:/.test(text)
 }
 
-/** Throws `ConfigError`, which never shows a password. */
+/** The checked address. Throws `ConfigError`, which never shows a password. */
 export function redisAddress(given: string | RedisAddressOptions): RedisAddress {
   return typeof given === 'string' ? addressOfUrl(given) : addressOfParts(given)
 }
 
-/** The address as messages may show it: without secrets. */
+/** The address for messages, without secrets. */
 export function addressText({ kind, hosts, username, db, tls, master }: RedisAddress): string {
   const scheme = `redis${tls === false ? '' : 's'}${kind === 'single' ? '' : `+${kind}`}`
   const user = username === undefined ? '' : `${encodeURIComponent(username)}@`

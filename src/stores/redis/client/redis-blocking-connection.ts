@@ -1,4 +1,7 @@
-/** The blocking connection: waits for the marker of one of several sorted sets, in rounds that a lost server cannot stretch. */
+/**
+ * The blocking connection: waits for a marker in one of several sorted sets. It waits in rounds, so that a lost server
+ * cannot make it wait longer.
+ */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -13,11 +16,11 @@ import { failureOf, redisError } from './redis-errors.js'
 import type { RedisLink } from './redis-link.js'
 import { wireOf } from './redis-wire.js'
 
-/** The longest that the server is asked to wait: after that it must give a sign of life. */
+/** The longest wait to ask of the server in one round. After it the server must answer. */
 const roundMs = 5_000
-/** How much longer than it was asked to the server may take. */
+/** How much longer than asked the server may take. */
 const graceMs = 2_000
-/** How long it may take to end a blocking command from outside. */
+/** How long it may take to end a blocking command from the other connection. */
 const unblockMs = 1_000
 
 interface Marker {
@@ -31,7 +34,7 @@ export class RedisBlockingConnection {
   readonly #link: RedisLink<Redis>
   readonly #commands: RedisLink
   readonly #clock: Clock
-  /** What the server calls our connection, and which connection that is. */
+  /** The server's id for this connection, and the stream that it is valid for. */
   #client: { readonly id: Promise<string>; readonly stream: object } | undefined
   #isPopping = false
   #isClosed = false
@@ -43,7 +46,7 @@ export class RedisBlockingConnection {
     this.#clock = clock
   }
 
-  /** As the client's `pop`. */
+  /** See `RedisClient.pop`. */
   async pop(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<string | undefined> {
     if (this.#isPopping) throw new Error('a pop is under way on this connection already')
     this.#isPopping = true
@@ -81,10 +84,10 @@ export class RedisBlockingConnection {
     return undefined
   }
 
-  /** One blocking command. Rejects with what the client reports. */
+  /** Sends one blocking command. Rejects with the client's error. */
   async #round(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<Marker | undefined> {
     const id = this.#clientId()
-    // 0 would be for ever.
+    // 0 would wait forever.
     const seconds = (Math.max(1, Math.ceil(forMs)) / 1_000).toFixed(3)
     const call = this.#link.send({ name: 'bzpopmin', wire: wireOf(['BZPOPMIN'], keys, [seconds]) })
     let overdue = setTimeout(() => this.#giveUp(call), timerMs(forMs + graceMs))
@@ -103,20 +106,20 @@ export class RedisBlockingConnection {
   }
 
   #giveUp(call: RedisCall): void {
-    // A loop that was blocked reads what has arrived before it judges.
+    // If the event loop was blocked, what has arrived is read first.
     setImmediate(() => {
       if (!call.isSettled) this.#link.drop()
     })
   }
 
-  /** Ends the blocking command from the other connection; where that cannot be done, by giving up our own. */
+  /** Ends the blocking command from the other connection. If that fails, drops this connection. */
   async #unblock(id: Promise<string>, call: RedisCall): Promise<void> {
     try {
       const wire = wireOf(['CLIENT', 'UNBLOCK', await id])
       for (let attempts = 0; !call.isSettled && !this.#isClosed; attempts++) {
         if (!this.#commands.isReady) return this.#link.drop()
         await this.#commands.send({ name: 'client', wire }).promise
-        // It may have overtaken the command it was to end.
+        // The unblock may have arrived before the command that it should end.
         await new Promise((resolve) => setTimeout(resolve, Math.min(2 ** attempts, 100)))
       }
     } catch {
@@ -129,13 +132,13 @@ export class RedisBlockingConnection {
     if (this.#client?.stream !== stream) {
       const { promise } = this.#link.send({ name: 'client', wire: wireOf(['CLIENT', 'ID']) })
       this.#client = { id: promise.then(String), stream }
-      // Where it fails, so does the blocking command behind it.
+      // If it fails, the blocking command sent after it fails too.
       this.#client.id.catch(() => {})
     }
     return this.#client.id
   }
 
-  /** Whoever waits next is to find it. Where that fails, the caller has it after all. */
+  /** Puts a marker back for the next waiter. Returns undefined, or the key if that fails: then the caller keeps it. */
   async #putBack({ key, member, score }: Marker): Promise<string | undefined> {
     try {
       await this.#commands.call({ name: 'zadd', wire: wireOf(['ZADD', key, score, member]), key })

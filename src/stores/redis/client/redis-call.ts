@@ -1,4 +1,4 @@
-/** A Redis call: one command on its way, written as it is and answered as the server answers it. */
+/** A Redis call: one command that is sent as it is, and whose reply is not converted. */
 
 import type { Socket } from 'node:net'
 import type { Command } from 'ioredis'
@@ -8,16 +8,20 @@ import type { Wire } from './redis-wire.js'
 
 export interface RedisCall extends Command {
   readonly promise: Promise<RedisReply>
-  /** Where it was last written to; undefined as long as no server can have it, be it that none was sent it or that all refused. */
+  /**
+   * The socket that it was last written to. Undefined while no server can have it: it was not sent, or all refused it.
+   */
   readonly socket: Socket | undefined
-  /** To be called once it is sent, where the client may send it on to other nodes. */
+  /** Call it after sending if the client may redirect the call to other nodes. */
   followRedirections(): void
 }
 
-/** Makes a call; a cluster sends it to the master that holds `key`. */
+/** Makes a call. A cluster sends it to the master that holds `key`. */
 export type MakeRedisCall = (name: string, wire: Wire, key?: string) => RedisCall
 
-/** Calls for the ioredis whose `Command` this is; its own would encode each argument, and the replies of some commands. */
+/**
+ * Makes calls for the ioredis with this `Command`, which itself would encode each argument and some commands' replies.
+ */
 export function redisCalls(CommandOfClient: typeof Command): MakeRedisCall {
   class Call extends CommandOfClient {
     declare readonly promise: Promise<RedisReply>
@@ -35,7 +39,7 @@ export function redisCalls(CommandOfClient: typeof Command): MakeRedisCall {
       return this.#key === undefined ? [] : [this.#key]
     }
 
-    /** Called when it is written. What follows in the same tick leaves in the same write. */
+    /** Called when the call is written. Calls that follow in the same tick are sent in the same write. */
     override toWritable(socket: object): Wire {
       const to = socket as Socket
       this.socket = to
@@ -49,7 +53,7 @@ export function redisCalls(CommandOfClient: typeof Command): MakeRedisCall {
     followRedirections(): void {
       const { reject } = this
       this.reject = (error) => {
-        // A node has answered: it has not carried it out. Where the next one cannot be reached, nothing is in doubt.
+        // A node has answered, so it has not executed the call. If the next node is unreachable, nothing is in doubt.
         if (isReply(error)) this.socket = undefined
         reject(error)
       }

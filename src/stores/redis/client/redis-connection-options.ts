@@ -1,4 +1,4 @@
-/** The options of the Redis connections of a store: how each is made, from an address or as a copy of a client of the user's. */
+/** The options of a store's Redis connections, made from an address or copied from a user's client. */
 
 import type { ConnectionOptions } from 'node:tls'
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
@@ -9,27 +9,27 @@ import { addressText, type RedisAddress, type RedisHost } from './redis-address.
 import { type MakeRedisCall, redisCalls } from './redis-call.js'
 import { unfit } from './redis-errors.js'
 
-/** Maker of the clients. Each opens its connection when it is first used. */
+/** Makes the clients. Each opens its connection when it is first used. */
 export interface RedisClients {
-  /** The server as messages may show it: without secrets. */
+  /** The server's address for messages, without secrets. */
   readonly where: string
   readonly isCluster: boolean
   readonly call: MakeRedisCall
-  /** For commands. */
+  /** The client for commands. */
   main(): Redis | Cluster
   /** One connection to the server, or to this node of the cluster. */
   single(node?: RedisHost): Redis
 }
 
-/** The pause before the next attempt. */
+/** The pause in ms before the next attempt. */
 export function againInMs(failures: number): number {
   return outageDelayMs(failures, systemRandom)
 }
 
-/** The options that what we promise rests on; they hold over those of a client of the user's. */
+/** The options that the store's promises rely on. They override those of a user's client. */
 const ours: RedisOptions = {
   lazyConnect: true,
-  // The shapes of replies are those of RESP2, whichever version of ioredis makes them.
+  // Replies have the shapes of RESP2 with every version of ioredis.
   protocol: 2,
   replyMapping: 'legacy',
   stringNumbers: false,
@@ -40,9 +40,9 @@ const ours: RedisOptions = {
   noDelay: true,
   retryStrategy: (times) => againInMs(times),
   sentinelRetryStrategy: (times) => againInMs(times),
-  // One that is connected and silent would else be waited for, for ever, and the next never asked.
+  // Without it, a connected but silent sentinel would be waited for forever, and the next one never asked.
   sentinelCommandTimeout: 1_500,
-  // What was sent is in doubt when its connection ends, and is never sent again unasked.
+  // A call is in doubt if its connection ends after it was sent, and ioredis must not send it again.
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
   autoResubscribe: false,
@@ -65,13 +65,13 @@ const ofCluster: ClusterOptions = {
   enableAutoPipelining: false,
 }
 
-/** Throws `ConfigError` where ioredis is missing or what the user gave is no client of it. */
+/** Throws `ConfigError` if ioredis is missing, or if the user's client is no client of ioredis. */
 export async function redisClients(source: RedisAddress | { readonly given: object }): Promise<RedisClients> {
   const library = await ioredis()
   return 'given' in source ? copies(source.given, library) : clientsOf(source, library)
 }
 
-/** What is used of the library, whose own types do not tell an option that is absent from one that is undefined. */
+/** The used part of ioredis, whose own types do not distinguish an absent option from an undefined one. */
 interface Library {
   readonly Redis: new (options: RedisOptions) => Redis
   readonly Cluster: new (nodes: readonly RedisHost[], options: ClusterOptions) => Cluster
@@ -118,7 +118,7 @@ function clientsOf(address: RedisAddress, library: Library): RedisClients {
           db,
           sentinels: [...hosts],
           name: master!,
-          // A sentinel may still name the old master: its role is asked for each time.
+          // A sentinel may still name the old master: each connection asks the server for its role.
           enableReadyCheck: true,
           ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
           ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
@@ -138,7 +138,7 @@ function copies(given: object, library: Library): RedisClients {
     const cluster = given as Cluster
     const redisOptions = { ...cluster.options.redisOptions, ...ours } as object
     const Single = library.Redis
-    // Apart: to infer it from what it is returned as, the compiler would compare all commands of a cluster with all of a server.
+    // Not inferred in place: the compiler would then compare all commands of a cluster with all of a server.
     const main = () => cluster.duplicate([], { ...ofCluster, redisOptions })
     return {
       where: 'the cluster of your client',

@@ -1,4 +1,4 @@
-/** The connection to Redis: the client on ioredis, to a single server, to a master named by sentinels, or to a cluster. */
+/** The connection to Redis: the client on ioredis, to a single server, a master named by sentinels, or a cluster. */
 
 import type { Cluster, Redis } from 'ioredis'
 import { ClosedError, isMillraceError } from '../../../core/errors.js'
@@ -14,19 +14,19 @@ import { type RedisInfo, redisInfo, refuseUnfit } from './redis-server-info.js'
 import { RedisSubscriber } from './redis-subscriber.js'
 import { wireOf } from './redis-wire.js'
 
-/** Longer than the server is ever asked to wait: a pop sees to its silence itself. */
+/** Longer than the server is ever asked to wait, because a pop has its own limit for silence. */
 const popSilenceMs = 10_000
 
-/** What there is once a server was reached and found fit. */
+/** The clients once a server was reached and found fit. */
 interface OpenedClients {
   readonly clients: RedisClients
   readonly main: RedisLink
 }
 
 /**
- * Makes the client; it connects at its first call, and opens a second and a third connection only to pop and to listen.
- * Every call throws `ConfigError` as long as ioredis is missing or the server is unfit: too old, a replica, or one that
- * evicts keys; and `StoreRefusedError` as long as a password or a right is missing.
+ * Makes the client. It connects at its first call, and opens a second and a third connection only to pop and to listen.
+ * Every call throws `ConfigError` while ioredis is missing or the server is unfit: too old, a replica, or one that
+ * evicts keys. It throws `StoreRefusedError` while a password or a right is missing.
  */
 export function openRedisClient(source: RedisAddress | ConnectRedis): RedisClient {
   return new IoredisClient(source)
@@ -35,7 +35,7 @@ export function openRedisClient(source: RedisAddress | ConnectRedis): RedisClien
 class IoredisClient implements RedisClient {
   readonly isCluster: boolean
   readonly #source: RedisAddress | { readonly given: object }
-  /** Reaches the server for ever, be it fit or not. */
+  /** Keeps reaching for the server, fit or not. */
   #reaching: Promise<Omit<OpenedClients, 'about'>> | undefined
   #opening: Promise<OpenedClients> | undefined
   #opened: OpenedClients | undefined
@@ -99,14 +99,14 @@ class IoredisClient implements RedisClient {
     this.#isClosed = true
     this.#popping?.close()
     this.#listening?.close()
-    // One that was never reached for has nothing to close.
+    // A client that has made no attempt has nothing to close.
     await this.#reaching?.then(
       ({ main }) => main.close(),
       () => {},
     )
   }
 
-  /** One attempt is under way at a time; whoever calls meanwhile shares it. */
+  /** Makes one attempt at a time, which concurrent callers share. */
   #open(): Promise<OpenedClients> {
     this.#opening ??= this.#attempt().finally(() => {
       this.#opening = undefined
@@ -127,7 +127,7 @@ class IoredisClient implements RedisClient {
     return this.#opened
   }
 
-  /** Asks the server; of a cluster every master that answers. */
+  /** Checks the server; on a cluster every master that answers. */
   async #inspect({ where, isCluster }: RedisClients, main: RedisLink): Promise<void> {
     await main.ready(patienceMs)
     const masters = isCluster ? (main.client as Cluster).nodes('master') : main.nodes()
@@ -153,8 +153,8 @@ async function asked(where: string, server: Redis): Promise<RedisInfo> {
 }
 
 /**
- * The client selects its database by itself and says nothing when that fails: every call would then be carried out in
- * database 0, which may be somebody else's.
+ * Selects the database. ioredis does this too, but reports no failure: every call would then go to database 0, which
+ * may belong to someone else.
  */
 async function select(where: string, server: Redis): Promise<void> {
   const { db = 0 } = server.options

@@ -1,4 +1,4 @@
-/** The Redis store's errors: what a server or a socket reported, its class, and the typed error for it. Pure. */
+/** The errors of the Redis store: classifies what a server or socket reported, and makes the typed error. Pure. */
 
 import {
   ConfigError,
@@ -12,10 +12,10 @@ import { messageOf } from '../../../core/values/describe.js'
 import { ScriptRefusal } from './redis-script.js'
 
 /**
- * What became of a call that failed.
- * `unknown-script`: send the text · `not-executed`: may be sent again · `in-doubt`: it left, and nobody knows ·
- * `full`, `unwritable`: not executed, and trying again soon mends nothing · `corrupt`: what lies there is not ours ·
- * `refused`: a right or a password is missing · `script-refusal`: our own script said no
+ * The result of a failed call.
+ * `unknown-script`: send the text · `not-executed`: may be sent again · `in-doubt`: sent, and perhaps executed ·
+ * `full`, `unwritable`: not executed, and trying again soon does not help · `corrupt`: the stored data is not
+ * Millrace's · `refused`: a right or a password is missing · `script-refusal`: Millrace's own script refused
  */
 export type RedisFailure =
   | 'unknown-script'
@@ -27,7 +27,7 @@ export type RedisFailure =
   | 'refused'
   | 'script-refusal'
 
-/** Servers that say these words have done nothing and will soon do it; and why, for people. */
+/** The words of servers that have executed nothing and soon will, each with the reason for people. */
 const notExecuted: Readonly<Record<string, string>> = {
   LOADING: 'it is loading its data from disk',
   MASTERDOWN: 'it is a replica that has lost its master',
@@ -43,7 +43,7 @@ const notExecuted: Readonly<Record<string, string>> = {
 
 const refusedWords = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM'])
 
-/** The class of what a call failed with. `hasLeft`: whether it may have reached the server. */
+/** Classifies the error of a call. `hasLeft`: whether the call may have reached the server. */
 export function failureOf(error: unknown, hasLeft: boolean): RedisFailure {
   if (!isReply(error)) return hasLeft ? 'in-doubt' : 'not-executed'
   const word = wordOf(error)
@@ -61,14 +61,14 @@ export function failureOf(error: unknown, hasLeft: boolean): RedisFailure {
   return 'corrupt'
 }
 
-/** Whether the server says that it takes no writes: the way to the master must be looked up anew. */
+/** Whether the server accepts no writes: the way to the master must be looked up again. */
 export function isReadOnly(error: unknown): boolean {
   return isReply(error) && wordOf(error) === 'READONLY'
 }
 
-/** The typed error for a call that failed at `where`, which names the server without secrets. */
+/** The typed error for a failed call. `where` names the server without secrets. */
 export function redisError(where: string, error: unknown, failure: RedisFailure): Error {
-  // What the client threw is no cause of ours: it may carry the words of a command, passwords among them.
+  // The client's error must not become the cause: it may contain the words of a command, including passwords.
   const said = saidBy(error)
   switch (failure) {
     case 'script-refusal':
@@ -104,7 +104,7 @@ export function redisError(where: string, error: unknown, failure: RedisFailure)
   }
 }
 
-/** Fewer replicas than asked for have confirmed the call in time. */
+/** The error if fewer replicas than required have confirmed the call in time. */
 export function tooFewReplicas(where: string, asked: number, confirmed: number): StoreUnavailableError {
   return new StoreUnavailableError(
     `the call is stored at ${where}, but ${confirmed} of ${asked} replicas have it after 1 s; a failover could lose it, so it counts as in doubt. ` +
@@ -112,10 +112,10 @@ export function tooFewReplicas(where: string, asked: number, confirmed: number):
   )
 }
 
-/** Nobody could be asked within the time given; `last` is what the last attempt to connect failed with. */
+/** The error if no server could be asked in time. `last` is the error of the last attempt to connect. */
 export function unreachable(where: string, last: unknown): Error {
   if (isMillraceError(last)) return last
-  // It was reached, and could not be used for as long.
+  // The server was reached, but was unusable all this time.
   if (isReply(last)) return redisError(where, last, failureOf(last, false))
   const why = last === undefined ? 'no connection could be made in time' : messageOf(last).replace(/\.$/, '')
   return new StoreUnavailableError(
@@ -133,24 +133,24 @@ function hintOn(where: string, said: string): string {
   return ''
 }
 
-/** The store cannot be used as it is set up; `message` names the remedy. */
+/** The error if the store cannot be used as configured. `message` names the remedy. */
 export function unfit(message: string): ConfigError {
   return new ConfigError('the store', [{ path: 'store', message }])
 }
 
-/** What the server or the client says went wrong. */
+/** The text of the server's or client's error. */
 function saidBy(error: unknown): string {
   const said = messageOf(error).replace(/\.$/, '')
-  // So the client calls what was under way when its connection ended, and names an option that is ours, not the user's.
+  // ioredis's error for calls that ran when the connection ended. It names an option of Millrace, not of the user.
   return said.startsWith('Reached the max retries per request') ? 'the connection ended' : said
 }
 
-/** Whether a server answered so; anything else is the client's, about its connection. */
+/** Whether a server replied with this error. Any other error is the client's, about its connection. */
 export function isReply(error: unknown): error is Error {
   return error instanceof Error && (error.name === 'ReplyError' || /^Too many Cluster redirections/.test(error.message))
 }
 
-/** The first word of a reply; of the last one, where the client has followed redirections until it gave up. */
+/** The first word of a reply. If the client gave up following redirections, that of the last reply. */
 function wordOf({ message }: Error): string {
   return message.replace(/^Too many Cluster redirections\..*?ReplyError: /, '').split(' ', 1)[0]!
 }

@@ -1,4 +1,4 @@
-/** A Redis link: one client, the calls on it, and their waiting for its connection, which is made again for ever. */
+/** A Redis link: one client and the calls on it, which wait for its connection. It always reconnects. */
 
 import type { Cluster, Redis } from 'ioredis'
 import { ClosedError, isMillraceError } from '../../../core/errors.js'
@@ -13,16 +13,16 @@ import { type Wire, wireOf } from './redis-wire.js'
 
 /** How long a call waits for a connection, or is tried again, in all. */
 export const patienceMs = 2_000
-/** How long replicas are waited for; after that the call is in doubt. */
+/** How long a call waits for replicas. After that it is in doubt. */
 const replicasMs = 1_000
 
-/** A command to be sent, as often as it takes. */
+/** A command that can be sent several times. */
 export interface RedisErrand {
   readonly name: string
   readonly wire: Wire
   /** A cluster sends it to the master that holds this key. */
   readonly key?: string
-  /** What is sent where the server says that it does not know the script. */
+  /** Makes the command to send if the server does not know the script. */
   readonly fallback?: () => RedisErrand
 }
 
@@ -37,11 +37,11 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
   readonly #clock: Clock
   readonly #watch: RedisWatchdog
   readonly #waiters = new Set<WaitingCall>()
-  /** What the last attempt to connect failed with. */
+  /** The error of the last attempt to connect. */
   #trouble: unknown
   #isClosed = false
 
-  /** `silenceMs`: an answer that is due is waited for so long at most, then the connection is given up. */
+  /** `silenceMs`: how long to wait for a reply that is due before the connection is given up. */
   constructor(clients: RedisClients, client: Client, silenceMs = 5_000, clock: Clock = systemClock) {
     this.client = client
     this.#clients = clients
@@ -49,7 +49,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
     const note = (error: unknown) => this.#note(error)
     const events = client as Redis
     events.on('error', note)
-    // The name of the event for a node of a cluster differs from version to version.
+    // The event for a node of a cluster has different names in different versions.
     for (const name of ['nodeError', 'node error', 'sentinelError']) events.on(name, note)
     events.on('ready', () => {
       this.#trouble = undefined
@@ -62,14 +62,14 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
     return this.client.status === 'ready'
   }
 
-  /** The clients of the connections it consists of. */
+  /** The clients of its connections: one, or one for each node of a cluster. */
   nodes(): Redis[] {
     return this.client.isCluster ? (this.client as Cluster).nodes() : [this.client as Redis]
   }
 
   /**
-   * Resolves with the answer. What was not executed is sent again with growing pauses for 2 s; what is in doubt is not.
-   * `replicas`: then waits until so many have it. Throws the typed errors of the client.
+   * Resolves with the answer. A call that was not executed is sent again with growing pauses for 2 s; one in doubt is
+   * not. `replicas`: then waits until this many have it. Throws the typed errors of the client.
    */
   async call(errand: RedisErrand, replicas = 0): Promise<RedisReply> {
     const endsAt = this.#clock.mono() + patienceMs
@@ -93,24 +93,24 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
         if (failure !== 'not-executed') throw redisError(this.#clients.where, error, failure)
         const leftMs = endsAt - this.#clock.mono()
         if (leftMs <= 0) throw this.#outOfTime(call, error)
-        // The last attempt is made when the time is over, not before a pause that would outlast it.
+        // The last attempt is made at the end of the time, even if the next pause would be longer.
         await new Promise((resolve) => setTimeout(resolve, timerMs(Math.min(againInMs(failures), leftMs))))
         if (this.#isClosed) throw this.#closed()
       }
     }
   }
 
-  /** Sends it now, once. Its promise rejects with what the client reports. */
+  /** Sends the command now, once. The promise rejects with the client's error. */
   send({ name, wire, key }: RedisErrand): RedisCall {
     const call = this.#clients.call(name, wire, key)
     const sent = this.client.sendCommand(call)
     if (this.client.isCluster) call.followRedirections()
-    // Where somebody traces ioredis, this is another promise, which nobody awaits.
+    // If ioredis is traced, this is another promise, which nobody awaits.
     if (sent !== call.promise) (sent as Promise<unknown>).catch(() => {})
     return call
   }
 
-  /** Resolves when it is connected; rejects after `forMs`, or as soon as the server refuses us. */
+  /** Resolves when the link is connected. Rejects after `forMs`, or as soon as the server refuses access. */
   async ready(forMs: number, signal?: AbortSignal): Promise<void> {
     if (this.#isClosed) throw this.#closed()
     if (this.isReady || signal?.aborted) return
@@ -141,7 +141,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
     })
   }
 
-  /** Ends the connection at once; it is made again. What is under way is in doubt. */
+  /** Ends the connection at once and reconnects. Running calls are in doubt. */
   drop(): void {
     for (const { stream } of this.nodes()) stream?.destroy()
   }
@@ -159,17 +159,17 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
   #confirmation({ key }: RedisErrand, replicas: number): RedisCall {
     const wire = wireOf(['WAIT', String(replicas), String(replicasMs)])
     const call = this.send({ name: 'wait', wire, ...(key === undefined ? {} : { key }) })
-    // Where the call itself fails, nobody asks any more.
+    // If the call itself fails, nobody awaits this.
     call.promise.catch(() => {})
     return call
   }
 
-  /** Throws `StoreUnavailableError` unless so many replicas have what the call wrote. */
+  /** Throws `StoreUnavailableError` unless this many replicas have what the call wrote. */
   async #confirmed(errand: RedisErrand, call: RedisCall, confirmation: RedisCall, replicas: number): Promise<void> {
     let [last, count] = [confirmation, 0]
     try {
       count = Number(await last.promise)
-      // The call was sent on to another node: that one must be asked.
+      // The call was redirected to another node, which must be asked instead.
       if (last.socket !== call.socket) {
         last = this.#confirmation(errand, replicas)
         count = Number(await last.promise)
@@ -189,16 +189,16 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
     for (const { reject } of this.#waiters) reject(this.#trouble as Error)
   }
 
-  /** For a call that was not executed in time. If it was not even sent, the connection's own trouble says more than that. */
+  /** The error for a call that was not executed in time. If it was not even sent, the connection's error says more. */
   #outOfTime({ socket }: RedisCall, error: unknown): Error {
     const { where } = this.#clients
     const isSent = socket !== undefined || this.#trouble === undefined
     return isSent ? redisError(where, error, 'not-executed') : unreachable(where, this.#trouble)
   }
 
-  /** A replica answered: by now somebody else may be the master. */
+  /** A replica answered: another server may be the master now. */
   #lookAgain(call: RedisCall, error: unknown): void {
-    // Where nobody is found in time, this is why.
+    // The reason to report if no master is found in time.
     this.#trouble = error
     if (this.client.isCluster) (this.client as Cluster).refreshSlotsCache()
     else if (call.socket === (this.client as Redis).stream) (this.client as Redis).disconnect(true)

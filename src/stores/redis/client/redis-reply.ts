@@ -1,4 +1,4 @@
-/** Replies of scripts, read as what they are known to be. */
+/** Replies of scripts, read as the types that the caller expects. */
 
 import type { RedisReply } from './redis-client.js'
 
@@ -19,7 +19,7 @@ export function numberIn(reply: RedisReply | undefined): number {
   return typeof reply === 'number' ? reply : Number(textIn(reply))
 }
 
-/** Cuts a flat list into rows of so many. */
+/** Cuts a flat list into rows of `width` elements. */
 export function rowsIn(reply: RedisReply | undefined, width: number): (readonly RedisReply[])[] {
   const flat = listIn(reply)
   return Array.from({ length: flat.length / width }, (_, i) => flat.slice(i * width, (i + 1) * width))

@@ -1,19 +1,21 @@
-/** A Redis script: Lua text and the name the server knows it by. */
+/** A Redis script: its Lua text, and the hash by which the server knows it. */
 
 import { createHash } from 'node:crypto'
 
 export interface RedisScript {
-  /** The word for it in messages. */
+  /** The name for messages. */
   readonly name: string
   readonly text: string
-  /** SHA-1 of the text, in hexadecimal digits: what EVALSHA asks for. */
+  /** SHA-1 of the text in hexadecimal digits, as EVALSHA expects it. */
   readonly sha: string
 }
 
 export interface ScriptFlags {
-  /** It also runs where the server has no memory left: it makes room, or makes room be made, or takes hardly any. */
+  /**
+   * The script also runs when the server has no memory left: it frees memory, helps to free some, or needs hardly any.
+   */
   readonly whenFull?: boolean
-  /** The server refuses it every write. */
+  /** The server refuses every write of the script. */
   readonly readOnly?: boolean
 }
 
@@ -23,10 +25,10 @@ export function redisScript(name: string, lua: string, { whenFull, readOnly }: S
   return { name, text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-/** A script refused what it was asked, and changed nothing. */
+/** The error of a script that refused its call and changed nothing. */
 export class ScriptRefusal extends Error {
   override readonly name = 'ScriptRefusal'
-  /** The word after `MILLRACE`. */
+  /** The word after `MILLRACE` in the script's error. */
   readonly word: string
 
   constructor(word: string) {

@@ -1,4 +1,4 @@
-/** The info of a Redis server: what it says of itself, and whether a store can live on it. Pure. */
+/** The info of a Redis server: what it reports about itself, and whether it is fit for a store. Pure. */
 
 import { unfit } from './redis-errors.js'
 
@@ -10,7 +10,9 @@ export function redisInfo(text: string): RedisInfo {
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
 }
 
-/** Throws `ConfigError` where no store can live on it. `kind`: a sentinel or a cluster sees to masters by itself. */
+/**
+ * Throws `ConfigError` if the server is unfit. `kind` `'other'`: a sentinel or a cluster finds the master by itself.
+ */
 export function refuseUnfit(where: string, kind: 'single' | 'other', info: RedisInfo): void {
   const version = versionOf(info)
   if (info.get('valkey_version') === undefined && Number.parseInt(version, 10) < 7)

@@ -1,4 +1,4 @@
-/** The subscriber: what is published is heard on one connection, on a cluster on one per node. */
+/** The subscriber: listens to channels on one connection, or on a cluster on one connection per node. */
 
 import type { Cluster, Redis } from 'ioredis'
 import type { RedisHost } from './redis-address.js'
@@ -8,13 +8,13 @@ import { patienceMs, RedisLink } from './redis-link.js'
 
 type Heard = (message: string | undefined) => void
 
-/** How often each connection must give a sign of life, and each channel is looked up among the nodes. */
+/** How often each connection must answer, and each channel is looked up among the nodes. */
 const renewMs = 2_000
 
 interface Channel {
   readonly name: string
   readonly ears: Set<Heard>
-  /** The connection it was last subscribed on, and whether something may have been missed since. */
+  /** The connection it was last subscribed on, and whether a message may have been missed since. */
   at: RedisLink<Redis> | undefined
   missed: boolean
 }
@@ -32,10 +32,10 @@ export class RedisSubscriber {
     this.#main = main
   }
 
-  /** As the client's `listen`. */
+  /** See `RedisClient.listen`. */
   async listen(name: string, heard: Heard): Promise<() => void> {
     const channel = this.#channels.get(name) ?? { name, ears: new Set(), at: undefined, missed: false }
-    // One function may listen twice: each time is one of its own.
+    // One function may listen twice, and each time is stopped by itself.
     const ear: Heard = (message) => heard(message)
     channel.ears.add(ear)
     this.#channels.set(name, channel)
@@ -69,8 +69,9 @@ export class RedisSubscriber {
   }
 
   /**
-   * Subscribes anew what has moved, or could not be subscribed, and of each connection the channel that was subscribed there
-   * first: one command tells whether it lives, and after a while of each channel whether its node still has it.
+   * Subscribes again channels that have moved or failed, and on each connection the channel that was subscribed there
+   * longest ago. This one command shows whether the connection works, and in turn for each channel whether its node
+   * still has it.
    */
   #renew(): void {
     const asked = new Set<RedisLink<Redis>>()
@@ -85,7 +86,7 @@ export class RedisSubscriber {
     }
   }
 
-  /** Whether it is subscribed now. Subscribing again where it is already is harmless. Never rejects. */
+  /** Returns whether the channel is subscribed now. It may be subscribed already. Never rejects. */
   async #subscribe(channel: Channel): Promise<boolean> {
     const link = this.#linkFor(channel.name)
     if (link === undefined) return false
@@ -94,7 +95,7 @@ export class RedisSubscriber {
       const { client } = link
       await (this.#clients.isCluster ? client.ssubscribe(channel.name) : client.subscribe(channel.name))
     } catch {
-      // A slot that has moved is looked for anew; anything else is tried again soon.
+      // A slot may have moved, so look it up again. For other errors the next renewal tries again.
       channel.missed = channel.at !== undefined
       if (this.#clients.isCluster) (this.#main.client as Cluster).refreshSlotsCache()
       return false

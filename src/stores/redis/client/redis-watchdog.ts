@@ -1,4 +1,4 @@
-/** The watchdog for silent servers: ends a connection on which an answer is due and not a byte arrives. */
+/** The watchdog for silent servers: ends a connection that gets no byte while an answer is due. */
 
 import type { Redis } from 'ioredis'
 
@@ -14,8 +14,8 @@ export class RedisWatchdog {
   readonly #seen = new WeakMap<object, SeenTraffic>()
 
   constructor(clients: () => readonly Redis[], silenceMs: number) {
-    // Ticks are counted, not time: a loop that was blocked has ticked once, and reads what has arrived before it ticks again.
-    // One less: the first that finds no byte may come a whole tick after the last one came.
+    // It counts ticks, not time: a blocked event loop ticks once, and then reads what has arrived before the next tick.
+    // One less, because the first tick without a new byte may come a whole tick after the last byte.
     const mostTicks = Math.floor(silenceMs / tickMs) - 1
     this.#timer = setInterval(() => {
       for (const client of clients()) this.#look(client, mostTicks)

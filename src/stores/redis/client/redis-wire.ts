@@ -5,10 +5,10 @@ import type { RedisArgument } from './redis-client.js'
 /** Text is sent as UTF-8. */
 export type Wire = string | Buffer
 
-// Most words are short: their headers are made once.
+// The headers of short words are made once, because most words are short.
 const headers = Array.from({ length: 1_024 }, (_, length) => `\r\n$${length}\r\n`)
 
-/** The command made of these words, given in lists so that nobody has to join them. */
+/** The wire form of a command. Its words come in several lists, so that callers need not join them. */
 export function wireOf(...lists: readonly (readonly RedisArgument[])[]): Wire {
   const count = lists.reduce((sum, list) => sum + list.length, 0)
   const pieces = new Array<string>(2 * count + 2)
@@ -23,11 +23,14 @@ export function wireOf(...lists: readonly (readonly RedisArgument[])[]): Wire {
   }
   pieces[at] = '\r\n'
   const text = pieces.join('')
-  // Where all of it is ASCII, every length in characters was the length in bytes: asked once, not for each word.
+  // If all is ASCII, lengths in characters are lengths in bytes. One check is faster than one for each word.
   return Buffer.byteLength(text) === text.length ? text : bytesOf(lists, count)
 }
 
-/** Every word as the characters of its bytes: one join and one copy, where a buffer for each word would cost most of the time. */
+/**
+ * Writes each word as one Latin-1 character per byte, with one join and one copy. A buffer for each word would take
+ * most of the time.
+ */
 function bytesOf(lists: readonly (readonly RedisArgument[])[], count: number): Buffer {
   const pieces = [`*${count}`]
   for (const list of lists) {
