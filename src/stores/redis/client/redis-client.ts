@@ -43,7 +43,7 @@ export interface RedisClient {
   pop(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<string | undefined>
   /**
    * Listens to the channel, a sharded one on a cluster. Resolves when it listens, with the function that stops it.
-   * After a lost connection it listens again by itself, and calls `heard` once with `undefined`, as messages may be lost.
+   * After a lost connection it listens again by itself, and calls `heard` once with `undefined` for lost messages.
    */
   listen(channel: string, heard: (message: string | undefined) => void): Promise<() => void>
   /** Resolves when the server was reached and found fit. Throws as `run` does. */

@@ -1,10 +1,11 @@
 /**
- * The layout of a queue: in which shards it lies, as the registry of queues says it. Pure.
+ * The layout of a queue: its shards, as written in the registry of queues. Pure.
  *
- * A plain queue is written down as the number of its shards: `2`. An ordered one as `4 ordered 0`: the number, and behind
- * the word its generation, which grows with every change of the number; while it is on its way to 8 shards of the next
- * generation, `4 ordered 0 to 8`. Behind that stands ` at sites` where it was made with limits, and lies with all that share
- * those; ` in sites` where it has a throttle of that scope; ` bounded` where its shards have a bound in common on what runs.
+ * A plain queue is written as the number of its shards: `2`. An ordered queue is written as `4 ordered 0`: the number,
+ * and the generation, which grows with every change of the number. While it moves to 8 shards of the next generation,
+ * it is `4 ordered 0 to 8`. These parts may follow: ` at sites` if it was made with limits, and shares a place with all
+ * queues of these limits; ` in sites` if it has a throttle of that scope; ` bounded` if its shards share a bound on
+ * running jobs.
  */
 
 import type { QueueKind, QueueSettings } from '../../contract/queue-settings.js'
@@ -16,34 +17,34 @@ export interface RedisLayout {
   readonly shards: number
   /** 0 for a plain queue. */
   readonly generation: number
-  /** The number of shards that it is on its way to. */
+  /** The number of shards that the queue moves to. */
   readonly towards?: number
-  /** The place where it lies with others, absent: by itself. */
+  /** The place that it shares with other queues. Absent: it is by itself. */
   readonly place?: string
-  /** Of its throttle. */
+  /** The scope of its throttle. */
   readonly scope?: string
-  /** Ordered queues only: claims on a shard count what runs in all of them. */
+  /** Ordered queues only: claims on a shard count the running jobs of all its shards. */
   readonly isBounded?: true
 }
 
 export interface RedisShard {
   readonly queue: string
   readonly kind: QueueKind
-  /** Its number among those of its generation. */
+  /** Its number within its generation. */
   readonly shard: number
   readonly tag: string
-  /** As every script is given them. */
+  /** The keys, as every script gets them. */
   readonly keys: readonly string[]
 }
 
-/** A queue as one handle knows it. */
+/** A queue as a handle knows it. */
 export interface RedisQueue {
   readonly name: string
   readonly layout: RedisLayout
   readonly shards: readonly RedisShard[]
-  /** Those it is on its way to; none where it stays. */
+  /** The shards that the queue moves to; empty unless it moves. */
   readonly next: readonly RedisShard[]
-  /** Tags of the shards that are empty for good, on the way to the next. */
+  /** The tags of shards that stay empty, because their jobs have moved to the next ones. */
   readonly closed: Set<string>
 }
 
@@ -52,7 +53,7 @@ const form = new RegExp(
   `^([1-9]\\d{0,3})(?: ordered (\\d{1,9})(?: to ([1-9]\\d{0,3}))?)?(?: at (${word}))?(?: in (${word}))?( bounded)?$`,
 )
 
-/** Undefined where it is none. */
+/** Undefined if the text is no layout. */
 export function layoutIn(text: string): RedisLayout | undefined {
   const [, shards, generation, towards, place, scope, bounded] = form.exec(text) ?? []
   if (shards === undefined) return undefined
@@ -73,7 +74,7 @@ export function layoutText({ kind, shards, generation, towards, place, scope, is
   return `${shards}${lies}${at}${scope === undefined ? '' : ` in ${scope}`}${isBounded ? ' bounded' : ''}`
 }
 
-/** The layout in which a queue is made, and one that is there goes on under these settings. */
+/** The layout in which a queue is created, or in which a stored one continues with these settings. */
 export function layoutFor(settings: QueueSettings, stored?: RedisLayout): RedisLayout {
   const { name, kind, throttle, maxRunning } = settings
   const isLimited = throttle !== undefined || maxRunning !== undefined
@@ -111,27 +112,27 @@ export function queueIn(namespace: string, name: string, layout: RedisLayout): R
   }
 }
 
-/** The shards that may hold something, those it is on its way to last. */
+/** The shards that may hold something. Those that the queue moves to come last. */
 export function liveShards({ shards, next, closed }: RedisQueue): RedisShard[] {
   return [...shards.filter(({ tag }) => !closed.has(tag)), ...next]
 }
 
-/** Those that have nothing left, unless it is in transit. */
+/** The shards that have nothing left, except perhaps in transit. */
 export function closedShards({ shards, closed }: RedisQueue): RedisShard[] {
   return shards.filter(({ tag }) => closed.has(tag))
 }
 
-/** What scripts are given behind the keys of a shard where all shards of its queue share a bound. */
+/** The keys to add to those of a shard if all shards of its queue share a bound. */
 export function siblingKeys({ layout, shards }: RedisQueue): string[] {
   return layout.isBounded ? shards.flatMap(({ keys }) => keys) : []
 }
 
-/** The shard in which an id lies, or comes to lie. */
+/** The shard in which an id is, or would be put. */
 export function shardHolding(queue: RedisQueue, id: string): RedisShard {
   return shardsHolding(queue, id)[0]!
 }
 
-/** The shards in which there may be something of an id: two while the queue is on its way to others. */
+/** The shards that may have something of an id: two while the queue moves to others. */
 export function shardsHolding({ shards, next, closed }: RedisQueue, id: string): RedisShard[] {
   const current = shards[shardOf(id, shards.length)]!
   if (next.length === 0) return [current]

@@ -1,4 +1,4 @@
-/** The extend script: leases of one shard are renewed, and what beats say is written down. */
+/** The extend script: renews leases of one shard, and stores what beats report. */
 
 import { mostLogBytes } from '../../../core/job-log.js'
 import { beatNotes } from '../lua/beats-lua.js'
@@ -7,10 +7,10 @@ import { isSetBack, setBack } from '../lua/set-back-lua.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: of each item id, fence, lease in ms and its beat: '' for none, else what the note `b` is made of, how many ms ago
- * it started, host, pid, progress, nothing, boot, pidns and ticks, with NUL between them; and then the checkpoint as it is stored
- * and what joins the log. What is empty stays as it was.
- * The note is the same with the instant of the first start, and in the fifth place that of the last beat.
+ * ARGV: for each item id, fence, lease in ms, and its beat or ''. A beat is, with NUL between the parts: how many ms
+ * ago the run started, host, pid, progress, an empty part, boot, pidns and ticks. After a beat come the checkpoint in
+ * its stored form and the text to add to the log. Empty parts leave the stored ones unchanged.
+ * The note `b` has the same parts, but the instant of the first start, and in the fifth place that of the last beat.
  * Returns one letter per item: o ok, l lost, c cancel. Refuses `unknown`. Never shortens a lease.
  */
 const text = String.raw`
@@ -29,7 +29,7 @@ while n <= #ARGV do
     local flags = byte(claim, 14) - 64
     local ends_at, was = now + tonumber(ARGV[n + 2]), flags
     if has(flags, OWNLEASE) then call('ZADD', LEASES, 'GT', ends_at, id)
-    -- Half a script may have left the claim without the lease that it shares.
+    -- A half-executed script may have left the claim without its shared lease.
     elseif ends_at > tonumber(call('ZSCORE', LEASES, '\0' .. sub(claim, 1, 7)) or 0) then
       leave_lease(sub(claim, 1, 7), 1)
       call('ZADD', LEASES, ends_at, id)
@@ -59,7 +59,7 @@ return table.concat(answers)
 const log = String.raw`
 local function write_log(id, more)
   local log = (call('HGET', NOTES, 'l' .. id) or '') .. more
-  -- From the start of a character on: the bytes that follow its first are 10xxxxxx.
+  -- Keeps the end of the log, from the start of a character on: other bytes of a character are 10xxxxxx.
   if #log > ${mostLogBytes} then log = sub(log, find(log, '[^\128-\191]', -${mostLogBytes}) or #log + 1) end
   call('HSET', NOTES, 'l' .. id, log)
 end

@@ -3,8 +3,8 @@
 import { readerPair } from '../lua/script-kinds.js'
 
 /**
- * KEYS: those of one shard. ARGV: of each claim its id and fence.
- * Returns of each the group of its job, '' for none, or nothing for a claim that is not the current one.
+ * KEYS: those of one shard. ARGV: for each claim its id and fence.
+ * Returns for each the group of its job, '' for none, or nil if the claim is not the current one.
  */
 const text = `
 local groups = {}

@@ -1,4 +1,4 @@
-/** The ends and the beats of claims on a Redis store: items dealt out to their shards, answers put back in order. */
+/** The ends and beats of claims on a Redis store: divides items among their shards, and puts answers back in order. */
 
 import { hasCode } from '../../../core/error-codes.js'
 import { PartlyAnsweredError } from '../../contract/damage.js'
@@ -37,8 +37,9 @@ export function extendItems(queues: RedisQueues, items: readonly ExtendItem[]): 
 type HoldingItem = SettleItem & { readonly kind: 'release'; readonly hold: Hold }
 
 /**
- * Holds back the other shards of the queue for the claims that are about to end with a hold. The shards cannot be changed in
- * one step. They are held first: when a call fails, nothing has ended, and the same item sent again does all of it.
+ * Holds back the other shards of the queue for claims that are about to end with a hold. The shards cannot be changed
+ * in one step, so the others are held first: if a call fails, nothing has ended, and the same item sent again does it
+ * all.
  */
 async function holdOthers(
   queues: RedisQueues,
@@ -51,7 +52,7 @@ async function holdOthers(
   const args = holding.flatMap(({ id, fence }) => [id, String(fence)])
   const groups = listIn(await queues.run(shard, groupsScripts, args))
   for (const [i, { hold }] of holding.entries()) {
-    // A claim that is lost holds nothing.
+    // A lost claim holds nothing.
     if (groups[i] === null) continue
     const verb = ['hold', hold.of, whole(hold.forMs), textIn(groups[i])]
     await Promise.all(others.map((one) => queues.run(one, queueStateScripts, verb)))
@@ -62,12 +63,12 @@ function isHolding(item: SettleItem): item is HoldingItem {
   return item.kind === 'release' && item.hold !== undefined
 }
 
-/** Of all ends that a call names for one claim only the first counts. */
+/** If a call names several ends for one claim, only the first counts. */
 function firstOf(items: readonly SettleItem[], { id, fence }: ClaimKey): SettleItem | undefined {
   return items.find((item) => item.id === id && item.fence === fence)
 }
 
-/** `first`: does what is to be done in other shards before the script runs; undefined if there is nothing. */
+/** `first`: does the work in other shards before the script runs; returns undefined if there is none. */
 async function answered<Item extends ClaimKey, Answer extends string>(
   queues: RedisQueues,
   script: ShardScript | ScriptPair,
@@ -80,7 +81,7 @@ async function answered<Item extends ClaimKey, Answer extends string>(
   await sendByShard(queues, items, async (shard, numbers, queue) => {
     const own = numbers.map((i) => items[i]!)
     const done = first?.(shard, queue, own)
-    // Not awaited for nothing: a claim made in the same tick is to come after it.
+    // Awaited only if needed: otherwise a claim made in the same tick could be sent before it.
     if (done !== undefined) await done
     const trips: Promise<void>[] = []
     for (let from = 0; from < numbers.length; from += mostItems) {
@@ -108,7 +109,7 @@ async function answered<Item extends ClaimKey, Answer extends string>(
   return answers as Answer[]
 }
 
-/** Those in a row that complete and keep nothing, under one fence, are told as one: most are. */
+/** Items in a row that complete under one fence and keep nothing, as most do, are sent together. */
 function pushSettles(args: RedisArgument[], items: readonly SettleItem[]): void {
   for (let i = 0; i < items.length; ) {
     const { fence } = items[i]!
@@ -167,12 +168,15 @@ function pushExtends(args: RedisArgument[], items: readonly ExtendItem[], { kind
   }
 }
 
-/** The beginning of a note as `readBeat` reads it, with a duration for the start. */
+/** The beginning of a note in the form that `readBeat` reads, with a duration for the start. */
 function runText(run: EndedRun | undefined): string {
   return run === undefined ? '' : [Math.floor(run.startedMs), run.host, run.pid].join('\0')
 }
 
-/** As `readBeat` reads it, with a duration for the start. Rounded towards now: nothing begins before it is due. */
+/**
+ * The form that `readBeat` reads, with a duration for the start. Rounds it down, so that no run starts before it is
+ * due.
+ */
 function beatText({ startedMs, host, boot, pidns, pid, ticks, progress }: Beat): string {
   return [
     startedMs === undefined ? undefined : Math.floor(startedMs),
@@ -186,12 +190,12 @@ function beatText({ startedMs, host, boot, pidns, pid, ticks, progress }: Beat):
   ].join('\0')
 }
 
-/** Text that may be absent, and may be empty. */
+/** Encodes text that may be absent or empty. */
 function given(text: string | undefined): string {
   return text === undefined ? '' : `=${text}`
 }
 
-/** Never early: what lasts a part of a millisecond lasts a whole one. */
+/** Rounds up, so that nothing happens early. */
 function whole(ms: number): string {
   return String(Math.ceil(ms))
 }

@@ -1,7 +1,7 @@
-/** The items of a settle call in Lua, as they stand in ARGV (`settle-script.ts`). */
+/** The items of a settle call in Lua, read from ARGV (`settle-script.ts`). */
 export const settleItems = `
 local extras = { c = 0, k = 3, t = 5, r = 4, b = 3, x = 1 }
--- Of each item its place in ARGV, id, fence in bytes and kind.
+-- For each item its position in ARGV, its id, its fence in bytes and its kind.
 local items, ids, item_fences, kinds = {}, {}, {}, {}
 local fences = {}
 local function fence_bytes(text)

@@ -1,4 +1,4 @@
-/** The settle script: claims of one shard end. */
+/** The settle script: ends claims of one shard. */
 
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { beatNotes } from '../lua/beats-lua.js'
@@ -7,7 +7,7 @@ import { isSetBack, setBack } from '../lua/set-back-lua.js'
 import { settleItems } from './settle-items-lua.js'
 import { orderedRetention, retention } from './trim-lua.js'
 
-/** In what the kinds differ. */
+/** The parts in which the two kinds differ. */
 const parts: Readonly<
   Record<
     QueueKind,
@@ -16,9 +16,9 @@ const parts: Readonly<
       readonly functions: string
       /** Reads what the items need besides their claims. */
       readonly read: string
-      /** What else must hold for a job to leave without a trace. */
+      /** A further condition for a job to leave without a trace. */
       readonly condition: string
-      /** Keys that hold something of each job that leaves. */
+      /** Keys with an entry for each job that leaves. */
       readonly keys: readonly string[]
     }
   >
@@ -38,7 +38,7 @@ end
     condition: '',
     keys: ['CLAIMS', 'JOBS'],
   },
-  // No result is kept, and no run.
+  // Results and runs are not kept.
   ordered: {
     functions: `${orderedRetention}
 local function keep(j) finish(j) end
@@ -53,14 +53,15 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
 }
 
 /**
- * KEYS: those of one shard; of an ordered queue with `maxRunning` then those of all its shards.
- * ARGV: of several in a row that complete and keep nothing, under one fence: '', fence, how many, and the id of each. Of any other
- * item id, fence, kind, and by kind:
- * c complete · k complete and keep: result as it is stored, ms or '', run · t retry: ms, last (1 or 0), error, reason, run ·
- * r release: ms, hold of (queue, group, or '' for none), ms, error · b bury: error, reason, run · x cancel: reason. Of error and
- * reason '' is none, else '=' stands before it. A run is how many ms ago the handler began, host and pid, with NUL between
- * them, or '' where it is not told.
- * Returns one letter per item: o ok, l lost, g gone; '' where all are ok. Refuses `unknown`, and `moved` where the shard is closed.
+ * KEYS: those of one shard; for an ordered queue with `maxRunning` then those of all its shards.
+ * ARGV: for several items in a row that complete under one fence and keep nothing: '', fence, their number, and the id
+ * of each. For any other item id, fence, kind, and the arguments of the kind:
+ * c complete · k complete and keep: result in its stored form, ms or '', run · t retry: ms, last (1 or 0), error,
+ * reason, run · r release: ms, hold of (queue, group, or '' for none), ms, error · b bury: error, reason, run · x
+ * cancel: reason. Error and reason are '' if absent, otherwise they begin with '='. A run is how many ms ago the
+ * handler began, host and pid, with NUL between them, or '' if it is not reported.
+ * Returns one letter per item: o ok, l lost, g gone; '' if all are ok. Refuses `unknown`, and `moved` if the shard is
+ * closed.
  */
 const text = (kind: QueueKind) => `
 ${parts[kind].functions}
@@ -110,7 +111,7 @@ local function settle(n, id, kind)
   end
 end
 
--- Most jobs complete without a trace: they leave all together. Those of a group do not, as it may be full.
+-- Most jobs complete without a trace, and are removed together. Jobs of a group are not, because the group may be full.
 local answers, traceless, renewed, shared = {}, {}, {}, {}
 local left, all_ok = {}, true
 know_form()
@@ -142,7 +143,7 @@ processed = processed + #traceless
 if processed > 0 then call('HINCRBY', META, 'processed', processed) end
 if #traceless + #settled > 0 then
   trim()
-  -- Room for suspects too, of which nobody was told.
+  -- Also looks for room for suspects, because nobody was told of them.
   local calls = (EXCLUSIVE or limits().limited) and lanes.has_freed()
   for _, id in ipairs(settled) do
     if calls then break end

@@ -1,9 +1,11 @@
-/** Retention: what has expired, or is more than is to be kept, goes; of each kind at most 300 a call, which is more than one adds. */
+/**
+ * Retention in Lua: removes expired and excess jobs, at most 300 of each kind per call, which is more than a call adds.
+ */
 
 import { trimLimit } from '../../rules/bounds.js'
 
 export const retention = `
--- What is remembered of a completed job whose result goes; the id stays remembered as long as it would have been without one.
+-- Removes a completed job whose result is no longer kept. Its id stays remembered for as long as without a result.
 local lost_at = 0
 local function lose(j)
   lost_at = math.max(lost_at, j.updated)
@@ -28,7 +30,7 @@ local function trim()
       for _, member in ipairs(call('ZRANGE', COMPLETED, 0, excess - 1)) do drop_result(sub(member, 13)) end
     end
   end
-  -- An age may reach back beyond 1970.
+  -- The age may reach back before 1970.
   local edge_at = bounds[2] and now - tonumber(bounds[2]) + 1 or 0
   if edge_at > 0 then
     local edge = '(' .. pack('>I6', edge_at)
@@ -40,12 +42,12 @@ local function trim()
       for _, member in ipairs(call('ZRANGE', DEAD, 0, excess - 1)) do lose(job(sub(member, 13))) end
     end
   end
-  -- So that whoever waits for a job that is gone can tell whether it may have been one of these.
+  -- A caller that waits for a missing job can tell from this whether it may have been one of those removed.
   if lost_at > tonumber(call('HGET', META, 'lostAt') or 0) then call('HSET', META, 'lostAt', lost_at) end
 end
 `
 
-/** The same of an ordered queue, which keeps only its dead. */
+/** Retention for an ordered queue, which keeps only its dead jobs. */
 export const orderedRetention = `
 local function trim()
   if call('EXISTS', DEAD) == 0 then return end
