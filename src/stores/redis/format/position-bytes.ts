@@ -1,9 +1,11 @@
-/** The bytes of a position: how keys of a Redis store write where a job stands in a listing, and which cursors name such a place. Pure. */
+/**
+ * The bytes of a position: how keys of a Redis store express a job's place in a listing, and how cursors name it. Pure.
+ */
 
 import type { ListQuery } from '../../contract/job-records.js'
 import { type ListPosition, positionIn } from '../../rules/listing-cursor.js'
 
-/** Big-endian, of so many bytes; what does not fit, in a cursor that was made up, is brought to the edge. */
+/** A big-endian number of this many bytes. A number that does not fit, from an invented cursor, becomes the limit. */
 export function numberBytes(given: number, length: number): Buffer {
   const value = Math.min(Math.max(0, given), 2 ** (8 * length) - 1)
   const bytes = Buffer.alloc(length)
@@ -15,12 +17,12 @@ export function numberBytes(given: number, length: number): Buffer {
   return bytes
 }
 
-/** Parts of the positions of each order; of a ready job there are more than of others. */
+/** The possible numbers of parts of a position in each order. A ready job has more parts than others. */
 const lengths: Record<ListQuery['by'], readonly number[]> = { id: [2], time: [4, 6], retry: [3] }
 
 /**
- * The position that a cursor names: whole numbers, and the id last, or first in a listing by id. Throws `InvalidArgumentError`
- * for what is none.
+ * The position that a cursor names: whole numbers and the id, which is last, or first in a listing by id. Throws
+ * `InvalidArgumentError` for an invalid cursor.
  */
 export function positionAt(cursor: string, by: ListQuery['by']): ListPosition {
   return positionIn(cursor, by, (parts) => {

@@ -1,4 +1,4 @@
-/** A job of a Redis store, put together from what its keys hold. */
+/** A job of a Redis store, assembled from its keys. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { JobState, Progress } from '../../../core/job.js'
@@ -9,9 +9,12 @@ import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { readNumber, readRecord } from './redis-record.js'
 
-/** What has become of a job since it came in. */
+/** The changes of a job since it was added. */
 export interface PastParts {
-  /** `l` in the ready list, `r` ready, `x` suspect, `s` scheduled, `c` completed, `d` dead; what a running job was before. */
+  /**
+   * `l` in the ready list, `r` ready, `x` suspect, `s` scheduled, `c` completed, `d` dead. For a running job, its last
+   * one.
+   */
   readonly state: string
   readonly updatedAt: number
   readonly stamp: number
@@ -53,10 +56,10 @@ export function readClaim(claim: Buffer): ClaimParts {
   }
 }
 
-/** Claims have the length of it in one byte. */
+/** Claims store the length of the worker's id in one byte. */
 const mostWorkerBytes = 255
 
-/** Throws `InvalidArgumentError` for the id of a worker that no claim can hold. */
+/** Throws `InvalidArgumentError` for a worker's id that is too long for a claim. */
 export function refuseLongWorker(worker: string): void {
   if (Buffer.byteLength(worker) > mostWorkerBytes)
     throw new InvalidArgumentError(`the id of a worker must be at most ${mostWorkerBytes} bytes; got '${worker}'.`)
@@ -82,7 +85,7 @@ export function readBeat(beat: Buffer): BeatParts {
   }
 }
 
-/** What is remembered of a job that ended. */
+/** The data that is remembered of an ended job. */
 interface MemoryParts {
   readonly seq: number
   readonly state: 'completed' | 'cancelled'
@@ -114,7 +117,9 @@ export function readMemory(memory: Buffer): MemoryParts {
   }
 }
 
-/** A result or a checkpoint as it is stored: `t` or `b` for text or bytes, the codec and NUL, the payload; empty for none. */
+/**
+ * The stored form of a result or checkpoint: `t` (text) or `b` (bytes), codec, NUL, payload. Empty if there is none.
+ */
 export function resultBytes({ payload, codec }: NonNullable<StoredJob['result']>): string | Buffer {
   if (payload === undefined) return ''
   return typeof payload === 'string'
@@ -134,7 +139,7 @@ export function readPayload(result: Buffer): Checkpoint {
   return { payload, ...(codec === '' ? {} : { codec }) }
 }
 
-/** See `fields-script.ts`. */
+/** `fields-script.ts` describes the form. */
 export function readFields(fields: Buffer): JobFields {
   const found = fields.toString().split('\0').slice(0, -1)
   return Object.fromEntries(
@@ -147,7 +152,7 @@ export function readFields(fields: Buffer): JobFields {
 
 const fresh = { attempt: 1, crashes: 0 }
 
-/** What the letter of a past says of a job without a claim. */
+/** The state of a job without a claim, by the letter of its past. */
 export const stateOf: Record<string, JobState> = {
   l: 'ready',
   r: 'ready',
@@ -157,17 +162,17 @@ export const stateOf: Record<string, JobState> = {
   d: 'dead',
 }
 
-/** A job as it was looked at, with what its position in a listing is made of. */
+/** A job as it was read, with the parts of its position in a listing. */
 export interface JobView {
-  /** What there is of it, expired or not. */
+  /** The stored job, expired or not. */
   readonly stored: StoredJob | undefined
-  /** The same, where it has not expired. */
+  /** The stored job unless it has expired. */
   readonly job: StoredJob | undefined
-  /** 0 for one of an ordered queue. */
+  /** 0 for a job of an ordered queue. */
   readonly seq: number
   readonly stamp: number
   readonly fence: number
-  /** What is remembered of it, be its result kept or not; undefined where that is over. */
+  /** What is remembered of it, whether or not its result is kept. Undefined once that is forgotten. */
   readonly memory: StoredJob | undefined
 }
 
@@ -180,7 +185,7 @@ export const nothingThere: JobView = {
   memory: undefined,
 }
 
-/** One view of the view script of plain queues. `hiddenUntil`: of the dead those that ended by then have expired. */
+/** Reads one view of the view script of plain queues. `hiddenUntil`: dead jobs that ended until then have expired. */
 export function viewIn(queue: string, id: string, reply: RedisReply, now: number, hiddenUntil: number): JobView {
   const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log, expiresAt, fields] =
     listIn(reply)
@@ -235,12 +240,12 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
   }
 }
 
-/** The letter that a job came in with. */
+/** The letter of the job's first state. */
 export function firstState(record: Buffer): string {
   return String.fromCharCode(record[0]! | 32)
 }
 
-/** Of a job that ended only so much is remembered. */
+/** The part of an ended job that is remembered. */
 function bare({
   queue,
   id,

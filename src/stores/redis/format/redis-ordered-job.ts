@@ -1,4 +1,4 @@
-/** A job of an ordered queue of a Redis store, live or in the morgue, put together from what its keys hold. */
+/** A job of an ordered queue of a Redis store, live or in the morgue, assembled from its keys. */
 
 import type { StoredJob } from '../../contract/job-records.js'
 import type { RedisReply } from '../client/redis-client.js'
@@ -29,7 +29,7 @@ interface HeaderParts {
   readonly error?: string
 }
 
-/** See `write_header`. */
+/** `write_header` describes the form. */
 export function readHeader(header: Buffer): HeaderParts {
   const taskEnd = header.indexOf(0, 24)
   const groupEnd = header.indexOf(0, taskEnd + 1)
@@ -48,7 +48,9 @@ export function readHeader(header: Buffer): HeaderParts {
   }
 }
 
-/** One view of the view script of ordered queues. `hiddenUntil`: entries of the morgue that are as old have expired. */
+/**
+ * Reads one view of the view script of ordered queues. `hiddenUntil`: entries of the morgue until then have expired.
+ */
 export function orderedViewIn(
   kind: 'live' | 'dead',
   queue: string,

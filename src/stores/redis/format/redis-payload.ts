@@ -1,4 +1,4 @@
-/** The payloads of ordered jobs as Redis holds them: a digest by which equal ones are known, and a body. */
+/** The payloads of ordered jobs as Redis stores them: a digest, which is the same for equal payloads, and a body. */
 
 import { hash } from 'node:crypto'
 import type { Payload } from '../../../core/values/codec.js'
@@ -7,15 +7,15 @@ import type { ScoredPayload } from '../../contract/scored-payload.js'
 import { payloadIdentity } from '../../rules/payloads.js'
 import { recordFlags } from './redis-record.js'
 
-/** Characters of a digest: 132 bits of SHA-256, as text, which is cheaper to send than bytes. */
+/** The characters of a digest: 132 bits of SHA-256, as text, which is cheaper to send than bytes. */
 export const digestLength = 22
 
-/** 64, plus those that apply: a body is never empty and never looks like another. */
+/** 64 plus those that apply. So a body is never empty and is unambiguous. */
 export const payloadFlags = { none: 64, codec: 4, meta: 16, bytes: 32 } as const
 
 /**
- * The digest and the body of a payload. The body: flags, 1 byte; the codec and NUL; of meta its length in bytes and NUL, with
- * `b` before it where it is bytes; meta; payload.
+ * The digest and the body of a payload. The body is: flags, 1 byte; the codec and NUL; the length of meta in bytes and
+ * NUL, with `b` first if meta is bytes; meta; payload. Codec and meta are present only if flagged.
  */
 export function payloadBody(job: Pick<NewJob, 'payload' | 'codec' | 'meta'>): Payload {
   const { payload, codec, meta } = job
@@ -37,18 +37,18 @@ export function payloadBody(job: Pick<NewJob, 'payload' | 'codec' | 'meta'>): Pa
   return Buffer.concat([Buffer.from(head), Buffer.from(meta ?? ''), Buffer.from(payload as string)])
 }
 
-/** The score as the enqueue script is given it. */
+/** The form of a score for the enqueue script. */
 export function scoreText(score: number | undefined): string {
   return score === undefined ? '' : String(score)
 }
 
-/** What equal payloads have in common, and others have not. */
+/** The text or bytes to digest, the same for equal payloads only. */
 function digested({ payload, codec }: Pick<NewJob, 'payload' | 'codec'>): string | Buffer {
   if (typeof payload === 'string') return payloadIdentity({ payload, ...(codec === undefined ? {} : { codec }) })
   return Buffer.concat([Buffer.from(`${codec ?? 'json'}\0b`), payload])
 }
 
-/** A payload as a set holds it: place and body. */
+/** Reads a payload in the form of a set: place and body. */
 export function readPayload(value: Buffer): ScoredPayload {
   const flags = value[14]!
   let at = 15
@@ -76,7 +76,7 @@ export function readPayload(value: Buffer): ScoredPayload {
   }
 }
 
-/** The value that the record of an ordered job has behind its name; undefined where its payloads lie in their set. */
+/** The value that follows the name in an ordered job's record. Undefined if the payloads are in their set. */
 export function ownValue(record: Buffer): Buffer | undefined {
   const flagsAt = record[0]! < 97 ? 20 : 14
   const taskEnd = record.indexOf(0, flagsAt + 1)
@@ -84,7 +84,7 @@ export function ownValue(record: Buffer): Buffer | undefined {
   return record.length === nameEnd + 1 ? undefined : record.subarray(nameEnd + 1 + digestLength)
 }
 
-/** The payloads of a claim, in their order, as `claimed-payloads` holds them. */
+/** The payloads of a claim in their order, in the form of `claimed-payloads`. */
 export function readInHand(packed: Buffer): Buffer[] {
   const values: Buffer[] = []
   for (let at = 4; at < packed.length; ) {
@@ -97,7 +97,9 @@ export function readInHand(packed: Buffer): Buffer[] {
 
 const scoreBytes = Buffer.alloc(8)
 
-/** The score that stands there. Of a negative number all bits are inverted, of others the sign: so they stand in their order. */
+/**
+ * Reads a score. Negative numbers are stored with all bits inverted, others with the sign inverted, so that they sort.
+ */
 export function scoreAt(bytes: Buffer, at: number): number {
   const isNegative = bytes[at]! < 128
   for (let i = 0; i < 8; i += 1) scoreBytes[i] = isNegative ? 255 - bytes[at + i]! : bytes[at + i]!
@@ -105,7 +107,7 @@ export function scoreAt(bytes: Buffer, at: number): number {
   return scoreBytes.readDoubleBE(0)
 }
 
-/** Bytes are copied: the buffer they came in is as large as the whole reply. */
+/** Bytes are copied, because the buffer that contains them is as large as the whole reply. */
 function kept(value: Buffer, from: number, to: number, isBytes: boolean): Payload {
   return isBytes ? Uint8Array.from(value.subarray(from, to)) : value.toString('utf8', from, to)
 }

@@ -1,15 +1,17 @@
-/** A job's record as Redis holds it: written once when the job comes in, read with every claim. Scripts read parts of it too. */
+/**
+ * A job's record in Redis: written once when the job is added, and read by every claim. Scripts read parts of it too.
+ */
 
 import type { Payload } from '../../../core/values/codec.js'
 import type { NewJob } from '../../contract/new-job.js'
 
 /**
  * A record is a head that the enqueue script writes, and a body that is written here:
- * - place, 1 byte: where it entered: `l` the ready list, `r` ready, `s` scheduled; in capitals where the head also has `createdAt`
- * - stamp, 7 bytes · sequence, 6 bytes · createdAt in ms, 6 bytes, only where the stamp does not tell
+ * - first state, 1 byte: `l` in the ready list, `r` ready, `s` scheduled; a capital if the head also has `createdAt`
+ * - stamp, 7 bytes · sequence, 6 bytes · createdAt in ms, 6 bytes, only if it does not follow from the stamp
  * - flags, 1 byte: 64, plus 1 `rememberMs`, 2 `priority`, 4 `codec`, 8 `group`, 16 `meta`, 32 payload is bytes
- * - task, and then of the others those that are flagged, in that order, each as text and NUL; of meta its length in bytes,
- *   with `b` before it where it is bytes
+ * - task, then the flagged ones of the others in that order, each as text and NUL; for meta its length in bytes, with
+ * `b`   first if it is bytes
  * - meta, payload
  */
 interface JobRecordParts {
@@ -60,12 +62,12 @@ export function recordBody(job: NewJob): Payload {
 }
 
 /**
- * Where the job is due, for the enqueue script, behind `e` in how many ms it expires, and `w` where it may replace one that waits:
- * empty where it is ready at once with priority 0, and nothing else is to be known.
+ * A job's order for the enqueue script: its priority; when it is due; `e` and in how many ms it expires; `w` if it may
+ * replace a waiting job. Empty if the job is ready at once with priority 0 and has none of these.
  */
 export function recordOrder({ priority, delayMs, runAt, expiresMs, ifWaiting }: NewJob): string {
   const more = `${expiresMs === undefined ? '' : `e${Math.ceil(expiresMs)}`}${ifWaiting === undefined ? '' : 'w'}`
-  // Whole numbers, and never early.
+  // Whole numbers, rounded so that no job is early.
   if (runAt !== undefined) return `${priority}r${Math.max(0, Math.trunc(runAt))}${more}`
   if (delayMs !== undefined && delayMs > 0) return `${priority}d${Math.ceil(delayMs)}${more}`
   return priority === 0 && more === '' ? '' : `${priority}${more}`
@@ -113,12 +115,12 @@ export function readRecord(record: Buffer): JobRecordParts {
   }
 }
 
-/** Bytes are copied: the buffer they came in is as large as the whole reply. */
+/** Bytes are copied, because the buffer that contains them is as large as the whole reply. */
 function kept(record: Buffer, from: number, to: number, isBytes: boolean): Payload {
   return isBytes ? Uint8Array.from(record.subarray(from, to)) : record.toString('utf8', from, to)
 }
 
-/** `readUIntBE` ends at 6 bytes. */
+/** `readUIntBE` reads at most 6 bytes. */
 export function readNumber(bytes: Buffer, at: number, length: number): number {
   return length <= 6 ? bytes.readUIntBE(at, length) : bytes[at]! * 2 ** 48 + bytes.readUIntBE(at + 1, 6)
 }

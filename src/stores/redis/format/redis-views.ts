@@ -1,4 +1,4 @@
-/** Views: jobs of a Redis store, looked at by id. */
+/** Views: jobs of a Redis store, read by id. */
 
 import { payloadsInPage, payloadsInRecord } from '../../contract/job-records.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
@@ -8,17 +8,17 @@ import { type JobView, viewIn } from './redis-job.js'
 import { orderedViewIn } from './redis-ordered-job.js'
 import { viewScripts } from './view-scripts.js'
 
-/** Records are large; more at once would hold the server up. */
+/** The most jobs of one call. Records are large, and more would hold up the server. */
 const mostAtOnce = 50
 
 interface LookAt {
-  /** Of an ordered queue: the live job, or the entry in the morgue. A plain queue has its dead among the live. */
+  /** For an ordered queue, the live job or the entry in the morgue. A plain queue has its dead jobs among the live. */
   readonly kind: 'live' | 'dead'
-  /** Jobs that are looked at alone are shown with checkpoint and log, and more of their payloads. */
+  /** A job that is read alone also has its checkpoint and log, and more of its payloads. */
   readonly as: 'listed' | 'alone'
 }
 
-/** In the order of the ids. */
+/** The views, in the order of the ids. */
 export async function viewJobs(
   queues: RedisQueues,
   shard: RedisShard,

@@ -1,11 +1,12 @@
-/** The view scripts: jobs as records, looked up by id. */
+/** The view scripts: jobs as records, read by id. */
 
 import { readerPair } from '../lua/script-kinds.js'
 
 /**
- * KEYS: those of one shard. ARGV: whether the jobs are looked at alone (1 or 0), ids.
- * Returns { now, maximal age of the dead or '', views }; a view is { record, past, claim, error, beat, result, worker, expiry, ended,
- * checkpoint, log, when it expires, fields } with nil for what there is not, nor is shown of jobs that are not alone.
+ * KEYS: those of one shard. ARGV: whether the jobs are read alone (1 or 0), ids.
+ * Returns { now, maximal age of the dead or '', views }. A view is { record, past, claim, error, beat, result, worker,
+ * expiry, ended, checkpoint, log, when it expires, fields }, with nil for absent parts, and for checkpoint and log
+ * unless the jobs are read alone.
  */
 const plain = `
 local views, alone, expire = {}, ARGV[1] == '1', call('EXISTS', EXPIRING) == 1
@@ -24,8 +25,9 @@ return { now, call('HGET', META, 'deadAge') or '', views }
 
 /**
  * KEYS: those of one shard. ARGV: live or dead, most payloads of each, ids.
- * Returns { now, maximal age of the dead or '', views }; nil stands for what there is not. A view of a live job is { record,
- * past, claim, error, beat, payloads, their number, number beside, fields }, of an entry in the morgue { header, payloads, their number }.
+ * Returns { now, maximal age of the dead or '', views }, with nil for absent parts. The view of a live job is { record,
+ * past, claim, error, beat, payloads, their number, number that wait while it runs, fields }, that of an entry in the
+ * morgue { header, payloads, their number }.
  */
 const ordered = `
 local views, most = {}, tonumber(ARGV[2])

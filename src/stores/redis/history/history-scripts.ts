@@ -1,4 +1,4 @@
-/** The scripts of a queue's history: adding counts to a minute and its hour, and reading points. */
+/** The scripts of a queue's history: one adds counts to a minute and its hour, one reads points. */
 
 import { countsLength } from '../../rules/history-slots.js'
 import { redisScript } from '../client/redis-script.js'
@@ -9,11 +9,11 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`
 
 /**
  * KEYS: the minutes of one hour, the hours of its day.
- * ARGV: that hour, counted since 1970; ms since the counts were taken; of minutes and of hours, for how many ms they are kept;
- * counts, and gauges or none.
- * Returns nil, or the hour in which the counts were taken where that is another: its keys are to be given. A field is a minute
- * or an hour within its key; its value is counts and gauges in msgpack, one behind the other. A key lives until the last of its
- * slots is too old.
+ * ARGV: that hour, counted since 1970; ms since the counts were taken; for minutes and for hours, how many ms they are
+ * kept; counts, and gauges or none.
+ * Returns nil, or the hour in which the counts were taken if that is another: call again with its keys. A field is a
+ * minute or an hour within its key. Its value is counts and gauges in msgpack, one after the other. A key expires when
+ * the last of its slots is too old.
  */
 const add = `${clock}
 local at = math.floor((now - ARGV[2]) / 60000)
@@ -37,8 +37,8 @@ return false
 `
 
 /**
- * KEYS: hashes of one queue, as above. Returns the instant in ms, and for each of them its fields, each followed by a list of
- * its numbers.
+ * KEYS: hashes of one queue, as above. Returns the instant in ms, and for each hash its fields, each followed by a list
+ * of its numbers.
  */
 const read = `${clock}
 local found = { now }
@@ -50,6 +50,6 @@ end
 return found
 `
 
-// Counts take hardly any memory, and what makes room is counted by them too.
+// Counts take hardly any memory, and calls that free memory are counted too.
 export const addHistoryScript = redisScript('add-history', add, { whenFull: true })
 export const readHistoryScript = redisScript('read-history', read, { readOnly: true })

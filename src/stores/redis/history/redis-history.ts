@@ -1,4 +1,4 @@
-/** The history of a Redis store: the minutes of an hour in one small hash, and the hours of a day in another. */
+/** The history of a Redis store: one small hash for the minutes of an hour, and one for the hours of a day. */
 
 import type { History, HistoryEntry, HistoryPoint, HistorySpan, HistoryStep } from '../../contract/history.js'
 import { countNumbers, gaugeNumbers, historyKeptMs, oldestSlotAt, pointOf, stepMs } from '../../rules/history-slots.js'
@@ -8,17 +8,17 @@ import { type HistoryKey, historyKey } from '../layout/redis-keys.js'
 import { addHistoryScript, readHistoryScript } from './history-scripts.js'
 
 const dayMs = 24 * stepMs.hour
-/** For each step the key of its slots, and how long a time one key is for. */
+/** For each step the key of its slots, and the length of time that one key covers. */
 const keysOf: Readonly<Record<HistoryStep, readonly [key: HistoryKey, spanMs: number]>> = {
   minute: ['minutes', stepMs.hour],
   hour: ['hours', dayMs],
 }
-/** Hashes that one script reads. */
+/** The most hashes that one script call reads. */
 const mostPerRead = 24
 
 /** `refuseClosed` throws `ClosedError`. */
 export function redisHistory(client: RedisClient, namespace: string, refuseClosed: () => void): History {
-  /** Of the hour for which the latest counts were taken: mostly the next are too. */
+  /** The hour of the latest counts. The next ones are usually of the same hour. */
   let lastHour = 0
 
   async function add({ queue, agoMs, counts, gauges }: HistoryEntry): Promise<void> {

@@ -43,7 +43,7 @@ for _, id in ipairs(selected) do
     end
   end
 end
--- More stale elements stand before them than one step passes over. Where a step does nothing, the next would not either.
+-- There may be more stale elements than one step passes over. If a step changed nothing, the next would not either.
 local left = call('LLEN', READY_LIST)
 local does_anything = changed > 0 or left < length
 if ARGV[7] == 'all' and find(states, 'w', 1, true) and does_anything and left > tonumber(call('HGET', META, 'stale')) then more = true end
@@ -55,7 +55,7 @@ return { changed, more and 1 or 0, 0 }
 
 const ordered = `
 local most_payloads, where = tonumber(ARGV[6]), ARGV[7]
--- What waits beside a running job is to be run too.
+-- A job that follows a running one may be run too.
 if verb == 'run' then states = states .. 'u' end
 local wants_dead = find(states, 'd', 1, true)
 states = (string.gsub(states, 'd', ''))
@@ -97,7 +97,7 @@ local function change(j)
   else finish(j) end
 end
 local changed, payloads, more, calls = 0, 0, false, false
--- Whether this one is for the next step.
+-- Whether the job is left for the next step.
 local function is_full_step()
   more = changed >= most or payloads >= most_payloads
   return more
@@ -128,12 +128,12 @@ return { changed, more and 1 or 0, payloads }
 `
 
 /**
- * KEYS: those of one shard; of an ordered queue with `maxRunning` then those of all its shards.
- * ARGV: verb, states, most jobs to change, whether the verb rings (1 or 0), reason ('' or '=' and text), with how many
- * changed payloads the step ends (of an ordered queue), where (ids, all or failed), ids.
- * verb: cancel · delete · run · bury · revive. states, in the order in which they are taken: w ready, s scheduled,
- * u running, c completed, d dead; ids of an ordered queue are looked for in the morgue if it is d alone.
- * Returns { changed, more, payloads }. Refuses `unknown`, and `moved` where the shard is closed.
+ * KEYS: those of one shard; for an ordered queue with `maxRunning` then those of all its shards.
+ * ARGV: verb, states, most jobs to change, whether the verb rings (1 or 0), reason ('' or '=' and text), the number of
+ * changed payloads at which the step ends (ordered queues only), where (ids, all or failed), ids.
+ * verb: cancel · delete · run · bury · revive. states, in the order in which jobs are taken: w ready, s scheduled,
+ * u running, c completed, d dead. If states is only d, ids of an ordered queue are looked up in the morgue.
+ * Returns { changed, more, payloads }. Refuses `unknown`, and `moved` if the shard is closed.
  */
 const text = (change: string) => `
 local closed = call('HMGET', META, 'kind', 'closed')

@@ -1,17 +1,17 @@
-/** The depth scripts: how many jobs of a shard are in each state. */
+/** The depth scripts: the number of jobs of a shard in each state. */
 
 import { readerPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard. No ARGV.
- * Returns { now, ready, suspects, scheduled, running, dead, retries, lagMs, processed, failed, crashed, paused, draining, expired }, and of
- * a plain queue `lostAt`, or 0, of an ordered one the number of payloads that wait.
+ * Returns { now, ready, suspects, scheduled, running, dead, retries, lagMs, processed, failed, crashed, paused,
+ * draining, expired }, then for a plain queue `lostAt` or 0, for an ordered queue the number of waiting payloads.
  */
 const counts = `
 local meta = call('HMGET', META, 'stale', 'processed', 'failed', 'crashed', 'paused', 'draining', 'expired')
 local suspects, later, running = call('ZCARD', SUSPECTS), call('ZCARD', SCHEDULED), call('HLEN', CLAIMS)
 local failed = call('ZCARD', RETRIES)
--- Of those that failed the ones that run do not wait.
+-- Failed jobs that are running do not count as waiting for a retry.
 if failed > 0 and running > 0 then
   for _, id in ipairs(call('HKEYS', CLAIMS)) do
     local past = call('HGET', HISTORY, id)

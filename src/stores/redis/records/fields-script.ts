@@ -1,13 +1,13 @@
-/** The fields script: small named values are set beside a job, in whatever state it is. */
+/** The fields script: sets small named values of a job, in any state. */
 
 import { mostFieldBytes, mostFields } from '../../../core/job-fields.js'
 import { guard, scriptPair } from '../lua/script-kinds.js'
 
 /**
- * KEYS: those of one shard. ARGV: id; of each field its name, and its value as JSON or '', which takes it out.
+ * KEYS: those of one shard. ARGV: id; for each field its name, and its value as JSON, or '' to remove it.
  * Returns o ok, g gone, f full. Refuses `unknown`.
  *
- * The note `f` has of each field its name, `=`, its value as JSON and NUL. The translation of `rules/field-changes`.
+ * The note `f` has for each field its name, `=`, its value as JSON, and NUL. The translation of `rules/field-changes`.
  */
 const text = String.raw`
 local id = ARGV[1]
@@ -32,12 +32,12 @@ if #fields == 0 then
   call('HDEL', NOTES, 'f' .. id)
   return 'o'
 end
--- Whoever ends the job looks for notes only where it is said that there may be some.
+-- The end of a job looks for notes only if a flag or a past says that there may be some.
 if j.claim then
   if not has(j.claim.flags, BEATEN) then call('HSET', CLAIMS, id, with_flags(j.claim.text, j.claim.flags + BEATEN)) end
 elseif j.fresh then
   local updated = j.updated
-  -- In the ready list stand only jobs of which nothing is noted.
+  -- Jobs in the ready list have no notes.
   if j.state == 'l' then
     leave(j)
     enter(j, 'r')

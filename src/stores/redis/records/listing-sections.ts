@@ -1,4 +1,4 @@
-/** The sections of a shard: its keys, in the order of a listing by time, and where a job stands in each. Pure. */
+/** The sections of a shard: its keys in the order of a listing by time, and the place of a job in each. Pure. */
 
 import type { JobState } from '../../../core/job.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
@@ -9,10 +9,10 @@ import type { JobView } from '../format/redis-job.js'
 export interface Section {
   readonly name: 'running' | 'ready' | 'suspects' | 'scheduled' | 'completed' | 'dead' | 'retries'
   readonly states: readonly JobState[]
-  /** What a position of this section begins with. Then come its own numbers and the id. */
+  /** The beginning of a position of this section. Its own numbers and the id follow. */
   readonly head: readonly number[]
   numbersOf(view: JobView, isLifo: boolean): readonly number[]
-  /** The bytes that stand before the id in the section's key. */
+  /** The bytes before the id in the section's key. */
   bytesOf(numbers: readonly number[], isLifo: boolean): Buffer
 }
 
@@ -30,7 +30,7 @@ const endNumbers = ({ seq, stored }: JobView) => [-stored!.finishedAt!, -seq]
 const endBytes = ([finishedAt, seq]: readonly number[]) =>
   Buffer.concat([numberBytes(-finishedAt!, 6), numberBytes(-seq!, 6)])
 
-/** An ordered queue has no `completed`, and 0 for each sequence number: what is alike otherwise stands in the order of ids. */
+/** Ordered queues have no `completed`, and all sequence numbers are 0: otherwise equal jobs are in the order of ids. */
 const sections: readonly Section[] = [
   {
     name: 'running',
@@ -52,10 +52,10 @@ const sections: readonly Section[] = [
   { name: 'dead', states: ['dead'], head: [4], numbersOf: endNumbers, bytesOf: endBytes },
 ]
 
-/** A live job, and the entry in the morgue behind it. A plain queue has its dead among the live. */
+/** A live job, or the entry in the morgue, which comes after it. A plain queue has its dead jobs among the live. */
 export type ListedKind = 'live' | 'dead'
 
-/** In the order of a listing by time. `listed`: those with jobs of one kind alone. */
+/** The sections in the order of a listing by time. `listed`: only those with jobs of this kind. */
 export function sectionsOf(kind: QueueKind, listed?: ListedKind): readonly Section[] {
   if (kind === 'plain') return sections
   return sections.filter(({ name }) => name !== 'completed' && (listed ?? name) !== (name === 'dead' ? 'live' : 'dead'))
@@ -70,7 +70,10 @@ export const retries: Section = {
   bytesOf: ([attempt, seq]) => Buffer.concat([numberBytes(attempt!, 3), numberBytes(seq!, 6)]),
 }
 
-/** Where a listing that goes on after a position begins in a section: at its start (undefined), behind numbers and id, or not at all. */
+/**
+ * The point where a listing that continues after a position begins in a section: its start (undefined), after these
+ * numbers and the id, or not at all (`'past'`).
+ */
 export function startIn({ head }: Section, after: ListPosition | undefined): ListPosition | undefined | 'past' {
   if (after === undefined) return undefined
   for (const [i, part] of head.entries()) {

@@ -1,4 +1,4 @@
-/** The depth of queues on a Redis store: the counts of their shards, put together. */
+/** The depth of queues on a Redis store: the counts of their shards, added up. */
 
 import type { Depth } from '../../contract/queue-depth.js'
 import type { RedisReply } from '../client/redis-client.js'
@@ -27,7 +27,7 @@ export async function depthsOf(
   }
 }
 
-/** Jobs may be in transit from a shard that is closed; until all have left theirs, it stays. */
+/** Jobs may be in transit from a closed shard, which stays until all its jobs have arrived elsewhere. */
 async function depthIfThere(queues: RedisQueues, shard: RedisShard): Promise<RedisReply | undefined> {
   try {
     return await queues.ask(shard, depthScripts, [])

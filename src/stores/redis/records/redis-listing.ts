@@ -1,4 +1,4 @@
-/** Listings of a Redis store: pages of jobs in a given order, section by section of what its keys hold. */
+/** Listings of a Redis store: pages of jobs in a given order, section by section of its keys. */
 
 import type { ListQuery, Page, StoredJob } from '../../contract/job-records.js'
 import { compareBytes } from '../../rules/byte-order.js'
@@ -12,13 +12,13 @@ import type { RedisQueues } from '../shards/redis-queues.js'
 import { type ListedKind, retries, type Section, sectionsOf, startIn } from './listing-sections.js'
 import { sectionScripts } from './section-scripts.js'
 
-/** A job as it is found in a shard. */
+/** A job found in a shard. */
 interface FoundJob {
   readonly job: StoredJob
   readonly position: ListPosition
 }
 
-/** Ids that are walked through at a time in a listing by id. */
+/** The number of ids to walk through at a time in a listing by id. */
 const step = 5_000
 
 export class RedisListing {
@@ -41,7 +41,7 @@ export class RedisListing {
     return found.length > page.length ? { jobs, cursor: cursorAt(page.at(-1)!.position, query.by) } : { jobs }
   }
 
-  /** One more than fit, to know whether there is one. */
+  /** Reads one job more than fits, to know whether there is one. */
   async #bySection(
     shard: RedisShard,
     query: ListQuery,
@@ -85,11 +85,11 @@ export class RedisListing {
     for (const [number, kind] of kinds.entries()) {
       if (shard.kind === 'ordered' && query.state !== undefined && (query.state === 'dead') !== (kind === 'dead'))
         continue
-      // The entry in the morgue stands behind the live job of its id.
+      // The entry in the morgue comes after the live job of the same id.
       const isThere = afterId !== undefined && number > afterKind
       if (isThere) found.push(...wanted(await this.#view(shard, kind, [afterId]), query, number))
       let past = afterId
-      // The first may all be in other states; each look takes twice as many as the one before.
+      // The first ids may all be in other states. Each look takes twice as many as the one before.
       for (let count = most, taken = 0; taken < most; count = Math.min(count * 2, step)) {
         const ids = await this.#firstIds(shard, kind, query, past, count, isLifo)
         const some = wanted(await this.#view(shard, kind, ids), query, number)
@@ -103,8 +103,9 @@ export class RedisListing {
   }
 
   /**
-   * The first ids behind `past` of jobs in the state asked for, expired or not. No key is ordered by id: all
-   * ids are walked through, a step at a time. It takes as long as the queue is deep; what it finds was there all the while.
+   * The first ids after `past` of jobs in the wanted state, expired or not. No key is ordered by id, so this walks
+   * through all ids, a step at a time. The time grows with the depth of the queue. The jobs found were there during the
+   * whole walk.
    */
   async #firstIds(
     shard: RedisShard,

@@ -13,7 +13,10 @@ import { changeScripts } from './change-script.js'
 import { fieldsScripts } from './fields-script.js'
 import type { RedisListing } from './redis-listing.js'
 
-/** Which states a verb looks at, in the order in which it takes them: w ready, s scheduled, u running, c completed, d dead. */
+/**
+ * The states that a verb changes, in the order in which it takes them: w ready, s scheduled, u running, c completed, d
+ * dead.
+ */
 interface Verb {
   readonly name: 'cancel' | 'delete' | 'run' | 'bury' | 'revive'
   readonly states: string
@@ -21,7 +24,7 @@ interface Verb {
   readonly reason?: string | undefined
 }
 
-/** Ids, or what they are meant by. */
+/** Ids, or a word for which jobs are meant. */
 type Selected = readonly string[] | 'all' | 'failed'
 
 const fieldAnswers: Readonly<Record<string, 'ok' | 'full'>> = { o: 'ok', f: 'full' }
@@ -48,7 +51,7 @@ export function redisRecords(
         const { changed, payloads, more } = await changeIn(queue!, shard, selected, verb, step)
         step.changed += changed
         step.payloads += payloads
-        // A step that is full does not look into the plain shards behind it: asking again does.
+        // A full step does not look into later plain shards. The next step does.
         const isFull = shard.kind === 'plain' && step.changed === stepLimit && i < shards.length - 1
         if (more || isFull) return { changed: step.changed, more: true }
       }
@@ -56,7 +59,9 @@ export function redisRecords(
     })
   }
 
-  /** `before`: what the step has changed in other shards. One that is full is only told whether there is more. */
+  /**
+   * `before`: the changes of this step in other shards. If the step is full, this only finds out whether there is more.
+   */
   async function changeIn(
     queue: RedisQueue,
     shard: RedisShard,
@@ -79,7 +84,7 @@ export function redisRecords(
     return { changed: numberIn(changed), payloads: numberIn(payloads), more: more === 1 }
   }
 
-  /** What there is of the id in the shards where it may be; the first that is there. */
+  /** Looks for the id in the shards that may have it, and returns the first result. */
   async function firstOf<T>(
     name: string,
     id: string,
@@ -110,7 +115,7 @@ export function redisRecords(
     })
   }
 
-  /** Of a plain queue the job itself, where it is dead. */
+  /** For a plain queue, the job itself if it is dead. */
   async function morgueEntry(queue: string, id: string): Promise<StoredJob | undefined> {
     return firstOf(queue, id, async (shard) => {
       const [view] = await viewJobs(queues, shard, [id], { kind: 'dead', as: 'alone' })

@@ -1,4 +1,4 @@
-/** The throttles of a Redis store: what they have counted, and their rules. */
+/** The throttles of a Redis store: their counts and their rules. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import { ruleText } from '../../../core/queue/throttle.js'

@@ -4,9 +4,9 @@ import { byteOrder } from '../lua/byte-order-lua.js'
 import { readerPair } from '../lua/script-kinds.js'
 
 /**
- * KEYS: those of one shard. ARGV: section (ready, suspects, scheduled, completed, dead, retries, running), place after which, with
- * its id, or '', most jobs.
- * Returns ids in the order of the section; of running ones, in no order, each id and its claim.
+ * KEYS: those of one shard. ARGV: section (ready, suspects, scheduled, completed, dead, retries, running), place to
+ * continue after, with its id, or '', most jobs.
+ * Returns ids in the order of the section; for running jobs, in no order, each id and its claim.
  */
 const plain = `
 local function is_place_before(a, b)
@@ -31,7 +31,7 @@ if section ~= 'ready' then
   return ids
 end
 
--- Where the ready list goes on after the place: its elements stand in the order of their stamps.
+-- Finds the point where the ready list continues after the place. Its elements are in the order of their stamps.
 local from, length = 0, call('LLEN', READY_LIST)
 if after ~= '' then
   local priority = unpackn('>I2', after)
@@ -43,14 +43,14 @@ if after ~= '' then
       local middle = math.floor((from + high) / 2)
       local element = call('LINDEX', READY_LIST, middle)
       local s, q = unpackn('>I7', element), unpackn('>I6', element, 8)
-      -- A job of another shard may have the same of both.
+      -- A job of another shard may have the same stamp and sequence number.
       local is_first = s < stamp or (s == stamp and (q < seq or (q == seq and not comes_before(id, sub(element, 14)))))
       if is_first then from = middle + 1 else high = middle end
     end
   end
 end
 local listed = {}
--- Where some are stale the records tell which, and those may be large.
+-- If some elements are stale, the records show which. Records may be large.
 local is_clean = call('HGET', META, 'stale') == '0'
 while #listed < most and from < length do
   local elements = call('LRANGE', READY_LIST, from, from + (is_clean and most or math.min(most, 50)) - 1)
@@ -81,9 +81,9 @@ return ids
 `
 
 /**
- * KEYS: those of one shard. ARGV: section (ready, suspects, scheduled, dead, retries, running), place after which, with its id,
- * or '', most jobs.
- * Returns ids in the order of the section, of the dead the latest first; of running ones, in no order, each id and its claim.
+ * KEYS: those of one shard. ARGV: section (ready, suspects, scheduled, dead, retries, running), place to continue
+ * after, with its id, or '', most jobs.
+ * Returns ids in the order of the section, the latest dead first; for running jobs, in no order, each id and its claim.
  */
 const ordered = `
 local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -100,7 +100,7 @@ if section ~= 'dead' then
   for i = 1, math.min(#found, most) do ids[i] = sub(found[i], from) end
   return ids
 end
--- Those of one moment by id.
+-- Jobs that died at the same moment, by id.
 local function moment_after(place, from)
   local edge = '(' .. pack('>I6', unpackn('>I6', place) + 1)
   for _, member in ipairs(call('ZRANGE', DEAD, from, edge, 'BYLEX', 'LIMIT', 0, most - #ids)) do ids[#ids + 1] = sub(member, 13) end

@@ -1,4 +1,6 @@
-/** The jobs that a step of administration is to change, in the order in which it takes them. Beside `tied` and the ready jobs. */
+/**
+ * The jobs that a step of administration changes, in the order in which it takes them. Needs `tied` and the ready jobs.
+ */
 export const selection = String.raw`
 local verb, states, most, rings = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 local reason = ARGV[5] ~= '' and sub(ARGV[5], 2) or nil
@@ -41,7 +43,7 @@ local function all_in(state, count)
   end
   return ids
 end
--- Whether it runs and there is nothing to do: it is to be cancelled already, or what waits beside it is due.
+-- Whether the job runs and needs no change: it is being cancelled already, or has no successor to run early.
 local function is_asked(j)
   if not j.claim then return false end
   if verb == 'cancel' then return has(j.claim.flags, CANCEL) end
@@ -55,7 +57,7 @@ local function parts_of(j)
   if state_of(j) == 's' then return { state, j.stamp } end
   return { state, j.suspect and 1 or 0, -j.priority, LIFO and -j.stamp or j.stamp }
 end
--- Of those that failed at least so many, if there are: the first may all be in other states.
+-- At least count failed jobs in the wanted states, if there are as many. The first ones may all be in other states.
 local function failed_in(count)
   local found, seen = {}, 0
   repeat
@@ -78,7 +80,7 @@ local function failed_in(count)
   for i, one in ipairs(found) do ids[i] = one.id end
   return ids
 end
--- Those of ARGV from there on: ids, each once, or what 'all' and 'failed' mean.
+-- The jobs that ARGV names from this position on: ids, each once, or all, or failed.
 local function selected_from(from)
   local selected = {}
   if ARGV[from] == 'ids' then

@@ -4,7 +4,7 @@ import { readerPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard. ARGV: ids.
- * Returns those of the ids whose jobs have ended or are not there.
+ * Returns the ids whose jobs have ended or do not exist.
  */
 const plain = `
 local gone = {}
@@ -19,7 +19,7 @@ return gone
 
 /**
  * KEYS: those of one shard. ARGV: ids.
- * Returns those of the ids of which no job is there; none while jobs are in transit, which may be of any id.
+ * Returns the ids without a job. Returns none while jobs are in transit, because they may have any id.
  */
 const ordered = `
 local gone = {}

@@ -1,4 +1,4 @@
-/** The look scripts: whether shards need a claimer. */
+/** The look scripts: whether shards need a claim. */
 
 import { leads } from '../lua/leads-lua.js'
 import { readyJobs } from '../lua/ready-lua.js'
@@ -7,7 +7,7 @@ import { isSetBack } from '../lua/set-back-lua.js'
 
 /**
  * KEYS: those of each shard asked, one after the other. No ARGV.
- * Returns for each 1 where a claim would find something and nobody can be relied on to find it, else 0.
+ * Returns for each 1 if a claim would find work and no lead is expected to claim it, otherwise 0.
  */
 const plain = `
 SIBLINGS = 0
@@ -21,7 +21,7 @@ for n = 0, #KEYS / SIZE - 1 do
     limits(meta[3])
     if not STOPPED then
       local can = own.limited and lanes.is_claimable() or (not own.limited and ready_count(tonumber(meta[4])) > 0)
-      -- Claims follow a clock that was set back.
+      -- A claim must follow a clock that was set back.
       if can or ${isSetBack('meta[6]')} then needs[n + 1] = 1 else
         local lead_at = tonumber(meta[2])
         local change = first_change(tonumber(meta[5]))
@@ -34,9 +34,9 @@ return needs
 `
 
 /**
- * KEYS: those of each shard asked, one after the other; of a queue with `maxRunning` then those of all its shards.
- * ARGV: the number of those.
- * Returns for each 1 where a claim would find something and nobody can be relied on to find it, else 0.
+ * KEYS: those of each shard asked, one after the other; for a queue with `maxRunning` then those of all its shards.
+ * ARGV: the number of the latter shards.
+ * Returns for each 1 if a claim would find work and no lead is expected to claim it, otherwise 0.
  */
 const ordered = `
 SIBLINGS = tonumber(ARGV[1])
@@ -50,7 +50,7 @@ for n = 0, SIBLINGS_FROM - 1 do
     if not STOPPED then
       local can = limits().limited and lanes.is_claimable() or (not own.limited and call('EXISTS', READY, LANES) > 0 and not is_full())
       local meta = call('HMGET', META, 'leadAt', 'sparesUntil', 'seenAt')
-      -- Claims follow a clock that was set back.
+      -- A claim must follow a clock that was set back.
       if can or ${isSetBack('meta[3]')} then needs[n + 1] = 1 else
         local lead_at, change = tonumber(meta[1]), first_change(tonumber(meta[2]))
         if change and change <= now and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end

@@ -1,7 +1,8 @@
 /**
- * The idle cache: queues, or shards of ordered ones, that a claim found with nothing in them, or shut, and a wait heard nothing of
- * since. An idle worker asks them again every few seconds, in case a ring was lost; that asks only whether there is anything at
- * all, by one plain command, and of what is shut nothing for a few seconds.
+ * The idle cache: queues, or shards of ordered ones, that a claim found empty or shut, and for which no wait has heard
+ * a ring since. An idle worker asks them again every few seconds, in case a ring was lost. For an empty one, the cache
+ * then asks only whether it has anything at all, by one plain command; for a shut one it asks nothing for a few
+ * seconds.
  */
 
 import type { Clock } from '../../../core/platform/clock.js'
@@ -11,30 +12,30 @@ import { numberIn } from '../client/redis-reply.js'
 import { keyIn } from '../layout/redis-keys.js'
 import type { RedisShard } from '../layout/redis-layout.js'
 
-/** What is asked as one: a plain queue, or a shard of an ordered one. */
+/** The unit of the cache: a plain queue, or a shard of an ordered one. */
 interface IdleTarget {
   readonly queue: string
   readonly shard?: number
 }
 
 interface Emptiness {
-  /** What the claim was told, and when, on the monotonic clock. */
+  /** The wait that the claim reported, and when, on the monotonic clock. */
   readonly wait: Wait
   readonly foundAt: number
-  /** Who was told, and until when it is shut; absent where it is empty. */
+  /** The worker that asked, and until when it is shut. Absent if it is empty. */
   readonly shut?: { readonly worker: string; readonly until: number }
-  /** A wait has ended since without a ring. */
+  /** Since then a wait has ended without a ring. */
   readonly isQuiet: boolean
 }
 
-/** Whoever has just found a queue empty need not look before he waits: what comes in later rings. */
+/** For this long after a queue was found empty, a wait need not look first: jobs that arrive later ring. */
 const freshMs = 1_000
 /**
- * What is shut is asked anew at least this often: its time may have become another without a ring that was heard, by other
- * rules, jobs of other groups, or a clock that was set back. The longest that `wait` may let anything go unnoticed.
+ * A shut queue is asked again at least this often. Other rules, jobs of other groups, or a clock that was set back may
+ * have changed its time without a ring that was heard. No change may go unnoticed for longer than this in a `wait`.
  */
 const shutMs = 5_000
-/** The keys that hold jobs which a claim could give, or change. */
+/** The number of keys, at the beginning of a shard's, with jobs that a claim could grant or change. */
 const holding = 5
 
 export class RedisIdleCache {
@@ -49,7 +50,7 @@ export class RedisIdleCache {
     this.#mono = mono
   }
 
-  /** A claim was answered. */
+  /** Call it with the answer to a claim. */
   answered(asked: readonly IdleTarget[], worker: string, { now, waits, claims }: Claimed): void {
     const foundAt = this.#mono()
     this.#now = now
@@ -64,7 +65,7 @@ export class RedisIdleCache {
     for (const wait of waits) if (wait.reason === 'suspect') this.#empty.delete(nameOf(wait))
   }
 
-  /** A wait has ended: with a ring for these queues, or for none. */
+  /** Call it when a wait has ended, with the queues that rang. */
   waited(queues: readonly string[], rung: readonly string[]): void {
     for (const [name, { wait }] of this.#empty) if (rung.includes(wait.queue)) this.#empty.delete(name)
     if (rung.length > 0) return
@@ -72,7 +73,7 @@ export class RedisIdleCache {
       if (queues.includes(known.wait.queue)) this.#empty.set(name, { ...known, isQuiet: true })
   }
 
-  /** Whether it was found empty, or shut, just now. */
+  /** Whether it was found empty or shut a moment ago. */
   isFresh(one: IdleTarget): boolean {
     const known = this.#empty.get(nameOf(one))
     const now = this.#mono()
@@ -80,8 +81,8 @@ export class RedisIdleCache {
   }
 
   /**
-   * The answer to a claim where all that is asked is quiet, and still holds nothing or is still shut; undefined where it must
-   * be asked.
+   * The answer to a claim if everything it asks for is quiet, and still empty or shut. Undefined if the store must be
+   * asked.
    */
   async answerTo(
     asked: readonly (IdleTarget & { readonly asks: readonly { readonly shard: RedisShard }[] })[],
@@ -97,7 +98,7 @@ export class RedisIdleCache {
     }
     const empty = asked.filter((_, i) => known[i]!.shut === undefined)
     if (await this.holdAnything(empty.flatMap(({ asks }) => asks.map(({ shard }) => shard)))) return undefined
-    // What is shut was not looked at just now.
+    // What is shut was not asked just now.
     for (const one of known)
       this.#empty.set(nameOf(one.wait), { ...one, foundAt: one.shut ? one.foundAt : foundAt, isQuiet: false })
     const waits = known.map(({ wait, shut }): Wait => {
@@ -110,30 +111,30 @@ export class RedisIdleCache {
   }
 
   /**
-   * Whether there is anything in these that a claim could give or change, by one plain command; on a cluster by one for
-   * each. Of ordered queues another asks whether a shard itself is gone: then its jobs lie in others.
+   * Whether these shards have anything that a claim could grant or change. Asks by one plain command, on a cluster by
+   * one for each shard. For ordered queues another command asks whether a shard is gone: then its jobs are in others.
    */
   async holdAnything(shards: readonly RedisShard[]): Promise<boolean> {
     if (shards.length === 0) return false
     const parts = shards.map(({ keys }) => [...keys.slice(0, holding), keyIn(keys, 'lanes')])
     const metas = shards.flatMap(({ kind, keys }) => (kind === 'plain' ? [] : [[keyIn(keys, 'meta')]]))
-    // Counted apart: a shard that is gone must not hide a job in another.
+    // Counted separately: a missing shard must not hide a job in another.
     const asked = [
       ...this.#together(parts).map((keys) => ({ keys, expected: 0 })),
       ...this.#together(metas).map((keys) => ({ keys, expected: keys.length })),
     ]
     const counts = await Promise.allSettled(asked.map(({ keys }) => this.#client.command('EXISTS', keys)))
-    // Of a shard that cannot be reached nothing is known: the claim finds out.
+    // Nothing is known of a shard that cannot be reached: the claim finds out.
     return counts.some((count, i) => count.status === 'rejected' || numberIn(count.value) !== asked[i]!.expected)
   }
 
-  /** The keys that one command is given: of all shards, and on a cluster of one. */
+  /** The keys for each command: those of all shards, or on a cluster those of one shard. */
   #together(parts: readonly (readonly string[])[]): (readonly string[])[] {
     return this.#client.isCluster || parts.length === 0 ? [...parts] : [parts.flat()]
   }
 }
 
-/** What was shut is so no more. */
+/** Whether it was shut, and its time is over. */
 function isOpen({ shut }: Emptiness, now: number): boolean {
   return shut !== undefined && shut.until <= now
 }

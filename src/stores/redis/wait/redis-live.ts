@@ -1,6 +1,6 @@
 /**
- * Live messages of a Redis store: published on a channel of the queue, which no key stands behind. The server counts who
- * listens, and answers with that: nobody need say that he still watches.
+ * Live messages of a Redis store: published on a channel of the queue, without any key. The server counts the listeners
+ * and returns their number when a message is published, so that listeners need not renew anything.
  */
 
 import type { LiveMessages } from '../../contract/live-messages.js'
@@ -8,7 +8,7 @@ import type { RedisClient } from '../client/redis-client.js'
 import { numberIn } from '../client/redis-reply.js'
 import { liveChannel } from '../layout/redis-keys.js'
 
-/** `closing`: of the store. `refuseClosed` throws `ClosedError`. */
+/** `closing`: aborts when the store closes. `refuseClosed` throws `ClosedError`. */
 export function redisLive(
   client: RedisClient,
   namespace: string,
@@ -25,7 +25,7 @@ export function redisLive(
     async watch(queue, heard, signal) {
       refuseClosed()
       const over = AbortSignal.any([signal, closing])
-      // An empty one only counts who listens.
+      // An empty message only counts listeners.
       const stop = await client.listen(liveChannel(namespace, queue), (message) => {
         if (message !== '' && !over.aborted) heard(message)
       })

@@ -1,4 +1,6 @@
-/** The result watch of a Redis store: who waits for the end of a job hears the channel of its shard, and looks. */
+/**
+ * The result watch of a Redis store: a caller that waits for a job's end listens to its shard's channel, then looks.
+ */
 
 import { setMaxListeners } from 'node:events'
 import type { JobKey } from '../../contract/job-records.js'
@@ -9,10 +11,10 @@ import { type RedisShard, shardsHolding } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { endedScripts } from './ended-scripts.js'
 
-/** The shards in which there may be something of each job. */
+/** For each shard, the jobs that it may have something of. */
 type Places = ReadonlyMap<RedisShard, readonly JobKey[]>
 
-/** Looked at no more often than this, however many jobs end. */
+/** The shortest time between two looks, however many jobs end. */
 const pauseMs = 20
 
 export class RedisResultWatch {
@@ -23,7 +25,7 @@ export class RedisResultWatch {
   constructor(client: RedisClient, queues: RedisQueues) {
     this.#client = client
     this.#queues = queues
-    // One listener for each watch under way, and there is no limit to those.
+    // Each running watch adds a listener, and their number is unlimited.
     setMaxListeners(0, this.#closing.signal)
   }
 
@@ -65,7 +67,7 @@ export class RedisResultWatch {
     try {
       await Promise.all(listening)
       for (;;) {
-        // Before the first sleep too: a job may have ended while nobody was listening yet.
+        // Looks before the first sleep too: a job may have ended before anybody listened.
         const ended = await this.#ended(places)
         if (ended.length > 0) return ended
         if (over.aborted || performance.now() >= deadline) return []
@@ -76,12 +78,12 @@ export class RedisResultWatch {
     } finally {
       clearTimeout(timer)
       over.removeEventListener('abort', tell)
-      // Where one shard could not be listened to, those of the others are left all the same.
+      // If listening to one shard failed, still stop listening to the others.
       for (const one of listening) one.then((stop) => stop()).catch(() => {})
     }
   }
 
-  /** Those that are in none of their places any more. */
+  /** The jobs that are in none of their places any more. */
   async #ended(places: Places): Promise<JobKey[]> {
     const there = new Set<JobKey>()
     await Promise.all(

@@ -1,4 +1,4 @@
-/** The waits on a Redis store: all of a handle share one blocking connection, or on a cluster one that listens. */
+/** Waits on a Redis store. All waits of a handle share one blocking connection, or on a cluster one that listens. */
 
 import { hasCode } from '../../../core/error-codes.js'
 import { systemRandom } from '../../../core/platform/clock.js'
@@ -20,14 +20,14 @@ interface WaitingClaimer {
   readonly fail: (error: unknown) => void
 }
 
-/** The key of the marker of a shard. */
+/** The key of a shard's marker. */
 function markerOf({ keys }: RedisShard): string {
   return keyIn(keys, 'wake')
 }
 
-/** Blocking for less is not worth a trip. */
+/** The shortest wait for which to block: less is not worth a trip. */
 const shortestMs = 1
-/** So much later than the server its client looks at its watch: cutting a pop short a moment before its end costs a trip. */
+/** How much later than the server the client ends a pop: a pop that is cut short just before its end costs a trip. */
 const popSlackMs = 100
 
 export class RedisWait {
@@ -49,7 +49,7 @@ export class RedisWait {
 
   async forQueues(names: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     const rung = await this.#forQueues(names, forMs, signal)
-    // One that was cut short has heard too little.
+    // An aborted wait has not listened long enough.
     if (!signal.aborted) this.#quiet.waited(names, rung)
     return rung
   }
@@ -59,7 +59,7 @@ export class RedisWait {
     const all = (await this.#queues.find(names)).flatMap(liveShards)
     const shards = all.filter((shard) => !this.#damage.isDoubtful(shard))
     if (all.length === 0 || signal.aborted) return []
-    // Claims look at them again when it is time.
+    // Claims look at these queues again when it is time.
     if (shards.length === 0) return this.#rung([], until, signal, () => {})
     if (this.#client.isCluster) return this.#listening(shards, until, signal)
     const unknown = shards.filter(
@@ -77,7 +77,7 @@ export class RedisWait {
     this.#round?.stop.abort()
   }
 
-  /** On a cluster: hears first, then looks, so that no ring falls between the two. */
+  /** On a cluster: listens first and then looks, so that no ring is lost between the two. */
   async #listening(shards: readonly RedisShard[], until: number, signal: AbortSignal): Promise<string[]> {
     await partialReplies(shards.map((shard) => this.#listen(shard)))
     if (signal.aborted || this.#isClosed) return []
@@ -126,7 +126,7 @@ export class RedisWait {
     })
   }
 
-  /** Blocks for the markers of all who wait; anew where somebody has come whose queues or time are left out. */
+  /** Blocks for the markers of all waiters. Begins anew for a new waiter with other queues or a longer time. */
   #pop(): void {
     const keys = new Set([...this.#waiting].flatMap(({ shards }) => shards.map(markerOf)))
     const until = Math.max(...[...this.#waiting].map((waiting) => waiting.until))
@@ -143,7 +143,7 @@ export class RedisWait {
       .then((key) => (key === undefined ? this.#wakeDue() : this.#deal(key)))
       .catch(async (error: unknown) => {
         if (await this.#isMarkerDamaged(error)) return
-        // One whose time was too short to connect has been told nothing; whoever asks next is told what is wrong.
+        // A wait that was too short to connect ends without an error. The next one reports what is wrong.
         this.#wakeDue()
         for (const waiting of [...this.#waiting]) waiting.fail(error)
       })
@@ -153,7 +153,7 @@ export class RedisWait {
       })
   }
 
-  /** Whether a marker is another's key: its shard is left out from now on, and who waits for others waits anew. */
+  /** Whether a marker is a foreign key. If so, leaves its shard out from now on and begins the other waits anew. */
   async #isMarkerDamaged(error: unknown): Promise<boolean> {
     if (!hasCode(error, 'store-corrupt')) return false
     const shards = [...new Set([...this.#waiting].flatMap((waiting) => waiting.shards))]
@@ -172,7 +172,7 @@ export class RedisWait {
     for (const waiting of [...this.#waiting]) if (waiting.until <= now) waiting.wake([])
   }
 
-  /** A marker is for one; where nobody is left to take it, it is put back for somebody elsewhere. */
+  /** Gives a marker to one waiter. If no waiter wants it any more, puts it back for another process. */
   async #deal(key: string): Promise<void> {
     for (const waiting of this.#waiting) {
       const shard = waiting.shards.find((one) => markerOf(one) === key)
@@ -183,7 +183,7 @@ export class RedisWait {
     await this.#client.command('ZADD', [key, '0', '0'])
   }
 
-  /** On a cluster: hears the shard for as long as the handle lives. */
+  /** On a cluster: listens to the shard until the handle closes. */
   #listen(shard: RedisShard): Promise<() => void> {
     const key = markerOf(shard)
     let listening = this.#listened.get(key)
@@ -196,28 +196,28 @@ export class RedisWait {
   }
 
   /**
-   * Everybody hears a ring and only one is to answer. Each tries at a moment of its own, drawn from as many ms as there
-   * are listeners, so that about one of them asks in each; the first takes the marker, and whoever comes later finds none.
+   * All listeners hear a ring, but only one should answer. Each waits for a random time, up to as many ms as there are
+   * listeners, so that about one asks in each ms. The first one takes the marker, and later ones find none.
    */
   #heard(key: string, message: string | undefined): void {
     if (this.#waiting.size === 0) return
     const listeners = Math.min(Number(message) || 1, 250)
     setTimeout(
       () => {
-        // Lost like any ring: others look for themselves within 5 s.
+        // Lost like any ring: other waiters look for themselves within 5 s.
         this.#take(key).catch(() => {})
       },
       systemRandom() * (listeners - 1),
     ).unref()
   }
 
-  /** Takes the marker of a shard, if it is there and somebody here wants it. */
+  /** Takes the marker of a shard if there is one and a waiter here wants it. */
   async #take(key: string): Promise<void> {
     if (![...this.#waiting].some(({ shards }) => shards.some((shard) => markerOf(shard) === key))) return
     if (listIn(await this.#client.command('ZPOPMIN', [key])).length > 0) await this.#deal(key)
   }
 
-  /** The queues that need a claimer, whether or not anybody was rung. */
+  /** The queues that need a claim, whether or not there was a ring. */
   async #look(shards: readonly RedisShard[]): Promise<string[]> {
     const queues = await this.#queues.find(shards.map(({ queue }) => queue))
     const bounded = new Map<RedisQueue, RedisShard[]>()
@@ -234,7 +234,7 @@ export class RedisWait {
     return [...new Set(needing.flat())]
   }
 
-  /** `bounded`: the queue of all of them, where its shards share a bound. */
+  /** `bounded`: the queue of all these shards, if they share a bound. */
   async #needing(shards: readonly RedisShard[], bounded?: RedisQueue): Promise<string[]> {
     if (shards.length === 0) return []
     const behind = bounded === undefined ? [] : siblingKeys(bounded)
@@ -244,7 +244,7 @@ export class RedisWait {
   }
 }
 
-/** What of these is damaged only a claim finds out, which asks each by itself. */
+/** If one of the shards is damaged, lets a claim find out which, because it can ask each by itself. */
 function foundByClaim(shards: readonly RedisShard[]) {
   return (error: unknown): string[] => {
     if (!hasCode(error, 'store-corrupt')) throw error
