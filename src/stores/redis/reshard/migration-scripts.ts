@@ -1,4 +1,4 @@
-/** The migration scripts: jobs of ordered queues leave one shard, are in transit, and are put into another. */
+/** The migration scripts: they take jobs of ordered queues from one shard into transit, and put them into another. */
 
 import { withOrderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'
@@ -13,12 +13,13 @@ know_form()
 /**
  * KEYS: those of the shard that jobs leave.
  * ARGV: whether the shard is given up (1 or 0), most jobs, most payloads, most bytes.
- * Some jobs leave all lists of the shard and are in transit. One that has many payloads leaves in several parts. Returns
- * { number, jobs that are gone, jobs, whether the shard is closed (1 or 0), the last default score of the shard }; of each job { 'l', id, state, task, stamp,
- * createdAt, updatedAt, attempt, crashes, error or '', fields or '', payloads } or { 'd', id, header, payloads }, payloads being members and
- * values in turn. What is in transit already is returned again, and none gone. Those that run are left. A shard that is given
- * up also loses what is beyond its age, as { 'h', id, '', {} }; when nothing else is left in it, it closes in this step and
- * refuses what comes with `moved`.
+ * Removes some jobs from all keys of the shard and puts them in transit. A job with many payloads leaves in several
+ * parts. Running jobs stay. Jobs that are in transit already are returned again, with 0 gone.
+ * Returns { number, jobs that are gone, jobs, whether the shard is closed (1 or 0), the last default score of the shard
+ * }. Each job is { 'l', id, state, task, stamp, createdAt, updatedAt, attempt, crashes, error or '', fields or '',
+ * payloads } or { 'd', id, header, payloads }; payloads are members and values in turn.
+ * A shard that is given up also loses entries of the morgue that are too old, as { 'h', id, '', payloads }. When
+ * nothing else is left in it, it closes in this step, and afterwards refuses calls with `moved`.
  */
 const leave = `
 local score = call('HGET', META, 'score') or '0'
@@ -39,7 +40,7 @@ local function payloads_in(set, bodies, id)
   for i = 1, #members do list[i * 2 - 1], list[i * 2] = members[i], values[i] end
   return list
 end
--- Those of a live job.
+-- The payloads of a live job.
 local function waiting_payloads(id)
   local own = own_list(id)
   if not own then return payloads_in(PAYLOADS, BODIES, id) end
@@ -97,10 +98,12 @@ return { number, gone, found, closes and 1 or 0, score }
 `
 
 /**
- * KEYS: those of the shard that jobs come into.
- * ARGV: the last default score of the shard that they left, which the next one here exceeds; of each job l and its id, state, task, stamp, createdAt, updatedAt, attempt, crashes, error or '', fields or '', or d and its id
- * and header; then the number of its payloads, and of each its digest and value.
- * Returns 1. What is there already stays, and payloads join it: a repeat changes nothing. Refuses `unknown`.
+ * KEYS: those of the shard that gets the jobs.
+ * ARGV: the last default score of the shard that they left; the next one here is larger. For each job l, its id, state,
+ * task, stamp, createdAt, updatedAt, attempt, crashes, error or '', fields or ''; or d, its id and header; then the
+ * number of its payloads, and for each its digest and value.
+ * Returns 1. Jobs that are already here stay, and the payloads are merged into them, so that a repeat changes nothing.
+ * Refuses `unknown`.
  */
 const put = `
 local n, seq = 2, tonumber(call('HGET', META, 'seq'))
@@ -134,14 +137,15 @@ return 1
 `
 
 /**
- * KEYS: those of one shard. ARGV: verb and what it needs.
- * look, or hold, from when on nothing is granted: Returns { whether jobs run (1 or 0), fields and values of META, groups that
- * are held back and until when in turn }, or nothing where the shard is not there.
- * arrive: number. The batch that was in transit under it is elsewhere. Returns 1.
- * inherit: whether it is paused, draining (1 or 0), until when it is held back, and each group, as what it takes the place of. Returns 1; a repeat changes nothing.
- * absorb: tag, processed, failed, crashed of a shard that this one takes the place of. Returns 1; a repeat changes nothing.
- * release: least stamp, fence, seq and score. If it has granted nothing yet, it does from now on. Returns 1.
- * remove: the settings and counters go, and with them the shard. Returns 1.
+ * KEYS: those of one shard. ARGV: verb, and its arguments.
+ * look, or hold, which also makes the shard grant nothing from now on. Returns { whether jobs run (1 or 0), fields and
+ * values of META, groups that are held back and until when in turn }, or nil if the shard does not exist.
+ * arrive: number. The batch in transit with this number is now elsewhere. Returns 1.
+ * inherit: whether the replaced shards are paused and draining (1 or 0), until when they are held back, and each group
+ * with its time. Returns 1; a repeat changes nothing.
+ * absorb: tag, processed, failed, crashed of a shard that this one replaces. Returns 1; a repeat changes nothing.
+ * release: least stamp, fence, seq and score. A new shard grants from now on. Returns 1.
+ * remove: removes the settings and counters, and so the shard. Returns 1.
  */
 const turn = `
 local verb = ARGV[1]

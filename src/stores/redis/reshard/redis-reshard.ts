@@ -1,8 +1,8 @@
 /**
- * Resharding on a Redis store. The old shards are held, and when nothing runs in them any more their jobs are brought, batch
- * by batch, into shards of the next generation, which do not grant yet. An old shard that is found empty closes in that step,
- * and whoever pushes into it finds the way to the new one. When all are closed, the new ones grant. No two shards change in
- * one step: whatever is interrupted is gone on with by the next call.
+ * Resharding on a Redis store. It first holds the old shards. Once no job runs in them, it moves their jobs, batch by
+ * batch, into shards of the next generation, which do not grant yet. An old shard that is found empty closes in the
+ * same step, and callers that push into it are sent to the new one. When all old shards are closed, the new ones grant.
+ * Each step changes one shard; if the work is interrupted, the next call continues it.
  */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
@@ -25,13 +25,13 @@ export class RedisReshard {
     this.#transfer = transfer
   }
 
-  /** As `Records.reshard`. */
+  /** See `Records.reshard`. */
   async reshard(name: string, count: number): Promise<Step> {
     const queue = await this.#begun(name, count)
     if (queue === undefined) return { changed: 0, more: false }
     const held = await this.#states(queue, 'hold')
     if (held.some((one) => one?.runs)) return { changed: 0, more: true }
-    // Once: from then on whoever changes the switches of the old ones changes those of the new ones too.
+    // Once only: from now on a change of the old shards' switches also changes those of the new ones.
     const switches = ['paused', 'draining'].map((field) => held[0]?.meta.get(field) ?? '0')
     const holds = [held[0]?.meta.get('heldUntil') ?? '0', ...(held[0]?.holds ?? [])]
     await Promise.all(queue.next.map((shard) => this.#transfer.turn(shard, 'inherit', ...switches, ...holds)))
@@ -50,7 +50,7 @@ export class RedisReshard {
     return { changed: step.changed, more: false }
   }
 
-  /** As `Records.move`. */
+  /** See `Records.move`. */
   async move(from: string, to: string): Promise<Step> {
     const [source, target] = await this.#queues.findNow([from, to])
     refusePlain(source!)
@@ -73,7 +73,7 @@ export class RedisReshard {
     return { changed: step.changed, more: false }
   }
 
-  /** The queue, on its way to so many shards; undefined where it is there. */
+  /** The queue, on its way to `count` shards. Undefined if it has that number already. */
   async #begun(name: string, count: number): Promise<RedisQueue | undefined> {
     for (;;) {
       const [queue] = await this.#queues.findNow([name])
@@ -83,7 +83,7 @@ export class RedisReshard {
       if (layout.towards !== undefined) throw reshardUnderWay(name, layout.towards, count)
       if (layout.shards === count) return undefined
       refuseSpreading(name, (await this.#queues.stored(name)).maxRunning, count)
-      // They are there before anybody is told to look for them.
+      // The shards must exist before anybody is told to look for them.
       const metas = metasOf(await this.#states(queue!, 'look'))
       const next = { ...layout, towards: count }
       if (metas.length > 0) await this.#queues.make(name, next, settingsOf(metas[0]!, count), beginning(metas))
@@ -95,10 +95,10 @@ export class RedisReshard {
     return Promise.all(shards.map((shard) => this.#transfer.state(shard, verb)))
   }
 
-  /** All are closed: the new ones take their place. */
+  /** All old shards are closed: the new ones replace them. */
   async #finish(queue: RedisQueue): Promise<void> {
     const { name, layout, shards, next } = queue
-    // They may have given stamps since they were held.
+    // The old shards may have given new stamps since they were held.
     const held = await this.#states(queue, 'look')
     for (const [i, one] of held.entries()) {
       if (one === undefined) continue
@@ -121,7 +121,7 @@ function refusePlain({ name, layout }: RedisQueue): void {
   throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
 }
 
-/** The largest that was given in any of them. */
+/** The largest values that any of these shards has given. */
 function latest(metas: readonly ShardMeta[]): Record<'stamp' | 'fence' | 'seq' | 'score', string> {
   const most = (field: string) => String(Math.max(0, ...metas.map((meta) => Number(meta.get(field) ?? 0))))
   return { stamp: most('stamp'), fence: most('fence'), seq: most('seq'), score: most('score') }
@@ -131,13 +131,13 @@ function metasOf(states: readonly (ShardState | undefined)[]): ShardMeta[] {
   return states.flatMap((one) => (one === undefined ? [] : [one.meta]))
 }
 
-/** With what the new shards begin: held, and behind all that the old ones gave. */
+/** The first values of the new shards: they are held, and continue after all values that the old ones gave. */
 function beginning(metas: readonly ShardMeta[]): string[] {
   const { stamp, fence, seq, score } = latest(metas)
   return ['resharding', 'new', 'stamp', stamp, 'fence', fence, 'seq', seq, 'score', score]
 }
 
-/** What the open script is given for one of so many shards, as it is stored of a shard of another number. */
+/** The arguments of the open script for one of `shards` shards, from the stored settings of an old shard. */
 function settingsOf(meta: ShardMeta, shards: number): string[] {
   const field = (name: string) => meta.get(name) ?? ''
   const [maxPending = '', resultsCount = '', deadCount = ''] = field('bounds').split(',')

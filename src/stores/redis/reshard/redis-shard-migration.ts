@@ -1,6 +1,6 @@
 /**
- * The migration of jobs between shards of ordered queues of a Redis store: some leave their shard, which keeps them in transit;
- * they are put into the other; then they have arrived.
+ * The migration of jobs between shards of ordered queues of a Redis store. Jobs leave their shard, which keeps them in
+ * transit; they are put into the other shard; then they are removed from transit.
  */
 
 import type { RedisArgument, RedisReply } from '../client/redis-client.js'
@@ -9,18 +9,18 @@ import type { RedisShard } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { leaveScript, putScript, turnScript } from './migration-scripts.js'
 
-/** Of a batch: few enough that others feel nothing of it. */
+/** The limits of a batch, small enough that other calls notice nothing. */
 const mostJobs = 100
 const mostPayloads = 1_000
 const mostBytes = 1_048_576
 
 interface MovedBatch {
-  /** Jobs that left their shard for good, by this call. */
+  /** Jobs that this call has removed completely from their shard. */
   readonly changed: number
   readonly payloads: number
-  /** Nothing was found that could have been moved. */
+  /** No job was found that could be moved. */
   readonly isDone: boolean
-  /** Given up and empty: the shard refuses everything from now on. */
+  /** The shard was given up and is empty. It refuses everything from now on. */
   readonly isClosed: boolean
 }
 
@@ -31,11 +31,11 @@ export interface ShardState {
   readonly holds: readonly string[]
 }
 
-/** A job on its way. */
+/** A job in transit. */
 interface Moving {
   readonly kind: string
   readonly id: string
-  /** What is said of it besides its payloads. */
+  /** Its parts other than payloads. */
   readonly head: readonly RedisReply[]
   readonly members: readonly Buffer[]
   readonly values: readonly Buffer[]
@@ -51,8 +51,10 @@ export class RedisShardMigration {
   }
 
   /**
-   * Brings some jobs of a shard to where `target` says they belong. In transit nobody can claim or change them;
-   * interrupted, they stay there until the next batch brings them on, or a claim finds that nobody has for 30 s. `givesUp`: the shard is closed once it is empty.
+   * Moves some jobs of a shard to the shards that `target` names. Nobody can claim or change jobs in transit. If the
+   * work is interrupted, they stay in transit until the next batch moves them on, or a claim finds that nobody has for
+   * 30 s.
+   * `givesUp`: the shard closes once it is empty.
    */
   async batch(from: RedisShard, target: (id: string) => RedisShard, givesUp: boolean): Promise<MovedBatch> {
     const flag = givesUp ? '1' : '0'
@@ -75,8 +77,8 @@ export class RedisShardMigration {
   }
 
   /**
-   * What the shard says of itself, and whether jobs run in it; undefined where it is gone. `'hold'`: from now on nothing is
-   * granted.
+   * The state of the shard, and whether jobs run in it. Undefined if it is gone. `'hold'`: the shard grants nothing
+   * from now on.
    */
   async state(shard: RedisShard, verb: 'look' | 'hold'): Promise<ShardState | undefined> {
     const reply = await this.#queues.ask(shard, turnScript, [verb])

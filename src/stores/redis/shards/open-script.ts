@@ -1,14 +1,16 @@
-/** The open script: a shard is made, or given its latest settings. */
+/** The open script: creates a shard, or gives it its latest settings. */
 
 import { shardScript } from '../lua/prelude.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: what is to be done: write (1), write where there is a shard (2), only ask (0), or ask whether it is closed or not
- * there (closed); then kind, order, exclusive, merge ('' as stored, at first all), maxPending, maxCrashes,
- * resultsCount, age and count of the dead; '' for none; of an ordered queue the bounds of all its shards together;
- * maxRunning or how much of it is for each group, scope and by of the throttle, '' as stored; and of the shard of a new generation the fields and values of META that it begins with.
- * Returns { kind, order, exclusive, paused, draining, maxRunning or '', perGroup or '' } as stored, nothing where no shard is there or made; for closed 1 or 0.
+ * ARGV: what to do: write (1), write if the shard exists (2), only ask (0), or ask whether it is closed or missing
+ * (closed); then kind, order, exclusive, merge ('' as stored, at first all), maxPending, maxCrashes, resultsCount, age
+ * and count of the dead, each '' for none; for an ordered queue the bounds of all its shards together; maxRunning or
+ * its part for each group, scope and by of the throttle, '' as stored; for a shard of a new generation also the fields
+ * and values with which its META begins.
+ * Returns { kind, order, exclusive, paused, draining, maxRunning or '', perGroup or '' } as stored, or nil if the shard
+ * neither exists nor was created; for closed 1 or 0.
  */
 const text = `
 local function state()

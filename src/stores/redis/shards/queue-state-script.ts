@@ -1,19 +1,21 @@
-/** The queue state script: a shard is paused, resumed or drained, a running job is failed from outside, a lead ends. */
+/**
+ * The queue state script: pauses, resumes, drains or holds a shard, fails a running job from outside, or ends a lead.
+ */
 
 import { guard, scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 
 /**
- * KEYS: those of one shard; of an ordered queue with `maxRunning` then those of all its shards.
- * ARGV: verb and what it needs: pause · resume · drain · fail: id, ms, last (1 or 0), reason (of a plain queue) ·
- * unlead: worker · hold: queue or group, ms, the group · reopen, what its throttle has shut.
+ * KEYS: those of one shard; for an ordered queue with `maxRunning` then those of all its shards.
+ * ARGV: verb, and its arguments: pause · resume · drain · fail: id, ms, last (1 or 0), reason (plain queues only) ·
+ * unlead: worker · hold: queue or group, ms, the group · reopen: opens what its throttle has shut.
  * Returns 1, or 0 for a `fail` of a job that does not run. Refuses `unknown`.
  */
 const text = `
 local verb = ARGV[1]
 if verb == 'pause' then
   call('HSET', META, 'paused', 1)
-  -- Nobody is to be woken for what nobody is given.
+  -- Wakes nobody, because nothing is granted.
   call('DEL', WAKE)
 elseif verb == 'drain' then call('HSET', META, 'draining', 1)
 elseif verb == 'hold' then

@@ -1,4 +1,4 @@
-/** The damaged shards of a Redis store, as one handle has found them: a key of another type, or a record that is not there. */
+/** The damaged shards of a Redis store that a handle has found: a key has another type, or a record is missing. */
 
 import type { StoreCorruptError } from '../../../core/errors.js'
 import type { Damage } from '../../contract/damage.js'
@@ -6,11 +6,11 @@ import type { RedisQueue, RedisShard } from '../layout/redis-layout.js'
 
 interface FoundDamage {
   readonly error: StoreCorruptError
-  /** When it is looked at again, on the monotonic clock. */
+  /** When the shard is tried again, on the monotonic clock. */
   readonly until: number
 }
 
-/** A damaged shard is left out of claims for this long: one that is asked with others costs them their answer. */
+/** How long a damaged shard is left out of claims. Asked together with other shards, it would make their claim fail. */
 const leftOutMs = 30_000
 
 export class DamagedShards {
@@ -22,29 +22,29 @@ export class DamagedShards {
     this.#mono = mono
   }
 
-  /** A script failed on this shard, asked alone. */
+  /** Call it when a script that ran on this shard alone has failed. */
   found({ tag }: RedisShard, error: StoreCorruptError): void {
     this.#found.set(tag, { error, until: this.#mono() + leftOutMs })
   }
 
-  /** A script did its work on these. */
+  /** Call it when a script has succeeded on these shards. */
   answered(shards: readonly RedisShard[]): void {
     if (this.#found.size === 0) return
     for (const { tag } of shards) this.#found.delete(tag)
   }
 
-  /** Whether it was found damaged a short time ago. */
+  /** Whether the shard was found damaged a short time ago. */
   isLeftOut({ tag }: RedisShard): boolean {
     const found = this.#found.get(tag)
     return found !== undefined && found.until > this.#mono()
   }
 
-  /** Whether it was damaged when it was last looked at: it is not asked with others. */
+  /** Whether the shard was damaged at the last attempt: then it is not asked together with others. */
   isDoubtful({ tag }: RedisShard): boolean {
     return this.#found.has(tag)
   }
 
-  /** What is to be told of these shards of a queue. */
+  /** The damage to report for these shards of a queue. */
   of(queue: RedisQueue, shards: readonly RedisShard[]): Damage[] {
     if (this.#found.size === 0) return []
     const now = this.#mono()

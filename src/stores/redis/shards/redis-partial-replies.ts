@@ -1,8 +1,8 @@
-/** Partial replies: those of the shards that were reached; on a cluster some may be away while the others go on. */
+/** Partial replies: those of the shards that were reached. On a cluster some may be away while others work. */
 
 import { hasCode } from '../../../core/error-codes.js'
 
-/** The answers of those that could be reached. Throws the first error where none could, or where one is of another kind. */
+/** The answers of the reachable shards. Throws the first error if none could be reached, or if one fails otherwise. */
 export async function partialReplies<T>(asked: readonly Promise<T>[]): Promise<T[]> {
   const ended = await Promise.allSettled(asked)
   const answers = ended.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))

@@ -1,4 +1,4 @@
-/** The queues of a Redis store as one handle knows them: in which shards each lies. */
+/** The queues of a Redis store as a handle knows them, with their shards. */
 
 import { hasCode } from '../../../core/error-codes.js'
 import {
@@ -31,15 +31,15 @@ import { openScript } from './open-script.js'
 import { formIn, settingArgs, storedIn } from './redis-settings.js'
 import { namingWrongType } from './redis-wrong-type.js'
 
-/** A shard is not where it was thought to be, and by now it is known where it is: what was asked of it was not done. */
+/** A shard is no longer where the caller looked. The handle knows its new place by now. The call was not executed. */
 export class ShardMoved extends Error {
   override readonly name = 'ShardMoved'
 }
 
-/** How often what was asked follows a shard that moves. A queue moves once, in seconds. */
+/** How often a call follows a moving shard. A queue moves once, in seconds. */
 const mostMoves = 20
 
-/** Thrown where it is as if shards moved for ever. */
+/** The error of a call whose shards never stop moving. */
 export function neverSettled(cause?: unknown): StoreUnavailableError {
   return new StoreUnavailableError(
     'a shard was looked for in other places again and again and is in none. What was asked was not done; try again, and run `millrace fsck` where it goes on.',
@@ -52,7 +52,7 @@ export class RedisQueues {
   readonly #client: RedisClient
   readonly #namespace: string
   readonly #queues = new Map<string, RedisQueue>()
-  /** What this handle opened, for a server whose data were thrown away under it. */
+  /** The settings of the queues that this handle opened, to create them again if the server loses its data. */
   readonly #opened = new Map<string, QueueSettings>()
 
   constructor(client: RedisClient, namespace: string) {
@@ -64,7 +64,7 @@ export class RedisQueues {
   async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
     const names = queues.map(({ name }) => name)
     const stored = await this.#layouts(names)
-    // All are looked at before the first is written.
+    // All are checked before the first is written.
     await Promise.all(
       queues.map(async (settings, i) => {
         const layout = stored[i]
@@ -79,13 +79,13 @@ export class RedisQueues {
     const isAnySound = written.some(({ status }) => status === 'fulfilled')
     return written.map((one, i) => {
       if (one.status === 'fulfilled') return one.value
-      // The others are served; whoever asks for something of this one is told.
+      // The other queues work. A call for this one reports the damage.
       if (!isAnySound || !hasCode(one.reason, 'store-corrupt')) throw one.reason
       return this.#openDamaged(queues[i]!, stored[i])
     })
   }
 
-  /** As it is declared: what is stored of it cannot be read. */
+  /** Answers with the declared settings, because the stored ones are unreadable. */
   #openDamaged(settings: QueueSettings, stored: RedisLayout | undefined): StoredQueue {
     const { name, kind, order, exclusive = 'id', throttle, maxRunning } = settings
     const queue = queueIn(this.#namespace, name, stored ?? layoutFor(settings))
@@ -98,27 +98,27 @@ export class RedisQueues {
     }
   }
 
-  /** Throws `UnknownQueueError` where one is not there; nothing was asked of any then. */
+  /** Throws `UnknownQueueError` if one does not exist. Then no call was made to any. */
   async find(names: readonly string[]): Promise<RedisQueue[]> {
     const unknown = [...new Set(names.filter((name) => !this.#queues.has(name)))]
     if (unknown.length > 0) await this.#look(unknown)
     return names.map((name) => this.#queues.get(name)!)
   }
 
-  /** The same, with ordered queues looked up anew: they may be on their way to other shards. */
+  /** The same, but looks up ordered queues again: they may be moving to other shards. */
   async findNow(names: readonly string[]): Promise<RedisQueue[]> {
     const doubtful = [...new Set(names)].filter((name) => this.#queues.get(name)?.layout.kind !== 'plain')
     if (doubtful.length > 0) await this.#look(doubtful)
     return names.map((name) => this.#queues.get(name)!)
   }
 
-  /** The same, with all looked up anew: they may have been given limits. */
+  /** The same, but looks up all queues again: they may have new limits. */
   async findLimits(names: readonly string[]): Promise<RedisQueue[]> {
     await this.#look(names)
     return names.map((name) => this.#queues.get(name)!)
   }
 
-  /** The server's clock, in ms. */
+  /** The server's time in ms. */
   async now(): Promise<number> {
     const [seconds, microseconds] = listIn(await this.#client.command('TIME', []))
     return numberIn(seconds) * 1_000 + Math.floor(numberIn(microseconds) / 1_000)
@@ -129,10 +129,10 @@ export class RedisQueues {
     return listIn(await this.#client.command('HKEYS', [queuesKey(this.#namespace)])).map(textIn)
   }
 
-  /** The queue as it is stored. Throws `UnknownQueueError` where it is registered and nothing is stored of it. */
+  /** The queue as it is stored. Throws `UnknownQueueError` if it is registered but nothing of it is stored. */
   async stored(name: string): Promise<StoredQueue> {
     const [queue] = await this.findLimits([name])
-    // On the way to others the first may be gone already.
+    // If the queue is moving, its first shard may be gone already.
     for (const shard of [queue!.shards[0]!, ...queue!.next.slice(0, 1)]) {
       const reply = await this.run(shard, openScript, ['0'])
       if (reply !== null) return this.#storedIn(queue!, reply)
@@ -141,7 +141,7 @@ export class RedisQueues {
     return this.stored(name)
   }
 
-  /** Writes the layout down where the stored one is still `before`; whether it was. */
+  /** Stores the layout `after` if the stored one is still `before`. Returns whether it was. */
   async change(name: string, before: RedisLayout, after: RedisLayout): Promise<boolean> {
     const args = [name, layoutText(before), layoutText(after)]
     const isDone = (await this.#client.run(layoutScript, [queuesKey(this.#namespace)], args)) === 1
@@ -151,9 +151,9 @@ export class RedisQueues {
   }
 
   /**
-   * Runs a script on a shard. Where the shard is not there any more (its data were thrown away), it is made anew with the
-   * settings it was opened with, and the script is run again; throws `UnknownQueueError` where it was not opened here, and
-   * `ShardMoved` where the queue lies in other shards by now.
+   * Runs a script on a shard. If the shard does not exist, because the server lost its data, creates it with the
+   * settings it was opened with, and runs the script again. Throws `UnknownQueueError` if it was not opened here, and
+   * `ShardMoved` if the queue has moved to other shards.
    */
   async run(
     shard: RedisShard,
@@ -164,7 +164,7 @@ export class RedisQueues {
     return this.runOver([shard], script, args, replicas)
   }
 
-  /** The same over several shards of one kind, which must lie on one server. `behind`: what the script is given besides. */
+  /** The same over several shards of one kind, which must be on one server. `behind`: further keys for the script. */
   async runOver(
     shards: readonly RedisShard[],
     given: ShardScript | ScriptPair,
@@ -187,12 +187,12 @@ export class RedisQueues {
     }
   }
 
-  /** Runs a script on a shard, be it there or not. */
+  /** Runs a script on a shard, whether or not the shard exists. */
   ask(shard: RedisShard, script: ShardScript | ScriptPair, args: readonly RedisArgument[]): Promise<RedisReply> {
     return this.#run(shard, script, args)
   }
 
-  /** Makes the shards that the layout is on its way to, with these settings and beginnings as the open script is given them. */
+  /** Creates the shards that the layout moves to. `settings` and `beginning` are arguments of the open script. */
   async make(
     name: string,
     layout: RedisLayout,
@@ -203,7 +203,7 @@ export class RedisQueues {
     await Promise.all(next.map((shard) => this.#run(shard, openScript, ['1', ...settings, ...beginning])))
   }
 
-  /** Asks again as long as shards move under what is asked. */
+  /** Asks again while shards of the call are moving. */
   async following<T>(ask: () => Promise<T>): Promise<T> {
     for (let moves = 0; ; moves += 1) {
       try {
@@ -215,7 +215,7 @@ export class RedisQueues {
     }
   }
 
-  /** The shards are limited otherwise than they were given: what is known of their queues is looked at anew. */
+  /** The limits of the shards are not those that the call assumed: looks up their queues again. */
   async #limitedElse(shards: readonly RedisShard[]): Promise<ShardMoved> {
     const names = [...new Set(shards.map(({ queue }) => queue))]
     await this.#look(names)
@@ -226,7 +226,9 @@ export class RedisQueues {
     return new ShardMoved('a shard is limited otherwise')
   }
 
-  /** One of the shards is not there, or closed. Resolves where they were made anew; throws `ShardMoved` where they lie elsewhere. */
+  /**
+   * A shard is missing or closed. Resolves if the shards were created again; throws `ShardMoved` if they have moved.
+   */
   async #follow(shards: readonly RedisShard[]): Promise<void> {
     let hasMoved = false
     for (const name of new Set(shards.map(({ queue }) => queue))) {
@@ -256,7 +258,7 @@ export class RedisQueues {
 
   async #restore(queue: string): Promise<void> {
     const settings = this.#opened.get(queue)
-    // Kept where it is made anew: whoever looks for it meanwhile would not find it.
+    // Stays known while it is created again, so that concurrent calls find it.
     if (settings !== undefined) return void (await this.open([settings]))
     this.#queues.delete(queue)
     throw new UnknownQueueError(queue, await this.names())
@@ -268,8 +270,8 @@ export class RedisQueues {
     if (layout.kind !== kind) refuseOtherForm(name, { ...settings, kind: layout.kind }, settings)
     const queue = queueIn(this.#namespace, name, layout)
     const isMoving = layout.towards !== undefined
-    // Another process may have been first: who makes the first shard decides the form of all. On the way to other shards
-    // they are made by whoever brings the queue there.
+    // Another process may be first: the creator of the first shard decides the form of all. If the queue is moving, the
+    // process that moves it creates the next shards.
     const args = [isMoving ? '2' : '1', ...settingArgs(settings, layout.shards)]
     if (settings.throttle !== undefined)
       refuseOtherThrottle(name, await this.scopes.join(name, settings.throttle), settings.throttle)
@@ -277,7 +279,7 @@ export class RedisQueues {
     let reply = await this.#run(first!, openScript, args)
     if (reply !== null) refuseOtherForm(name, formIn(reply), settings)
     await Promise.all(others.map((shard) => this.#run(shard, openScript, args)))
-    // As `stored` tells it: the new shards learn last whether the queue is paused.
+    // As in `stored`, an old shard answers if it exists: new ones learn last whether the queue is paused.
     for (const shard of queue.next) {
       const made = await this.#run(shard, openScript, ['2', ...settingArgs(settings, queue.next.length)])
       reply ??= made
@@ -287,7 +289,7 @@ export class RedisQueues {
     return this.#storedIn(queue, reply)
   }
 
-  /** Of the number of shards the first that was ever said counts; limits are written down here before any shard knows of them. */
+  /** The first stored number of shards counts for good. Limits are stored here before any shard knows them. */
   async #fixLayout(settings: QueueSettings, stored: RedisLayout | undefined): Promise<RedisLayout> {
     const { name } = settings
     const key = queuesKey(this.#namespace)
@@ -296,7 +298,7 @@ export class RedisQueues {
       if (!isKnown) await this.#client.command('HSETNX', [key, name, layoutText(layoutFor(settings))])
       const text = await this.#client.command('HGET', [key, name])
       isKnown = text !== null
-      // The server has lost its data meanwhile: the queue is a new one.
+      // The server has lost its data meanwhile, so this is a new queue.
       if (!isKnown) continue
       const before = layoutOf(name, text)
       const after = layoutFor(settings, before)
@@ -304,7 +306,9 @@ export class RedisQueues {
     }
   }
 
-  /** Throws where one is stored with another throttle, be it that of another queue here, or lies where it cannot be limited. */
+  /**
+   * Throws if a throttle differs from that stored or declared for its scope, or a queue is where it cannot be limited.
+   */
   async #refuseLimits(queues: readonly QueueSettings[], layouts: readonly (RedisLayout | undefined)[]): Promise<void> {
     const asked = new Map<string, Throttle>()
     for (const [i, { name, throttle }] of queues.entries()) {
@@ -317,7 +321,9 @@ export class RedisQueues {
       if (layouts[i] !== undefined) this.#refuseElsewhere(settings, layouts[i])
   }
 
-  /** What is counted together must lie together: a plain queue in one shard, and on a cluster all of it in one place. */
+  /**
+   * What is counted together must be together: a plain queue in one shard, and on a cluster everything in one place.
+   */
   #refuseElsewhere(settings: QueueSettings, { kind, shards, towards, place, scope }: RedisLayout): void {
     const { name, throttle, maxRunning } = settings
     if (throttle === undefined && maxRunning === undefined) return
@@ -333,7 +339,7 @@ export class RedisQueues {
 
   async #storedIn(queue: RedisQueue, reply: RedisReply): Promise<StoredQueue> {
     const { scope } = queue.layout
-    // A damaged throttle keeps nobody from the list of queues; who claims from its queues is told.
+    // A damaged throttle must not break the list of queues. Claims from its queues report it.
     const throttle = scope === undefined ? undefined : await this.scopes.throttle(scope).catch(unlessDamaged)
     return { ...storedIn(queue, reply), ...(throttle == null ? {} : { throttle }) }
   }
@@ -343,7 +349,7 @@ export class RedisQueues {
     for (const [i, name] of names.entries()) {
       const layout = layouts[i]
       if (layout === undefined) {
-        // Its data were thrown away: what was opened here is made anew.
+        // The server lost its data: queues that were opened here are created again.
         if (this.#opened.has(name)) await this.#restore(name)
         else throw new UnknownQueueError(name, await this.names())
       } else {
@@ -365,15 +371,15 @@ export class RedisQueues {
   }
 }
 
-/** It cannot be read. */
+/** Null for a damaged throttle. Throws other errors. */
 function unlessDamaged(error: unknown): null {
   if (hasCode(error, 'store-corrupt')) return null
   throw error
 }
 
 /**
- * The answer of one queue among all of a namespace; undefined where that one is registered and nothing is stored of it:
- * it is being made, or whoever was to make it ended too soon.
+ * The answer for one of all queues of a namespace. Undefined if it is registered but nothing of it is stored: it is
+ * being created, or its creator ended too soon.
  */
 export async function unlessUnknown<T>(asked: Promise<T>): Promise<T | undefined> {
   try {

@@ -1,4 +1,4 @@
-/** The settings of a queue on a Redis store: what the open script is given of them, and what it answers. Pure. */
+/** The settings of a queue on a Redis store, as the open script gets and returns them. Pure. */
 
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
 import type { QueueForm } from '../../rules/queue-form.js'
@@ -6,7 +6,7 @@ import type { RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import type { RedisQueue } from '../layout/redis-layout.js'
 
-/** What the open script is given of the settings for a shard of so many. */
+/** The arguments of the open script for one of `shards` shards. */
 export function settingArgs(settings: QueueSettings, shards: number): string[] {
   const {
     kind,
@@ -40,7 +40,7 @@ export function settingArgs(settings: QueueSettings, shards: number): string[] {
   ]
 }
 
-/** Without its throttle, whose rules are those of its scope. */
+/** Without its throttle, because the scope has the throttle's rules. */
 export function storedIn({ name, layout }: RedisQueue, reply: RedisReply): StoredQueue {
   const [, , , paused, draining, most, perGroup] = listIn(reply)
   const shards = layout.kind === 'plain' ? 1 : layout.shards
@@ -51,7 +51,7 @@ export function storedIn({ name, layout }: RedisQueue, reply: RedisReply): Store
   }
 }
 
-/** What is fixed at first use. */
+/** The settings that are fixed at first use. */
 export function formIn(reply: RedisReply): Required<QueueForm> {
   const [kind, order, exclusive] = listIn(reply)
   return {

@@ -1,15 +1,16 @@
-/** The shard router: items sent to the shards in which their ids lie, and again if those have moved meanwhile. */
+/** The shard router: sends items to the shards of their ids, and again if these have moved meanwhile. */
 
 import type { JobKey } from '../../contract/job-records.js'
 import { type RedisQueue, type RedisShard, shardHolding } from '../layout/redis-layout.js'
 import { neverSettled, type RedisQueues, ShardMoved } from './redis-queues.js'
 
-/** A queue moves once, in seconds. */
+/** How often items follow moving shards. A queue moves once, in seconds. */
 const mostDeals = 20
 
 /**
- * Calls `send` with the numbers of the items of each shard; where one has moved, again with those of the shards that took
- * over. Rejects when all have ended, with the first failure: what is sent again must find it done or not.
+ * Calls `send` with the numbers of the items of each shard. If a shard has moved, calls it again for the shards that
+ * replace it. When all calls have ended, rejects with the first failure: the caller can then send the items again,
+ * because nothing is still running.
  */
 export async function sendByShard(
   queues: RedisQueues,
@@ -34,7 +35,7 @@ interface ShardTrip {
   readonly queue: RedisQueue
 }
 
-/** `queues`: those of the names. `left`: the numbers of the items that are to be sent. */
+/** `queues`: the queues with these names. `left`: the numbers of the items to send. */
 function tripsTo(
   queues: readonly RedisQueue[],
   names: readonly string[],
@@ -42,7 +43,7 @@ function tripsTo(
   left: number[],
 ): [RedisShard, ShardTrip][] {
   const [only] = queues
-  // The way of most: one queue, in one shard.
+  // The usual case: one queue in one shard.
   if (only !== undefined && queues.length === 1 && only.shards.length === 1 && only.next.length === 0)
     return [[only.shards[0]!, { numbers: left, queue: only }]]
   const byName = new Map(names.map((name, i) => [name, queues[i]!]))

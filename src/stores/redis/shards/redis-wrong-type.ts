@@ -1,11 +1,11 @@
-/** A key of the wrong type: it lies where the store has a key of its own, and holds something else. */
+/** A key of the wrong type: it has the name of a key of the store, but contains something else. */
 
 import { StoreCorruptError } from '../../../core/errors.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { keyNames, keyTypes } from '../layout/redis-keys.js'
 import type { RedisShard } from '../layout/redis-layout.js'
 
-/** The same error with the queue and the key that it comes from; as it was, where no key is of another type. Changes nothing. */
+/** The error with the queue and key that caused it, or unchanged if no key has another type. Writes nothing. */
 export async function namingWrongType(
   client: RedisClient,
   shards: readonly RedisShard[],

@@ -1,11 +1,11 @@
-/** The adopt script: a running claim is handed on from one worker to another. */
+/** The adopt script: passes a running claim from one worker to another. */
 
 import { shardScript } from '../lua/prelude.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: id, fence, worker that holds the claim, worker that holds it from now on.
- * Returns 1, or 0 where the claim is not the current one, or not that worker's. Refuses `unknown`.
+ * ARGV: id, fence, worker that holds the claim, worker that gets it.
+ * Returns 1, or 0 if the claim is not the current one, or not that worker's. Refuses `unknown`.
  */
 const text = `
 if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end

@@ -1,11 +1,11 @@
-/** The gone script: claims of a worker that is known to be dead end as crashes. */
+/** The gone script: ends claims of a worker that is known to be dead as crashes. */
 
 import { crashes } from '../lua/crash-lua.js'
 import { guard, scriptPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: worker, then of each claim its id and fence.
+ * ARGV: worker, then for each claim its id and fence.
  * Returns { crashed, buried }, see `crash`; the index is the number of the claim, from 0. Refuses `unknown`.
  */
 const text = `
@@ -17,7 +17,7 @@ for n = 2, #ARGV, 2 do
     crash(j, max_crashes, (n - 2) / 2, crashed, buried)
   end
 end
--- Somebody must claim to be told that there are suspects.
+-- A worker must claim to learn that there are suspects.
 if #crashed > 0 then
   ring_unpaused()
   tell_ends()

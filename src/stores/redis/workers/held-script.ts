@@ -4,7 +4,7 @@ import { readerPair } from '../lua/script-kinds.js'
 
 /**
  * KEYS: those of one shard. ARGV: worker.
- * Returns of each of its claims id, claim, what beats said or '', and task.
+ * Returns for each of its claims id, claim, the note of its beats or '', and task.
  */
 const text = `
 local claims, found = call('HGETALL', CLAIMS), {}

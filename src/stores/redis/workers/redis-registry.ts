@@ -19,14 +19,14 @@ import { goneScripts } from './gone-script.js'
 import { heldScripts } from './held-script.js'
 import { registryScript } from './registry-script.js'
 
-/** What stands before a record: when the worker was seen, when it lapses, and the letter of its order. */
+/** The bytes before a record: when the worker was seen, when it expires, and the letter of its order. */
 const headBytes = 13
 const orderLetters = { stop: 's', recycle: 'r' } as const
 
 export function redisRegistry(client: RedisClient, queues: RedisQueues, namespace: string): WorkerRegistry {
   const key = workersKey(namespace)
 
-  /** Of all queues, or of those of them that are named. */
+  /** The shards of all queues, or of the named ones. */
   async function allShards(named?: readonly string[]): Promise<RedisShard[]> {
     const names = await queues.names()
     const wanted = named === undefined ? names : names.filter((name) => named.includes(name))
@@ -57,7 +57,7 @@ export function redisRegistry(client: RedisClient, queues: RedisQueues, namespac
   async function remove(id: string): Promise<void> {
     const record = await client.command('HGET', [key, id])
     await client.command('HDEL', [key, id])
-    // It leads nothing but queues that it serves. Of a worker whose record has lapsed nobody knows which those were.
+    // It leads only queues that it serves. If its record is gone, these are unknown, so all are asked.
     const shards = await allShards(
       record === null ? undefined : storedWorker(textIn(bytesIn(record).subarray(headBytes)))?.queues,
     )
@@ -116,12 +116,12 @@ export function redisRegistry(client: RedisClient, queues: RedisQueues, namespac
   }
 }
 
-/** As the claims were named. */
+/** In the order in which the claims were given. */
 function inOrder<T>(numbered: readonly (readonly [number, T])[]): T[] {
   return numbered.toSorted(([a], [b]) => a - b).map(([, one]) => one)
 }
 
-/** A damaged shard keeps nobody from what the others hold. */
+/** A damaged shard must not hide the claims in other shards. */
 function unlessUnusable<T>(asked: Promise<T>): Promise<T | undefined> {
   return unlessUnknown(asked).catch((error: unknown) => {
     if (hasCode(error, 'store-corrupt')) return undefined

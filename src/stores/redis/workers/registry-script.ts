@@ -1,19 +1,20 @@
-/** The registry script: workers say that they live, and are told what operators want of them. */
+/** The registry script: workers report that they are alive, and get the orders of operators. */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import { redisScript } from '../client/redis-script.js'
 
 /**
  * KEYS: the workers of the namespace.
- * ARGV: verb and what it needs: beat: id, ms until it lapses, record · order: id, letter · list.
- * beat returns the letter of the order to this worker, or '-'; order 1, or 0 where no such worker lives; list { id, seen at,
- * record, … } of those that have not lapsed. A field is when the worker was seen, when it lapses, the letter of its order, and
- * its record. One without these, which would never lapse, is taken out: whoever lives says so again.
+ * ARGV: verb, and its arguments: beat: id, ms until it expires, record · order: id, letter · list.
+ * beat returns the letter of the worker's order, or '-'. order returns 1, or 0 if no such worker is alive. list returns
+ * { id, seen at, record, … } of the workers that have not expired. A field is when the worker was seen, when it
+ * expires, the letter of its order, and its record. A field without these would never expire, and is removed: a live
+ * worker reports again.
  */
 const text = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- Of one that lives.
+-- The order to a worker that is alive; otherwise nil.
 local function order_of(known)
   if not known or #known < 13 then return nil end
   local _, until_at = struct.unpack('>I6I6', known)
@@ -34,7 +35,7 @@ local all, living = redis.call('HGETALL', KEYS[1]), {}
 for i = 1, #all, 2 do
   local seen, until_at = 0, 0
   if #all[i + 1] >= 13 then seen, until_at = struct.unpack('>I6I6', all[i + 1]) end
-  -- The clock was set back: it lives on for as long as it was to live from then on.
+  -- The clock was set back: the worker keeps the time that it had left when it was last seen.
   if seen > now + ${toleratedStepMs} then
     until_at, seen = until_at - seen + now, now
     redis.call('HSET', KEYS[1], all[i], struct.pack('>I6I6', seen, until_at) .. string.sub(all[i + 1], 13))
