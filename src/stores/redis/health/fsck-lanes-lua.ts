@@ -1,10 +1,10 @@
-/** The lanes of a shard, as the fsck scripts look at them: whose turn it is, and how many jobs of each group run. */
+/** The lanes of a shard for the fsck scripts: the turns of groups, and the number of running jobs of each group. */
 
-/** Before the sums: what must be there as often as something else. */
+/** To be inserted before the sums: counts that must be equal. */
 export const laneSums = `
 if call('ZCARD', LANES) ~= call('ZCARD', GROUPED) then say('uneven', 'lanes', '') end
 local claimed = call('HLEN', CLAIMS)
--- More at once would be too much to look at.
+-- More claims would take too long to check.
 if claimed <= 10000 then
   local busy, counted, claims = 0, call('HGETALL', RUNNING_BY_GROUP), call('HGETALL', CLAIMS)
   for i = 2, #counted, 2 do busy = busy + (tonumber(counted[i]) or 0) end
@@ -15,7 +15,7 @@ if claimed <= 10000 then
 end
 `
 
-/** Between the checks of all queues and their steps. */
+/** To be inserted between the checks for all queues and their steps. */
 export const laneChecks = String.raw`
 local function check_turn(group)
   if group ~= '' and #lanes.first_of(group, 1) == 0 then say('jobless', name, group) end
@@ -34,7 +34,7 @@ own_checks.lanes = function(member, score)
   local j = look(id)
   if j == nil then say('jobless', name, id)
   elseif j and (j.claim or j.state ~= 'r' or member ~= j.group .. '\0' .. place(j)) then say('misplaced', name, id) end
-  -- One that is full has none, until one of its claims ends.
+  -- A full group has no turn until one of its claims ends.
   if not lanes.has_turn(group) and call('HEXISTS', RUNNING_BY_GROUP, group) == 0 then say('turnless', name, group) end
 end
 own_checks.grouped = function(member, score)

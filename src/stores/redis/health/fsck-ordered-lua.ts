@@ -1,6 +1,6 @@
-/** The shard of an ordered queue, as the fsck scripts look at it: payloads, what is in hand, and the morgue. */
+/** The shard of an ordered queue for the fsck scripts: payloads, those in hand, and the morgue. */
 
-/** Before the sums: what must be there as often as something else. */
+/** To be inserted before the sums: counts that must be equal. */
 export const orderedSums = `
 local ORDERED = true
 if call('ZCARD', PAYLOADS) ~= call('HLEN', BODIES) then say('uneven', 'payloads', '') end
@@ -10,7 +10,7 @@ if many and many ~= tonumber(call('HGET', META, 'many') or 0) then say('uncounte
 if call('ZCARD', DEAD) ~= call('HLEN', MORGUE) then say('uneven', 'dead', '') end
 `
 
-/** Between the checks of all queues and their steps. */
+/** To be inserted between the checks for all queues and their steps. */
 export const orderedChecks = String.raw`
 sets.payloads, sets['dead-payloads'] = true, true
 local is_claimed = function(id) return call('HEXISTS', CLAIMS, id) == 1 end

@@ -1,6 +1,7 @@
 /**
- * The fsck scripts: they look whether the keys of a shard fit together, a few elements at a time, and write nothing. Each
- * element is judged in the step that reads it, with all that its job has elsewhere: what moves meanwhile is no breach.
+ * The fsck scripts: they check whether the keys of a shard are consistent, a few elements at a time, and write nothing.
+ * Each element is judged in the step that reads it, together with all other data of its job: a change during the check
+ * is no breach.
  */
 
 import type { QueueKind } from '../../contract/queue-settings.js'
@@ -11,7 +12,7 @@ import { type KindText, scriptPair } from '../lua/script-kinds.js'
 import { laneChecks, laneSums } from './fsck-lanes-lua.js'
 import { orderedChecks, orderedSums } from './fsck-ordered-lua.js'
 
-/** A breach is written down as word, key, id. Jobs are read with care: here their bytes may be anything. */
+/** A breach is reported as word, key, id. Jobs are read with care, because here their bytes may be anything. */
 const breaches = String.raw`
 local found = {}
 local function say(word, key, id)
@@ -41,7 +42,7 @@ end
 local function is_past(past)
   return #past >= 19 and find('lrxscd', sub(past, 1, 1), 1, true) and (#past == 19 or sub(past, 20, 20) == '=')
 end
--- The job; nothing where there is none, and false with the key where it cannot be read.
+-- The job; nil if there is none; false and the key if it is unreadable.
 local function look(id)
   local rec, past, claim = call('HGET', JOBS, id), call('HGET', HISTORY, id), call('HGET', CLAIMS, id)
   if not rec then return nil end
@@ -52,7 +53,7 @@ local function look(id)
 end
 local function has_failed(j) return j.attempt > 1 and (j.claim or is_waiting(j)) end
 local function since_place(j) return pack('>I7', j.stamp) .. j.seq .. j.id end
--- Where the job must stand: the set and its member there; of the ready list only the element.
+-- Where the job must be: the set and its member there; for the ready list only the element.
 local function standing(j)
   if j.claim then return 'leases', has(j.claim.flags, OWNLEASE) and j.id or '\0' .. sub(j.claim.text, 1, 7) end
   if j.state == 'l' then return 'ready-list', since_place(j) end
@@ -64,7 +65,7 @@ local function standing(j)
 end
 `
 
-/** In Lua: the keys of a shard by their names. */
+/** Lua: the keys of a shard by name. */
 const keysByName = (kind: QueueKind) => `local keys = {}
 for i, name in ipairs({ ${keyNames(kind)
   .map((name) => `'${name}'`)
@@ -73,8 +74,9 @@ for i, name in ipairs({ ${keyNames(kind)
 
 /**
  * KEYS: those of one shard.
- * ARGV: key to walk, cursor ('0' at first), about how many elements, whether to look for each job in the ready list (1 or 0).
- * Returns { next cursor or '0', bytes read, breaches }. The ready list is walked from its end, where nothing moves but away.
+ * ARGV: key to walk, cursor ('0' at first), about how many elements, search the ready list for each job (1 or 0).
+ * Returns { next cursor or '0', bytes read, breaches }. The ready list is walked from its end: elements only
+ * move away from it, so that none is missed.
  *
  * Refuses `unknown`.
  */
@@ -87,7 +89,7 @@ local limits = call('HMGET', META, 'seq', 'fence')
 local last_seq, last_fence = tonumber(limits[1]) or 0, tonumber(limits[2]) or 0
 local bytes = 0
 
--- Sequence numbers grow along the ready list by one or more: how far off one element is says how far the job can be from there.
+-- Sequence numbers grow along the ready list by one or more: the difference to an element limits the distance from it.
 local function seq_at(index) return unpackn('>I6', call('LINDEX', READY_LIST, index), 8) end
 local function in_list(j)
   local seq, low, high = unpackn('>I6', j.seq), 0, call('LLEN', READY_LIST) - 1
@@ -106,7 +108,7 @@ local function in_list(j)
 end
 local function is_standing(j)
   local set, member = standing(j)
-  -- One that has a past is passed over in the ready list.
+  -- In the ready list, a job with a past would be passed over.
   if set == 'ready-list' then return j.fresh and (not deep or in_list(j)) end
   return call('ZSCORE', keys[set], member)
 end
@@ -134,7 +136,7 @@ local function check_field(field, value)
   if name == 'notes' and not find('ebrwklf', sub(field, 1, 1), 1, true) then return say('foreign', name, field) end
   if call('HEXISTS', JOBS, id) == 0 then say('jobless', name, id) end
 end
--- The lease that claims of one call share: how many there still are is counted.
+-- Checks the lease that the claims of one call share, and the count of these claims.
 local function check_shared(fence_bytes)
   local count, sharing = tonumber(call('HGET', BATCHES, 'n' .. fence_bytes)), 0
   for id in string.gmatch(call('HGET', BATCHES, 'i' .. fence_bytes) or '', '%Z+') do
@@ -181,7 +183,7 @@ local function check_member(member, score)
   if j == nil then say('jobless', name, id)
   elseif j and not belongs(j, member) then say('misplaced', name, id) end
 end
--- An element that is stale is passed over; any other is given to a claim.
+-- A stale element is passed over; any other must be of a ready job, because claims grant it.
 local function check_element(element, before)
   if #element < 14 then return say('unreadable', name, element) end
   local stamp, seq, id = unpackn('>I7', element), unpackn('>I6', element, 8), sub(element, 14)
@@ -193,7 +195,7 @@ local function check_element(element, before)
   local set, own = standing(j)
   if set ~= 'ready-list' or own ~= element then say('misplaced', name, id) end
 end
--- What is checked in another way, and which of those are sorted sets.
+-- Checks for other keys, and which of these keys are sorted sets.
 local own_checks, sets = {}, {}
 `
 
@@ -201,7 +203,7 @@ local own_checks, sets = {}, {}
 const steps = `
 local next = '0'
 if name == 'ready-list' then
-  -- Each page shows once more the element that the one before it ended with, for the order.
+  -- Each page repeats the last element of the page before, to check the order.
   local seen = tonumber(cursor)
   local elements = call('LRANGE', READY_LIST, -(seen + count), seen == 0 and -1 or -seen)
   if call('LLEN', READY_LIST) > seen + count then next = string.format('%.0f', seen + count) end
@@ -228,7 +230,7 @@ return { next, bytes, found }
 
 /**
  * KEYS: those of one shard. No ARGV.
- * Returns the type of each key, 'none' where it is not there.
+ * Returns the type of each key, 'none' if it does not exist.
  */
 const types = `
 local types = {}
@@ -238,8 +240,8 @@ return types
 
 /**
  * KEYS: those of one shard, of the right types. No ARGV.
- * Returns { jobs, how many more there are than stand somewhere, fields and values of META, breaches }: the sets must hold
- * all jobs together, each once, and of the ready list what is not stale.
+ * Returns { jobs, how many more there are than places of jobs, fields and values of META, breaches }. The sets together
+ * must have each job once; stale elements of the ready list do not count.
  */
 const sums = `
 local stale = tonumber(call('HGET', META, 'stale')) or 0
@@ -249,7 +251,7 @@ for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED }) do standi
 standing_count = standing_count + call('HLEN', CLAIMS) + (ORDERED and 0 or call('ZCARD', DEAD))
 if stale > call('LLEN', READY_LIST) then say('overcounted', 'ready-list', 'stale') end
 
--- Enqueues keep at most this many. To look at a larger memory would take too long.
+-- Enqueues keep at most this many. To check a larger memory would take too long.
 local calls, listed_calls = call('HLEN', CALLS), call('LLEN', CALL_ORDER)
 if calls > ${callMemoryCount} or listed_calls > ${callMemoryCount} then say('overgrown', 'calls', '')
 else
@@ -267,8 +269,8 @@ return { count, count - standing_count, call('HGETALL', META), found }
 `
 
 /**
- * KEYS: any on the server that is meant. ARGV: cursor, pattern, about how many.
- * Returns { next cursor, keys } of that server that match.
+ * KEYS: any key on the server in question. ARGV: cursor, pattern, about how many.
+ * Returns { next cursor, keys }: the keys of that server that match.
  */
 const scan = `return redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])`
 

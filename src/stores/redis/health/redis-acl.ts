@@ -1,18 +1,18 @@
-/** The access rights of a Redis store: every command it needs, and the user that may run those and nothing else. Pure. */
+/** The access rights of a Redis store: every command it needs, and the user that may run these and no others. Pure. */
 
 import { keysOf, queuesKey, shardTag, workersKey } from '../layout/redis-keys.js'
 
 export interface RedisRight {
-  /** As rules of access name it: `hget`, `client|id`. */
+  /** The name in access rules: `hget`, `client|id`. */
   readonly rule: string
-  /** The command with arguments like those it is run with. */
+  /** The command with typical arguments. */
   readonly words: readonly string[]
 }
 
-/** Any name will do: what is allowed of one queue is allowed of all. */
+/** Any name will do, because the rights for all queues are the same. */
 const anyQueue = 'any'
 
-/** Arguments by what they stand for: `K` a key of a shard, `Q` the queues, `W` the workers, `C` a channel. */
+/** Placeholders of arguments: `K` a key of a shard, `Q` the queues, `W` the workers, `C` a channel. */
 const everywhere = [
   'eval x 1 K',
   'evalsha x 1 K',
@@ -83,7 +83,7 @@ export function rightsOf(namespace: string, isCluster: boolean): RedisRight[] {
   })
 }
 
-/** The line that makes such a user. */
+/** The command line that creates such a user. */
 export function userLine(namespace: string, isCluster: boolean): string {
   const prefix = `{${globLiteral(namespace)}`
   const rules = [...new Set(rightsOf(namespace, isCluster).map(({ rule }) => `+${rule}`))]
@@ -91,7 +91,7 @@ export function userLine(namespace: string, isCluster: boolean): string {
   return `ACL SETUSER millrace on >PASSWORD resetkeys resetchannels -@all ${[...where, ...rules].join(' ')}`
 }
 
-/** The text as a pattern that matches nothing else. */
+/** The text as a glob pattern that matches only this text. */
 export function globLiteral(text: string): string {
   return text.replace(/[\\*?[\]]/g, '\\$&')
 }

@@ -1,4 +1,4 @@
-/** The doctor's rules for a Redis server: findings on what it says of itself. Pure. */
+/** The doctor's rules for a Redis server: findings from what it reports about itself. Pure. */
 
 import { formatDuration } from '../../../core/values/duration.js'
 import type { Finding } from '../../contract/store-health.js'
@@ -7,27 +7,27 @@ import { type RedisRight, userLine } from './redis-acl.js'
 
 export interface ServerFacts {
   readonly info: RedisInfo
-  /** What CONFIG GET said; undefined where that could not be read. */
+  /** The reply to CONFIG GET; undefined if it could not be read. */
   readonly settings: RedisInfo | undefined
-  /** Replicas that an enqueue is to wait for. */
+  /** The number of replicas that an enqueue waits for. */
   readonly replicas: number
 }
 
 interface ClusterFacts {
-  /** What CLUSTER INFO said. */
+  /** The reply to CLUSTER INFO. */
   readonly info: RedisInfo
-  /** How many shards lie on each of the servers that hold any. */
+  /** For each server that has shards, their number. */
   readonly shards: readonly number[]
 }
 
 export interface RightsFacts {
   readonly namespace: string
   readonly isCluster: boolean
-  /** Of each whether this user may run it; undefined where the server has no such command. */
+  /** For each right whether this user may run the command; undefined if the server has no such command. */
   readonly rights: readonly (RedisRight & { readonly may: boolean | undefined })[]
 }
 
-/** CONFIG GET of these. */
+/** The settings to read with CONFIG GET. */
 export const settingNames = [
   'appendfsync',
   'save',
@@ -42,7 +42,7 @@ const ok = (what: string, text: string): Finding => ({ level: 'ok', what, text }
 const warning = (what: string, text: string): Finding => ({ level: 'warning', what, text })
 const error = (what: string, text: string): Finding => ({ level: 'error', what, text })
 
-/** One server, or one master of a cluster. */
+/** Judges one server, or one master of a cluster. */
 export function judgeServer(facts: ServerFacts): Finding[] {
   return [
     judgeVersion(facts),
@@ -67,7 +67,7 @@ function judgeVersion({ info }: ServerFacts): Finding {
   return ok(what, `Redis ${version}`)
 }
 
-/** CVE-2026-23479. The servers named are those of Redis; what became of Valkey is not told there. */
+/** CVE-2026-23479. It names versions of Redis, and does not say which versions of Valkey are affected. */
 function judgeBlockedClients({ info, settings }: ServerFacts): Finding | undefined {
   const version = info.get('redis_version') ?? ''
   if (info.has('valkey_version') || !isAtLeast(version, '7.2.0') || isAtLeast(version, '8.6.3')) return undefined
@@ -81,7 +81,7 @@ function judgeBlockedClients({ info, settings }: ServerFacts): Finding | undefin
   )
 }
 
-/** A server that was started a moment ago may have lost what was not on its disk, and has forgotten its peaks. */
+/** A server that has just started may have lost what was not on disk, and has forgotten its peaks. */
 function judgeUptime(info: RedisInfo): Finding | undefined {
   const seconds = info.get('uptime_in_seconds')
   return seconds === undefined ? undefined : ok('uptime', `up for ${formatDuration(Number(seconds) * 1_000)}`)
@@ -245,7 +245,7 @@ export function judgeCluster({ info, shards }: ClusterFacts): Finding[] {
   ]
 }
 
-/** `offsetMs`: how far the server's clock is ahead of ours, to within `marginMs`. */
+/** `offsetMs`: how far the server's clock is ahead of the local one, accurate to `marginMs`. */
 export function judgeClock(offsetMs: number, marginMs: number): Finding {
   const off = Math.abs(offsetMs)
   if (off <= marginMs + 1) return ok('clock', "the server's and this machine's agree")
@@ -278,12 +278,12 @@ export function judgeRights({ namespace, isCluster, rights }: RightsFacts): Find
   ]
 }
 
-/** Why nobody can use the server at all: it is away, refuses us, or no store can live on it. */
+/** The finding if nobody can use the server at all: it is away, refuses access, or is unfit for a store. */
 export function unusable(why: string): Finding {
   return error('server', why)
 }
 
-/** What could not be asked, and the consequence. */
+/** The finding for something that could not be read, and why. */
 export function unreadable(what: string, why: string): Finding {
   return warning(what, `could not be read (${why}).`)
 }
@@ -292,7 +292,7 @@ function failed(info: RedisInfo, field: string): boolean {
   return (info.get(field) ?? 'ok') !== 'ok'
 }
 
-/** Where the settings are unknown: yes, as by default. */
+/** Whether it writes snapshots. If the settings are unknown, yes, as by default. */
 function hasSnapshots(settings: RedisInfo | undefined): boolean {
   return settings?.get('save') !== ''
 }
@@ -305,7 +305,7 @@ function megabytes(bytes: number): string {
   return `${(bytes / 1_048_576).toFixed(1)} MB`
 }
 
-/** Versions by their numbers. */
+/** Compares versions by their numbers. */
 export function isAtLeast(version: string, least: string): boolean {
   const [have, need] = [version, least].map((text) => text.split('.').map(Number))
   for (const [i, n] of need!.entries()) if ((have![i] ?? 0) !== n) return (have![i] ?? 0) > n

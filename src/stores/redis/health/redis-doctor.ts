@@ -1,4 +1,4 @@
-/** The doctor of a Redis store: it asks what the store runs on, and judges it. It only reads. */
+/** The doctor of a Redis store: it examines what the store runs on, and judges it. It only reads. */
 
 import { hasCode } from '../../../core/error-codes.js'
 import { type Clock, systemClock } from '../../../core/platform/clock.js'
@@ -32,9 +32,9 @@ interface DoctorParts {
 }
 
 /**
- * Where the server cannot be used at all, that is the only finding. What else cannot be asked, mostly for want of a
- * right, is a warning that names it. Of a cluster, each master that holds a shard is asked for its INFO, and one of them
- * for its settings.
+ * Examines the server. If it cannot be used at all, that is the only finding. If something cannot be read, mostly
+ * because a right is missing, a warning names it. On a cluster, it asks each master that holds a shard for its INFO,
+ * and one of them for its settings.
  */
 export async function examineRedis(parts: DoctorParts, clock: Clock = systemClock): Promise<Finding[]> {
   const findings: Finding[] = []
@@ -74,19 +74,19 @@ function reasonOf(error: unknown): string {
   return hasCode(error, 'config-invalid') ? error.issues.map(({ message }) => message).join(' ') : messageOf(error)
 }
 
-/** Of each shard one key. */
+/** One key of each shard. */
 async function firstKeys({ queues }: DoctorParts): Promise<string[]> {
   const found = await queues.findNow(await queues.names())
   return found.flatMap(liveShards).map(({ keys }) => keys[0]!)
 }
 
-/** The key of the namespace is no shard. */
+/** Counts shards on each server. The key of the namespace is no shard. */
 function shardsOn(servers: readonly RedisServerSeen[], namespace: string): number[] {
   const counts = servers.map(({ keys }) => keys.filter((key) => key !== queuesKey(namespace)).length)
   return counts.filter((count) => count > 0)
 }
 
-/** What is the same on all servers is said once, else with the port of the server. */
+/** Reports a finding once if all servers have the same, otherwise with the port of each server. */
 function merged(judged: readonly (readonly [RedisInfo, readonly Finding[]])[]): Finding[] {
   const byText = new Map<string, { finding: Finding; ports: string[] }>()
   for (const [info, findings] of judged)
@@ -105,7 +105,7 @@ async function settingsOf(client: RedisClient): Promise<RedisInfo> {
   return new Map(rows.map(([name, value]) => [textIn(name), textIn(value)]))
 }
 
-/** The server is thought to have looked at its clock in the middle of the trip. */
+/** Assumes that the server read its clock in the middle of the trip. */
 async function clocksOf(client: RedisClient, clock: Clock): Promise<{ offsetMs: number; marginMs: number }> {
   const [sentAt, startedMono] = [clock.now(), clock.mono()]
   const [seconds, microseconds] = listIn(await client.command('TIME', [])).map(numberIn)

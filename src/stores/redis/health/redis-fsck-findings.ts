@@ -1,8 +1,8 @@
-/** The findings of an fsck of a Redis store: how many of each kind, in which ids, and what harm they do. */
+/** The findings of an fsck of a Redis store: the number of breaches of each kind, their ids, and the harm they do. */
 
 import type { Finding } from '../../contract/store-health.js'
 
-/** A kind of breach: what is wrong, and in which key. */
+/** A kind of breach in a key. */
 interface BreachKind {
   readonly level: 'warning' | 'error'
   /** What is wrong; ids follow. */
@@ -99,14 +99,14 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
     warning(`'${key}' and 'call-order' hold more than 10,000 calls, and were not looked at`, fillsMemory),
 }
 
-/** More ids than that of a kind are not told apart any more. */
+/** The most ids of a kind to tell apart. */
 const mostIds = 10_000
 const shownIds = 3
 
 export class RedisBreaches {
   readonly #found = new Map<string, { readonly kind: BreachKind; readonly ids: Set<string> }>()
 
-  /** The same breach may be added as often as it is met. */
+  /** The same breach may be added several times. */
   add(word: string, key: string, id: string): void {
     const name = `${word} ${key}`
     const one = this.#found.get(name) ?? { kind: kinds[word]!(key), ids: new Set() }
@@ -122,7 +122,7 @@ export class RedisBreaches {
     return this.#found.has(`${word} ${key}`)
   }
 
-  /** One finding for each kind, the errors first. */
+  /** One finding for each kind, errors first. */
   findings(what: string): Finding[] {
     const found = [...this.#found.values()].sort((a, b) => (a.kind.level < b.kind.level ? -1 : 1))
     return found.map(({ kind: { level, wrong, harm }, ids }) => ({

@@ -1,4 +1,4 @@
-/** The settings and counters of a shard, as its `meta` holds them, and what of them cannot be. Pure. */
+/** The settings and counters of a shard in its `meta`, and which of their values are invalid. Pure. */
 
 import type { Finding } from '../../contract/store-health.js'
 import type { RedisReply } from '../client/redis-client.js'
@@ -48,7 +48,7 @@ const optional: Readonly<Record<string, RegExp>> = {
   lost: counter,
 }
 
-/** `meta`: fields and values, as HGETALL gives them. */
+/** `meta`: fields and values, as HGETALL returns them. */
 export function metaFaults(meta: RedisReply, what: string): Finding[] {
   const values = new Map(rowsIn(meta, 2).map(([field, value]) => [textIn(field), textIn(value)]))
   const wrong = Object.entries({ ...required, ...optional }).filter(([field, form]) => {

@@ -1,4 +1,4 @@
-/** The repair of a Redis store: what of the keys of its queues can be made to fit again without losing a job. */
+/** The repair of a Redis store: makes the keys of its queues consistent again as far as no job is lost by it. */
 
 import { UnknownQueueError } from '../../../core/errors.js'
 import type { Finding, Mended, Repair } from '../../contract/store-health.js'
@@ -10,11 +10,11 @@ import { runOn } from '../lua/script-kinds.js'
 import { checkRedis } from './redis-fsck.js'
 import { repairScripts } from './repair-scripts.js'
 
-/** Elements of a step. */
+/** The elements of a step. */
 const stepCount = 100
 /**
- * A lease given anew ends after this. Whoever runs the job and lives renews it by then, and nobody runs it a second time
- * meanwhile; of one that is dead the next claim takes the job back.
+ * The length of a new lease. A live worker that runs the job renews it before it ends, and nobody runs the job a second
+ * time meanwhile. If the worker is dead, a later claim recovers the job.
  */
 const leaseMs = 30_000
 const shownIds = 3
@@ -25,7 +25,7 @@ export async function repairRedis(client: RedisClient, namespace: string, queue?
   const stored = new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
   const names = [...stored.keys()].sort()
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
-  // If the layout of a queue cannot be read, a check says what is wrong with it, and a person must say how it was.
+  // If a queue's layout is unreadable, a check reports what is wrong, and a person must say what it was.
   const places = (queue === undefined ? names : [queue]).flatMap((name) => placesOf(namespace, name, stored.get(name)!))
   const mended: Mended[] = []
   for (const { what, shard } of places) {
@@ -36,7 +36,7 @@ export async function repairRedis(client: RedisClient, namespace: string, queue?
   const found = await checkRedis(client, namespace, queue)
   const counted: Mended[] = []
   for (const place of places) counted.push(...(await countStale(client, place, found)))
-  // Last: until then claims do not trust the count of stale elements.
+  // Last, because until then claims do not trust the count of stale elements.
   for (const place of places) counted.push(...(await forgetLost(client, place).catch(unlessUnusable)))
   return {
     mended: [...mended, ...counted],
@@ -60,7 +60,7 @@ function placesOf(namespace: string, name: string, stored: string): RepairedShar
 }
 
 async function mendLeases(client: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
-  // First the leases, so that claims whose lease was one of nobody are seen to have none.
+  // Leases first: then claims whose lease is removed, because it had no valid claim, are found without one.
   const leases = await walked(client, shard, 'leases')
   const claims = await walked(client, shard, 'claims')
   const seconds = leaseMs / 1_000
@@ -102,7 +102,7 @@ async function walked(client: RedisClient, shard: RedisShard, name: string): Pro
   return ids
 }
 
-/** Stale elements are counted anew only if nothing else is found: other wrongs would be taken for them. */
+/** Counts stale elements again only if nothing else is wrong: other errors would be counted as stale elements. */
 async function countStale(
   client: RedisClient,
   { what, shard }: RepairedShard,
@@ -131,7 +131,7 @@ async function forgetLost(client: RedisClient, { what, shard }: RepairedShard): 
   return [{ what, text: `told of ${jobs} without a record that claims have passed over, and begins to count anew` }]
 }
 
-/** The check tells why. */
+/** The check reports why. */
 function unlessUnusable(): Mended[] {
   return []
 }

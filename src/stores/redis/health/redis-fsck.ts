@@ -1,4 +1,7 @@
-/** The fsck of a Redis store: whether the keys of a namespace fit together. It only reads, a little at a time, while work goes on. */
+/**
+ * The fsck of a Redis store: checks whether the keys of a namespace are consistent. It only reads, a little at a time,
+ * while work goes on.
+ */
 
 import { UnknownQueueError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/values/describe.js'
@@ -26,18 +29,18 @@ import { RedisBreaches } from './redis-fsck-findings.js'
 import { metaFaults } from './redis-fsck-meta.js'
 import { serversOf } from './redis-servers.js'
 
-/** In this order they are walked: the ready list before the jobs. */
+/** The keys in the order in which they are walked: the ready list before the jobs. */
 const keysIn = (kind: QueueKind) => keyNames(kind).filter((key) => keyTypes[key] !== 'none')
-/** Looked at all at once. */
+/** Keys that are checked in one step instead. */
 const unwalked: ReadonlySet<string> = new Set(['calls', 'call-order', 'meta', 'wake'])
 
-/** Elements of a step: few at first, as they may be large, and never so many that others feel it. */
+/** The elements of a step: few at first, because they may be large, and never so many that others notice. */
 const firstCount = 10
 const mostCount = 100
 const mostBytes = 1_048_576
-/** A search in the ready list is dear. */
+/** The elements of a step that searches the ready list, which is expensive. */
 const searchCount = 50
-/** Foreign keys are named up to so many. */
+/** The most foreign keys to find. */
 const mostForeign = 1_000
 const scanCount = 500
 
@@ -50,7 +53,7 @@ export async function checkRedis(client: RedisClient, namespace: string, queue?:
   for (const name of queue === undefined ? names : [queue])
     findings.push(...(await checkQueue(client, namespace, name, stored.get(name)!)))
   if (queue === undefined)
-    // Rights that only this needs may be missing; what was found is told all the same.
+    // Rights that only this needs may be missing. The other findings are reported all the same.
     findings.push(
       ...(await foreignKeys(client, namespace).catch((error) => [unreadable('unknown keys', messageOf(error))])),
     )
@@ -97,19 +100,19 @@ async function checkShard(
   addAll(breaches, found!)
   const isUneven = excess !== 0
   const walk = async (key: string, isSearched: boolean) => {
-    // Found by halves, and there are none where order is lost.
+    // The search is binary, so it finds nothing reliably once the order is lost.
     const isDeep = isSearched && !breaches.has('disordered', 'ready-list') && !breaches.has('unreadable', 'ready-list')
     for await (const some of steps(client, shard, key, isDeep)) addAll(breaches, some)
   }
   for (const key of keysIn(shard.kind)) if (!unwalked.has(key)) await walk(key, key === 'jobs' && isUneven)
-  // Two wrongs may make the sums right: then each job is looked for in the ready list after all.
+  // Two errors may cancel out in the sums. So if there is any breach, search the ready list for each job after all.
   if (!isUneven && !breaches.isEmpty) await walk('jobs', true)
   const findings = [...breaches.findings(what), ...metaFaults(meta!, what)]
   if (isUneven && findings.length === 0) findings.push(miscount(numberIn(excess), what))
   return { findings, jobs: numberIn(jobs) }
 }
 
-/** What keeps a shard from being looked at: no settings, or keys of another type. */
+/** The reasons why a shard cannot be checked: no settings, or keys of another type. */
 function unusable(types: readonly string[], { tag, kind }: RedisShard, what: string): Finding[] {
   const findings: Finding[] = []
   const names = keyNames(kind)
@@ -161,7 +164,7 @@ function addAll(breaches: RedisBreaches, found: Parameters<typeof rowsIn>[0]): v
   }
 }
 
-/** Keys that begin like ours and are none, on all servers where some of ours lie. */
+/** Unknown keys that begin like the store's keys, on all servers that hold some of the latter. */
 async function foreignKeys(client: RedisClient, namespace: string): Promise<Finding[]> {
   const known = async () => {
     const layouts = [...(await storedQueues(client, namespace))].flatMap(([name, stored]) => {

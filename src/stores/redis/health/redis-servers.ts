@@ -1,4 +1,4 @@
-/** The servers that a namespace lies on: one, or of a cluster each master that holds a part of it. */
+/** The servers of a namespace: one, or on a cluster each master that holds a part of it. */
 
 import type { RedisClient } from '../client/redis-client.js'
 import { textIn } from '../client/redis-reply.js'
@@ -7,11 +7,11 @@ import { infoScript } from './server-scripts.js'
 
 export interface RedisServerSeen {
   readonly info: RedisInfo
-  /** Those of the keys asked about that lie there. */
+  /** The given keys that are on this server. */
   readonly keys: readonly string[]
 }
 
-/** `keys`: at least one; on a single server all lie there. */
+/** `keys`: at least one. On a single server all are on it. */
 export async function serversOf(client: RedisClient, keys: readonly string[]): Promise<RedisServerSeen[]> {
   const servers = new Map<string, RedisServerSeen>()
   for (const key of client.isCluster ? keys : keys.slice(0, 1)) {

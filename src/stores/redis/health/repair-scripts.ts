@@ -1,15 +1,18 @@
-/** The repair scripts: they mend leases and counters of a shard, a few elements at a time; each step sees and writes in one. */
+/**
+ * The repair scripts: they mend leases and counters of a shard, a few elements at a time. Each step checks and writes
+ * atomically.
+ */
 
 import { guard, scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: what is walked ('claims' or 'leases'), cursor ('0' at first), about how many elements, ms of a lease given anew.
- * Returns { next cursor or '0', ids }. Of claims: those that had no lease and have one of their own now. Of leases: what was
- * taken out or counted anew; shared ones by '' for each. Refuses `unknown`.
+ * ARGV: key to walk ('claims' or 'leases'), cursor ('0' at first), about how many elements, ms of a new lease.
+ * Returns { next cursor or '0', ids }. claims: claims that had no lease and now have their own. leases: leases that
+ * were removed or counted again; each shared one as ''. Refuses `unknown`.
  *
- * Elements that cannot be read are left: what they were is not known.
+ * Unreadable elements are left alone, because their meaning is unknown.
  */
 const walk = String.raw`
 local seen = call('HGET', META, 'seenAt')
@@ -70,8 +73,9 @@ return { page[1], mended }
 `
 
 /**
- * KEYS: those of one shard of a plain queue, all of whose jobs stand where they belong. No ARGV.
- * Counts the stale elements of the ready list anew, from all other counts; returns by how many the number changed. Refuses `unknown`.
+ * KEYS: those of one shard of a plain queue, all of whose jobs are where they belong. No ARGV.
+ * Computes the number of stale elements of the ready list from all other counts. Returns by how much it changed.
+ * Refuses `unknown`.
  */
 const stale = `
 local stale, length = tonumber(call('HGET', META, 'stale')) or 0, call('LLEN', READY_LIST)
@@ -85,8 +89,8 @@ return right - stale
 
 /**
  * KEYS: those of one shard. No ARGV.
- * Counts the running jobs of each group anew, if at most 10,000 jobs run; returns of how many groups the number was wrong.
- * Refuses `unknown`.
+ * Counts the running jobs of each group again, if at most 10,000 jobs run. Returns the number of groups whose count was
+ * wrong. Refuses `unknown`.
  */
 const groups = `
 if call('HLEN', CLAIMS) > 10000 then return 0 end
@@ -116,8 +120,8 @@ return #wrong
 
 /**
  * KEYS: those of one shard of an ordered queue. No ARGV.
- * Counts anew the jobs that wait with their payloads in sets, if the shard has at most 10,000 jobs; returns by how many the
- * number changed. Refuses `unknown`.
+ * Counts again the waiting jobs whose payloads are in sets, if the shard has at most 10,000 jobs. Returns by how much
+ * the number changed. Refuses `unknown`.
  */
 const many = `
 local right, counted = count_many(), tonumber(call('HGET', META, 'many') or 0)
@@ -128,7 +132,7 @@ return right - counted
 
 /**
  * KEYS: those of one shard. No ARGV.
- * Takes out and returns how many jobs without a record claims have passed over. Refuses `unknown`.
+ * Removes and returns the count of jobs without a record that claims have passed over. Refuses `unknown`.
  */
 const lost = `
 local count = tonumber(call('HGET', META, 'lost')) or 0

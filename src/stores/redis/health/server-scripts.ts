@@ -1,16 +1,19 @@
-/** The server scripts: what the server that holds a key says of itself, and what it lets this user do. They write nothing. */
+/**
+ * The server scripts: what the server of a key reports about itself, and what this user may do there. They write
+ * nothing.
+ */
 
 import { redisScript } from '../client/redis-script.js'
 
 /**
- * KEYS: any on the server that is meant. No ARGV.
+ * KEYS: any key on the server in question. No ARGV.
  * Returns the text of INFO.
  */
 export const infoScript = redisScript('server-info', `return redis.call('INFO')`, { readOnly: true })
 
 /**
- * KEYS: any on the server that is meant. ARGV: of each command the number of its words, and those.
- * Returns for each 1 where this user may run it, 0 where not, -1 where the server has no such command. Runs none of them.
+ * KEYS: any key on the server in question. ARGV: for each command the number of its words, then the words.
+ * Returns for each command 1 if this user may run it, 0 if not, -1 if the server has no such command. Runs none.
  */
 export const rightsScript = redisScript(
   'server-rights',
