@@ -124,7 +124,7 @@ function told<Word>(child: ChildProcess, isIt: (said: EverythingWord) => boolean
   })
 }
 
-/** A history keeps each minute of each queue for days: so much it may grow by in an hour. */
+/** A history keeps each minute of each queue for a week, and the ids of children are remembered for an hour: the store may grow by this. */
 const historyMb = 0.5
 const storeColumn = 'store, MB'
 

@@ -29,7 +29,7 @@ async function beat(count: number): Promise<void> {
     else if (n % 20 === 2) jobs.push(mill.enqueue(throttled, work(), { group }))
     else if (n % 20 === 3) jobs.push(mill.enqueue(grouped, work(1), { group }))
     else if (n % 20 === 4) jobs.push(mill.enqueue(delayed, work(), { delay: (n % 50) * 100 }))
-    else if (n % 60 === 5) jobs.push(mill.enqueue(chained, { ...work(), link: 1 }))
+    else if (n % 1_200 === 5) jobs.push(mill.enqueue(chained, { ...work(), link: 1 }))
     else jobs.push(mill.enqueue(plain, work(), { priority: n % 3 }))
   }
   for (const { status } of await Promise.allSettled(jobs)) if (status === 'rejected') failures += 1

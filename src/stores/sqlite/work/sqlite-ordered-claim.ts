@@ -24,7 +24,7 @@ export interface Taking {
 }
 
 /** The jobs taken of a queue or shard. */
-export interface Taken {
+interface Taken {
   readonly claims: readonly Claim[]
   readonly bytes: number
 }
