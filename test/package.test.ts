@@ -83,7 +83,7 @@ describe('the tarball', () => {
     expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringContaining('millrace/web') })
   })
 
-  it('has every file that a page of it links to, but for pictures of the window', () => {
+  it('has every file that a page of it links to, except pictures of the dashboard', () => {
     const pages = paths.filter((path) => path.endsWith('.md'))
     const dead = pages.flatMap((page) =>
       new Document(page).links
