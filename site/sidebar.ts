@@ -21,6 +21,16 @@ const errorPages = readdirSync(join(pagesFolder, 'troubleshooting'))
   .sort()
   .map((code) => ({ text: code, link: `/troubleshooting/${code}` }))
 
+/** The pages of the command line, by task. */
+const commandPages = [
+  { text: 'Workers', link: '/cli/workers' },
+  { text: 'Jobs and the morgue', link: '/cli/jobs' },
+  { text: 'Queues and throttles', link: '/cli/queues' },
+  { text: 'Schedules', link: '/cli/schedules' },
+  { text: 'Watch and check', link: '/cli/health' },
+  { text: 'Set up a project', link: '/cli/setup' },
+] satisfies SidebarEntry[]
+
 /** The modules of the package. Their pages are made of the doc comments. */
 export const apiPages = [
   { text: 'millrace', link: '/api/millrace/' },
@@ -88,7 +98,7 @@ export const sidebar: SidebarEntry[] = [
     items: [
       { text: 'API', link: '/api/', collapsed: true, items: apiPages },
       { text: 'Configuration', link: '/configuration' },
-      { text: 'Command line', link: '/cli' },
+      { text: 'Command line', link: '/cli', collapsed: true, items: commandPages },
       { text: 'HTTP API', link: '/http-api' },
       { text: 'Types', link: '/types' },
       { text: 'Metrics', link: '/metrics' },

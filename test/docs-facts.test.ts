@@ -1,13 +1,11 @@
-/** The facts of the documentation, against the code: commands, options, defaults, errors, events, links. */
+/** The facts of the documentation, against the code: options, defaults, errors, events, links. */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
-import type { Command } from 'commander'
 import { defineOrderedTask, defineTask } from 'millrace'
 import type { Store } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
-import { exitCodeHelp, exitCodeOf } from '#src/cli/output/exit-code.js'
-import { createProgram } from '#src/cli/program.js'
+import { exitCodeOf } from '#src/cli/output/exit-code.js'
 import { parseDuration } from '#src/core/values/duration.js'
 import { selectorNames } from '#src/selectors/named-selectors.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
@@ -18,7 +16,6 @@ import { type Member, membersOf, source, value } from './interface-members.js'
 import { testMill } from './test-mill.js'
 
 const all = documents()
-const cli = new Document('docs/cli.md')
 const errors = new Document('docs/errors.md')
 const errorPages = all.filter(({ path }) => /^docs\/troubleshooting\/[a-z]/.test(path))
 const configuration = new Document('docs/configuration.md')
@@ -42,89 +39,6 @@ describe('the links of the documentation', () => {
     const pages = all.map(({ path }) => path).filter((path) => /^docs\/(?!index)/.test(path))
 
     expect(pages.filter((page) => !linked.has(page))).toEqual([])
-  })
-})
-
-/** The commands one can run, by all of their names. */
-function leaves(command: Command, above: readonly string[] = []): [string, Command][] {
-  const path = [...above, command.name()]
-  if (command.commands.length > 0) return visible(command).flatMap((sub) => leaves(sub, path))
-  return [[path.join(' '), command]]
-}
-
-/** Those that help shows, but for help itself. */
-function visible(command: Command): readonly Command[] {
-  return command
-    .createHelp()
-    .visibleCommands(command)
-    .filter((sub) => command.commands.includes(sub))
-}
-
-const program = await createProgram()
-const commands = new Map(leaves(program))
-
-describe('the page of the command line', () => {
-  const argumentsOf = (command: Command) =>
-    command.registeredArguments.map((argument) => {
-      const name = `${argument.name()}${argument.variadic ? '...' : ''}`
-      return argument.required ? `<${name}>` : `[${name}]`
-    })
-
-  it('has a section for each command with its arguments, and for no other', () => {
-    const titles = [...commands].map(([path, command]) => [path, ...argumentsOf(command)].join(' '))
-
-    expect(cli.headings.filter((heading) => heading.startsWith('millrace'))).toEqual(titles)
-  })
-
-  it.each([...commands])('names every option of %s, with its default, and no other', (path, command) => {
-    const rows = cli.rows(path)
-    const told = new Map(rows.map(([flags, given]) => [plain(flags!), plain(given!)]))
-
-    expect([...told.keys()].sort()).toEqual(command.options.map(({ flags }) => flags).sort())
-    for (const { flags, defaultValue, defaultValueDescription } of command.options)
-      if (defaultValue !== undefined)
-        expect({ flags, given: told.get(flags) }).toEqual({
-          flags,
-          given: defaultValueDescription ?? String(defaultValue),
-        })
-  })
-
-  it('tells the exit codes that the help tells', () => {
-    const helped = [...exitCodeHelp.matchAll(/^ {2}(\d+)|[(,] ?(\d+):/gm)].map(([, line, inner]) => line ?? inner)
-
-    expect(cli.rows('Exit codes').map(([code]) => code)).toEqual(helped.sort((a, b) => Number(a) - Number(b)))
-  })
-
-  it('is right about the names that the program reads from the environment', () => {
-    const named = cli.rows('Environment').map(([name]) => plain(name!))
-    const [, help] = source('cli/program.ts').split('Environment:')
-    const helped = [...help!.matchAll(/^ {2}([A-Z_]{4,}) /gm)].map(([, name]) => name!)
-
-    expect(helped.length).toBe(8)
-    expect(named).toEqual(expect.arrayContaining(helped))
-    expect(source('mill/load-mill.ts')).toContain("env['MILLRACE_CONFIG']")
-    expect(source('mill/configuration/environment.ts')).toMatch(/MILLRACE_STORE: store, MILLRACE_NAMESPACE: namespace/)
-    expect(source('runtime/process-identity.ts')).toContain("process.env['MILLRACE_HOST']")
-  })
-})
-
-describe('commands that the documentation names in passing', () => {
-  it('exist, with the options that are named with them', () => {
-    const named = all.flatMap(({ path, codeSpans, blocks }) =>
-      [...codeSpans, ...blocks.filter(({ language }) => language === 'sh').flatMap(({ text }) => text.split('\n'))]
-        .map((code) => /^(?:npx )?(millrace [a-z].*)$/.exec(code)?.[1])
-        .filter((code) => code !== undefined)
-        .map((code) => ({ path, code })),
-    )
-    const wrong = named.filter(({ code }) => {
-      const [, command] = [...commands].find(([name]) => code === name || code.startsWith(`${name} `)) ?? []
-      if (command === undefined) return !program.commands.some((noun) => code === `millrace ${noun.name()}`)
-      const flags = [...code.matchAll(/ (--[a-z-]+)/g)].map(([, flag]) => flag)
-      return flags.some((flag) => flag !== '--help' && !command.options.some(({ long }) => long === flag))
-    })
-
-    expect(named.length).toBeGreaterThan(15)
-    expect(wrong.filter(({ code }) => !code.includes('|') && !code.startsWith('millrace <'))).toEqual([])
   })
 })
 

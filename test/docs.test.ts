@@ -12,7 +12,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { CommandProcess, runProcess } from './cli/command-process.js'
 import { project, root } from './cli/project.js'
 import { notRun } from './docs-not-run.js'
-import { type Block, Document, documents } from './document.js'
+import { type Block, commandPages, Document, documents } from './document.js'
 
 const all = documents()
 const readme = all.find(({ path }) => path === 'README.md')!
@@ -79,31 +79,30 @@ describe('the README', () => {
 })
 
 describe('the command lines of the documentation', () => {
-  it.each(['README.md', 'docs/cli.md'])(
-    'run one after the other as %s shows them',
-    { timeout: 300_000 },
-    async (path) => {
-      const cwd = folderOf(readme)
-      const lines = shellLines(new Document(path)).filter((line) => /^(?:npx )?millrace /.test(line))
-      expect(lines.length).toBeGreaterThan(4)
-      for (const line of lines) {
-        // Of these two the worker is one that a reader has.
-        if (/^millrace workers (stop|recycle) /.test(line)) continue
-        const args = wordsOf(line.replace(/^(?:npx )?millrace /, ''))
-        const ended =
-          args[0] === 'work' || args[0] === 'exec'
-            ? await worked(args, cwd)
-            : args.includes('--watch') || args[0] === 'events' || args[0] === 'dash'
-              ? await watched(args, cwd)
-              : await runProcess(args, { cwd })
-        expect({ line, code: ended.code, stderr: ended.stderr }).toEqual({ line, code: 0, stderr: '' })
-        expect(ended.stdout).not.toBe('')
-      }
-    },
-  )
+  it.each([
+    { name: 'the README shows', pages: [readme] },
+    { name: 'the pages of the command line show', pages: commandPages() },
+  ])('run one after the other as $name them', { timeout: 300_000 }, async ({ pages }) => {
+    const cwd = folderOf(readme)
+    const lines = pages.flatMap(shellLines).filter((line) => /^(?:npx )?millrace /.test(line))
+    expect(lines.length).toBeGreaterThan(4)
+    for (const line of lines) {
+      // Of these two the worker is one that a reader has.
+      if (/^millrace workers (stop|recycle) /.test(line)) continue
+      const args = wordsOf(line.replace(/^(?:npx )?millrace /, ''))
+      const ended =
+        args[0] === 'work' || args[0] === 'exec'
+          ? await worked(args, cwd)
+          : args.includes('--watch') || args[0] === 'events' || args[0] === 'dash'
+            ? await watched(args, cwd)
+            : await runProcess(args, { cwd })
+      expect({ line, code: ended.code, stderr: ended.stderr }).toEqual({ line, code: 0, stderr: '' })
+      expect(ended.stdout).not.toBe('')
+    }
+  })
 
   it('are all run, or named with a reason', () => {
-    const run = new Set(['README.md', 'docs/cli.md'])
+    const run = new Set([readme, ...commandPages()].map(({ path }) => path))
     const left = all.flatMap((document) =>
       shellLines(document)
         .filter(

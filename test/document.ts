@@ -104,6 +104,13 @@ export function documents(): Document[] {
   ].map((path) => new Document(path))
 }
 
+/** The pages of the command line: the overview, then its parts in the order of its links. */
+export function commandPages(): Document[] {
+  const overview = new Document('docs/cli.md')
+  const parts = new Set(overview.links.map((link) => link.split('#')[0]!).filter((link) => link.startsWith('cli/')))
+  return [overview, ...[...parts].map((part) => new Document(`docs/${part}`))]
+}
+
 /** The text of a cell without its backticks. */
 export function plain(cell: string): string {
   return cell.replaceAll('`', '')

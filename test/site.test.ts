@@ -63,6 +63,8 @@ describe('the search', () => {
 
     expect(await read('api/millrace/store/interfaces/Store.md')).toBe('')
     expect(await read('api/millrace/interfaces/Mill.md')).toBe('<h1>A page</h1>')
-    expect(boost('/api/millrace/interfaces/Mill.html#close', 'close')).toBeLessThan(boost('/cli.html#work', 'work'))
+    expect(boost('/api/millrace/interfaces/Mill.html#close', 'close')).toBeLessThan(
+      boost('/cli/workers.html#work', 'work'),
+    )
   })
 })

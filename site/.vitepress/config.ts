@@ -41,7 +41,7 @@ export default defineConfig({
       { text: 'Start', link: '/start/web-app', activeMatch: '^/start/' },
       { text: 'Guides', link: '/guides/welcome-mail', activeMatch: '^/guides/' },
       { text: 'API', link: '/api/', activeMatch: '^/api/' },
-      { text: 'Command line', link: '/cli' },
+      { text: 'Command line', link: '/cli', activeMatch: '^/cli' },
       { text: 'Compare', link: '/compare' },
     ],
     sidebar,
