@@ -18,7 +18,7 @@ if (name === undefined || !['all', ...names].includes(name)) {
   console.error(`usage: npm run bench -- <all | ${names.join(' | ')}> [--json]`)
   process.exitCode = 2
 } else {
-  // With --json the words go to stderr, so that the figures are all there is on stdout.
+  // With --json the words go to stderr, so stdout has only the figures.
   const say = (line: string) => (json ? console.error(line) : console.log(line))
   for (const one of name === 'all' ? names : [name]) {
     if (name === 'all') say(`\n# ${one}`)

@@ -1,4 +1,4 @@
-/** The process of one contender: takes the measures it is sent, one at a time, and sends back what they came to. */
+/** The process of one contender: takes measures as they are ordered, one at a time, and sends back the results. */
 
 import { type HomeName, openers } from './contender.js'
 import type { MeasureAnswer, MeasureOrder } from './contender-process.js'

@@ -1,4 +1,6 @@
-/** A contender in a process of its own, so that what it spends is its own, as the benchmark speaks to it. */
+/**
+ * A contender in a process of its own, as the benchmark sees it. Its CPU time is counted apart from the others.
+ */
 
 import { join } from 'node:path'
 import type { ContenderName } from './contender.js'
@@ -22,8 +24,8 @@ export class ContenderProcess {
   }
 
   /**
-   * Resolves when its modules are loaded. `flags`: of Node. `baseline`: the folder of the checkout, built, that the contender of
-   * that name is.
+   * Resolves when its modules are loaded. `flags`: of Node. `baseline`: the folder of the built checkout for the
+   * contender `baseline`.
    */
   static async start(
     name: ContenderName,
@@ -39,7 +41,7 @@ export class ContenderProcess {
     )
   }
 
-  /** Takes one measure; one at a time. Rejects with what it threw there, or when the process has ended. */
+  /** Takes one measure; only one at a time. Rejects with the error of the contender, or when the process has ended. */
   async take<M extends keyof Measures>(
     measure: M,
     plan: Parameters<Measures[M]>[0],
@@ -49,7 +51,7 @@ export class ContenderProcess {
     return answer.value as Awaited<ReturnType<Measures[M]>>
   }
 
-  /** Ends the process, whatever it is at. */
+  /** Ends the process, whatever it is doing. */
   end(): Promise<void> {
     return this.#process.end()
   }

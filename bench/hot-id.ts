@@ -1,4 +1,4 @@
-/** The hot id: very many payloads under one id, enqueued and then handed over 1,000 at a time. */
+/** The hot id: very many payloads under one id, enqueued and then claimed 1,000 at a time. */
 
 import { storeSource } from '#src/mill/store-source.js'
 import type { Store } from '#src/stores/contract/store.js'
@@ -7,7 +7,7 @@ export interface HotId {
   readonly firstPerSecond: number
   readonly lastPerSecond: number
   readonly claims: number
-  /** Of the slowest claim, and the slowest completion, seen from this process. */
+  /** The times of the slowest claim and the slowest completion, measured by this process. */
   readonly claimMs: number
   readonly completeMs: number
 }
@@ -15,7 +15,7 @@ export interface HotId {
 const queue = 'hot'
 const perCall = 250
 const perClaim = 1_000
-/** Claims that are timed; the set is as large as it can be for the first of them. */
+/** Claims that are timed. The set of payloads is largest at the first of them. */
 const mostClaims = 20
 
 export async function hotIdOn(descriptor: string, payloads: number): Promise<HotId> {

@@ -1,4 +1,7 @@
-/** A worker process for the latency benchmark: reports, per job, ms from before its enqueue was called to the start of its handler. */
+/**
+ * A worker process for the latency benchmark. It reports, per job, ms from before its enqueue was called to the start
+ * of its handler.
+ */
 
 import { defineTask, millrace } from 'millrace'
 
@@ -8,7 +11,7 @@ const latencies: number[] = []
 const timed = defineTask({
   name: 'timed',
   run: async (input) => {
-    // The monotonic clock is one for all processes of a machine.
+    // All processes of a machine share the monotonic clock.
     latencies.push(Number(process.hrtime.bigint() - BigInt(input as string)) / 1e6)
   },
 })

@@ -1,4 +1,7 @@
-/** The measures: what one contender is asked to do, and what is taken down of it. They run in the contender's own process. */
+/**
+ * The measures: the tasks that one contender is given, and the figures of each. They run in the contender's own
+ * process.
+ */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Contender, OpenContender } from './contender.js'
@@ -6,28 +9,30 @@ import { RedisMeter, type Spent } from './redis-meter.js'
 
 /** `inFlight`: calls that are unanswered at a time. */
 export interface Measures {
-  /** Leaves the server with so many waiting jobs and nothing else. */
+  /** Empties the server and enqueues this number of jobs. */
   fill(plan: { jobs: number }): Promise<void>
-  /** From the start of a worker to its last completion, of jobs that wait. `workers`: how many share the connection. */
+  /**
+   * From the start of a worker to the last completion of the waiting jobs. `workers`: how many share the connection.
+   */
   work(plan: { jobs: number; concurrency: number; workers?: number }): Promise<Spent>
-  /** One by one, on an empty server; so are the next two. */
+  /** Enqueues jobs one by one, on an empty server. The next two measures begin on an empty server too. */
   enqueue(plan: { jobs: number; inFlight: number }): Promise<Spent>
   enqueueMany(plan: { jobs: number; perCall: number; inFlight: number }): Promise<Spent>
-  /** What so many waiting jobs take. */
+  /** The memory that this number of waiting jobs takes. */
   memory(plan: { jobs: number; payloadBytes: number }): Promise<Spent>
-  /** A worker with nothing to do. */
+  /** The cost of a worker with nothing to do. */
   idle(plan: { queues: number; shards: number; forMs: number }): Promise<Spent>
-  /** Starts a worker that notes how long each job of `pace` took to start; resolves when it is running. */
+  /** Starts a worker that notes how long each job of `pace` took to start. Resolves when the worker is running. */
   listen(plan: { jobs: number; concurrency: number }): Promise<void>
-  /** Enqueues at its pace, whether or not the last job has been accepted. */
+  /** Enqueues at its pace, even if the last job is not accepted yet. */
   pace(plan: { jobs: number; perSecond: number }): Promise<void>
-  /** The end of `listen`, after its last job: ms from before each enqueue to its start. */
+  /** Ends `listen` after its last job: ms from before each enqueue to its start. */
   heard(plan: Record<string, never>): Promise<number[]>
 }
 
 const fillPerCall = 1_000
 const fillInFlight = 4
-/** What a worker does at its start is no part of its idling. */
+/** Time after which the work of a worker at its start is over, so that it does not count as idling. */
 const settledAfterMs = 2_000
 
 export function measuresOf(open: OpenContender, url: string): Measures {
@@ -69,7 +74,7 @@ export function measuresOf(open: OpenContender, url: string): Measures {
     memory: ({ jobs, payloadBytes }) =>
       onEmptyServer(async (contender) => {
         const input = inputOf(payloadBytes)
-        // What the first call leaves behind, such as scripts, is not the jobs'.
+        // Things that the first call leaves, such as scripts, are not part of the jobs.
         await contender.enqueueMany([input])
         return meter.measured(() => enqueueAll(contender, input, jobs, fillPerCall, 1))
       }),
@@ -88,7 +93,7 @@ export function measuresOf(open: OpenContender, url: string): Measures {
     async listen({ jobs, concurrency }) {
       const latencies: number[] = []
       const started = (input: unknown) => {
-        // The monotonic clock is one for all processes of a machine.
+        // All processes of a machine share the monotonic clock.
         latencies.push(Number(process.hrtime.bigint() - BigInt((input as { at: string }).at)) / 1e6)
       }
       const { down: completed, over } = countdown(jobs)
@@ -112,7 +117,7 @@ export function measuresOf(open: OpenContender, url: string): Measures {
   }
 }
 
-/** An input that takes so many bytes as JSON, 10 or more. */
+/** An input of this number of bytes as JSON, 10 or more. */
 function inputOf(payloadBytes: number): unknown {
   return payloadBytes === 10 ? { n: 1_234 } : { n: 'x'.repeat(payloadBytes - '{"n":""}'.length) }
 }
@@ -124,7 +129,7 @@ async function enqueueAll(contender: Contender, input: unknown, jobs: number, pe
   if (rest > 0) await contender.enqueueMany(full.slice(0, rest))
 }
 
-/** So many callers, each of which calls again when it was answered, until all together have called so often. */
+/** Runs `callers` loops that call one after the other, until all together have made this number of calls. */
 async function repeated(times: number, callers: number, call: () => Promise<unknown>): Promise<void> {
   let left = times
   const caller = async () => {

@@ -1,12 +1,13 @@
-/** A process of its own that takes measures: it says that it is ready, and then answers one order after the other. */
+/** A process of its own that takes measures. It reports when it is ready, then answers one order after the other. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 
 /**
- * For the comparison of two builds. Early in a process V8 decides for good which objects it makes in the old generation of
- * the heap at once, by what has survived a collection then: two processes of one build differ by a quarter for that alone.
+ * For the comparison of two builds. Early in a process V8 decides for good which objects it allocates in the old
+ * generation of the heap, by the objects that survived a collection so far. Two processes of one build differ by a
+ * quarter for that alone.
  */
 export const withoutPretenuring = ['--no-allocation-site-pretenuring'] as const
 
@@ -21,7 +22,7 @@ export class MeasuringProcess {
     this.#exited = once(child, 'exit')
   }
 
-  /** Resolves when its modules are loaded. `name`: whose process it is, for errors. `flags`: of Node. */
+  /** Resolves when its modules are loaded. `name`: the name in error messages. `flags`: of Node. */
   static async start(
     name: string,
     entry: string,
@@ -34,13 +35,13 @@ export class MeasuringProcess {
     return made
   }
 
-  /** Sends an order and resolves to its answer; one at a time. Rejects when the process has ended. */
+  /** Sends an order and resolves to its answer; only one at a time. Rejects when the process has ended. */
   async ask(order: string | object): Promise<unknown> {
     this.#child.send(order)
     return this.#message()
   }
 
-  /** Ends the process, whatever it is at. */
+  /** Ends the process, whatever it is doing. */
   async end(): Promise<void> {
     this.#child.kill('SIGKILL')
     await this.#exited

@@ -5,7 +5,7 @@ import type { Contender, OpenContender } from './contender.js'
 
 export const open: OpenContender = opening({})
 
-/** With options of its own. `watch` begins to watch the mill, and returns what ends that. */
+/** Opens Millrace with these options. `watch` begins to watch the mill, and returns a function that ends that. */
 export function opening(options: Partial<MillOptions>, watch = (_mill: Mill) => async () => {}): OpenContender {
   return (url, queues, shards) => opened(url, queues, shards, options, watch)
 }

@@ -1,4 +1,4 @@
-/** Millrace without its history: what nobody watches. */
+/** Millrace without its history, so that nobody watches it. */
 
 import { opening } from './millrace-redis.js'
 

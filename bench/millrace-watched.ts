@@ -1,4 +1,7 @@
-/** Millrace with all that watches it: its history, a scrape of its metrics each second, and the stream of the overview. */
+/**
+ * Millrace with everything that watches it: its history, a scrape of its metrics each second, and the stream of the
+ * overview.
+ */
 
 import { text } from 'node:stream/consumers'
 import { webHandler } from 'millrace/web'

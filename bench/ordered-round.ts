@@ -1,4 +1,4 @@
-/** A round of ordered jobs: distinct ids that wait already, worked off by one worker. */
+/** A round of ordered jobs: jobs with distinct ids that already wait, run by one worker. */
 
 import { defineOrderedTask, millrace } from 'millrace'
 import { workedOff } from './worked-off.js'
@@ -6,7 +6,7 @@ import { workedOff } from './worked-off.js'
 export interface OrderedRound {
   /** From the start of the worker to its last completion. */
   readonly seconds: number
-  /** Jobs per claim, the mean. */
+  /** The mean number of jobs per claim. */
   readonly perCall: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * Ordered queues on Redis and on SQLite: blank jobs with distinct ids beside the raw limits of both at the same jobs per
- * call, in alternating rounds of one run, and one id with very many payloads.
+ * Ordered queues on Redis and on SQLite: blank jobs with distinct ids, compared with the raw limits of both stores at
+ * the same jobs per call, in alternating rounds of one run. Also one id with very many payloads.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -19,18 +19,18 @@ const batchSizes = [1, 10, 100]
 const full = { rounds: 3, jobs: 100_000, payloads: 100_000 }
 /** Shows that everything runs; its figures mean nothing. */
 const quick = { rounds: 1, jobs: 5_000, payloads: 5_000 }
-/** What the raw limit of SQLite writes into a row, as the ordered jobs do. */
+/** The text that the raw limit of SQLite writes into a row, the same as that of the ordered jobs. */
 const payload = '{"n":1234}'
 
-/** A store to measure on, and its raw limit: jobs per second at so many per call. */
+/** A store to measure on, and its raw limit: jobs per second at this number of jobs per call. */
 interface Ground {
   readonly name: string
-  /** An empty one each time. */
+  /** Returns an empty store each time. */
   fresh(): Promise<string>
   raw(jobs: number, perCall: number): Promise<number>
 }
 
-/** `--quick`. */
+/** Options: `--quick`. */
 export async function bench(report: BenchReport): Promise<unknown> {
   const plan = process.argv.includes('--quick') ? quick : full
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
@@ -71,7 +71,7 @@ async function measured(report: BenchReport, ground: Ground, plan: typeof full):
   const ofRaw: Record<string, number> = {}
   for (const batchSize of batchSizes) {
     const rounds: (OrderedRound & { readonly ofRaw: number })[] = []
-    // The first round is not counted: after it the code is compiled.
+    // The first round is not counted, because the code is compiled in it.
     for (let round = 0; round <= plan.rounds; round += 1) {
       const one = await orderedRound(await ground.fresh(), { jobs: plan.jobs, batchSize, concurrency: 5 })
       const raw = await ground.raw(plan.jobs, Math.max(1, Math.round(one.perCall)))

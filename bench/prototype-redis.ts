@@ -1,7 +1,7 @@
 /**
- * The prototype: what a queue on Redis could cost at the least. Script calls that carry many jobs, leases, two fetches under way,
- * acknowledgements that travel with the next fetch, a promise for each enqueue and for each job. No priorities, no fences, no
- * counters, no delays, no look at leases that have ended, no memory of calls, no events.
+ * The prototype: the least that a queue on Redis could cost. It has script calls that carry many jobs, leases, two
+ * fetches in flight, acknowledgements that travel with the next fetch, and a promise for each enqueue and each job. It
+ * has no priorities, no fences, no counters, no delays, no look at ended leases, no memory of calls and no events.
  */
 
 import { Redis } from 'ioredis'
@@ -11,7 +11,7 @@ const keys = ['order', 'text', 'leases'] as const
 const mostPerCall = 250
 const fetchesUnderWay = 2
 const leaseMs = 30_000
-/** Who found nothing asks again after so long. */
+/** How long a fetch that found nothing waits before the next. */
 const restMs = 5
 
 /** ARGV: id, text, … */
@@ -22,7 +22,10 @@ redis.call('RPUSH', KEYS[1], unpack(ids))
 redis.call('HSET', KEYS[2], unpack(ARGV))
 return #ids`
 
-/** ARGV: how many to take, until when they are leased, then the ids of those that are done. Answers with the ids and then the texts. */
+/**
+ * ARGV: how many to take, until when they are leased, then the ids of completed jobs. Answers with the ids, then the
+ * texts.
+ */
 const fetchScript = `
 if #ARGV > 2 then
   redis.call('HDEL', KEYS[2], unpack(ARGV, 3))

@@ -1,6 +1,7 @@
 /**
- * The raw limit: what Redis does when one script call carries many jobs and does nothing but the least a queue must: a
- * sorted set for their order, a hash for their text. No priorities, no fences, no leases that end, no counters.
+ * The raw limit: what Redis does if one script call carries many jobs and does only the least a queue must. It has a
+ * sorted set for the order and a hash for the text. It has no priorities, no fences, no leases that end and no
+ * counters.
  */
 
 import { Redis } from 'ioredis'
@@ -8,18 +9,18 @@ import type { Contender, OpenContender } from './contender.js'
 
 const keys = ['order', 'text'] as const
 
-/** Scores of jobs that wait are their numbers, those of claimed ones are above all numbers. */
+/** The score of a waiting job is its number. The score of a claimed job is above all numbers. */
 const waitingUpTo = 1e12
 const claimedAt = 2e12
 
-/** ARGV: score, id, …, then id, text, …, as many of each. */
+/** ARGV: score, id, …, then id, text, …, for the same number of jobs. */
 const addScript = `
 local half = #ARGV / 2
 redis.call('ZADD', KEYS[1], unpack(ARGV, 1, half))
 redis.call('HSET', KEYS[2], unpack(ARGV, half + 1))
 return half / 2`
 
-/** ARGV: how many to take, then the ids of those that are done. Answers with the ids and then the texts. */
+/** ARGV: how many to take, then the ids of completed jobs. Answers with the ids, then the texts. */
 const turnScript = `
 if #ARGV > 1 then
   redis.call('ZREM', KEYS[1], unpack(ARGV, 2))

@@ -1,4 +1,7 @@
-/** The raw limit: what SQLite does at the same durability and the same jobs per commit when it does nothing but the least a queue must. */
+/**
+ * The raw limit: what SQLite does at the same durability and the same jobs per commit, if it does only the least a
+ * queue must.
+ */
 
 import { join } from 'node:path'
 import { type Database, loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
@@ -21,7 +24,7 @@ export async function rawInserts(folder: string, jobs: number, perCommit: number
   return jobs / seconds
 }
 
-/** Rows updated, and deleted one commit later, per second: a claim and a completion, sharing commits. */
+/** Rows per second that are updated, and deleted one commit later: a claim and a completion that share commits. */
 export async function rawTurns(folder: string, jobs: number, perCommit: number, payload: string): Promise<number> {
   const database = await rawDatabase(folder)
   insert(database, jobs, 1_000, payload)

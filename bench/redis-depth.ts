@@ -1,4 +1,4 @@
-/** Depth: what a job costs in front of a short and of a long backlog. */
+/** Depth: the cost of a job in front of a short and of a long backlog. */
 
 import type { BenchReport } from './bench.js'
 import type { ContenderProcess } from './contender-process.js'
@@ -8,7 +8,10 @@ import { figure, grouped, roundsOf } from './rounds.js'
 const short = 10_000
 const jobs = 30_000
 
-/** Claim and completion at concurrency 100. Resolves to what a job takes before `long` jobs, by what it takes before 10,000. */
+/**
+ * Claim and completion at concurrency 100. Resolves to the cost of a job before `long` jobs, divided by its cost before
+ * 10,000.
+ */
 export async function depth(report: BenchReport, contender: ContenderProcess, long: number, rounds: number) {
   report.say('\nprocess, concurrency 100, in front of a backlog')
   const costs: number[] = []

@@ -11,10 +11,10 @@ export class RedisField {
   readonly #names: readonly ContenderName[]
   #contenders = new Map<ContenderName, ContenderProcess>()
 
-  /** Nobody is there before `renew`. `baseline`: the folder of the checkout, built, that the contender of that name is. */
+  /** Starts no process: `renew` does. `baseline`: the folder of the built checkout for the contender `baseline`. */
   constructor(url: string, names: readonly ContenderName[], baseline?: string) {
     this.#names = names
-    // Where Millrace is compared with itself.
+    // Two builds of Millrace are compared with each other.
     const flags = names.filter((name) => !rivals.has(name)).length > 1 ? withoutPretenuring : []
     this.#start = (name) => ContenderProcess.start(name, url, flags, baseline)
   }
@@ -23,12 +23,15 @@ export class RedisField {
     return this.#names
   }
 
-  /** Those that are there, in the order of their names. */
+  /** The running contenders, in the order of their names. */
   get contenders(): ReadonlyMap<ContenderName, ContenderProcess> {
     return this.#contenders
   }
 
-  /** All anew: how fast a process runs the same code is in part settled once and for all while it starts. */
+  /**
+   * Starts all processes anew: the speed of a process at the same code is partly settled once and for all while it
+   * starts.
+   */
   async renew(): Promise<void> {
     await this.end()
     for (const name of this.#names) this.#contenders.set(name, await this.#start(name))

@@ -7,7 +7,9 @@ import type { RedisField } from './redis-field.js'
 import { startRedisServer } from './redis-server.js'
 import { figure, grouped } from './rounds.js'
 
-/** Bytes per waiting job; the data is the same in every round, so that one is enough. Resolves to the ratio to BullMQ. */
+/**
+ * Bytes per waiting job. The data is the same in every round, so one round is enough. Resolves to the ratio to BullMQ.
+ */
 export async function memory(report: BenchReport, field: RedisField, jobs: number, payloadBytes: number) {
   report.say(`\nmemory per waiting job, ${grouped(jobs)} of ${grouped(payloadBytes)} B payload`)
   const bytes = new Map<ContenderName, number>()
@@ -19,7 +21,7 @@ export async function memory(report: BenchReport, field: RedisField, jobs: numbe
   return toBullmq(bytes)
 }
 
-/** Queues that one idle worker serves. The raw limit has no idle worker. */
+/** The workers that are measured idle, with the queues of each. The raw limit has no idle worker. */
 const idlers: readonly { name: ContenderName; queues: number; shards: number }[] = [
   { name: 'millrace', queues: 1, shards: 1 },
   { name: 'bullmq', queues: 1, shards: 1 },
@@ -28,7 +30,10 @@ const idlers: readonly { name: ContenderName; queues: number; shards: number }[]
   { name: 'millrace', queues: 300, shards: 1 },
 ]
 
-/** Commands per second of an idle worker, all at once, each with a server to itself. Resolves to the ratio to BullMQ, for one queue. */
+/**
+ * Commands per second of idle workers, all at the same time, each with a server of its own. Resolves to the ratio to
+ * BullMQ for one queue.
+ */
 export async function idle(report: BenchReport, names: readonly ContenderName[], forMs: number) {
   report.say(`\nidle worker, over ${grouped(forMs / 1_000)} s`)
   const results = await Promise.all(
@@ -62,7 +67,7 @@ async function idling({ name, queues, shards }: (typeof idlers)[number], forMs: 
   }
 }
 
-/** Absent where one of the two is. */
+/** Undefined if one of the two is missing. */
 function toBullmq(figures: ReadonlyMap<ContenderName, number>): number | undefined {
   const [own, theirs] = [figures.get('millrace'), figures.get('bullmq')]
   return own === undefined || theirs === undefined ? undefined : figure(own / theirs)

@@ -1,4 +1,4 @@
-/** A lap: what one contender spent on the jobs of one round. */
+/** A lap: the cost of one round for one contender. */
 
 import type { Spent } from './redis-meter.js'
 import { grouped, roundsOf, roundsText } from './rounds.js'
@@ -9,7 +9,7 @@ export interface Lap {
   readonly redisCpuUs: number
   readonly nodeCpuUs: number
   readonly commandsPerJob: number
-  /** Jobs per script call; absent where jobs do not move by scripts. */
+  /** Jobs per script call; undefined for contenders that do not move jobs by scripts. */
   readonly perCall: number | undefined
 }
 
@@ -24,7 +24,7 @@ export function lapOf(spent: Spent, jobs: number): Lap {
   }
 }
 
-/** How many jobs take so long at the pace of this lap. */
+/** How many jobs fill this time at the pace of this lap. */
 export function jobsIn(forMs: number, { perSecond }: Lap): number {
   const jobs = Math.round((perSecond * forMs) / 1_000)
   return Math.min(Math.max(jobs, fewestJobs), mostJobs)
@@ -35,7 +35,7 @@ const checksAtStart = 2
 const fewestJobs = 1_000
 const mostJobs = 300_000
 
-/** The laps of one contender in a line: medians, and the spread of what is compared. */
+/** The laps of one contender in a line: medians, and the spread of the compared figures. */
 export function lapsText(laps: readonly Lap[]): string {
   const median = (of: (lap: Lap) => number) => roundsOf(laps.map(of)).median
   const perCall = laps.some((lap) => lap.perCall === undefined) ? undefined : median((lap) => lap.perCall!)

@@ -12,7 +12,7 @@ export interface Latency {
 }
 
 const perSecond = 100
-/** Connections and compiled code are had when these are through. */
+/** After these jobs, connections are open and code is compiled. */
 const firstJobs = 100
 
 /** Medians over the rounds, by contender. */

@@ -1,4 +1,4 @@
-/** The raw limit by itself: how many jobs a second at how many per call. */
+/** The raw limit by itself: jobs a second at different numbers per call. */
 
 import type { BenchReport } from './bench.js'
 import type { ContenderProcess } from './contender-process.js'
@@ -9,7 +9,7 @@ import { roundsOf, roundsText } from './rounds.js'
 const perCalls = [1, 10, 100]
 const firstJobs = 10_000
 
-/** On one connection; with two calls in flight, the next one waits at the server when the last is done. */
+/** Runs on one connection. With two calls in flight, the next one waits at the server when the last is done. */
 export async function limit(report: BenchReport, raw: ContenderProcess, { rounds, roundMs }: RaceLength) {
   report.say('\nraw limit, jobs/s with one call in flight | with two')
   for (const [title, run] of Object.entries(rawRuns)) {

@@ -1,29 +1,31 @@
-/** The meter: what a Redis server says it has spent and holds, beside what this process has spent. */
+/** The meter: what a Redis server reports to have spent and hold, and what this process has spent. */
 
 import { Redis } from 'ioredis'
 
 /** Counted since the server started. */
 interface Reading {
   readonly cpuMs: number
-  /** Calls by command, those made inside scripts too. */
+  /** Calls by command, including those made in scripts. */
   readonly calls: ReadonlyMap<string, number>
-  /** Bytes of data: what is in use, less what connections and the append-only file buffer. */
+  /** Bytes of data: the memory in use, less the buffers of connections and of the append-only file. */
   readonly bytes: number
 }
 
-/** What was spent while something went on. */
+/** The cost of an action. */
 export interface Spent {
   readonly ms: number
   readonly redisCpuMs: number
   readonly nodeCpuMs: number
-  /** Commands of all kinds, those inside scripts too, without the meter's own. */
+  /** Commands of all kinds, including those in scripts, without the meter's own. */
   readonly commands: number
   readonly scriptCalls: number
-  /** Bytes that the data grew by. */
+  /** Growth of the data in bytes. */
   readonly bytes: number
 }
 
-/** An append-only file beyond this is begun anew when the data is gone, or a long run would fill the disk. */
+/**
+ * An append-only file beyond this size is begun anew when the data is gone. Otherwise a long run would fill the disk.
+ */
 const largestFileBytes = 1 << 28
 
 export class RedisMeter {
@@ -33,7 +35,7 @@ export class RedisMeter {
     this.#redis = new Redis(url)
   }
 
-  /** What `action` and the server spent while it went on. */
+  /** The cost of `action` to this process and to the server, during its run. */
   async measured(action: () => Promise<unknown>): Promise<Spent> {
     const before = reading(await this.#redis.info('all'))
     const cpu = process.cpuUsage()

@@ -10,26 +10,31 @@ import { figure, grouped, roundsOf, roundsText } from './rounds.js'
 
 export interface Race {
   readonly title: string
-  /** The first so many jobs of a process, in a new one for each round: nothing of its code is compiled. Absent: as fast as it gets. */
+  /**
+   * Only this number of first jobs of a process, in a new process for each round: none of its code is compiled. Absent:
+   * many rounds in one process.
+   */
   readonly freshJobs?: number
-  /** What the names of its ratios begin with. */
+  /** The prefix of the names of its ratios. */
   readonly key: string
   run(contender: ContenderProcess, jobs: number): Promise<Spent>
-  /** The same of the raw limit, with so many jobs in each of its calls, so many of which are unanswered at a time. */
+  /** The same measure for the raw limit: `perCall` jobs in each call, `inFlight` calls unanswered at a time. */
   runRaw(contender: ContenderProcess, jobs: number, perCall: number, inFlight: number): Promise<Spent>
 }
 
 export interface RaceLength {
-  /** How often all processes are started anew before so many rounds; 0: those that are there take part. */
+  /** How often all processes start anew before `rounds` rounds. 0: the running ones take part. */
   readonly renewals: number
   readonly rounds: number
-  /** What a round of one contender takes, about. */
+  /** The approximate time of a round of one contender. */
   readonly roundMs: number
 }
 
-/** In the first round, which shows how many jobs the next one needs. */
+/** Jobs of the first round, which shows how many jobs the next one needs. */
 const firstJobs = 5_000
-/** Rounds that are not counted: the first, and one of full length, after which everybody's code is compiled. */
+/**
+ * Rounds that are not counted: the first, and one of full length. After that the code of every contender is compiled.
+ */
 const warmUps = 2
 
 const turnRaw: Race['runRaw'] = async (contender, jobs, perCall, inFlight) => {
@@ -40,7 +45,7 @@ const turnRaw: Race['runRaw'] = async (contender, jobs, perCall, inFlight) => {
 const addRaw: Race['runRaw'] = (contender, jobs, perCall, inFlight) =>
   contender.take('enqueueMany', { jobs, perCall, inFlight })
 
-/** The raw limit's own two: `add` is compared with both ways to enqueue, `ack+fetch` with processing. */
+/** The two measures of the raw limit. `add` is compared with both ways to enqueue, `ack+fetch` with processing. */
 export const rawRuns = { add: addRaw, 'ack+fetch': turnRaw }
 
 export function processing(key: string, concurrency: number): Race {
@@ -55,7 +60,7 @@ export function processing(key: string, concurrency: number): Race {
   }
 }
 
-/** What a process that lives for a second or two sees. */
+/** The race of a process that lives for a second or two. */
 export function beginning(key: string, concurrency: number, freshJobs: number): Race {
   return {
     ...processing(key, concurrency),
@@ -82,14 +87,17 @@ export function enqueueingMany(key: string, perCall: number): Race {
   }
 }
 
-/** Runs it, says what came of it, and resolves to its ratios by name. Raw takes as many jobs per call as Millrace did. */
+/**
+ * Runs the race, prints the outcome, and resolves to its ratios by name. Raw takes as many jobs per call as Millrace
+ * did.
+ */
 export async function race(
   report: BenchReport,
   field: RedisField,
   { title, key, freshJobs, run, runRaw }: Race,
   { renewals, rounds, roundMs }: RaceLength,
 ): Promise<Record<string, number>> {
-  // Without Millrace there is nothing that says how many jobs per call the limit is asked for.
+  // Only Millrace's laps show how many jobs per call the limit is measured with.
   const names = field.names.filter((name) => name !== 'raw' || field.names.includes('millrace'))
   const laps = new Map<ContenderName, Lap[]>(names.map((name) => [name, []]))
   const isFresh = freshJobs !== undefined
@@ -98,7 +106,7 @@ export async function race(
     if (isFresh || renewals > 0) await field.renew()
     const last = new Map<ContenderName, Lap>()
     for (let round = 0; round < uncounted + counted; round += 1) {
-      // Who comes first may find the machine other than who comes last.
+      // The first to run may find the machine in another state than the last.
       for (const name of (renewal + round) % 2 === 0 ? names : names.toReversed()) {
         const runner = field.contenders.get(name)!
         const before = last.get(name)

@@ -1,4 +1,7 @@
-/** Millrace on Redis beside BullMQ, bee-queue and the raw limit, on one server, in alternating rounds of one run. */
+/**
+ * Millrace on Redis, compared with BullMQ, bee-queue and the raw limit, on one server, in alternating rounds of one
+ * run.
+ */
 
 import { createRequire } from 'node:module'
 import { cpus } from 'node:os'
@@ -30,7 +33,10 @@ const full = {
   latencyJobs: 500,
   backlog: 5_000_000,
 }
-/** Two builds of one package differ by less than two processes of one build, or two rounds: only the median of many tells them apart. */
+/**
+ * Two builds of one package differ by less than two processes of one build, or two rounds. Only the median of many
+ * tells them apart.
+ */
 const besideBaseline = { ...full, renewals: 10, rounds: 5 }
 /** Shows that everything runs; its figures mean nothing. */
 const quick = {
@@ -44,8 +50,9 @@ const quick = {
 }
 
 /**
- * `--quick`; `--backlog=500000` for a shorter long backlog; `--contenders=bullmq,raw` for some of them: ratios of others are
- * then left out. `--baseline=../earlier`: only the races, beside Millrace as it is built in that checkout.
+ * Options: `--quick`; `--backlog=500000` for a shorter long backlog; `--contenders=bullmq,raw` for some of them,
+ * without the ratios of the others. `--baseline=../earlier`: only the races, against Millrace as built in that
+ * checkout.
  */
 export async function bench(report: BenchReport): Promise<unknown> {
   const baseline = flag('baseline')

@@ -1,9 +1,11 @@
-/** bee-queue as published, with the settings its documentation names for speed, and jobs removed when they are done. */
+/**
+ * bee-queue as published, with the settings that its documentation recommends for speed. Completed jobs are removed.
+ */
 
 import BeeQueue from 'bee-queue'
 import type { Contender, OpenContender } from './contender.js'
 
-/** What it advises: no shorter than its own stall interval. */
+/** bee-queue's advice: no shorter than its own stall interval. */
 const stalledCheckMs = 5_000
 
 export const open: OpenContender = async (url, queues): Promise<Contender> => {

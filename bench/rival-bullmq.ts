@@ -1,4 +1,4 @@
-/** BullMQ as published, keeping as little as Millrace does: jobs go when they are completed. */
+/** BullMQ as published. It keeps as little as Millrace: completed jobs are removed. */
 
 import { Queue, Worker } from 'bullmq'
 import type { Contender, OpenContender } from './contender.js'

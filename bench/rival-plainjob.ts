@@ -1,4 +1,7 @@
-/** plainjob as published, on better-sqlite3: a queue in one SQLite file without a thread, whose calls block until SQLite has answered. */
+/**
+ * plainjob as published, on better-sqlite3: a queue in one SQLite file without a thread. Its calls block until SQLite
+ * has answered.
+ */
 
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -6,7 +9,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { SqliteContender } from './sqlite-contender.js'
 
-/** No dependency of this package: what it needs is compiled when it is installed, which takes minutes. */
+/** No dependency of this package, because its own dependency compiles for minutes when it is installed. */
 const folder = join(import.meta.dirname, '../node_modules/.cache/plainjob')
 export const plainjobInstall = 'npm install --prefix node_modules/.cache/plainjob plainjob@0.0.14 better-sqlite3@12'
 
@@ -37,7 +40,7 @@ export function hasPlainjob(): boolean {
   return existsSync(join(folder, 'node_modules/plainjob'))
 }
 
-/** With `synchronous` set after it has set its own, which is NORMAL. */
+/** Opens plainjob and sets `synchronous` after it has set its own, which is NORMAL. */
 export async function openPlainjob(file: string, synchronous: 'FULL' | 'NORMAL'): Promise<SqliteContender> {
   const require = createRequire(join(folder, 'package.json'))
   const Database = require('better-sqlite3') as new (file: string) => Connection

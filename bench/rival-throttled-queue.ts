@@ -1,6 +1,7 @@
 /**
- * What RedisThrottledQueue does to Redis, by its description and in our own words: hits in a sorted set, optimistic
- * transactions, the client's clock. A priority queue beneath it. Two connections, as its two guarded steps are nested.
+ * RedisThrottledQueue's calls to Redis, written anew from its description: hits in a sorted set, optimistic
+ * transactions, the client's clock. A priority queue is beneath it. It has two connections, because its two guarded
+ * steps are nested.
  */
 
 import { Redis } from 'ioredis'
@@ -16,7 +17,7 @@ export class RivalThrottledQueue {
   readonly #inner: Redis
   readonly #rules: RivalRules
   readonly #keys: { readonly items: string; readonly hits: string; readonly last: string }
-  /** Round trips so far; what goes in one pipeline is one. */
+  /** Round trips so far. A pipeline is one. */
   trips = 0
 
   constructor(url: string, name: string, rules: RivalRules) {
@@ -44,7 +45,7 @@ export class RivalThrottledQueue {
 
   async #isAllowed(): Promise<boolean> {
     const { limit, windowMs, moderate } = this.#rules
-    // One hit per window is spaced as it is.
+    // A limit of one per window is spaced by itself.
     if (!moderate || limit === 1) return this.#takesHit()
     const { last } = this.#keys
     await this.#trip(this.#outer.watch(last))
@@ -54,7 +55,7 @@ export class RivalThrottledQueue {
       return false
     }
     const set = this.#outer.multi().set(last, Date.now(), 'EX', this.#expirySeconds)
-    // Who loses here has taken a hit all the same.
+    // A pop that loses here has taken a hit all the same.
     return (await this.#trip(set.exec())) !== null
   }
 
@@ -68,7 +69,7 @@ export class RivalThrottledQueue {
       await this.#trip(this.#inner.unwatch())
       return false
     }
-    // Members are times: with whole milliseconds two hits of one would be one.
+    // Members are times. With whole milliseconds, two hits at one time would be one.
     const member = `${now}.${process.hrtime.bigint()}`
     const taking = this.#inner.multi().zadd(hits, now, member).expire(hits, this.#expirySeconds)
     return (await this.#trip(taking.exec())) !== null

@@ -1,4 +1,4 @@
-/** Figures of several rounds: their median, and how far they lie apart. */
+/** Figures of several rounds: their median and their spread. */
 
 export interface Rounds {
   readonly median: number
@@ -6,13 +6,13 @@ export interface Rounds {
   readonly most: number
 }
 
-/** Of an even number the upper one of the two in the middle. */
+/** For an even number of figures the median is the upper of the two in the middle. */
 export function roundsOf(figures: readonly number[]): Rounds {
   const sorted = figures.toSorted((a, b) => a - b)
   return { median: sorted[sorted.length >> 1]!, least: sorted[0]!, most: sorted.at(-1)! }
 }
 
-/** Such as `3.14 (2.90 … 3.30)`. */
+/** A text such as `3.14 (2.90 … 3.30)`. */
 export function roundsText({ median, least, most }: Rounds, digits: number): string {
   return `${grouped(median, digits)} (${grouped(least, digits)} … ${grouped(most, digits)})`
 }
@@ -21,7 +21,7 @@ export function grouped(figure: number, digits = 0): string {
   return figure.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 }
 
-/** As a figure of the last line: three digits after the point. */
+/** A figure for the last line: three digits after the point. */
 export function figure(value: number): number {
   return Number(value.toFixed(3))
 }

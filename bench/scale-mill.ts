@@ -1,19 +1,19 @@
-/** The mill of the benchmark of scale: as many queues as a step has, each with a blank task. */
+/** The mill of the benchmark of scale: a step's queues, each with a blank task. */
 
 import { defineOrderedTask, defineTask, type Mill, millrace } from 'millrace'
 
 export interface ScaleStep {
   readonly processes: number
   readonly queues: number
-  /** Of each queue, which is ordered then; 0: it is plain. */
+  /** Shards per queue; then the queues are ordered. 0: the queues are plain. */
   readonly shards: number
-  /** Jobs that wait behind those that are worked off. */
+  /** Jobs that wait behind the jobs that are worked off. */
   readonly waiting: number
 }
 
 interface Filled {
   readonly mill: Mill
-  /** Lets so many jobs wait, dealt to all queues alike. */
+  /** Enqueues this number of jobs, dealt evenly to all queues. */
   fill(jobs: number): Promise<void>
 }
 

@@ -1,11 +1,11 @@
-/** A worker of the benchmark of scale, in a process of its own: begins, is counted while it works, and ends. */
+/** A worker of the benchmark of scale, in a process of its own. It begins, is counted while it works, and ends. */
 
 import type { Mill } from 'millrace'
 import { type ScaleStep, scaleMill } from './scale-mill.js'
 
 export type ScaleOrder = { readonly begin: ScaleStep } | 'count' | 'end'
 
-/** What it has completed and spent since it began. */
+/** Completions and costs since it began. */
 export interface ScaleCount {
   readonly jobs: number
   readonly cpuMs: number

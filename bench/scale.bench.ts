@@ -1,4 +1,4 @@
-/** Scale: what a job costs on Redis as workers, waiting jobs, queues and shards become many. */
+/** Scale: the cost of a job on Redis with many workers, waiting jobs, queues or shards. */
 
 import { cpus } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import type { ScaleCount, ScaleOrder } from './scale-worker.js'
 
 interface Series {
   readonly title: string
-  /** What grows, and the step that it makes. */
+  /** The values of the quantity that grows. */
   readonly at: readonly number[]
   step(at: number): Partial<ScaleStep>
 }
@@ -22,9 +22,9 @@ interface Cost {
   readonly at: number
   readonly perSecond: number
   readonly redisUs: number
-  /** Of all processes together. */
+  /** The sum over all processes. */
   readonly nodeUs: number
-  /** Jobs by calls of scripts: a claim and a settle bring half of what each of them holds. */
+  /** Jobs divided by script calls: half of what a claim or a settle carries, because a job needs both. */
   readonly perCall: number
 }
 
@@ -43,7 +43,7 @@ const quick = { rounds: 1, jobs: 3_000, started: 60_000, share: 0.01 }
 const lookEveryMs = 20
 const settledAfterMs = 500
 
-/** `--quick`. */
+/** Options: `--quick`. */
 export async function bench(report: BenchReport): Promise<unknown> {
   const plan = process.argv.includes('--quick') ? quick : full
   const server = await startRedisServer()
@@ -78,7 +78,7 @@ async function costOf(
   { rounds, jobs: each, started }: typeof full,
 ): Promise<Cost> {
   await meter.flush()
-  // A process that has few jobs of its own never gets to run compiled code.
+  // A process with few jobs never runs compiled code.
   const jobs = each * step.processes
   const { mill, fill } = scaleMill(url, step)
   const entry = join(import.meta.dirname, 'scale-worker.ts')
@@ -89,14 +89,14 @@ async function costOf(
     const laps: Lap[] = []
     let left = 0
     for (let round = 0; round <= rounds; round += 1) {
-      // In a round some more end than are waited for, and many before anything is counted.
+      // In a round more jobs end than are waited for, and many end before the count begins.
       const lacking = step.waiting + 3 * jobs + started - left
       await fill(lacking)
       const one = await lap(workers, meter, step, jobs)
       left += lacking - one.completed
       laps.push(one)
     }
-    // The first is not counted: after it the code is compiled.
+    // The first lap is not counted, because the code is compiled in it.
     laps.shift()
     const [perSecond, redisUs, nodeUs, perCall] = (['perSecond', 'redisUs', 'nodeUs', 'perCall'] as const).map((key) =>
       roundsOf(laps.map((one) => one[key])),
@@ -121,7 +121,10 @@ interface Lap extends Omit<Cost, 'at'> {
   readonly completed: number
 }
 
-/** Until so many jobs have been completed, counted from when all workers are at work: how long one takes to start is another measure. */
+/**
+ * Until this number of jobs is completed, counted from the time when all workers run. Another benchmark measures how
+ * long a start takes.
+ */
 async function lap(
   workers: readonly MeasuringProcess[],
   meter: RedisMeter,

@@ -1,4 +1,7 @@
-/** A build of the package on SQLite beside an earlier one: both in new processes again and again, in alternating rounds. */
+/**
+ * A build of the package on SQLite compared with an earlier one: both in new processes again and again, in alternating
+ * rounds.
+ */
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +10,9 @@ import { MeasuringProcess, withoutPretenuring } from './measuring-process.js'
 import { figure, grouped, roundsOf, roundsText } from './rounds.js'
 import { type SqliteMeasureName, sqliteMeasures } from './sqlite-measures.js'
 
-/** Two builds differ by less than two processes of one build, or two rounds: only the median of many tells them apart. */
+/**
+ * Two builds differ by less than two processes of one build, or two rounds. Only the median of many tells them apart.
+ */
 const renewals = 10
 const rounds = 5
 const compared: readonly SqliteMeasureName[] = ['process', 'process10', 'enqueue', 'enqueueMany']
@@ -18,7 +23,7 @@ interface Lap {
   readonly baseline: number
 }
 
-/** Says the ratios, and resolves to them by name. `checkout`: the folder of the earlier one, built. */
+/** Prints the ratios and resolves to them by name. `checkout`: the folder of the earlier build. */
 export async function besideBaseline(report: BenchReport, folder: string, checkout: string) {
   const own = join(import.meta.dirname, '..')
   const ratios: Record<string, number> = {}
@@ -36,7 +41,7 @@ export async function besideBaseline(report: BenchReport, folder: string, checko
   return ratios
 }
 
-/** Of two new processes. Their first round is not counted: their code is compiled then. */
+/** Laps of two new processes. Their first round is not counted, because their code is compiled in it. */
 async function lapsOf(
   checkouts: readonly [own: string, baseline: string],
   renewal: number,
@@ -62,7 +67,7 @@ async function lapsOf(
     const laps: Lap[] = []
     for (let round = 0; round <= rounds; round += 1) {
       const lap = new Map<MeasuringProcess, number>()
-      // Who comes first may find the machine other than who comes last.
+      // The first to run may find the machine in another state than the last.
       for (const build of (renewal + round) % 2 === 0 ? builds : builds.toReversed())
         lap.set(build, await perSecond(build))
       if (round > 0) laps.push({ own: lap.get(builds[0])!, baseline: lap.get(builds[1])! })

@@ -1,4 +1,4 @@
-/** The process of one contender on SQLite: takes the measures that it is sent by name, and sends back what they came to. */
+/** The process of one contender on SQLite: takes measures by name, and sends back the results. */
 
 import { measuredIn, type RivalMeasureName, type SqliteContenderName } from './sqlite-contender.js'
 

@@ -1,4 +1,4 @@
-/** A contender on SQLite: one queue in one file, in the shape that every measure asks for, and what it is asked to do. */
+/** A contender on SQLite: one queue in one file, in the form that every measure needs, and the measures themselves. */
 
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
@@ -7,16 +7,16 @@ import { roundsOf } from './rounds.js'
 import { workedOff } from './worked-off.js'
 
 export interface SqliteContender {
-  /** What it answers is awaited: the job is stored then. */
+  /** The result is awaited: then the job is stored. */
   enqueue(input: unknown): unknown
-  /** All of them by one call. */
+  /** Enqueues all of them by one call. */
   enqueueMany(inputs: readonly unknown[]): unknown
-  /** Works off so many jobs, which wait already. */
+  /** Works off this number of waiting jobs. */
   work(jobs: number): Promise<void>
   close(): Promise<void>
 }
 
-/** Each opens a file that is not there yet. */
+/** Each opener opens a file that does not exist yet. */
 const openers = {
   millrace: openMillrace,
   'plainjob FULL': (file: string) => openPlainjob(file, 'FULL'),
@@ -31,7 +31,7 @@ const lonelyJobs = 1_000
 const manyJobs = 15_000
 
 const measures = {
-  /** Ms, the median: one job, awaited, after the other. */
+  /** The median time in ms of one enqueue, awaited, after the other. */
   async lonely(contender: SqliteContender): Promise<number> {
     const took: number[] = []
     for (let i = 0; i < lonelyJobs; i += 1) {
@@ -41,12 +41,12 @@ const measures = {
     }
     return roundsOf(took).median
   },
-  /** Jobs a second: all of them by one call. */
+  /** Jobs a second, all enqueued by one call. */
   async many(contender: SqliteContender): Promise<number> {
     const inputs = new Array<unknown>(manyJobs).fill(payload)
     return perSecond(() => contender.enqueueMany(inputs))
   },
-  /** Jobs a second: blank ones that wait already, from the start of a worker to its last completion. */
+  /** Jobs a second: blank jobs that already wait, from the start of a worker to its last completion. */
   async work(contender: SqliteContender): Promise<number> {
     await contender.enqueueMany(new Array<unknown>(manyJobs).fill(payload))
     return perSecond(() => contender.work(manyJobs))
@@ -55,7 +55,7 @@ const measures = {
 
 export type RivalMeasureName = keyof typeof measures
 
-/** The measure on a file of its own in this folder. */
+/** Takes the measure on a file of its own in this folder. */
 export async function measuredIn(
   folder: string,
   name: SqliteContenderName,

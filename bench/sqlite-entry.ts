@@ -1,4 +1,4 @@
-/** The process of one build: takes the measures of SQLite that it is sent by name, and sends back how many jobs a second. */
+/** The process of one build: takes measures of SQLite by name, and sends back jobs a second. */
 
 import { type SqliteMeasureName, sqliteBuildOf, sqliteMeasures } from './sqlite-measures.js'
 

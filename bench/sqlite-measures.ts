@@ -1,4 +1,4 @@
-/** The measures of SQLite: what a build of the package does, each time on a file of its own. */
+/** The measures of SQLite: the work of a build of the package, each time on a file of its own. */
 
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -22,7 +22,7 @@ export interface SqliteMeasure {
   readonly title: string
   /** Keeps its file in this folder. */
   run(build: SqliteBuild, folder: string): Promise<SqliteLap>
-  /** The same of the raw limit. */
+  /** The same work as the raw limit does it. */
   readonly raw: typeof rawTurns
 }
 
@@ -62,7 +62,7 @@ function processing(title: string, concurrency: number): SqliteMeasure {
   }
 }
 
-/** So many callers, each of which enqueues one job after the other. */
+/** `inFlight` callers, each of which enqueues one job after the other. */
 function enqueueing(title: string, inFlight: number): SqliteMeasure {
   const caller = async ({ mill, blank }: Opened) => {
     for (let i = 0; i < jobs / inFlight; i += 1) await mill.enqueue(blank, payload)
@@ -79,7 +79,7 @@ function enqueueingMany(title: string, perCall: number): SqliteMeasure {
   })
 }
 
-/** `enqueue`: all jobs. */
+/** `enqueue` enqueues all jobs. */
 function enqueued(title: string, enqueue: (open: Opened) => Promise<void>): SqliteMeasure {
   return {
     title,
@@ -97,7 +97,7 @@ function enqueued(title: string, enqueue: (open: Opened) => Promise<void>): Sqli
   }
 }
 
-/** Counts the store's enqueue calls, each of which is one commit here: a new one is made only when the last was answered. */
+/** Counts the store's enqueue calls. Each is one commit here: a new call is made only when the last was answered. */
 function countedCalls({ store }: SqliteBuild): { stop(): number } {
   const { enqueue } = store.prototype
   let calls = 0

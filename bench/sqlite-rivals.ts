@@ -1,4 +1,7 @@
-/** The SQLite store beside plainjob, at both of its durabilities: each in a process of its own, in alternating rounds. */
+/**
+ * The SQLite store compared with plainjob, at both of its durabilities: each in a process of its own, in alternating
+ * rounds.
+ */
 
 import { join } from 'node:path'
 import type { BenchReport } from './bench.js'
@@ -15,7 +18,7 @@ const titles: Record<RivalMeasureName, { readonly title: string; readonly unit: 
   work: { title: 'process, 15,000 jobs', unit: '/s', digits: 0 },
 }
 
-/** Says the figures, and resolves to the ratios by name; to none where plainjob is not there. */
+/** Prints the figures and resolves to the ratios by name. If plainjob is not installed, there are none. */
 export async function besidePlainjob(report: BenchReport, folder: string): Promise<Record<string, number>> {
   if (!hasPlainjob()) {
     report.say(`beside plainjob: not measured, it is not there. '${plainjobInstall}' puts it there, in some minutes`)
@@ -48,7 +51,7 @@ function medianOf(laps: readonly RivalLap[], name: SqliteContenderName): Rounds 
   return roundsOf(laps.map((lap) => lap.get(name)!))
 }
 
-/** The first is not counted: code is compiled then. */
+/** The first round is not counted, because the code is compiled in it. */
 async function lapsOf(
   contenders: ReadonlyMap<SqliteContenderName, MeasuringProcess>,
   measure: string,

@@ -1,4 +1,4 @@
-/** The SQLite store beside the raw limit of its engine, in alternating rounds of one run. */
+/** The SQLite store compared with the raw limit of its engine, in alternating rounds of one run. */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -24,7 +24,10 @@ const rounds = 5
 
 const timed = defineTask({ name: 'timed' })
 
-/** `--baseline=../earlier`: only beside Millrace as it is built in that checkout. `--rivals`: only beside plainjob. */
+/**
+ * Options. `--baseline=../earlier`: only compares with Millrace as built in that checkout. `--rivals`: only compares
+ * with plainjob.
+ */
 export async function bench(report: BenchReport): Promise<unknown> {
   const baseline = process.argv.find((argument) => argument.startsWith('--baseline='))?.slice('--baseline='.length)
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
@@ -46,7 +49,7 @@ export async function bench(report: BenchReport): Promise<unknown> {
   }
 }
 
-/** The median ratio over the rounds; the spread is printed beside it. */
+/** The median ratio over the rounds. The spread is printed with it. */
 async function measured(report: BenchReport, folder: string, build: SqliteBuild, name: SqliteMeasureName) {
   const { title, run, raw } = sqliteMeasures[name]
   await run(build, folder)
@@ -76,7 +79,7 @@ async function latency(folder: string): Promise<{ p50: number; p99: number }> {
     const accepted: Promise<unknown>[] = []
     const startedAt = performance.now()
     for (let i = 0; i < 1_000; i += 1) {
-      // Open loop: jobs come at their time, whether or not the last one has been accepted.
+      // Open loop: jobs are enqueued at their time, even if the last one has not been accepted.
       await delay(Math.max(0, startedAt + i * 10 - performance.now()))
       accepted.push(mill.enqueue(timed, String(process.hrtime.bigint())))
     }

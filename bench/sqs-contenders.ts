@@ -1,4 +1,4 @@
-/** Consumers of SQS as people write them, to count what each costs: the calls that come in at the service. */
+/** Consumers of SQS as people write them, to count the calls of each as they arrive at the service. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import {
@@ -14,9 +14,9 @@ import { Consumer } from 'sqs-consumer'
 
 export interface SqsContender {
   readonly name: string
-  /** Sends so many jobs to one queue and works them off. */
+  /** Sends this number of jobs to one queue and works them off. */
   work(endpoint: string, jobs: number): Promise<void>
-  /** Waits for jobs on so many empty queues until it is aborted. */
+  /** Waits for jobs on this number of empty queues until it is aborted. */
   idle(endpoint: string, queues: number, signal: AbortSignal): Promise<void>
 }
 
@@ -73,7 +73,7 @@ const ours: SqsContender = {
   },
 }
 
-/** One message at a time, as the examples of the SDK do it; with long polls. */
+/** One message at a time, as the examples of the SDK do it, with long polls. */
 const plain: SqsContender = {
   name: 'one message at a time',
   async work(endpoint, jobs) {
@@ -105,7 +105,7 @@ const plain: SqsContender = {
   },
 }
 
-/** sqs-consumer at its best: ten messages a receive, handled and deleted together, sent by tens. */
+/** sqs-consumer at its best: ten messages a receive, handled and deleted together, sent in tens. */
 const consumer: SqsContender = {
   name: 'sqs-consumer, by tens',
   async work(endpoint, jobs) {

@@ -1,4 +1,7 @@
-/** What SQS costs: calls of its API a job and an idle minute, next to other consumers. Counted where they come in. */
+/**
+ * The price of SQS: calls of its API per job and per idle minute, compared with other consumers. Calls are counted
+ * where they arrive.
+ */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { strictSqs } from '../test/stores/sqs/strict-sqs.js'
@@ -8,9 +11,9 @@ import { type SqsContender, sqsContenders } from './sqs-contenders.js'
 const jobs = 5_000
 const idleQueues = 3
 const idleMinutes = 2
-/** What is done once, at the start. */
+/** Time after which the work at the start is over. */
 const settleMs = 65_000
-/** Of a standard queue, after the first million of a month, in dollars. */
+/** Dollars per million calls of a standard queue, after the first million of a month. */
 const millionCalls = 0.4
 
 export async function bench({ say }: BenchReport) {
@@ -25,7 +28,7 @@ export async function bench({ say }: BenchReport) {
     say(`${contender.name}: ${perJob.toFixed(3)} calls a job, $${(perJob * millionCalls).toFixed(3)} a million jobs`)
     say(`  ${JSON.stringify(byKind)}`)
   }
-  // All at once: they hardly do anything.
+  // All at once, because they do almost nothing.
   const idle = await Promise.all(sqsContenders.map((contender) => idleCalls(contender)))
   for (const [i, { name }] of sqsContenders.entries()) {
     figures[name]!['callsPerIdleMinute'] = rounded(idle[i]!)
@@ -42,7 +45,7 @@ async function counted(work: (endpoint: string) => Promise<void>) {
   return { byKind, total: Object.values(byKind).reduce((sum, calls) => sum + calls, 0) }
 }
 
-/** Calls a minute, once it has settled down. */
+/** Calls a minute, after it has settled. */
 async function idleCalls(contender: SqsContender): Promise<number> {
   const sqs = await strictSqs()
   const stop = new AbortController()

@@ -1,4 +1,4 @@
-/** Starts: how long a process takes to its first output or claim, and what memory an idle worker takes. */
+/** Starts: how long a process takes to its first output or claim, and how much memory an idle worker takes. */
 
 import { fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ import { roundsOf, roundsText } from './rounds.js'
 const home = join(import.meta.dirname, '..')
 const megabyte = 1_048_576
 
-/** `--quick`; `--baseline=../earlier`: beside Millrace as it is built in that checkout, in turns. */
+/** Options: `--quick`; `--baseline=../earlier`: against Millrace as built in that checkout, in turns. */
 export async function bench(report: BenchReport): Promise<unknown> {
   const rounds = process.argv.includes('--quick') ? 1 : 11
   const baseline = process.argv.find((argument) => argument.startsWith('--baseline='))?.slice('--baseline='.length)
@@ -77,7 +77,7 @@ function inTurns(rounds: number, programs: Record<string, string[]>, cwd: string
       const startedAt = performance.now()
       const { status, stderr } = spawnSync(process.execPath, args, { cwd, encoding: 'utf8' })
       if (status !== 0) throw new Error(`node ${args.join(' ')} ended with ${status}: ${stderr}`)
-      // The first reads the files from the disk.
+      // The first round reads the files from the disk.
       if (round >= 0) took[name]!.push(performance.now() - startedAt)
     }
   return took

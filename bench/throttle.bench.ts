@@ -1,6 +1,7 @@
 /**
- * What a throttle costs Redis: scripts and commands per job that is let through, and per second while all are denied. A
- * worker and `ThrottledQueue.pop` of Millrace, beside the algorithm of RedisThrottledQueue.
+ * The cost of a throttle for Redis: scripts and commands per job that is let through, and per second in which
+ * everything is denied. A worker and `ThrottledQueue.pop` of Millrace, compared with the algorithm of
+ * RedisThrottledQueue.
  */
 
 import { once } from 'node:events'
@@ -18,10 +19,12 @@ interface Rules {
   readonly moderate: boolean
 }
 
-/** Somebody who takes what the throttle lets through. */
+/** A consumer that takes jobs as the throttle lets them through. */
 interface Taker {
   fill(jobs: number): Promise<void>
-  /** Takes until it has `jobs` more, or is told to stop; while it is denied it asks every `pollMs`, if it polls. */
+  /**
+   * Takes until it has `jobs` more, or the signal stops it. A taker that polls asks every `pollMs` while it is denied.
+   */
   take(jobs: number, pollMs: number, signal?: AbortSignal): Promise<void>
   close(): Promise<void>
 }
@@ -100,7 +103,7 @@ const full = { jobs: 2_000, deniedMs: 5_000, pacedMs: 5_000 }
 const quick = { jobs: 200, deniedMs: 500, pacedMs: 500 }
 const pollMs = 10
 
-/** `--quick`. */
+/** Options: `--quick`. */
 export async function bench(report: BenchReport): Promise<unknown> {
   const plan = process.argv.includes('--quick') ? quick : full
   const server = await startRedisServer()
@@ -120,7 +123,7 @@ export async function bench(report: BenchReport): Promise<unknown> {
         const over = AbortSignal.timeout(plan.deniedMs)
         return meter.measured(() => one.take(1, pollMs, over))
       })
-      // 100 a second, evenly; asked for so often that hardly a slot is missed.
+      // 100 a second, evenly. It asks often enough to miss almost no slot.
       const pacedJobs = plan.pacedMs / 10
       const paced = await measure({ limit: 100, windowMs: 1_000, moderate: true }, async (one) => {
         await one.fill(2 * pacedJobs)

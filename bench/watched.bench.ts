@@ -1,4 +1,4 @@
-/** What it costs a worker that somebody watches: Millrace beside itself without history, in alternating rounds of one run. */
+/** The cost of watching a worker: Millrace compared with itself without history, in alternating rounds of one run. */
 
 import { cpus } from 'node:os'
 import { resolve } from 'node:path'
@@ -9,12 +9,15 @@ import { enqueueing, processing, race } from './redis-race.js'
 import { startRedisServer } from './redis-server.js'
 
 const races = [processing('process', 100), processing('process10', 10), enqueueing('enqueue', 1_000)]
-/** What is looked for is less than two processes of one build differ by. */
+/** The difference to find is smaller than the difference between two processes of one build. */
 const full = { renewals: 8, rounds: 5, roundMs: 1_200 }
 /** Shows that everything runs; its figures mean nothing. */
 const quick = { renewals: 0, rounds: 1, roundMs: 300 }
 
-/** `--baseline=../earlier`: also beside Millrace as it is built in that checkout, such as one from before there was tracing. */
+/**
+ * Options. `--baseline=../earlier`: also compares with Millrace as built in that checkout, for example from before
+ * there was tracing.
+ */
 export async function bench(report: BenchReport): Promise<unknown> {
   const baseline = process.argv.find((argument) => argument.startsWith('--baseline='))?.slice('--baseline='.length)
   const plan = process.argv.includes('--quick') ? quick : full

@@ -1,4 +1,4 @@
-/** Jobs that wait already, worked off by one worker: how long that takes, and in how many claims. */
+/** Waiting jobs, worked off by one worker: how long that takes, and in how many claims. */
 
 import type { Mill } from 'millrace'
 
