@@ -1,17 +1,17 @@
-/** An attack: what is done to a crew while it works, at random points of its progress. */
+/** An attack: deeds against a crew while it works, at random points of its progress. */
 
 export interface Deed {
   readonly times: number
   readonly make: () => Promise<void>
-  /** It is not waited for: others follow while it lasts, and at most three of its kind last at once. */
+  /** The next deeds do not wait for this one. At most three of its kind last at once. */
   readonly lasts?: true
 }
 
 const lastingAtOnce = 3
-/** No run ends before its last deed. */
+/** Every deed happens before this share of the work is done. */
 const latest = 0.9
 
-/** `reached`: resolves when this share of the work is done, 0 … 1. Resolves when all is done and over. */
+/** `reached` resolves when this share of the work is done, 0 … 1. Resolves when all deeds are done and over. */
 export async function attack(
   deeds: readonly Deed[],
   random: () => number,

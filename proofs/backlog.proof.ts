@@ -1,6 +1,7 @@
 /**
- * Proof: a backlog holds up nobody else on SQLite. A hundred thousand groups whose limit is used up leave another queue of the
- * file as quick as it is in an empty one, and a million jobs that are due at one moment are claimed, and cleared, at full speed.
+ * Proof: on SQLite a backlog delays no other queue. With a hundred thousand groups whose limit is used up, another
+ * queue of the file is as fast as in an empty file. A million jobs that are due at one moment are claimed, and cleared,
+ * at full speed.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -16,17 +17,17 @@ import type { Report, Summary } from './report.js'
 
 export const seed = 0
 
-/** Below 1 for a quick look, which proves nothing. */
+/** Use a value below 1 for a quick look, which proves nothing. */
 const size = Number(process.env['MILLRACE_PROOF_SIZE'] ?? 1)
 const groups = Math.ceil(100_000 * size)
 const inOneGroup = Math.ceil(200_000 * size)
 const dueAtOnce = Math.ceil(1_000_000 * size)
-/** Of these the rate of claims is taken. */
+/** The rate of claims is measured on these jobs. */
 const timed = Math.ceil(dueAtOnce / 4)
 const perCall = 250
-/** What a worker with ten slots claims of the shut groups at once. */
+/** The claim of a worker with ten slots. */
 const slots = 10
-/** So many ask side by side. */
+/** Claimants that ask at the same time. */
 const claimants = 16
 const probes = 200
 
@@ -50,7 +51,7 @@ async function shutGroups(report: Report) {
   const emptyMs = await inFile([other], async (open) => median(await latencies(open(), open())))
   const { startedMs, fullMs, started } = await inFile([sites, other], async (open) => {
     const [store, producer, consumer] = [open(), open(), open()]
-    // The second jobs of the groups stand behind all first ones, and are left behind.
+    // The second jobs of the groups are behind all first jobs, and remain.
     for (const nth of [1, 2]) await enqueue(store, 'sites', groups, (i) => ({ id: `${nth}-${i}`, group: `group-${i}` }))
     await enqueue(store, 'sites', inOneGroup, (i) => ({ id: `one-${i}`, group: 'one' }))
     let started = 0
@@ -119,7 +120,7 @@ async function dueTogether(report: Report) {
   })
 }
 
-/** Ms from the call that enqueues a job to the answer of the claim that is given it, by two handles, one job at a time. */
+/** Ms from the call that enqueues a job to the answer of the claim that gets it, by two handles, one job at a time. */
 async function latencies(producer: Store, consumer: Store): Promise<number[]> {
   const found: number[] = []
   for (let i = 0; i < probes; i += 1) {

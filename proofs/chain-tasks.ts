@@ -1,6 +1,6 @@
 /**
- * The tasks of the chains: parents that die between the calls by which they enqueue their children, in a worker and in
- * processes of their own. Loaded by each process of the drill.
+ * The tasks of the chains: parents that die between the calls that enqueue their children, in a worker and in processes
+ * of their own. Each process of the drill loads this file.
  */
 
 import { appendFileSync, readFileSync } from 'node:fs'
@@ -25,12 +25,12 @@ export const apart = defineTask({
   isolate: 'process',
   module: import.meta.url,
   env: ['CHAIN_FOLDER', 'MILLRACE_STORE'],
-  // The death of a process of its own is a failure of its job.
+  // The job fails when its process dies.
   retry: { max: 1_000, backoff: () => 0 },
   run: enqueueAll,
 })
 
-/** Each run dies a call later than the one before: after the call, or while it is under way. */
+/** Each run dies one call later than the run before: after the call or during it. */
 async function enqueueAll(input: unknown, ctx: JobContext): Promise<number> {
   const { children, kills } = input as Chain
   const { task, id } = ctx.job

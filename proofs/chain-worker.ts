@@ -1,4 +1,4 @@
-/** A worker of the chains, in a process of its own: serves the queues that it is given, until it is killed. */
+/** A worker of the chains, in a process of its own: serves the given queues until it is killed. */
 
 import mill from './chain-tasks.js'
 

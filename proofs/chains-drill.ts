@@ -1,4 +1,7 @@
-/** The drill of the chains: parents die between their calls, real processes by SIGKILL; each child is there exactly once. */
+/**
+ * The drill of the chains: parents die between their calls, some of them real processes by SIGKILL. Each child must
+ * exist exactly once.
+ */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,16 +12,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Depth, defineTask, millrace, type QueueAdmin } from 'millrace'
 import { type Chain, logOf } from './chain-log.js'
 
-/** What was found in the end. */
+/** The outcome for one kind of parent. */
 export interface ChainsSeen {
   readonly kind: 'parent' | 'apart'
-  /** Runs of the parent, each but the last of which was killed. */
+  /** Runs of the parent. All of them were killed, except the last. */
   readonly runs: number
-  /** Children that there should be, that ran, and that ran under more than one id. */
+  /** Children that should exist, children that ran, and children that ran under more than one id. */
   readonly wanted: number
   readonly ran: number
   readonly repeated: number
-  /** Children that have completed, as the store counts them. */
+  /** Completed children, as the store counts them. */
   readonly completed: number
   readonly seconds: number
 }
@@ -26,11 +29,11 @@ export interface ChainsSeen {
 const jiti = '--import=jiti/register'
 const longestMs = 900_000
 
-/** As their producers know them. */
+/** The tasks as their producers know them. */
 const parent = defineTask({ name: 'parent', queue: 'parents' })
 const apart = defineTask({ name: 'apart', queue: 'apart', isolate: 'process', module: import.meta.url })
 
-/** One parent of each kind on a store of this URL; of SQLite on a file of its own where none is given. */
+/** Runs one parent of each kind on the store at this URL. By default that is a new SQLite file. */
 export async function chains(chain: Chain, store?: string): Promise<ChainsSeen[]> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-chains-'))
   const url = store ?? `sqlite:${join(folder, 'jobs.db')}`
@@ -57,7 +60,7 @@ export async function chains(chain: Chain, store?: string): Promise<ChainsSeen[]
   }
 }
 
-/** A worker's process that is started again whenever it dies. */
+/** A worker process that is started again whenever it dies. */
 class Lasting {
   readonly #queues: readonly string[]
   readonly #env: NodeJS.ProcessEnv
@@ -96,7 +99,7 @@ async function drained(queue: QueueAdmin): Promise<Depth> {
   return left
 }
 
-/** By what the children themselves wrote down. */
+/** The children, according to their own records. */
 function childrenOf(
   parent: string,
   folder: string,

@@ -1,4 +1,7 @@
-/** Chains: a parent that dies again and again between its calls of `ctx.enqueue()` has each child exactly once. */
+/**
+ * Proof of the chains: a parent that dies again and again between its calls of `ctx.enqueue()` has each child exactly
+ * once.
+ */
 
 import { startRedis } from 'millrace/store-testing'
 import { type ChainsSeen, chains } from './chains-drill.js'

@@ -1,7 +1,7 @@
 /**
- * Proof: everything at once. A million jobs of every kind on Redis Cluster and on SQLite, by workers of two versions that are
- * killed, stopped and relieved, while stores are killed, hand over, fill up, are cut off, move slots and shards, and clocks
- * step. The judge reads only what producers and handlers wrote down.
+ * Proof: everything at once. A million jobs of every kind run on Redis Cluster and on SQLite, by workers of two
+ * versions that are killed, stopped and relieved. Meanwhile stores are killed, fail over, fill up, are cut off, and
+ * move slots and shards, and clocks step. The judge reads only the records of producers and handlers.
  */
 
 import { fork } from 'node:child_process'
@@ -14,7 +14,7 @@ import type { Report, Summary } from './report.js'
 
 export const seed = 20_261_126
 
-/** The version before the memory of calls and the completions of SQLite had their present form. */
+/** An older version, from before the memory of calls and the completions of SQLite had their present form. */
 const earlier = 'a879ce3'
 const scale = Number(process.env.CHAOS_SCALE ?? 1)
 const withinMs = 45 * 60_000

@@ -1,4 +1,6 @@
-/** The clock shim: a library that moves the wall clock of the processes it is preloaded into, and the file that says how. */
+/**
+ * The clock shim: a library that moves the wall clock of each process that preloads it, and the file that controls it.
+ */
 
 import { execFileSync } from 'node:child_process'
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
@@ -17,7 +19,7 @@ export class ClockShim {
     this.#file = file
   }
 
-  /** Compiles the library into `directory`. Throws where there is no gcc. */
+  /** Compiles the library into `directory`. Throws if there is no gcc. */
   static made(directory: string): ClockShim {
     const library = join(directory, 'clock-shim.so')
     try {
@@ -33,23 +35,23 @@ export class ClockShim {
     return shim
   }
 
-  /** What a process is started with that is to have this clock. */
+  /** The environment of a process with this clock. */
   get env(): { readonly LD_PRELOAD: string; readonly CLOCK_SHIM: string } {
     return { LD_PRELOAD: join(this.#directory, 'clock-shim.so'), CLOCK_SHIM: this.#file }
   }
 
-  /** By how many ms the wall clock is wrong from now on. */
+  /** Sets the error of the wall clock, in ms. */
   set(ms: number): void {
     this.#write(shiftBytes(BigInt(ms) * nsPerMs, 1n))
   }
 
-  /** The wall clock all but stands from now on: it shows this instant, and goes a thousand times slower. */
+  /** Slows the wall clock down: it shows this instant, and runs a thousand times slower from then on. */
   slow(at: number): void {
     this.#slowShiftNs = BigInt(at) * nsPerMs - (BigInt(Date.now()) * nsPerMs) / slowness
     this.advance(0)
   }
 
-  /** The slow clock is set forward by so many ms. */
+  /** Sets the slow clock forward by this number of ms. */
   advance(ms: number): void {
     this.#slowShiftNs += BigInt(ms) * nsPerMs
     this.#write(shiftBytes(this.#slowShiftNs, slowness))

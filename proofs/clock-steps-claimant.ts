@@ -1,6 +1,6 @@
 /**
- * A claimant of the proof `clock-steps`: a process that claims from all queues of a store and ends what it was given at once,
- * that rests as an idle worker does, and that brings jobs when it is told to. Times are those of the machine's monotonic
+ * A claimant of the proof `clock-steps`: a process that claims from all queues of a store, ends its claims at once, and
+ * rests as an idle worker does. It enqueues jobs when it is ordered to. Its times are from the machine's monotonic
  * clock, which no step moves.
  */
 
@@ -12,7 +12,7 @@ import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 
-/** One claim of one job: its store decided between the two instants. */
+/** One claim of one job. Its store decided between the two instants. */
 export interface Start {
   readonly queue: string
   readonly id: string
@@ -34,7 +34,7 @@ export interface Words {
   readonly name: string
 }
 
-/** An idle worker looks anew after so long. */
+/** An idle worker looks again after this time. */
 const longPollMs = 5_000
 const mono = () => Number(process.hrtime.bigint() / 1_000n) / 1_000
 
@@ -68,7 +68,7 @@ async function claimOn(queues: readonly string[]): Promise<void> {
       const leads = waits.filter(({ lead }) => lead).map(({ forMs }) => forMs ?? longPollMs)
       await store.wait(queues, Math.max(1, Math.min(longPollMs, ...leads)), stopping.signal)
     } catch (error) {
-      // A server that starts anew.
+      // The server is starting again.
       process.send!({ error: String(error) })
       await new Promise((resolve) => setTimeout(resolve, 100))
     }

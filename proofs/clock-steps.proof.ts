@@ -1,8 +1,8 @@
 /**
- * Clock steps: the wall clock under a SQLite store and of a Redis server is set back by 5 s, by 60 s and by an hour, and forward
- * by an hour, while three processes claim throttled, grouped, ordered, delayed and plain jobs. No window is exceeded, nothing
- * stands still longer than one window and a second from the first claim after the step on, and order is kept. Takes about
- * three minutes. Needs gcc.
+ * Proof of clock steps. The wall clock of a SQLite store and of a Redis server is set back by 5 s, by 60 s and by an
+ * hour, and forward by an hour, while three processes claim throttled, grouped, ordered, delayed and plain jobs. No
+ * window holds too many starts. Nothing stops for longer than one window and a second, counted from the first claim
+ * after the step. The order of jobs is kept. The proof takes about three minutes and needs gcc.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,7 +26,7 @@ const delayMs = 500
 const warmMs = 3_000
 const afterMs = 11_000
 const tickMs = 100
-/** What a busy machine may take for a claim, a ring and a wake-up. */
+/** Time that a busy machine may need for a claim, a ring and a wake-up. */
 const slackMs = 1_000
 
 const plain = { kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
@@ -49,7 +49,7 @@ interface Told {
   readonly errors: string[]
 }
 
-/** Three processes that claim and one that brings jobs. */
+/** Three processes that claim, and one that enqueues. */
 class Crew {
   readonly told: Told = { starts: [], asks: [], errors: [] }
   readonly #processes: ChildProcess[] = []
@@ -84,7 +84,10 @@ class Crew {
     await this.#order(0, { word: 'enqueue', calls })
   }
 
-  /** A little of everything, each at a time of its own; the throttled queues always have more than they may start. */
+  /**
+   * Enqueues some of everything, each kind at its own times. The throttled queues always have more jobs than they may
+   * start.
+   */
   async bringForMs(forMs: number, due: Map<string, number>, brought: Map<string, number>): Promise<void> {
     const until = mono() + forMs
     for (let n = 0; mono() < until; n += 1) {
@@ -182,7 +185,7 @@ async function stepped(
   await restart?.()
   await crew.bring('kept', { id: 'k', payload: '3' }, { id: 'k', payload: '4' })
   await crew.bringForMs(afterMs, due, brought)
-  // What fell due later by the step comes when the clock is right again: that is another step, forward.
+  // Jobs whose due time the step delayed run when the clock is right again. That is another step, forward.
   const judgedTo = mono()
   if (stepMs < 0) shim.set(0)
   await pause(delayMs + slackMs)
@@ -204,7 +207,7 @@ interface Scene {
   readonly judgedTo: number
   readonly stepMs: number
   readonly due: ReadonlyMap<string, number>
-  /** When each plain job and each ordered payload was accepted, by its queue and payload. */
+  /** The time at which each plain job and each ordered payload was accepted, by its queue and payload. */
   readonly brought: ReadonlyMap<string, number>
   readonly isRedis: boolean
 }
@@ -214,7 +217,7 @@ function judged(report: Report, title: string, { starts, asks, errors }: Told, s
   const of = (queue: string, group?: string) =>
     starts.filter((one) => one.queue === queue && (group === undefined || one.group === group))
   const limited = (queue: string, group?: string) => of(queue, group).filter(({ to }) => to < judgedTo)
-  // Forward, a server's clock ends windows early, once: docs/throttling.md says so.
+  // A step forward ends windows early, once, if it is the clock of a server: see docs/throttling.md.
   const allowance = isRedis && stepMs > 0 ? 2 : 1
   const throttled = mostCertain(limited('throttled'))
   const grouped = Math.max(mostCertain(limited('grouped', 'g0')), mostCertain(limited('grouped', 'g1')))
@@ -262,7 +265,7 @@ function judged(report: Report, title: string, { starts, asks, errors }: Told, s
   return { starts: starts.length, throttled, grouped, noticedMs, gaps: { ...gaps, ...free } }
 }
 
-/** The most starts that certainly lie in one closed window. */
+/** The largest number of starts that certainly are in one closed window. */
 function mostCertain(list: readonly Start[]): number {
   const sorted = [...list].sort((a, b) => a.from - b.from)
   return Math.max(
@@ -271,7 +274,7 @@ function mostCertain(list: readonly Start[]): number {
   )
 }
 
-/** How long it took at most from the answer of an enqueue to the claim; one that never started took for ever. */
+/** The longest time from the answer of an enqueue to the claim. A job that never started took infinitely long. */
 function longestWait(list: readonly Start[], brought: ReadonlyMap<string, number>): number {
   const started = new Map(list.flatMap(({ queue, payloads, from }) => payloads.map((one) => [`${queue} ${one}`, from])))
   const [queue] = list.map((one) => one.queue)
@@ -279,7 +282,7 @@ function longestWait(list: readonly Start[], brought: ReadonlyMap<string, number
   return Math.max(...own.map(([key, at]) => (started.get(key) ?? Number.POSITIVE_INFINITY) - at))
 }
 
-/** The longest time in which nothing certainly started. */
+/** The longest time in which certainly nothing started. */
 function longestGap(list: readonly Start[], since: number, until: number): number {
   const instants = [since, ...list.map(({ to }) => to).filter((at) => at > since && at < until), until].sort(
     (a, b) => a - b,

@@ -1,4 +1,7 @@
-/** A worker process of the contention proof: runs jobs, and tells its parent of failed store calls and its longest one. */
+/**
+ * A worker process of the contention proof: runs jobs, and reports failed store calls and its longest call to its
+ * parent.
+ */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace, type StoreDescriptor } from 'millrace'
@@ -37,7 +40,7 @@ const task = defineTask({
   name: contended.name,
   async run(n) {
     if (longestMs > 0) await delay(Math.random() * longestMs)
-    // Some jobs take a moment, so that whoever is killed has work in hand.
+    // Some jobs take a moment, so that a killed worker has work in hand.
     else if ((n as number) % 10 === 0) await delay(2)
   },
 })

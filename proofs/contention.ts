@@ -1,4 +1,7 @@
-/** Contention: several worker processes on one store, some of them killed or stopped, and what the audit says of it afterwards. */
+/**
+ * Contention: several worker processes on one store, some of them killed or stopped, and the judgement of the audit
+ * afterwards.
+ */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Depth, defineTask, type Mill, millrace } from 'millrace'
@@ -11,49 +14,49 @@ import { type OpenGround, sqliteGround } from './ground.js'
 export interface ContentionPlan {
   readonly jobs: number
   readonly processes: number
-  /** How long a job takes on average; most take no time where this is absent. */
+  /** The average time of a job. By default most jobs take no time. */
   readonly jobMs?: number
-  /** Workers killed with SIGKILL while there is work, each replaced at once. */
+  /** How many workers are killed with SIGKILL during the work. Each is replaced at once. */
   readonly kills: number
-  /** Workers stopped with SIGSTOP for longer than the lease, and then let go on. */
+  /** How many workers are stopped with SIGSTOP for longer than the lease, and then continued. */
   readonly stops?: number
-  /** Times the server of the store is killed with SIGKILL and started again on its data. */
+  /** How often the server of the store is killed with SIGKILL and started again on its data. */
   readonly crashes?: number
   readonly random: () => number
-  /** Gives up after so long. */
+  /** The time limit of the run. */
   readonly withinMs: number
 }
 
 export interface ContentionOutcome {
   readonly seconds: number
   readonly completed: number
-  /** Of the jobs that were accepted. */
+  /** Accepted jobs that are missing. */
   readonly lost: number
   readonly completedTwice: number
-  /** Claims made while another one of the same job was current. */
+  /** Claims made while another claim of the same job was current. */
   readonly overlaps: number
-  /** What else the audit must never show, such as a fence that does not grow. */
+  /** Other things that the audit must never show, such as a fence that does not grow. */
   readonly breaches: readonly string[]
   readonly redelivered: number
   readonly kills: number
   readonly stops: number
   readonly crashes: number
-  /** Longest time from a kill, or the begin of a stop, to the moment when the last job in hand was back in its queue. */
+  /** The longest time from a kill, or from the begin of a stop, until the last job in hand was back in its queue. */
   readonly slowestReturnMs: number
   /** Jobs that ended in the morgue. */
   readonly buried: number
-  /** Settles that came when the claim was lost, and were refused. */
+  /** Settles that were refused because their claim was lost. */
   readonly refused: number
-  /** Store calls that failed where a user would have seen it. */
+  /** Failed store calls that a user would have seen. */
   readonly failedCalls: readonly string[]
-  /** Longest single store call of any worker. */
+  /** The longest single store call of any worker. */
   readonly longestWaitMs: number
-  /** Jobs claimed by each process slot, smallest to largest. */
+  /** Jobs claimed by each worker, in ascending order. */
   readonly shares: readonly number[]
 }
 
 export const contended = defineTask({ name: 'contended' })
-/** The producer is ahead of the workers by so many jobs at most, so that it goes on as long as they do. */
+/** The largest lead of the producer over the workers, in jobs, so that both run for the same time. */
 const mostAhead = 2_000
 
 const lookMs = 20
@@ -101,13 +104,17 @@ export async function contend(plan: ContentionPlan, open: OpenGround = sqliteGro
   }
 }
 
-/** In calls of 50, one after the other, so that producer and workers contend all along. The ids of what was accepted. */
+/**
+ * Enqueues in calls of 50, one after the other, so that producer and workers contend all along. Returns the ids of the
+ * accepted jobs.
+ */
 async function enqueueAll(mill: Mill, { jobs, withinMs }: ContentionPlan): Promise<string[]> {
   const accepted: string[] = []
   while (accepted.length < jobs) {
     const size = Math.min(50, jobs - accepted.length)
     const inputs = Array.from({ length: size }, (_, n) => accepted.length + n)
-    // A call that stays in doubt is made again: what is there twice is two jobs, and the first was never accepted.
+    // A call that stays in doubt is made again. If both calls were stored, these are two jobs, and the first was never
+    // accepted.
     const handles = await mill.enqueueMany(contended, inputs).catch((error: Error) => {
       if (error instanceof EnqueueManyError && error.cause instanceof StoreUnavailableError) return []
       throw error
@@ -118,14 +125,14 @@ async function enqueueAll(mill: Mill, { jobs, withinMs }: ContentionPlan): Promi
   return accepted
 }
 
-/** Of all jobs that were in the hands of a worker when it was killed or stopped. */
+/** The slowest return among all jobs that a worker had in hand when it was killed or stopped. */
 export function slowestReturn(audit: readonly AuditEntry[], faults: readonly Fault[]): number {
   const returns = faults.flatMap(({ worker, at }) => {
     const held = new Map<string, number>()
     return audit.flatMap((entry) => {
       if (entry.worker !== worker) return []
       if (entry.kind === 'claim' && entry.at <= at) held.set(entry.id, entry.fence)
-      // What it settled itself, before or after, did not come back.
+      // A job that the worker itself settled, before or after, did not return.
       const isReturn = entry.kind === 'requeue' && entry.at >= at && held.get(entry.id) === entry.fence
       return isReturn ? [entry.at - at] : []
     })
@@ -137,14 +144,16 @@ function reached(mill: Mill, processed: number, withinMs: number): Promise<void>
   return until(mill, (depth) => depth.processed >= processed, withinMs)
 }
 
-/** Jobs that were sent twice in doubt are more than were asked for: the last has ended when none is left. */
+/**
+ * Calls in doubt may have enqueued more jobs than the plan asks for. So the last job has ended only when none is left.
+ */
 function finished(mill: Mill, jobs: number, withinMs: number): Promise<void> {
   const isOver = ({ processed, ready, scheduled, running }: Depth) =>
     processed >= jobs && ready + scheduled + running === 0
   return until(mill, isOver, withinMs)
 }
 
-/** A store that is away is asked again. */
+/** Asks again while the store is away. */
 async function until(mill: Mill, isSo: (depth: Depth) => boolean, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
   for (;;) {
@@ -159,7 +168,7 @@ async function until(mill: Mill, isSo: (depth: Depth) => boolean, withinMs: numb
   }
 }
 
-/** What the audit says, which was written inside the atomic steps themselves, of the jobs that were accepted. */
+/** Judges the accepted jobs by the audit, which is written inside the atomic steps themselves. */
 export function judged(audit: readonly AuditEntry[], accepted: readonly string[]) {
   const ends = new Map<string, number>()
   const holders = new Map<string, number>()

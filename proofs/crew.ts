@@ -5,26 +5,26 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** What a worker says to its parent. */
+/** The messages of a worker to its parent. */
 export type WorkerWord =
   | { readonly kind: 'ready'; readonly worker: string }
   | { readonly kind: 'refused' }
   | { readonly kind: 'failed'; readonly call: string }
   | { readonly kind: 'slowest'; readonly ms: number }
 
-/** Short, so that what a killed worker held is back before the run is over. */
+/** A short lease, so that jobs of a killed worker are back before the run is over. */
 export const leaseMs = 3_000
-/** Stopped for so many leases, at least and at most. */
+/** The duration of a stop, in leases: the least and the most. */
 export type StopLeases = readonly [least: number, most: number]
 const usualStop: StopLeases = [1.2, 2]
-/** How often, at most and how far apart, a fault looks for a worker that has something in hand. */
+/** How often at most, and how far apart, a fault looks for a worker with something in hand. */
 const [mostLooks, lookMs] = [1_000, 20]
 
 export interface Fault {
   readonly kind: 'kill' | 'stop'
   readonly worker: string
   readonly at: number
-  /** When one that was stopped went on. */
+  /** The time at which a stopped worker was continued. */
   endedAt?: number
 }
 
@@ -41,9 +41,10 @@ export class Crew {
   readonly #stopped = new Set<ChildProcess>()
 
   /**
-   * `program`: a file beside this one, started with `args`; it says when it is ready, and ends on SIGTERM. `holdsAny`: whether
-   * the store says that this worker holds anything; kills and stops then hit none but those that do. `passed`: called when one
-   * that held nothing goes on. Only then may the store be written to: one that is stopped may have its write lock.
+   * `program` is a file next to this one, started with `args`. It says when it is ready, and ends on SIGTERM.
+   * `holdsAny` says whether a worker holds anything, according to the store; kills and stops hit only such workers.
+   * `passed` is called after a worker that held nothing was continued. Only then may the caller write to the store: a
+   * stopped worker may have its write lock.
    */
   constructor(
     program: string,
@@ -94,7 +95,7 @@ export class Crew {
     this.#stopped.delete(victim)
   }
 
-  /** Stopped first and looked at then: what it holds it still holds when the fault hits it. */
+  /** Stops a worker before it looks, so that the worker still holds its jobs when the fault hits it. */
   async #halted(kind: Fault['kind'], random: () => number): Promise<{ victim: ChildProcess; fault: Fault }> {
     for (let looks = 0; looks < mostLooks; looks += 1) {
       const victim = this.#oneOf(random)
@@ -116,7 +117,7 @@ export class Crew {
     throw new Error(`no worker had anything in hand in ${mostLooks} looks`)
   }
 
-  /** One leaves in order, when it has finished what it has begun; another comes. */
+  /** Lets one worker end in order, after the jobs that it has begun. Another replaces it. */
   async relieveOne(random: () => number): Promise<void> {
     const leaving = this.#oneOf(random)
     this.#workers.delete(leaving)
@@ -125,7 +126,7 @@ export class Crew {
   }
 
   #oneOf(random: () => number): ChildProcess {
-    // One that is still starting tells its starter when it dies.
+    // A starting worker is left alone: its starter reports its death.
     const ready = [...this.#workers].filter(([, name]) => name !== '').map(([worker]) => worker)
     const going = ready.filter((worker) => !this.#stopped.has(worker))
     return going[Math.floor(random() * going.length)]!

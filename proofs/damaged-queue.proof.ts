@@ -1,6 +1,6 @@
 /**
- * A damaged queue next to a sound one on Redis: the rate of the sound one with and without that neighbour, in alternating
- * rounds on one server, by a worker that serves both.
+ * Proof of a damaged queue next to a sound one on Redis: the rate of the sound one with and without that neighbour, in
+ * alternating rounds on one server. One worker serves both.
  */
 
 import { defineTask, millrace } from 'millrace'
@@ -8,13 +8,13 @@ import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { redisVersion } from './redis-version.js'
 import type { Report, Summary } from './report.js'
 
-/** Nothing is drawn. */
+/** Nothing is drawn at random. */
 export const seed = 0
 
 const rounds = 8
 const jobs = 30_000
 const perCall = 5_000
-/** A round takes seconds; one that takes so long has stalled. */
+/** A round takes seconds. One that takes longer than this has stalled. */
 const longestRoundMs = 60_000
 
 export async function prove(report: Report): Promise<Summary> {
@@ -22,7 +22,7 @@ export async function prove(report: Report): Promise<Summary> {
   try {
     report.say(`the server: ${await redisVersion(server)}; ${jobs} blank jobs a round, 100 slots`)
     const rates: Record<'alone' | 'beside', number[]> = { alone: [], beside: [] }
-    // The first of each warms up.
+    // The first round of each warms up.
     for (let round = 0; round <= rounds; round += 1)
       for (const kind of round % 2 === 0 ? (['alone', 'beside'] as const) : (['beside', 'alone'] as const)) {
         const rate = await rateOf(server, `${kind}-${round}`, kind === 'beside')
@@ -41,7 +41,9 @@ export async function prove(report: Report): Promise<Summary> {
   }
 }
 
-/** Jobs per second of a round on a namespace of its own. The look at the damaged queue is within it. */
+/**
+ * Jobs per second of a round in a namespace of its own. The worker's looks at the damaged queue are part of the round.
+ */
 async function rateOf(server: RedisServer, namespace: string, isDamaged: boolean): Promise<number> {
   let [left, done] = [jobs, () => {}]
   const tasks = ['healthy', 'damaged'].map((queue) =>

@@ -1,4 +1,6 @@
-/** The drills: the tests that run for long, or once more on other servers, and that `npm test` therefore leaves out. */
+/**
+ * Proof of the drills: tests that run for long, or once more on other servers, which `npm test` therefore leaves out.
+ */
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Report, Summary } from './report.js'
 
-/** Each drill has its own. */
+/** Each drill has a seed of its own. */
 export const seed = 0
 
 const root = join(import.meta.dirname, '..')

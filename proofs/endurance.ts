@@ -1,4 +1,7 @@
-/** Endurance: what one worker process uses, sampled over many jobs. Run by itself, with `--expose-gc`, it works and reports to its parent. */
+/**
+ * Endurance: the resources of one worker process, sampled over many jobs. Started by itself, with `--expose-gc`, this
+ * file is that worker and reports to its parent.
+ */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,11 +15,11 @@ export interface Sample {
   readonly heapMb: number
   readonly rssMb: number
   readonly descriptors: number
-  /** What keeps the loop alive: timers, ports, watches. */
+  /** Resources that keep the loop alive: timers, ports, watches. */
   readonly resources: number
 }
 
-/** Samples of a process of its own, each after so many more jobs, on a fresh SQLite file or the store at `url`. */
+/** Samples a process of its own at equal numbers of jobs, on a new SQLite file or the store at `url`. */
 export async function endurance(
   plan: { readonly jobs: number; readonly samples: number },
   url?: string,

@@ -1,4 +1,7 @@
-/** A producer of the proof of enqueueIn: writes orders and enqueues their jobs in one transaction each, and dies where its rounds say so. */
+/**
+ * A producer of the proof of enqueueIn: writes orders and enqueues their jobs, in one transaction each, and dies where
+ * its rounds order it.
+ */
 
 import { createRequire } from 'node:module'
 import { millrace } from 'millrace'
@@ -7,7 +10,7 @@ import { type ProducerSettings, type ProducerWord, type Round, roundOf, ship } f
 const { file, driver, seed, from, to } = JSON.parse(process.argv[2]!) as ProducerSettings
 const require = createRequire(import.meta.url)
 
-/** What both drivers have. */
+/** The methods that both drivers have. */
 interface Connection {
   exec(sql: string): unknown
   prepare(sql: string): { run(...values: string[]): unknown }
@@ -37,7 +40,7 @@ function write(number: number, { end, jobs, at }: Round): void {
     if (end === 'kill' && at === 1) die()
   }
   if (end === 'alone') {
-    // The row comes second: a job is not stored for it, but the row for a job that is.
+    // Without a transaction, the job is stored first and its row second.
     for (const order of orders) {
       mill.enqueueIn(db, ship, order, { id: order })
       insert.run(order)
@@ -52,7 +55,7 @@ function write(number: number, { end, jobs, at }: Round): void {
     db.exec('ROLLBACK TO more')
   }
   if (end === 'refused') {
-    // A job that is refused in the midst takes nothing with it.
+    // A refused job in the middle of a transaction changes nothing else.
     const same = mill.enqueueIn(db, ship, 'twice', { id: orders[0]! })
     if (same.outcome !== 'duplicate') throw new Error(`an id twice in one transaction was '${same.outcome}'`)
     try {
@@ -66,14 +69,14 @@ function write(number: number, { end, jobs, at }: Round): void {
 }
 
 for (let number = from; number < to; number += 1) {
-  // Waited for, so that it has been heard when the round kills this process.
+  // The parent must have this message before the round kills this process.
   await new Promise<void>((resolve) => process.send!({ begun: number } satisfies ProducerWord, () => resolve()))
   for (;;) {
     try {
       write(number, roundOf(seed, number))
       break
     } catch (error) {
-      // A worker had the lock, or wrote since this transaction read: a user tries again.
+      // A worker had the lock, or wrote after this transaction read. A user tries again too.
       if ((error as { code?: unknown }).code !== 'store-unavailable' && !/locked|busy/i.test(String(error))) throw error
       try {
         db.exec('ROLLBACK')

@@ -1,4 +1,4 @@
-/** What the producer of the proof of enqueueIn says to its parent, and how a round may end. */
+/** The messages of the producer of the proof of enqueueIn, and the ways in which a round may end. */
 
 import { defineTask } from 'millrace'
 import { seededRandom } from '../test/seeded-random.js'
@@ -13,7 +13,7 @@ export interface ProducerSettings {
 
 export type ProducerDriver = '@photostructure/sqlite' | 'better-sqlite3'
 
-/** `at`: before which of its steps the process is killed; one after the other: rows, jobs, commit, and what follows. */
+/** `at`: the step before which the process is killed. The steps are rows, jobs, commit, and the end. */
 export interface Round {
   readonly end: 'commit' | 'rollback' | 'savepoint' | 'refused' | 'alone' | 'kill'
   readonly jobs: number
@@ -31,14 +31,14 @@ const ends: readonly Round['end'][] = [
   'kill',
 ]
 
-/** What a round does; the same for the same number, whichever process comes to it. */
+/** The round of this number. It is the same in every process. */
 export function roundOf(seed: number, number: number): Round {
   const random = seededRandom(seed + number)
   const below = (most: number) => Math.floor(random() * most)
   return { end: ends[below(ends.length)]!, jobs: 1 + below(3), at: below(4) }
 }
 
-/** Of each round: that it has begun. The last one a killed producer named is the one in which it died. */
+/** Sent when a round begins. The last round that a killed producer named is the one in which it died. */
 export type ProducerWord = { readonly begun: number }
 
 export const ship = defineTask({ name: 'ship', queue: 'shipments' })

@@ -1,7 +1,7 @@
 /**
- * Proof: of 1,000 transactions of a user, in which orders are written and jobs enqueued by `mill.enqueueIn`, and which end in
- * commits, rollbacks and kill -9 at any step, exactly the committed orders have jobs. On each driver that is there: name the
- * folder of `better-sqlite3` by NODE_PATH. Takes about a minute a driver.
+ * Proof: of 1,000 transactions of a user, exactly the committed orders have jobs. The transactions write orders and
+ * enqueue jobs by `mill.enqueueIn`, and end in commits, rollbacks and kill -9 at any step. The proof runs on each
+ * installed driver: name the folder of `better-sqlite3` by NODE_PATH. It takes about a minute a driver.
  */
 
 import { createRequire } from 'node:module'

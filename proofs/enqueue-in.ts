@@ -1,4 +1,4 @@
-/** Orders and their jobs, written by processes of which many are killed: what there is of each afterwards. */
+/** Orders and their jobs, written by processes of which many are killed, and the judgement of both afterwards. */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,7 +11,7 @@ import { defineTask, type Mill, millrace } from 'millrace'
 import { type ProducerDriver, type ProducerWord, type Round, roundOf, ship } from './enqueue-in-words.js'
 
 export interface EnqueueInOutcome {
-  /** How many rounds ended in which way. */
+  /** The number of rounds by how they ended. */
   readonly rounds: Readonly<Record<Round['end'], number>>
   readonly orders: number
   /** Jobs that ran. */
@@ -20,11 +20,11 @@ export interface EnqueueInOutcome {
   readonly withoutJob: readonly string[]
   readonly withoutOrder: readonly string[]
   readonly ranTwice: readonly string[]
-  /** Findings of fsck that are not in order. */
+  /** Findings of fsck other than `ok`. */
   readonly findings: readonly string[]
 }
 
-/** `rounds` rounds in processes one after the other, while a worker of this process runs the jobs. */
+/** Runs `rounds` rounds in one process after the other, while a worker of this process runs the jobs. */
 export async function orders(driver: ProducerDriver, rounds: number, seed: number): Promise<EnqueueInOutcome> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-enqueue-in-'))
   const file = join(folder, 'jobs.db')
@@ -61,7 +61,7 @@ export async function orders(driver: ProducerDriver, rounds: number, seed: numbe
   }
 }
 
-/** The number of the round that comes after the last that this process did. */
+/** Resolves to the number of the next round after this process. */
 async function produce(settings: { readonly to: number; readonly [name: string]: unknown }): Promise<number> {
   let last = 0
   const producer = fork(join(import.meta.dirname, 'enqueue-in-producer.ts'), [JSON.stringify(settings)], {
@@ -86,8 +86,8 @@ async function idle(mill: Mill): Promise<void> {
 }
 
 /**
- * How long it takes until an idle worker of this process has started a job, from the commit of another process that is killed
- * with SIGKILL as soon as it has committed, and so rings nobody.
+ * Measures how long an idle worker of this process takes to start a job that nobody rang for: another process commits
+ * and is killed with SIGKILL right after. The time starts when this process learns of the death.
  */
 export async function unrungStarts(count: number): Promise<number[]> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-unrung-'))
@@ -100,7 +100,7 @@ export async function unrungStarts(count: number): Promise<number[]> {
     new DatabaseSync(file).exec('CREATE TABLE orders (id TEXT PRIMARY KEY)')
     await mill.worker().start()
     const times: number[] = []
-    // Rounds that are killed right after their commit.
+    // Only rounds that are killed right after their commit.
     for (let number = 0; times.length < count; number += 1) {
       const { end, at } = roundOf(0, number)
       if (end !== 'kill' || at !== 3) continue
@@ -108,7 +108,7 @@ export async function unrungStarts(count: number): Promise<number[]> {
         started = () => resolve(performance.now())
       })
       await produce({ file, driver: '@photostructure/sqlite', seed: 0, from: number, to: number + 1 })
-      // It was killed just before this process learnt of it.
+      // The process was killed just before this process learnt of it.
       const deadAt = performance.now()
       times.push((await start) - deadAt)
     }

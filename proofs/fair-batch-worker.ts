@@ -1,9 +1,9 @@
-/** A worker process of the fair-batch proof: one slot, and jobs of two seconds under a lease that nobody renews. */
+/** A worker process of the fair-batch proof: one slot, and jobs of two seconds under a lease that is not renewed. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace, type StoreDescriptor } from 'millrace'
 
-/** What it tells its parent: that it is up, and each job that it has run. Instants are wall time. */
+/** The messages to its parent: that it is up, and each job that it has run. Instants are wall time. */
 export type FairBatchWord =
   | { readonly kind: 'ready' }
   | { readonly kind: 'ran'; readonly id: string; readonly from: number; readonly to: number }

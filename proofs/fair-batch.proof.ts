@@ -1,6 +1,7 @@
 /**
- * Proof: a batch under a lease that is not renewed leaves other workers their part. Ten jobs of 2 s, a lease of 6 s, two
- * processes with one slot each; on SQLite and on Redis. One worker alone would take 20 s, two that share at least 10 s.
+ * Proof: a batch under a lease that is not renewed leaves other workers their share. Ten jobs of 2 s, a lease of 6 s,
+ * two processes with one slot each, on SQLite and on Redis. One worker alone would take 20 s; two that share take at
+ * least 10 s.
  */
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -18,7 +19,7 @@ const jobMs = 2_000
 const leaseMs = 6_000
 const rounds = 3
 const withinMs = 12_000
-/** Then it has failed, whatever is still to come. */
+/** After this time the proof has failed. */
 const givenUpMs = 40_000
 
 interface Run {
@@ -55,7 +56,7 @@ export async function prove(report: Report): Promise<unknown> {
   return summary
 }
 
-/** Both workers are there, and idle, before the jobs come. */
+/** Both workers are up and idle before the jobs arrive. */
 async function shared(ground: Ground): Promise<{ runs: Run[]; tookMs: number }> {
   const runs: Run[] = []
   let finish = () => {}

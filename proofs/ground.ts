@@ -1,4 +1,7 @@
-/** The ground of a drill: a fresh store that all its processes open, an audit of what happens there, and ways to take it away. */
+/**
+ * The ground of a drill: a new store that all its processes open, an audit of what happens there, and ways to take the
+ * store away.
+ */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,27 +17,27 @@ import { listIn } from '#src/stores/redis/client/redis-reply.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 
 export interface Ground {
-  /** What every process opens: the store under its audit. */
+  /** The store that every process opens, under its audit. */
   readonly store: StoreDescriptor
-  /** For what else a drill writes down. It goes with the ground. */
+  /** A folder for other records of the drill. It is removed with the ground. */
   readonly folder: string
-  /** Written down inside the store's own atomic steps. */
+  /** The audit, which is written inside the store's own atomic steps. */
   audit(): Promise<AuditEntry[]>
-  /** Takes the store away from everybody; resolves with what gives it back. */
+  /** Makes the store unavailable for everybody. Resolves to a function that makes it available again. */
   withhold(): Promise<() => void>
-  /** Kills the store's server with SIGKILL and starts it again on its data. Absent where nothing of it runs. */
+  /** Kills the store's server with SIGKILL and starts it again on its data. Undefined if the store has no server. */
   crash?(): Promise<void>
   close(): Promise<void>
 }
 
 export type OpenGround = () => Promise<Ground>
 
-/** How long a killed server is away. */
+/** The time for which a killed server is away. */
 const awayMs = 500
-/** Workers have the write lock for moments. */
+/** Workers have the write lock for moments only. */
 const lockWithinMs = 30_000
 
-/** A file in a folder of its own; its audit is kept by triggers. */
+/** A SQLite file in a folder of its own. Triggers keep its audit. */
 export async function sqliteGround(): Promise<Ground> {
   const harness = await sqliteHarness()
   return {
@@ -54,7 +57,7 @@ export async function sqliteGround(): Promise<Ground> {
   }
 }
 
-/** A server of its own that appends to its file and syncs it every second; its audit is kept inside its scripts. */
+/** A Redis server of its own, with an append-only file that is synced every second. Its scripts keep the audit. */
 export async function redisGround(): Promise<Ground> {
   const server = await startRedis({ config: ['appendonly yes', 'appendfsync everysec'] })
   const folder = mkdtempSync(join(tmpdir(), 'millrace-ground-'))

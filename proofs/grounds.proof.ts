@@ -1,4 +1,7 @@
-/** The grounds: the tests on every server, Node and file system that can be had here, and the page `docs/platforms.md` of it. */
+/**
+ * Proof of the grounds: the tests on every server, Node and file system available here. It writes the page
+ * `docs/platforms.md`.
+ */
 
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -9,7 +12,7 @@ import { type MissingGround, platformsPage } from './grounds/platforms-page.js'
 import { type TestGround, testGrounds, untested } from './grounds/test-grounds.js'
 import type { Report, Summary } from './report.js'
 
-/** Each test has its own. */
+/** Each test has a seed of its own. */
 export const seed = 0
 
 const root = join(import.meta.dirname, '..')
@@ -29,7 +32,7 @@ export async function prove(report: Report): Promise<Summary> {
   return { grounds: grounds.length, missing: grounds.filter((one) => 'why' in one).length, minutes: facts.minutes }
 }
 
-/** One after another: each has the machine for itself. */
+/** Runs one ground after the other, so that each has the machine for itself. */
 async function judged(ground: TestGround, report: Report) {
   report.say(`— ${ground.part}: ${ground.name}: ${ground.files.join(' ')}`)
   const run = await groundRun(ground).catch((error: Error): MissingGround => ({ ground, why: lastLine(error) }))

@@ -1,6 +1,6 @@
 /**
- * Proof: a million groups cost a claim little more than ten, and once their window has passed and claims have gone on they
- * cost nothing at all. What shut groups leave behind is in nobody's way.
+ * Proof: a claim with a million groups costs little more than a claim with ten. Once their window has passed and claims
+ * continue, the groups cost nothing. The remains of shut groups delay nobody.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -18,17 +18,17 @@ export const seed = 0
 
 const many = 1_000_000
 const few = 10
-/** Of ten groups no more than show what one costs. */
+/** For ten groups, enough jobs to show the cost of one job. */
 const jobsOf = (groups: number) => Math.max(groups, 200_000)
 const perCall = 250
-/** What a worker with ten slots claims at once, and how many jobs are claimed like that. */
+/** The size of a claim of a worker with ten slots, and the number of jobs claimed in that way. */
 const slots = 10
 const claimedBySlots = 100_000
 const windowMs = 5_000
 const furtherClaims = 10_000
-/** Groups that have started what they may, with jobs that wait for their next window. */
+/** Groups that have started all they may, with jobs that wait for their next window. */
 const shutGroups = 100_000
-/** No group comes near it: what is compared is what counting costs. */
+/** No group comes near this limit. The proof measures the cost of counting. */
 const throttle = {
   scope: 'sites',
   by: 'group',
@@ -37,15 +37,15 @@ const throttle = {
 
 interface Subject {
   readonly store: Store
-  /** What the store keeps, in bytes, or rows. */
+  /** The amount that the store keeps, in bytes or rows. */
   kept(): Promise<number>
   close(): Promise<void>
 }
 
 interface Costs {
-  /** Of a claim and a settle, per job, where as many are claimed at once as ten slots take. */
+  /** The cost of a claim and a settle per job, for claims of ten jobs. */
   readonly usPerJob: number
-  /** The same of claims of 250 jobs: so many groups are visited for one claim, or ten. */
+  /** The same for claims of 250 jobs, which visit 250 groups, or ten. */
   readonly usInBulk: number
   readonly keptBefore: number
   readonly keptAfter: number
@@ -98,14 +98,14 @@ async function costsOf(subject: Subject, groups: number): Promise<Costs> {
     await delay(windowMs + 100)
     await enqueue(store, furtherClaims, few, jobs)
     for (let i = 0; i < furtherClaims; i += 1) await claimSome(store, 1)
-    // Those ten are still in their window, in both runs.
+    // In both runs, the ten groups are still in their window.
     return { usPerJob, usInBulk, keptBefore, keptAfter: await subject.kept() }
   } finally {
     await subject.close()
   }
 }
 
-/** µs a job for the first jobs of all groups, of which each has so many and may start one in an hour. */
+/** µs per job for the first jobs of all groups. Each group has this number of jobs and may start one in an hour. */
 async function firstsOf(subject: Subject, jobsEach: number): Promise<number> {
   const { store } = subject
   try {
@@ -171,7 +171,7 @@ async function sqliteSubject(): Promise<Subject> {
     store,
     async kept() {
       const db = openDatabase(file)
-      // Not the starts themselves: how many of them the window sees depends on how fast the machine is.
+      // The starts themselves are not counted: how many of them the window sees depends on the speed of the machine.
       const counted = ['* FROM lane', '* FROM throttle_counter', 'DISTINCT tid FROM throttle_start'].map((rows) => {
         return Number((db.prepare(`SELECT count(*) AS n FROM (SELECT ${rows})`).get() as { n: number }).n)
       })

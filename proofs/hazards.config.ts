@@ -1,10 +1,13 @@
-/** The tasks of the worker proofs: jobs that behave, and jobs that do what handlers must not. The store and the lease come by the environment. */
+/**
+ * The tasks of the worker proofs: jobs that behave, and jobs that do what handlers must not. The store and the lease
+ * come from the environment.
+ */
 
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Duration, defineTask, millrace, type StoreDescriptor } from 'millrace'
 
-/** Each run leaves a line: what the audit of the store cannot know is how often a handler was called. */
+/** Writes a line for each run. The audit of the store cannot know how often a handler was called. */
 function note(what: string, id: string): void {
   const file = process.env['HAZARD_LOG']
   if (file !== undefined) appendFileSync(file, `${what} ${id} ${process.pid}\n`)
@@ -43,7 +46,7 @@ export const spin = defineTask({
   },
 })
 
-/** Spins the first time it is run, and ends at once whenever it is run again. */
+/** Spins in its first run, and ends at once in every later run. */
 export const spinOnce = defineTask({
   name: 'spin-once',
   timeLimit: '10m',
@@ -80,7 +83,7 @@ export const patient = defineTask({
   },
 })
 
-/** Goes on for good, whatever its signal says, within a time limit that no proof waits for. */
+/** Never ends, despite its signal, within a time limit that no proof waits for. */
 export const stubborn = defineTask({
   name: 'stubborn',
   timeLimit: '10m',
@@ -90,7 +93,7 @@ export const stubborn = defineTask({
   },
 })
 
-/** As `patient`, on a queue whose claims take ten jobs for one slot. */
+/** Like `patient`, on a queue whose claims take ten jobs for one slot. */
 export const batched = defineTask({
   name: 'batched',
   queue: 'batches',
@@ -100,7 +103,7 @@ export const batched = defineTask({
   },
 })
 
-/** What both sides of a proof agree on. */
+/** The options that both sides of a proof share. */
 export const hazards = (lease: Duration) => ({
   queues: { default: { lease }, batches: { renewLease: false } },
   tasks: [innocent, poison, spin, spinOnce, deaf, patient, stubborn, batched],

@@ -1,4 +1,4 @@
-/** Hazards: what befalls workers — poison, signals, blocked loops, deaf handlers — each as a scenario that gives its figures. */
+/** Hazards: poison, signals, blocked loops and deaf handlers. Each is a scenario that returns its figures. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Duration } from 'millrace'
@@ -7,7 +7,7 @@ import type { OpenGround } from './ground.js'
 import { batched, deaf, innocent, type Poison, patient, poison, spin, spinOnce, stubborn } from './hazards.config.js'
 import { Supervised } from './supervised.js'
 
-/** One job kills every process that runs it, among others that come one by one. */
+/** One job kills every process that runs it, among other jobs that run one by one. */
 export async function poisonAmong(
   plan: {
     readonly kind: Poison
@@ -23,7 +23,7 @@ export async function poisonAmong(
     const env = plan.kind === 'memory' ? { NODE_OPTIONS: '--max-old-space-size=96' } : {}
     const work = await scene.work(['--concurrency', String(plan.concurrency)], { processes: plan.processes, env })
     const startedAt = performance.now()
-    // In the midst of others.
+    // In the middle of the others.
     const at = Math.floor(plan.innocents / 5)
     for (let i = 0; i < plan.innocents; i += 1) {
       if (i === at) await scene.mill.enqueue(poison, plan.kind, { id: 'culprit' })
@@ -81,7 +81,10 @@ export async function poisonInBatch(open?: OpenGround) {
   }
 }
 
-/** SIGTERM while one slot has a batch of jobs: when the others are back, when they run elsewhere, when the process ends. */
+/**
+ * SIGTERM while one slot has a batch of jobs: when the other jobs are back, when they run elsewhere, and when the
+ * process ends.
+ */
 export async function termDuringBatch(open?: OpenGround) {
   const scene = await Supervised.on(open)
   try {
@@ -116,7 +119,7 @@ export async function termDuringBatch(open?: OpenGround) {
   }
 }
 
-/** A handler that takes longer than the grace: how its process ends, and what becomes of its job. */
+/** A handler that takes longer than the grace: how its process ends, and the state of its job afterwards. */
 export async function graceExceeded(how: 'patient' | 'deaf', open?: OpenGround) {
   const scene = await Supervised.on(open)
   try {
@@ -131,7 +134,7 @@ export async function graceExceeded(how: 'patient' | 'deaf', open?: OpenGround) 
   }
 }
 
-/** A second signal while the first is being obeyed. */
+/** A second signal while the process still obeys the first. */
 export async function secondSignal(open?: OpenGround) {
   const scene = await Supervised.on(open)
   try {
@@ -231,7 +234,7 @@ export async function neverResolves(open?: OpenGround) {
   }
 }
 
-/** Cancelling running jobs from another process: ms until the handler is told. */
+/** Cancels running jobs from another process: ms until the handler knows. */
 export async function cancelLatency(leaseMs: number, rounds: number, open?: OpenGround): Promise<number[]> {
   const scene = await Supervised.on(open, `${leaseMs}ms`)
   try {
@@ -240,7 +243,7 @@ export async function cancelLatency(leaseMs: number, rounds: number, open?: Open
     for (let i = 0; i < rounds; i += 1) {
       const job = await scene.mill.enqueue(patient, 60_000)
       await scene.until(() => scene.handlerCalls('begin').length === i + 1, 'the job begins')
-      // Anywhere between two beats.
+      // At any time between two beats.
       await delay((leaseMs / 3) * (i / rounds))
       const at = performance.now()
       await job.cancel()
@@ -253,7 +256,9 @@ export async function cancelLatency(leaseMs: number, rounds: number, open?: Open
   }
 }
 
-/** Of the jobs with these ids: how many completed, how many more than once, and how many are in the morgue. */
+/**
+ * For the jobs with these ids: how many completed, how many completed more than once, and how many are in the morgue.
+ */
 function ends(audit: readonly AuditEntry[], fits: (id: string) => boolean) {
   const completed = new Map<string, number>()
   let buried = 0

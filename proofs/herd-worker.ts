@@ -1,4 +1,4 @@
-/** A process of the herd: connections that claim, settle and wait, as a worker does, and tell when they claimed. */
+/** A process of the herd: connections that claim, settle and wait as a worker does, and report when they claimed. */
 
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { type HerdWord, herdQueue, machineMs } from './herd.js'
@@ -30,7 +30,7 @@ async function rest(store: SqliteStore): Promise<void> {
     isOver = true
     if (isCounted) waiting -= 1
   })
-  // Answered after the look with which the wait began.
+  // These calls are answered after the look with which the wait began.
   for (let i = 0; i < 4 && !isOver; i += 1) await store.depth([herdQueue.name])
   if (!isOver) {
     isCounted = true

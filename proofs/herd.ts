@@ -1,4 +1,7 @@
-/** A herd: many idle connections on one SQLite file, one job at a time, and how many of them wake up for it. */
+/**
+ * A herd: many idle connections on one SQLite file, one job at a time, and the number of connections that wake up for
+ * it.
+ */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,17 +14,17 @@ import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 
 export interface HerdPlan {
   readonly processes: number
-  /** Connections of each process, each with a thread of its own, as a worker process has one. */
+  /** Connections of each process. Each has a thread of its own, as that of a worker process. */
   readonly handlesEach: number
-  /** Jobs, each enqueued when all connections wait. */
+  /** Jobs. Each is enqueued when all connections wait. */
   readonly rounds: number
 }
 
 export interface HerdOutcome {
   readonly connections: number
-  /** Claims begun between the enqueue of a job and its settle, by all connections. */
+  /** Claims of all connections that began between the enqueue of a job and its settle. */
   readonly claims: readonly number[]
-  /** Claims of the whole round, with those that came after the settle. */
+  /** All claims of the round, including those after the settle. */
   readonly claimsInAll: readonly number[]
   /** From before the enqueue to the answer of the claim that got the job. */
   readonly wakeMs: readonly number[]
@@ -31,7 +34,9 @@ export interface HerdOutcome {
   readonly rssMb: number
 }
 
-/** What a process of the herd says: a job was settled, or the answer to a question, with all its claims so far. */
+/**
+ * The messages of a process of the herd: a job was settled, or the answer to a question, with all its claims so far.
+ */
 export type HerdWord =
   | { readonly kind: 'settled'; readonly claimedAt: number; readonly at: number }
   | {
@@ -46,7 +51,7 @@ type Told = Extract<HerdWord, { kind: 'told' }>
 
 export const herdQueue: QueueSettings = { name: 'herd', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }
 
-/** Ms of a clock that all processes of the machine share. */
+/** The time of a clock that all processes of the machine share, in ms. */
 export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
@@ -94,7 +99,7 @@ export async function herd({ processes, handlesEach, rounds }: HerdPlan): Promis
 function startChild(file: string, handles: number): ChildProcess {
   const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
   const child = fork(join(import.meta.dirname, 'herd-worker.ts'), [file, String(handles)], { execArgv: [jiti] })
-  // One listener for each question under way.
+  // One listener for each open question.
   child.setMaxListeners(0)
   return child
 }
@@ -105,7 +110,7 @@ async function end(child: ChildProcess): Promise<void> {
   await once(child, 'exit')
 }
 
-/** Resolves when each connection rests in a wait whose look is behind it. */
+/** Resolves when each connection waits and has looked before it waits. */
 async function allWait(children: readonly ChildProcess[], connections: number): Promise<void> {
   const deadline = performance.now() + withinMs
   for (;;) {
@@ -130,7 +135,7 @@ function firstSettled(children: readonly ChildProcess[]): Promise<Extract<HerdWo
   return Promise.race(children.map((child) => word(child, 'settled')))
 }
 
-/** The next word of this kind; rejects where the process ends first. */
+/** The next message of this kind. Rejects if the process ends first. */
 function word<Kind extends HerdWord['kind']>(
   child: ChildProcess,
   kind: Kind,

@@ -1,4 +1,4 @@
-/** An idle worker: how often it asks a store all of whose queues are empty. */
+/** An idle worker: how often it asks a store with only empty queues. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace, type SelectorName } from 'millrace'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 
-/** Claims made, and CPU seconds used, by one worker with three empty queues on a SQLite file for so long. */
+/** Claims made and CPU seconds used by one worker with three empty queues on a SQLite file, during this time. */
 export async function idleClaims(selector: SelectorName, forMs: number): Promise<{ claims: number; cpuMs: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-idle-'))
   const { claim } = SqliteStore.prototype

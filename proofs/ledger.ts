@@ -1,6 +1,6 @@
 /**
- * The ledger: a database of the user's own, beside the store, in which handlers write down what they were handed over and
- * what they did; what they did only where their fence is not smaller than one that wrote before.
+ * The ledger: a database of the user's own, next to the store. Handlers record the payloads that they got and the
+ * writes that they made. A write is made only if no greater fence wrote before.
  */
 
 import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/file/sqlite-driver.js'
@@ -8,11 +8,11 @@ import { type Database, loadDriver, type Statement } from '#src/stores/sqlite/fi
 export interface HandOver {
   readonly id: string
   readonly fence: number
-  /** In the order in which the handler was given them. */
+  /** The payloads in the order in which the handler got them. */
   readonly payloads: readonly number[]
 }
 
-/** All processes of a run write into it. */
+/** All processes of a run write into this file. */
 const lockWithinMs = 30_000
 
 export class Ledger {
@@ -45,7 +45,7 @@ export class Ledger {
     this.#handOver.run(id, fence, JSON.stringify(payloads))
   }
 
-  /** Writes what was done for the id; false, and nothing is written, where a greater fence was here before. */
+  /** Records a write for the id. Returns false, and writes nothing, if a greater fence wrote before. */
   write(id: string, fence: number): boolean {
     this.#db.exec('BEGIN IMMEDIATE')
     const before = this.#fence.get(id) as { fence: number } | undefined
@@ -67,7 +67,7 @@ export class Ledger {
     return rows.map((row) => ({ ...row, payloads: JSON.parse(row.payloads) as number[] }))
   }
 
-  /** What was accepted, in the order in which it was. */
+  /** The accepted writes, in their order. */
   writings(): { readonly id: string; readonly fence: number }[] {
     return this.#db.prepare('SELECT id, fence FROM writing ORDER BY number').all() as { id: string; fence: number }[]
   }

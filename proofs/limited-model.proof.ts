@@ -1,6 +1,6 @@
 /**
- * Proof: over random command sequences on queues with throttles, bounds, holds and groups — and a store that is started
- * anew — SQLite and Redis answer and hold, after every step, what the memory store does; and the comparison catches
+ * Proof: over random sequences of commands on queues with throttles, bounds, holds and groups, and with a restart of
+ * the store, SQLite and Redis answer and hold the same as the memory store after every step. The comparison catches
  * mutations of their SQL and Lua.
  */
 

@@ -1,6 +1,7 @@
 /**
- * The limits drill: worker processes on a queue that bounds what runs and on one that bounds it by group, killed again and
- * again with work in hand; then all of them at once. What the audit says of the bounds, and how soon they can be used whole.
+ * The limits drill: worker processes on one queue with a bound on its running jobs and one with a bound per group. They
+ * are killed again and again with work in hand; then all at once. The audit shows the bounds, and how soon they can be
+ * used whole again.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -11,7 +12,7 @@ import { type OpenGround, sqliteGround } from './ground.js'
 
 export interface LimitsPlan {
   readonly processes: number
-  /** Workers killed with SIGKILL, each replaced at once. */
+  /** How many workers are killed with SIGKILL. Each is replaced at once. */
   readonly kills: number
   readonly killedAtOnce: number
   readonly random: () => number
@@ -21,17 +22,17 @@ export interface LimitsOutcome {
   readonly seconds: number
   readonly kills: number
   readonly claims: number
-  /** Most claims that were current at once, of the bounded queue and of any group. */
+  /** The largest number of current claims, of the bounded queue and of any group. */
   readonly mostRunning: number
   readonly mostInGroup: number
-  /** From the death of all workers until as many claims as the bounds allow were current again. */
+  /** From the death of all workers until as many claims as the bounds allow are current again. */
   readonly wholeAgainMs: number
 }
 
 export const maxRunning = 6
 export const perGroup = 2
 const groups = ['a', 'b', 'c', 'd', 'e']
-/** So many jobs wait at least, so that the bounds are what holds claims back. */
+/** At least this number of jobs wait, so that only the bounds hold claims back. */
 const backlog = 60
 const lookMs = 20
 
@@ -55,7 +56,7 @@ export async function drillLimits(plan: LimitsPlan, open: OpenGround = sqliteGro
     await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
     const produced = { count: 0 }
     const producing = produce(mill, produced, isOver.signal)
-    // Where the drill itself fails, that is the error to be told.
+    // If the drill fails, its own error is reported.
     producing.catch(() => {})
     for (let killed = 0; killed < plan.kills; killed += plan.killedAtOnce) {
       await Promise.all(Array.from({ length: plan.killedAtOnce }, () => crew.killOne(plan.random)))
@@ -91,8 +92,8 @@ async function produce(mill: Mill, produced: { count: number }, over: AbortSigna
 }
 
 /**
- * Workers that nobody kills take as much as they may, and keep what has come in since. What the dead have left they finish:
- * jobs under suspicion run alone in a process, which takes nothing beside them.
+ * Starts workers that nobody kills. They take as much as they may, and keep the jobs that arrived since. First they
+ * finish the jobs that the dead workers left: suspects run alone in a process, which takes nothing else meanwhile.
  */
 async function wholeAgain(
   mill: Mill,
@@ -115,7 +116,7 @@ async function wholeAgain(
   }
 }
 
-/** The audit is in the order in which the store did things. */
+/** The entries of the audit are in the order in which the store acted. */
 function judged(audit: readonly AuditEntry[]): Pick<LimitsOutcome, 'claims' | 'mostRunning' | 'mostInGroup'> {
   const running = new Map<string, number>()
   let [claims, mostRunning, mostInGroup] = [0, 0, 0]

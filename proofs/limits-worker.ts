@@ -1,4 +1,4 @@
-/** A worker process of the limits drill: its jobs take a moment, or, from the one on that it is told to keep, never end. */
+/** A worker process of the limits drill. Its jobs take a moment. From a given job on, they never end. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { millrace, type StoreDescriptor } from 'millrace'

@@ -1,6 +1,6 @@
 /**
- * Proof: while workers die by the hundred, no queue ever has more claims than it may, nor any group; and when all have died
- * the bounds can be used whole again within the lease and 5 s, with nothing to be repaired.
+ * Proof: while workers die by the hundred, no queue and no group ever has more claims than it may. When all workers
+ * have died, the bounds can be used whole again within the lease and 5 s, without a repair.
  */
 
 import { seededRandom } from '../test/seeded-random.js'

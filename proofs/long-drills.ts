@@ -1,4 +1,4 @@
-/** The drills of long work: workers die, servers go away, and each job is to run once. */
+/** The drills of long work: workers die and servers go away, but each job runs once. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { startRedis } from 'millrace/store-testing'
@@ -59,7 +59,7 @@ export interface LongRunOutcome {
   readonly failed: number
 }
 
-/** One job of so many ms with a lease of 5 s, beside a rival on another host that would take over what is lost. */
+/** One job of `ms` with a lease of 5 s, next to a rival on another host that would take over lost jobs. */
 export async function oneLongRun(plan: {
   readonly ms: number
   readonly workerKills: number
@@ -86,7 +86,7 @@ export async function oneLongRun(plan: {
       } else if (step % 4 === 1 && Math.floor(step / 4) < plan.serverKills) await redis.restart()
       else await killWorker(work)
     }
-    // Asked for only now: whoever waits for a result is told of an outage.
+    // Asked for only now, because a caller that waits for a result is told of an outage.
     await job.result({ timeout: plan.ms })
     const [depth] = await site.mill.depths(['long'])
     const entries = site.entries()

@@ -1,6 +1,7 @@
 /**
- * Proof: however the process of a long job ends, the job is soon where it belongs: processes that are not to outlive their
- * worker, cancelled ones, those that die, lost machines; and an idle listener has a new job at once.
+ * Proof: however the process of a long job ends, the job is soon where it belongs. That holds for processes that must
+ * not outlive their worker, for cancelled ones, for those that die, and for lost machines. An idle listener gets a new
+ * job at once.
  */
 
 import { type Mill, millrace } from 'millrace'
@@ -22,7 +23,7 @@ const [leaseMs, graceMs] = [3_000, 5_000]
 export async function prove(report: Report): Promise<Summary> {
   const figures: Record<string, unknown> = {}
   for (const name of ['SQLite', 'Redis'] as const) {
-    // Each drill counts what a server of its own has counted.
+    // Each drill reads the counts of a server of its own.
     const exited = await onOwn(name, (store) => exits(rounds, store))
     report.claim(
       `${name}: with its worker a process is dead within 1 s (${most(exited.deadMs)} of ${rounds}), its job redelivered, uncounted`,
@@ -78,7 +79,7 @@ async function onSqlite(report: Report): Promise<Summary> {
   }
 }
 
-/** Also after its connection was cut, again and again. */
+/** The listener is also measured after its connection was cut again and again. */
 async function onRedis(report: Report): Promise<Summary> {
   const redis = await startRedis()
   const proxy = await faultProxy({ port: Number(new URL(redis.url).port) })
@@ -110,7 +111,7 @@ async function onRedis(report: Report): Promise<Summary> {
   }
 }
 
-/** Of a listener that has opened its store. */
+/** Times of a listener that has opened its store. */
 async function settledPickUps(site: LongSite, mill: Mill): Promise<number[]> {
   const listener = mill.listener('long')
   await pickUps(site, listener, 10)

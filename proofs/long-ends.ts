@@ -1,4 +1,4 @@
-/** The ends of long work: each way in which a process of a job can end, and how soon the job is where it belongs. */
+/** The ends of long work: each way in which the process of a job can end, and how soon the job is where it belongs. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JobHandle, QueueListener } from 'millrace'
@@ -19,7 +19,7 @@ function pidOf(work: Work): number {
   return work.said('worker.started').at(-1)!['pid'] as number
 }
 
-/** The supervisor first, or it would start another. */
+/** Kills the supervisor first, because it would start another worker. */
 function killWhole(work: Work): void {
   work.signal('SIGKILL')
   process.kill(pidOf(work), 'SIGKILL')
@@ -31,7 +31,9 @@ async function counts(site: LongSite) {
   return { running, processed, failed, crashed, dead }
 }
 
-/** Workers are killed whose jobs are not to outlive them: ms until each was dead, and what became of the jobs. */
+/**
+ * Kills workers whose jobs must not outlive them: ms until each job's process was dead, and the counts of the queue.
+ */
 export async function exits(rounds: number, store: string | undefined) {
   const site = new LongSite('3s', store)
   try {
@@ -52,7 +54,10 @@ export async function exits(rounds: number, store: string | undefined) {
   }
 }
 
-/** Jobs that heed nothing, every second with a blocked loop, are cancelled: ms until each was dead, from the call and from the abort. */
+/**
+ * Cancels jobs that ignore everything, every second one with a blocked loop: ms until each was dead, from the call and
+ * from the abort.
+ */
 export async function cancels(rounds: number, store: string | undefined) {
   const site = new LongSite('3s', store)
   try {
@@ -103,7 +108,7 @@ export async function dyings(each: number, store: string | undefined) {
   }
 }
 
-/** A machine is lost with a job on it, beside another: ms until that one has begun it. */
+/** Loses a machine that runs a job, next to another machine: ms until the other has begun the job. */
 export async function lostHosts(rounds: number, store: string | undefined) {
   const site = new LongSite('3s', store)
   try {
@@ -128,9 +133,9 @@ export async function lostHosts(rounds: number, store: string | undefined) {
 }
 
 /**
- * Processes that are stopped, by turns under their worker and after it was lost. Ms from the stop until a watched one was
- * dead, until its slot had a process for another job, and by how much it ended before its job was begun again; ms that an unwatched
- * one still lived when it woke up to find its job begun elsewhere.
+ * Stops processes, first under their worker, then after the worker was lost. Returns ms from the stop until a watched
+ * process was dead, until its slot had a process for another job, and between its end and the next begin of its job.
+ * For an unwatched process: ms that it still lived after it woke up and its job had begun elsewhere.
  */
 export async function stops(rounds: number, store: string | undefined) {
   const site = new LongSite('3s', store)
@@ -175,7 +180,7 @@ export async function stops(rounds: number, store: string | undefined) {
   }
 }
 
-/** Ms from each of so many enqueues to the `next()` of a listener that is idle, in their order. */
+/** Ms from each enqueue to the `next()` of an idle listener, in their order. */
 export async function pickUps(site: LongSite, listener: QueueListener, count: number): Promise<number[]> {
   const ms: number[] = []
   for (let i = 0; i < count; i += 1) {

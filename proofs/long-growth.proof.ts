@@ -1,4 +1,4 @@
-/** Proof: isolated jobs leave nothing behind in their worker: it has not grown after a thousand of them. */
+/** Proof: isolated jobs leave nothing in their worker. It has not grown after a thousand of them. */
 
 import { growth } from './long-growth.js'
 import type { Report, Summary } from './report.js'

@@ -1,4 +1,4 @@
-/** The growth of a worker over many isolated jobs: what it holds at two of them. */
+/** The growth of a worker over many isolated jobs: its resources after the first and the last. */
 
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ export interface Held {
   readonly completed: number
   readonly heapUsed: number
   readonly rss: number
-  /** Before the garbage of all threads was collected. */
+  /** The resident memory before the garbage of all threads was collected. */
   readonly uncollected: number
   readonly handles: number
   readonly zombies: number
@@ -20,7 +20,7 @@ const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
 const program = join(import.meta.dirname, 'long-leak.ts')
 const collector = join(import.meta.dirname, 'collect.cjs')
 
-/** The same worker when `first` jobs have been completed, and when `last` have; nothing is in hand at either. */
+/** Samples one worker after `first` completed jobs and after `last`. Nothing is in hand at either time. */
 export async function growth(first: number, last: number): Promise<readonly [Held, Held]> {
   const site = new LongSite('30s')
   try {

@@ -1,4 +1,7 @@
-/** A program: a worker that runs so many isolated jobs, and prints what it has grown to at some of them, as a line of JSON each. */
+/**
+ * A worker program that runs isolated jobs. When the given numbers of jobs are completed, it prints its resources, a
+ * line of JSON each.
+ */
 
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -6,7 +9,7 @@ import { join } from 'node:path'
 import { loadMill } from '#src/mill/load-mill.js'
 
 const marks = process.argv.slice(2).map(Number)
-// Opened from the beginning: it is a handle too.
+// Opened from the beginning, because it is a handle too.
 const { stdin } = process
 const collect = new BroadcastChannel('collect')
 const { mill, files } = await loadMill({
@@ -30,11 +33,11 @@ while (marks.length > 0) {
   // The last processes are still ending.
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   const { rss: uncollected } = process.memoryUsage()
-  // In each thread; a channel does not hear itself.
+  // Tells each thread. A channel does not hear itself.
   collect.postMessage('now')
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   const { heapUsed, rss } = process.memoryUsage()
-  // Timers come and go.
+  // Timers come and go, so they do not count.
   const handles = process.getActiveResourcesInfo().filter((name) => name !== 'Timeout').length
   console.log(JSON.stringify({ completed, heapUsed, rss, uncollected, handles, zombies: zombies(), open: openFiles() }))
   if (marks.length === 0) break
@@ -44,7 +47,7 @@ while (marks.length > 0) {
 await mill.close()
 process.exit()
 
-/** Children that have ended and that nobody has asked after. */
+/** Children that have ended but were not reaped. */
 function zombies(): number {
   return readdirSync('/proc').filter((name) => {
     try {

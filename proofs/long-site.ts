@@ -1,4 +1,4 @@
-/** The site of a drill with long jobs: a store, the workers started on it, and the log that the handlers keep. */
+/** The site of a drill with long jobs: a store, the workers started on it, and the log of the handlers. */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,20 +9,20 @@ import { Work } from './supervised.js'
 
 const config = join(import.meta.dirname, 'long.config.ts')
 
-/** As their producers know them. */
+/** The tasks as their producers know them. */
 export const steady = defineTask({ name: 'steady', queue: 'long' })
 export const bound = defineTask({ name: 'bound', queue: 'long' })
 export const deaf = defineTask({ name: 'deaf', queue: 'long' })
 export const dying = defineTask({ name: 'dying', queue: 'long' })
 export const blank = defineTask({ name: 'blank', queue: 'long' })
 
-/** What a handler has written: `begun`, `told` (to stop) or `ended`, and when, by the machine's clock. */
+/** An entry of a handler: `begun`, `told` (to stop) or `ended`, and the time by the machine's clock. */
 export interface Entry {
   readonly what: string
   readonly id: string
   readonly pid: number
   readonly at: number
-  /** When its process began. */
+  /** The start of the handler's process. */
   readonly bornAt: number
 }
 
@@ -34,7 +34,7 @@ export class LongSite {
   readonly #log = join(this.folder, 'handlers.log')
   readonly #works: Work[] = []
 
-  /** `store`: a URL; on SQLite a file of its own where it is absent. */
+  /** `store` is a URL. By default the store is a SQLite file of its own. */
   constructor(lease: Duration & string, store?: string) {
     const url = store ?? `sqlite:${join(this.folder, 'jobs.db')}`
     this.store = url
@@ -42,7 +42,7 @@ export class LongSite {
     this.mill = millrace({ store: url, queues: { long: { lease } }, tasks: [steady, bound, deaf, dying, blank] })
   }
 
-  /** Resolves when its worker takes jobs. */
+  /** Starts `millrace work` and resolves when its worker takes jobs. */
   async work(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Work> {
     const work = new Work(args, { ...this.#env, ...env }, config)
     this.#works.push(work)
@@ -50,7 +50,7 @@ export class LongSite {
     return work
   }
 
-  /** Kills the command and its worker with -9 and starts it again; resolves when its worker takes jobs. */
+  /** Kills the command and its worker with SIGKILL and starts it again. Resolves when the new worker takes jobs. */
   async restarted(work: Work, args: readonly string[]): Promise<Work> {
     const [started] = work.said('worker.started')
     work.signal('SIGKILL')
@@ -59,7 +59,7 @@ export class LongSite {
     return this.work(args)
   }
 
-  /** The first `count` of what handlers have written of this kind, as soon as they are there. */
+  /** The first `count` entries of this kind, as soon as they exist. */
   async written(what: string, count: number, withinMs = 60_000): Promise<Entry[]> {
     for (const until = performance.now() + withinMs; ; await delay(20)) {
       const entries = this.entries().filter((entry) => entry.what === what)
@@ -85,14 +85,14 @@ export class LongSite {
   }
 }
 
-/** Kills the worker process of a supervisor, which starts another; resolves when that takes jobs. */
+/** Kills the worker process of a supervisor, which starts another. Resolves when the new one takes jobs. */
 export async function killWorker(work: Work): Promise<void> {
   const started = work.said('worker.started')
   process.kill(started.at(-1)!['pid'] as number, 'SIGKILL')
   await work.events('worker.started', started.length + 1, 60_000)
 }
 
-/** The most that were at work at one moment. */
+/** The largest number of jobs that ran at one moment. */
 export function mostAtOnce(entries: readonly Entry[]): number {
   let [running, most] = [0, 0]
   for (const { what } of entries.toSorted((a, b) => a.at - b.at || (a.what === 'ended' ? -1 : 1))) {

@@ -1,4 +1,4 @@
-/** The tasks of the proof of long work, as `millrace work` loads them. */
+/** The tasks of the proof of long work, in the form that `millrace work` loads. */
 
 import { spawn } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
@@ -7,14 +7,14 @@ import { type Duration, defineTask, millrace } from 'millrace'
 
 const log = process.env['LONG_LOG'] ?? ''
 
-/** One line for each thing that a handler does; each is written at once, whatever becomes of its process. */
+/** Writes a line to the log at once, so that it survives the process. */
 function say(what: string, id: string): void {
   appendFileSync(log, `${what} ${id} ${process.pid} ${Date.now()} ${Math.round(performance.timeOrigin)}\n`)
 }
 
 const isolated = { queue: 'long', isolate: 'process', env: ['LONG_LOG', 'LONG_LEASE'] } as const
 
-/** Works for so many ms, and says each second how far it is. */
+/** Works for the given ms, and reports its progress each second. */
 export const steady = defineTask({
   name: 'steady',
   ...isolated,
@@ -31,7 +31,7 @@ export const steady = defineTask({
     return ms
   },
 })
-/** Ends with its worker, and works for so many ms where it is run again. */
+/** Ends with its worker. In a later run it works for the given ms. */
 export const bound = defineTask({
   name: 'bound',
   ...isolated,
@@ -42,7 +42,7 @@ export const bound = defineTask({
     say('ended', ctx.job.id)
   },
 })
-/** Heeds nothing, and neither do the processes that it starts. */
+/** Ignores everything, and so do the processes that it starts. */
 export const deaf = defineTask({
   name: 'deaf',
   ...isolated,
@@ -57,7 +57,7 @@ export const deaf = defineTask({
     for (;;) await delay(1_000)
   },
 })
-/** Dies, each time in the way that it is told. */
+/** Dies each time, in the way that its input names. */
 export const dying = defineTask({
   name: 'dying',
   ...isolated,
@@ -76,7 +76,7 @@ export const dying = defineTask({
     await delay(60_000)
   },
 })
-/** Nothing to do: what a process costs. */
+/** Does nothing, to show the cost of a process. */
 export const blank = defineTask({ name: 'blank', ...isolated, run: async () => null })
 
 export default millrace({

@@ -1,6 +1,6 @@
 /**
- * Proof: isolated jobs outlive their workers and their store, and run once: workers are killed by the dozen, and a job of half
- * an hour goes through restarts and an outage.
+ * Proof: isolated jobs outlive their workers and their store, and run once. Workers are killed by the dozen, and a job
+ * of half an hour survives restarts and an outage.
  */
 
 import { startRedis } from 'millrace/store-testing'
@@ -14,7 +14,7 @@ const kills = { jobs: 60, slots: 4, kills: 40 }
 const longRun = { ms: 30 * 60_000, workerKills: 10, serverKills: 3, outageMs: 20_000 }
 
 export async function prove(report: Report): Promise<Summary> {
-  // It does next to nothing for half an hour: the rest goes on beside it.
+  // This job does almost nothing for half an hour. The other drills run at the same time.
   const longest = oneLongRun(longRun)
   longest.catch(() => {})
   const redis = await startRedis()

@@ -1,7 +1,7 @@
 /**
- * Proof: over random command sequences the Redis store answers and holds, after every step, what the memory store does,
- * on a single server and on a cluster, also while the servers forget their scripts again and again; and the comparison,
- * or where it is about wake-ups the contract, catches mutations of its Lua.
+ * Proof: over random sequences of commands the Redis store answers and holds, after every step, the same as the memory
+ * store. It runs on a single server and on a cluster, also while the servers forget their scripts again and again. The
+ * comparison catches mutations of its Lua. The contract catches those that concern wake-ups.
  */
 
 import { redisHarness, type StartedRedis, startRedis } from 'millrace/store-testing'
@@ -22,7 +22,7 @@ export async function prove(report: Report): Promise<Summary> {
     const differences = {
       single: await playAll(report, 'a single server', redisHarness(single.url), [
         { seed, sequences: 1_200, steps },
-        // Long ones reach what needs much to have happened before.
+        // Long sequences reach states that need a long history.
         { seed: seed + 2_000, sequences: 20, steps: 600 },
       ]),
       cluster: await playAll(report, 'a cluster of three', redisHarness(cluster.url), [
@@ -39,7 +39,7 @@ export async function prove(report: Report): Promise<Summary> {
   }
 }
 
-/** As ever, while the servers are told to forget all scripts. */
+/** Plays sequences as always, while the servers are ordered to forget all scripts. */
 async function flushed(report: Report, { url, servers }: StartedRedis, where: string, seed: number): Promise<number> {
   let flushes = 0
   const timer = setInterval(() => {

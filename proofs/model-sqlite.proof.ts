@@ -1,4 +1,7 @@
-/** Proof: over random command sequences the SQLite store answers and holds, after every step, what the memory store does; and the comparison catches mutations of its SQL. */
+/**
+ * Proof: over random sequences of commands the SQLite store answers and holds, after every step, the same as the memory
+ * store. The comparison catches mutations of its SQL.
+ */
 
 import { sqliteHarness } from 'millrace/store-testing'
 import { catchAll, playAll } from './model.js'
@@ -10,7 +13,7 @@ export const seed = 500_000
 export async function prove(report: Report): Promise<Summary> {
   const draws = [
     { seed, sequences: 1_200, steps: 60 },
-    // Long ones reach what needs much to have happened before.
+    // Long sequences reach states that need a long history.
     { seed: seed + 1_200, sequences: 20, steps: 600 },
   ]
   const differences = await playAll(report, 'SQLite', sqliteHarness, draws)

@@ -1,13 +1,16 @@
-/** The model: random sequences on a store beside the memory store, and mutants of that store, which they must tell apart. */
+/**
+ * The model: random sequences on a store next to the memory store, and mutants of that store, which they must tell
+ * apart.
+ */
 
 import { compareStores, type HarnessMaker, modelOf } from 'millrace/store-testing'
 import { caughtBy, type Draws, type Mutation } from './mutants.js'
 import type { Report } from './report.js'
 
-/** What a copy that is as good as the store is compared over. */
+/** Sequences over which an unchanged copy of the store is compared. */
 const controlSequences = 20
 
-/** Plays these sequences and claims that no step of any differs; how many did. */
+/** Plays these sequences and claims that no step of any differs. Resolves to the number that did. */
 export async function playAll(
   report: Report,
   where: string,
@@ -27,7 +30,7 @@ export async function playAll(
   return different.length
 }
 
-/** Claims that every mutation is caught; those that are not. `store` as for `caughtBy`. */
+/** Claims that every mutation is caught. Resolves to those that were not. `store` as for `caughtBy`. */
 export async function catchAll(
   report: Report,
   mutations: readonly Mutation[],
@@ -50,7 +53,7 @@ export async function catchAll(
   return survivors
 }
 
-/** Claims of one sequence in three end at two or three jobs: what large ones do, small ones do as well. */
+/** One sequence in three has claims that hold two or three jobs at most: small claims behave like large ones. */
 async function played(makeSubject: HarnessMaker, how: Parameters<typeof compareStores>[2]): Promise<void> {
   const options = how.seed % 3 === 1 ? { mostClaimBytes: 20 } : {}
   const subject = await makeSubject(options)

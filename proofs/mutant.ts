@@ -1,4 +1,7 @@
-/** One mutant under trial: prints what tells its store from a good one, or nothing; run by `mutants.ts`. */
+/**
+ * One mutant under trial: prints what shows the difference between its store and a good one, or nothing. `mutants.ts`
+ * runs it.
+ */
 
 import { pathToFileURL } from 'node:url'
 import { compareStores, type HarnessMaker, modelOf } from 'millrace/store-testing'
@@ -10,7 +13,7 @@ const testing = (await import(
 )) as typeof import('millrace/store-testing')
 const makeSubject: HarnessMaker = store === 'sqlite' ? testing.sqliteHarness : testing.redisHarness(store)
 
-/** A difference, or an error of the broken store: either way it was told apart. */
+/** Reports a difference, or an error of the broken store. In both cases the mutant is caught. */
 function tell(what: string): never {
   console.log(what)
   process.exit(0)
@@ -19,7 +22,7 @@ function tell(what: string): never {
 async function compare({ kind = 'plain', seed, sequences, steps }: Draws): Promise<void> {
   for (let i = 0; i < sequences; i += 1) {
     const subject = await makeSubject()
-    // The model is the one of the good copy: rules that all stores share may be what was changed.
+    // The model comes from the good copy, because the mutation may be in rules that all stores share.
     const model = await modelOf(subject)
     await compareStores(model, subject, { kind, seed: seed + i, steps }).catch(() => tell(`sequence ${i + 1}`))
     await model.close()

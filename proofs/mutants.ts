@@ -1,4 +1,4 @@
-/** Mutants: copies of the built library with one deliberate mistake each in what a store runs. */
+/** Mutants: copies of the built library, each with one deliberate mistake in a store. */
 
 import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,17 +8,20 @@ import type { SequenceKind } from 'millrace/store-testing'
 
 export interface Mutation {
   readonly what: string
-  /** Under `dist/stores`. */
+  /** The path under `dist/stores`. */
   readonly file: string
   readonly from: string
   readonly to: string
-  /** The concern of the contract that must catch it: where it changes neither an answer nor what is stored, or sequences seldom come upon it. */
+  /**
+   * The concern of the contract that must catch it. Needed if the mutation changes neither an answer nor the stored
+   * state, or if sequences seldom reach it.
+   */
   readonly concern?: string
 }
 
-/** What a mutant is compared with memory over. */
+/** The random sequences over which a mutant is compared with the memory store. */
 export interface Draws {
-  /** Of what queues the sequences are. Default `'plain'`. */
+  /** The kind of the sequences' queues. Default `'plain'`. */
   readonly kind?: SequenceKind
   readonly seed: number
   readonly sequences: number
@@ -28,13 +31,19 @@ export interface Draws {
 const root = join(import.meta.dirname, '..')
 const withinMs = 900_000
 
-/** What tells the mutant from a good store, a sequence or a contract case; undefined where nothing does. `store` is `sqlite` or the URL of a Redis. */
+/**
+ * The sequence or contract case that shows the mutant from a good store, or undefined if none does. `store` is `sqlite`
+ * or the URL of a Redis.
+ */
 export async function caughtBy(mutation: Mutation, store: string, draws: Draws): Promise<string | undefined> {
   const how = mutation.concern === undefined ? draws : { concern: mutation.concern }
   return tried(mutation, join(import.meta.dirname, 'mutant.ts'), [store, JSON.stringify(how)])
 }
 
-/** What a program prints that is given the folder of the mutant's `dist`, and these arguments; undefined where it prints nothing. */
+/**
+ * The output of a program that gets the folder of the mutant's `dist` and these arguments, or undefined if it prints
+ * nothing.
+ */
 export async function tried(
   mutation: Mutation,
   program: string,

@@ -1,6 +1,6 @@
 /**
- * The ordered drill: few ids with very many payloads each, on worker processes that are killed, stopped and relieved while
- * the payloads come in; and what the audit of the store, the morgue and the handlers' own ledger say of it afterwards.
+ * The ordered drill: few ids with very many payloads each, on worker processes that are killed, stopped and relieved
+ * while the payloads arrive. The audit of the store, the morgue and the handlers' own ledger are judged afterwards.
  */
 
 import { join } from 'node:path'
@@ -19,37 +19,37 @@ export interface OrderedPlan {
   readonly payloadsPerId: number
   readonly processes: number
   readonly exclusive: 'id' | 'shard'
-  /** How long a run takes on average. */
+  /** The average time of a run. */
   readonly runMs: number
-  /** Most payloads of an id that one run is given. */
+  /** The most payloads of an id that one run gets. */
   readonly maxPayloads: number
-  /** Workers killed with SIGKILL, each replaced at once. */
+  /** How many workers are killed with SIGKILL. Each is replaced at once. */
   readonly kills: number
-  /** Workers stopped with SIGSTOP for longer than the lease, and then let go on. */
+  /** How many workers are stopped with SIGSTOP for longer than the lease, and then continued. */
   readonly stops: number
-  /** Workers that leave in order, each replaced by a new one. */
+  /** How many workers end in order. Each is replaced by a new one. */
   readonly reliefs: number
   readonly random: () => number
-  /** Gives up after so long. */
+  /** The time limit of the run. */
   readonly withinMs: number
 }
 
 export interface OrderedOutcome extends OrderedJudgement {
   readonly seconds: number
-  /** Writes that the fence kept out. */
+  /** Writes that the fence refused. */
   readonly refusedWrites: number
   readonly kills: number
   readonly stops: number
-  /** Longest time from a kill, or the begin of a stop, to the moment when the last id in hand was back in its queue. */
+  /** The longest time from a kill, or from the begin of a stop, until the last id in hand was back in its queue. */
   readonly slowestReturnMs: number
   readonly failedCalls: readonly string[]
 }
 
 const shards = 5
 const perCall = 100
-/** Payloads that may wait when more come in, at most. */
+/** More payloads arrive only while at most this number waits. */
 const mostAhead = 2_000
-/** Payloads arrive out of their order by so many places at most. */
+/** Payloads arrive out of order by at most this number of places. */
 const disorder = 20
 const lookMs = 20
 
@@ -67,7 +67,9 @@ export const orderedTaskOptions = {
 
 export const queueOptions = (exclusive: 'id' | 'shard', lease: number) => ({ shards, exclusive, lease }) as const
 
-/** Every 499th of an id: never works, and so is buried where it is the oldest that is handed over, as the first always is. */
+/**
+ * Every 499th payload of an id never works. It is buried when it is the oldest in hand, as the first payload always is.
+ */
 export function isPoisoned(n: number): boolean {
   return n % 499 === 0
 }
@@ -87,7 +89,7 @@ export async function drillOrdered(plan: OrderedPlan, open: OpenGround = sqliteG
     args,
     async (worker) => (await running()).some((job) => job.worker === worker),
     async () => {
-      // They have run out of payloads before anybody could be hit.
+      // The workers have run out of payloads before a fault could hit any.
       if ((await running()).length === 0) await supply.give()
     },
   )
@@ -102,7 +104,7 @@ export async function drillOrdered(plan: OrderedPlan, open: OpenGround = sqliteG
       { times: stops, make: () => crew.stopOne(random), lasts: true },
       { times: reliefs, make: () => crew.relieveOne(random) },
     ] as const
-    // What comes in waits for them.
+    // Each deed happens when its share of the payloads has arrived.
     await attack(deeds, random, (share) => supply.upTo(share * payloads))
     await supply.upTo(payloads)
     await until(mill, ({ ready, scheduled, running }) => ready + scheduled + running === 0, plan.withinMs)
@@ -139,7 +141,7 @@ export async function drillOrdered(plan: OrderedPlan, open: OpenGround = sqliteG
 
 const idOf = (i: number) => `id-${i}`
 
-/** The payloads, which come in calls of 100, for all ids in turn, a little out of order. */
+/** The payloads, which arrive in calls of 100, for all ids in turn, slightly out of order. */
 class Supply {
   readonly #mill: Mill
   readonly #task: OrderedTask<string, Numbered, Numbered>
@@ -156,14 +158,14 @@ class Supply {
     this.#all = numbers.flatMap((n) => Array.from({ length: ids }, (_, i) => ({ id: idOf(i), n })))
   }
 
-  /** The next call; harmless where all have been made. */
+  /** Makes the next call; harmless if all have been made. */
   async give(): Promise<void> {
     const from = this.#given
     this.#given += perCall
     if (from < this.#all.length) await this.#mill.enqueueMany(this.#task, this.#all.slice(from, from + perCall))
   }
 
-  /** All up to this one. */
+  /** Makes all calls up to this payload. */
   async upTo(count: number): Promise<void> {
     while (this.#given < count) {
       await this.give()

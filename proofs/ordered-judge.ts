@@ -1,4 +1,4 @@
-/** The judge of an ordered drill: what the audit, the morgue and the ledger of the handlers say together. Pure. */
+/** The judge of an ordered drill: compares the audit, the morgue and the ledger of the handlers. Pure. */
 
 import { type AuditEntry, auditBreaches } from 'millrace/store-testing'
 import type { HandOver } from './ledger.js'
@@ -12,15 +12,15 @@ export interface OrderedJudgement {
   /** Payloads that neither completed nor were buried, and those that did so more than once. */
   readonly lost: number
   readonly twice: number
-  /** Claims that did not end by a completion or a burial, and were made again. */
+  /** Claims that ended neither by a completion nor by a burial, and were made again. */
   readonly returned: number
-  /** Claims of an id made while another one was current, and everything else that no audit may show. */
+  /** Claims of an id made while another claim of it was current, and everything else that no audit may show. */
   readonly breaches: readonly string[]
-  /** Claims made while another batch of their shard ran; counted where the shard is exclusive. */
+  /** Claims made while another batch of their shard ran. Counted only if the shard is exclusive. */
   readonly shardOverlaps: number
-  /** Hand-overs whose payloads did not stand in the order of their scores. */
+  /** Hand-overs whose payloads were not in the order of their scores. */
   readonly disorders: number
-  /** Accepted writes whose fence was smaller than that of one accepted before. */
+  /** Accepted writes with a smaller fence than an earlier accepted write. */
   readonly staleWrites: number
 }
 
@@ -28,7 +28,7 @@ export interface OrderedEvidence {
   readonly audit: readonly AuditEntry[]
   readonly handOvers: readonly HandOver[]
   readonly writings: readonly { readonly id: string; readonly fence: number }[]
-  /** Numbers of the payloads in it, by id. */
+  /** Numbers of the payloads in the morgue, by id. */
   readonly morgue: ReadonlyMap<string, readonly number[]>
   readonly ids: readonly string[]
   /** Each id was given the payloads 0 … one less than this. */
@@ -47,7 +47,7 @@ export function orderedJudgement(evidence: OrderedEvidence): OrderedJudgement {
   for (const { id, kind, from, fence } of audit) {
     if (from !== 'running') continue
     const payloads = byClaim.get(claimName(id, fence)) ?? []
-    // A claim leaves also when the only payload it had was buried.
+    // A claim also leaves when its only payload was buried.
     const isBurial = payloads.length === 1 && morgue.get(id)?.includes(payloads[0]!) === true
     if (kind !== 'leave') returned += 1
     else if (!isBurial) {
@@ -72,7 +72,7 @@ export function orderedJudgement(evidence: OrderedEvidence): OrderedJudgement {
 
 const claimName = (id: string, fence: number) => `${id} ${fence}`
 
-/** A batch is the claims of one call, which have one fence. */
+/** A batch is the claims of one call, which share one fence. */
 function shardOverlaps(audit: readonly AuditEntry[]): number {
   const running = new Map<number | undefined, Map<string, number>>()
   let overlaps = 0

@@ -1,7 +1,7 @@
 /**
- * Proof: over random command sequences on ordered queues — every rule of merging, and everything that may come between —
- * SQLite and Redis answer and hold, after every step, what the memory store does; and the comparison catches mutations of
- * their SQL and Lua.
+ * Proof: over random sequences of commands on ordered queues, with every rule of merging and everything that may happen
+ * between commands, SQLite and Redis answer and hold the same as the memory store after every step. The comparison
+ * catches mutations of their SQL and Lua.
  */
 
 import { redisHarness, sqliteHarness, startRedis } from 'millrace/store-testing'

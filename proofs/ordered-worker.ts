@@ -1,4 +1,6 @@
-/** A worker process of the ordered drill: notes what it is handed over, takes its time, and writes with its fence. */
+/**
+ * A worker process of the ordered drill: records the payloads that it gets, takes its time, and writes with its fence.
+ */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineOrderedTask, millrace, type StoreDescriptor } from 'millrace'

@@ -1,6 +1,6 @@
 /**
- * Ordered queues survive their workers: eight processes, ten ids with 10,000 payloads each, while workers are killed,
- * stopped and relieved; with an exclusive id and with an exclusive shard, on SQLite and on Redis.
+ * Proof: ordered queues survive their workers. Eight processes work on ten ids with 10,000 payloads each, while workers
+ * are killed, stopped and relieved; with an exclusive id and with an exclusive shard, on SQLite and on Redis.
  */
 
 import { seededRandom } from '../test/seeded-random.js'

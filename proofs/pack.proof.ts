@@ -1,6 +1,7 @@
 /**
- * Pack: the tarball installs into an empty project, where the README's example and a TypeScript configuration work on Node
- * 20 and on Node 24, with no install script run. Needs the registry. What is packed is a copy of the working tree.
+ * Proof of the package: the tarball installs into an empty project. There the README's example and a TypeScript
+ * configuration work on Node 20 and on Node 24, and no install script runs. It needs the registry. It packs a copy of
+ * the working tree.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {
@@ -52,7 +53,7 @@ export async function prove(report: Report): Promise<Summary> {
   }
 }
 
-/** Packs a copy: the script `prepack` empties `dist`, which others may be using. */
+/** Packs a copy, because the script `prepack` empties `dist`, which others may use. */
 function packed(report: Report, home: string): string {
   const copy = join(home, 'copy')
   mkdirSync(copy)
@@ -75,7 +76,7 @@ function packed(report: Report, home: string): string {
   return join(copy, pack.filename)
 }
 
-/** An empty folder that followed the README: `npm init`, `npm install`. */
+/** Follows the README in an empty folder: `npm init`, `npm install`. */
 function installed(report: Report, project: string, tarball: string, flags: readonly string[]): string {
   mkdirSync(project)
   ran(project, 'npm', ['init', '-y'])
@@ -89,7 +90,10 @@ function installed(report: Report, project: string, tarball: string, flags: read
   return project
 }
 
-/** The README in this project on this Node: the first job, then the command line with a TypeScript configuration. */
+/**
+ * Follows the README in this project on this Node: the first job, then the command line with a TypeScript
+ * configuration.
+ */
 async function tried(report: Report, project: string, node: string, version: string): Promise<Summary> {
   rmSync(join(project, '.millrace'), { recursive: true, force: true })
   const first = ran(project, node, ['first-job.mjs'])
@@ -124,7 +128,7 @@ async function tried(report: Report, project: string, node: string, version: str
   return { node: version, firstJob: first.stdout.trim().split('\n').at(-1), processed: totals?.['processed'] }
 }
 
-/** Works until a handler has said something, then stops. */
+/** Works until a handler has printed something, then stops. */
 function work(cwd: string, node: string, command: string): Promise<Ran> {
   const child = spawn(node, [command, 'work'], { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
   const lines: string[] = []
@@ -145,7 +149,7 @@ function work(cwd: string, node: string, command: string): Promise<Ran> {
   )
 }
 
-/** The types that were installed, libraries checked too, by this repository's compiler. */
+/** Type-checks the installed package, libraries included, with this repository's compiler. */
 function typed(report: Report, project: string): void {
   const compilerOptions = {
     strict: true,
@@ -168,7 +172,7 @@ function typed(report: Report, project: string): void {
   )
 }
 
-/** Runs to its end; `npm` settings of whoever runs this proof do not reach it. */
+/** Runs a program to its end, without the `npm` settings of the caller of this proof. */
 function ran(cwd: string, program: string, args: readonly string[]): Ran {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:npm_|MILLRACE_)/.test(name)))
   const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, env, encoding: 'utf8', timeout: longestMs })

@@ -1,6 +1,7 @@
 /**
- * `npm run prove [name]`: runs one proof, or lists them and runs all. What a proof says is also written to
- * `proofs/<name>.txt`, headed by where and on what it ran. Exits with 1 when a claim fails, with 2 for an unknown name.
+ * `npm run prove [name]`: runs one proof, or lists them and runs all. The output of a proof is also written to
+ * `proofs/<name>.txt`, with a header that says where and on what it ran. Exits with 1 if a claim fails, with 2 for an
+ * unknown name.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, writeFileSync } from 'node:fs'
@@ -59,7 +60,7 @@ function heading(name: string, seed: number): string[] {
 
 function commit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: folder, encoding: 'utf8' }).trim()
-  // Outputs of proofs are not what is proved.
+  // The outputs of proofs are not part of the proved code.
   const dirty = git('status', '--porcelain', '--', ':/', ':(top,exclude)proofs/*.txt') !== ''
   return `${git('rev-parse', '--short', 'HEAD')}${dirty ? '-dirty' : ''}`
 }

@@ -1,6 +1,7 @@
 /**
- * Redis that fails in every way it can, under users: killed, failed over, full, demoted, loading, forgetful, busy, unable to
- * save, silent, unreachable, meddled with — on real servers, with producers and workers at work.
+ * Proof of Redis drills: Redis fails in every way it can, under users with running producers and workers. It is killed,
+ * failed over, full, demoted, loading, forgetful, busy, unable to save, silent, unreachable or meddled with, all on
+ * real servers.
  */
 
 import { startRedis } from 'millrace/store-testing'
@@ -12,7 +13,7 @@ import { failover, killedServer } from './redis-drills/server-deaths.js'
 import type { Verdict } from './redis-drills/traffic.js'
 import type { Report, Summary } from './report.js'
 
-/** Nothing is drawn: what happens when is up to servers and clocks. */
+/** Nothing is drawn at random: servers and clocks decide when things happen. */
 export const seed = 0
 
 const resumeBoundMs = 5_000
@@ -41,7 +42,7 @@ async function serverVersion(): Promise<string> {
   }
 }
 
-/** What holds whatever happens, as long as the server keeps what it acknowledged. */
+/** The promises that hold whatever happens, as long as the server keeps the writes that it acknowledged. */
 function nothingLost(report: Report, verdict: Verdict): void {
   const { acknowledged, lost, completedTwice, refusedOddly, buried, workersFailed } = verdict
   report.claim(`0 of ${acknowledged} acknowledged jobs lost, 0 completed twice`, lost === 0 && completedTwice === 0)

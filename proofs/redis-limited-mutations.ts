@@ -1,4 +1,4 @@
-/** The mutations of what the Redis store does with throttles, bounds, lanes and holds. */
+/** The mutations of the Redis store's throttles, bounds, lanes and holds. */
 
 import type { Mutation } from './mutants.js'
 

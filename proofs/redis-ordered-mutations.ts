@@ -1,4 +1,4 @@
-/** The mutations of what the Redis store does with ordered queues. */
+/** The mutations of the Redis store's ordered queues. */
 
 import type { Mutation } from './mutants.js'
 

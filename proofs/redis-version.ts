@@ -1,4 +1,4 @@
-/** The version of a Redis or Valkey server, as proofs say it. */
+/** The version of a Redis or Valkey server, in the form that proofs print it. */
 
 import type { RedisServer } from 'millrace/store-testing'
 

@@ -1,6 +1,7 @@
 /**
- * Workers on Redis survive everything: they are killed and stopped, and so is Redis, which appends to its file and syncs
- * it every second; poisoned, blocked, signalled. The audit is written inside the store's own scripts, in every process.
+ * Proof: workers on Redis survive everything. They are killed and stopped, poisoned, blocked and signalled. Redis, with
+ * an append-only file synced every second, is killed and stopped too. The audit is written inside the store's own
+ * scripts, in every process.
  */
 
 import { startRedis } from 'millrace/store-testing'

@@ -1,10 +1,10 @@
-/** A report: what a proof says while it runs, and the claims it stands or falls with. */
+/** A report: the lines that a proof prints while it runs, and the claims that decide it. */
 
-/** Plain data that JSON can hold: the figures in one place, for whoever compares two runs. */
+/** Plain data that JSON can hold: the figures in one place, for comparisons of two runs. */
 export type Summary = { readonly [key: string]: unknown }
 
 export interface Proof {
-  /** The first seed of whatever the proof draws; 0 where it draws nothing. */
+  /** The first seed of the proof's random draws, or 0 if nothing is drawn. */
   readonly seed: number
   prove(report: Report): Summary | Promise<Summary>
 }
@@ -18,7 +18,7 @@ export class Report {
     console.log(line)
   }
 
-  /** Says whether the claim holds; one that fails makes the whole proof fail. */
+  /** Prints whether the claim holds. One failed claim fails the whole proof. */
   claim(claim: string, holds: boolean): void {
     if (!holds) this.failed.push(claim)
     this.say(`${holds ? 'holds' : 'FAILS'}: ${claim}`)

@@ -1,7 +1,7 @@
 /**
- * Results that go while they are waited for, on SQLite and on Redis: of 10,000 jobs a store, each waited for, a third is
- * deleted meanwhile, and of the others' results only the last 20 are kept. Each wait ends with the value of its job or with
- * a typed error. Takes at most three minutes a store.
+ * Proof of results that disappear during a wait, on SQLite and on Redis: of 10,000 jobs a store, each waited for, a
+ * third is deleted meanwhile. Of the results of the others only the last 20 are kept. Each wait ends with the value of
+ * its job or with a typed error. The proof takes at most three minutes a store.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -12,15 +12,15 @@ import { startRedis } from 'millrace/store-testing'
 import { redisVersion } from './redis-version.js'
 import type { Report, Summary } from './report.js'
 
-/** Nothing is drawn. */
+/** Nothing is drawn at random. */
 export const seed = 0
 
 const jobs = 10_000
-/** Waited for at once. */
+/** The number of waits at the same time. */
 const perWave = 500
 const keptResults = 20
 const longestMs = 180_000
-/** A wait that takes as long has been forgotten. */
+/** A wait that takes this long has been forgotten. */
 const patience = '60s'
 
 const expected = new Set(['value', 'result-not-kept'])
@@ -55,7 +55,7 @@ function judge(report: Report, store: string, counts: Counts): void {
   )
 }
 
-/** How many waits ended in which way: `value`, the code of an error, `undefined`, or what else there was. */
+/** The number of waits by how they ended: `value`, the code of an error, `undefined`, or another outcome. */
 async function outcomesOn(store: string): Promise<Counts> {
   const echo = defineTask({ name: 'echo', queue: 'echo', run: async (n: unknown) => ({ n }) })
   const mill = millrace({
@@ -88,7 +88,7 @@ async function outcomesOn(store: string): Promise<Counts> {
   }
 }
 
-/** Those of them that run stay, and end as the others do. */
+/** Running jobs are not deleted, and end like the others. */
 function runs(error: unknown): void {
   if (!isMillraceError(error) || error.code !== 'job-running') throw error
 }

@@ -1,4 +1,4 @@
-/** The crew of the proof `schedules`: five processes that look for due ticks, of which some are killed and replaced. */
+/** The crew of the proof `schedules`: five processes that look for due ticks. Some are killed and replaced. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ export class ScheduleCrew {
     await Promise.all(Array.from({ length: count }, () => this.#started()))
   }
 
-  /** Kills the lead, or where nobody leads anybody; another process takes its place. */
+  /** Kills the lead, or any process if none leads. Another process replaces it. */
   async kill(): Promise<void> {
     const [[victim, isLead]] = [...this.#processes].sort(([, a], [, b]) => Number(b) - Number(a)) as [
       [ChildProcess, boolean],

@@ -1,4 +1,4 @@
-/** A deploy: schedules are changed, removed and renamed in code while a worker with the old code runs and goes on. */
+/** A deploy: schedules are changed, removed and renamed in code while a worker with the old code continues to run. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import type { Report } from './report.js'
 
 type Ticked = EventMap['schedule.ticked']
 
-/** `store`: 'sqlite', or where a Redis is. */
+/** `store` is 'sqlite' or the URL of a Redis. */
 export async function deploy(report: Report, store: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-deploy-'))
   const where = store === 'sqlite' ? (`sqlite:${join(folder, 'jobs.db')}` as const) : (store as 'redis://localhost')
@@ -51,7 +51,7 @@ export async function deploy(report: Report, store: string): Promise<void> {
   await delay(500)
   const deployedAt = Date.now()
   ran.length = 0
-  // The new worker goes: who ticks now knows only the old code.
+  // The new worker stops: from now on the only worker that ticks has the old code.
   await nextWorker.stop()
   await until(
     () => ran.filter((input) => input === 'new').length >= 3 && ran.filter((input) => input === 'after').length >= 3,

@@ -1,4 +1,4 @@
-/** The site of a proof about schedules: a store that several processes share, on a clock in a file. */
+/** The site of a proof about schedules: a store that several processes share, with its clock in a file. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 
-/** Where a process finds the store: a file, or a server. */
+/** The location of the store: a file or a server. */
 export interface SiteWords {
   readonly clock: string
   readonly file?: string
@@ -23,7 +23,7 @@ export interface SiteWords {
 const namespace = 'schedules'
 const upForMs = 365 * 86_400_000
 
-/** A handle on the store, on the clock of the site. */
+/** A handle on the store, with the clock of the site. */
 export function storeAt({ clock, file, url }: SiteWords): Store {
   if (file !== undefined) return new SqliteStore({ file, clock: fileClockUrl(clock) })
   const now = () => readFileClock(clock).now
@@ -70,7 +70,10 @@ export class ScheduleSite {
 
 export const queue = { name: 'reports', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
 
-/** A schedule that ticks each minute, or at other intervals. Its jobs are hardly remembered: one that came twice would be seen. */
+/**
+ * A schedule that ticks each minute, or at another interval. Its jobs are hardly remembered, so that a duplicate would
+ * be noticed.
+ */
 export function ticking(now: number, everyMs = 60_000): ScheduleChange {
   const job = { task: 'report', payload: '{}', priority: 0, rememberMs: 1 }
   const rule = { everyMs, timeZone: 'UTC' }

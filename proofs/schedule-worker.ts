@@ -1,4 +1,7 @@
-/** A worker process of the proof `schedules`: it looks for due ticks over and over, as fast as it can, until it is killed. */
+/**
+ * A worker process of the proof `schedules`: it looks for due ticks over and over, as fast as it can, until it is
+ * killed.
+ */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { jsonCodec } from 'millrace'
@@ -9,7 +12,7 @@ import { createIdSource } from '#src/core/values/ids.js'
 import { ScheduleLead } from '#src/workers/schedules/schedule-lead.js'
 import { queue, type SiteWords, storeAt } from './schedule-site.js'
 
-/** What it says to its parent. */
+/** The message to its parent. */
 export type LeadWord = { readonly isLead: boolean }
 
 const store = storeAt(JSON.parse(process.argv[2]!) as SiteWords)

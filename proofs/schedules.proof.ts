@@ -1,7 +1,8 @@
 /**
- * Proof: five processes tick a schedule 200 times under twenty kills, on SQLite and on Redis, each instant once; the same in
- * memory, where a process is a handle that falls silent; three days of downtime with each `onMissed`; and schedules that are
- * changed, removed and renamed in code while old workers run. The table of times is `test/core/schedule-rule.test.ts`. Takes some minutes.
+ * Proof: five processes tick a schedule 200 times under twenty kills, on SQLite and on Redis, and each instant ticks
+ * once. The same holds in memory, where a process is a handle that falls silent. The proof also covers three days of
+ * downtime with each `onMissed`, and schedules that are changed, removed and renamed in code while old workers run. The
+ * table of times is `test/core/schedule-rule.test.ts`. It takes some minutes.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -23,9 +24,9 @@ export const seed = 20_261_125
 const ticks = 200
 const kills = 20
 const processes = 5
-/** A dead lead lapses after 15 s: within one of these. */
+/** A dead lead lapses after 15 s, which is within one step. */
 const stepMs = 20_000
-/** Until a tick that is due has been enqueued, or nobody leads. */
+/** Time to wait until a due tick has been enqueued, or until no process leads. */
 const patienceMs = 400
 const dayMs = 86_400_000
 
@@ -41,7 +42,7 @@ export async function prove(report: Report): Promise<unknown> {
   return { ticks, kills, processes }
 }
 
-/** Which steps bring a kill: each tick is three steps, and most kills come with the tick itself. */
+/** The steps that bring a kill. Each tick is three steps, and most kills happen at the tick itself. */
 function killSteps(random: () => number): Set<number> {
   return new Set(
     Array.from(
@@ -62,7 +63,7 @@ async function contend(report: Report, kind: 'sqlite' | 'redis', random: () => n
   const dying = killSteps(random)
   const found: string[] = []
   for (let step = 0; step < ticks * 3 + 6; step += 1) {
-    // The last steps are for what a kill has held up.
+    // The last steps are for ticks that a kill has delayed.
     if (step < ticks * 3) site.advance(stepMs)
     else if (step > ticks * 3) site.advance(stepMs / 2 - 1)
     if (dying.has(step)) {
@@ -90,7 +91,7 @@ async function ticked(store: Store, now: number): Promise<void> {
   }
 }
 
-/** Takes and completes what waits: its ids. */
+/** Takes and completes the waiting jobs. Returns their ids. */
 async function drained(store: Store): Promise<string[]> {
   const ids: string[] = []
   for (;;) {
@@ -116,7 +117,7 @@ async function inMemory(report: Report, random: () => number): Promise<void> {
     if (step < ticks * 3) await harness.advance(stepMs)
     else if (step > ticks * 3) await harness.advance(stepMs / 2 - 1)
     if (dying.has(step)) {
-      // The one that leads, while it may be looking.
+      // Kills the leader, possibly during its look.
       const looks = await Promise.all(crew.map(({ lead }) => (random() < 0.5 ? lead.look() : undefined)))
       const at = Math.max(
         0,
@@ -163,7 +164,7 @@ function leadOn({ schedules }: Store, worker: string): ScheduleLead {
   })
 }
 
-/** The interval, what is to become of what was missed, how much of it is enqueued, and how much is left out. */
+/** The interval, the rule for missed ticks, the number of ticks that are enqueued, and the number left out. */
 const rows: readonly (readonly [everyMs: number, onMissed: OnMissed, enqueued: number, leftOut: number])[] = [
   [3_600_000, 'skip', 0, 72],
   [3_600_000, 'latest', 1, 71],

@@ -1,6 +1,6 @@
 /**
- * Selectors: the reduced lottery gives full queues of weights 100, 40 and 5 their shares of the first place.
- * Caveat: the generator of the seeds is a small one (mulberry32, 2³² states); a worker draws from `Math.random`.
+ * Proof of selectors: the reduced lottery gives full queues of weights 100, 40 and 5 their shares of the first place.
+ * Caveat: the generator of the seeds is a small one (mulberry32, 2³² states). A worker draws from `Math.random`.
  */
 
 import { defaultSelector, selectorNamed } from '#src/selectors/named-selectors.js'
@@ -50,7 +50,7 @@ export async function prove(report: Report): Promise<Summary> {
     runs.every((run) => run.p > leastP),
   )
   const idleFor = 12_000
-  // One claim over all queues, or one for each where the selector names one at a time; then again every 5 s.
+  // One claim over all queues, or one for each if the selector names one at a time. Then again every 5 s.
   const looks = 1 + Math.floor(idleFor / 5_000)
   const idle: Record<string, number> = {}
   for (const [selector, perLook] of [
@@ -73,7 +73,7 @@ export async function prove(report: Report): Promise<Summary> {
   }
 }
 
-/** How often each queue stood first. */
+/** How often each queue was first. */
 function counts(from: number): number[] {
   const selector = selectorNamed(defaultSelector)
   const random = seededRandom(from)

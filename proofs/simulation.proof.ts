@@ -1,4 +1,7 @@
-/** Proof: in every interleaving of small models, and in long walks through them, the memory store keeps each promise; and each of the seeded faults is found. */
+/**
+ * Proof: the memory store keeps each promise in every interleaving of small models, and in long walks through them.
+ * Each of the seeded faults is found.
+ */
 
 import { join } from 'node:path'
 import { ManualClock } from '#src/store-testing/harness/manual-clock.js'

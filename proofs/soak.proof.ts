@@ -1,6 +1,7 @@
 /**
- * Proof: for an hour, jobs of every kind at a steady pace, on SQLite and on Redis at once. What the processes hold, what the
- * stores take and how late jobs start is measured each minute, and grows with none of them.
+ * Proof of the soak: for an hour, jobs of every kind run at a steady pace, on SQLite and on Redis at the same time. The
+ * resources of the processes, the size of the stores and the lateness of starts are measured each minute. None of them
+ * grows with time.
  */
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -20,7 +21,7 @@ import { trend } from './trend.js'
 export const seed = 0
 
 const minutes = Number(process.env.SOAK_MINUTES ?? 60)
-/** What is remembered of jobs, and the memory of the processes, has come to its level by then. */
+/** After this time the remembered jobs, and the memory of the processes, have reached their level. */
 const warmMinutes = Math.min(10, Math.floor(minutes / 3))
 const minuteMs = 60_000
 const perSecond = 150
@@ -34,7 +35,7 @@ interface SoakMinute extends WorkerSample {
 interface SoakedStore {
   readonly name: string
   readonly url: string
-  /** What it takes, in MB. */
+  /** The size of the store in MB. */
   size(): Promise<number>
 }
 
@@ -110,7 +111,7 @@ function started(program: string, url: string, ...args: readonly string[]): Chil
   })
 }
 
-/** Its next word of this kind, after it was asked. Rejects where it ends before. */
+/** The next message of this kind from a process that was asked for it. Rejects if the process ends first. */
 function told<Word>(child: ChildProcess, isIt: (said: EverythingWord) => boolean): Promise<Word> {
   return new Promise((resolve, reject) => {
     const lose = () => reject(new Error('a process of the soak ended'))
@@ -124,7 +125,10 @@ function told<Word>(child: ChildProcess, isIt: (said: EverythingWord) => boolean
   })
 }
 
-/** A history keeps each minute of each queue for a week, and the ids of children are remembered for an hour: the store may grow by this. */
+/**
+ * The growth that the store may add in an hour. A history keeps each minute of each queue for a week, and the ids of
+ * children are remembered for an hour.
+ */
 const historyMb = 0.5
 const storeColumn = 'store, MB'
 

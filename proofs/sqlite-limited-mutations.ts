@@ -1,4 +1,4 @@
-/** The mutations of what the SQLite store does with throttles, bounds, lanes and holds. */
+/** The mutations of the SQLite store's throttles, bounds, lanes and holds. */
 
 import type { Mutation } from './mutants.js'
 

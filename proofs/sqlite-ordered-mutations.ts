@@ -1,4 +1,4 @@
-/** The mutations of what the SQLite store does with ordered queues. */
+/** The mutations of the SQLite store's ordered queues. */
 
 import type { Mutation } from './mutants.js'
 

@@ -1,7 +1,8 @@
 /**
- * The contract of stores on another SQS: every case on standard and on FIFO queues of moto, a second emulator, which Debian
- * packages. Where moto is not like SQS the case is named, with what differs. With `SQS_ENDPOINT` (and `SQS_REGION`, by default
- * eu-central-1) the same runs on that service too, with the credentials of the environment; its queues stay there.
+ * Proof: the contract of stores on another SQS. Every case runs on standard and on FIFO queues of moto, a second
+ * emulator, which Debian packages. A case in which moto differs from SQS is named, with the difference. With
+ * `SQS_ENDPOINT` (and `SQS_REGION`, by default eu-central-1) the proof also runs on that service, with the credentials
+ * of the environment. Its queues stay there.
  */
 
 import { runContractCase, storeContract } from 'millrace/store-testing'
@@ -14,7 +15,7 @@ export const seed = 0
 const small = 'moto takes 256 KiB a call, as SQS did until 2025; it takes 1 MiB'
 const inPlace =
   'moto gives messages in the order of their sends, retried ones too; SQS promises none in a standard queue, nor between groups'
-/** Cases that fail on moto for what it does otherwise than SQS. */
+/** Cases that fail on moto, because it differs from SQS. */
 const differences: ReadonlyMap<string, string> = new Map([
   ['a payload of the largest size comes back whole', small],
   ['payloads of bytes weigh their bytes', small],
@@ -22,7 +23,7 @@ const differences: ReadonlyMap<string, string> = new Map([
 ])
 
 const goesOn = 'it is about one and the same millisecond, and the clock of this service goes on'
-/** Cases that only a clock can show which stands between two calls. */
+/** Cases that need a clock which stands still between two calls. */
 const ofStandingClocks: ReadonlyMap<string, string> = new Map(
   [
     'a claim of no queue is given nothing, and the time',

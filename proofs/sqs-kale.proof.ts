@@ -1,6 +1,6 @@
 /**
- * Kale's scenes on SQS, once in real time: the retries after 60, 120, 240 and 480 s, which take fifteen minutes, and beside them
- * what is buried at once, what is refused, batches under one visibility, and a stop.
+ * Proof: Kale's scenes on SQS, once in real time. The retries after 60, 120, 240 and 480 s take fifteen minutes.
+ * Meanwhile jobs are buried at once and refused, batches run under one visibility, and a worker stops.
  */
 
 import { strictSqs } from '../test/stores/sqs/strict-sqs.js'

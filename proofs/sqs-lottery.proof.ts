@@ -1,7 +1,8 @@
 /**
- * The reduced lottery on SQS: queues of weights 100, 40 and 5 get their shares of the calls that workers make, and empty ones cost
- * nothing but their polls. Draws are made by a real worker on the real store; so many that a share of 3 % can be told to ±2 % of
- * itself, on queues in this process that always have a job; and as many as Kale's own scene has, on the emulator.
+ * Proof: on SQS the reduced lottery gives queues of weights 100, 40 and 5 their shares of the calls that workers make.
+ * Empty queues cost nothing but their polls. A real worker on the real store makes the draws. On queues in this process
+ * that always have a job, there are enough draws to measure a share of 3 % within ±2 % of itself. On the emulator there
+ * are as many as in Kale's own scene.
  */
 
 import { seededRandom } from '../test/seeded-random.js'
@@ -33,7 +34,7 @@ const expected = (name: QueueName) => weights[name] / tickets
 
 export async function prove(report: Report): Promise<Summary> {
   const unseeded = Math.random
-  // Workers draw from it.
+  // The workers draw from it.
   Math.random = seededRandom(seed)
   const sqs = [await strictSqs(), await strictSqs(), await strictSqs()] as const
   try {
@@ -56,7 +57,7 @@ export async function prove(report: Report): Promise<Summary> {
     report.claim('each share is within three standard deviations', isWithinDeviations(served, 3))
 
     const [busy, idle] = await Promise.all([onlyLow(sqs[1].endpoint, busyMs), idleMinute(sqs[2].endpoint)])
-    // After 1, 2 and 4 s, and then every 5 s; and once before it is known to be empty.
+    // After 1, 2 and 4 s, then every 5 s; and once before the queue is known to be empty.
     const most = 4 + Math.ceil(busyMs / 5_000)
     report.say(`— jobs in the queue of weight 5 alone, for ${busyMs / 1_000} s: ${JSON.stringify(busy)}`)
     report.claim(
@@ -72,7 +73,7 @@ export async function prove(report: Report): Promise<Summary> {
   }
 }
 
-/** How far the share is off, relative to what it should be. */
+/** The relative difference between the share and its expected value. */
 function off(drawn: Drawn, name: QueueName): number {
   return Math.abs(drawn[name] / total(drawn) / expected(name) - 1)
 }

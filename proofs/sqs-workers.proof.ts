@@ -1,6 +1,7 @@
 /**
- * Workers on SQS survive everything: killed, stopped for longer than their messages are hidden, and given some messages twice. No
- * job is lost; what is run again is counted and has a cause, for SQS delivers at least once. On FIFO queues order is kept too.
+ * Proof: workers on SQS survive everything. They are killed, stopped for longer than their messages are hidden, and
+ * given some messages twice. No job is lost. Each repeated run is counted and has a cause, because SQS delivers at
+ * least once. On FIFO queues order is kept too.
  */
 
 import { seededRandom } from '../test/seeded-random.js'

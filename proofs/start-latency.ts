@@ -1,4 +1,7 @@
-/** Start latency: ms from before an enqueue was called to the start of its handler in another process, also while every core is busy. */
+/**
+ * Start latency: ms from before the call of an enqueue to the start of its handler in another process, also while every
+ * core is busy.
+ */
 
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,7 +19,10 @@ export interface Latency {
   readonly worst: number
 }
 
-/** `jobs` jobs, one every `everyMs`, on a fresh SQLite file or the store at `url`; with `busy`, one process per core that does nothing but compute. */
+/**
+ * `jobs` jobs, one every `everyMs`, on a new SQLite file or the store at `url`. With `busy`, one process per core does
+ * nothing but compute.
+ */
 export async function startLatency(
   plan: { readonly jobs: number; readonly everyMs: number; readonly busy: boolean },
   url?: string,
@@ -36,7 +42,7 @@ export async function startLatency(
     }
     worker.send('stop')
     const [latencies] = (await once(worker, 'message')) as [number[]]
-    // The first ones pay for what is compiled and opened once.
+    // The first jobs pay for one-time compilation and opening.
     const sorted = latencies.slice(Math.ceil(plan.jobs / 10)).sort((a, b) => a - b)
     const at = (share: number) =>
       Number(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!.toFixed(1))

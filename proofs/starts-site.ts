@@ -1,4 +1,6 @@
-/** The server of the proof of starts: logs when each request of a host arrived, and when its handler said to have begun. */
+/**
+ * The server of the proof of starts: logs when each request of a host arrived, and when its handler reported its start.
+ */
 
 import { createServer } from 'node:http'
 

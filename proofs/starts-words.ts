@@ -1,4 +1,4 @@
-/** The words of the proof of starts: its queue, its throttle, and what its server is told. */
+/** The shared words of the proof of starts: its queue, its throttle, and the messages to its server. */
 
 export const visits = 'visits'
 export const limit = 5
@@ -8,7 +8,7 @@ export function throttleOf(moderate: boolean) {
   return { limit, window: windowMs, by: 'group', ...(moderate ? { moderate } : {}) } as const
 }
 
-/** Most instants in any closed window. */
+/** The largest number of instants in any closed window. */
 export function mostWithin(instants: readonly number[], ms: number): number {
   let from = 0
   let most = 0

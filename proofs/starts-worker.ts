@@ -1,4 +1,4 @@
-/** A worker of the proof of starts: runs throttled jobs, each of which makes one request to the server of its host. */
+/** A worker of the proof of starts: runs throttled jobs. Each makes one request to the server of its host. */
 
 import { Agent, request } from 'node:http'
 import { defineTask, millrace } from 'millrace'
@@ -23,7 +23,7 @@ const mill = millrace({
       queue: visits,
       async run(input) {
         const { host, burst } = input as { readonly host: string; readonly burst: number }
-        // Of the machine: all processes share it.
+        // The machine's monotonic clock, which all processes share.
         const startedAt = Number(process.hrtime.bigint() / 1_000n) / 1_000
         await get(`/?host=${host}&burst=${burst}&started=${startedAt}`)
       },
@@ -39,7 +39,7 @@ mill.on('permit.wasted', () => {
 mill.on('start.late', () => {
   late += 1
 })
-// Connections are there before the first job.
+// Opens the connections before the first job.
 await Promise.all(Array.from({ length: 64 }, () => get('/warm')))
 await mill.worker({ concurrency: 64 }).start()
 process.on('message', async () => {

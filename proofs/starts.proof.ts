@@ -1,8 +1,8 @@
 /**
- * Proof: a throttle bounds starts of handlers as the other side sees them. Three idle processes run bursts of 20 jobs for each
- * of 30 hosts, 5 in 2 s by group, and a server logs when their requests arrive: in no closed window are there more. The same
- * with both cores busy, where what is late is put back. `BURSTS` (default 20) bursts of each kind, about 9 s each; between two
- * of them all windows open again.
+ * Proof: a throttle bounds starts of handlers as the other side sees them. Three idle processes run bursts of 20 jobs
+ * for each of 30 hosts, 5 in 2 s by group. A server logs when their requests arrive. No closed window holds more than
+ * 5. The same holds with both cores busy, where late jobs are put back. `BURSTS` (default 20) bursts of each kind take
+ * about 9 s each. Between two of them all windows open again.
  */
 
 import { type ChildProcess, fork, spawn } from 'node:child_process'
@@ -17,14 +17,14 @@ import type { Report, Summary } from './report.js'
 import { limit, mostWithin, throttleOf, visits, windowMs } from './starts-words.js'
 
 const bursts = Number(process.env['BURSTS'] ?? 20)
-/** Which conditions: both, or `LOADS=idle` alone. */
+/** The conditions: both, or `LOADS=idle` alone. */
 const loads = (['idle', 'busy'] as const).filter((load) => (process.env['LOADS'] ?? 'idle busy').includes(load))
 const hosts = 30
 const jobs = 20
 const workers = 3
 /** Longer than a start counts. */
 const restMs = windowMs + 200
-/** From the first to the last start of a host, if all goes at once. */
+/** From the first to the last start of a host, if nothing is delayed. */
 const idealMs = { plain: (Math.ceil(jobs / limit) - 1) * windowMs, moderate: ((jobs - 1) * windowMs) / limit }
 const leastPace = 0.95
 
@@ -101,7 +101,7 @@ async function series(report: Report, load: 'idle' | 'busy', kind: 'sqlite' | 'r
   }
 }
 
-/** Resolves when the server has seen so many. */
+/** Resolves when the server has seen this number of requests. */
 function arrivals(site: ChildProcess, count: number): Promise<void> {
   return new Promise((resolve) => {
     const heard = (message: unknown) => {

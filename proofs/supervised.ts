@@ -1,4 +1,7 @@
-/** `millrace work` as users run it: the supervisor and its processes on the ground of a drill, with a log of handler calls. */
+/**
+ * `millrace work` as users run it: the supervisor and its processes on the ground of a drill, with a log of handler
+ * calls.
+ */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -52,7 +55,7 @@ export class Supervised {
     return work
   }
 
-  /** Lines that handlers left: what they did, the id of the job and the pid. */
+  /** The lines of the handlers: the call, the id of the job and the pid. */
   handlerCalls(what: string): { id: string; pid: number }[] {
     if (!existsSync(this.#log)) return []
     return readFileSync(this.#log, 'utf8')
@@ -61,7 +64,7 @@ export class Supervised {
       .flatMap(([kind, id, pid]) => (kind === what ? [{ id: id!, pid: Number(pid) }] : []))
   }
 
-  /** Resolves when `condition` holds; it is looked at again and again. */
+  /** Resolves when `condition` holds. It is checked again and again. */
   async until(condition: () => boolean | Promise<boolean>, what: string, withinMs = 60_000): Promise<void> {
     const deadline = performance.now() + withinMs
     while (!(await condition())) {
@@ -70,7 +73,7 @@ export class Supervised {
     }
   }
 
-  /** The last that the commands said. */
+  /** The last output of the commands. */
   said(): string {
     return this.#works.map(({ output }) => output.slice(-30).join('\n')).join('\n--\n')
   }
@@ -106,12 +109,12 @@ export class Work {
     return this.#child.pid!
   }
 
-  /** What was said of this event so far. */
+  /** The output about this event so far. */
   said(event: string): Line[] {
     return this.#lines.filter((line) => line['event'] === event)
   }
 
-  /** The first `count` lines about this event, as soon as they are there. */
+  /** The first `count` lines about this event, as soon as they exist. */
   async events(event: string, count = 1, withinMs = 30_000): Promise<Line[]> {
     const deadline = performance.now() + withinMs
     while (this.said(event).length < count) {
@@ -126,14 +129,14 @@ export class Work {
     this.#child.kill(signal)
   }
 
-  /** Sends a signal; how it ended, and after how long. */
+  /** Sends a signal. Resolves to how the command ended, and after how long. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Ended & { readonly ms: number }> {
     const at = performance.now()
     this.signal(signal)
     return { ...(await this.ended), ms: performance.now() - at }
   }
 
-  /** Ends it, whatever it does; its processes stop by themselves. */
+  /** Ends the command in any state. Its processes stop by themselves. */
   async kill(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
     this.#child.kill('SIGTERM')

@@ -1,11 +1,11 @@
-/** One of the eight processes of a run under a throttle: its `Date` is wrong, and it claims when it is told to. */
+/** One of the eight processes of a run under a throttle: its `Date` is wrong, and it claims when it is ordered to. */
 
 import { join } from 'node:path'
 
 const [how = '', skewMs = '0'] = process.argv.slice(2)
 const skew = Number(skewMs)
 const RightDate = Date
-// Before anything of Millrace is loaded: whatever asks the host for the time is told a wrong one.
+// Before Millrace is loaded, so that every question for the host's time gets a wrong answer.
 globalThis.Date = class extends RightDate {
   constructor(...args: [] | [number]) {
     if (args.length === 0) super(RightDate.now() + skew)

@@ -1,4 +1,4 @@
-/** The crew of runs under a throttle: eight processes on one store, and whoever brings the jobs and moves the clock. */
+/** The crew of runs under a throttle: eight processes on one store, and a producer that also moves the clock. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -30,7 +30,7 @@ export class ThrottleCrew implements Contestant {
     this.#moveClock(this.#now)
   }
 
-  /** `skewsMs`: by how much the `Date` of each process is wrong. */
+  /** `skewsMs`: the error of the `Date` of each process. */
   static async start(words: StoreWords, skewsMs: readonly number[], clockFile?: string): Promise<ThrottleCrew> {
     const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
     const program = join(import.meta.dirname, 'throttle-claimant.ts')

@@ -1,4 +1,4 @@
-/** Eight claimers on one memory store, as a contestant of runs under a throttle. */
+/** Eight claimants on one memory store, as a contestant of runs under a throttle. */
 
 import { memoryHarness, type StoreHarness } from 'millrace/store-testing'
 import type { Store } from '#src/stores/contract/store.js'
@@ -12,7 +12,7 @@ export function memoryContestant(): Contestant & { close(): Promise<void> } {
   let jobs = 0
   return {
     async begin({ throttle }) {
-      // A store of its own: one of a thousand queues spends its time on looking through them.
+      // A new store for each plan: a store with a thousand queues spends its time looking through them.
       await harness?.close()
       const fresh = await memoryHarness()
       harness = fresh

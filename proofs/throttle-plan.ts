@@ -3,13 +3,13 @@
 import type { Throttle, ThrottleRule } from '#src/core/queue/throttle.js'
 import { Dice } from '#src/store-testing/sequences/dice.js'
 
-/** Claims that are made at one instant, after so many jobs have come in. */
+/** Claims that are made at one instant, after the arrivals. */
 export interface Tick {
-  /** Ms since the tick before. */
+  /** Ms since the previous tick. */
   readonly afterMs: number
-  /** The groups of the jobs that come in; '' is none. */
+  /** The groups of the arriving jobs. '' means no group. */
   readonly arrivals: readonly string[]
-  /** Each by another process, all at once. */
+  /** Each claim is made by another process, all at once. */
   readonly claims: readonly { readonly process: number; readonly limit: number }[]
 }
 
@@ -44,7 +44,7 @@ function ruleOf(dice: Dice, windowMs: number): ThrottleRule {
   return { limit, windowMs, moderate, ...elastic }
 }
 
-/** Edges of windows and slots are met to the millisecond, and missed by one. */
+/** Spans often end exactly at the edge of a window or slot, or one millisecond away from it. */
 function spanOf(dice: Dice, rules: readonly ThrottleRule[]): number {
   const { limit, windowMs } = dice.pick(rules)
   const slotMs = Math.ceil(windowMs / limit)

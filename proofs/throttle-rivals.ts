@@ -1,10 +1,10 @@
-/** Throttles as they are often written, which do not keep their limit: the judge must find that out. */
+/** Throttles as they are often written, which do not keep their limit. The judge must find that out. */
 
 import { type Counter, decide, firstCounter } from '#src/stores/rules/throttle/throttle-counter.js'
 import type { RunPlan } from './throttle-plan.js'
 import type { Contestant } from './throttle-run.js'
 
-/** Counts in fixed windows that begin with the first start of each: `INCR`, and `PEXPIRE` where it was the first. */
+/** Counts in fixed windows that begin with the first start of each: `INCR`, and `PEXPIRE` for the first. */
 export function fixedWindows(): Contestant {
   let windows: { readonly limit: number; readonly windowMs: number; used: number; endsAt: number }[] = []
   return rival((plan) => {
@@ -22,7 +22,7 @@ export function fixedWindows(): Contestant {
   })
 }
 
-/** Keeps our rules, but by the clock of whoever asks. */
+/** Keeps our rules, but by the clock of the process that asks. */
 export function clientInstants(skewsMs: readonly number[]): Contestant {
   return rival(({ throttle: { rules } }) => {
     let state: Counter = firstCounter(rules)
@@ -34,7 +34,7 @@ export function clientInstants(skewsMs: readonly number[]): Contestant {
   })
 }
 
-/** In one process, with one count for all groups. */
+/** A throttle in one process, with one count for all groups. */
 function rival(grantsOf: (plan: RunPlan) => (process: number, limit: number, now: number) => number): Contestant {
   let now = 3_600_000 * 2
   let ready: string[] = []

@@ -1,4 +1,4 @@
-/** A run under a throttle: a plan is carried out by eight processes, and what started is judged by the plan's own rules. */
+/** A run under a throttle: eight processes carry out a plan, and the starts are judged by the plan's own rules. */
 
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
 import {
@@ -10,13 +10,13 @@ import {
 } from '#src/stores/rules/throttle/throttle-counter.js'
 import type { RunPlan } from './throttle-plan.js'
 
-/** What carries a plan out: a store with its processes, or something that only says it keeps the rules. */
+/** A contestant that carries out a plan: a store with its processes, or a rival that only claims to keep the rules. */
 export interface Contestant {
-  /** Prepares for a plan whose queue nobody has used before. */
+  /** Prepares for a plan on a queue that was never used. */
   begin(plan: RunPlan): Promise<void>
-  /** The clock moves on, and jobs of these groups come in. */
+  /** Moves the clock, and enqueues jobs of these groups. */
   advance(afterMs: number, arrivals: readonly string[]): Promise<void>
-  /** One process asks for so many; the groups of the jobs that it was given, and completed. */
+  /** One process asks for at most this number of jobs. Resolves to the groups of those that it got and completed. */
   claim(process: number, limit: number): Promise<readonly string[]>
 }
 
@@ -27,11 +27,11 @@ interface Start {
 
 export interface RunVerdict {
   readonly started: number
-  /** Closed windows that held more than their limit. */
+  /** Closed windows with more starts than their limit. */
   readonly violations: number
   /**
-   * Ticks at which another number started than the rules permit, where that does not depend on who comes first: not where
-   * groups are counted by themselves, nor where the first of several claims may let the next catch up.
+   * Ticks with another number of starts than the rules allow. Counted only if that number does not depend on the order
+   * of the claims: neither with a count for each group, nor if the first of several claims may let the next catch up.
    */
   readonly deviations: number
 }
@@ -67,8 +67,8 @@ export async function carriedOut(plan: RunPlan, contestant: Contestant): Promise
   return { started: starts.length, violations: violations.reduce((sum, count) => sum + count, 0), deviations }
 }
 
-/** How many closed windows that begin with a start hold too many. */
+/** The number of closed windows that begin with a start and hold too many starts. */
 function violationsOf({ limit, windowMs }: ThrottleRule, starts: readonly Start[]): number {
-  // In order: the start that is `limit` places behind must lie outside.
+  // The list is in order: the start `limit` places later must be outside the window.
   return starts.filter(({ at }, i) => (starts[i + limit]?.at ?? Number.POSITIVE_INFINITY) - at <= windowMs).length
 }

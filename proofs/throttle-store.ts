@@ -13,7 +13,7 @@ export type StoreWords =
 
 export interface ClockedStore {
   readonly store: Store
-  /** The instant of the next call; a store whose clock lies in a file reads it there. */
+  /** Sets the instant of the next call. A store with its clock in a file reads the instant from there. */
   setNow(now: number): void
 }
 

@@ -1,6 +1,7 @@
 /**
- * Proof: however rules, arrivals and claims are drawn, and however wrong the clocks of eight processes are, no closed window
- * holds more starts than its limit, and none less than it may; the same judge finds out two throttles that are written wrong.
+ * Proof: whatever the rules, arrivals and claims, and however wrong the clocks of eight processes are, no closed window
+ * holds more starts than its limit, and none fewer than it may. The same judge finds out two throttles that are written
+ * wrong.
  */
 
 import { sqliteHarness, startRedis } from 'millrace/store-testing'

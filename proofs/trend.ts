@@ -1,15 +1,15 @@
 /** The trend of a series: its slope by least squares, and the standard error of that. Pure. */
 
 export interface Trend {
-  /** By how much the series grows in an hour. */
+  /** The growth of the series in an hour. */
   readonly perHour: number
   readonly error: number
   readonly mean: number
 }
 
 /**
- * `stepHours`: from one value to the next. Neighbours depend on each other: the error counts as if only each `apart`-th value
- * were new, after the correlation of neighbours r, by n (1 - r) / (1 + r) (Bartlett's formula for a first-order series).
+ * `stepHours`: from one value to the next. Neighbours depend on each other. So the error counts n (1 - r) / (1 + r)
+ * values instead of n, where r is the correlation of neighbours (Bartlett's formula for a first-order series).
  */
 export function trend(values: readonly number[], stepHours: number): Trend {
   const n = values.length

@@ -1,7 +1,7 @@
 /**
- * The API under 10,000 calls drawn from its own description and around it, on SQLite and on Redis: none makes an error of ours,
- * and without a token none tells or changes anything.
- * Caveat: calls come one after the other, over loopback; the same seed draws the same calls.
+ * Proof of the API: 10,000 calls, drawn from its own description and around it, on SQLite and on Redis. No call makes
+ * an error of ours. Without a token no call reveals or changes anything. Caveat: calls come one after the other, over
+ * loopback. The same seed draws the same calls.
  */
 
 import { once } from 'node:events'
@@ -95,7 +95,7 @@ async function proveOn(report: Report, store: string, name: string): Promise<Sum
   }
 }
 
-/** All that can be seen of the store, but for what time alone changes. */
+/** The visible state of the store, without the parts that time alone changes. */
 async function standing(mill: Mill): Promise<string> {
   const queues = [...mill.queues.keys()]
   const depths = (await mill.depths(queues)).map(({ lagMs: _, shardLagsMs: _lags, ...counts }) => counts)

@@ -1,7 +1,7 @@
 /**
- * The page of the window with 300 queues and a million jobs in a SQLite file: how long until a page shows its first rows, and how
- * long from a key or a press until what follows from it is painted. A real Chromium, each time in a tab that has cached nothing.
- * Caveat: server, browser and this program share the processors of one machine.
+ * Proof of the dashboard's page with 300 queues and a million jobs in a SQLite file: the time until a page shows its
+ * first rows, and the time from a key or a press until its effect is painted. A real Chromium runs it, each time in a
+ * tab that has cached nothing. Caveat: server, browser and this program share the processors of one machine.
  */
 
 import { loadavg } from 'node:os'
@@ -15,11 +15,11 @@ export const seed = 0
 
 const queues = Array.from({ length: 300 }, (_, i) => `queue-${String(i).padStart(3, '0')}`)
 const jobs = 1_000_000
-/** Half of the jobs lie in one queue, so that its list is long. */
+/** Half of the jobs are in one queue, so that its list is long. */
 const crowded = queues[7]!
 const batch = 10_000
 const rounds = 5
-/** Of a key or a press; the first come while the page is still drawing. */
+/** The number of keys or presses. The first ones come while the page is still drawing. */
 const presses = 11
 const [firstViewMs, interactionMs] = [1_000, 100]
 
@@ -87,7 +87,10 @@ async function viewed(browser: PageBrowser, address: string): Promise<number[]> 
   return times
 }
 
-/** In the page: the instant of the first paint after rows, or figures, have come. It is told, not asked for: asking takes time, too. */
+/**
+ * In the page: the instant of the first paint after rows or figures have arrived. The page reports it, because asking
+ * takes time, too.
+ */
 const noteFirstRows = `
   self.noted = new Promise((resolve) => {
     new MutationObserver((_, observer) => {
@@ -101,7 +104,7 @@ async function noted(page: Page): Promise<number> {
   return Math.round((await page.evaluate('self.noted')) as number)
 }
 
-/** From the event of the key or the press until the paint of what follows from it. */
+/** From the event of the key or the press until the paint of its effect. */
 async function acted(browser: PageBrowser, address: string, act: (page: Page) => Promise<number>): Promise<number[]> {
   const { page } = await browser.tab()
   await page.goto(address)
@@ -112,7 +115,10 @@ async function acted(browser: PageBrowser, address: string, act: (page: Page) =>
   return times
 }
 
-/** In the page: from the next event of that type until the rows have changed and are painted. `isDone`: what must hold besides, in the page. */
+/**
+ * In the page: from the next event of that type until the rows have changed and are painted. `isDone`: a further
+ * condition in the page.
+ */
 async function noteChange(page: Page, type: string, isDone = 'true'): Promise<void> {
   await page.evaluate(`
     self.noted = new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** The worker drills: what befalls workers, told and judged, on whatever ground they are given. */
+/** The worker drills: hazards of workers, described and judged on any ground. */
 
 import { seededRandom } from '../test/seeded-random.js'
 import { contend } from './contention.js'
@@ -15,13 +15,13 @@ export interface Faults {
   readonly crashes?: number
 }
 
-/** How every store says that it was away. */
+/** The message of every store that was away. */
 const saysAway = /Nothing was changed|in doubt/
 
 /** 20,000 jobs on 8 processes, under these faults. */
 export async function chaos(report: Report, seed: number, faults: Faults, open?: OpenGround) {
   const { kills, stops, crashes = 0 } = faults
-  // The promise: one lease more where the store itself was away.
+  // The promise allows one more lease if the store itself was away.
   const [within, boundMs] = crashes === 0 ? ['lease', leaseMs + 5_000] : ['two leases', 2 * leaseMs + 5_000]
   const ofStore = crashes === 0 ? '' : `, ${crashes} × kill -9 of the store`
   report.say(
@@ -148,7 +148,7 @@ export async function cancel(report: Report, open?: OpenGround) {
   report.say(
     `— cancelling a running job from another process, 20 times, lease ${lease} ms: ${Math.round(latencies[0]!)} … ${worst} ms`,
   )
-  // Half a second: how often the lease keeper looks what is due.
+  // Half a second: how often the lease keeper looks for anything due.
   report.claim('it reaches the handler within a third of the lease', worst <= lease / 3 + 500)
   return { best: Math.round(latencies[0]!), worst }
 }

@@ -1,6 +1,6 @@
 /**
- * Workers that survive everything: killed, stopped, poisoned, blocked, signalled, deprived of their store — and what it
- * costs when nothing happens. The audit is written by triggers inside the store's own transactions.
+ * Proof: workers survive everything. They are killed, stopped, poisoned, blocked, signalled and deprived of their
+ * store. It also measures the cost when nothing happens. Triggers write the audit inside the store's own transactions.
  */
 
 import { herd } from './herd.js'
