@@ -106,7 +106,8 @@ async function soak(store: SoakedStore): Promise<SoakMinute[]> {
 function started(program: string, url: string, ...args: readonly string[]): ChildProcess {
   const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
   return fork(join(import.meta.dirname, 'everything', program), [...args], {
-    execArgv: ['--expose-gc', jiti],
+    // What V8 compiles and optimises over an hour lies in the heap too, and would hide what grows there.
+    execArgv: ['--expose-gc', '--no-opt', jiti],
     env: { ...process.env, MILLRACE_STORE: url },
   })
 }
