@@ -46,7 +46,9 @@ describe('a worker process that dies', () => {
     expect(pidsOf(await command.events('worker.stopped', 2)).sort()).toEqual([pids[1], successor].sort())
   })
 
-  it('alone with a job that is charged with its death is replaced at once: the next process is none the worse', async () => {
+  it('alone with a job that is charged with its death is replaced at once: the next process is none the worse', {
+    timeout: 120_000,
+  }, async () => {
     const cwd = project()
     const { command } = await working(cwd)
     await runJson(['enqueue', 'abort', 'null', '--id', 'pill'], { cwd })

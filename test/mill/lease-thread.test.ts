@@ -245,6 +245,25 @@ describe('the lease thread', () => {
     }
   })
 
+  it('loses no lease that this loop renews while it takes longer to come up than the lease lasts', async () => {
+    const beats = announced(
+      `const depth = store.depth.bind(store)
+       store.depth = (queues) => new Promise((go) => setTimeout(go, ${leaseMs + 1_000})).then(() => depth(queues))`,
+    )
+    try {
+      const subject = made(beats.descriptor)
+      const up = subject.keeper.start()
+      const execution = await subject.take('a')
+      await up
+      await beats.nextBeat()
+
+      expect(subject.lost).toEqual([])
+      expect(execution.abortReason).toBeUndefined()
+    } finally {
+      beats.close()
+    }
+  })
+
   it('does not take over before its store has answered', async () => {
     const subject = await started({ module: join(scene.folder, 'none.mjs') })
     const execution = await subject.take('a')

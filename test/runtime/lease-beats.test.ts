@@ -44,7 +44,7 @@ class Scene {
   }
 
   take(news: Partial<Letter>): void {
-    this.beats.take({ at: 0, kept: [], begun: [], progress: [], forgotten: [], ...news })
+    this.beats.take({ at: 0, kept: [], begun: [], progress: [], forgotten: [], renewed: [], ...news })
   }
 
   /** Keeps so many leases, numbered from 1, whose handlers have begun. */
@@ -84,6 +84,17 @@ describe('beats', () => {
     expect(scene.told('renewed')[1]).toEqual({ kind: 'renewed', leases: [1], sentAt: 11_000, answeredAt: 11_000 })
     expect(scene.told('lost')).toEqual([])
     expect(scene.beats.size).toBe(0)
+  })
+
+  it('do not report a lease as lost that others renewed meanwhile, and renew it a third of its lease after that', async () => {
+    const scene = new Scene()
+    scene.keep(1, 30_000)
+    scene.clock.advance(40_000)
+    scene.take({ renewed: [{ leases: [1, 2], sentAt: 39_000 }] })
+    await scene.run(11_000)
+
+    expect(scene.told('lost')).toEqual([])
+    expect(scene.calls.map(({ at }) => at)).toEqual([49_000])
   })
 
   it('send nothing for a job that is forgotten within the first second', async () => {

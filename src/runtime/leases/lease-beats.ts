@@ -72,7 +72,7 @@ export class LeaseBeats {
     return this.#unread.reduce((size, { first, last }) => size + last - first + 1, this.#kept.size)
   }
 
-  take({ kept, begun, progress, forgotten }: Letter): void {
+  take({ kept, begun, progress, forgotten, renewed }: Letter): void {
     for (const batch of kept) this.#unread.push({ batch, first: batch.first, last: batch.last })
     for (const [number, at] of begun) this.begin(number, at)
     for (const [number, latest] of progress) {
@@ -80,6 +80,11 @@ export class LeaseBeats {
       if (lease !== undefined) lease.progress = latest
     }
     for (const numbers of forgotten) this.#forget(numbers)
+    for (const { leases, sentAt } of renewed)
+      for (const number of leases) {
+        const lease = this.#lease(number)
+        if (lease !== undefined && sentAt > lease.beatAt) prolong(lease, sentAt)
+      }
   }
 
   #forget({ first, last }: Numbers): void {
@@ -247,14 +252,18 @@ export class LeaseBeats {
 }
 
 function renew(lease: KeptLease, { beat }: ExtendItem, sentAt: number, announces: boolean): void {
-  if (!lease.isPatient) lease.deadline = deadlineAfter(sentAt, lease.leaseMs)
-  lease.beatAt = sentAt
-  lease.nextBeat = sentAt + lease.leaseMs / 3
+  prolong(lease, sentAt)
   if (beat?.startedMs !== undefined) lease.isAnnounced = true
   // It began while the beat was under way.
   else if (announces && lease.begunAt !== undefined && !lease.isAnnounced)
     lease.nextBeat = Math.min(lease.nextBeat, sentAt + announceAfterMs)
   if (lease.progress === beat?.progress) lease.progress = undefined
+}
+
+function prolong(lease: KeptLease, sentAt: number): void {
+  if (!lease.isPatient) lease.deadline = deadlineAfter(sentAt, lease.leaseMs)
+  lease.beatAt = sentAt
+  lease.nextBeat = sentAt + lease.leaseMs / 3
 }
 
 /** Ticks come late rather than early: a lease that falls due before the next tick is due now. */

@@ -60,7 +60,12 @@ export class LeaseKeeper {
     this.#answeredAt = mono()
     const report = (told: Report) => this.#hear(told)
     this.#beats = new LeaseBeats({
-      ...{ connect: async () => store, mono, host, pid, report },
+      ...{ connect: async () => store, mono, host, pid },
+      report: (told) => {
+        // A thread that takes longer to start than a lease lasts would think all leases ended.
+        if (told.kind === 'renewed' && this.#thread !== undefined) this.#send({ renewed: [told] })
+        report(told)
+      },
       announces: store.traits.tellsCrashes,
     })
     if (startThread === undefined || !store.traits.beatsFromThread) return
@@ -203,7 +208,7 @@ export class LeaseKeeper {
   #letter(news: Partial<Letter> = {}): Letter {
     const forgotten = this.#forgotten
     this.#forgotten = []
-    return { at: this.#parts.mono(), kept: [], begun: [], progress: [], forgotten, ...news }
+    return { at: this.#parts.mono(), kept: [], begun: [], progress: [], renewed: [], forgotten, ...news }
   }
 
   /** Sends all kept leases. The thread has just been started and knows nothing. */

@@ -54,16 +54,19 @@ export interface Letter {
   readonly begun: readonly (readonly [number: number, at: number])[]
   readonly progress: readonly (readonly [number: number, progress: Progress])[]
   readonly forgotten: readonly Numbers[]
+  /** Renewals by the keeper's own beats, for a thread that has the leases already and is not up yet. */
+  readonly renewed: readonly Renewal[]
+}
+
+/** The leases that a beat has renewed, which was sent at this time. */
+export interface Renewal {
+  readonly leases: readonly number[]
+  readonly sentAt: number
 }
 
 /** A report to the keeper on its leases, by number, or on its loop. */
 export type Report =
-  | {
-      readonly kind: 'renewed'
-      readonly leases: readonly number[]
-      readonly sentAt: number
-      readonly answeredAt: number
-    }
+  | ({ readonly kind: 'renewed'; readonly answeredAt: number } & Renewal)
   | { readonly kind: 'lost'; readonly leases: readonly number[] }
   | { readonly kind: 'cancelled'; readonly leases: readonly number[] }
   | { readonly kind: 'failed'; readonly error: unknown }

@@ -65,7 +65,8 @@ export class LeaseThread {
     const ahead = this.#ahead()
     const kept = letter.kept.map((batch) => ({ ...batch, sentAt: batch.sentAt + ahead }))
     const begun = letter.begun.map(([number, at]) => [number, at + ahead] as const)
-    this.#letters.postMessage({ ...letter, at: letter.at + ahead, kept, begun } satisfies Letter)
+    const renewed = letter.renewed.map(({ leases, sentAt }) => ({ leases, sentAt: sentAt + ahead }))
+    this.#letters.postMessage({ ...letter, at: letter.at + ahead, kept, begun, renewed } satisfies Letter)
     const wasKeeping = this.#keeping
     for (const { first, last } of kept) this.#keeping += last - first + 1
     for (const { first, last } of letter.forgotten) this.#keeping -= last - first + 1
