@@ -59,7 +59,7 @@ export interface Letter {
 }
 
 /** The leases that a beat has renewed, which was sent at this time. */
-export interface Renewal {
+interface Renewal {
   readonly leases: readonly number[]
   readonly sentAt: number
 }
