@@ -84,7 +84,8 @@ describe('an isolated job', longest, () => {
     const dead = await of.mill.queue('long').jobs.get(job.id)
     expect(dead).toMatchObject({ state: 'dead', attempt: 3, crashes: 0, reason: 'max-retries' })
     expect(dead?.error).toMatch(reason)
-    expect(dead?.log?.match(/dies by/g)).toHaveLength(2)
+    // What the last attempt printed is in the error; it is in the log too if that attempt took longer than a beat.
+    expect([2, 3]).toContain(dead?.log?.match(/dies by/g)?.length)
   })
 
   it.each([
