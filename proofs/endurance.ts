@@ -5,18 +5,14 @@
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
+import { type ProcessSample, processSample } from './process-sample.js'
 
-export interface Sample {
+export interface Sample extends ProcessSample {
   readonly jobs: number
-  readonly heapMb: number
-  readonly rssMb: number
-  readonly descriptors: number
-  /** Resources that keep the loop alive: timers, ports, watches. */
-  readonly resources: number
 }
 
 /** Samples a process of its own at equal numbers of jobs, on a new SQLite file or the store at `url`. */
@@ -68,23 +64,11 @@ async function work(jobs: number, samples: number, url?: string): Promise<void> 
   await run(jobs / samples)
   for (let i = 0; i < samples; i += 1) {
     await run(jobs / samples)
-    process.send!(sample(completed))
+    process.send!({ jobs: completed, ...processSample() } satisfies Sample)
   }
   await mill.close()
   rmSync(folder, { recursive: true })
   process.disconnect()
-}
-
-function sample(jobs: number): Sample {
-  globalThis.gc?.()
-  const { heapUsed, rss } = process.memoryUsage()
-  return {
-    jobs,
-    heapMb: heapUsed / 1_048_576,
-    rssMb: rss / 1_048_576,
-    descriptors: readdirSync('/proc/self/fd').length,
-    resources: process.getActiveResourcesInfo().length,
-  }
 }
 
 const [jobs, samples, url] = process.argv.slice(2)

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { attack, type Deed } from '../attack.js'
-import type { ChaosGround, StoreFault } from './chaos-ground.js'
+import { type ChaosGround, pickBy, type StoreFault } from './chaos-ground.js'
 import { chaosJudgement, type Judgement } from './chaos-judge.js'
 import { type ChaosJobs, ChaosProducer } from './chaos-producer.js'
 import { effectLines } from './effect-lines.js'
@@ -48,6 +48,7 @@ export async function drillChaos(
   random: () => number,
 ): Promise<ChaosOutcome> {
   const { versions, withinMs } = plan
+  const pick = pickBy(random)
   const folder = process.env.EVERYTHING_FOLDER!
   const producer = new ChaosProducer(folder, random)
   const all = Object.values(plan.jobs).reduce((sum, count) => sum + count, 0)
@@ -62,12 +63,12 @@ export async function drillChaos(
       await delay(lookMs)
     }
   }
-  const faults = { made: {} as Record<string, number> }
+  const faults: Record<string, number> = {}
   const counted = ({ name, times, make }: StoreFault): Deed => ({
     times,
     async make() {
       await make()
-      faults.made[name] = (faults.made[name] ?? 0) + 1
+      faults[name] = (faults[name] ?? 0) + 1
     },
   })
   const reached = (share: number) =>
@@ -76,9 +77,9 @@ export async function drillChaos(
     { times: plan.kills, make: () => crew.killOne(random) },
     { times: plan.killsOfAll, make: () => crew.killAll() },
     { times: plan.reliefs, make: () => crew.relieveOne(random) },
-    { times: plan.stops, make: () => crew.stopOne(random, leaseMs * pick(stopLeases, random)), lasts: true },
+    { times: plan.stops, make: () => crew.stopOne(random, leaseMs * pick(stopLeases)), lasts: true },
   ]
-  const reshards: StoreFault = { name: 'reshards', times: plan.reshards, make: () => reshard(random) }
+  const reshards: StoreFault = { name: 'reshards', times: plan.reshards, make: () => reshard(pick(shards)) }
   try {
     await mill.createQueues()
     await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
@@ -96,7 +97,7 @@ export async function drillChaos(
       ...chaosJudgement({ lines: effectLines(folder), halts: crew.halts, leaseMs, startsLimit }),
       seconds: (performance.now() - startedAt) / 1_000,
       halts: { kills, stops: crew.halts.length - kills },
-      faults: faults.made,
+      faults,
       processes: Object.fromEntries(crew.started),
       ...{ deaths: crew.deaths, rejectedEnqueues: producer.rejected, refusedSettles: crew.refused },
       ...{ failedCalls: Object.fromEntries(crew.failedCalls), left },
@@ -107,17 +108,12 @@ export async function drillChaos(
   }
 }
 
-function pick<Item>(items: readonly Item[], random: () => number): Item {
-  return items[Math.floor(random() * items.length)]!
-}
-
 async function dead(): Promise<number> {
   return (await mill.depths()).reduce((sum, { dead }) => sum + dead, 0)
 }
 
 /** What was interrupted is asked for again, as the command line does. */
-async function reshard(random: () => number): Promise<void> {
-  const wanted = pick(shards, random)
+async function reshard(wanted: number): Promise<void> {
   for (;;) {
     try {
       await mill.queue('ordered').reshard(wanted)

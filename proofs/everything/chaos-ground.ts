@@ -18,7 +18,6 @@ export interface StoreFault {
 }
 
 export interface ChaosGround {
-  readonly name: string
   readonly url: string
   readonly faults: readonly StoreFault[]
   close(): Promise<void>
@@ -65,7 +64,6 @@ export async function sqliteChaos(pick: Pick, scale: number): Promise<ChaosGroun
   const full: StoreFault[] =
     volume === undefined ? [] : [{ name: 'full disks', times: Math.ceil(6 * scale), make: fill }]
   return {
-    name: 'SQLite',
     url: `sqlite:${file}`,
     faults: [...full, { name: 'write locks held by others', times: Math.ceil(8 * scale), make: lock }],
     async close() {
@@ -86,7 +84,7 @@ export async function clusterChaos(pick: Pick, scale: number): Promise<ChaosGrou
     { name: 'full memories', times: Math.ceil(5 * scale), make: () => fillMemory(cluster, pick) },
     { name: 'slot moves', times: Math.ceil(4 * scale), make: () => moveSlot(cluster, pick) },
   ]
-  return { name: 'Redis Cluster', url: cluster.url, faults, close: () => cluster.stop() }
+  return { url: cluster.url, faults, close: () => cluster.stop() }
 }
 
 async function roleOf(server: RedisServer): Promise<string> {

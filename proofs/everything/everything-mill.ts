@@ -4,11 +4,13 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import type { JobContext } from 'millrace'
+import type { Duration, JobContext } from 'millrace'
 import { type Kind, LedgerWriter, monotonicMs } from './effect-lines.js'
 import { StartLatencies } from './start-latencies.js'
 
 const { EVERYTHING_PACKAGE = 'millrace', MILLRACE_STORE: store = 'memory:', EVERYTHING_FOLDER: folder } = process.env
+/** How often the schedule ticks. */
+const { EVERYTHING_TICK: every = '1s' } = process.env
 const { defineOrderedTask, defineTask, millrace } = (await import(EVERYTHING_PACKAGE)) as typeof import('millrace')
 
 export const leaseMs = 4_000
@@ -114,5 +116,5 @@ export default millrace({
     long: { ...boundless, maxRunning: 3 },
   },
   tasks: [plain, delayed, throttled, grouped, ticking, ordered, chained, long],
-  schedules: { beat: { task: ticking, every: '1s', onMissed: 'all', input: { at: 0, ms: 0 } } },
+  schedules: { beat: { task: ticking, every: every as Duration, onMissed: 'all', input: { at: 0, ms: 0 } } },
 })

@@ -1,9 +1,9 @@
 /** A producer process of the mill of everything: enqueues jobs of every kind at a steady pace until it is ended. */
 
 import { setTimeout as delay } from 'node:timers/promises'
+import { type ProcessSample, processSample } from '../process-sample.js'
 import { monotonicMs } from './effect-lines.js'
 import mill, { chained, delayed, grouped, long, ordered, plain, throttled } from './everything-mill.js'
-import { type ProcessSample, processSample } from './process-sample.js'
 
 export interface ProducerSample extends ProcessSample {
   /** Enqueues that were rejected so far. */

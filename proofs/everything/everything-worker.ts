@@ -1,8 +1,8 @@
 /** A worker process of the mill of everything: tells its parent when it is ready, and a sample of itself when it is asked. */
 
+import { type ProcessSample, processSample } from '../process-sample.js'
 import type { Kind } from './effect-lines.js'
 import mill, { latencies, ledger } from './everything-mill.js'
-import { type ProcessSample, processSample } from './process-sample.js'
 
 /** What it says to its parent. */
 export type EverythingWord =
@@ -37,8 +37,8 @@ await worker.start()
 say({ kind: 'ready', worker: worker.id })
 
 process.on('message', () => {
-  const { ms } = latencies.take([0.5, 0.99])
-  say({ kind: 'sample', sample: { ...processSample(), completed, p50Ms: ms[0]!, p99Ms: ms[1]! } })
+  const [p50Ms, p99Ms] = latencies.take([0.5, 0.99]) as [number, number]
+  say({ kind: 'sample', sample: { ...processSample(), completed, p50Ms, p99Ms } })
   completed = 0
 })
 process.once('SIGTERM', async () => {

@@ -13,12 +13,12 @@ export class StartLatencies {
     this.#count += 1
   }
 
-  /** The latencies below which these shares of all lie, 0 … 1, and how many there were. Begins anew. */
-  take(shares: readonly number[]): { readonly count: number; readonly ms: readonly number[] } {
+  /** The latencies in ms below which these shares of all lie, 0 … 1. Begins anew. */
+  take(shares: readonly number[]): number[] {
     const [classes, count] = [this.#classes, this.#count]
     this.#classes = []
     this.#count = 0
-    return { count, ms: shares.map((share) => below(classes, share * count)) }
+    return shares.map((share) => below(classes, share * count))
   }
 }
 

@@ -84,8 +84,10 @@ describe('an isolated job', longest, () => {
     const dead = await of.mill.queue('long').jobs.get(job.id)
     expect(dead).toMatchObject({ state: 'dead', attempt: 3, crashes: 0, reason: 'max-retries' })
     expect(dead?.error).toMatch(reason)
-    // What the last attempt printed is in the error; it is in the log too if that attempt took longer than a beat.
-    expect([2, 3]).toContain(dead?.log?.match(/dies by/g)?.length)
+    const printed = dead?.log?.match(/dies by/g)?.length
+    // It dies at any moment: output of which it is not known whether the store has it is logged again.
+    if (how === 'memory') expect(printed).toBeGreaterThanOrEqual(2)
+    else expect(printed).toBe(2)
   })
 
   it.each([

@@ -41,7 +41,7 @@ interface TripCandidate {
   readonly shards: readonly RedisShard[]
 }
 
-/** What a claim reports whether or not it succeeds later. */
+/** The part of a claim's answer that holds even if a later step of the claim fails. */
 interface Told {
   readonly crashed: Crash[]
   readonly buried: Buried[]

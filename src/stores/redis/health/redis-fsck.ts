@@ -34,7 +34,7 @@ const keysIn = (kind: QueueKind) => keyNames(kind).filter((key) => keyTypes[key]
 /** Keys that are checked in one step instead. */
 const unwalked: ReadonlySet<string> = new Set(['calls', 'call-order', 'meta', 'wake'])
 
-/** The elements of a step: few at first, because they may be large, and never so many that others notice. */
+/** The number of elements in a step. It starts small, because elements may be large, and is bounded to delay no client. */
 const firstCount = 10
 const mostCount = 100
 const mostBytes = 1_048_576
