@@ -143,6 +143,21 @@ it('who was answered until the time was over is told what the answer means, and 
   expect(unreachable('h', undefined).message).toMatch(/no connection could be made in time/)
 })
 
+it.each([
+  'read ECONNRESET',
+  'write EPIPE',
+  '80BC:error:0A00045C:SSL routines:ssl3_read_bytes:tlsv13 alert certificate required:rec_layer_s3.c:1601:SSL alert number 116\n',
+  '80BC:error:0A000410:SSL routines:ssl3_read_bytes:ssl/tls alert handshake failure:rec_layer_s3.c:1599:SSL alert number 40\n',
+])('a connection over TLS that ends with "%s" names the missing certificate, in one line', (said) => {
+  for (const { message } of [
+    unreachable('rediss://h', new Error(said)),
+    redisError('rediss://h', new Error(said), 'not-executed'),
+  ]) {
+    expect(message).toMatch(/requires a client certificate .*check the store's 'tls'/)
+    expect(message).not.toContain('\n')
+  }
+})
+
 it('an error carries nothing of the command that caused it, which may hold a password', () => {
   const error = Object.assign(reply('WRONGPASS invalid username-password pair'), { command: { args: ['secret'] } })
   expect(redisError('redis://here', error, 'refused').cause).toBeUndefined()

@@ -117,7 +117,7 @@ export function unreachable(where: string, last: unknown): Error {
   if (isMillraceError(last)) return last
   // The server was reached, but was unusable all this time.
   if (isReply(last)) return redisError(where, last, failureOf(last, false))
-  const why = last === undefined ? 'no connection could be made in time' : messageOf(last).replace(/\.$/, '')
+  const why = last === undefined ? 'no connection could be made in time' : wordsOf(last)
   return new StoreUnavailableError(
     `the Redis at ${where} cannot be reached: ${why}.${hintOn(where, why)} Nothing was changed; try again.`,
     { inDoubt: false },
@@ -128,8 +128,9 @@ export function unreachable(where: string, last: unknown): Error {
 function hintOn(where: string, said: string): string {
   if (/Last error: (?:NOAUTH|WRONGPASS|NOPERM)/.test(said))
     return " The Sentinels refuse the login: check the store's 'sentinelUsername' and 'sentinelPassword'."
-  if (where.startsWith('rediss') && /ECONNRESET|EPIPE/.test(said))
-    return " A server that requires a client certificate closes connections in this way: check the store's 'tls'."
+  // The server's refusal reaches the client as an alert, unless the connection breaks while the client still writes.
+  if (where.startsWith('rediss') && /ECONNRESET|EPIPE|alert (?:certificate required|handshake failure)/.test(said))
+    return " A server that requires a client certificate ends connections in this way: check the store's 'tls'."
   return ''
 }
 
@@ -140,9 +141,14 @@ export function unfit(message: string): ConfigError {
 
 /** The text of the server's or client's error. */
 function saidBy(error: unknown): string {
-  const said = messageOf(error).replace(/\.$/, '')
+  const said = wordsOf(error)
   // ioredis's error for calls that ran when the connection ended. It names an option of Millrace, not of the user.
   return said.startsWith('Reached the max retries per request') ? 'the connection ended' : said
+}
+
+/** The message without its end: OpenSSL ends its messages with a line break, others with a full stop. */
+function wordsOf(error: unknown): string {
+  return messageOf(error).trimEnd().replace(/\.$/, '')
 }
 
 /** Whether a server replied with this error. Any other error is the client's, about its connection. */
