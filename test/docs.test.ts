@@ -9,6 +9,7 @@ import { defineTask, millrace } from 'millrace'
 import { type StartedRedis, startRedis } from 'millrace/store-testing'
 import ts from 'typescript'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { run } from './cli/command-in-process.js'
 import { CommandProcess, runProcess } from './cli/command-process.js'
 import { project, root } from './cli/project.js'
 import { notRun } from './docs-not-run.js'
@@ -95,7 +96,9 @@ describe('the command lines of the documentation', () => {
           ? await worked(args, cwd)
           : args.includes('--watch') || args[0] === 'events' || args[0] === 'dash'
             ? await watched(args, cwd)
-            : await runProcess(args, { cwd })
+            : args[0] === 'enqueue'
+              ? await runProcess(args, { cwd })
+              : await run(args, { cwd })
       expect({ line, code: ended.code, stderr: ended.stderr }).toEqual({ line, code: 0, stderr: '' })
       expect(ended.stdout).not.toBe('')
     }

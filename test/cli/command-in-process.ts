@@ -4,7 +4,7 @@
  * about what is printed while it still runs, needs the real one: see `command-process`.
  */
 
-import { register } from 'node:module'
+import { createRequire, register } from 'node:module'
 import { Readable, Writable } from 'node:stream'
 import { runCommand } from '#src/cli/run-command.js'
 import { type CommandOptions, type Ended, parsedJson } from './command-process.js'
@@ -18,6 +18,9 @@ export async function resolve(specifier, context, next) {
   return { ...resolved, url: resolved.url + '?load=' + ++loads }
 }`
 register(`data:text/javascript,${encodeURIComponent(freshEntries)}`)
+
+/** Where the transpiler keeps the user's TypeScript. */
+const { cache } = createRequire(import.meta.url)
 
 type Options = Omit<CommandOptions, 'script'>
 
@@ -51,6 +54,7 @@ async function runInPlace(args: readonly string[], { cwd, env = {}, input = '' }
   replaceEnv({ ...rest, ...env })
   process.chdir(cwd)
   process.exitCode = undefined
+  for (const file of Object.keys(cache)) if (file.startsWith(`${process.cwd()}/`)) delete cache[file]
   try {
     const code = await runCommand(args)
     return { code, signal: null, stdout: stdout.text, stderr: stderr.text }

@@ -1,0 +1,322 @@
+/** The actions of the page: each does in the store what it says, and tells it. */
+
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
+import { firstLookMs } from './chromium-program.js'
+import { PageBrowser } from './page-browser.js'
+import { PageHand } from './page-hand.js'
+import { PageScene, type PageStore } from './page-scene.js'
+import { shopLife } from './shop-life.js'
+import { syncStock } from './shop-tasks.js'
+
+let browser: PageBrowser
+
+async function handAt(address: string): Promise<PageHand> {
+  return PageHand.at((await browser.tab()).page, address)
+}
+
+export function pageActionsOn(store: PageStore): void {
+  // A browser beside a busy machine takes its time.
+  vi.setConfig({ testTimeout: 120_000 })
+  beforeAll(async () => {
+    browser = await PageBrowser.launch()
+  }, firstLookMs)
+  afterAll(() => browser?.close())
+  afterEach(async () => {
+    expect(await browser.closeTabs()).toEqual([])
+  })
+
+  let scene: PageScene
+  let url: string
+  let endWork: () => Promise<void>
+  beforeAll(async () => {
+    scene = await PageScene.on(store)
+    endWork = await shopLife(scene)
+    url = await scene.window()
+  }, 60_000)
+  afterAll(async () => {
+    await endWork?.()
+    await scene?.close()
+  })
+
+  const at = (place: string) => handAt(url + place)
+  const depth = (queue: 'mail') => scene.mill.queue(queue).depth()
+  const depthOf = (queue: string) => depth(queue as 'mail')
+  const job = (queue: string, id: string) => scene.mill.queue(queue as 'mail').jobs.get(id)
+  const state = async (queue: string, id: string) => (await job(queue, id))?.state
+
+  it('a queue is paused, resumed and drained', async () => {
+    const hand = await at('queues/feeds')
+    await hand.press('Pause')
+    await hand.told('It starts no jobs from now on')
+    expect((await depthOf('feeds')).paused).toBe(true)
+    await hand.press('Resume')
+    await hand.told('It starts jobs again.')
+    expect((await depthOf('feeds')).paused).toBe(false)
+    await hand.pick('More actions', 'Drain …')
+    await hand.confirm('Drain')
+    await hand.told('It takes no new jobs from now on.')
+    expect((await depthOf('feeds')).draining).toBe(true)
+  })
+
+  it('a queue is cleared once its name is typed', async () => {
+    const hand = await at('queues/newsletter')
+    expect((await depthOf('newsletter')).ready).toBe(10)
+    await hand.pick('More actions', 'Clear …')
+    await hand.confirm('Clear', 'newsletter')
+    await hand.told('10 jobs removed.')
+    expect((await depthOf('newsletter')).ready).toBe(0)
+  })
+
+  it('a job is enqueued with what the form says, and a mistake stands at its field', async () => {
+    const hand = await at('queues/webhooks')
+    await hand.press('Enqueue …')
+    await hand.fill('Task', 'push-webhook')
+    await hand.fill('Input', '{ "url": "https://erp.example", "order": "A-1" }')
+    await hand.fill('Id', 'by-hand')
+    await hand.fill('Delay', 'soon')
+    await hand.confirm('Enqueue')
+    await hand.page.getByRole('dialog').getByRole('alert').first().waitFor()
+    await hand.fill('Delay', '2h')
+    await hand.fill('Priority', '7')
+    await hand.confirm('Enqueue')
+    await expect
+      .poll(() => job('webhooks', 'by-hand'))
+      .toMatchObject({
+        ...{ state: 'scheduled', task: 'push-webhook', priority: 7 },
+        input: { url: 'https://erp.example', order: 'A-1' },
+      })
+  })
+
+  it('an ordered queue is spread over other shards, and its jobs are moved to another ordered queue', async () => {
+    const hand = await at('queues/orders')
+    await hand.pick('More actions', 'Reshard …')
+    await hand.fill('Shards', '3')
+    await hand.press('Go on …')
+    await hand.confirm('Reshard', 'orders')
+    await hand.told('It lies in 3 shards now.')
+    const stored = await scene.mill.storedQueues()
+    expect(stored?.find(({ name }) => name === 'orders')).toMatchObject({ shards: 3 })
+    const before = (await depthOf('stock')).ready
+    await hand.pick('More actions', 'Move its jobs …')
+    await hand.press('Go on …')
+    await hand.confirm('Move', 'orders')
+    await hand.told('jobs moved.')
+    expect((await depthOf('orders')).ready).toBe(0)
+    expect((await depthOf('stock')).ready).toBeGreaterThan(before)
+  })
+
+  it('chosen jobs are cancelled, buried and deleted, and no others', async () => {
+    const hand = await at('queues/thumbnails/jobs?state=ready')
+    const ids = ['product-100.jpg@320', 'product-103.jpg@320', 'product-106.jpg@320', 'product-109.jpg@320'] as const
+    const before = (await depthOf('thumbnails')).ready
+    for (const [i, [verb, told]] of (
+      [
+        ['Cancel', '1 job cancelled, or told.'],
+        ['Bury', '1 job buried.'],
+        ['Delete', '1 job deleted.'],
+      ] as const
+    ).entries()) {
+      await hand.choose(`Select ${ids[i]!}`)
+      await hand.press(verb)
+      await hand.confirm(verb)
+      await hand.told(told)
+    }
+    expect(await state('thumbnails', ids[0])).toBe('cancelled')
+    expect(await state('thumbnails', ids[1])).toBe('dead')
+    expect(await state('thumbnails', ids[2])).toBeUndefined()
+    expect(await state('thumbnails', ids[3])).toBe('ready')
+    expect((await depthOf('thumbnails')).ready).toBe(before - 3)
+  })
+
+  it('all scheduled jobs are due now once the name of the queue is typed', async () => {
+    const hand = await at('queues/mail/jobs?state=scheduled')
+    await hand.pick('Do something to all jobs', 'Run 10 scheduled now')
+    await hand.confirm('Run now', 'mail')
+    await hand.told('10 jobs due now.')
+    expect(await depthOf('mail')).toMatchObject({ scheduled: 0, ready: 10 })
+  })
+
+  it('a job that waits is buried, revived and cancelled from its page', async () => {
+    const id = 'product-112.jpg@320'
+    const hand = await at(`queues/thumbnails/jobs/~?${new URLSearchParams({ id })}`)
+    await hand.pick('More actions', 'Bury')
+    await hand.confirm('Bury')
+    await hand.told('The job lies in the morgue.')
+    expect(await state('thumbnails', id)).toBe('dead')
+    await hand.press('Revive')
+    await hand.confirm('Revive')
+    await hand.told('The job is back in the queue.')
+    expect(await state('thumbnails', id)).toBe('ready')
+    await hand.press('Cancel')
+    await hand.fill('Reason', 'nobody wants it')
+    await hand.confirm('Cancel job')
+    await hand.told('The job was cancelled.')
+    expect(await job('thumbnails', id)).toMatchObject({ state: 'cancelled', reason: 'nobody wants it' })
+  })
+
+  it('fields of a job are set and taken out', async () => {
+    const hand = await at('queues/webhooks/jobs/hook-A-1007')
+    await hand.press('Set a field')
+    await hand.fill('Name', 'checked')
+    await hand.fill('Value', 'by ada')
+    await hand.press('Set')
+    await hand.told('Field set.')
+    expect((await job('webhooks', 'hook-A-1007'))?.fields).toEqual({ checked: 'by ada' })
+    await hand.press('Take out checked')
+    await hand.told('Field taken out.')
+    expect((await job('webhooks', 'hook-A-1007'))?.fields ?? {}).toEqual({})
+  })
+
+  it('the run of a job is ended as failed, and the job is in the morgue where that was its last', async () => {
+    const hand = await at('queues/reports/jobs/report-inventory')
+    await hand.told('62 %')
+    await hand.pick('More actions', 'End this run as failed')
+    await hand.fill('Reason', 'the printer burns')
+    await hand.page.getByLabel('Then it goes').selectOption('to the morgue')
+    await hand.confirm('End run')
+    await hand.told('The run was ended as failed.')
+    await expect.poll(() => state('reports', 'report-inventory')).toBe('dead')
+    // Its page hears of it by itself.
+    await hand.told(/^✕dead$/)
+  })
+
+  it('a job that is dead is enqueued again with another input', async () => {
+    const hand = await at('queues/payments/jobs/charge-4705')
+    await hand.pick('More actions', 'Edit and enqueue again')
+    await hand.fill('Input', '{ "order": 1, "cents": 5 }')
+    await hand.fill('Id', 'charge-again')
+    await hand.confirm('Enqueue')
+    await expect
+      .poll(() => job('payments', 'charge-again'))
+      .toMatchObject({ state: 'ready', input: { order: 1, cents: 5 } })
+  })
+
+  it('the dead of one error are revived together, chosen ones deleted, and all of them by the name of the queue', async () => {
+    const hand = await at('queues/payments/morgue')
+    await hand.pick(/Do something to the jobs with: TypeError/, /^Revive/)
+    await hand.confirm('Revive')
+    await hand.told('jobs revived.')
+    const left = (await depthOf('payments')).dead
+    expect(left).toBeLessThan(12)
+    await hand.press('All dead jobs')
+    await hand.page
+      .getByRole('checkbox', { name: /^Select charge-/ })
+      .first()
+      .check()
+    await hand.press('Delete')
+    await hand.confirm('Delete')
+    await hand.told('1 job deleted.')
+    expect((await depthOf('payments')).dead).toBe(left - 1)
+    await hand.press('Delete all …')
+    await hand.confirm('Delete all', 'payments')
+    await hand.told(`${left - 1} jobs deleted.`)
+    expect((await depthOf('payments')).dead).toBe(0)
+  })
+
+  it('a worker is told to stop or to recycle, and shows its jobs in hand', async () => {
+    const { workers } = await scene.store()
+    const hand = await at('workers')
+    for (const [order, verb, pid] of [
+      ['stop', 'Stop', '2211'],
+      ['recycle', 'Recycle', '2212'],
+    ] as const) {
+      await hand.page.getByRole('link', { name: `mill-1 · ${pid}` }).click()
+      await hand.press(verb)
+      await hand.confirm(`${verb} the worker`)
+      await hand.told(/is told to/)
+      await hand.press('Close')
+      const record = (await workers!.list()).find((one) => one.pid === Number(pid))!
+      expect(await workers!.beat(record, 60_000)).toBe(order)
+    }
+    await hand.page.getByRole('link', { name: String(process.pid) }).click()
+    await hand.page.getByRole('link', { name: 'report-2026-q3' }).click()
+    await hand.page.getByRole('heading', { name: 'report-2026-q3' }).waitFor()
+  })
+
+  it('a throttle is given other limits, for all queues that share it, and a mistake stands at its field', async () => {
+    const hand = await at('throttles?q=smtp')
+    await hand.press('Change the limits')
+    await hand.fill('In a window of', 'a while')
+    await hand.confirm('Change')
+    await hand.page.getByRole('dialog').getByRole('alert').first().waitFor()
+    await hand.fill('In a window of', '30s')
+    await hand.fill('Starts at most', '25')
+    await hand.confirm('Change')
+    await hand.told('The throttle has other limits now.')
+    for (const queue of ['mail', 'newsletter'] as const)
+      expect((await scene.mill.queue(queue).throttle.get())?.rules).toMatchObject([{ limit: 25, windowMs: 30_000 }])
+    await hand.told('0 of 25 in 30 s')
+  })
+
+  it('one group of a throttle is looked into', async () => {
+    const hand = await at('throttles?q=feeds')
+    await hand.fill('Look into a group', 'partner.example')
+    await hand.press('Look')
+    await hand.told('0 of 4 in 10 s')
+    expect(new URL(hand.page.url()).searchParams.get('group')).toBe('partner.example')
+  })
+
+  it('a schedule is run now, paused and resumed', async () => {
+    const hand = await at('schedules')
+    await hand.pick('Act on weekly-digest', 'Run now')
+    await hand.told(/is enqueued in 'mail'/)
+    const { lastId } = (await scene.mill.schedules.get('weekly-digest'))!
+    expect(await job('mail', lastId!)).toMatchObject({ task: 'send-mail', input: { to: 'all' } })
+    await hand.page.getByRole('link', { name: 'weekly-digest' }).click()
+    await hand.press('Pause')
+    await hand.told('ticks no more until it is resumed')
+    expect((await scene.mill.schedules.get('weekly-digest'))?.isPaused).toBe(true)
+    await hand.press('Resume')
+    await hand.told('ticks again')
+    expect((await scene.mill.schedules.get('weekly-digest'))?.isPaused).toBe(false)
+  })
+
+  it('the events of a queue stand there as they happen, held back while the list is stopped', async () => {
+    const hand = await at('queues/stock/events')
+    await hand.told('Nothing has happened since you came.')
+    await hand.told('Live')
+    const worker = scene.mill.worker({ queues: ['stock'] })
+    await scene.mill.enqueue(syncStock, { sku: 'seen' })
+    await worker.start()
+    await hand.page.getByRole('log').getByText('seen').first().waitFor()
+    await hand.press('Stop')
+    await scene.mill.enqueue(syncStock, { sku: 'held-back' })
+    await hand.told(/[1-9]\d* events? since the stop/)
+    expect(await hand.page.getByText('held-back').count()).toBe(0)
+    await hand.press('Go on')
+    await hand.page.getByRole('log').getByText('held-back').first().waitFor()
+    await hand.page.getByLabel('Filter events').fill('held-back')
+    expect(await hand.page.getByRole('log').getByText('seen').count()).toBe(0)
+    await worker.stop()
+  })
+
+  it('who only looks is offered no action anywhere', async () => {
+    const closed = await scene.window({ readOnly: true })
+    const offered = new Set<string>()
+    const { page } = await browser.tab()
+    for (const place of [
+      ...['queues/orders', 'queues/mail/jobs', 'queues/reports/jobs/report-2026-q3', 'queues/thumbnails/morgue'],
+      ...['throttles', 'schedules', `workers?worker=${encodeURIComponent('mill-2/901/1-5f2c')}`],
+    ]) {
+      await PageHand.at(page, closed + place)
+      for (const text of await page.getByRole('button').allTextContents()) offered.add(text.trim())
+    }
+    const actions =
+      /^(Enqueue|Pause|Resume|Run now|Cancel|Bury|Delete|Revive|Stop|Recycle|Change|All jobs|⋯|Set a field)/
+    expect([...offered].filter((text) => actions.test(text))).toEqual([])
+  })
+
+  it('a window with a token shows the log-in for any page, and then that page', async () => {
+    const token = 'a-token-of-the-tests-42'
+    const closed = await scene.window({ token })
+    const hand = await handAt(`${closed}schedules`)
+    await hand.fill('Token', 'a-wrong-token-of-16')
+    await hand.press('Log in')
+    await hand.told('the token is wrong')
+    await hand.fill('Token', token)
+    await hand.press('Log in')
+    await hand.page.getByRole('heading', { name: 'Schedules' }).waitFor()
+    await hand.pick('Act on refresh-feeds', 'Pause')
+    await hand.told('ticks no more until it is resumed')
+  })
+}
