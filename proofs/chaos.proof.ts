@@ -4,12 +4,12 @@
  * move slots and shards, and clocks step. The judge reads only the records of producers and handlers.
  */
 
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import type { ChaosOutcome } from './everything/chaos-drill.js'
 import type { ChaosOrder } from './everything/chaos-run.js'
 import { EarlierPackage } from './everything/earlier-package.js'
+import { forkedProgram } from './forked-program.js'
 import type { Report, Summary } from './report.js'
 
 export const seed = 20_261_126
@@ -42,9 +42,8 @@ export async function prove(report: Report): Promise<Summary> {
 }
 
 async function run(order: ChaosOrder): Promise<ChaosOutcome> {
-  const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
   const program = join(import.meta.dirname, 'everything/chaos-run.ts')
-  const child = fork(program, [JSON.stringify(order)], { execArgv: [jiti] })
+  const child = forkedProgram(program, [JSON.stringify(order)])
   const told = once(child, 'message') as Promise<[ChaosOutcome]>
   const ended = once(child, 'exit').then(([code]) => Promise.reject(new Error(`the run ended with ${code}`)))
   const [outcome] = await Promise.race([told, ended])

@@ -4,7 +4,7 @@
  * window holds too many starts. Nothing stops for longer than one window and a second, counted from the first claim
  * after the step. The order of jobs is kept. The proof takes about three minutes and needs gcc.
  */
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,6 +14,7 @@ import type { EnqueueCall, NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { ClockShim } from './clock-shim.js'
 import type { Order, Start, Words } from './clock-steps-claimant.js'
+import { forkedProgram } from './forked-program.js'
 import type { Report, Summary } from './report.js'
 
 export const seed = 0
@@ -55,14 +56,11 @@ class Crew {
   readonly #processes: ChildProcess[] = []
   #jobs = 0
 
-  static async start(words: Omit<Words, 'name'>, env: object): Promise<Crew> {
+  static async start(words: Omit<Words, 'name'>, env: Readonly<Record<string, string>>): Promise<Crew> {
     const crew = new Crew()
-    const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
     const program = join(import.meta.dirname, 'clock-steps-claimant.ts')
     for (const name of ['producer', 'w1', 'w2', 'w3'])
-      crew.#processes.push(
-        fork(program, [JSON.stringify({ ...words, name })], { execArgv: [jiti], env: { ...process.env, ...env } }),
-      )
+      crew.#processes.push(forkedProgram(program, [JSON.stringify({ ...words, name })], { env }))
     await Promise.all(crew.#processes.map((one) => once(one, 'message')))
     for (const one of crew.#processes)
       one.on('message', ({ starts, asked, error }: { starts?: Start[]; asked?: Told['asks'][0]; error?: string }) => {

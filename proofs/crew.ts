@@ -1,9 +1,10 @@
 /** The crew: the worker processes of a run, some of which are killed, stopped or relieved. */
 
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { forkedProgram } from './forked-program.js'
 
 /** The messages of a worker to its parent. */
 export type WorkerWord =
@@ -59,8 +60,7 @@ export class Crew {
   }
 
   async start(): Promise<void> {
-    const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-    const worker = fork(join(import.meta.dirname, this.#program), [...this.#args], { execArgv: [jiti] })
+    const worker = forkedProgram(join(import.meta.dirname, this.#program), [...this.#args])
     this.#workers.set(worker, '')
     const ready = new Promise<void>((resolve) => {
       worker.on('message', (word: WorkerWord) => {

@@ -3,12 +3,12 @@
  * file is that worker and reports to its parent.
  */
 
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
+import { forkedProgram } from './forked-program.js'
 import { type ProcessSample, processSample } from './process-sample.js'
 
 export interface Sample extends ProcessSample {
@@ -20,11 +20,8 @@ export async function endurance(
   plan: { readonly jobs: number; readonly samples: number },
   url?: string,
 ): Promise<Sample[]> {
-  const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
   const args = [String(plan.jobs), String(plan.samples), ...(url === undefined ? [] : [url])]
-  const child = fork(import.meta.filename, args, {
-    execArgv: ['--expose-gc', jiti],
-  })
+  const child = forkedProgram(import.meta.filename, args, { flags: ['--expose-gc'] })
   const samples: Sample[] = []
   child.on('message', (sample: Sample) => samples.push(sample))
   const [code] = (await once(child, 'exit')) as [number | null]

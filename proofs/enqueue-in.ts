@@ -1,6 +1,5 @@
 /** Orders and their jobs, written by processes of which many are killed, and the judgement of both afterwards. */
 
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { defineTask, type Mill, millrace } from 'millrace'
 import { type ProducerDriver, type ProducerWord, type Round, roundOf, ship } from './enqueue-in-words.js'
+import { forkedProgram } from './forked-program.js'
 
 export interface EnqueueInOutcome {
   /** The number of rounds by how they ended. */
@@ -64,9 +64,7 @@ export async function orders(driver: ProducerDriver, rounds: number, seed: numbe
 /** Resolves to the number of the next round after this process. */
 async function produce(settings: { readonly to: number; readonly [name: string]: unknown }): Promise<number> {
   let last = 0
-  const producer = fork(join(import.meta.dirname, 'enqueue-in-producer.ts'), [JSON.stringify(settings)], {
-    execArgv: [join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')],
-  })
+  const producer = forkedProgram(join(import.meta.dirname, 'enqueue-in-producer.ts'), [JSON.stringify(settings)])
   producer.on('message', ({ begun }: ProducerWord) => {
     last = begun
   })

@@ -4,11 +4,12 @@
  * least 10 s.
  */
 
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
 import type { FairBatchWord } from './fair-batch-worker.js'
+import { forkedProgram } from './forked-program.js'
 import { type Ground, redisGround, sqliteGround } from './ground.js'
 import type { Report } from './report.js'
 
@@ -88,9 +89,8 @@ async function started(
   ground: Ground,
   ran: (word: Extract<FairBatchWord, { kind: 'ran' }>) => void,
 ): Promise<ChildProcess> {
-  const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
   const args = [JSON.stringify(ground.store), String(jobMs), String(leaseMs)]
-  const worker = fork(join(import.meta.dirname, 'fair-batch-worker.ts'), args, { execArgv: [jiti] })
+  const worker = forkedProgram(join(import.meta.dirname, 'fair-batch-worker.ts'), args)
   const ready = new Promise<void>((resolve) => {
     worker.on('message', (word: FairBatchWord) => (word.kind === 'ready' ? resolve() : ran(word)))
   })

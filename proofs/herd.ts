@@ -3,7 +3,7 @@
  * it.
  */
 
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { forkedProgram } from './forked-program.js'
 
 export interface HerdPlan {
   readonly processes: number
@@ -97,8 +98,7 @@ export async function herd({ processes, handlesEach, rounds }: HerdPlan): Promis
 }
 
 function startChild(file: string, handles: number): ChildProcess {
-  const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-  const child = fork(join(import.meta.dirname, 'herd-worker.ts'), [file, String(handles)], { execArgv: [jiti] })
+  const child = forkedProgram(join(import.meta.dirname, 'herd-worker.ts'), [file, String(handles)])
   // One listener for each open question.
   child.setMaxListeners(0)
   return child

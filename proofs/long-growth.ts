@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { jiti } from './forked-program.js'
 import { blank, LongSite } from './long-site.js'
 
 export interface Held {
@@ -16,7 +17,6 @@ export interface Held {
   readonly open: number
 }
 
-const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
 const program = join(import.meta.dirname, 'long-leak.ts')
 const collector = join(import.meta.dirname, 'collect.cjs')
 

@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { SequenceKind } from 'millrace/store-testing'
+import { jiti } from './forked-program.js'
 
 export interface Mutation {
   readonly what: string
@@ -55,7 +56,6 @@ export async function tried(
   try {
     cpSync(join(root, 'dist'), folder, { recursive: true })
     mutate(join(folder, 'stores', mutation.file), mutation)
-    const jiti = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
     const { stdout } = await promisify(execFile)(process.execPath, [jiti, program, folder, ...args], {
       timeout: withinMs,
     })

@@ -1,8 +1,9 @@
 /** The crew of the proof `schedules`: five processes that look for due ticks. Some are killed and replaced. */
 
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { forkedProgram } from './forked-program.js'
 import type { SiteWords } from './schedule-site.js'
 import type { LeadWord } from './schedule-worker.js'
 
@@ -42,9 +43,8 @@ export class ScheduleCrew {
   }
 
   async #started(): Promise<void> {
-    const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
     const program = join(import.meta.dirname, 'schedule-worker.ts')
-    const child = fork(program, [JSON.stringify(this.#words)], { execArgv: [jiti] })
+    const child = forkedProgram(program, [JSON.stringify(this.#words)])
     this.#processes.set(child, false)
     child.on('message', ({ isLead }: LeadWord) => {
       if (this.#processes.has(child)) this.#processes.set(child, isLead)

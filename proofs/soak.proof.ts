@@ -4,7 +4,7 @@
  * grows with time.
  */
 
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,6 +13,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import type { ProducerSample } from './everything/everything-producer.js'
 import type { EverythingWord, WorkerSample } from './everything/everything-worker.js'
+import { forkedProgram } from './forked-program.js'
 import type { ProcessSample } from './process-sample.js'
 import { redisVersion } from './redis-version.js'
 import type { Report, Summary } from './report.js'
@@ -104,11 +105,10 @@ async function soak(store: SoakedStore): Promise<SoakMinute[]> {
 }
 
 function started(program: string, url: string, ...args: readonly string[]): ChildProcess {
-  const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-  return fork(join(import.meta.dirname, 'everything', program), [...args], {
+  return forkedProgram(join(import.meta.dirname, 'everything', program), [...args], {
     // What V8 compiles and optimises over an hour lies in the heap too, and would hide what grows there.
-    execArgv: ['--expose-gc', '--no-opt', jiti],
-    env: { ...process.env, MILLRACE_STORE: url, EVERYTHING_TICK: '15s' },
+    flags: ['--expose-gc', '--no-opt'],
+    env: { MILLRACE_STORE: url, EVERYTHING_TICK: '15s' },
   })
 }
 

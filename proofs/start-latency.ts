@@ -3,13 +3,14 @@
  * core is busy.
  */
 
-import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace } from 'millrace'
+import { forkedProgram } from './forked-program.js'
 
 const timed = defineTask({ name: 'timed' })
 
@@ -30,8 +31,7 @@ export async function startLatency(
   const folder = mkdtempSync(join(tmpdir(), 'millrace-latency-'))
   const store = url ?? `sqlite:${join(folder, 'jobs.db')}`
   const mill = millrace({ store, tasks: [timed] })
-  const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-  const worker = fork(join(import.meta.dirname, '../bench/latency-worker.ts'), [store], { execArgv: [jiti] })
+  const worker = forkedProgram(join(import.meta.dirname, '../bench/latency-worker.ts'), [store])
   const hogs: ChildProcess[] = []
   try {
     await once(worker, 'message')

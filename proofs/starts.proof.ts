@@ -5,7 +5,7 @@
  * about 9 s each. Between two of them all windows open again.
  */
 
-import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace } from 'millrace'
 import { startRedis } from 'millrace/store-testing'
+import { forkedProgram } from './forked-program.js'
 import type { Report, Summary } from './report.js'
 import { limit, mostWithin, throttleOf, visits, windowMs } from './starts-words.js'
 
@@ -35,9 +36,7 @@ interface Visit {
   readonly arrivedAt: number
 }
 
-const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-const program = (name: string, args: readonly string[] = []) =>
-  fork(join(import.meta.dirname, name), args, { execArgv: [jiti] })
+const program = (name: string, args: readonly string[] = []) => forkedProgram(join(import.meta.dirname, name), args)
 
 export async function prove(report: Report): Promise<Summary> {
   const figures: Record<string, unknown> = {}

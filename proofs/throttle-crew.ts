@@ -1,11 +1,12 @@
 /** The crew of runs under a throttle: eight processes on one store, and a producer that also moves the clock. */
 
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { writeFileClock } from '#src/store-testing/harness/file-clock.js'
 import { defaultStartAt } from '#src/store-testing/harness/store-harness.js'
 import type { Store } from '#src/stores/contract/store.js'
+import { forkedProgram } from './forked-program.js'
 import type { ClaimOrder } from './throttle-claimant.js'
 import type { RunPlan } from './throttle-plan.js'
 import type { Contestant } from './throttle-run.js'
@@ -32,11 +33,8 @@ export class ThrottleCrew implements Contestant {
 
   /** `skewsMs`: the error of the `Date` of each process. */
   static async start(words: StoreWords, skewsMs: readonly number[], clockFile?: string): Promise<ThrottleCrew> {
-    const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
     const program = join(import.meta.dirname, 'throttle-claimant.ts')
-    const claimants = skewsMs.map((skewMs) =>
-      fork(program, [JSON.stringify(words), String(skewMs)], { execArgv: [jiti] }),
-    )
+    const claimants = skewsMs.map((skewMs) => forkedProgram(program, [JSON.stringify(words), String(skewMs)]))
     const crew = new ThrottleCrew(claimants, words, clockFile)
     await Promise.all(claimants.map((one) => once(one, 'message')))
     return crew

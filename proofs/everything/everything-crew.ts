@@ -1,9 +1,10 @@
 /** The crew of everything: worker processes of two versions of the package, which are killed, stopped, relieved and replaced. */
 
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { forkedProgram } from '../forked-program.js'
 import { monotonicMs } from './effect-lines.js'
 import type { EverythingWord } from './everything-worker.js'
 
@@ -33,12 +34,10 @@ export class EverythingCrew {
   }
 
   async start(): Promise<void> {
-    const jiti = join(import.meta.dirname, '../../node_modules/jiti/lib/jiti-cli.mjs')
     const version = this.#version()
     this.started.set(version, (this.started.get(version) ?? 0) + 1)
-    const worker = fork(join(import.meta.dirname, 'everything-worker.ts'), [], {
-      execArgv: [jiti],
-      env: { ...process.env, EVERYTHING_PACKAGE: join(version, 'dist/index.js') },
+    const worker = forkedProgram(join(import.meta.dirname, 'everything-worker.ts'), [], {
+      env: { EVERYTHING_PACKAGE: join(version, 'dist/index.js') },
     })
     worker.on('message', (word: EverythingWord) => this.#hear(word))
     const ready = new Promise<void>((resolve) => {

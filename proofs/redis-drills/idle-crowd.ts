@@ -1,6 +1,6 @@
 /** An idle crowd: many connections that rest in the store's `wait`, one job, and every command the servers are given for it. */
 
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -11,6 +11,7 @@ import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { forkedProgram } from '../forked-program.js'
 
 export interface CrowdPlan {
   readonly mode: RedisMode
@@ -118,8 +119,7 @@ async function monitor(server: RedisServer, seen: Seen[]): Promise<Socket> {
 }
 
 function startChild(url: string, handles: number): ChildProcess {
-  const jiti = join(import.meta.dirname, '../../node_modules/jiti/lib/jiti-cli.mjs')
-  const child = fork(join(import.meta.dirname, 'idle-crowd-worker.ts'), [url, String(handles)], { execArgv: [jiti] })
+  const child = forkedProgram(join(import.meta.dirname, 'idle-crowd-worker.ts'), [url, String(handles)])
   child.setMaxListeners(0)
   return child
 }

@@ -1,10 +1,11 @@
 /** What Kale did on SQS, as scenes in real time: each on queues of its own of one service, so that all can run at once. */
 
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Duration, defineTask, kale, type Mill, type MillOptions, millrace, UnrecoverableError } from 'millrace'
+import { forkedProgram } from '../forked-program.js'
 
 /** What a worker process of the stop says. */
 export type KaleWord =
@@ -158,9 +159,8 @@ export async function stop(store: string) {
   const mill = await millOf(store, namespace, { tasks: [stopped], queues: { default: keptLease('10m') } })
   const words: { readonly word: KaleWord; readonly of: ChildProcess; readonly at: number }[] = []
   const start = (firstMs: number): ChildProcess => {
-    const jiti = join(import.meta.dirname, '../../node_modules/jiti/lib/jiti-cli.mjs')
     const args = [store, namespace, String(firstMs)]
-    const worker = fork(join(import.meta.dirname, 'kale-worker.ts'), args, { execArgv: [jiti] })
+    const worker = forkedProgram(join(import.meta.dirname, 'kale-worker.ts'), args)
     worker.on('message', (word: KaleWord) => words.push({ word, of: worker, at: performance.now() }))
     return worker
   }
