@@ -30,8 +30,8 @@ interface Subject {
   readonly blocked: EventMap['loop.blocked'][]
   readonly failed: EventMap['store.failed'][]
   readonly events: Events
-  /** Claims a job and keeps its lease; its handler has begun. */
-  take(id: string, maxBlockMs?: number): Promise<JobExecution>
+  /** Claims a job and keeps its lease; its handler has begun. `forMs`: the lease. */
+  take(id: string, maxBlockMs?: number, forMs?: number): Promise<JobExecution>
 }
 
 let scene: SqliteScene
@@ -75,12 +75,12 @@ function made(descriptor: StoreDescriptor = `sqlite:${scene.file}`, blockedTo?: 
     lost: recorded(events, 'lease.lost'),
     blocked: recorded(events, 'loop.blocked'),
     failed: recorded(events, 'store.failed'),
-    async take(id, maxBlockMs = 30_000) {
+    async take(id, maxBlockMs = 30_000, forMs = leaseMs) {
       await store.enqueue([enqueueCall(id)])
       const sentAt = mono()
-      const { claims } = await store.claim(from, { worker: 'w', leaseMs })
+      const { claims } = await store.claim(from, { worker: 'w', leaseMs: forMs })
       const execution = new JobExecution(claims[0]!, defineTask({ name: 'send' }), {}, {}, notesOn())
-      keeper.keep([execution], { leaseMs, sentAt, maxBlockMs })
+      keeper.keep([execution], { leaseMs: forMs, sentAt, maxBlockMs })
       keeper.begin(execution, mono())
       return execution
     },
@@ -197,8 +197,10 @@ describe('the lease thread', () => {
   it('keeps a lease that was taken before it was up, by a loop that is blocked from then on for longer than that lasts', async () => {
     const { keeper, take, lost, failed } = made()
     const up = keeper.start()
-    const execution = await take('a')
-    blockLoop(leaseMs + 1_500)
+    // Long enough for the thread of a busy machine to come up.
+    const longLeaseMs = 2 * leaseMs
+    const execution = await take('a', 30_000, longLeaseMs)
+    blockLoop(longLeaseMs + 1_500)
     const elsewhere = await scene.opened()
     const { claims } = await elsewhere.claim(from, { worker: 'other', leaseMs, alone: true })
     await up
