@@ -58,6 +58,12 @@ describe('lottery', () => {
     expect(Math.abs(low! - 500)).toBeLessThan(66)
   })
 
+  it('has the border of two queues belong to the later one, so that each has its weight to the ticket', () => {
+    const queues = [1, 1].map((weight, i) => ({ name: names[i]!, weight }))
+
+    expect([0, 0.5].map((number) => lottery(queues, () => number))).toEqual([['high'], ['default']])
+  })
+
   it('holds for weights that are not whole, up to the last ticket', () => {
     const queues = [0.1, 0.2, 0.3].map((weight) => ({ name: String(weight), weight }))
 

@@ -42,7 +42,9 @@ describe('selectorNamed', () => {
       const refused = () => selectorNamed(name as SelectorName)
 
       expect(refused).toThrow(ConfigError)
-      expect(refused).toThrow(/selector: must be one of random, lottery, .*lag, or a function; got/)
+      expect(refused).toThrow(
+        /^worker is not valid:\n {2}selector: must be one of random, lottery, .*lag, or a function; got/,
+      )
     },
   )
 
