@@ -45,7 +45,8 @@ function nextText({ throttle }: Limited): string {
   if (throttle === undefined) return '-'
   const { forMs, quietForMs } = throttle
   if (quietForMs > 0) return `silent ${formatDuration(quietForMs)}`
-  return throttle.by === 'group' ? '-' : forMs === 0 ? 'now' : `in ${formatDuration(forMs)}`
+  if (forMs > 0) return `in ${formatDuration(forMs)}`
+  return throttle.by === 'group' ? '-' : 'now'
 }
 
 function budgetText({ throttle }: Limited): string {

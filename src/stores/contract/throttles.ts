@@ -9,7 +9,7 @@ export interface ThrottleState {
   readonly queues: readonly string[]
   /** For each rule, the starts in its window that ends now. */
   readonly hits: readonly number[]
-  /** Ms until the next job may start; 0: at once. */
+  /** Ms until the next job may start, holds included; 0: at once. */
   readonly forMs: number
   /** Ms for which nothing starts because the store may have forgotten starts; 0: none. Included in `forMs`. */
   readonly quietForMs: number
@@ -20,8 +20,8 @@ export interface ThrottleState {
 export interface Throttles {
   /**
    * The state of the queue's throttle; undefined if it has none. For a throttle by group the hits and times are those
-   * of `group`; without `group` there are no hits, and `forMs` covers only waits that hold for all groups. Throws
-   * `UnknownQueueError`.
+   * of `group`; without `group` there are no hits, and `forMs` covers only waits that hold for all groups. For any
+   * throttle `forMs` covers the holds of the queue, and of `group` if it is given. Throws `UnknownQueueError`.
    */
   state(queue: string, group?: string): Promise<ThrottleState | undefined>
   /**

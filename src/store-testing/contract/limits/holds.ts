@@ -11,7 +11,7 @@ import {
   records,
   throttled,
 } from '../scenes/contract-case.js'
-import { byGroup, denied, grouped, longLeaseMs, rule, taken, throttledFor } from '../scenes/limit-words.js'
+import { byGroup, denied, grouped, longLeaseMs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 
 const release = (of: Hold['of'], forMs: number) => ({ kind: 'release', delayMs: 0, hold: { of, forMs } }) as const
@@ -183,6 +183,31 @@ export const holds: ContractConcern = {
         await scene.end(await scene.claimOne({ limit: 2, leaseMs: longLeaseMs }), release('group', 3_000))
 
         assert.equal((await denied(scene))[0]?.forMs, 60_001)
+      },
+      groups,
+      limited,
+      throttled,
+    ),
+
+    contractCase(
+      'the state of a throttle tells how long its queue, or a group, is held: no job of that may start before',
+      async (scene) => {
+        await scene.openQueue({ throttle: byGroup(rule(10, 60_000)) })
+        await scene.openQueue({ name: 'whole', throttle: { ...throttle(rule(10, 60_000)), scope: 'whole' } })
+        await scene.add(...grouped('x1'))
+        await scene.end(await scene.claimOne(), release('group', 5_000))
+        await scene.enqueue(['text'], { queue: 'whole' })
+        await scene.end(await scene.claimOne({ queue: 'whole' }), release('queue', 7_000))
+
+        const forMs = async (...subject: [queue: string, group?: string]) =>
+          (await scene.throttles.state(...subject))?.forMs
+        const told = () => Promise.all([forMs(scene.queue, 'x'), forMs(scene.queue, 'y'), forMs('whole')])
+        assert.deepEqual(await told(), [5_000, 0, 7_000])
+        assert.equal(await forMs(scene.queue), 0)
+        await scene.advance(4_999)
+        assert.deepEqual(await told(), [1, 0, 2_001])
+        await scene.advance(1)
+        assert.deepEqual(await told(), [0, 0, 2_000])
       },
       groups,
       limited,

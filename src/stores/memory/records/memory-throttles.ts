@@ -7,7 +7,7 @@ import type { MemoryAdmin } from '../memory-admin.js'
 export function memoryThrottles(store: MemoryAdmin): Throttles {
   return {
     async state(queue, group) {
-      const { throttle } = store.queues().limitsOf(queue)
+      const { throttle, shards } = store.queues().limitsOf(queue)
       if (throttle === undefined) return undefined
       const now = store.now()
       const { scope, by, rules } = throttle
@@ -18,7 +18,10 @@ export function memoryThrottles(store: MemoryAdmin): Throttles {
         throttle: { scope, by, rules },
         queues: [...new Set(names)].sort(),
         hits: subject === undefined ? rules.map(() => 0) : throttle.hits(subject, now),
-        forMs: subject === undefined ? quietForMs : throttle.waitMs(subject, now),
+        forMs: Math.max(
+          subject === undefined ? quietForMs : throttle.waitMs(subject, now),
+          ...shards.map((shard) => shard.heldUntilIn(group) - now),
+        ),
         quietForMs,
         ...(by === 'group' ? { groups: throttle.subjects(now).length } : {}),
       }

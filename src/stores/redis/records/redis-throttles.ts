@@ -8,19 +8,24 @@ import { listIn, numberIn } from '../client/redis-reply.js'
 import { liveShards } from '../layout/redis-layout.js'
 import { queueStateScripts } from '../shards/queue-state-script.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
+import { holdScripts } from '../throttle/hold-script.js'
 import { scopeScript } from '../throttle/scope-script.js'
 
 export function redisThrottles(client: RedisClient, queues: RedisQueues): Throttles {
   return {
     async state(queue, group) {
-      const [{ layout } = { layout: { scope: undefined } }] = await queues.findLimits([queue])
-      const { scope } = layout
-      if (scope === undefined) return undefined
+      const [found] = await queues.findLimits([queue])
+      const scope = found?.layout.scope
+      if (found === undefined || scope === undefined) return undefined
       queues.scopes.forget(scope)
       const throttle = await queues.scopes.throttle(scope)
       if (throttle === undefined) return undefined
       const known = await queues.scopes.of(scope)
-      const reply = await client.run(scopeScript, known.keys, ['state', group === undefined ? '0' : '1', group ?? ''])
+      const subject = [group === undefined ? '0' : '1', group ?? '']
+      const [reply, ...held] = await Promise.all([
+        client.run(scopeScript, known.keys, ['state', ...subject]),
+        ...liveShards(found).map((shard) => queues.run(shard, holdScripts, subject)),
+      ])
       if (reply === null) return undefined
       const [, , hits, forMs, quietForMs, groups] = listIn(reply)
       const counted = listIn(hits).map(numberIn)
@@ -28,7 +33,7 @@ export function redisThrottles(client: RedisClient, queues: RedisQueues): Thrott
         throttle,
         queues: known.queues,
         hits: counted.length === 0 ? throttle.rules.map(() => 0) : counted,
-        forMs: numberIn(forMs),
+        forMs: Math.max(...[forMs, ...held].map(numberIn)),
         quietForMs: numberIn(quietForMs),
         ...(groups === -1 ? {} : { groups: numberIn(groups) }),
       }

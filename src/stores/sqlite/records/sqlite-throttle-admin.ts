@@ -3,6 +3,7 @@
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { ThrottleRule } from '../../../core/queue/throttle.js'
 import type { ThrottleState } from '../../contract/throttles.js'
+import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 export class SqliteThrottleAdmin {
@@ -24,10 +25,18 @@ export class SqliteThrottleAdmin {
       throttle: told,
       queues: [...new Set(throttles.sharing(told.scope).map(({ name }) => name))].sort(),
       hits: subject === undefined ? told.rules.map(() => 0) : throttle.hits(subject, mono),
-      forMs: subject === undefined ? quietForMs : throttle.waitMs(subject, mono),
+      forMs: Math.max(
+        subject === undefined ? quietForMs : throttle.waitMs(subject, mono),
+        ...queues.rowsOf(queue).map((row) => this.#heldUntil(row, group) - mono),
+      ),
       quietForMs,
       ...(by === 'group' ? { groups: throttle.groups(mono) } : {}),
     }
+  }
+
+  #heldUntil(row: QueueRow, group: string | undefined): number {
+    const whole = row.held_until ?? Number.NEGATIVE_INFINITY
+    return group === undefined ? whole : Math.max(whole, this.#session.lanes.heldUntil(row, group))
   }
 
   /**
