@@ -78,8 +78,9 @@ Examples:
 
 Environment:
   MILLRACE_CONFIG       path of the configuration; separate several by ':' (';' on Windows)
-  MILLRACE_STORE        store of the jobs; overrides the configuration
-  MILLRACE_NAMESPACE    prefix of keys in Redis and of queues in SQS; overrides the configuration
+  MILLRACE_STORE        store of the jobs; overrides that of exported options (an exported mill reads it itself)
+  MILLRACE_NAMESPACE    prefix of keys in Redis and of queues in SQS; likewise
+  MILLRACE_HOST         name of this machine, where containers share one file
   MILLRACE_CONCURRENCY  default of work --concurrency
   MILLRACE_PROCESSES    default of work --processes
   MILLRACE_QUEUES       default of work --queues

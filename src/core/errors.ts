@@ -48,7 +48,9 @@ export class ConfigError extends MillraceError {
 
   constructor(what: string, issues: readonly ConfigIssue[], options?: ErrorOptions) {
     const lines = issues.map((issue) => `  ${issue.path}: ${issue.message}`)
-    super('config-invalid', `${what} is not valid:\n${lines.join('\n')}`, options)
+    // Options of a call, and several files.
+    const verb = /^the options | and \S+\.\w+$/.test(what) ? 'are' : 'is'
+    super('config-invalid', `${what} ${verb} not valid:\n${lines.join('\n')}`, options)
     this.what = what
     this.issues = issues
   }

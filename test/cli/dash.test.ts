@@ -81,7 +81,12 @@ describe('millrace dash', () => {
   it.each([
     ['without a token', ['--host', '0.0.0.0', '--allow-remote'], {}, /MILLRACE_DASH_TOKEN/],
     ['unless that is meant', ['--host', '0.0.0.0'], { MILLRACE_DASH_TOKEN: token }, /--allow-remote/],
-    ['with a token that is guessed soon', ['--token', 'secret'], {}, /token: must be 16 to 1,024 characters/],
+    [
+      'with a token that is guessed soon',
+      ['--token', 'secret'],
+      {},
+      /--token \(or MILLRACE_DASH_TOKEN\) must be 16 to 1,024 characters/,
+    ],
     ['on no port', ['--port', '65536'], {}, /from 0 to 65,535/],
   ])('listens nowhere %s', async (_, args, env, words) => {
     const { code, stderr, stdout } = await runProcess(['dash', ...args], { cwd: project(), env })

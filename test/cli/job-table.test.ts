@@ -8,8 +8,8 @@ const at = new Date(0)
 const record = { id: 'a', task: 'encode', queue: 'video', input: null, priority: 0, crashes: 0, suspect: false }
 const dead = { ...record, state: 'dead', attempt: 4, reason: 'max-retries', createdAt: at, updatedAt: at, runAt: at }
 
-function shown(job: object): string {
-  const terminal = { colors: picocolors.createColors(false), columns: 200 } as Terminal
+function shown(job: object, limits: { readonly columns?: number } = { columns: 200 }): string {
+  const terminal = { colors: picocolors.createColors(false), ...limits } as Terminal
   return pageLines([{ queue: 'video', jobs: [job as unknown as JobRecord] }], terminal).join('\n')
 }
 
@@ -18,6 +18,13 @@ describe('the table of jobs', () => {
     expect(shown(dead)).toMatch(/dead\s+3\s/)
     expect(shown({ ...dead, state: 'scheduled' })).toMatch(/scheduled\s+4\s/)
     expect(shown({ ...dead, attempt: 1, reason: 'buried' })).toMatch(/dead\s+1\s/)
+  })
+
+  it('cuts no id where no terminal limits the line: ids are copied', () => {
+    const id = `confirm-${'7'.repeat(200)}`
+
+    expect(shown({ ...dead, id }, {})).toContain(id)
+    expect(shown({ ...dead, id })).not.toContain(id)
   })
 
   it('begins the note on a command that failed with the last that it printed', () => {

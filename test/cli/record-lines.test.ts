@@ -19,3 +19,12 @@ it.each([
   const lines = recordLines({ ...job, progress } as JobRecord, terminal)
   expect(lines.filter((line) => line.startsWith('progress'))).toEqual([`progress   ${words}`])
 })
+
+it.each([
+  ['dead', 'max-retries', 5, 'attempt    5  4 attempts made, none is left'],
+  ['dead', 'buried', 1, 'attempt    1'],
+  ['scheduled', undefined, 2, 'attempt    2  after 1 failure'],
+])('the attempt of a job that is %s (%s): %i', (state, reason, attempt, line) => {
+  const lines = recordLines({ ...job, state, reason, attempt } as JobRecord, terminal)
+  expect(lines).toContain(line)
+})

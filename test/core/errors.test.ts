@@ -80,3 +80,11 @@ it('every code has the page that its error names, and Node prints that name', ()
     "page: 'millrace/docs/troubleshooting/store-unavailable.md'",
   )
 })
+
+it.each([
+  ['the options of webHandler()', 'are'],
+  ['one.mjs and two.mjs', 'are'],
+  ["task 'salt and pepper'", 'is'],
+])('what is not valid: %s %s', (what, verb) => {
+  expect(new errors.ConfigError(what, []).message).toBe(`${what} ${verb} not valid:\n`)
+})

@@ -45,8 +45,9 @@ Examples:
   $ ${variable}=… millrace dash --host 0.0.0.0 --allow-remote --hosts jobs.example.org`,
     )
   withJson(command, 'print one line of JSON when it listens: {"event","at","pid","url","login","token"}').action(
-    (flags: DashFlags) => {
+    async (flags: DashFlags) => {
       refuseOpen(flags)
+      await refuseWeak(flags)
       return withMill(flags, (mill, terminal) => serve(mill, terminal, flags))
     },
   )
@@ -63,6 +64,12 @@ function refuseOpen({ host, token, allowRemote }: DashFlags): void {
     throw new UsageError(
       `--host ${host} lets other machines in: add --allow-remote if that is meant. The token and all that it shows travel as they are, so put a proxy with TLS before it. Nothing was started.`,
     )
+}
+
+async function refuseWeak({ token }: DashFlags): Promise<void> {
+  const { isToken, tokenForm } = await import('../../web/window/web-options.js')
+  if (token !== undefined && !isToken(token))
+    throw new UsageError(`--token (or ${variable}) must be ${tokenForm}. Nothing was started.`)
 }
 
 async function serve(mill: Mill, terminal: Terminal, flags: DashFlags): Promise<void> {

@@ -43,8 +43,13 @@ async function examined(mill: Mill): Promise<Finding[] | undefined> {
   } catch (error) {
     // If the store has health checks of its own, they have reported the cause.
     if (findings === undefined) throw error
-    return [...findings, { level: 'warning', what: 'queues', text: `could not be read: ${messageOf(error)}` }]
+    return [...findings, { level: 'warning', what: 'queues', text: `could not be read: ${oneLine(messageOf(error))}` }]
   }
+}
+
+/** A message whose mistakes stand on lines of their own, as one line. */
+function oneLine(message: string): string {
+  return message.replaceAll(/\s*\n\s*/g, ' ')
 }
 
 /** The findings about its queues, for every store. */

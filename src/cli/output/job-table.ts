@@ -12,6 +12,8 @@ export interface QueuePage extends JobPage {
   readonly queue: string
 }
 
+/** The longest id on a terminal. Elsewhere ids are never cut: they are copied, and read by programs. */
+const longestId = 60
 /** The longest note if no terminal limits the line. */
 const longestNote = 100
 
@@ -34,7 +36,7 @@ function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): st
     scheduled: colors.cyan,
   }
   const shown: Column<JobRecord>[] = [
-    { title: 'id', most: 40, cell: ({ id }) => printable(id) },
+    { title: 'id', ...(columns !== undefined && { most: longestId }), cell: ({ id }) => printable(id) },
     { title: 'task', most: 30, cell: ({ task }) => printable(task) },
     { title: 'state', cell: ({ state }) => state, paint: (text, { state }) => paints[state]?.(text) ?? text },
     { title: 'attempt', align: 'right', cell: (job) => String(lastAttempt(job)) },
@@ -51,7 +53,7 @@ function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): st
  * The last attempt that was made. `attempt` is one more for a job that died of its failures, since the next attempt
  * never comes.
  */
-function lastAttempt({ state, reason, attempt }: JobRecord): number {
+export function lastAttempt({ state, reason, attempt }: JobRecord): number {
   const failed = state === 'dead' && ['max-retries', 'no-retries', 'unrecoverable'].includes(reason ?? '')
   return failed && attempt > 1 ? attempt - 1 : attempt
 }

@@ -10,6 +10,7 @@ import type { JobOrigin } from '../../core/job-origin.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { count, counted, fromNow } from './figures.js'
 import { logLines, progressWords } from './job-follower.js'
+import { lastAttempt } from './job-table.js'
 import { printable, printableLines, shortened } from './printable.js'
 import { type Column, table } from './table.js'
 import { jsonText, type Terminal } from './terminal.js'
@@ -57,11 +58,15 @@ export function fieldLines(record: object, remarks: Readonly<Record<string, stri
 function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord, string>> {
   const { state, attempt, createdAt, updatedAt, runAt, expiresAt, startedAt, finishedAt } = job
   const isRunning = state === 'running'
+  const made = lastAttempt(job)
   // A start before the due time is from an earlier attempt.
   const begun = startedAt !== undefined && startedAt >= runAt ? startedAt : undefined
   return {
     ...(isRunning && startedAt === undefined && { state: 'reserved: its handler has not begun' }),
-    ...(attempt > 1 && { attempt: `after ${counted(attempt - 1, 'failure')}` }),
+    ...(attempt > 1 && {
+      attempt:
+        made < attempt ? `${counted(made, 'attempt')} made, none is left` : `after ${counted(made - 1, 'failure')}`,
+    }),
     createdAt: fromNow(createdAt, now),
     ...(isRunning && { updatedAt: fromNow(updatedAt, now) }),
     ...(state === 'scheduled' && { runAt: fromNow(runAt, now) }),

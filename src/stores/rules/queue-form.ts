@@ -14,7 +14,8 @@ export interface QueueForm {
 /** Throws `ConfigConflictError` if a stored queue is opened in another form. */
 export function refuseOtherForm(queue: string, stored: QueueForm, asked: QueueForm): void {
   if (stored.kind !== asked.kind) {
-    const remedy = 'Give the new queue another name, or drain and delete the old one.'
+    const remedy =
+      'A queue keeps its kind for good: give the new one another name, and let workers finish the jobs of the old one.'
     throw new ConfigConflictError(queue, 'kind', stored.kind, asked.kind, remedy)
   }
   if (stored.order !== asked.order) {

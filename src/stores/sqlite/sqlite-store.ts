@@ -23,6 +23,7 @@ import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { loadClock } from './file/sqlite-clock.js'
 import type { DriverName } from './file/sqlite-driver.js'
 import { typedError } from './file/sqlite-errors.js'
+import { absenceOf } from './health/sqlite-absence.js'
 import { sqliteLive } from './sqlite-live-watch.js'
 import { sqliteTraits } from './sqlite-traits.js'
 import { SqliteWait } from './sqlite-wait.js'
@@ -81,7 +82,7 @@ export class SqliteStore implements Store {
       set: (queue, rules) => this.#inbox.call('setThrottle', queue, rules),
     }
     this.schedules = sqliteSchedules(this.#inbox, this.#wait)
-    this.health = sqliteHealth(this.#inbox)
+    this.health = sqliteHealth(this.#inbox, this.#file)
     // Each watch adds a listener, and the number of watches has no limit.
     setMaxListeners(0, this.#closing.signal)
     this.live = sqliteLive(this.#inbox, this.#wait, this.#closing.signal)
@@ -150,22 +151,22 @@ export class SqliteStore implements Store {
   }
 }
 
-function sqliteHealth(inbox: SqliteThreadClient): StoreHealth {
+function sqliteHealth(inbox: SqliteThreadClient, file: string): StoreHealth {
   const told = (error: Error): Finding[] => {
     if (error.name === 'UnknownQueueError') throw error
     return [{ level: 'error', what: 'file', text: error.message }]
   }
-  const none = { level: 'ok', what: 'file', text: 'there is none yet; whoever opens the store first makes it' } as const
-  const found = (findings: Finding[]) => (findings.length === 0 ? [none] : findings)
-  const check = (queue?: string) => inbox.call('check', queue).then(found, told)
+  const found = (findings: Finding[]) => (findings.length === 0 ? [absenceOf(file)] : findings)
+  const look = (queue?: string) => inbox.call('check', queue)
+  const check = (queue?: string) => look(queue).then(found, told)
   return {
     examine: () => inbox.call('examine').then(found, told),
     check,
     async repair(queue) {
-      const before = await check(queue)
-      // Writing to a damaged file mends nothing.
-      if (before.some(({ level, what }) => what === 'file' && level !== 'ok') || before.includes(none))
-        return { mended: [], left: before }
+      const before = await look(queue).catch(told)
+      // Writing to a damaged file mends nothing, and would make one that is not there.
+      if (before.length === 0 || before.some(({ level, what }) => what === 'file' && level !== 'ok'))
+        return { mended: [], left: found(before) }
       const mended: Mended[] = []
       for (const { name } of await inbox.call('queues'))
         if (queue === undefined || queue === name) mended.push(...(await inbox.call('repair', name)))

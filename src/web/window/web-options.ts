@@ -59,7 +59,7 @@ const schema = exactly({
 
 const what = 'the options of webHandler()'
 
-const tokenForm = '16 to 1,024 characters of ASCII without spaces; `openssl rand -base64 24` makes such a token'
+export const tokenForm = '16 to 1,024 characters of ASCII without spaces; `openssl rand -base64 24` makes such a token'
 
 export function isToken(text: string): boolean {
   return /^[\x21-\x7e]{16,1024}$/.test(text)

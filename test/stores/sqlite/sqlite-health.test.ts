@@ -1,7 +1,9 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { UnknownQueueError } from '#src/core/errors.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
+import { absenceOf } from '#src/stores/sqlite/health/sqlite-absence.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 
@@ -112,4 +114,15 @@ it('examine tells version, rights, journal, room, log and ballast, and makes not
   expect(await store.health.examine()).toContainEqual(
     expect.objectContaining({ level: 'error', what: 'file', text: expect.stringContaining('chmod 600') }),
   )
+})
+
+it('a file that is not there, and cannot be made because its folder is none, is told as an error', async () => {
+  const file = join(scene.folder, 'file')
+  writeFileSync(file, '')
+
+  expect(absenceOf(join(file, 'below', 'jobs.db'))).toEqual({
+    ...{ level: 'error', what: 'file' },
+    text: `there is none yet, and it cannot be made: '${file}' is no folder. Name another path by 'store'.`,
+  })
+  expect(absenceOf(join(scene.folder, 'new', 'folder', 'jobs.db')).level).toBe('ok')
 })
