@@ -3,14 +3,8 @@
  * `node scripts/lifecycle-figure.mjs` writes it anew; another folder than docs/images may be given.
  */
 
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { blue, grey, orange, text, writeFigure } from './figure.mjs'
 
-const home = fileURLToPath(new URL('..', import.meta.url))
-
-/** Legible on white and on black. */
-const [grey, blue, orange] = ['#7d8590', '#3b82f6', '#d97706']
 const [width, height] = [800, 344]
 const box = { height: 40, radius: 6 }
 const [upper, lower] = [88, 252]
@@ -45,35 +39,28 @@ const arrows = [
   { path: 'M 100 272 H 77', to: [70, 272] },
 ]
 
-const text = (x, y, words, anchor = 'middle', more = `fill="${grey}"`) =>
-  `<text x="${x}" y="${y}" text-anchor="${anchor}" ${more}>${words}</text>`
-
 const drawnState = ([name, [x, y, wide, color]]) => [
   `<rect x="${x}" y="${y}" width="${wide}" height="${box.height}" rx="${box.radius}" fill="none" stroke="${color}" stroke-width="2"/>`,
-  text(x + wide / 2, y + 25, name, 'middle', `fill="${color}" font-size="14" font-weight="bold"`),
+  text(x + wide / 2, y + 25, name, { color, anchor: 'middle', size: 14, bold: true }),
 ]
 
 const drawnArrow = ({ path, from, to, label }) => [
   ...(path === undefined ? [] : [`<path d="${path}" fill="none" stroke="${grey}" marker-end="url(#tip)"/>`]),
-  ...(from === undefined ? [] : [`<circle cx="${from[0]}" cy="${from[1]}" r="4" fill="${grey}"/>`]),
+  ...(from === undefined ? [] : [`<circle cx="${from[0]}" cy="${from[1]}" r="4"/>`]),
   ...(to === undefined
     ? []
     : [
         `<circle cx="${to[0]}" cy="${to[1]}" r="6" fill="none" stroke="${grey}"/>`,
-        `<circle cx="${to[0]}" cy="${to[1]}" r="3" fill="${grey}"/>`,
+        `<circle cx="${to[0]}" cy="${to[1]}" r="3"/>`,
       ]),
-  ...(label === undefined ? [] : [text(...label)]),
+  ...(label === undefined ? [] : [text(label[0], label[1], label[2], { anchor: label[3] ?? 'middle' })]),
 ]
 
-const tip = `<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M 0 0 L 8 4 L 0 8 z" fill="${grey}"/></marker>`
-const whole = [
-  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="system-ui, sans-serif" font-size="12" role="img">`,
-  '<title>The states of a job</title>',
+const tip = `<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M 0 0 L 8 4 L 0 8 z"/></marker>`
+writeFigure('job-lifecycle.svg', 'The states of a job', { width, height }, [
   `<defs>${tip}</defs>`,
   // What waits is cancelled and buried in the same ways, be it due or not.
   `<rect x="88" y="76" width="374" height="66" rx="10" fill="none" stroke="${grey}" stroke-dasharray="4 4"/>`,
   ...Object.entries(states).flatMap(drawnState),
   ...arrows.flatMap(drawnArrow),
-  '</svg>',
-]
-writeFileSync(join(process.argv[2] ?? join(home, 'docs/images'), 'job-lifecycle.svg'), `${whole.join('\n')}\n`)
+])

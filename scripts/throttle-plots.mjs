@@ -3,16 +3,12 @@
  * `npm run build && node scripts/throttle-plots.mjs` writes them anew; another folder than docs/images may be given.
  */
 
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { seededRandom } from '#src/cli/throttles/seeded-random.js'
 import { mostWithin, simulated } from '#src/cli/throttles/throttle-simulation.js'
+import { blue, grey, orange, round, text, writeFigure } from './figure.mjs'
 
 const second = 1_000
 const minute = 60 * second
-/** Legible on white and on black. */
-const [grey, blue, orange] = ['#7d8590', '#3b82f6', '#d97706']
 const frame = { left: 46, right: 20, width: 720 }
 const inside = frame.width - frame.left - frame.right
 
@@ -35,28 +31,24 @@ function inLast(instants, windowMs) {
   return moments.map((now) => [now, instants.filter((at) => at <= now && at >= now - windowMs).length])
 }
 
-const round = (n) => String(Math.round(n * 10) / 10)
 const clock = (ms) => (ms === 0 ? '0' : `${ms / minute}m`)
-const text = (x, y, words, { color = grey, anchor = 'start', weight = 'normal' } = {}) =>
-  `<text x="${round(x)}" y="${round(y)}" fill="${color}" text-anchor="${anchor}" font-weight="${weight}">${words}</text>`
 const line = (x1, y1, x2, y2, more = '') =>
   `<line x1="${round(x1)}" y1="${round(y1)}" x2="${round(x2)}" y2="${round(y2)}" stroke="${grey}"${more}/>`
 
-/** One picture of charts below each other, over the same time. */
-function picture(title, { forMs, tickMs }, charts) {
+/** Writes charts below each other, over the same time. */
+function writeCharts(name, title, { forMs, tickMs }, charts) {
   const x = (at) => frame.left + (at / forMs) * inside
   let top = 10
   const parts = charts.flatMap(({ height, draw, title: chartTitle }) => {
     const base = top + 22 + height
-    const drawn = [text(frame.left, top + 12, chartTitle, { weight: 'bold' }), ...draw({ x, base, height })]
+    const drawn = [text(frame.left, top + 12, chartTitle, { bold: true }), ...draw({ x, base, height })]
     for (let at = 0; at <= forMs; at += tickMs)
       drawn.push(line(x(at), base, x(at), base + 4), text(x(at), base + 17, clock(at), { anchor: 'middle' }))
     drawn.push(line(frame.left, base, frame.width - frame.right, base))
     top = base + 30
     return drawn
   })
-  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${frame.width} ${top}" width="${frame.width}" height="${top}" font-family="system-ui, sans-serif" font-size="12" role="img">`
-  return `${[svg, `<title>${title}</title>`, ...parts, '</svg>'].join('\n')}\n`
+  writeFigure(`throttle-${name}.svg`, title, { width: frame.width, height: top }, parts)
 }
 
 /** Lines that go up and down in steps, with their names, and a limit where there is one. */
@@ -92,15 +84,16 @@ function steps(title, height, top, series, { limit, namesAt = 0.01 } = {}) {
   return { title, height, draw }
 }
 
-/** A dot for each start, those of one moment above each other. */
+/** A dot for each start, those of one moment above each other: lines of no length with round ends. */
 function dots(title, height, instants, color) {
   const draw = ({ x, base }) => {
     const seen = new Map()
-    return instants.map((at) => {
+    const path = instants.map((at) => {
       const below = seen.get(at) ?? 0
       seen.set(at, below + 1)
-      return `<circle cx="${round(x(at))}" cy="${round(base - 6 - below * 7)}" r="3" fill="${color}"/>`
+      return `M${round(x(at))} ${round(base - 6 - below * 7)}h0`
     })
+    return [`<path d="${path.join('')}" stroke="${color}" stroke-width="6" stroke-linecap="round"/>`]
   }
   return { title, height, draw }
 }
@@ -115,14 +108,19 @@ function rollingWindow() {
     color,
     points: [[0, 0], ...inLast(instants, minute)].filter(([at]) => at <= forMs),
   })
-  return picture('A fixed and a rolling window, and 20 jobs that came together', { forMs, tickMs: minute }, [
-    dots('Fixed window: 10 in each minute of the clock', 72, fixed, orange),
-    dots('Rolling window: 10 in any 60 s', 72, rolling, blue),
-    steps('Started in the last 60 s', 110, 20, [counted('fixed', orange, fixed), counted('rolling', blue, rolling)], {
-      limit: 10,
-      namesAt: 0.64,
-    }),
-  ])
+  writeCharts(
+    'rolling-window',
+    'A fixed and a rolling window, and 20 jobs that came together',
+    { forMs, tickMs: minute },
+    [
+      dots('Fixed window: 10 in each minute of the clock', 72, fixed, orange),
+      dots('Rolling window: 10 in any 60 s', 72, rolling, blue),
+      steps('Started in the last 60 s', 110, 20, [counted('fixed', orange, fixed), counted('rolling', blue, rolling)], {
+        limit: 10,
+        namesAt: 0.64,
+      }),
+    ],
+  )
 }
 
 function moderate() {
@@ -130,7 +128,7 @@ function moderate() {
   const burst = { arrivals: { burst: 30 } }
   const plain = starts(rule(10, minute), forMs, burst)
   const even = starts(rule(10, minute, { moderate: true }), forMs, burst)
-  return picture('With moderate and without', { forMs, tickMs: minute }, [
+  writeCharts('moderate', 'With moderate and without', { forMs, tickMs: minute }, [
     dots('10 in 60 s', 72, plain, orange),
     dots('10 in 60 s, moderate: one each 6 s', 12, even, blue),
     steps('Started in all, of 30 jobs that came at once', 110, 30, [
@@ -145,7 +143,7 @@ function elastic() {
   const polls = { least: 0, most: 3 }
   const even = starts(rule(33, minute, { moderate: true }), forMs, { polls })
   const caughtUp = starts(rule(33, minute, { moderate: true, elasticBuffer: 0 }), forMs, { polls })
-  return picture('With elastic and without', { forMs, tickMs: minute }, [
+  writeCharts('elastic', 'With elastic and without', { forMs, tickMs: minute }, [
     steps('33 in 60 s, moderate, asked every 0 to 3 spacings: started in all', 190, 330, [
       {
         name: '33 a minute',
@@ -175,7 +173,7 @@ function twoGroups() {
   const even = rule(10, minute, { moderate: true })
   const busy = starts(even, forMs, { arrivals: { burst: 200 } })
   const calm = starts(even, forMs, { arrivals: { rate: { jobs: 4, ms: minute } } })
-  return picture('Two groups', { forMs, tickMs: minute }, [
+  writeCharts('two-groups', 'Two groups', { forMs, tickMs: minute }, [
     dots('busy.example: 200 jobs wait, one starts each 6 s', 12, busy, orange),
     dots('calm.example: about 4 jobs a minute, each starts as it comes', 12, calm, blue),
     steps('Started in all', 100, 40, [
@@ -185,7 +183,4 @@ function twoGroups() {
   ])
 }
 
-const folder = process.argv[2] ?? fileURLToPath(new URL('../docs/images', import.meta.url))
-const pictures = { 'rolling-window': rollingWindow, moderate, elastic, 'two-groups': twoGroups }
-mkdirSync(folder, { recursive: true })
-for (const [name, draw] of Object.entries(pictures)) writeFileSync(join(folder, `throttle-${name}.svg`), draw())
+for (const plot of [rollingWindow, moderate, elastic, twoGroups]) plot()
