@@ -334,11 +334,6 @@ export class MemoryQueue {
     else this.lanes.hold(group, until)
   }
 
-  /** Until when it, or the group, is held; an instant that is over: it is not. */
-  heldUntilIn(group: string | undefined): number {
-    return group === undefined ? this.heldUntil : Math.max(this.heldUntil, this.lanes.heldUntil(group))
-  }
-
   /** Opens everything that its throttle has shut. */
   reopen(): void {
     this.shutUntil = Number.NEGATIVE_INFINITY

@@ -3,6 +3,7 @@
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { Throttles } from '../../contract/throttles.js'
 import type { MemoryAdmin } from '../memory-admin.js'
+import type { MemoryQueue } from '../queue/memory-queue.js'
 
 export function memoryThrottles(store: MemoryAdmin): Throttles {
   return {
@@ -20,7 +21,7 @@ export function memoryThrottles(store: MemoryAdmin): Throttles {
         hits: subject === undefined ? rules.map(() => 0) : throttle.hits(subject, now),
         forMs: Math.max(
           subject === undefined ? quietForMs : throttle.waitMs(subject, now),
-          ...shards.map((shard) => shard.heldUntilIn(group) - now),
+          ...shards.map((shard) => heldUntil(shard, group) - now),
         ),
         quietForMs,
         ...(by === 'group' ? { groups: throttle.subjects(now).length } : {}),
@@ -38,4 +39,9 @@ export function memoryThrottles(store: MemoryAdmin): Throttles {
       for (const name of new Set(throttle.sharing.map(({ settings }) => settings.name))) store.ring(name)
     },
   }
+}
+
+/** An instant that is over if neither the queue nor the group is held. */
+function heldUntil(shard: MemoryQueue, group: string | undefined): number {
+  return group === undefined ? shard.heldUntil : Math.max(shard.heldUntil, shard.lanes.heldUntil(group))
 }
