@@ -1,9 +1,10 @@
 /** The counter of a throttle: its windows, its even spacing, and what it says to those whom it denies. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ThrottleRule } from '#src/core/queue/throttle.js'
+import { longestCountedMs, type ThrottleRule } from '#src/core/queue/throttle.js'
 import {
   type Counter,
+  counterAt,
   counterAtRest,
   decide,
   firstCounter,
@@ -255,4 +256,16 @@ describe('an elastic counter', () => {
       expect(mostIn(60_000, starts)).toBe(60)
     }
   })
+})
+
+it('a counter whose last start has left the longest window is as good as new; at the edge it still counts', () => {
+  const rules: ThrottleRule[] = [
+    { limit: 3, windowMs: 1_000, moderate: true, elasticBuffer: 0 },
+    { limit: 9, windowMs: 5_000, moderate: false },
+  ]
+  const counter: Counter = { log: [{ at: 0, count: 1 }], grids: [{ slotUs: 0, credit: 3 }, { credit: 0 }] }
+  const longest = longestCountedMs(rules)
+
+  expect(counterAt(counter, rules, longest)).toBe(counter)
+  expect(counterAt(counter, rules, longest + 1)).toEqual(firstCounter(rules))
 })

@@ -1,7 +1,7 @@
 /** The recovery of a throttle: what a restart, another server or a clock set back may make it forget. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ThrottleRule } from '#src/core/queue/throttle.js'
+import { longestCountedMs, type ThrottleRule } from '#src/core/queue/throttle.js'
 import { type Counter, decide, firstCounter, permitted } from '#src/stores/rules/throttle/throttle-counter.js'
 import {
   firstRecovery,
@@ -163,6 +163,39 @@ describe('a long window', () => {
     const before: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
     const recovery = recovered(before, long, 'b', 500 * minuteMs)
     expect(recoveredCounter(counter, long, before, recovery)).toEqual(firstCounter(long))
+  })
+
+  it('is charged by itself: a short one beside it, which was silent, adds nothing', () => {
+    const rules = [...short, ...long]
+    const counter = decide(firstCounter(rules), rules, 0, 3, 9).state
+    const before: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
+    const recovery = recovered(before, rules, 'b', 30 * minuteMs)
+
+    expect(recoveredCounter(counter, rules, before, recovery).log).toEqual([
+      { at: 0, count: 3 },
+      { at: 30 * minuteMs, count: 5 },
+    ])
+  })
+
+  it('keeps a counter whose last start stands at its edge, and none that is older', () => {
+    const counter = decide(firstCounter(long), long, 0, 3, 9).state
+    const before: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
+    const at = (ms: number) => recoveredCounter(counter, long, before, recovered(before, long, 'b', ms))
+    const edge = longestCountedMs(long)
+
+    expect(at(edge).log).toHaveLength(2)
+    expect(at(edge + 1)).toEqual(firstCounter(long))
+  })
+
+  it('is moved by what the clock was set back since it was written, whatever was set back before', () => {
+    const even: ThrottleRule[] = [{ limit: 10, windowMs: 60 * minuteMs, moderate: true }]
+    const counter: Counter = { log: [{ at: 9_000, count: 1 }], grids: [{ slotUs: 9_000_000, credit: 1 }] }
+    const once = { ...firstRecovery('a', 0), count: 1, shiftMs: -4_000, lastAt: 9_000 }
+    const twice = recovered(once, even, 'a', 2_000, 0)
+    const moved = recoveredCounter(counter, even, once, twice)
+
+    expect(twice.shiftMs).toBe(-11_000)
+    expect(moved).toEqual({ log: [{ at: 2_000, count: 1 }], grids: [{ slotUs: 2_000_000, credit: 1 }] })
   })
 
   it('counts as having started last when it was recovered: what it is charged never lies ahead', () => {

@@ -74,5 +74,5 @@ export function decide(
   const { permits, forMs } = permitted(state, rules, now)
   const granted = Math.max(0, Math.min(want, ready, permits))
   const after = granted > 0 ? counterAfter(state, rules, now, granted) : state
-  return { granted, forMs: permits > 0 ? 0 : forMs, state: ready - granted > 0 ? after : counterAtRest(after, rules) }
+  return { granted, forMs, state: ready - granted > 0 ? after : counterAtRest(after, rules) }
 }

@@ -1,0 +1,32 @@
+/** The log of starts: what it keeps, and what it forgets. */
+
+import { expect, it } from 'vitest'
+import { logAfter } from '#src/stores/rules/throttle/start-log.js'
+
+const forMs = 1_000
+
+it('keeps each instant once, with all its starts', () => {
+  const log = [
+    { at: 0, count: 2 },
+    { at: 10, count: 1 },
+  ]
+
+  expect(logAfter(log, 3, forMs, 10)).toEqual([
+    { at: 0, count: 2 },
+    { at: 10, count: 4 },
+  ])
+  expect(logAfter(log, 3, forMs, 11)).toEqual([...log, { at: 11, count: 3 }])
+})
+
+it('forgets what every window has left, and keeps what stands at the edge of the longest', () => {
+  const log = [
+    { at: 0, count: 2 },
+    { at: 1, count: 1 },
+  ]
+
+  expect(logAfter(log, 1, forMs, 1_000)).toHaveLength(3)
+  expect(logAfter(log, 1, forMs, 1_001)).toEqual([
+    { at: 1, count: 1 },
+    { at: 1_001, count: 1 },
+  ])
+})
