@@ -192,6 +192,12 @@ export const redisLimitedMutations: readonly Mutation[] = [
     to: '',
   },
   {
+    what: 'a lane loses its turn if its only job is replaced, though another has come in the same trip',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: 'if added[id] or #opened > 0 then write() end',
+    to: 'if added[id] then write() end',
+  },
+  {
     what: 'the grids go on under other rules',
     file: 'redis/throttle/throttle-lua.js',
     from: 'if version ~= S.version then',

@@ -294,7 +294,7 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'what has come in by the same trip is not written before it is replaced',
     file: 'redis/enqueue/enqueue-script.js',
-    from: 'if added[id] then write() end',
+    from: 'if added[id] or #opened > 0 then write() end',
     to: '',
   },
   {

@@ -85,6 +85,21 @@ export const lanes: ContractConcern = {
     ),
 
     contractCase(
+      'a group keeps its turn if its only job is replaced into another group, after one of its own has come in the same call',
+      async (scene) => {
+        await scene.add({ id: 'a', group: 'x' }, { id: 'b', group: 'y' })
+        await scene.enqueue([
+          { id: 'c', group: 'x' },
+          { id: 'a', group: 'z', ifWaiting: 'replace' },
+        ])
+
+        assert.deepEqual((await turns(scene)).turns, ['x', 'y', 'z'])
+        assert.deepEqual(await oneByOne(scene, 3), ['c', 'b', 'a'])
+      },
+      groups,
+    ),
+
+    contractCase(
       'within a lane jobs stand in the order of the queue: by priority, then first in, first out',
       async (scene) => {
         const [x1, x2, x3, y1] = grouped('x1', 'x2', 'x3', 'y1')

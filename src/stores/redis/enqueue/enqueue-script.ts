@@ -176,7 +176,8 @@ end
 local function replace(id, order, body, n)
   -- Counts waiting jobs before the old one is taken out, or it would be missing from the count.
   room()
-  if added[id] then write() end
+  -- What came before it in this trip stands in its lane: a lane with another job keeps its turn.
+  if added[id] or #opened > 0 then write() end
   local j = job(id)
   drop(j)
   add(id, order, body, n, j.created)
