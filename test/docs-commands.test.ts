@@ -94,7 +94,7 @@ describe('the pages of the command line', () => {
     const [, help] = source('cli/program.ts').split('Environment:')
     const helped = [...help!.matchAll(/^ {2}([A-Z_]{4,}) /gm)].map(([, name]) => name!)
 
-    expect(helped.length).toBe(8)
+    expect(helped.length).toBe(9)
     expect(named).toEqual(expect.arrayContaining(helped))
     expect(source('mill/load-mill.ts')).toContain("env['MILLRACE_CONFIG']")
     expect(source('mill/configuration/environment.ts')).toMatch(/MILLRACE_STORE: store, MILLRACE_NAMESPACE: namespace/)
