@@ -122,7 +122,7 @@ it('a file that is not there, and cannot be made because its folder is none, is 
 
   expect(absenceOf(join(file, 'below', 'jobs.db'))).toEqual({
     ...{ level: 'error', what: 'file' },
-    text: `there is none yet, and it cannot be made: '${file}' is no folder. Name another path by 'store'.`,
+    text: `there is no file yet, and none can be made: '${file}' is no folder. Name another path by 'store'.`,
   })
   expect(absenceOf(join(scene.folder, 'new', 'folder', 'jobs.db')).level).toBe('ok')
 })

@@ -18,9 +18,9 @@ export function absenceOf(file: string): Finding {
       `${user} may not write '${folder}', which belongs to uid ${stats.uid}. Give the folder to the user that the workers run as (chown), or name another path by 'store'.`,
     )
   }
-  return { level: 'ok', what: 'file', text: 'there is none yet; whoever opens the store first makes it' }
+  return { level: 'ok', what: 'file', text: 'there is no file yet: the first process that opens the store makes it' }
 }
 
 function unmade(why: string): Finding {
-  return { level: 'error', what: 'file', text: `there is none yet, and it cannot be made: ${why}` }
+  return { level: 'error', what: 'file', text: `there is no file yet, and none can be made: ${why}` }
 }
