@@ -48,8 +48,11 @@ export interface StoreSource {
   readonly access: StoreAccess
   /** Known before opening if the store is one of Millrace's own. */
   readonly traits: StoreTraits | undefined
-  /** Makes the store; it connects at its first call. */
-  create(): Promise<Store>
+  /**
+   * Makes the store; it connects at its first call. `inPlace`: it starts no thread of its own, and the thread that calls
+   * it waits for its disk.
+   */
+  create(inPlace?: boolean): Promise<Store>
 }
 
 const forms =
@@ -129,9 +132,14 @@ function sqliteSource(descriptor: string, rest: string, access: StoreAccess): St
     descriptor: `sqlite:${file}${driver === undefined ? '' : `?driver=${driver}`}`,
     access,
     traits: sqliteTraits,
-    async create() {
+    async create(inPlace = false) {
       const { SqliteStore } = await import('../stores/sqlite/sqlite-store.js')
-      return new SqliteStore({ file, ...(driver === undefined ? {} : { driver }) })
+      const startThread = inPlace ? (await import('../stores/sqlite/thread/port-thread.js')).inPlace : undefined
+      return new SqliteStore({
+        file,
+        ...(driver === undefined ? {} : { driver }),
+        ...(startThread === undefined ? {} : { startThread }),
+      })
     },
   }
 }

@@ -7,4 +7,5 @@ import type { StoreThreadData } from '../store-thread.js'
 
 const { descriptor, access } = workerData as StoreThreadData
 const source = storeSource(descriptor, access)
-runLeaseThread(parentPort!, () => source.create())
+// A beat that waits for the disk holds up nothing but the next beat.
+runLeaseThread(parentPort!, () => source.create(true))

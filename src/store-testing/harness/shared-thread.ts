@@ -3,10 +3,10 @@
  * than most tests need the store. Calls, answers and errors still cross the same border by the same messages.
  */
 
-import { EventEmitter } from 'node:events'
 import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 import { exitGate } from '../../stores/sqlite/thread/exit-gate.js'
-import type { StartThread, Thread } from '../../stores/sqlite/thread/sqlite-thread-client.js'
+import { PortThread } from '../../stores/sqlite/thread/port-thread.js'
+import type { StartThread } from '../../stores/sqlite/thread/sqlite-thread-client.js'
 import type { ThreadSettings } from '../../stores/sqlite/thread/sqlite-thread-messages.js'
 import { SqliteThreadServer } from '../../stores/sqlite/thread/sqlite-thread-server.js'
 
@@ -33,35 +33,6 @@ function started(): Worker {
   const worker = new Worker(new URL(import.meta.url), { workerData: role, execArgv: [] })
   worker.unref()
   return worker
-}
-
-/** One end of a channel, with the members of a thread that are used. */
-class PortThread extends EventEmitter implements Thread {
-  readonly #port: MessagePort
-
-  constructor(port: MessagePort) {
-    super()
-    this.#port = port
-    port.on('message', (message) => this.emit('message', message))
-    port.once('close', () => this.emit('exit', 0))
-  }
-
-  postMessage(message: unknown): void {
-    this.#port.postMessage(message)
-  }
-
-  ref(): void {
-    this.#port.ref()
-  }
-
-  unref(): void {
-    this.#port.unref()
-  }
-
-  async terminate(): Promise<number> {
-    this.#port.close()
-    return 0
-  }
 }
 
 if (workerData === role)

@@ -4,6 +4,8 @@ import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ClosedError, StoreUnavailableError, UnknownQueueError } from '#src/core/errors.js'
 import type { ClaimFrom } from '#src/stores/contract/claim.js'
+import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { inPlace } from '#src/stores/sqlite/thread/port-thread.js'
 import { SqliteThreadClient } from '#src/stores/sqlite/thread/sqlite-thread-client.js'
 import type { Reply } from '#src/stores/sqlite/thread/sqlite-thread-messages.js'
 import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
@@ -136,4 +138,28 @@ it('who only asks which queues there are makes no file, nor the directory for on
   expect(await asking.records.queues()).toEqual([])
   await scene.opened()
   expect(await asking.records.queues()).toMatchObject([{ name: queue.name }])
+})
+
+it('a store that is served in place starts no thread, does the same, and ends when it is closed', async () => {
+  let threads = 0
+  const count = () => {
+    threads += 1
+  }
+  process.on('worker', count)
+  const [own, placed] = [
+    new SqliteStore({ file: scene.file }),
+    new SqliteStore({ file: scene.file, startThread: inPlace }),
+  ]
+  await own.open([queue])
+  expect(threads).toBe(1)
+  await placed.open([queue])
+  await placed.enqueue([enqueueCall('a')])
+  const answers = await Promise.all([placed.depth([queue.name]), own.depth([queue.name])])
+  expect(answers.map(({ depths }) => depths[0]!.ready)).toEqual([1, 1])
+  await expect(placed.enqueue([{ ...enqueueCall('b'), queue: 'nowhere' }])).rejects.toBeInstanceOf(UnknownQueueError)
+  await placed.close()
+  await expect(placed.depth([queue.name])).rejects.toBeInstanceOf(ClosedError)
+  expect(threads).toBe(1)
+  process.off('worker', count)
+  await own.close()
 })
