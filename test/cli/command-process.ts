@@ -56,6 +56,8 @@ export class CommandProcess {
       })
     })
     onTestFinished(() => void this.child.kill('SIGKILL'))
+    // One that has ended reads nothing more.
+    this.child.stdin!.on('error', () => {})
     if (input !== undefined) this.child.stdin!.write(input)
     if (!moreInput) this.child.stdin!.end()
   }

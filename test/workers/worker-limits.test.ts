@@ -8,7 +8,7 @@ import {
   type ThrottleOptions,
   throttle,
 } from 'millrace'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
 import { nextEvent, recorded } from '../next-event.js'
@@ -36,17 +36,22 @@ function limited(queue: QueueOptions, others: QueueOptions = {}) {
 }
 
 describe('a moderated queue', () => {
+  /** Time passes only here: a busy process may run a timer early, and the claim that it makes is then denied. */
+  async function workedFor(ms: number, m: Mill): Promise<void> {
+    vi.useFakeTimers({
+      toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'performance', 'Date'],
+    })
+    onTestFinished(() => void vi.useRealTimers())
+    await m.worker({ concurrency: 5 }).start()
+    await vi.advanceTimersByTimeAsync(ms)
+  }
+
   it('costs one claim for each job that may start, and none while it is denied', async () => {
     const { store, m } = limited({ throttle: even })
     await m.enqueueMany(nothing, ones(20))
-    const done = completions(m, 'q', 8)
-    await m.worker({ queues: ['q'], concurrency: 5 }).start()
-    await done
+    await workedFor(8 * 40, m)
 
-    const granted = store.asked('q').filter(({ answer }) => answer.claims.length > 0)
-    expect(granted.every(({ answer }) => answer.claims.length === 1)).toBe(true)
-    expect(store.counted.length).toBe(granted.length)
-    expect(granted.length).toBeGreaterThanOrEqual(8)
+    expect(store.asked('q').map(({ answer }) => answer.claims.length)).toEqual(ones(8))
   })
 
   it('that lies in shards costs as much', async () => {
@@ -57,11 +62,9 @@ describe('a moderated queue', () => {
       orders,
       Array.from({ length: 40 }, (_, i) => i),
     )
-    const done = completions(m, 'orders', 8)
-    await m.worker({ concurrency: 5 }).start()
-    await done
+    await workedFor(8 * 40, m)
 
-    expect(store.counted.map(({ answer }) => answer.claims.length)).toEqual(store.counted.map(() => 1))
+    expect(store.counted.map(({ answer }) => answer.claims.length)).toEqual(ones(8))
   })
 
   it('starts each job when it is claimed: nothing is claimed ahead', async () => {
