@@ -36,35 +36,25 @@ const tiers: Record<string, { include: string[]; exclude: string[] }> = {
   drills: { include: [drills], exclude: [] },
 }
 
-/** Each in a process of its own: a worker minds what else its process runs, and a handler that hangs runs for ever. */
-const withWorkers = 'test/{workers,mill,end-to-end}/**'
-
 /** Tests run against `dist`, what ships (`#src/*` in package.json), so that threads and child processes are the real ones. */
 export default defineConfig(({ mode }) => {
   const { include, exclude } = tiers[mode]!
   return {
     test: {
+      ...{ include, exclude },
       globalSetup: ['test/leftovers.ts'],
+      setupFiles: ['test/nothing-held.ts'],
       // By Node's own loader, which is what users have, and many times as fast as vitest's.
       server: { deps: { external: [/\/dist\//] } },
       pool: 'forks',
+      // To start a process for each file would take a third of the time of all.
+      isolate: false,
       // More than the two cores that a small machine has: much of what is tested is waiting.
       maxWorkers: 3,
       testTimeout: 30_000,
       hookTimeout: 30_000,
       restoreMocks: true,
       sequence: { sequencer: LongestFirst },
-      projects: [
-        // To start a process for each file would take a third of the time of all.
-        {
-          extends: true,
-          test: { name: 'together', isolate: false, include, exclude: [...exclude, withWorkers] },
-        },
-        {
-          extends: true,
-          test: { name: 'apart', include: mode === 'drills' ? [] : [`${withWorkers}/*.test.ts`], exclude },
-        },
-      ],
     },
   }
 })

@@ -9,7 +9,10 @@ import { onTestFinished } from 'vitest'
 import type { Clock } from '#src/core/platform/clock.js'
 import { Mill as MillClass } from '#src/mill/mill.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
-import { plainAccess } from '#src/mill/store-source.js'
+import { plainAccess, storeSource } from '#src/mill/store-source.js'
+import { sharedThread } from '#src/store-testing/harness/shared-thread.js'
+import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'
 
 /** Every store that a mill can be tested on without a server. */
 export const storeKinds = ['memory', 'sqlite'] as const
@@ -17,19 +20,24 @@ export type StoreKind = (typeof storeKinds)[number]
 
 /** A mill on a store of this kind, fresh for this test. */
 export function testMill(options: Partial<MillOptions> = {}, kind: StoreKind = 'memory'): Mill {
-  return closedAfterTest(millrace({ store: kind === 'memory' ? 'memory:' : freshFile(), ...options }))
+  if (kind === 'sqlite' && options.store === undefined) return onSharedThread(options)
+  return closedAfterTest(millrace({ store: 'memory:', ...options }))
+}
+
+/** On a fresh file, which one thread serves for all such mills of this process: to start one takes longer than most tests. */
+function onSharedThread(options: Omit<Partial<MillOptions>, 'store'>): Mill {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'jobs.db')
+  const store = `sqlite:${file}`
+  const source = { ...storeSource(store), create: async () => new SqliteStore({ file, startThread: sharedThread }) }
+  return closedAfterTest(new MillClass(checkOptions({ ...options, store }, sqliteTraits), source))
 }
 
 /** A mill on a store that the test holds in its hands: to watch its calls, or to put things into it. */
 export function testMillOn(store: Store, options: Omit<MillOptions, 'store'> = {}, clock?: Clock): Mill {
   const source = { text: 'a store of the test', access: plainAccess, traits: store.traits, create: async () => store }
   return closedAfterTest(new MillClass(checkOptions({ ...options, store: 'memory:' }, store.traits), source, clock))
-}
-
-function freshFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  return `sqlite:${join(folder, 'jobs.db')}`
 }
 
 function closedAfterTest(mill: Mill): Mill {

@@ -4,6 +4,11 @@ import { nextEvent, recorded } from '../next-event.js'
 import { scriptedTask } from '../scripted-task.js'
 import { storeKinds, testMill } from '../test-mill.js'
 
+/** What a handler returns that hangs, for as long as the test runs. */
+function hanging(): Promise<void> {
+  return new Promise((resolve) => onTestFinished(() => resolve()))
+}
+
 describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
   it('begins with onWorkerStart, once for all workers, before the first claim, and ends with onWorkerStop', async () => {
     const told: string[] = []
@@ -213,7 +218,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
   })
 
   it('lets its jobs take all the time they need when it is to be replaced, until it is told to stop', async () => {
-    const task = defineTask({ name: 'long', run: () => new Promise(() => {}) })
+    const task = defineTask({ name: 'long', run: hanging })
     const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, 1)
     const recycling = nextEvent(m, 'worker.recycling')
@@ -232,9 +237,9 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     const fatal: unknown[] = []
     let finish = () => {}
     const slow = defineTask({ name: 'slow', run: () => new Promise<void>((done) => (finish = done)) })
-    const hanging = defineTask({ name: 'hanging', run: () => new Promise(() => {}) })
-    const m = testMill({ tasks: [slow, hanging], onFatal: (error) => void fatal.push(error) }, kind)
-    const jobs = [await m.enqueue(slow, 1), await m.enqueue(hanging, 1)]
+    const stuck = defineTask({ name: 'stuck', run: hanging })
+    const m = testMill({ tasks: [slow, stuck], onFatal: (error) => void fatal.push(error) }, kind)
+    const jobs = [await m.enqueue(slow, 1), await m.enqueue(stuck, 1)]
     const begun = Promise.all(jobs.map((job) => nextEvent(m, 'job.started', ({ id }) => id === job.id)))
     const completed = nextEvent(m, 'job.completed')
     const worker = m.worker({ grace: 100 })
@@ -256,7 +261,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
       name: 'watched',
       run: async (_, ctx) => {
         ctx.progress(0.5, 'half way')
-        await new Promise(() => {})
+        await hanging()
       },
     })
     const m = testMill({ tasks: [task] }, kind)
