@@ -31,7 +31,7 @@ interface Reader {
  * most `buffer` events; an `events.lost` in their place has the number of dropped ones. Rejects if the store cannot be
  * used at all; while the store is unavailable the feed waits.
  */
-export class LiveFeed implements AsyncIterableIterator<LiveEvent, undefined> {
+export class LiveFeed implements AsyncIterable<LiveEvent>, AsyncIterator<LiveEvent, undefined> {
   readonly #queue: string
   readonly #connect: () => Promise<Store>
   readonly #buffer: number
