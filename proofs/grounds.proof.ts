@@ -1,5 +1,5 @@
 /**
- * Proof of the grounds: the tests on every server, Node and file system available here. It writes the page
+ * Proof of the grounds: the tests on every server, Node, file system and TypeScript available here. It writes the page
  * `docs/platforms.md`.
  */
 

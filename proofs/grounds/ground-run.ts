@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { debianServer } from '../../test/stores/redis/debian-server.js'
-import { npmNode } from './npm-node.js'
+import { npmNode, npmPackage } from './npm-package.js'
 import type { Outcome } from './outcome-reporter.js'
 import type { TestGround } from './test-grounds.js'
 import { TestVolume } from './test-volume.js'
 
 export interface GroundRun {
   readonly ground: TestGround
-  /** What ran: the version of the server, of Node and SQLite, or the file system. */
+  /** What ran: the version of the server, of Node and SQLite or of TypeScript, or the file system. */
   readonly version: string
   readonly outcome: Outcome
 }
@@ -27,6 +27,7 @@ const longestMs = 900_000
 export async function groundRun(ground: TestGround): Promise<GroundRun> {
   const programs = ground.node === undefined ? dirname(process.execPath) : await npmNode(ground.node)
   const server = ground.server && (await debianServer(ground.server))
+  const typescript = ground.typescript && (await npmPackage('typescript', ground.typescript))
   const volume = ground.volume && (await TestVolume.of(ground.volume))
   try {
     const env = {
@@ -35,6 +36,7 @@ export async function groundRun(ground: TestGround): Promise<GroundRun> {
       CI: 'true',
       PATH: [programs, process.env['PATH']].join(delimiter),
       ...(server === undefined ? {} : { REDIS_SERVER: server }),
+      ...(typescript === undefined ? {} : { TYPESCRIPT: typescript }),
       ...(volume === undefined ? {} : { TMPDIR: volume.folder }),
     }
     const program = join(programs, 'node')
@@ -82,5 +84,6 @@ async function versionOf(part: TestGround['part'], node: string, env: NodeJS.Pro
     (await run(program, args, { env, cwd: root })).stdout.trim()
   if (part === 'Node') return said(node, '--input-type=module', '--eval', sqliteWords)
   if (part === 'Redis and Valkey') return /v=(\S+)/.exec(await said(env['REDIS_SERVER']!, '--version'))![1]!
+  if (part === 'TypeScript') return /\S+$/.exec(await said(node, join(env['TYPESCRIPT']!, 'bin/tsc'), '--version'))![0]
   return said('findmnt', '--noheadings', '--output', 'FSTYPE', '--target', env['TMPDIR'] ?? tmpdir())
 }

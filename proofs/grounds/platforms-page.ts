@@ -3,7 +3,7 @@
 import type { GroundRun } from './ground-run.js'
 import { type GroundPart, type TestGround, untested } from './test-grounds.js'
 
-/** A ground whose server, Node or volume is not to be had here, with the reason. */
+/** A ground whose server, Node, volume or TypeScript is not to be had here, with the reason. */
 export interface MissingGround {
   readonly ground: TestGround
   readonly why: string
@@ -35,7 +35,7 @@ export function platformsPage(grounds: readonly (GroundRun | MissingGround)[], f
     '## Untested',
     table([['ground', 'why'], ...untested]),
     '## Run it yourself',
-    `\`npm run prove grounds\` takes ${minutes} minutes on two cores. It fetches servers from Debian and versions of Node from npm into\n` +
+    `\`npm run prove grounds\` takes ${minutes} minutes on two cores. It fetches servers from Debian and versions of Node and TypeScript from npm into\n` +
       '`node_modules/.cache`, so it needs both registries and Linux on x64. Mounting the file systems needs root. It exits with\n' +
       '1 if a test fails.',
   ].join('\n\n')}\n`

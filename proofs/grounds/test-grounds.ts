@@ -1,9 +1,9 @@
-/** The test grounds: every server, Node and file system that the tests are run on, with the files that tell it apart. */
+/** The test grounds: every server, Node, file system and TypeScript that the tests are run on, with the files that tell it apart. */
 
 import type { DebianRelease } from '../../test/stores/redis/debian-server.js'
 import type { VolumeKind } from './test-volume.js'
 
-export type GroundPart = 'Redis and Valkey' | 'Node' | 'File systems for SQLite'
+export type GroundPart = 'Redis and Valkey' | 'Node' | 'File systems for SQLite' | 'TypeScript'
 
 /** What a part leaves open is this machine's own. */
 export interface TestGround {
@@ -11,6 +11,8 @@ export interface TestGround {
   readonly name: string
   /** A version of Node as npm takes it: `24` is the newest of these. */
   readonly node?: string
+  /** A version of TypeScript, as npm takes it. */
+  readonly typescript?: string
   readonly server?: DebianRelease
   readonly volume?: VolumeKind
   /** Beginnings of paths of test files. */
@@ -58,6 +60,14 @@ const files = (name: string, more: Pick<TestGround, 'volume' | 'files'>): TestGr
   ...more,
 })
 
+const typescript = (version: string, name = `TypeScript ${version}`): TestGround => ({
+  part: 'TypeScript',
+  name,
+  typescript: version,
+  files: ['test/drills/typescript-versions'],
+  mode: 'drills',
+})
+
 export const testGrounds: readonly TestGround[] = [
   { ...server('Redis 6.0: refused', 'redis', 'bullseye'), files: ['test/drills/old-redis'], mode: 'drills' },
   server('Redis 7.0', 'redis', 'bookworm'),
@@ -76,6 +86,10 @@ export const testGrounds: readonly TestGround[] = [
   files('Btrfs', { volume: 'btrfs', files: fileTests }),
   files('a volume that is full', { volume: 'tmpfs', files: ['test/stores/sqlite/sqlite-full-disk'] }),
   files('a volume that may not be written', { volume: 'tmpfs', files: ['test/stores/sqlite/sqlite-read-only'] }),
+  typescript('5.5', 'TypeScript 5.5, the oldest'),
+  typescript('5.9'),
+  typescript('6.0'),
+  typescript('7.0'),
 ]
 
 /** What the tests have not run on, with the reason. */
