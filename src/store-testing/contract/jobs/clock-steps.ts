@@ -112,6 +112,21 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs): ContractConcern => {
         limited,
       ),
 
+      contractCase(
+        'lets no hold be told as longer than it was asked for',
+        async (scene) => {
+          await scene.openQueue({ throttle: byGroup(rule(10, windowMs)) })
+          await scene.add(...grouped('x1'))
+          await scene.end(await scene.claimOne(), release('group', 4 * windowMs))
+          await scene.harness.step(-backMs)
+
+          assert.equal((await scene.throttles.state(scene.queue, 'x'))?.forMs, 4 * windowMs)
+        },
+        groups,
+        limited,
+        throttled,
+      ),
+
       contractCase('lets a lease last as long as it was to, whoever has died', async (scene) => {
         await scene.add('a', 'b')
         await scene.claim({ worker: 'victim' })

@@ -35,6 +35,11 @@ export class MemorySetBack {
     return now < this.#seenAt - toleratedStepMs
   }
 
+  /** The instant from which to tell how long something lasts, for calls that change nothing. */
+  asSeen(now: number): number {
+    return this.isSo(now) ? this.#seenAt : now
+  }
+
   /** Follows a clock that was set back; returns whether it was. Called before any such instant is written. */
   follow(now: number): boolean {
     const isSo = this.isSo(now)

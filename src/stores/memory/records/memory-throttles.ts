@@ -21,7 +21,7 @@ export function memoryThrottles(store: MemoryAdmin): Throttles {
         hits: subject === undefined ? rules.map(() => 0) : throttle.hits(subject, now),
         forMs: Math.max(
           subject === undefined ? quietForMs : throttle.waitMs(subject, now),
-          ...shards.map((shard) => heldUntil(shard, group) - now),
+          ...shards.map((shard) => heldUntil(shard, group) - shard.setBack.asSeen(now)),
         ),
         quietForMs,
         ...(by === 'group' ? { groups: throttle.subjects(now).length } : {}),
