@@ -6,6 +6,7 @@
 
 import { createRequire, register } from 'node:module'
 import { Readable, Writable } from 'node:stream'
+import { stopSignals } from '#src/cli/output/exit-code.js'
 import { runCommand } from '#src/cli/run-command.js'
 import { type CommandOptions, type Ended, parsedJson } from './command-process.js'
 
@@ -27,13 +28,14 @@ type Options = Omit<CommandOptions, 'script'>
 /** They replace handlers of this process, or start others. */
 const processOnly = new Set(['work', 'exec'])
 
+/** What a command may listen for until its process ends. */
+const heard: readonly string[] = [...stopSignals, 'disconnect']
+
 let before: Promise<unknown> = Promise.resolve()
 
 /** Runs a command to its end, after those that were asked for before. */
 export function run(args: readonly string[], options: Options): Promise<Ended> {
-  const isStream = args[0] === 'enqueue' && args.includes('-') && !args.includes('--id')
-  if ((processOnly.has(args[0]!) || isStream) && !args.includes('--help'))
-    throw new Error(`'${args[0]}' needs a process of its own`)
+  if (processOnly.has(args[0]!) && !args.includes('--help')) throw new Error(`'${args[0]}' needs a process of its own`)
   const ended = before.then(() => runInPlace(args, options))
   before = ended.catch(() => {})
   return ended
@@ -47,6 +49,7 @@ export async function runJson<T>(args: readonly string[], options: Options): Pro
 async function runInPlace(args: readonly string[], { cwd, env = {}, input = '' }: Options): Promise<Ended> {
   const own = { cwd: process.cwd(), env: { ...process.env }, exitCode: process.exitCode }
   const globals = new Set(Object.keys(globalThis))
+  const ears = new Map(heard.map((event) => [event, new Set(process.rawListeners(event))]))
   const { MILLRACE_CONFIG: _config, MILLRACE_STORE: _store, ...rest } = own.env
   const [stdout, stderr] = [new Collected(), new Collected()]
   const streams = { stdin: Readable.from([Buffer.from(input)]), stdout, stderr }
@@ -63,6 +66,9 @@ async function runInPlace(args: readonly string[], { cwd, env = {}, input = '' }
     process.chdir(own.cwd)
     replaceEnv(own.env)
     for (const back of restore) back()
+    for (const event of heard)
+      for (const ear of process.rawListeners(event) as (() => void)[])
+        if (!ears.get(event)!.has(ear)) process.off(event, ear)
     for (const name of Object.keys(globalThis)) if (!globals.has(name)) Reflect.deleteProperty(globalThis, name)
   }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { run, runJson } from './command-in-process.js'
-import { CommandProcess, runProcess, runProcessJson } from './command-process.js'
+import { CommandProcess, runProcess } from './command-process.js'
 import { project, projectFiles } from './project.js'
 
 const ordered = `import { defineOrderedTask, defineTask, millrace } from 'millrace'
@@ -37,7 +37,7 @@ describe('lines of standard input', () => {
   it('are enqueued one job each, and the same lines again add nothing', async () => {
     const cwd = project(files)
     const send = (input: string, ...args: string[]) =>
-      runProcessJson<Counts>(['enqueue', 'count', '-', ...args], { cwd, input })
+      runJson<Counts>(['enqueue', 'count', '-', ...args], { cwd, input })
     expect(await send(`${numbers(3_000)}\n\n`)).toEqual({
       ...{ task: 'count', added: 3_000, merged: 0, replaced: 0, duplicate: 0, skipped: 0, left: 0, nextLine: 3_001 },
     })
@@ -54,12 +54,12 @@ describe('lines of standard input', () => {
   it('that are wrong are told by number, and nothing of their batch is enqueued', async () => {
     const cwd = project(files)
     const input = '1\n"two"\n3\n"four"\n'
-    const { code, stdout, stderr } = await runProcess(['enqueue', 'count', '-'], { cwd, input })
+    const { code, stdout, stderr } = await run(['enqueue', 'count', '-'], { cwd, input })
     expect({ code, stdout }).toEqual({ code: 2, stdout: 'added 0 jobs\n' })
     expect(stderr).toMatch(
       /^millrace: line 2: .*must be a number.*\nmillrace: line 4: .*\nmillrace: 2 lines are wrong\. Nothing was enqueued\. Mend them, or leave such lines out with --skip-invalid\./,
     )
-    const json = await runProcess(['enqueue', 'count', '-'], { cwd, input: '1\n{"to":\n' })
+    const json = await run(['enqueue', 'count', '-'], { cwd, input: '1\n{"to":\n' })
     expect(json.stderr).toMatch(/line 2: not JSON: /)
     expect(await waiting(cwd)).toMatchObject([['default', 0], {}, {}])
   })
@@ -83,7 +83,7 @@ describe('lines of standard input', () => {
   it('that are wrong are left out with --skip-invalid, told, and end it with 1', async () => {
     const cwd = project(files)
     const input = '1\n"two"\n{\n4\n'
-    const { code, stdout, stderr } = await runProcess(['enqueue', 'count', '-', '--skip-invalid'], { cwd, input })
+    const { code, stdout, stderr } = await run(['enqueue', 'count', '-', '--skip-invalid'], { cwd, input })
     expect({ code, stdout }).toEqual({ code: 1, stdout: 'added 2 jobs; left out 2 wrong lines\n' })
     expect(stderr).toMatch(/^millrace: left out line 3: not JSON.*\nmillrace: left out line 2: .*must be a number.*\n$/)
   })
@@ -100,7 +100,7 @@ describe('lines of standard input', () => {
     expect(stderr).toBe(
       'millrace: stopped. Every line before line 2,001 is enqueued, or was left out. Send the same lines again: enqueued ones are not added twice. Or continue with --from-line 2001.\n',
     )
-    expect(await runProcessJson(['enqueue', 'count', '-'], { cwd, input: all })).toMatchObject({
+    expect(await runJson(['enqueue', 'count', '-'], { cwd, input: all })).toMatchObject({
       added: 3_000,
       duplicate: 2_000,
     })
@@ -109,9 +109,9 @@ describe('lines of standard input', () => {
   it('of an ordered task need an id, which --key names', async () => {
     const cwd = project(files)
     const input = '{"order":7,"v":1}\n{"order":8,"v":1}\n{"order":7,"v":2}\n'
-    const refused = await runProcess(['enqueue', 'sync', '-'], { cwd, input })
+    const refused = await run(['enqueue', 'sync', '-'], { cwd, input })
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/is ordered: say with --key/) })
-    const send = () => runProcessJson(['enqueue', 'sync', '-', '--key', 'order'], { cwd, input })
+    const send = () => runJson(['enqueue', 'sync', '-', '--key', 'order'], { cwd, input })
     expect(await send()).toMatchObject({ added: 2, merged: 1 })
     expect(await send()).toMatchObject({ added: 0, merged: 3 })
     expect(await runJson(['jobs', 'show', '7', '--queue', 'sync'], { cwd })).toMatchObject({ payloadCount: 2 })
@@ -122,7 +122,7 @@ describe('lines of standard input', () => {
       ...files,
       'millrace.config.js': ordered.replace('default: {}', 'default: { maxPending: 5 }'),
     })
-    const { code, stderr } = await runProcess(['enqueue', 'count', '-'], { cwd, input: numbers(8) })
+    const { code, stderr } = await run(['enqueue', 'count', '-'], { cwd, input: numbers(8) })
     expect(code).toBe(1)
     expect(stderr).toMatch(
       /^millrace: line 1 was not taken: .*is full.* Nothing was enqueued\. Then send all of it again\./,
@@ -134,7 +134,7 @@ describe('lines of standard input', () => {
     [['enqueue', 'count', '-', '--envelope'], /--envelope is for `millrace enqueue - --envelope`/],
     [['enqueue', 'nobody', '-'], /'nobody'.*count, mail, sync/],
   ])('%j is refused before anything is read', async (args, message) => {
-    const { code, stderr } = await runProcess(args, { cwd: project(files), input: numbers(2) })
+    const { code, stderr } = await run(args, { cwd: project(files), input: numbers(2) })
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) })
   })
 
@@ -166,17 +166,17 @@ await mill.enqueueMany(count, Array.from({ length: 450 }, (_, i) => i))
 await mill.close()`,
     })
     expect(await runProcess([], { cwd, script: join(cwd, 'fill.mjs') })).toMatchObject({ code: 0, stderr: '' })
-    const exported = await runProcess(['jobs', 'list', '--envelope'], { cwd })
+    const exported = await run(['jobs', 'list', '--envelope'], { cwd })
     expect(exported).toMatchObject({ code: 0, stderr: '' })
     expect(exported.stdout.split('\n')).toHaveLength(454 + 1)
 
     const env = { MILLRACE_STORE: redis.url }
     const counts = { added: 454, merged: 14, replaced: 0, duplicate: 0, skipped: 0, left: 0, nextLine: 455 }
-    const send = () => runProcessJson(['enqueue', '-', '--envelope'], { cwd, env, input: exported.stdout })
+    const send = () => runJson(['enqueue', '-', '--envelope'], { cwd, env, input: exported.stdout })
     expect(await send()).toEqual(counts)
     expect(await send()).toMatchObject({ added: 0, duplicate: 453 })
 
-    const again = await runProcess(['jobs', 'list', '--envelope'], { cwd, env })
+    const again = await run(['jobs', 'list', '--envelope'], { cwd, env })
     expect(again.stdout.split('\n').sort()).toEqual(exported.stdout.split('\n').sort())
   }, 60_000)
 })

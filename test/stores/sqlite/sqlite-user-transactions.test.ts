@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest'
 import { orders, unrungStarts } from '../../../proofs/enqueue-in.js'
 
-it('jobs are there for exactly the rows that were committed, whatever was rolled back or killed', async () => {
+// Sixty rounds, in processes that are killed one after the other.
+it('jobs are there for exactly the rows that were committed, whatever was rolled back or killed', {
+  timeout: 120_000,
+}, async () => {
   const outcome = await orders('@photostructure/sqlite', 60, 1)
   expect(outcome).toMatchObject({ withoutJob: [], withoutOrder: [], ranTwice: [], findings: [] })
   expect(outcome.ran).toBe(outcome.orders)
