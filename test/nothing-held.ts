@@ -3,7 +3,7 @@
  * jobs that must run alone from every later file in this process.
  */
 
-import { afterAll, beforeAll, vi } from 'vitest'
+import { afterAll, beforeAll, expect, vi } from 'vitest'
 import { processSoloGate } from '#src/runtime/solo-gate.js'
 
 let before = 0
@@ -11,5 +11,8 @@ beforeAll(() => {
   before = processSoloGate.held
 })
 afterAll(async () => {
-  await vi.waitUntil(() => processSoloGate.held <= before, { timeout: 5_000 })
+  await vi.waitFor(
+    () => expect(processSoloGate.held, 'the claims that handlers of this file still hold').toBeLessThanOrEqual(before),
+    { timeout: 5_000 },
+  )
 })
