@@ -52,7 +52,7 @@ export interface StoreSource {
    * Makes the store; it connects at its first call. `inPlace`: it starts no thread of its own, and the thread that calls
    * it waits for its disk.
    */
-  create(inPlace?: boolean): Promise<Store>
+  create(how?: { readonly inPlace: boolean }): Promise<Store>
 }
 
 const forms =
@@ -132,7 +132,7 @@ function sqliteSource(descriptor: string, rest: string, access: StoreAccess): St
     descriptor: `sqlite:${file}${driver === undefined ? '' : `?driver=${driver}`}`,
     access,
     traits: sqliteTraits,
-    async create(inPlace = false) {
+    async create({ inPlace } = { inPlace: false }) {
       const { SqliteStore } = await import('../stores/sqlite/sqlite-store.js')
       const startThread = inPlace ? (await import('../stores/sqlite/thread/port-thread.js')).inPlace : undefined
       return new SqliteStore({

@@ -8,4 +8,4 @@ import type { StoreThreadData } from '../store-thread.js'
 const { descriptor, access } = workerData as StoreThreadData
 const source = storeSource(descriptor, access)
 // A beat that waits for the disk holds up nothing but the next beat.
-runLeaseThread(parentPort!, () => source.create(true))
+runLeaseThread(parentPort!, () => source.create({ inPlace: true }))
