@@ -22,6 +22,7 @@ import { boundLog, freeBallast, SqliteRoom } from '../file/sqlite-room.js'
 import { queuesIn } from '../records/sqlite-records.js'
 import { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import type { ExitGate } from './exit-gate.js'
+import { lockPauseMs } from './lock-pause.js'
 import { healthLook, isHealth, isLook, smaller } from './sqlite-call.js'
 import { type SqliteOperations, sqliteOperations } from './sqlite-thread-api.js'
 import type { Answer, Reply, ThreadCall } from './sqlite-thread-messages.js'
@@ -358,7 +359,6 @@ export class SqliteConnection {
     session.forget()
   }
 
-  /** SQLite's own way to wait is unfair: its pauses grow while others come and go. Short random pauses are fair. */
   #patiently<T>(step: () => T, meanwhile?: () => void): T {
     for (const startedAt = performance.now(); ; ) {
       try {
@@ -367,7 +367,7 @@ export class SqliteConnection {
         if (!isBusy(error) || this.#isOutOfPatience(startedAt)) throw error
       }
       this.#gate.outside(() => {
-        Atomics.wait(sleeper, 0, 0, systemRandom() * 8)
+        Atomics.wait(sleeper, 0, 0, lockPauseMs(performance.now() - startedAt, systemRandom()))
         meanwhile?.()
       })
     }
