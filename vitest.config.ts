@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Takes long: were it begun last, one worker would be left to run it. */
 const isLong = ({ moduleId }: TestSpecification) =>
-  /docs(?:-tutorial)?\.test|long-jobs|long-commands|cli\/(?:work|enqueue-lines|breakages|init)\.test|supervisor|package-types|contract-sqlite|stores\/model|page-actions/.test(
+  /docs(?:-programs|-tutorial)?\.|demo\.|long-jobs|long-commands|cli\/(?:work|commands|enqueue-lines|breakages|init)\.|lease-thread|supervisor|package(?:-types)?\.|contract-sqlite|stores\/model|page-actions/.test(
     moduleId,
   )
 
@@ -14,26 +14,26 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-const all = 'test/**/*.test.ts'
-/** What runs for long, or once more on other servers: `npm run prove drills`. */
-const drills = 'test/drills/**'
-/** What is about processes, servers, files and documents, of which each test takes its seconds. */
+const tests = 'test/**/*.test.ts'
+/** What runs for long, or once more on other servers, or is about what goes wrong around a process: `npm run prove drills`. */
+const drills = 'test/**/*.drill.ts'
+/** Tests about processes, servers, files and documents, of which each takes its seconds. */
 const slow = [
   'test/*.test.ts',
-  'test/{cli,end-to-end,monitoring}/**',
+  'test/{cli,end-to-end}/**',
   'test/stores/{contract-redis*,model}.test.ts',
   'test/stores/{redis,sqlite}/**',
   'test/mill/{lease-thread,load-config}.test.ts',
-  'test/store-testing/start-redis.test.ts',
-  'test/telemetry/whole-trace.test.ts',
-  'test/workers/{*-processes,adoption,worker-misuse}.test.ts',
+  'test/page/page-walk.test.ts',
+  'test/workers/{adoption,worker-misuse}.test.ts',
 ]
 
-/** By `--mode`: `quick`, the inner loop, or `drills`; without one all that a change must pass. */
+/** By `--mode`: `quick`, the inner loop; `drills`; `whole`, both. Without one, all that a change must pass. */
 const tiers: Record<string, { include: string[]; exclude: string[] }> = {
-  test: { include: [all], exclude: [drills] },
-  quick: { include: [all], exclude: [drills, ...slow] },
+  test: { include: [tests], exclude: [] },
+  quick: { include: [tests], exclude: slow },
   drills: { include: [drills], exclude: [] },
+  whole: { include: [tests, drills], exclude: [] },
 }
 
 /** Tests run against `dist`, what ships (`#src/*` in package.json), so that threads and child processes are the real ones. */

@@ -34,6 +34,7 @@ for (const problem of problems) console.log(`would be refused: ${problem}`)
 if (isReal) {
   run('npm', 'ci')
   run('npm', 'test')
+  run('npx', 'vitest', 'run', '--mode', 'drills')
 }
 const attested = process.env.ACTIONS_ID_TOKEN_REQUEST_URL === undefined ? [] : ['--provenance']
 console.log(run('npm', 'publish', '--access', 'public', ...attested, ...(isReal ? [] : ['--dry-run'])))

@@ -50,12 +50,12 @@ export async function groundRun(ground: TestGround): Promise<GroundRun> {
   }
 }
 
-async function outcomeOf({ files, mode }: TestGround, program: string, env: NodeJS.ProcessEnv): Promise<Outcome> {
+async function outcomeOf({ files }: TestGround, program: string, env: NodeJS.ProcessEnv): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-ground-'))
   try {
     const file = join(folder, 'outcome.json')
     const reporter = ['--reporter', join(import.meta.dirname, 'outcome-reporter.ts')]
-    const child = spawn(program, [vitest, 'run', ...(mode ? ['--mode', mode] : []), ...reporter, ...files], {
+    const child = spawn(program, [vitest, 'run', '--mode', 'whole', ...reporter, ...files], {
       cwd: root,
       env: { ...env, OUTCOME_FILE: file },
       stdio: ['ignore', 'ignore', 'inherit'],

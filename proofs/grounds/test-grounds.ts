@@ -17,8 +17,6 @@ export interface TestGround {
   readonly volume?: VolumeKind
   /** Beginnings of paths of test files. */
   readonly files: readonly string[]
-  /** Of `vitest.config.ts`. */
-  readonly mode?: 'drills'
 }
 
 const redisTests = [
@@ -65,11 +63,10 @@ const typescript = (version: string, name = `TypeScript ${version}`): TestGround
   name,
   typescript: version,
   files: ['test/drills/typescript-versions'],
-  mode: 'drills',
 })
 
 export const testGrounds: readonly TestGround[] = [
-  { ...server('Redis 6.0: refused', 'redis', 'bullseye'), files: ['test/drills/old-redis'], mode: 'drills' },
+  { ...server('Redis 6.0: refused', 'redis', 'bullseye'), files: ['test/drills/old-redis'] },
   server('Redis 7.0', 'redis', 'bookworm'),
   server('Redis 8.0', 'redis', 'trixie'),
   server('Valkey 8.0', 'valkey', 'bookworm', 'bookworm-backports'),

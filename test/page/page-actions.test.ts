@@ -1,5 +1,0 @@
-/** The actions of the page on SQLite; `test/drills/page-actions-redis` has those on Redis. */
-
-import { pageActionsOn } from './page-action-cases.js'
-
-pageActionsOn('sqlite')
