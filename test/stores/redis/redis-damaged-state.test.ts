@@ -88,6 +88,19 @@ describe('the damaged state of a throttle', () => {
     }
   })
 
+  it.each(damages)('is found by fsck, and what is sound is not: %s', async (_, damage) => {
+    await enqueue('throttled', 't1', 't2', 't3')
+    await store.claim([{ queue: 'throttled', limit: 10 }], by)
+    const found = async () => (await store.health.check()).map(({ level, what }) => `${level} ${what}`)
+    const sound = ['ok queue a', 'ok queue throttled', 'ok queue z']
+    expect(await found()).toEqual(sound)
+    await damage()
+    expect(await found()).toEqual([...sound, 'error throttle t'])
+    const [finding] = (await store.health.check('throttled')).filter(({ level }) => level === 'error')
+    expect(finding!.text).toMatch(/:(?:rules|counters|starts)' .*Stop their workers, delete that key/)
+    expect((await store.health.check('a')).map(({ level }) => level)).toEqual(['ok'])
+  })
+
   it('is named, with what to do, to whoever asks for it', async () => {
     await server.ask('HSET', key('rules'), 'rules', 'nonsense')
     const told = {

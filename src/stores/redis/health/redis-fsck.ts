@@ -27,6 +27,7 @@ import { globLiteral } from './redis-acl.js'
 import { unreadable } from './redis-doctor-rules.js'
 import { RedisBreaches } from './redis-fsck-findings.js'
 import { metaFaults } from './redis-fsck-meta.js'
+import { throttleFindings } from './redis-fsck-throttles.js'
 import { serversOf } from './redis-servers.js'
 
 /** The keys in the order in which they are walked: the ready list before the jobs. */
@@ -49,9 +50,11 @@ export async function checkRedis(client: RedisClient, namespace: string, queue?:
   const stored = await storedQueues(client, namespace)
   const names = [...stored.keys()].sort()
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
+  const checked = queue === undefined ? names : [queue]
   const findings: Finding[] = []
-  for (const name of queue === undefined ? names : [queue])
-    findings.push(...(await checkQueue(client, namespace, name, stored.get(name)!)))
+  for (const name of checked) findings.push(...(await checkQueue(client, namespace, name, stored.get(name)!)))
+  const scopes = checked.flatMap((name) => layoutIn(stored.get(name)!)?.scope ?? [])
+  findings.push(...(await throttleFindings(client, namespace, scopes)))
   if (queue === undefined)
     // Rights that only this needs may be missing. The other findings are reported all the same.
     findings.push(
