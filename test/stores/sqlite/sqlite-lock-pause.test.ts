@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { lockPauseMs } from '#src/stores/sqlite/thread/lock-pause.js'
+import { lockPauseMs } from '#src/stores/sqlite/thread/lock-patience.js'
 
 const longest = (waitedMs: number) => lockPauseMs(waitedMs, 1)
 

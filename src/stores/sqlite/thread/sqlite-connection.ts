@@ -1,41 +1,27 @@
 /** The thread's connection to its file: opens it, waits for the write lock, and runs calls in transactions. */
 
 import { isMillraceError } from '../../../core/errors.js'
-import { systemRandom } from '../../../core/platform/clock.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
 import { stepLimit } from '../../rules/bounds.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, OpenDatabase } from '../file/sqlite-driver.js'
-import {
-  carried,
-  corrupt,
-  isBusy,
-  isMisunderstood,
-  isOutOfRoom,
-  isSuspect,
-  moved,
-  typedError,
-} from '../file/sqlite-errors.js'
+import { carried, corrupt, isMisunderstood, isOutOfRoom, isSuspect, moved, typedError } from '../file/sqlite-errors.js'
 import { checkQuickly, lookInto, openFile, rollBack } from '../file/sqlite-file.js'
 import { type FilePart, idOf, SqliteIdentity } from '../file/sqlite-identity.js'
 import { boundLog, freeBallast, SqliteRoom } from '../file/sqlite-room.js'
 import { queuesIn } from '../records/sqlite-records.js'
 import { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import type { ExitGate } from './exit-gate.js'
-import { lockPauseMs } from './lock-pause.js'
+import { LockPatience } from './lock-patience.js'
 import { healthLook, isHealth, isLook, smaller } from './sqlite-call.js'
 import { type SqliteOperations, sqliteOperations } from './sqlite-thread-api.js'
 import type { Answer, Reply, ThreadCall } from './sqlite-thread-messages.js'
 
-/** How long a call waits for other processes, and how long it does so while the store is being closed. */
-const patienceMs = 30_000
-const closingPatienceMs = 500
 /** The greatest age of the last look at the log and its index; before a read, also of the last look at the file. */
 const lookMs = 250
 /** With hardly any room: the most jobs that a call takes or changes, and how long the step that fit is kept. */
 const tightSteps = [25, 1]
 const tightMs = 1_000
-const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
 interface OpenedFile {
   readonly session: SqliteTransaction
@@ -62,10 +48,9 @@ export class SqliteConnection {
   readonly #open: OpenDatabase
   readonly #clock: SqliteClock
   readonly #mostClaimBytes: number | undefined
-  readonly #closing: Int32Array
   readonly #gate: ExitGate
+  readonly #patience: LockPatience
   readonly #onLost: () => void
-  #closingAt: number | undefined
   #opened: OpenedFile | undefined
   #isSuspected = false
   /** The part of the files that was found to be removed or replaced. */
@@ -82,8 +67,8 @@ export class SqliteConnection {
     this.#open = open
     this.#clock = clock
     this.#mostClaimBytes = mostClaimBytes
-    this.#closing = closing
     this.#gate = gate
+    this.#patience = new LockPatience(closing, gate)
     this.#onLost = onLost
   }
 
@@ -167,7 +152,7 @@ export class SqliteConnection {
 
   #begin(meanwhile: () => void): void {
     const { session } = this.#connected()
-    this.#patiently(() => session.db.exec('BEGIN IMMEDIATE'), meanwhile)
+    this.#patience.try(() => session.db.exec('BEGIN IMMEDIATE'), meanwhile)
   }
 
   /** Throws an error that is not the answer to one call alone. Then nothing is committed. */
@@ -181,7 +166,7 @@ export class SqliteConnection {
     session.flush()
     this.#refuseLost(identity, true)
     // Without `meanwhile`: the transaction is open, and a read would be inside it.
-    this.#patiently(() => session.db.exec('COMMIT'))
+    this.#patience.try(() => session.db.exec('COMMIT'))
     const reply: Reply = { answers, ...session.takeRings() }
     session.room.reset()
     this.#remember(calls, answers)
@@ -207,8 +192,8 @@ export class SqliteConnection {
       if (this.#opened === undefined && calls.every(isLook)) return this.#look(calls)
       const { session, operations, identity } = this.#connected()
       this.#refuseLost(identity, false)
-      this.#patiently(() => session.db.exec('BEGIN'))
-      const answers = calls.map((call) => this.#patiently(() => this.#answer(operations.reads, call)))
+      this.#patience.try(() => session.db.exec('BEGIN'))
+      const answers = calls.map((call) => this.#patience.try(() => this.#answer(operations.reads, call)))
       session.db.exec('COMMIT')
       session.forgetRows()
       return answers
@@ -220,13 +205,13 @@ export class SqliteConnection {
 
   /** A caller that only asks for the queues makes no file, and leaves one of an older version as it is. */
   #look(calls: readonly ThreadCall[]): Answer[] {
-    const found = this.#patiently(() => lookInto(this.#file, this.#open, queuesIn))
+    const found = this.#patience.try(() => lookInto(this.#file, this.#open, queuesIn))
     return calls.map(([number]) => [number, found ?? []])
   }
 
   #lookFor(call: ThreadCall): Answer {
     try {
-      return [call[0], this.#patiently(() => lookInto(this.#file, this.#open, healthLook(this.#file, call))) ?? []]
+      return [call[0], this.#patience.try(() => lookInto(this.#file, this.#open, healthLook(this.#file, call))) ?? []]
     } catch (error) {
       return this.#refusal(call, error)
     }
@@ -312,7 +297,7 @@ export class SqliteConnection {
   }
 
   #connected(): OpenedFile {
-    this.#opened ??= this.#gate.inside(() => this.#patiently(() => this.#connect()))
+    this.#opened ??= this.#gate.inside(() => this.#patience.try(() => this.#connect()))
     return this.#opened
   }
 
@@ -357,29 +342,6 @@ export class SqliteConnection {
     session.flush()
     session.db.exec('COMMIT')
     session.forget()
-  }
-
-  #patiently<T>(step: () => T, meanwhile?: () => void): T {
-    for (const startedAt = performance.now(); ; ) {
-      try {
-        return step()
-      } catch (error) {
-        if (!isBusy(error) || this.#isOutOfPatience(startedAt)) throw error
-      }
-      this.#gate.outside(() => {
-        Atomics.wait(sleeper, 0, 0, lockPauseMs(performance.now() - startedAt, systemRandom()))
-        meanwhile?.()
-      })
-    }
-  }
-
-  /** Read from shared memory: a message would not be seen while a call waits. */
-  #isOutOfPatience(startedAt: number): boolean {
-    const now = performance.now()
-    if (now - startedAt > patienceMs) return true
-    if (Atomics.load(this.#closing, 0) === 0) return false
-    this.#closingAt ??= now
-    return now - Math.max(startedAt, this.#closingAt) > closingPatienceMs
   }
 
   /** Never throws: a connection that cannot be closed ends with the thread. */
