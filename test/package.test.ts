@@ -143,14 +143,16 @@ export async function load(url, context, next) {
   return next(url, context)
 }`,
     })
-    const before = readdirSync(cwd, { recursive: true, encoding: 'utf8' })
+    // Other tests write into what is installed next to it.
+    const files = () => [...readdirSync(cwd), ...filesBelow('dist')]
+    const before = files()
     const ran = spawnSync(process.execPath, ['--import', './watch.mjs', 'import.mjs'], {
       cwd,
       encoding: 'utf8',
       timeout: 20_000,
     })
     const loaded = readFileSync(join(cwd, 'loaded.txt'), 'utf8').trim().split('\n')
-    const made = readdirSync(cwd, { recursive: true, encoding: 'utf8' }).filter((file) => !before.includes(file))
+    const made = files().filter((file) => !before.includes(file))
     return { ...ran, loaded, made }
   }
 
