@@ -208,7 +208,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
     await page.getByText('29 jobs of send-mail').waitFor()
     await button(page, 'Delete all …').click()
     // Keys go to the dialog once it is there.
-    await expect.poll(() => inDialog(page, 'Delete').isDisabled()).toBe(true)
+    await expect.poll(() => inDialog(page, 'Delete all').isDisabled()).toBe(true)
     await page.keyboard.type('mail')
     await page.keyboard.press('Enter')
     await page.getByText('29 jobs deleted.').waitFor()
