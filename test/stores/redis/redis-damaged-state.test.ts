@@ -97,8 +97,34 @@ describe('the damaged state of a throttle', () => {
     await damage()
     expect(await found()).toEqual([...sound, 'error throttle t'])
     const [finding] = (await store.health.check('throttled')).filter(({ level }) => level === 'error')
-    expect(finding!.text).toMatch(/:(?:rules|counters|starts)' .*Stop their workers, delete that key/)
+    expect(finding!.text).toMatch(
+      /:(?:rules|counters|starts)' .*Stop their workers, delete \{.*:rules, .*:starts, .*:counters, .*:idle,/,
+    )
     expect((await store.health.check('a')).map(({ level }) => level)).toEqual(['ok'])
+  })
+
+  it('is mended by what fsck says', async () => {
+    for (const [i, [what, damage]] of damages.entries()) {
+      if (i > 0) await store.open([settingsOf('throttled', { throttle })])
+      await enqueue('throttled', `${i}`)
+      await store.claim([{ queue: 'throttled', limit: 10 }], by)
+      await damage()
+      await server.ask('DEL', ...['rules', 'starts', 'counters', 'idle'].map(key))
+      store = new RedisStore({ client, namespace })
+      await store.open([settingsOf('throttled', { throttle })])
+      await enqueue('throttled', `${i}-anew`)
+      expect((await store.claim([{ queue: 'throttled', limit: 10 }], by)).claims, what).toHaveLength(1)
+      expect((await store.health.check('throttled')).map(({ level }) => level)).toEqual(['ok'])
+    }
+  })
+
+  it('is not found where a queue is just being opened', async () => {
+    const queues = `{${namespace}}:queues`
+    const layout = String(await server.ask('HGET', queues, 'throttled'))
+    expect(layout).toMatch(/ in t$/)
+    await server.ask('HSET', queues, 'young', layout.replace(/ in t$/, ' in u'))
+    const found = (await store.health.check()).map(({ level, what }) => `${level} ${what}`)
+    expect(found.filter((text) => !text.startsWith('ok '))).toEqual(['warning queue young'])
   })
 
   it('is named, with what to do, to whoever asks for it', async () => {

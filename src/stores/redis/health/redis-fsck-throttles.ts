@@ -3,12 +3,11 @@
 import { isRulesText } from '../../../core/queue/throttle.js'
 import type { Finding } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
-import { bytesIn, listIn, textIn } from '../client/redis-reply.js'
+import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { scopeKeys, scopeKeyTypes } from '../layout/redis-keys.js'
 
-const remedy =
-  'Its queues stand still. Stop their workers, delete that key, and start them anew: they write the throttle down as ' +
-  'they are configured.'
+/** A member of a throttle: the scope, and the `meta` of a shard of the queue. */
+export type ThrottleMember = readonly [scope: string, meta: string]
 
 /** The elements of a step. */
 const stepCount = '100'
@@ -20,17 +19,21 @@ const [headBytes, ruleBytes] = [18, 10]
 /** The bytes behind the subject of a start: NUL, instant, number of starts. */
 const startBytes = 11
 
-/** The findings on the throttles of these scopes; empty if all can be read. */
+/** The findings on the throttles of these queues; empty if all can be read. */
 export async function throttleFindings(
   client: RedisClient,
   namespace: string,
-  scopes: Iterable<string>,
+  members: readonly ThrottleMember[],
 ): Promise<Finding[]> {
+  // A queue is registered, then joins its throttle, and then gets its `meta`. Before that its throttle may not be there.
+  const made = await Promise.all(members.map(async ([, meta]) => numberIn(await client.command('EXISTS', [meta])) > 0))
   const findings: Finding[] = []
-  for (const scope of new Set(scopes)) {
-    const what = `throttle ${scope}`
-    for (const [key, wrong] of await wrongKeys(client, scopeKeys(namespace, scope)))
-      findings.push({ level: 'error', what, text: `'${key}' ${wrong}. ${remedy}` })
+  for (const scope of new Set(members.flatMap(([scope], i) => (made[i] ? [scope] : [])))) {
+    const keys = scopeKeys(namespace, scope)
+    for (const [key, wrong] of await wrongKeys(client, keys)) {
+      const text = `'${key}' ${wrong}. Its queues stand still. Stop their workers, delete ${keys.join(', ')}, and start them anew: they write the throttle down as they are configured, and what started before that is not counted.`
+      findings.push({ level: 'error', what: `throttle ${scope}`, text })
+    }
   }
   return findings
 }

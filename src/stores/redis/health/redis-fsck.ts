@@ -27,7 +27,7 @@ import { globLiteral } from './redis-acl.js'
 import { unreadable } from './redis-doctor-rules.js'
 import { RedisBreaches } from './redis-fsck-findings.js'
 import { metaFaults } from './redis-fsck-meta.js'
-import { throttleFindings } from './redis-fsck-throttles.js'
+import { type ThrottleMember, throttleFindings } from './redis-fsck-throttles.js'
 import { serversOf } from './redis-servers.js'
 
 /** The keys in the order in which they are walked: the ready list before the jobs. */
@@ -53,8 +53,8 @@ export async function checkRedis(client: RedisClient, namespace: string, queue?:
   const checked = queue === undefined ? names : [queue]
   const findings: Finding[] = []
   for (const name of checked) findings.push(...(await checkQueue(client, namespace, name, stored.get(name)!)))
-  const scopes = checked.flatMap((name) => layoutIn(stored.get(name)!)?.scope ?? [])
-  findings.push(...(await throttleFindings(client, namespace, scopes)))
+  const members = checked.flatMap((name) => membersIn(namespace, name, stored.get(name)!))
+  findings.push(...(await throttleFindings(client, namespace, members)))
   if (queue === undefined)
     // Rights that only this needs may be missing. The other findings are reported all the same.
     findings.push(
@@ -67,6 +67,14 @@ export async function checkRedis(client: RedisClient, namespace: string, queue?:
 async function storedQueues(client: RedisClient, namespace: string): Promise<Map<string, string>> {
   const rows = rowsIn(await client.command('HGETALL', [queuesKey(namespace)]), 2)
   return new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
+}
+
+/** The queue as a member of its throttle, if it has one. */
+function membersIn(namespace: string, name: string, stored: string): ThrottleMember[] {
+  const layout = layoutIn(stored)
+  if (layout?.scope === undefined) return []
+  const [shard] = liveShards(queueIn(namespace, name, layout))
+  return [[layout.scope, `${shard!.tag}:meta`]]
 }
 
 async function checkQueue(client: RedisClient, namespace: string, name: string, stored: string): Promise<Finding[]> {
