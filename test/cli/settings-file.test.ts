@@ -154,14 +154,4 @@ describe('a settings file', () => {
       expect(read(`${text}\n`).told).toEqual([expect.stringMatching(/^1 : /)])
     },
   )
-
-  // Each in linear time: what takes the square of it would not end within the test.
-  it.each(['=', '(', '"', "'''", '\\', "A='", 'A=A\n', ' \n A=', 'if a:', 'a = b = ', '#', "f(x='y')\n"])(
-    'of a quarter of the largest size that is allowed is read to its end, be it made of %j',
-    (part) => {
-      const { values } = read(`${part.repeat(262_125 / part.length)}`)
-      expect(Object.keys(values).length).toBeLessThanOrEqual(1)
-    },
-    60_000,
-  )
 })

@@ -101,7 +101,7 @@ it('whatever bytes are flipped, every call answers or throws a typed error', { t
   const sound = readFileSync(scene.file)
   const random = seededRandom(60)
   let refused = 0
-  for (let round = 0; round < 20; round += 1) {
+  for (let round = 0; round < 60; round += 1) {
     const bytes = Buffer.from(sound)
     for (let i = 0; i < 40; i += 1) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256)
     const file = join(scene.folder, `flipped-${round}.db`)
