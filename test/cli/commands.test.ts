@@ -174,7 +174,8 @@ describe('the commands of millrace', () => {
     const missing = await run(['morgue', 'revive', 'default', 'b'], { cwd })
     expect(missing).toMatchObject({
       code: 1,
-      stderr: "millrace: 1 of 1 job was left as it is: not in the morgue of queue 'default'.\n",
+      stderr:
+        "millrace: 1 of 1 job was left as it is, because it is not in the morgue of queue 'default': 'b' is not there.\n",
     })
   })
 

@@ -106,7 +106,8 @@ describe('ordered queues on the command line', () => {
     expect(await run(['jobs', 'bury', 'orders', 'a', 'run', 'nobody', 'a'], { cwd })).toMatchObject({
       code: 1,
       stdout: 'orders: 1 job buried.\n',
-      stderr: "millrace: 2 of 3 jobs were left as they are: not waiting in queue 'orders'.\n",
+      stderr:
+        "millrace: 2 of 3 jobs were left as they are, because they are not waiting in queue 'orders': 'run' is running, 'nobody' is not there.\n",
     })
   })
 

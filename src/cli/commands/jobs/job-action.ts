@@ -2,12 +2,14 @@
 
 import type { Command } from 'commander'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
+import type { JobState } from '../../../core/job.js'
 import type { Depth } from '../../../stores/contract/queue-depth.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
 import { confirm } from '../../output/confirmation.js'
 import { OperationError, UsageError } from '../../output/exit-code.js'
-import { count, counted } from '../../output/figures.js'
+import { counted } from '../../output/figures.js'
 import { jobNamed } from './job-named.js'
+import { leftSentence, mostLookedAt, type StatesBefore } from './left-jobs.js'
 
 interface ActionFlags extends MillFlags {
   readonly all?: boolean
@@ -25,8 +27,11 @@ export interface JobAction {
   readonly done: string
   /** The name of their number with `--json`. Default: `done`. */
   readonly field?: string
-  /** The words for ids that were left as they are. */
-  readonly left: string
+  /** The states of the jobs that it changes, and the words for those that are in none of them. */
+  readonly takes: readonly JobState[]
+  readonly not: string
+  /** Where these jobs are looked up. */
+  readonly facet: 'jobs' | 'morgue'
   /** The help of `--all` and `--failed`; without `failed` there is no `--failed`. */
   readonly all: string
   readonly failed?: string
@@ -61,20 +66,24 @@ export function addJobAction(noun: Command, action: JobAction): void {
           async () => question(`${noun.name()} ${verb}`, done, name, which, victims(await queue.depth(), which)),
           flags,
         )
+      const before = await statesBefore(action, queue, which)
       const changed = await action.act(queue, which, flags)
       const next = terminal.json || changed === 0 ? undefined : await action.next?.(queue, which)
       terminal.print({ queue: name, [field]: changed }, () => [
         `${name}: ${counted(changed, 'job')} ${done}.`,
         ...(next === undefined ? [] : [`${name}: ${next}`]),
       ])
-      if (typeof which === 'object' && changed < which.length) {
-        const left = which.length - changed
+      if (typeof which === 'object' && changed < which.length)
         throw new OperationError(
-          `${count(left)} of ${counted(which.length, 'job')} ${left === 1 ? 'was' : 'were'} left as ${left === 1 ? 'it is' : 'they are'}: ${action.left} queue '${name}'.`,
+          leftSentence({ ...action, not: `${action.not} queue '${name}'` }, which.length - changed, which, before),
         )
-      }
     }),
   )
+}
+
+async function statesBefore({ facet }: JobAction, queue: QueueAdmin, which: Which): Promise<StatesBefore> {
+  if (typeof which === 'string' || which.length > mostLookedAt) return new Map()
+  return new Map(await Promise.all(which.map(async (id) => [id, (await queue[facet].get(id))?.state] as const)))
 }
 
 function question(command: string, done: string, queue: string, which: 'all' | 'failed', victims: number): string {

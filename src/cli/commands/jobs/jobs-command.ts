@@ -31,12 +31,16 @@ interface JobListFlags extends ListFlags {
 
 const mostPerPage = 200
 
+const waitingStates = ['scheduled', 'ready'] as const
+
 const actions: readonly JobAction[] = [
   {
     verb: 'cancel',
     summary: 'Cancel jobs: waiting ones never run, running ones learn of it at their next beat',
     done: 'cancelled',
-    left: 'neither waiting nor running (or cancelled before) in',
+    takes: [...waitingStates, 'running'],
+    not: 'neither waiting nor running (or cancelled before) in',
+    facet: 'jobs',
     all: 'all waiting and running jobs of the queue',
     failed: 'those of them that failed at least once',
     victims: ({ ready, scheduled, running, retries }, which) =>
@@ -49,7 +53,9 @@ const actions: readonly JobAction[] = [
     verb: 'delete',
     summary: 'Remove waiting jobs, and kept results by id, without a trace',
     done: 'deleted',
-    left: 'neither waiting nor ended with a kept result in',
+    takes: [...waitingStates, 'completed', 'cancelled'],
+    not: 'neither waiting nor ended with a kept result in',
+    facet: 'jobs',
     all: 'all waiting jobs of the queue',
     failed: 'those of them that failed at least once',
     victims: waiting,
@@ -60,7 +66,9 @@ const actions: readonly JobAction[] = [
     summary: 'Make scheduled jobs due now',
     done: 'due now',
     field: 'dueNow',
-    left: 'not scheduled in',
+    takes: ['scheduled'],
+    not: 'not scheduled in',
+    facet: 'jobs',
     all: 'all scheduled jobs of the queue',
     failed: 'those of them that failed at least once',
     act: (queue, which) => queue.jobs.runNow(which),
@@ -69,7 +77,9 @@ const actions: readonly JobAction[] = [
     verb: 'bury',
     summary: 'Put waiting jobs into the morgue',
     done: 'buried',
-    left: 'not waiting in',
+    takes: waitingStates,
+    not: 'not waiting in',
+    facet: 'jobs',
     all: 'all waiting jobs of the queue',
     failed: 'those of them that failed at least once',
     victims: waiting,
