@@ -8,6 +8,7 @@ import type { RedisCall } from './redis-call.js'
 import type { RedisReply } from './redis-client.js'
 import { againInMs, type RedisClients } from './redis-connection-options.js'
 import { failureOf, isReadOnly, redisError, tooFewReplicas, unreachable } from './redis-errors.js'
+import { RedisIdleSocket } from './redis-idle-socket.js'
 import { RedisWatchdog } from './redis-watchdog.js'
 import { type Wire, wireOf } from './redis-wire.js'
 
@@ -36,6 +37,8 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
   readonly #clients: RedisClients
   readonly #clock: Clock
   readonly #watch: RedisWatchdog
+  /** A cluster has none: its own connections and timers keep the process alive. */
+  readonly #idleSocket: RedisIdleSocket | undefined
   readonly #waiters = new Set<WaitingCall>()
   /** The error of the last attempt to connect. */
   #trouble: unknown
@@ -56,6 +59,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
       for (const { resolve } of this.#waiters) resolve()
     })
     this.#watch = new RedisWatchdog(() => this.nodes(), silenceMs)
+    this.#idleSocket = client.isCluster ? undefined : new RedisIdleSocket(client as Redis)
   }
 
   get isReady(): boolean {
@@ -102,6 +106,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
 
   /** Sends the command now, once. The promise rejects with the client's error. */
   send({ name, wire, key }: RedisErrand): RedisCall {
+    this.#idleSocket?.hold()
     const call = this.#clients.call(name, wire, key)
     const sent = this.client.sendCommand(call)
     if (this.client.isCluster) call.followRedirections()
@@ -113,6 +118,8 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
   /** Resolves when the link is connected. Rejects after `forMs`, or as soon as the server refuses access. */
   async ready(forMs: number, signal?: AbortSignal): Promise<void> {
     if (this.#isClosed) throw this.#closed()
+    // Who awaits the link sends a command next, perhaps by the client itself.
+    this.#idleSocket?.hold()
     if (this.isReady || signal?.aborted) return
     const { status } = this.client
     if (status === 'wait' || status === 'end') this.client.connect().catch((error) => this.#note(error))
@@ -150,6 +157,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#watch.stop()
+    this.#idleSocket?.stop()
     for (const { reject } of this.#waiters) reject(this.#closed())
     const nodes = this.nodes()
     this.client.disconnect()

@@ -3,6 +3,7 @@
  * and returns their number when a message is published, so that listeners need not renew anything.
  */
 
+import { longestTimerMs } from '../../../core/platform/timer.js'
 import type { LiveMessages } from '../../contract/live-messages.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { numberIn } from '../client/redis-reply.js'
@@ -29,8 +30,13 @@ export function redisLive(
       const stop = await client.listen(liveChannel(namespace, queue), (message) => {
         if (message !== '' && !over.aborted) heard(message)
       })
-      if (over.aborted) stop()
-      else over.addEventListener('abort', stop)
+      if (over.aborted) return stop()
+      // An idle socket keeps no process alive, and whoever watches waits for something.
+      const alive = setInterval(() => {}, longestTimerMs)
+      over.addEventListener('abort', () => {
+        clearInterval(alive)
+        stop()
+      })
     },
   }
 }

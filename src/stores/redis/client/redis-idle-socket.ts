@@ -1,0 +1,42 @@
+/**
+ * The idle socket: a connection without an outstanding command keeps no process alive. One that is not connected does,
+ * until it is. Whoever listens to a channel keeps the process alive by a timer if it has to.
+ */
+
+import type { Redis } from 'ioredis'
+
+/** How often it looks. A socket that is idle at two looks in a row is let go. */
+const lookMs = 500
+
+export class RedisIdleSocket {
+  readonly #timer: NodeJS.Timeout
+  /** The socket that was idle at the last look, and whether it has been let go since. */
+  #idle: Redis['stream'] | undefined
+  #isLetGo = false
+
+  constructor(client: Redis) {
+    this.#timer = setInterval(() => this.#look(client), lookMs).unref()
+  }
+
+  /** Keeps the process alive from now on. Call it before every command. */
+  hold(): void {
+    if (this.#isLetGo) this.#idle!.ref()
+    this.#idle = undefined
+    this.#isLetGo = false
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #look({ stream, commandQueue }: Redis): void {
+    const isIdle = stream !== undefined && commandQueue.length === 0
+    if (isIdle && this.#idle === stream) {
+      stream.unref()
+      this.#isLetGo = true
+    } else {
+      this.hold()
+      if (isIdle) this.#idle = stream
+    }
+  }
+}

@@ -1,0 +1,115 @@
+/** A connection on which nothing is awaited keeps no process alive; whoever awaits something is waited for. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type RedisServer, startRedis } from 'millrace/store-testing'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+const children: ChildProcess[] = []
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+})
+
+/** Runs the program, which closes nothing, until it ends by itself. `at` is called with each of its lines. */
+async function ended(program: string, at: (line: string) => unknown = () => {}) {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', `${prelude()}${program}`], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  children.push(child)
+  const output = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output.stdout += text
+    for (const line of text.trim().split('\n')) at(line)
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output.stderr += text
+  })
+  const [code, signal] = await once(child, 'close')
+  return { code, signal, ...output }
+}
+
+function prelude(): string {
+  return `
+    import { setTimeout as delay } from 'node:timers/promises'
+    import { defineTask, millrace } from ${JSON.stringify(import.meta.resolve('millrace'))}
+    const task = defineTask({ name: 'greet', run: async (name) => 'hello ' + name })
+    const watched = defineTask({ name: 'watched', queue: 'watched', run: async () => {} })
+    const mill = millrace({ store: ${JSON.stringify(server.url)}, tasks: [task, watched] })
+  `
+}
+
+function endsWith(stdout: string) {
+  return { code: 0, signal: null, stdout, stderr: '' }
+}
+
+it('a program that has enqueued ends by itself', async () => {
+  expect(await ended("await mill.enqueue(task, 'Ada'); console.log('enqueued')")).toEqual(endsWith('enqueued\n'))
+})
+
+it('a program that awaits nothing of what it enqueued ends when it is accepted', async () => {
+  expect(await ended("mill.enqueue(task, 'Ada', { id: 'not awaited' }).then(({ id }) => console.log(id))")).toEqual(
+    endsWith('not awaited\n'),
+  )
+})
+
+it('an answer that comes late is waited for, also by a connection that was let go before', async () => {
+  const program = `
+    await mill.enqueue(task, 'Ada')
+    await delay(1_700)
+    console.log('pause')
+    await delay(300)
+    await mill.enqueue(task, 'Ada')
+    console.log('enqueued')
+  `
+  const outcome = await ended(program, (line) => line === 'pause' && server.ask('CLIENT', 'PAUSE', 2_000))
+
+  expect(outcome).toEqual(endsWith('pause\nenqueued\n'))
+})
+
+it('a program that waits for a result gets it, and then ends', async () => {
+  const program = `
+    const job = await mill.enqueue(task, 'Ada', { delay: '2s' })
+    const worker = mill.worker()
+    await worker.start()
+    console.log(await job.result())
+    await worker.stop()
+  `
+  expect(await ended(program)).toEqual(endsWith('hello Ada\n'))
+})
+
+it('a program that watches a queue lives for as long as it watches', async () => {
+  const program = `
+    const feed = mill.queue('watched').events()
+    await feed.ready()
+    const worker = mill.worker()
+    setTimeout(async () => {
+      await mill.enqueue(watched, 'Ada')
+      await worker.start()
+    }, 1_700).unref()
+    for await (const { type } of feed) if (type === 'job.completed') break
+    console.log('heard')
+    await worker.stop()
+  `
+  expect(await ended(program)).toEqual(endsWith('heard\n'))
+})
+
+it('after a server that was away a program ends once the server is back', async () => {
+  const program = `
+    await mill.enqueue(task, 'Ada')
+    console.log('enqueued')
+    await delay(1_700)
+    console.log('over')
+  `
+  const outcome = await ended(program, async (line) => {
+    if (line === 'enqueued') await server.kill()
+    if (line === 'over') await server.restart()
+  })
+
+  expect(outcome).toMatchObject({ code: 0, signal: null, stdout: 'enqueued\nover\n' })
+})
