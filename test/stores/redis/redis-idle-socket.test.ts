@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type RedisServer, startRedis } from 'millrace/store-testing'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest'
 
 let server: RedisServer
 beforeAll(async () => {
@@ -17,8 +17,12 @@ afterEach(() => {
 })
 
 /** Runs the program, which closes nothing, until it ends by itself. `at` is called with each of its lines. */
-async function ended(program: string, at: (line: string) => unknown = () => {}) {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', `${prelude()}${program}`], {
+async function ended(
+  program: string,
+  at: (line: string) => unknown = () => {},
+  { url }: { readonly url: string } = server,
+) {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', `${prelude(url)}${program}`], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   children.push(child)
@@ -34,13 +38,13 @@ async function ended(program: string, at: (line: string) => unknown = () => {}) 
   return { code, signal, ...output }
 }
 
-function prelude(): string {
+function prelude(url: string): string {
   return `
     import { setTimeout as delay } from 'node:timers/promises'
     import { defineTask, millrace } from ${JSON.stringify(import.meta.resolve('millrace'))}
     const task = defineTask({ name: 'greet', run: async (name) => 'hello ' + name })
     const watched = defineTask({ name: 'watched', queue: 'watched', run: async () => {} })
-    const mill = millrace({ store: ${JSON.stringify(server.url)}, tasks: [task, watched] })
+    const mill = millrace({ store: ${JSON.stringify(url)}, tasks: [task, watched] })
   `
 }
 
@@ -50,6 +54,13 @@ function endsWith(stdout: string) {
 
 it('a program that has enqueued ends by itself', async () => {
   expect(await ended("await mill.enqueue(task, 'Ada'); console.log('enqueued')")).toEqual(endsWith('enqueued\n'))
+})
+
+it('so does one that has found its server by Sentinels', async () => {
+  const sentinels = await startRedis({ mode: 'sentinel' })
+  onTestFinished(() => sentinels.stop())
+
+  expect(await ended("await mill.enqueue(task, 'Ada')", undefined, sentinels)).toEqual(endsWith(''))
 })
 
 it('a program that awaits nothing of what it enqueued ends when it is accepted', async () => {
