@@ -1,5 +1,12 @@
 import { expect, it } from 'vitest'
-import { logBytes, spareBytes, takesJobs, type Volume, wantsBallast } from '#src/stores/sqlite/file/sqlite-volume.js'
+import {
+  logBytes,
+  spareBytes,
+  takesJobs,
+  type Volume,
+  wantsBallast,
+  wantsLongLog,
+} from '#src/stores/sqlite/file/sqlite-volume.js'
 
 const mega = 1_048_576
 const empty: Volume = { total: 6 * mega, free: 6 * mega, file: 0, grown: 0, unused: 0, log: 0, ballast: 0 }
@@ -45,4 +52,18 @@ it('the ballast is made when room is scarce or the store has its size, and never
   const large: Volume = { ...empty, total: 100_000 * mega, free: 50_000 * mega }
   expect(wantsBallast(large)).toBe(false)
   expect(wantsBallast({ ...large, file: 20 * mega, grown: 20 * mega })).toBe(true)
+})
+
+it('a log gets its full length only where there is far more room than that takes', () => {
+  const large: Volume = { ...empty, total: 100_000 * mega, free: 50_000 * mega }
+  expect(wantsLongLog(large)).toBe(true)
+  expect(wantsLongLog({ ...large, log: logBytes(large.total) - 1 })).toBe(true)
+  expect(wantsLongLog({ ...large, log: logBytes(large.total) })).toBe(false)
+  expect(wantsLongLog({ ...large, free: 200 * mega })).toBe(false)
+  expect(wantsLongLog(empty)).toBe(false)
+})
+
+it('a long log of a small store is no reason to make the ballast', () => {
+  const small: Volume = { ...empty, total: 100_000 * mega, free: 50_000 * mega, file: mega, grown: mega }
+  expect(wantsBallast({ ...small, log: logBytes(small.total) })).toBe(false)
 })

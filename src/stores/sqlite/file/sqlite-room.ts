@@ -8,13 +8,24 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, constants, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
 import { StoreFullError } from '../../../core/errors.js'
 import type { Database, Statement } from './sqlite-driver.js'
-import { sizeOf } from './sqlite-identity.js'
-import { logBytes, restingLogBytes, spareBytes, takesJobs, type Volume, wantsBallast } from './sqlite-volume.js'
+import { type SqliteIdentity, sizeOf } from './sqlite-identity.js'
+import { lengthenLog } from './sqlite-log.js'
+import {
+  logBytes,
+  restingLogBytes,
+  spareBytes,
+  takesJobs,
+  type Volume,
+  wantsBallast,
+  wantsLongLog,
+} from './sqlite-volume.js'
 
 /** How long a look is valid while there is much room: nobody fills `muchBytes` in this time. */
 const lookMs = 250
 const muchBytes = 268_435_456
 const ballastEveryMs = 1_000
+/** A program that commits less often than this does not gain what a long log costs, about 15 ms. */
+const commitsPerLook = 32
 const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
 export function ballastOf(file: string): string {
@@ -76,6 +87,7 @@ export class SqliteRoom {
   #volume: Volume | undefined
   #lookedAt = Number.NEGATIVE_INFINITY
   #madeAt = Number.NEGATIVE_INFINITY
+  #commits = 0
   /** Bytes of new jobs in this transaction. */
   #entering = 0
 
@@ -105,6 +117,15 @@ export class SqliteRoom {
   reset(): void {
     this.#entering = 0
     if (this.#volume === undefined || spareBytes(this.#volume, 0) < muchBytes) this.#lookedAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** Called before a commit. Gives the log its full length if there is much room. Never throws. */
+  keepLog(identity: SqliteIdentity): void {
+    this.#commits += 1
+    if (this.#commits % commitsPerLook !== 0) return
+    const volume = this.#look()
+    if (volume !== undefined && wantsLongLog(volume) && identity.hasLog)
+      lengthenLog(`${this.#file}-wal`, logBytes(volume.total))
   }
 
   /** Called after a commit. Makes the ballast if it is missing and there is room for it. Never throws. */

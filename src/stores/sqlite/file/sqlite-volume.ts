@@ -62,5 +62,10 @@ export function takesJobs(volume: Volume, bytes: number): boolean {
 export function wantsBallast(volume: Volume): boolean {
   const bound = logBytes(volume.total)
   if (volume.ballast >= bound || spareBytes(volume, leastLog / 4) < 0) return false
-  return volume.free < roomy || volume.file + volume.log >= bound
+  return volume.free < roomy || volume.grown >= bound
+}
+
+/** Whether to give the log its full length now: it is shorter, and there is much more room than that takes. */
+export function wantsLongLog(volume: Volume): boolean {
+  return volume.log < logBytes(volume.total) && spareBytes(volume, 0) >= 16 * mostLog
 }

@@ -165,6 +165,7 @@ export class SqliteConnection {
     )
     session.flush()
     this.#refuseLost(identity, true)
+    session.room.keepLog(identity)
     // Without `meanwhile`: the transaction is open, and a read would be inside it.
     this.#patience.try(() => session.db.exec('COMMIT'))
     const reply: Reply = { answers, ...session.takeRings() }
