@@ -148,6 +148,26 @@ export const claimBytes: ContractConcern = {
     }),
 
     orderedCase(
+      'a full claim tells nothing of the shards after it, whether or not the queue has them',
+      async (scene) => {
+        await scene.openQueue({ name: 'wide', shards: 2 })
+        for (const id of ['d', 'e']) await scene.enqueue([{ id, payload: large }], { queue: 'wide' })
+        const claimed = await scene.claim({ from: [0, 7, 1].map((shard) => ({ queue: 'wide', shard, limit: most })) })
+        assert.deepEqual([claimed.claims.map(({ id }) => id), claimed.waits], [['d', 'e'], []])
+      },
+    ),
+
+    orderedCase(
+      'a shard that the queue does not have takes nothing from the weight of those before it',
+      async (scene) => {
+        await scene.openQueue({ name: 'wide', shards: 2 })
+        for (const id of ['d', 'a', 'b']) await scene.enqueue([{ id, payload: large }], { queue: 'wide' })
+        const from = [0, 7, 1].map((shard) => ({ queue: 'wide', shard, limit: most }))
+        assert.deepEqual(await scene.claimIds({ from }), ['d', 'a'])
+      },
+    ),
+
+    orderedCase(
       'of one id a claim takes payloads up to 1 MiB, but at least one, and says that there is more',
       async (scene) => {
         const [one, other, last] = ['a', 'b', 'c'].map((end) => large.slice(0, -1) + end)

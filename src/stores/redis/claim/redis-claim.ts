@@ -105,14 +105,19 @@ export class RedisClaim {
     const claims: Claim[] = []
     let lost: unknown
     let next = 0
+    /** The weight of what is claimed. */
+    let bytes = 0
+    let isFull = false
     // Up to here candidates are asked one by one, because one of them is damaged and the error does not say which.
     let singlyUpTo = 0
-    while (next < candidates.length && goesOn(candidates[next]!, claims, by) && asked.at(-1)?.isOver !== true) {
+    while (next < candidates.length && goesOn(candidates[next]!, claims, by) && !isFull) {
       const trip = next < singlyUpTo ? [candidates[next]!] : this.#tripFrom(candidates, next)
       try {
-        const granted = { jobs: claims.length, bytes: asked.at(-1)?.bytes ?? 0 }
-        const answer = await this.#askTrip(trip, granted, by, told)
+        const answer = await this.#askTrip(trip, { jobs: claims.length, bytes }, by, told)
         asked.push(answer)
+        // An answer that needed no trip tells no weight.
+        bytes = Math.max(bytes, answer.bytes)
+        isFull = answer.isOver || bytes >= this.#mostBytes
         told.crashed.push(...answer.crashed)
         told.buried.push(...answer.buried)
         told.expired.push(...answer.expired)
@@ -362,18 +367,8 @@ function nothingOf(now: number, { heads }: Claimer): Claimed {
 /** The answer for a shard that does not exist. */
 function nothingIn(queue: string, shard: number, now: number): ClaimReply {
   const waits: Wait[] = [{ queue, shard, reason: 'empty' }]
-  return {
-    now,
-    claims: [],
-    crashed: [],
-    buried: [],
-    expired: [],
-    waits,
-    heads: [],
-    more: false,
-    isOver: false,
-    bytes: 0,
-  }
+  const none = { claims: [], crashed: [], buried: [], expired: [], heads: [], more: false, isOver: false, bytes: 0 }
+  return { now, waits, ...none }
 }
 
 /** A queue waits for the soonest of its shards. If its claimer leads in some, it waits for the soonest of these. */
