@@ -44,6 +44,8 @@ export class RedisReshard {
         step.changed += batch.changed
         step.payloads += batch.payloads
         isClosed = batch.isClosed
+        // It grants again: somebody has released it. The next call holds it anew.
+        if (!isClosed && batch.changed === 0) return { changed: step.changed, more: true }
       }
     }
     await this.#finish(queue)
