@@ -1,5 +1,5 @@
 /**
- * The idle socket: a connection without an outstanding command keeps no process alive. One that is not connected does,
+ * The idle socket: a connection without an outstanding command keeps no process alive. One that is away does,
  * until it is. Whoever listens to a channel keeps the process alive by a timer if it has to.
  */
 
@@ -20,7 +20,7 @@ export class RedisIdleSocket {
 
   /** Keeps the process alive from now on. Call it before every command. */
   hold(): void {
-    if (this.#isLetGo) this.#idle!.ref()
+    if (this.#isLetGo) this.#idle!.ref?.()
     this.#idle = undefined
     this.#isLetGo = false
   }
@@ -32,7 +32,8 @@ export class RedisIdleSocket {
   #look({ stream, commandQueue }: Redis): void {
     const isIdle = stream !== undefined && commandQueue.length === 0
     if (isIdle && this.#idle === stream) {
-      stream.unref()
+      // A connector of the user may give a stream that has neither.
+      stream.unref?.()
       this.#isLetGo = true
     } else {
       this.hold()
