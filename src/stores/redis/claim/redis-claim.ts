@@ -105,7 +105,7 @@ export class RedisClaim {
     const claims: Claim[] = []
     let lost: unknown
     let next = 0
-    /** The weight of what is claimed. */
+    /** The total weight of the claimed jobs. */
     let bytes = 0
     let isFull = false
     // Up to here candidates are asked one by one, because one of them is damaged and the error does not say which.

@@ -1,6 +1,6 @@
 /**
- * The idle socket: a connection without an outstanding command keeps no process alive. One that is away does,
- * until it is. Whoever listens to a channel keeps the process alive by a timer if it has to.
+ * The idle socket: a connection without an outstanding command keeps no process alive. While the server is away, the
+ * timer by which ioredis tries again does. A listener on a channel that must keep the process alive has its own timer.
  */
 
 import type { Redis } from 'ioredis'

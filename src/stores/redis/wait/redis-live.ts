@@ -31,7 +31,7 @@ export function redisLive(
         if (message !== '' && !over.aborted) heard(message)
       })
       if (over.aborted) return stop()
-      // An idle socket keeps no process alive, and whoever watches waits for something.
+      // The watch keeps the process alive, because an idle socket does not.
       const alive = setInterval(() => {}, longestTimerMs)
       over.addEventListener('abort', () => {
         clearInterval(alive)

@@ -119,7 +119,7 @@ export class SqliteRoom {
     if (this.#volume === undefined || spareBytes(this.#volume, 0) < muchBytes) this.#lookedAt = Number.NEGATIVE_INFINITY
   }
 
-  /** Called before a commit. Gives the log its full length if there is much room. Never throws. */
+  /** Called before a commit. Gives the log its full length if there is much room. */
   keepLog(identity: SqliteIdentity): void {
     this.#commits += 1
     if (this.#commits % commitsPerLook !== 0) return
