@@ -97,8 +97,14 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   {
     what: 'what maxPayloads left is as old as the claim',
     file: 'sqlite/work/sqlite-ordered-claim.js',
-    from: '[takeStamp(queue, taking.now), created_at, 1]',
-    to: '[takeStamp(queue, taking.now), taking.now, 1]',
+    from: 'takeStamp(queue, taking.now), job.created_at, job.rid',
+    to: 'takeStamp(queue, taking.now), taking.now, job.rid',
+  },
+  {
+    what: 'many completions at once do not look at successors',
+    file: 'sqlite/work/sqlite-completion.js',
+    from: ' AND successor_stamp IS NULL',
+    to: '',
   },
   {
     what: 'a claim has the fence of the one before it',

@@ -86,6 +86,33 @@ it('two processes take turns at each id, in the order of its payloads, and lose 
   }
 })
 
+it('many completions of one claim at once leave no payload behind, except those of a successor', async () => {
+  const store = await opened({ ...orders, shards: 1 })
+  const ids = ['a', 'b', 'c', 'd', 'e']
+  await push(
+    store,
+    ids.map((id) => job(id)),
+  )
+  const claimed = async () => (await store.claim([{ queue: 'orders', limit: 10 }], by)).claims
+  const first = await claimed()
+  await push(store, [job('c', { payload: 'later' })])
+  expect(await complete(store, first)).toEqual(ids.map(() => 'ok'))
+
+  const second = await claimed()
+  expect(second.map(({ id, payloads }) => [id, payloads!.map(({ payload }) => payload)])).toEqual([['c', ['later']]])
+  await push(
+    store,
+    ids.map((id) => job(id)),
+  )
+  const [open, third] = [second, await claimed()]
+  expect(await complete(store, [...third, ...open])).toEqual([...third, ...open].map(() => 'ok'))
+  expect(await complete(store, await claimed())).toEqual(['ok'])
+  const db = (await loadDriver())(scene.file)
+  expect(db.prepare('SELECT count(*) AS n FROM payload').get()).toEqual({ n: 0 })
+  expect(db.prepare('SELECT count(*) AS n FROM job').get()).toEqual({ n: 0 })
+  db.close()
+})
+
 it('a reshard that was cut off is gone on with: nothing is granted meanwhile, and pushes join what is on its way', async () => {
   const store = await opened()
   const ids = Array.from({ length: 1_500 }, (_, i) => `id-${i}`)

@@ -269,7 +269,7 @@ export class SqliteJobs {
   }
 
   /** Counts the job in its new state, and no longer in its old one. */
-  moved(queue: QueueRow, before: JobRow, job: JobRow): void {
+  moved(queue: QueueRow, before: Arrival, job: Arrival): void {
     this.leave(queue, before)
     this.arrive(queue, job)
     this.lanes.refresh(queue, job.grp)
@@ -283,7 +283,7 @@ export class SqliteJobs {
     if (job.attempt > 1) queue.retries += 1
   }
 
-  protected leave(queue: QueueRow, job: JobRow): void {
+  protected leave(queue: QueueRow, job: Arrival): void {
     queue[counters[job.state]!] -= 1
     this.lanes.count(queue, job, -1)
     if (job.state === ready) queue.suspects -= job.suspect

@@ -60,6 +60,7 @@ export class SqlitePayloads {
   readonly #head: Statement
   readonly #count: Statement
   readonly #drop: Statement
+  readonly #dropAll: Statement
   readonly #takeUpTo: Statement
   readonly #keepLast: Statement
   readonly #moveAll: Statement
@@ -81,6 +82,9 @@ export class SqlitePayloads {
     )
     this.#count = db.prepare('SELECT count(*) AS n FROM payload INDEXED BY payload_order WHERE rid = ? AND part = ?')
     this.#drop = db.prepare('DELETE FROM payload INDEXED BY payload_order WHERE rid = ? AND part = ?')
+    this.#dropAll = db.prepare(
+      'DELETE FROM payload INDEXED BY payload_order WHERE rid IN (SELECT value FROM json_each(?))',
+    )
     this.#takeUpTo = db.prepare(
       'UPDATE payload INDEXED BY payload_order SET part = ?1 WHERE rid = ?2 AND part = ?3 AND score <= ?4 / ?5 / ?6 AND (score, seq) <= (?4 / ?5 / ?6, ?7)',
     )
@@ -164,6 +168,11 @@ export class SqlitePayloads {
   /** Drops the set. Returns the number of its payloads. */
   drop({ rid, part }: PayloadSetKey): number {
     return Number(this.#drop.run(rid, part).changes)
+  }
+
+  /** Drops all sets of these jobs, whose numbers are given as JSON. */
+  dropAll(rids: string): void {
+    this.#dropAll.run(rids)
   }
 
   /** Keeps only the last payload in order. Returns the number removed. */

@@ -1,6 +1,6 @@
 /**
- * The completion of plain jobs of which nothing is kept, in a SQLite store. Most jobs end like this: many of one claim
- * with two statements, a single one with one.
+ * The completion of jobs of which nothing is kept, in a SQLite store. Most jobs end like this: many of one claim with
+ * two statements, or three if they are ordered; a single plain one with one.
  */
 
 import type { SettleItem } from '../../contract/settle.js'
@@ -51,6 +51,7 @@ export class SqliteCompletion {
   readonly #one: Statement
   readonly #oneGrouped: Statement
   readonly #look: Statement
+  readonly #lookOrdered: Statement
 
   constructor(session: SqliteTransaction) {
     this.#session = session
@@ -59,9 +60,9 @@ export class SqliteCompletion {
       `FROM job WHERE qid = ?1 AND id ${id} AND state = 2 AND fence = ${fence} AND remember_ms = 0 AND noted = 0`
     this.#one = db.prepare(`DELETE ${held('= ?2', '?3')}`)
     this.#oneGrouped = db.prepare(`DELETE ${held('= ?2', '?3')} RETURNING grp`)
-    this.#look = db.prepare(
-      `SELECT json_group_array(rid) AS rids, count(*) AS found ${held('IN (SELECT value FROM json_each(?2))', '?3')}`,
-    )
+    const together = `SELECT json_group_array(rid) AS rids, count(*) AS found ${held('IN (SELECT value FROM json_each(?2))', '?3')}`
+    this.#look = db.prepare(together)
+    this.#lookOrdered = db.prepare(`${together} AND successor_stamp IS NULL`)
   }
 
   /**
@@ -86,8 +87,10 @@ export class SqliteCompletion {
 
   /** Changes nothing and returns false if one of the jobs needs more than this. Each is then settled by itself. */
   #endIds(queue: QueueRow, fence: number, ids: string, count: number): boolean {
-    const { rids, found } = this.#look.get(queue.qid, ids, fence) as { rids: string; found: number }
+    const look = queue.kind === 'plain' ? this.#look : this.#lookOrdered
+    const { rids, found } = look.get(queue.qid, ids, fence) as { rids: string; found: number }
     if (found !== count) return false
+    if (queue.kind === 'ordered') this.#session.orderedJobs.payloads.dropAll(rids)
     this.#session.jobs.deleteRows(rids, found)
     this.#ended(queue, found)
     return true
@@ -95,7 +98,7 @@ export class SqliteCompletion {
 
   /** Changes nothing and returns false if the job needs more than this. */
   endOne(queue: QueueRow, item: SettleItem): boolean {
-    if (!leavesNothing(queue, item)) return false
+    if (!leavesNothing(item) || queue.kind === 'ordered') return false
     const { id, fence } = item
     // The group is asked for only if a job of a group may run: a statement with an answer costs more.
     if (queue.grouped_running > 0) {
@@ -115,9 +118,9 @@ export class SqliteCompletion {
   }
 }
 
-/** As far as the item shows. The id of the job may still have to be remembered. */
-function leavesNothing(queue: QueueRow, item: SettleItem): boolean {
-  return item.kind === 'complete' && item.result === undefined && queue.kind === 'plain'
+/** As far as the item shows. The id of a plain job may still have to be remembered; an ordered one may have a successor. */
+function leavesNothing(item: SettleItem): boolean {
+  return item.kind === 'complete' && item.result === undefined
 }
 
 /** The jobs by claim, from queues in which no job of a group runs: such a job must be counted in its lane. */
@@ -127,7 +130,7 @@ function bunchesOf(items: readonly SettleItem[], queues: readonly QueueRow[]): I
   for (const [place, item] of items.entries()) {
     const queue = queues[place]!
     const { id, fence } = item
-    if (!leavesNothing(queue, item) || queue.grouped_running > 0) continue
+    if (!leavesNothing(item) || queue.grouped_running > 0) continue
     if (last?.queue !== queue || last.fence !== fence) {
       const key = `${queue.qid} ${fence}`
       last = bunches.get(key) ?? { queue, fence, ids: [], places: [] }

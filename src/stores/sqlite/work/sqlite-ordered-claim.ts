@@ -6,7 +6,7 @@ import { dueAt, nextFence } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { poolJobs, running } from '../file/sqlite-schema.js'
 import { fromStored } from '../file/sqlite-text.js'
-import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
+import { changeSome, type JobRow } from '../rows/sqlite-job.js'
 import { type PayloadHead, scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'
 import { type QueueRow, takeStamp } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -23,6 +23,24 @@ export interface Taking {
   fence?: number
 }
 
+/** What a claim needs of a job's row. Reading all columns of many rows takes longer than finding the rows. */
+const takenColumns = 'rid, id, task, state, attempt, crashes, suspect, grp, part, stamp, created_at, error'
+type TakenRow = Pick<
+  JobRow,
+  | 'rid'
+  | 'id'
+  | 'task'
+  | 'state'
+  | 'attempt'
+  | 'crashes'
+  | 'suspect'
+  | 'grp'
+  | 'part'
+  | 'stamp'
+  | 'created_at'
+  | 'error'
+>
+
 /** The jobs taken of a queue or shard. */
 interface Taken {
   readonly claims: readonly Claim[]
@@ -33,17 +51,22 @@ export class SqliteOrderedClaim {
   readonly #session: SqliteTransaction
   readonly #heads: Record<'free' | 'suspects', Statement>
   readonly #laneHeads: Statement
-  readonly #take: Statement
+  readonly #takeSome: Statement
+  readonly #takeWhole: Statement
 
   constructor(session: SqliteTransaction) {
     this.#session = session
     const heads = (jobs: string) =>
-      session.db.prepare(`SELECT ${jobColumns} FROM ${jobs} ORDER BY rank, position LIMIT ?`)
+      session.db.prepare(`SELECT ${takenColumns} FROM ${jobs} ORDER BY rank, position LIMIT ?`)
     this.#heads = { free: heads(poolJobs.free), suspects: heads(poolJobs.suspects) }
     this.#laneHeads = heads(poolJobs.lane)
-    this.#take = session.db.prepare(
-      `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, part = ?, successor_stamp = ?, successor_created_at = ?, successor_ready = ?
+    this.#takeSome = session.db.prepare(
+      `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, part = ?, successor_stamp = ?, successor_created_at = ?, successor_ready = 1
        WHERE rid = ?`,
+    )
+    this.#takeWhole = session.db.prepare(
+      `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?
+       WHERE rid IN (SELECT value FROM json_each(?))`,
     )
   }
 
@@ -54,12 +77,14 @@ export class SqliteOrderedClaim {
       typeof pool === 'string'
         ? this.#heads[pool].all(queue.qid, limit)
         : this.#laneHeads.all(queue.qid, pool.group, limit)
-    ) as JobRow[]
+    ) as TakenRow[]
     if (jobs.length > 0 && taking.fence === undefined) {
       queue.last_fence = nextFence(queue.last_fence, taking.now)
       taking.fence = queue.last_fence
     }
     const claims: Claim[] = []
+    /** Jobs that are taken with all their payloads. A waiting job has no successor, and keeps its part. */
+    const whole: number[] = []
     let bytes = taking.bytes
     for (const job of jobs) {
       if (bytes >= mostClaimBytes) break
@@ -67,37 +92,48 @@ export class SqliteOrderedClaim {
         maxPayloads === undefined || maxPayloads === Number.POSITIVE_INFINITY
           ? payloads.whole(setOf(job))
           : payloads.headWithin(setOf(job), Math.max(1, maxPayloads), mostClaimBytes)
-      claims.push(this.#takeOne(queue, job, head, by, taking))
+      if (head.hasMore) this.#split(queue, job, head, by, taking)
+      else whole.push(job.rid)
+      this.#session.orderedJobs.moved(queue, job, {
+        state: running,
+        suspect: job.suspect,
+        attempt: job.attempt,
+        grp: job.grp,
+      })
+      queue.pending -= head.rows.length
+      claims.push(claimOf(queue, job, head))
       bytes += head.bytes
     }
+    const values = [queue.last_fence, by.worker, by.alone ? 1 : 0, taking.leaseUntil, taking.now]
+    if (whole.length > 0) changeSome(this.#takeWhole, whole.length, ...values, JSON.stringify(whole))
     return { claims, bytes: bytes - taking.bytes }
   }
 
-  #takeOne(queue: QueueRow, job: JobRow, { rows: inHand, hasMore }: PayloadHead, by: Claimer, taking: Taking): Claim {
-    const { rid, id, task, grp, attempt, crashes, stamp, created_at, error } = job
-    const { payloads } = this.#session.orderedJobs
-    if (hasMore) payloads.takeUpTo(setOf(job), inHand.at(-1)!, successorSet(job).part)
-    const part = hasMore ? successorSet(job).part : job.part
-    const successor = hasMore ? [takeStamp(queue, taking.now), created_at, 1] : [null, null, 0]
-    const alone = by.alone ? 1 : 0
-    this.#take.run(queue.last_fence, by.worker, alone, taking.leaseUntil, taking.now, part, ...successor, rid)
-    this.#session.orderedJobs.moved(queue, job, { ...job, state: running })
-    queue.pending -= inHand.length
-    return {
-      queue: queue.name,
-      id,
-      task,
-      payload: '',
-      payloads: inHand.map(scoredPayload),
-      ...(hasMore ? { hasMore } : {}),
-      priority: 0,
-      ...(grp === null ? {} : { group: grp }),
-      attempt,
-      crashes,
-      fence: queue.last_fence,
-      createdAt: created_at,
-      runAt: dueAt(stamp),
-      ...(error === null ? {} : { error: fromStored(error) }),
-    }
+  /** Takes the payloads in hand. The rest is the successor's. */
+  #split(queue: QueueRow, job: TakenRow, { rows }: PayloadHead, by: Claimer, taking: Taking): void {
+    const successor = successorSet(job)
+    this.#session.orderedJobs.payloads.takeUpTo(setOf(job), rows.at(-1)!, successor.part)
+    const values = [queue.last_fence, by.worker, by.alone ? 1 : 0, taking.leaseUntil, taking.now, successor.part]
+    this.#takeSome.run(...values, takeStamp(queue, taking.now), job.created_at, job.rid)
+  }
+}
+
+function claimOf(queue: QueueRow, job: TakenRow, { rows, hasMore }: PayloadHead): Claim {
+  const { id, task, grp, attempt, crashes, stamp, created_at, error } = job
+  return {
+    queue: queue.name,
+    id,
+    task,
+    payload: '',
+    payloads: rows.map(scoredPayload),
+    ...(hasMore ? { hasMore } : {}),
+    priority: 0,
+    ...(grp === null ? {} : { group: grp }),
+    attempt,
+    crashes,
+    fence: queue.last_fence,
+    createdAt: created_at,
+    runAt: dueAt(stamp),
+    ...(error === null ? {} : { error: fromStored(error) }),
   }
 }

@@ -75,7 +75,7 @@ export class SqliteSettle {
     const left = [...touched].filter((queue) => !ringsAtOnce(queue))
     if (left.length > 0)
       for (const [i, { id, kind }] of items.entries())
-        if (answers[i] === 'ok' && mayWait(queues[i]!, kind) && !ringsAtOnce(queues[i]!))
+        if (answers[i] === 'ok' && !ended[i] && mayWait(queues[i]!, kind) && !ringsAtOnce(queues[i]!))
           this.#session.ringFor(queues[i]!, id, now)
     for (const queue of left) this.ringFreed(queue)
     return answers
