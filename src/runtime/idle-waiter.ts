@@ -82,16 +82,25 @@ export class IdleWaiter {
     }
     const listening = { queues, until, stop: new AbortController() }
     this.#listening = listening
+    // Before the sleepers are woken: the last of them to leave aborts a wait that is still under way.
+    const over = () => {
+      if (this.#listening === listening) this.#listening = undefined
+    }
     void this.#store
       .wait([...queues], Math.max(shortestMs, Math.ceil(until - this.#mono())), listening.stop.signal)
       .then(
-        (rung) => (rung.length > 0 ? this.#deal(rung) : this.#wakeDue()),
-        (error: unknown) => this.#fail(error),
+        (rung) => {
+          over()
+          if (rung.length > 0) this.#deal(rung)
+          else this.#wakeDue()
+        },
+        (error: unknown) => {
+          over()
+          this.#fail(error)
+        },
       )
-      .finally(() => {
-        if (this.#listening !== listening) return
-        this.#listening = undefined
-        if (this.#sleepers.size > 0) this.#listen()
+      .then(() => {
+        if (this.#listening === undefined && this.#sleepers.size > 0) this.#listen()
       })
   }
 

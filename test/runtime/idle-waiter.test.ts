@@ -12,12 +12,14 @@ async function opened() {
   await store.open([settings('a'), settings('b')])
   const waits: (readonly string[])[] = []
   const wait = store.wait.bind(store)
+  const signals: AbortSignal[] = []
   store.wait = (queues, forMs, signal) => {
     waits.push(queues)
+    signals.push(signal)
     return wait(queues, forMs, signal)
   }
   const enqueue = (queue: string) => store.enqueue([{ callId: queue, queue, jobs: [job] }])
-  return { store, waits, enqueue, waiter: new IdleWaiter(store, () => performance.now()) }
+  return { store, waits, signals, enqueue, waiter: new IdleWaiter(store, () => performance.now()) }
 }
 
 describe('a waiter', () => {
@@ -56,6 +58,19 @@ describe('a waiter', () => {
     expect(await aborted).toEqual([])
     expect(await waiter.rest(['a'], longMs, abort.signal)).toEqual([])
     expect(await waiter.rest(['a'], 5, never())).toEqual([])
+  })
+
+  it('aborts a wait that is still under way when the last one leaves, but none that has ended', async () => {
+    const { enqueue, signals, waiter } = await opened()
+    const abort = new AbortController()
+    const left = waiter.rest(['b'], longMs, abort.signal)
+    abort.abort()
+    await left
+    const rung = waiter.rest(['a'], longMs, never())
+    await enqueue('a')
+    await rung
+
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false])
   })
 
   it('tells everybody who rests of a store that fails', async () => {

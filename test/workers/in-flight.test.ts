@@ -59,6 +59,15 @@ async function ended(end: () => void, settler: Settler): Promise<void> {
 
 /** A workbench with one slot and a claim of each of these groups in hand. */
 async function bench(task: AnyTask, ...groups: string[][]) {
+  const { claims, ...rest } = await benchBefore(task, 1, groups)
+  for (const together of claims) rest.inFlight.accept(together, { sentAt: 0, answeredAt: 0, now: 0 })
+  // What there is a slot for begins when the claim that was to follow could be sent.
+  await new Promise<void>((resolve) => process.nextTick(resolve))
+  return rest
+}
+
+/** The same with `slots` slots, before it has accepted the claims. */
+async function benchBefore(task: AnyTask, slots: number, groups: readonly string[][]) {
   const harness = await memoryHarness()
   const store = await harness.open()
   await store.open([{ name: 'default', kind: task.kind, order: 'fifo', maxCrashes: 3, dead: {} }])
@@ -80,12 +89,12 @@ async function bench(task: AnyTask, ...groups: string[][]) {
   const notes = notesOn(store, events)
   const inFlight = new InFlight({
     ...shared,
-    slots: new Slots(1),
+    slots: new Slots(slots),
     executor: (bench) => new Executor({ ...shared, mono, bench }),
     settler,
     keeper,
     soloGate: new SoloGate(),
-    prefetch: new Prefetch(1),
+    prefetch: new Prefetch(slots),
     limited: new LimitedQueues([]),
     punctuality: new Punctuality(new LimitedQueues([]), options.registry),
     after: () => () => {},
@@ -109,10 +118,8 @@ async function bench(task: AnyTask, ...groups: string[][]) {
     await keeper.stop()
     await harness.close()
   })
-  for (const together of claims) inFlight.accept(together, { sentAt: 0, answeredAt: 0, now: 0 })
-  // What there is a slot for begins when the claim that was to follow could be sent.
-  await new Promise<void>((resolve) => process.nextTick(resolve))
   return {
+    claims,
     inFlight,
     store,
     keeper,
@@ -122,6 +129,26 @@ async function bench(task: AnyTask, ...groups: string[][]) {
     },
   }
 }
+
+describe('a claimed job', () => {
+  const started = async (slots: number) => {
+    const begun: string[] = []
+    const task = defineTask({ name: 't', run: async (_, ctx) => void begun.push(ctx.job.id) })
+    const { inFlight, claims, settler } = await benchBefore(task, slots, [['a', 'b']])
+    inFlight.accept(claims[0]!, { sentAt: 0, answeredAt: 0, now: 0 })
+    const atOnce = [...begun]
+    await ended(() => {}, settler)
+    return { atOnce, begun }
+  }
+
+  it('begins before the next claim is sent where slots are left', async () => {
+    expect((await started(3)).atOnce).toEqual(['a', 'b'])
+  })
+
+  it('begins after the next claim was sent where it takes the last slot', async () => {
+    expect(await started(2)).toEqual({ atOnce: [], begun: ['a', 'b'] })
+  })
+})
 
 describe('what waits for a slot', () => {
   it('is begun when there is one', async () => {

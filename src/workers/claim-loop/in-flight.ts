@@ -153,8 +153,9 @@ export class InFlight implements Bench, ProcessBench {
     else stints.push(this.#boundedStint(executions, trip.sentAt, leaseMs))
     if (this.#departures.add(queue, executions, stints, trip)) return
     this.#backlog.push(...stints)
-    // After the loop has sent its next claim: store and handlers then work at the same time.
-    process.nextTick(() => this.#begin())
+    // If they fill the slots, after the loop has sent its next claim: store and handlers then work at the same time.
+    if (this.free > 0) this.#begin()
+    else process.nextTick(() => this.#begin())
   }
 
   /** Runs the only claim of this process; resolves when the store has answered its settle. */
@@ -182,7 +183,6 @@ export class InFlight implements Bench, ProcessBench {
       if (stint.arrivedAt <= now - longestInARowMs) this.#putBackRest(stint, 'no-slot')
     const since = now - longestInBacklogMs
     const stale = this.#backlog.filter(({ arrivedAt }) => arrivedAt <= since)
-    if (stale.length === 0) return
     this.#backlog = this.#backlog.filter(({ arrivedAt }) => arrivedAt > since)
     for (const stint of stale) this.#putBackRest(stint, 'no-slot')
   }

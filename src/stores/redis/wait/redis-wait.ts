@@ -140,7 +140,11 @@ export class RedisWait {
     this.#round = round
     this.#client
       .pop([...keys], Math.max(shortestMs, until - performance.now()), round.stop.signal)
-      .then((key) => (key === undefined ? this.#wakeDue() : this.#deal(key)))
+      .then((key) => {
+        // Before the waiters are woken: the last of them to leave aborts a round that is still under way.
+        this.#round = undefined
+        return key === undefined ? this.#wakeDue() : this.#deal(key)
+      })
       .catch(async (error: unknown) => {
         if (await this.#isMarkerDamaged(error)) return
         // A wait that was too short to connect ends without an error. The next one reports what is wrong.
@@ -148,8 +152,8 @@ export class RedisWait {
         for (const waiting of [...this.#waiting]) waiting.fail(error)
       })
       .finally(() => {
-        this.#round = undefined
-        if (this.#waiting.size > 0) this.#pop()
+        if (this.#round === round) this.#round = undefined
+        if (this.#round === undefined && this.#waiting.size > 0) this.#pop()
       })
   }
 
