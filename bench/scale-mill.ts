@@ -28,7 +28,7 @@ export function scaleMill(store: string, { queues, shards }: ScaleStep): Filled 
 function plain(store: string, names: readonly string[]): Filled {
   const tasks = names.map((queue) => defineTask({ name: queue, queue, run: async (_: typeof input) => {} }))
   const mill = millrace({ store, tasks })
-  const enqueue = (queue: number, _: number, count: number) =>
+  const enqueue = (queue: number, count: number) =>
     mill.enqueueMany(tasks[queue]!, new Array<typeof input>(count).fill(input))
   return { mill, fill: (jobs) => dealt(jobs, names.length, enqueue) }
 }
@@ -36,17 +36,19 @@ function plain(store: string, names: readonly string[]): Filled {
 function ordered(store: string, names: readonly string[], shards: number): Filled {
   const tasks = names.map((queue) => defineOrderedTask({ name: queue, queue, run: async () => {} }))
   const mill = millrace({ store, tasks, queues: Object.fromEntries(names.map((name) => [name, { shards }])) })
-  const enqueue = (queue: number, from: number, count: number) =>
-    mill.enqueueMany(tasks[queue]!, new Array<typeof input>(count).fill(input), (_, i) => ({ id: `order-${from + i}` }))
+  let last = 0
+  // New ids at each fill: an equal payload of a job that still waits would only merge.
+  const enqueue = (queue: number, count: number) =>
+    mill.enqueueMany(tasks[queue]!, new Array<typeof input>(count).fill(input), () => ({ id: `order-${++last}` }))
   return { mill, fill: (jobs) => dealt(jobs, names.length, enqueue) }
 }
 
 async function dealt(
   jobs: number,
   queues: number,
-  enqueue: (queue: number, from: number, count: number) => Promise<unknown>,
+  enqueue: (queue: number, count: number) => Promise<unknown>,
 ): Promise<void> {
   const each = Math.ceil(jobs / queues)
   for (let queue = 0; queue < queues; queue += 1)
-    for (let from = 0; from < each; from += perCall) await enqueue(queue, from, Math.min(perCall, each - from))
+    for (let from = 0; from < each; from += perCall) await enqueue(queue, Math.min(perCall, each - from))
 }
