@@ -280,6 +280,48 @@ export const redisMutations: readonly Mutation[] = [
     concern: 'fields',
   },
   {
+    what: 'of jobs that are added at once one may be there already',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: 'if records[n] or ended[n] or added[id] then',
+    to: 'if ended[n] or added[id] then',
+  },
+  {
+    what: 'of jobs that are added at once one may have ended a moment ago',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: 'if records[n] or ended[n] or added[id] then',
+    to: 'if records[n] or added[id] then',
+  },
+  {
+    what: 'of jobs that are added at once two may have the same id',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: 'if records[n] or ended[n] or added[id] then',
+    to: 'if records[n] or ended[n] then',
+  },
+  {
+    what: 'jobs that are added at once may be more than there is room for',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: ' or count > room() then return nil end',
+    to: ' then return nil end',
+  },
+  {
+    what: 'jobs that are added at once are taken by a queue that drains',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: 'if LIFO or draining or first',
+    to: 'if LIFO or first',
+  },
+  {
+    what: 'jobs that are added at once stand in the ready list of a queue that takes the last one first',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: 'if LIFO or draining or first',
+    to: 'if draining or first',
+  },
+  {
+    what: 'jobs that are added at once stand before those that were ready already',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: 'first <= tail or first + count',
+    to: 'first + count',
+  },
+  {
     what: 'a job that takes the place of another has no past that says when it changed',
     file: 'redis/enqueue/enqueue-script.js',
     from: "  many('HSET', HISTORY, pasts)\n",

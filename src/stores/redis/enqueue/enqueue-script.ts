@@ -5,8 +5,11 @@ import { remembering } from './calls-lua.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV: number of calls, followed by `r` if one of them may have been sent before. For each call its id and its number
- * of jobs. For each job its id, order (`recordOrder`) and body.
+ * ARGV, long form: number of calls, followed by `r` if one of them may have been sent before. For each call its id and
+ * its number of jobs. For each job its id, order (`recordOrder`) and body.
+ * ARGV, short form, if no call was sent before and no job has an order or a group: number of calls, followed by `s`; ''
+ * if each call has one job and its id, otherwise for each call its number of jobs, NUL, its id, NUL; then for each job
+ * its id and body.
  * Returns one letter per job: a added, r replaced, d duplicate, f full, g draining; with a comma between calls.
  *
  * All jobs of a call are accepted, or none. A remembered call gets the same answer as before. Refuses `unknown`.
@@ -18,15 +21,36 @@ LIFO = meta[10] == 'lifo'
 local seq, stamp, stale, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6]), tonumber(meta[8])
 local draining, paused, max_pending = meta[2] == '1', meta[7] == '1', tonumber(meta[3])
 
--- Looks up all calls and all ids together, each once.
-local call_ids, starts, counts, firsts, ids = {}, {}, {}, {}, {}
-local from = 2
-for c = 1, tonumber(string.match(ARGV[1], '%d+')) do
-  local count = tonumber(ARGV[from + 1])
-  call_ids[c], starts[c], counts[c], firsts[c] = ARGV[from], from + 2, count, #ids + 1
-  for i = from + 2, from - 1 + count * 3, 3 do ids[#ids + 1] = ARGV[i] end
-  from = from + 2 + count * 3
+-- Looks up all calls and all ids together, each once. Jobs are numbered over all calls.
+local ids, orders, bodies, call_ids, counts, firsts = {}, {}, {}, {}, {}, {}
+local is_short = sub(ARGV[1], -1) == 's'
+if is_short then
+  local n = 0
+  for i = 3, #ARGV, 2 do
+    n = n + 1
+    ids[n] = ARGV[i]
+  end
+  if ARGV[2] == '' then call_ids = ids end
+  local first = 1
+  for count, id in string.gmatch(ARGV[2], '(%d+)%z(%Z+)') do
+    local c = #call_ids + 1
+    call_ids[c], counts[c], firsts[c] = id, tonumber(count), first
+    first = first + count
+  end
+else
+  local from = 2
+  for c = 1, tonumber(string.match(ARGV[1], '%d+')) do
+    local count = tonumber(ARGV[from + 1])
+    call_ids[c], counts[c], firsts[c] = ARGV[from], count, #ids + 1
+    for i = from + 2, from - 1 + count * 3, 3 do
+      local n = #ids + 1
+      ids[n], orders[n], bodies[n] = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+    end
+    from = from + 2 + count * 3
+  end
 end
+local function order_of(n) return orders[n] or '' end
+local function body_of(n) return bodies[n] or ARGV[2 + 2 * n] end
 local records = #ids > 0 and call('HMGET', JOBS, unpack(ids)) or {}
 local ended = #ids > 0 and call('EXISTS', ENDED) == 1 and call('HMGET', ENDED, unpack(ids)) or {}
 -- The ids that this script has added.
@@ -59,8 +83,9 @@ local laned, grouped, opened, expiring, came = {}, {}, {}, {}, {}
 local expiring_at = tonumber(meta[11]) or math.huge
 local rings = false
 local now_us = now * 1000
--- Adds a job. n: its number among all jobs of the script; created_at: when the job that it replaces was created.
-local function add(id, order, body, n, created_at)
+-- Adds the nth job. created_at: when the job that it replaces was created.
+local function add(n, created_at)
+  local id, order, body = ids[n], order_of(n), body_of(n)
   if records[n] and not created_at then drop(leftover(id, records[n])) end
   if ended[n] then forget(id, ended[n]) end
   added[id] = true
@@ -167,42 +192,44 @@ local function write()
   listed, ready, later, incoming, pasts, laned, grouped, opened, expiring = {}, {}, {}, {}, {}, {}, {}, {}, {}
 end
 
--- Whether the job is to replace a waiting job of the same id.
-local function is_replacing(id, order, n)
-  if sub(order, -1) ~= 'w' then return false end
+-- Whether the nth job is to replace a waiting job of the same id.
+local function is_replacing(n)
+  local id = ids[n]
+  if sub(order_of(n), -1) ~= 'w' then return false end
   local j = not added[id] and records[n] and job(id)
   return added[id] or (j and is_waiting(j))
 end
-local function replace(id, order, body, n)
+local function replace(n)
+  local id = ids[n]
   -- Counts waiting jobs before the old one is taken out, or it would be missing from the count.
   room()
   -- What came before it in this trip stands in its lane: a lane with another job keeps its turn.
   if added[id] or #opened > 0 then write() end
   local j = job(id)
   drop(j)
-  add(id, order, body, n, j.created)
+  add(n, j.created)
 end
 
-local function answer_to(first, count, n)
+-- The answer to a call of this many jobs, the first of which is the nth.
+local function answer_to(n, count)
   if draining then return string.rep('g', count) end
   if count == 1 then
-    local id = ARGV[first]
-    if is_known(id, n) then
-      if not is_replacing(id, ARGV[first + 1], n) then return 'd' end
-      replace(id, ARGV[first + 1], ARGV[first + 2], n)
+    if is_known(ids[n], n) then
+      if not is_replacing(n) then return 'd' end
+      replace(n)
       return 'r'
     end
     if room() < 1 then return 'f' end
-    add(id, ARGV[first + 1], ARGV[first + 2], n)
+    add(n)
     if waiting then waiting = waiting + 1 end
     return 'a'
   end
   local letters, fresh, own = {}, 0, {}
   for i = 1, count do
-    local at_arg = first + (i - 1) * 3
-    local id, order = ARGV[at_arg], ARGV[at_arg + 1]
-    if own[id] then letters[i] = sub(order, -1) == 'w' and 'r' or 'd'
-    elseif is_known(id, n + i - 1) then letters[i] = is_replacing(id, order, n + i - 1) and 'r' or 'd'
+    local at = n + i - 1
+    local id = ids[at]
+    if own[id] then letters[i] = sub(order_of(at), -1) == 'w' and 'r' or 'd'
+    elseif is_known(id, at) then letters[i] = is_replacing(at) and 'r' or 'd'
     else
       letters[i] = 'a'
       own[id] = true
@@ -211,15 +238,38 @@ local function answer_to(first, count, n)
   end
   if fresh > 0 and fresh > room() then return string.rep('f', count) end
   for i = 1, count do
-    local at_arg = first + (i - 1) * 3
     local put_in = letters[i] == 'a' and add or (letters[i] == 'r' and replace)
-    if put_in then put_in(ARGV[at_arg], ARGV[at_arg + 1], ARGV[at_arg + 2], n + i - 1) end
+    if put_in then put_in(n + i - 1) end
   end
   if waiting then waiting = waiting + fresh end
   return table.concat(letters)
 end
 
-local answers = answered_calls(call_ids, sub(ARGV[1], -1) == 'r', function(c) return answer_to(starts[c], counts[c], firsts[c]) end)
+-- Adds the jobs of all calls in the short form, as most trips allow. If any of them needs more than that, changes
+-- nothing and returns nil.
+local function answers_at_once()
+  local count, first = #ids, next_stamp(stamp)
+  if LIFO or draining or first <= tail or first + count > now_us + 1000000 or count > room() then return nil end
+  local created = pack('>I6', now)
+  for n = 1, count do
+    local id, at = ids[n], first + n - 1
+    if records[n] or ended[n] or added[id] then
+      added, listed, incoming = {}, {}, {}
+      return nil
+    end
+    added[id] = true
+    local place13 = pack('>I7I6', at, seq + n)
+    listed[n], incoming[2 * n - 1] = place13 .. id, id
+    incoming[2 * n] = at < now_us + 1000 and 'l' .. place13 .. ARGV[2 + 2 * n] or 'L' .. place13 .. created .. ARGV[2 + 2 * n]
+  end
+  stamp, seq, rings, new_ids = first + count - 1, seq + count, true, call_ids
+  for c = 1, #call_ids do new_answers[c] = string.rep('a', counts[c] or 1) end
+  return new_answers
+end
+
+local answers = is_short and answers_at_once() or answered_calls(call_ids, sub(ARGV[1], -1) == 'r', function(c)
+  return answer_to(firsts[c] or c, counts[c] or 1)
+end)
 
 write()
 if rings and meta[9] then

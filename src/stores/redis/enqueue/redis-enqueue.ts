@@ -124,6 +124,7 @@ function take({ answers, places, isWhole }: Part, letters: string): void {
 
 interface EnqueueTrip {
   readonly parts: Part[]
+  /** In the long form, without the first. */
   readonly args: RedisArgument[]
   jobs: number
   bytes: number
@@ -146,21 +147,33 @@ function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
     trip.bytes += bytes
   }
   trips.push(trip)
-  for (const { parts, args } of trips)
-    args.unshift(
-      callCount(
-        parts.length,
-        parts.some(({ isResent }) => isResent),
-      ),
-    )
-  return trips
+  return trips.map((trip) => ({ ...trip, args: argumentsOf(trip, kind) }))
 }
 
-/**
- * The first argument of the script. The `r` makes it look for remembered calls, because one may have been sent before.
- */
-function callCount(calls: number, areResent: boolean): string {
-  return areResent ? `${calls}r` : String(calls)
+/** The arguments of the script. An `r` makes it look for remembered calls, because one may have been sent before. */
+function argumentsOf({ parts, args }: EnqueueTrip, kind: QueueKind): RedisArgument[] {
+  const calls = parts.length
+  if (parts.some(({ isResent }) => isResent)) return [`${calls}r`, ...args]
+  const short = kind === 'plain' ? shortened(parts, args) : undefined
+  return short === undefined ? [String(calls), ...args] : [`${calls}s`, ...short]
+}
+
+/** The short form of these arguments; undefined if a job has an order or a group. */
+function shortened(parts: readonly Part[], args: readonly RedisArgument[]): RedisArgument[] | undefined {
+  const areNamed = parts.every(({ callId, jobs }) => jobs.length === 1 && jobs[0]!.id === callId)
+  const short: RedisArgument[] = [
+    areNamed ? '' : parts.map(({ callId, jobs }) => `${jobs.length}\0${callId}\0`).join(''),
+  ]
+  let at = 0
+  for (const { jobs } of parts) {
+    at += 2
+    for (const { group } of jobs) {
+      if (group !== undefined || args[at + 1] !== '') return undefined
+      short.push(args[at]!, args[at + 2]!)
+      at += 3
+    }
+  }
+  return short
 }
 
 /** Adds the arguments for these jobs to `args`, in the form for this kind of queue. Returns their bytes. */
