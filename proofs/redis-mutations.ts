@@ -12,8 +12,26 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'a settle says that all were taken where one was not',
     file: 'redis/settle/settle-script.js',
-    from: "'l' or 'g'\n    all_ok = false",
+    from: "'l' or 'g'\n      all_ok = false",
     to: "'l' or 'g'",
+  },
+  {
+    what: 'of a run that is settled at once one claim may be of another fence',
+    file: 'redis/settle/settle-script.js',
+    from: 'sub(claim, 1, 7) ~= bytes or byte',
+    to: 'byte',
+  },
+  {
+    what: 'of a run that is settled at once one job may leave a trace',
+    file: 'redis/settle/settle-script.js',
+    from: ' or byte(claim, 14) - 64 >= HASHISTORY',
+    to: '',
+  },
+  {
+    what: 'of a run that is settled at once two items may be the same',
+    file: 'redis/settle/settle-script.js',
+    from: ' or seen[id]',
+    to: '',
   },
   {
     what: 'a beat does not look at the fence',

@@ -178,6 +178,12 @@ export const redisOrderedMutations: readonly Mutation[] = [
     to: '',
   },
   {
+    what: 'what waits beside a job of a run that is settled at once goes with it',
+    file: 'redis/settle/settle-script.js',
+    from: ' or follows[id]',
+    to: '',
+  },
+  {
     what: 'what waits beside is dropped on failure',
     file: 'redis/lua/ordered-lua.js',
     from: '  if last then return exhaust(j, reason) end\n',

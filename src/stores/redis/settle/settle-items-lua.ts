@@ -12,20 +12,25 @@ local function fence_bytes(text)
   end
   return bytes
 end
-local from = 1
-while from <= #ARGV do
-  local n = #ids
-  if ARGV[from] == '' then
-    local bytes, count = fence_bytes(ARGV[from + 1]), tonumber(ARGV[from + 2])
-    for i = 1, count do
-      items[n + i], ids[n + i], item_fences[n + i], kinds[n + i] = from, ARGV[from + 2 + i], bytes, 'c'
+local function read_items()
+  local from = 1
+  while from <= #ARGV do
+    local n = #kinds
+    if ARGV[from] == '' then
+      local bytes, count = fence_bytes(ARGV[from + 1]), tonumber(ARGV[from + 2])
+      for i = 1, count do
+        items[n + i], ids[n + i], item_fences[n + i], kinds[n + i] = from, ARGV[from + 2 + i], bytes, 'c'
+      end
+      from = from + 3 + count
+    else
+      items[n + 1], ids[n + 1], item_fences[n + 1], kinds[n + 1] = from, ARGV[from], fence_bytes(ARGV[from + 1]), ARGV[from + 2]
+      from = from + 3 + extras[ARGV[from + 2]]
     end
-    from = from + 3 + count
-  else
-    items[n + 1], ids[n + 1], item_fences[n + 1], kinds[n + 1] = from, ARGV[from], fence_bytes(ARGV[from + 1]), ARGV[from + 2]
-    from = from + 3 + extras[ARGV[from + 2]]
   end
 end
+-- Most calls are one run of completions under one fence. They need only the ids.
+local is_run = ARGV[1] == '' and #ARGV == 3 + ARGV[3]
+if is_run then ids = { unpack(ARGV, 4) } else read_items() end
 local function given(text)
   if text == '' then return nil end
   return sub(text, 2)

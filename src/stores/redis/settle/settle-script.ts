@@ -16,8 +16,9 @@ const parts: Readonly<
       readonly functions: string
       /** Reads what the items need besides their claims. */
       readonly read: string
-      /** A further condition for a job to leave without a trace. */
+      /** A further condition for a job to leave without a trace, and one not to do so at once with others. */
       readonly condition: string
+      readonly atOnce: string
       /** Keys with an entry for each job that leaves. */
       readonly keys: readonly string[]
     }
@@ -36,6 +37,7 @@ end
 `,
     read: '',
     condition: '',
+    atOnce: '',
     keys: ['CLAIMS', 'JOBS'],
   },
   // Results and runs are not kept.
@@ -48,6 +50,7 @@ local function know_run() end
 local follows = {}
 for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[ids[i]] = successor end`,
     condition: ' and not follows[id]',
+    atOnce: ' or follows[id]',
     keys: ['CLAIMS', 'JOBS', 'CLAIMED_PAYLOADS'],
   },
 }
@@ -71,9 +74,7 @@ if not form[1] then return redis.error_reply('MILLRACE unknown') end
 if form[2] then return redis.error_reply('MILLRACE moved') end
 if ${isSetBack('form[4]')} then turn_back(form[4]) end
 limits(form[3])
-local claims = call('HMGET', CLAIMS, unpack(ids))
-local current = {}
-for i, id in ipairs(ids) do current[id] = claims[i] end${parts[kind].read}
+local claims = call('HMGET', CLAIMS, unpack(ids))${parts[kind].read}
 local processed, settled = 0, {}
 local function settle(n, id, kind)
   local a, b, c, d, e = ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6], ARGV[n + 7]
@@ -115,26 +116,45 @@ end
 local answers, traceless, renewed, shared = {}, {}, {}, {}
 local left, all_ok = {}, true
 know_form()
-for i, id in ipairs(ids) do
-  local claim, bytes = current[id], item_fences[i]
-  if not claim or sub(claim, 1, 7) ~= bytes then
-    answers[i] = (claim or (not left[id] and call('HEXISTS', JOBS, id) == 1)) and 'l' or 'g'
-    all_ok = false
-  else
-    current[id] = nil
-    answers[i] = 'o'
-    local flags = byte(claim, 14) - 64
-    if kinds[i] == 'c' and flags % OWNLEASE < HASHISTORY and flags < HASGROUP${parts[kind].condition} then
-      left[id] = true
-      traceless[#traceless + 1] = id
-      if flags >= OWNLEASE then renewed[#renewed + 1] = id else
-        shared[bytes] = (shared[bytes] or 0) + 1
-      end
+-- Whether the whole run leaves without a trace, from the lease that its claims share.
+local function leaves_at_once()
+  local bytes, seen = fence_bytes(ARGV[2]), {}
+  for i, id in ipairs(ids) do
+    local claim = claims[i]
+    if not claim or sub(claim, 1, 7) ~= bytes or byte(claim, 14) - 64 >= HASHISTORY or seen[id]${parts[kind].atOnce} then return false end
+    seen[id] = true
+  end
+  traceless, shared[bytes] = ids, #ids
+  return true
+end
+local function settle_each()
+  local current = {}
+  for i, id in ipairs(ids) do current[id] = claims[i] end
+  for i, id in ipairs(ids) do
+    local claim, bytes = current[id], item_fences[i]
+    if not claim or sub(claim, 1, 7) ~= bytes then
+      answers[i] = (claim or (not left[id] and call('HEXISTS', JOBS, id) == 1)) and 'l' or 'g'
+      all_ok = false
     else
-      answers[i] = settle(items[i], id, kinds[i]) or 'o'
-      all_ok = all_ok and answers[i] == 'o'
+      current[id] = nil
+      answers[i] = 'o'
+      local flags = byte(claim, 14) - 64
+      if kinds[i] == 'c' and flags % OWNLEASE < HASHISTORY and flags < HASGROUP${parts[kind].condition} then
+        left[id] = true
+        traceless[#traceless + 1] = id
+        if flags >= OWNLEASE then renewed[#renewed + 1] = id else
+          shared[bytes] = (shared[bytes] or 0) + 1
+        end
+      else
+        answers[i] = settle(items[i], id, kinds[i]) or 'o'
+        all_ok = all_ok and answers[i] == 'o'
+      end
     end
   end
+end
+if not (is_run and leaves_at_once()) then
+  if is_run then read_items() end
+  settle_each()
 end
 many('ZREM', LEASES, renewed)
 for bytes, count in pairs(shared) do leave_lease(bytes, count) end
