@@ -1,8 +1,10 @@
 /** The mutations of the Redis store's Lua. */
 
 import type { Mutation } from './mutants.js'
+import { redisEnqueueMutations } from './redis-enqueue-mutations.js'
 
 export const redisMutations: readonly Mutation[] = [
+  ...redisEnqueueMutations,
   {
     what: 'a settle does not look at the fence',
     file: 'redis/settle/settle-script.js',
@@ -20,18 +22,21 @@ export const redisMutations: readonly Mutation[] = [
     file: 'redis/settle/settle-script.js',
     from: 'sub(claim, 1, 7) ~= bytes or byte',
     to: 'byte',
+    concern: 'settling',
   },
   {
     what: 'of a run that is settled at once one job may leave a trace',
     file: 'redis/settle/settle-script.js',
     from: ' or byte(claim, 14) - 64 >= HASHISTORY',
     to: '',
+    concern: 'settling',
   },
   {
     what: 'of a run that is settled at once two items may be the same',
     file: 'redis/settle/settle-script.js',
     from: ' or seen[id]',
     to: '',
+    concern: 'settling',
   },
   {
     what: 'a beat does not look at the fence',
@@ -203,12 +208,6 @@ export const redisMutations: readonly Mutation[] = [
     to: "call('ZRANGE', EXPIRY, '-inf', now + 1,",
   },
   {
-    what: 'an ended id is remembered a millisecond longer',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: "unpackn('>I6', ended[n], 33) > now",
-    to: "unpackn('>I6', ended[n], 33) >= now",
-  },
-  {
     what: 'a dead job is there a millisecond longer than it is kept',
     file: 'redis/lua/prelude.js',
     from: 'j.updated + tonumber(age) <= now',
@@ -220,20 +219,6 @@ export const redisMutations: readonly Mutation[] = [
     file: 'redis/lua/prelude.js',
     from: 'is_led(lead_at) return lead_at and now <= lead_at',
     to: 'is_led(lead_at) return lead_at and 0 <= lead_at',
-  },
-  {
-    what: 'a job for later rings also where somebody leads',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: 'rings or not (is_led(lead_at) and lead_at <= due)',
-    to: 'true',
-    concern: 'ringing',
-  },
-  {
-    what: 'an enqueue rings nobody',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: 'if rings and not paused then ring() end',
-    to: '',
-    concern: 'waiting',
   },
   {
     what: 'a claim that leaves jobs rings nobody',
@@ -298,66 +283,6 @@ export const redisMutations: readonly Mutation[] = [
     concern: 'fields',
   },
   {
-    what: 'of jobs that are added at once one may be there already',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: 'if records[n] or ended[n] or added[id] then',
-    to: 'if ended[n] or added[id] then',
-  },
-  {
-    what: 'of jobs that are added at once one may have ended a moment ago',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: 'if records[n] or ended[n] or added[id] then',
-    to: 'if records[n] or added[id] then',
-  },
-  {
-    what: 'of jobs that are added at once two may have the same id',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: 'if records[n] or ended[n] or added[id] then',
-    to: 'if records[n] or ended[n] then',
-  },
-  {
-    what: 'jobs that are added at once may be more than there is room for',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: ' or count > room() then return nil end',
-    to: ' then return nil end',
-  },
-  {
-    what: 'jobs that are added at once are taken by a queue that drains',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: 'if LIFO or draining or first',
-    to: 'if LIFO or first',
-  },
-  {
-    what: 'jobs that are added at once stand in the ready list of a queue that takes the last one first',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: 'if LIFO or draining or first',
-    to: 'if draining or first',
-  },
-  {
-    what: 'jobs that are added at once stand before those that were ready already',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: 'first <= tail or first + count',
-    to: 'first + count',
-  },
-  {
-    what: 'a job that takes the place of another has no past that says when it changed',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: "  many('HSET', HISTORY, pasts)\n",
-    to: '',
-  },
-  {
-    what: 'a running job is replaced',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: 'return added[id] or (j and is_waiting(j))',
-    to: 'return added[id] or j',
-  },
-  {
-    what: 'what has come in by the same trip is not written before it is replaced',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: 'if added[id] or #opened > 0 then write() end',
-    to: '',
-  },
-  {
     what: 'a job that was taken expires later',
     file: 'redis/claim/claim-plain-lua.js',
     from: "many('ZREM', EXPIRING, members)",
@@ -368,12 +293,6 @@ export const redisMutations: readonly Mutation[] = [
     file: 'redis/lua/prelude.js',
     from: "if is_waiting(j) then call('ZREM', EXPIRING, j.seq .. j.id) end",
     to: '',
-  },
-  {
-    what: 'the soonest expiry is taken for the last one that came in',
-    file: 'redis/enqueue/enqueue-script.js',
-    from: 'expiring_at = math.min(expiring_at, expires_at)',
-    to: 'expiring_at = expires_at',
   },
   {
     what: 'a claim that ends jobs out of the middle of the ready list passes over too few stale elements',

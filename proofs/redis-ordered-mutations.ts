@@ -182,6 +182,7 @@ export const redisOrderedMutations: readonly Mutation[] = [
     file: 'redis/settle/settle-script.js',
     from: ' or follows[id]',
     to: '',
+    concern: 'ends of claims in an ordered queue',
   },
   {
     what: 'what waits beside is dropped on failure',

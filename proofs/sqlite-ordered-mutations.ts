@@ -105,6 +105,7 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
     file: 'sqlite/work/sqlite-completion.js',
     from: ' AND successor_stamp IS NULL',
     to: '',
+    concern: 'ends of claims in an ordered queue',
   },
   {
     what: 'a claim has the fence of the one before it',

@@ -58,6 +58,16 @@ export const enqueueing: ContractConcern = {
       exactEnqueue,
     ),
 
+    contractCase(
+      'an id that two calls bring at once is added by the first',
+      async (scene) => {
+        const call = (callId: string) => ({ callId, queue: scene.queue, jobs: [newJob({ id: 'a' })] })
+
+        assert.deepEqual(await scene.store.enqueue([call('x'), call('y')]), [['added'], ['duplicate']])
+      },
+      exactEnqueue,
+    ),
+
     contractCase('an accepted job is seen by every handle', async (scene) => {
       const other = await scene.harness.open()
       await scene.add('a')

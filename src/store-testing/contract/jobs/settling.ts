@@ -5,6 +5,7 @@ import {
   type ContractConcern,
   contractCase,
   exactDepth,
+  exactEnqueue,
   fenced,
   inOrder,
   tellsCrashes,
@@ -333,6 +334,35 @@ export const settling: ContractConcern = {
         assert.deepEqual([processed, failed], [3, 3])
       },
       exactDepth,
+    ),
+
+    contractCase(
+      'of many completions of one claim what is held no longer is lost, what is done twice is gone, and the rest is done',
+      async (scene) => {
+        await scene.add('a', 'b', 'c', 'd')
+        const { claims } = await scene.claim()
+        const [a, b, c, d] = claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const }))
+        await scene.end(b!, { kind: 'complete' })
+        await scene.add('b')
+        await scene.claimOne()
+
+        assert.deepEqual(await scene.store.settle([a!, b!, c!]), ['ok', 'lost', 'ok'])
+        assert.deepEqual(await scene.store.settle([d!, d!]), ['ok', 'gone'])
+        assert.deepEqual([await scene.states(), (await scene.stored()).processed], [['b running'], 4])
+      },
+      fenced,
+    ),
+
+    contractCase(
+      'of many completions of one claim each id stays known for as long as its job asks',
+      async (scene) => {
+        await scene.add('a', { id: 'b', rememberMs: 5_000 }, 'c')
+        const { claims } = await scene.claim()
+        await scene.store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })))
+
+        assert.deepEqual(await scene.enqueue(['a', 'b', 'c']), ['added', 'duplicate', 'added'])
+      },
+      exactEnqueue,
     ),
 
     contractCase('an empty list of items changes nothing', async (scene) => {

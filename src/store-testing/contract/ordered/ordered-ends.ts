@@ -361,6 +361,14 @@ export const orderedEnds: ContractConcern = {
       assert.deepEqual(await scene.told(), ['a ready: v1', 'a dead: v0'])
     }),
 
+    orderedCase('of many completions of one claim only what waits beside comes again', async (scene) => {
+      for (const id of ['a', 'b', 'c', 'd', 'e']) await scene.pushAll(id, ['v0'])
+      const { claims } = await scene.claim()
+      await scene.push('c', 'v1')
+      await scene.store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })))
+      assert.deepEqual([await scene.told(), (await scene.depth()).processed], [['c ready: v1'], 5])
+    }),
+
     orderedCase('the claims of a batch end each by itself', async (scene) => {
       for (const id of ['a', 'b', 'c']) await scene.pushAll(id, ['v0', 'v1'])
       const { claims } = await scene.claim()
