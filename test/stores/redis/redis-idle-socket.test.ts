@@ -69,6 +69,14 @@ it('a program that awaits nothing of what it enqueued ends when it is accepted',
   )
 })
 
+it('a program that only asks again and again, without waiting for it, ends by itself', async () => {
+  const program = `
+    await mill.enqueue(task, 'Ada')
+    setInterval(() => mill.depths().catch(() => {}), 200).unref()
+  `
+  expect(await ended(program)).toEqual(endsWith(''))
+})
+
 it('an answer that comes late is waited for, also by a connection that was let go before', async () => {
   const program = `
     await mill.enqueue(task, 'Ada')

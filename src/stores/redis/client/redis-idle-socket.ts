@@ -10,7 +10,7 @@ const lookMs = 500
 
 export class RedisIdleSocket {
   readonly #timer: NodeJS.Timeout
-  /** The socket that was idle at the last look, and whether it has been let go since. */
+  /** The socket that was idle at the last look, and whether it is let go. */
   #idle: Redis['stream'] | undefined
   #isLetGo = false
 
@@ -18,10 +18,10 @@ export class RedisIdleSocket {
     this.#timer = setInterval(() => this.#look(client), lookMs).unref()
   }
 
-  /** Keeps the process alive from now on. Call it before every command. */
+  /** Keeps the process alive until the answer has come. Call it before every command. */
   hold(): void {
-    if (this.#isLetGo) this.#idle!.ref?.()
-    this.#idle = undefined
+    if (!this.#isLetGo) return
+    this.#idle!.ref?.()
     this.#isLetGo = false
   }
 
@@ -37,7 +37,7 @@ export class RedisIdleSocket {
       this.#isLetGo = true
     } else {
       this.hold()
-      if (isIdle) this.#idle = stream
+      this.#idle = isIdle ? stream : undefined
     }
   }
 }
