@@ -1,8 +1,9 @@
 /**
- * Drops the declarations that no type of the package reaches: `node scripts/drop-unreached-types.mjs [root]` deletes every
- * `.d.ts` in `dist` that is not imported, at however many steps, by one that `exports` names. `npm pack` runs it.
+ * Slims `dist` to what the package needs: `node scripts/slim-dist.mjs [root]`. It deletes every `.d.ts` that is not
+ * imported, at however many steps, by one that `exports` names, and drops the comments of the JavaScript. Those for users
+ * are in the declarations, and the others in the sources. `npm pack` runs it.
  */
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import ts from 'typescript'
 
@@ -21,7 +22,17 @@ function reach(file, importer) {
 
 for (const target of Object.values(exports))
   if (target.types !== undefined) reach(join(root, target.types), 'package.json')
+// The page is minified already.
+const page = join(dist, 'web', 'page')
+const compilerOptions = {
+  removeComments: true,
+  target: ts.ScriptTarget.ESNext,
+  module: ts.ModuleKind.ESNext,
+  verbatimModuleSyntax: true,
+}
 for (const file of readdirSync(dist, { recursive: true }).map((name) => join(dist, name)))
   if (file.endsWith('.d.ts') && !reached.has(file)) rmSync(file)
+  else if (file.endsWith('.js') && !file.startsWith(page))
+    writeFileSync(file, ts.transpileModule(readFileSync(file, 'utf8'), { compilerOptions, fileName: file }).outputText)
 // An incremental build would take what was dropped for made.
 rmSync(join(dist, '.tsbuildinfo'), { force: true })

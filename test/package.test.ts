@@ -51,7 +51,7 @@ describe('the tarball', () => {
     )
     expect(page).toContain('dist/web/page/index.html')
     expect(manifest.scripts['prepack']).toBe(
-      'rm -rf dist && npm run build && npm run build:page && node scripts/drop-unreached-types.mjs',
+      'rm -rf dist && npm run build && npm run build:page && node scripts/slim-dist.mjs',
     )
   })
 

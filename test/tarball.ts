@@ -33,7 +33,7 @@ export function packed(): Packed {
       recursive: true,
       filter: (source) => !isStale(relative(root, source)),
     })
-  run(folder, process.execPath, [join(root, 'scripts/drop-unreached-types.mjs'), folder])
+  run(folder, process.execPath, [join(root, 'scripts/slim-dist.mjs'), folder])
   const [pack] = Object.values(
     // An object by name, or, before npm 12, a list.
     JSON.parse(run(folder, 'npm', ['pack', '--json', '--ignore-scripts', '--offline'])) as Record<
