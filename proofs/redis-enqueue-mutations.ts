@@ -4,6 +4,12 @@ import type { Mutation } from './mutants.js'
 
 export const redisEnqueueMutations: readonly Mutation[] = [
   {
+    what: 'no id that comes in the short form is looked up',
+    file: 'redis/enqueue/enqueue-script.js',
+    from: "local are_new = is_short and ARGV[2] == ''",
+    to: 'local are_new = is_short',
+  },
+  {
     what: 'an ended id is remembered a millisecond longer',
     file: 'redis/enqueue/enqueue-script.js',
     from: "unpackn('>I6', ended[n], 33) > now",

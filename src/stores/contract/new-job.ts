@@ -3,7 +3,10 @@
 import type { Payload } from '../../core/values/codec.js'
 
 export interface EnqueueCall {
-  /** Unique to this call; the same when the call is sent again. */
+  /**
+   * Unique to this call; the same when the call is sent again. If it is the id of the call's only job, that id was made
+   * for the job, and no other job has it.
+   */
   readonly callId: string
   /** The call may have been sent before. Only then does the store need to look whether it remembers it. */
   readonly isResent?: boolean

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { type ContractConcern, contractCase, exactEnqueue, needing, records } from '../scenes/contract-case.js'
+import { newJob } from '../scenes/scene.js'
 
 export const idempotency: ContractConcern = {
   concern: 'idempotency',
@@ -178,6 +179,17 @@ export const idempotency: ContractConcern = {
         },
         records,
       ),
+
+      contractCase('calls that have the id of their job are added in their order, and once', async (scene) => {
+        const calls = (isResent: boolean) =>
+          ['c', 'a', 'b'].map((id) => ({ callId: id, isResent, queue: scene.queue, jobs: [newJob({ id })] }))
+        assert.deepEqual(await scene.store.enqueue(calls(false)), [['added'], ['added'], ['added']])
+        const claim = await scene.claimOne()
+        await scene.end(claim, { kind: 'complete' })
+
+        assert.deepEqual(await scene.store.enqueue(calls(true)), [['added'], ['added'], ['added']])
+        assert.deepEqual([claim.id, await scene.claimIds()], ['c', ['a', 'b']])
+      }),
 
       contractCase('an id used again is remembered anew from its own end', async (scene) => {
         await scene.add({ id: 'a', rememberMs: 1_000 })

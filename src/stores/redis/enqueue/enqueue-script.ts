@@ -51,8 +51,11 @@ else
 end
 local function order_of(n) return orders[n] or '' end
 local function body_of(n) return bodies[n] or ARGV[2 + 2 * n] end
-local records = #ids > 0 and call('HMGET', JOBS, unpack(ids)) or {}
-local ended = #ids > 0 and call('EXISTS', ENDED) == 1 and call('HMGET', ENDED, unpack(ids)) or {}
+-- An id that is also that of its call was made for the job, so nobody else has it.
+local are_new = is_short and ARGV[2] == ''
+local looks_up = #ids > 0 and not are_new
+local records = looks_up and call('HMGET', JOBS, unpack(ids)) or {}
+local ended = looks_up and call('EXISTS', ENDED) == 1 and call('HMGET', ENDED, unpack(ids)) or {}
 -- The ids that this script has added.
 local added = {}
 
@@ -253,11 +256,13 @@ local function answers_at_once()
   local created = pack('>I6', now)
   for n = 1, count do
     local id, at = ids[n], first + n - 1
-    if records[n] or ended[n] or added[id] then
-      added, listed, incoming = {}, {}, {}
-      return nil
+    if not are_new then
+      if records[n] or ended[n] or added[id] then
+        added, listed, incoming = {}, {}, {}
+        return nil
+      end
+      added[id] = true
     end
-    added[id] = true
     local place13 = pack('>I7I6', at, seq + n)
     listed[n], incoming[2 * n - 1] = place13 .. id, id
     incoming[2 * n] = at < now_us + 1000 and 'l' .. place13 .. ARGV[2 + 2 * n] or 'L' .. place13 .. created .. ARGV[2 + 2 * n]
