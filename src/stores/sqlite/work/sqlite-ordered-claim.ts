@@ -23,23 +23,12 @@ export interface Taking {
   fence?: number
 }
 
-/** What a claim needs of a job's row. Reading all columns of many rows takes longer than finding the rows. */
-const takenColumns = 'rid, id, task, state, attempt, crashes, suspect, grp, part, stamp, created_at, error'
-type TakenRow = Pick<
-  JobRow,
-  | 'rid'
-  | 'id'
-  | 'task'
-  | 'state'
-  | 'attempt'
-  | 'crashes'
-  | 'suspect'
-  | 'grp'
-  | 'part'
-  | 'stamp'
-  | 'created_at'
-  | 'error'
->
+/** The columns of `job` that a claim reads: reading all of them would take longer than the search for the rows. */
+const takenColumns = [
+  ...(['rid', 'id', 'task', 'state', 'attempt', 'crashes', 'suspect', 'grp', 'part'] as const),
+  ...(['stamp', 'created_at', 'error'] as const),
+]
+type TakenRow = Pick<JobRow, (typeof takenColumns)[number]>
 
 /** The jobs taken of a queue or shard. */
 interface Taken {
@@ -57,7 +46,7 @@ export class SqliteOrderedClaim {
   constructor(session: SqliteTransaction) {
     this.#session = session
     const heads = (jobs: string) =>
-      session.db.prepare(`SELECT ${takenColumns} FROM ${jobs} ORDER BY rank, position LIMIT ?`)
+      session.db.prepare(`SELECT ${takenColumns.join(', ')} FROM ${jobs} ORDER BY rank, position LIMIT ?`)
     this.#heads = { free: heads(poolJobs.free), suspects: heads(poolJobs.suspects) }
     this.#laneHeads = heads(poolJobs.lane)
     this.#takeSome = session.db.prepare(
