@@ -94,7 +94,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
       rules: async () => rulesOf(await this.#connection.opened()),
       middleware,
       events: this.#events,
-      handle: (queue, id, outcome) => new StoredJobHandle(this.#handleParts, [queue], id, outcome),
+      handle: (queue, id, outcome) => new StoredJobHandle(this.#handleParts, queue, id, outcome),
     }
     this.schedules = new ScheduleAdmin({
       ...{ ...this.#clientParts, connect: this.#connection.opened },
@@ -215,7 +215,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     const [task, id] = typeof taskOrId === 'object' ? [taskOrId, idOfTask] : [undefined, taskOrId]
     const jobId = task?.kind === 'ordered' ? orderedIdOf(id) : id
     if (!isJobId(jobId)) throw new InvalidArgumentError(`a job id must be ${jobIdForm}; got ${describe(id)}.`)
-    return new StoredJobHandle(this.#handleParts, task === undefined ? [...this.queues.keys()] : [task.queue], jobId)
+    return new StoredJobHandle(this.#handleParts, task?.queue ?? [...this.queues.keys()], jobId)
   }
 
   /**

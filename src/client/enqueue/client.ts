@@ -6,6 +6,7 @@ import type { EnqueueOutcome } from '../../core/job.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
 import type { EnqueueArguments } from '../../core/task/enqueue-options.js'
+import { GivenItem } from '../../core/task/given-item.js'
 import { itemsOf, type ManyArguments } from '../../core/task/many-items.js'
 import { type EnqueueItem, type Middleware, throughLayers } from '../../core/task/middleware.js'
 import type { HandleOf } from '../../core/task/task-definition.js'
@@ -49,13 +50,13 @@ export class Client {
    * doubt: enqueue again with an id of your own to be safe).
    */
   enqueue<T extends AnyTask>(task: T, ...[input, options]: EnqueueArguments<T>): Promise<HandleOf<T>> {
-    return this.enqueueItem({ task, input, options: options === undefined ? {} : options }) as Promise<HandleOf<T>>
+    return this.enqueueItem(new GivenItem(task, input, options === undefined ? {} : options)) as Promise<HandleOf<T>>
   }
 
   /** Enqueues an item that is complete already. */
   async enqueueItem(item: EnqueueItem): Promise<JobHandle> {
     refuseNoTask(item.task, 'enqueue()')
-    let result: EnqueueResult | undefined
+    let result: JobHandle | Error | undefined
     if (this.#layers.length > 0) [result] = await this.#through([item], false)
     else {
       // The path of most jobs: one more promise would cost as much as all the checks.
@@ -66,8 +67,8 @@ export class Client {
       result = this.#resultOf(draft, answers === undefined ? 'duplicate' : answers[0]!)
     }
     if (result === undefined) throw new EnqueueManyError(takenOut, [])
-    if ('error' in result) throw result.error
-    return result.job
+    if (result instanceof Error) throw result
+    return result
   }
 
   /**
@@ -83,55 +84,59 @@ export class Client {
   /** Enqueues items that are complete already. */
   async enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]> {
     const results = await this.#through(items, true)
-    if (results.length < items.length) throw new EnqueueManyError(takenOut, results)
-    const refused = results.filter((result) => 'error' in result)
-    if (refused.length > 0) {
-      const message = `${refused.length} of ${results.length} jobs were refused, the first because: ${refused[0]!.error.message}`
-      throw new EnqueueManyError(message, results, { cause: refused[0]!.error })
-    }
-    return results.map((result) => (result as { job: JobHandle }).job)
+    if (results.length < items.length) throw new EnqueueManyError(takenOut, results.map(toldOf))
+    if (results.every((result): result is JobHandle => !(result instanceof Error))) return results
+    const refused = results.filter((result) => result instanceof Error)
+    const message = `${refused.length} of ${results.length} jobs were refused, the first because: ${refused[0]!.message}`
+    throw new EnqueueManyError(message, results.map(toldOf), { cause: refused[0] })
   }
 
-  async #through(items: EnqueueItem[], many: boolean): Promise<EnqueueResult[]> {
+  async #through(items: EnqueueItem[], many: boolean): Promise<(JobHandle | Error)[]> {
     if (this.#layers.length === 0) return this.#send(items, many)
-    let results: EnqueueResult[] = []
+    let results: (JobHandle | Error)[] = []
     await throughLayers<void>(
       this.#layers.map((layer) => (next) => layer(items, next)),
       async () => {
         results = await this.#send(items, many)
         for (const [i, result] of results.entries()) {
-          if ('job' in result) items[i]!.job = result.job
-          else items[i]!.refusal = result.error
+          if (result instanceof Error) items[i]!.refusal = result
+          else items[i]!.job = result
         }
       },
     )
     return results
   }
 
-  async #send(items: readonly EnqueueItem[], many: boolean): Promise<EnqueueResult[]> {
+  async #send(items: readonly EnqueueItem[], many: boolean): Promise<(JobHandle | Error)[]> {
     this.#rules ??= await this.#parts.rules()
     const drafts = await draftsOf(items, many, this.#rules)
     if (items.length > 0 && items.every(({ isDone }) => isDone))
       return drafts.map((draft) => this.#resultOf(draft, 'duplicate'))
-    const answers = new Array<Enqueued | Error>(drafts.length)
+    const results = new Array<JobHandle | Error>(drafts.length)
     await Promise.all(
       callsOf(drafts, this.#rules).map(async ({ call, at }) => {
         const answered = await this.#parts.sender.send(call).catch((error: Error) => error)
-        for (const [i, index] of at.entries()) answers[index] = Array.isArray(answered) ? answered[i]! : answered
+        // At once: the store works on the next call meanwhile.
+        for (const [i, index] of at.entries())
+          results[index] = this.#resultOf(drafts[index]!, answered instanceof Error ? answered : answered[i]!)
       }),
     )
-    return drafts.map((draft, i) => this.#resultOf(draft, answers[i]!))
+    return results
   }
 
-  #resultOf({ queue, job }: JobDraft, answer: Enqueued | Error): EnqueueResult {
-    if (answer instanceof Error) return { error: answer }
-    if (answer === 'full') return { error: new QueueFullError(queue) }
-    if (answer === 'draining') return { error: new QueueDrainingError(queue) }
+  #resultOf({ queue, job }: JobDraft, answer: Enqueued | Error): JobHandle | Error {
+    if (answer instanceof Error) return answer
+    if (answer === 'full') return new QueueFullError(queue)
+    if (answer === 'draining') return new QueueDrainingError(queue)
     const { events } = this.#parts
     if (answer !== 'duplicate') events.counter?.enqueued(queue)
     if (events.has('job.enqueued')) events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome: answer })
-    return { job: this.#parts.handle(queue, job.id, answer) }
+    return this.#parts.handle(queue, job.id, answer)
   }
+}
+
+function toldOf(result: JobHandle | Error): EnqueueResult {
+  return result instanceof Error ? { error: result } : { job: result }
 }
 
 /** All drafts. Throws `EnqueueManyError` with every mistake, or the mistake itself if only one job was requested. */

@@ -15,12 +15,19 @@ import { instantForm, parseInstant } from '../../core/values/instant.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
 
-export interface JobDraft {
+export class JobDraft {
   readonly queue: string
   readonly job: NewJob
   readonly bytes: number
   /** Whether the id was generated for this job alone. */
   readonly isIdNew: boolean
+
+  constructor(queue: string, job: NewJob, bytes: number, isIdNew: boolean) {
+    this.queue = queue
+    this.job = job
+    this.bytes = bytes
+    this.isIdNew = isIdNew
+  }
 }
 
 export interface DraftRules {
@@ -34,8 +41,30 @@ export interface DraftRules {
   readonly newId: () => string
 }
 
-/** A job whose parts are not all set yet. */
-export type JobInMaking = { -readonly [K in keyof NewJob]: NewJob[K] }
+/** A job whose optional parts are not all set yet. */
+export class JobInMaking implements NewJob {
+  readonly id: string
+  readonly task: string
+  payload: Payload
+  readonly priority: number
+  readonly rememberMs: number
+  declare codec?: string
+  declare meta?: Payload
+  declare group?: string
+  declare score?: number
+  declare delayMs?: number
+  declare runAt?: number
+  declare expiresMs?: number
+  declare ifWaiting?: 'replace'
+
+  constructor(id: string, task: string, payload: Payload, priority: number, rememberMs: number) {
+    this.id = id
+    this.task = task
+    this.payload = payload
+    this.priority = priority
+    this.rememberMs = rememberMs
+  }
+}
 
 /** The furthest time ahead for which a job may be scheduled. A later one is a mix-up of seconds and milliseconds. */
 const furthestMs = 10 * 365.25 * 86_400_000

@@ -6,14 +6,23 @@ import type { DraftRules, JobDraft } from './draft-content.js'
 /** The most bytes of one call: the limit of stores for one message. */
 const mostBytes = 1_048_576
 
-interface OpenCall extends EnqueueCall {
+class OpenCall implements EnqueueCall {
+  readonly callId: string
+  readonly queue: string
   readonly jobs: NewJob[]
+
+  constructor(callId: string, queue: string, job: NewJob) {
+    this.callId = callId
+    this.queue = queue
+    // Not `[job]`: see `GivenItem`.
+    this.jobs = new Array<NewJob>(1).fill(job)
+  }
 }
 
 /** The call for one job, or the first for several. */
 export function callOf({ queue, job, isIdNew }: JobDraft, { newId }: DraftRules): OpenCall {
   // An id generated for the job also names its call. A user's id may come again, in another call.
-  return { callId: isIdNew ? job.id : newId(), queue, jobs: [job] }
+  return new OpenCall(isIdNew ? job.id : newId(), queue, job)
 }
 
 /** The drafts as calls: by queue, with a limit of jobs and bytes for each. `at`: the index of each job's draft. */

@@ -21,8 +21,8 @@ import {
   checkOptions,
   type DraftRules,
   encoded,
-  type JobDraft,
-  type JobInMaking,
+  JobDraft,
+  JobInMaking,
   nameOf,
   wrong,
 } from './draft-content.js'
@@ -148,13 +148,9 @@ function plainDraft(
   // Text, otherwise it would be refused by now.
   const given = options.id as string | undefined
   const id = given ?? child
-  const job: JobInMaking = {
-    id: id ?? rules.newId(),
-    task: task.name,
-    payload: encoded(rules, task, 'input', input),
-    priority: options.priority ?? 0,
-    rememberMs: id === undefined ? 0 : memoryMs(options, rules),
-  }
+  const payload = encoded(rules, task, 'input', input)
+  const rememberMs = id === undefined ? 0 : memoryMs(options, rules)
+  const job = new JobInMaking(id ?? rules.newId(), task.name, payload, options.priority ?? 0, rememberMs)
   if (options.group !== undefined || task.group !== undefined) {
     const named = options.group === undefined ? answerOf(task, 'group', () => task.group?.(input)) : options.group
     const group = checkedGroup(task, named, rules)
@@ -163,7 +159,7 @@ function plainDraft(
   if (options.ifWaiting === 'replace') job.ifWaiting = 'replace'
   const bytes = addContent(job, queue, task, options, origin, rules)
   if (options.expiresIn !== undefined) job.expiresMs = checkedExpiry(task, options, job, rules)
-  return { queue, bytes, job, isIdNew: id === undefined }
+  return new JobDraft(queue, job, bytes, id === undefined)
 }
 
 /** How long an id is remembered after its job has ended, if a user gave it or it follows from a parent. */
@@ -197,13 +193,7 @@ function checkedOrderedQueue(task: AnyOrderedTask, options: AnyEnqueueOptions, {
 
 function orderedDraft(task: AnyOrderedTask, { input, options, origin }: EnqueueItem, rules: DraftRules): JobDraft {
   const score = scoreOf(task, input, options)
-  const job: JobInMaking = {
-    id: idOf(task, input, options),
-    task: task.name,
-    payload: encoded(rules, task, 'input', input),
-    priority: 0,
-    rememberMs: 0,
-  }
+  const job = new JobInMaking(idOf(task, input, options), task.name, encoded(rules, task, 'input', input), 0, 0)
   if (score !== undefined) job.score = score
   if (task.group !== undefined) {
     // From its id alone, so that all payloads of an id have the same group.
@@ -214,7 +204,7 @@ function orderedDraft(task: AnyOrderedTask, { input, options, origin }: EnqueueI
     )
     if (group !== undefined) job.group = group
   }
-  return { queue: task.queue, bytes: addContent(job, task.queue, task, options, origin, rules), job, isIdNew: false }
+  return new JobDraft(task.queue, job, addContent(job, task.queue, task, options, origin, rules), false)
 }
 
 function idOf(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOptions): string {

@@ -47,20 +47,28 @@ export function handlePartsOf(
 export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHandle<Result, Input> {
   readonly id: string
   readonly outcome: JobHandle['outcome']
-  readonly fields: FieldWriter = { set: (fields) => this.#setFields(fields) }
   readonly #parts: HandleParts
-  /** The queues it may be in; reduced to one as soon as it is found. */
-  #queues: readonly string[]
+  /** Its queue, or the queues it may be in until it is found. */
+  #places: string | readonly string[]
 
-  constructor(parts: HandleParts, queues: readonly string[], id: string, outcome?: JobHandle['outcome']) {
+  constructor(parts: HandleParts, places: string | readonly string[], id: string, outcome?: JobHandle['outcome']) {
     this.#parts = parts
-    this.#queues = queues
+    this.#places = places
     this.id = id
     this.outcome = outcome
   }
 
   get queue(): string | undefined {
     return this.#queues.length === 1 ? this.#queues[0] : undefined
+  }
+
+  /** Made when it is asked for: an enqueue of many makes thousands of handles, and most write no fields. */
+  get fields(): FieldWriter {
+    return { set: (fields) => this.#setFields(fields) }
+  }
+
+  get #queues(): readonly string[] {
+    return typeof this.#places === 'string' ? [this.#places] : this.#places
   }
 
   async record(): Promise<JobRecord<Input, Result> | undefined> {
@@ -140,7 +148,7 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     const records = recordsOf(await this.#parts.connect())
     const found = await Promise.all(this.#queues.map((queue) => records.get(queue, this.id)))
     const job = found.find((candidate) => candidate !== undefined)
-    if (job !== undefined) this.#queues = [job.queue]
+    if (job !== undefined) this.#places = job.queue
     return job
   }
 }

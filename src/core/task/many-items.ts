@@ -3,6 +3,7 @@
 import { InvalidArgumentError } from '../errors.js'
 import { describe } from '../values/describe.js'
 import { type AnyTask, refuseNoTask } from './any-task.js'
+import { GivenItem } from './given-item.js'
 import type { EnqueueItem } from './middleware.js'
 
 /**
@@ -23,11 +24,7 @@ export function itemsOf([taskOrJobs, inputs, each]: ManyArguments): EnqueueItem[
   refuseNoTask(taskOrJobs, 'enqueueMany()')
   if (!Array.isArray(inputs))
     throw new InvalidArgumentError(`enqueueMany(task, inputs) expects a list of inputs; got ${describe(inputs)}.`)
-  return inputs.map((input, i) => ({
-    task: taskOrJobs as AnyTask,
-    input,
-    options: each?.(input as never, i) ?? {},
-  }))
+  return inputs.map((input, i) => new GivenItem(taskOrJobs as AnyTask, input, each?.(input as never, i) ?? {}))
 }
 
 function itemOf(job: unknown, at: number): EnqueueItem {
@@ -37,5 +34,5 @@ function itemOf(job: unknown, at: number): EnqueueItem {
     )
   const [task, input, options = {}] = job
   refuseNoTask(task, `job ${at} of enqueueMany(jobs)`)
-  return { task, input, options }
+  return new GivenItem(task, input, options)
 }
