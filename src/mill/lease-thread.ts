@@ -3,14 +3,23 @@
 import type { Worker } from 'node:worker_threads'
 import { entryFile } from '../core/platform/entry-file.js'
 import { plainAccess, type StoreAccess, type StoreDescriptor } from './store-source.js'
-import { startStoreThread } from './store-thread.js'
+import { type StoreThreadData, startStoreThread } from './store-thread.js'
+
+export interface LeaseThreadData extends StoreThreadData {
+  readonly openAfterMs: number
+}
 
 /**
- * A function that starts the thread. The thread runs `lease-thread-entry.ts` and opens the store by its descriptor.
- * Throws `PackageBundledError` if that file is missing: without the thread, a worker would lose its leases whenever its
- * event loop is blocked.
+ * A function that starts the thread. The thread runs `lease-thread-entry.ts` and, after `openAfterMs`, opens the store
+ * by its descriptor. Throws `PackageBundledError` if that file is missing: without the thread, a worker would lose its
+ * leases whenever its event loop is blocked.
  */
-export function leaseThread(descriptor: StoreDescriptor, access: StoreAccess = plainAccess): () => Worker {
+export function leaseThread(
+  descriptor: StoreDescriptor,
+  access: StoreAccess = plainAccess,
+  openAfterMs = 0,
+): () => Worker {
   const entry = entryFile('lease-thread-entry.js', () => new URL('./entries/lease-thread-entry.js', import.meta.url))
-  return () => startStoreThread('millrace-leases', entry, { descriptor, access })
+  const data: LeaseThreadData = { descriptor, access, openAfterMs }
+  return () => startStoreThread('millrace-leases', entry, data)
 }

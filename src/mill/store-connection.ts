@@ -34,6 +34,9 @@ interface StoreConnectionParts {
   readonly history: boolean
 }
 
+/** After this time at the latest, the lease thread opens its store. */
+const latestLeaseThreadMs = 1_000
+
 export class StoreConnection {
   readonly #registry: Registry
   readonly #source: StoreSource
@@ -137,10 +140,15 @@ export class StoreConnection {
       host,
       pid,
       ...(store.traits.beatsFromThread && descriptor !== undefined
-        ? { startThread: leaseThread(descriptor, this.#source.access) }
+        ? { startThread: leaseThread(descriptor, this.#source.access, this.#leaseThreadAfterMs()) }
         : {}),
       ...(launch === undefined ? {} : { blockedTo: launch.blockedTo }),
     })
+  }
+
+  /** Well before the first renewal of the shortest lease, after a third of it. */
+  #leaseThreadAfterMs(): number {
+    return Math.min(latestLeaseThreadMs, ...[...this.#registry.queues.values()].map(({ leaseMs }) => leaseMs / 10))
   }
 
   async #open(): Promise<Store> {

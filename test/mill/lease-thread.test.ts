@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { openSync, readFileSync, writeFileSync } from 'node:fs'
+import { openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { BroadcastChannel, type Worker } from 'node:worker_threads'
@@ -52,10 +52,10 @@ async function started(descriptor?: StoreDescriptor, blockedTo?: number): Promis
   return subject
 }
 
-function made(descriptor: StoreDescriptor = `sqlite:${scene.file}`, blockedTo?: number): Subject {
+function made(descriptor: StoreDescriptor = `sqlite:${scene.file}`, blockedTo?: number, openAfterMs?: number): Subject {
   const threads: Worker[] = []
   const events = new Events()
-  const start = leaseThread(descriptor)
+  const start = leaseThread(descriptor, undefined, openAfterMs)
   const keeper = new LeaseKeeper({
     store,
     events,
@@ -195,10 +195,10 @@ describe('the lease thread', () => {
   })
 
   it('keeps a lease that was taken before it was up, by a loop that is blocked from then on for longer than that lasts', async () => {
-    const { keeper, take, lost, failed } = made()
-    const up = keeper.start()
-    // Long enough for the thread of a busy machine to come up.
+    // Long enough for the thread of a busy machine to come up, although it waits before it opens its store.
     const longLeaseMs = 2 * leaseMs
+    const { keeper, take, lost, failed } = made(undefined, undefined, longLeaseMs / 10)
+    const up = keeper.start()
     const execution = await take('a', 30_000, longLeaseMs)
     blockLoop(longLeaseMs + 1_500)
     const elsewhere = await scene.opened()
@@ -314,6 +314,16 @@ describe('the lease thread', () => {
     } finally {
       beats.close()
     }
+  })
+
+  it('opens no store in a process that ends before it would, which need not wait for it', async () => {
+    const { keeper, take, threads, failed } = made(storeModule(''), undefined, 60_000)
+    const started = keeper.start()
+    keeper.forget(await take('a'))
+    const [[code]] = await Promise.all([once(threads[0]!, 'exit'), keeper.stop(), started])
+    expect(code).toBe(0)
+    expect(readdirSync(scene.folder)).not.toContain('lives')
+    expect(failed).toEqual([])
   })
 
   it('keeps no process alive that holds nothing', async () => {

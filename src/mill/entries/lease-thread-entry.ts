@@ -2,10 +2,10 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { runLeaseThread } from '../../runtime/leases/lease-thread-loop.js'
+import type { LeaseThreadData } from '../lease-thread.js'
 import { storeSource } from '../store-source.js'
-import type { StoreThreadData } from '../store-thread.js'
 
-const { descriptor, access } = workerData as StoreThreadData
+const { descriptor, access, openAfterMs } = workerData as LeaseThreadData
 const source = storeSource(descriptor, access)
 // A beat that waits for the disk holds up nothing but the next beat.
-runLeaseThread(parentPort!, () => source.create({ inPlace: true }))
+runLeaseThread(parentPort!, () => source.create({ inPlace: true }), openAfterMs)
