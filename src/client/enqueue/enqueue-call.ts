@@ -1,5 +1,6 @@
 /** The calls of an enqueue: its drafts in the form that a store takes. */
 
+import { listOfOne } from '../../core/values/list-of-one.js'
 import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
 import type { DraftRules, JobDraft } from './draft-content.js'
 
@@ -14,8 +15,7 @@ class OpenCall implements EnqueueCall {
   constructor(callId: string, queue: string, job: NewJob) {
     this.callId = callId
     this.queue = queue
-    // Not `[job]`: see `GivenItem`.
-    this.jobs = new Array<NewJob>(1).fill(job)
+    this.jobs = listOfOne(job)
   }
 }
 

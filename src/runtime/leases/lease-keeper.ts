@@ -27,7 +27,8 @@ export interface LeaseKeeperParts {
   readonly blockedTo?: number
 }
 
-interface HeldLease {
+/** A class for the reason that `listOfOne` gives. */
+class HeldLease {
   readonly job: Leased
   readonly leaseMs: number
   readonly maxBlockMs: number
@@ -36,7 +37,15 @@ interface HeldLease {
   sentAt: number
   /** When its handler began. */
   begunAt: number | undefined
-  isBegunTold: boolean
+  isBegunTold = false
+
+  constructor(job: Leased, { leaseMs, sentAt, maxBlockMs, isPatient = false }: LeaseTerms) {
+    this.job = job
+    this.leaseMs = leaseMs
+    this.maxBlockMs = maxBlockMs
+    this.isPatient = isPatient
+    this.sentAt = sentAt
+  }
 }
 
 export class LeaseKeeper {
@@ -109,20 +118,11 @@ export class LeaseKeeper {
    */
   keep(jobs: readonly Leased[], terms: LeaseTerms): void {
     if (jobs.length === 0 || this.#stopped !== undefined) return
-    const { leaseMs, sentAt, maxBlockMs, isPatient = false } = terms
     const first = this.#lastNumber + 1
     for (const job of jobs) {
       this.#lastNumber += 1
       job.leaseNumber = this.#lastNumber
-      this.#held.set(this.#lastNumber, {
-        job,
-        leaseMs,
-        maxBlockMs,
-        isPatient,
-        sentAt,
-        begunAt: undefined,
-        isBegunTold: false,
-      })
+      this.#held.set(this.#lastNumber, new HeldLease(job, terms))
     }
     const claims = jobs.map(({ claim }) => claim)
     this.#send({ kept: [leaseBatch(claims, first, terms)] })

@@ -8,6 +8,7 @@ import type { JobContext } from '../../core/task/job-context.js'
 import { itemsOf, type ManyArguments } from '../../core/task/many-items.js'
 import type { AnySingleTask } from '../../core/task/task.js'
 import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
+import { listOfOne } from '../../core/values/list-of-one.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { bindMethods } from './bound-methods.js'
 import { ChildCalls, type ChildClient, namesAsOne } from './child-calls.js'
@@ -41,7 +42,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
     super()
     this.claim = claim
     this.task = task
-    this.leased = [this]
+    this.leased = listOfOne(this)
     this.input = input
     this.#meta = meta
     this.#notes = notes

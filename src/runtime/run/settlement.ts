@@ -30,6 +30,20 @@ export interface SettlementRules {
   readonly resultDropped: (claim: Claim, error: unknown) => void
 }
 
+/** A completion of which nothing is kept. A class for the reason that `listOfOne` gives. */
+class Completion {
+  readonly queue: string
+  readonly id: string
+  readonly fence: number
+  readonly kind = 'complete'
+
+  constructor({ queue, id, fence }: Claim) {
+    this.queue = queue
+    this.id = id
+    this.fence = fence
+  }
+}
+
 /** `ran`: the execution that ran, if any. */
 export function settlementOf(
   claim: Claim,
@@ -41,7 +55,7 @@ export function settlementOf(
   const { queue, id, fence } = claim
   if (verdict.kind === 'complete') {
     const result = keptResult(claim, verdict.result, results, rules)
-    if (result === undefined) return { queue, id, fence, kind: 'complete' }
+    if (result === undefined) return new Completion(claim)
     return { queue, id, fence, kind: 'complete', result, ...runOf(ran, rules) }
   }
   const key = { queue, id, fence }

@@ -40,6 +40,38 @@ export function claimsIn(
   return claims
 }
 
+/** The claim of a job that has no past and nothing else special. A class for the reason that `listOfOne` gives. */
+class FirstClaim implements Claim {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+  readonly payload: Payload
+  readonly priority = 0
+  readonly attempt = 1
+  readonly crashes = 0
+  readonly fence: number
+  readonly createdAt: number
+  readonly runAt: number
+
+  constructor(
+    queue: string,
+    id: string,
+    task: string,
+    payload: Payload,
+    fence: number,
+    createdAt: number,
+    runAt: number,
+  ) {
+    this.queue = queue
+    this.id = id
+    this.task = task
+    this.payload = payload
+    this.fence = fence
+    this.createdAt = createdAt
+    this.runAt = runAt
+  }
+}
+
 /** `redis-record.ts` describes the form of a record. */
 function claimIn(queue: string, fence: number, id: string, text: string, from: number, to: number): Claim {
   const isDated = text.charCodeAt(from) < 97
@@ -51,18 +83,7 @@ function claimIn(queue: string, fence: number, id: string, text: string, from: n
   if (flags === recordFlags.plain) {
     // Both are decoded together: the UTF-8 form of a character never contains a NUL byte.
     const [task, payload] = taskAndPayload(utf8(text.slice(at, to)))
-    return {
-      queue,
-      id,
-      task,
-      payload,
-      priority: 0,
-      attempt: 1,
-      crashes: 0,
-      fence,
-      createdAt,
-      runAt,
-    }
+    return new FirstClaim(queue, id, task, payload, fence, createdAt, runAt)
   }
   const taskEnd = text.indexOf('\0', at)
   const task = utf8(text.slice(at, taskEnd))
