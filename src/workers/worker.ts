@@ -108,7 +108,7 @@ export class Worker implements AsyncDisposable {
     const { processes, registry, events } = this.#parts
     if (processes !== undefined) await readyForProcesses(this.id, registry, events)
     await this.#parts.onStart()
-    // Not awaited: leases are kept meanwhile, and the thread takes a fifth of a second to start.
+    // Not awaited: leases are kept meanwhile, and the thread is up after a second.
     void connection.keeper.start()
     // Stopped meanwhile: close what the hook has opened.
     if (this.#end !== undefined) return this.#parts.onEnd(undefined)
