@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { JobRef } from '../../core/events.js'
 import { systemRandom } from '../../core/platform/clock.js'
+import { timerMs } from '../../core/platform/timer.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { Store } from '../../stores/contract/store.js'
 import { BlockWatch, blockedLine, givenUpLine } from './block-watch.js'
@@ -32,7 +33,7 @@ export function runLeaseThread(orders: MessagePort, create: () => Promise<Store>
   const obey = async (order: Order) => {
     if (order.kind === 'hello') {
       loop = new BeatLoop(order, opened, report)
-      up = delay(openAfterMs, undefined, { ref: false }).then(async () => {
+      up = delay(timerMs(openAfterMs), undefined, { ref: false }).then(async () => {
         // The keeper does not rely on a thread whose store has not answered.
         await (await opened()).depth([])
       })
