@@ -31,7 +31,8 @@ export class PageHand {
   async fill(label: string, text: string): Promise<void> {
     const dialog = this.page.getByRole('dialog')
     const place = (await dialog.count()) > 0 ? dialog.last() : this.page
-    await place.getByLabel(label, { exact: true }).fill(text)
+    // A part of the page behind a dialog that is about to open may have the same label.
+    await place.getByLabel(label, { exact: true }).and(this.page.locator('input, textarea')).fill(text)
   }
 
   /** Chooses rows by what their boxes are called. */
