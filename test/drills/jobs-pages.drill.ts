@@ -229,6 +229,8 @@ it('ids that no path can hold are opened from a list, and changed', async () => 
     await button(page, 'Run now').click()
     await inDialog(page, 'Run now').click()
     await page.getByText('when a worker is free').waitFor()
+    // What the page tells may still stand there from the job before.
+    await expect.poll(async () => (await scene.mill.depths(['mail']))[0]?.ready).toBe(i + 1)
     await page.goBack()
   }
 
