@@ -138,7 +138,7 @@ const queues: [string, unknown, RegExp][] = [
   ['a lease under 3 s', { lease: '2s' }, /queues\.q\.lease: must be at least 3000 ms/],
   ['a lease that is no duration', { lease: 'long' }, /queues\.q\.lease: must be a duration such as/],
   ['an order there is not', { order: 'random' }, /queues\.q\.order/],
-  ['claimSize 251', { claimSize: 251 }, /queues\.q\.claimSize: must be a whole number from 1 to 250/],
+  ['claimSize 501', { claimSize: 501 }, /queues\.q\.claimSize: must be a whole number from 1 to 500/],
   ['no shards', { ordered: true, shards: 0 }, /queues\.q\.shards: must be a whole number from 1 to 1024; got 0/],
   ['an exclusion there is not', { ordered: true, exclusive: 'queue' }, /queues\.q\.exclusive: must be 'id' or 'shard'/],
   [

@@ -134,7 +134,7 @@ export function assembleWorker(
   const { id: worker, identity, slots } = self
   const { traits, workers, records } = store
   const names = queues.map(({ name }) => name)
-  const prefetch = new Prefetch(concurrency, traits.metered ? traits.maxBatch : undefined)
+  const prefetch = new Prefetch(concurrency, traits.metered ? traits.maxClaim : undefined)
   const mono = () => clock.mono()
   const settler = new Settler({ store, events, random, mono })
   const limited = new LimitedQueues(stored)

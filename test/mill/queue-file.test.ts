@@ -123,7 +123,7 @@ describe('a mistake', () => {
     ['mail: { priority: 101 }', "queues.yaml:1:9 'priority' must be a whole number from 1 to 100; got 101"],
     ['mail: { priority: 1.5 }', "queues.yaml:1:9 'priority' must be a whole number from 1 to 100; got 1.5"],
     ['mail: { priority: high }', `queues.yaml:1:9 'priority' must be a whole number from 1 to 100; got "high"`],
-    ['mail: { batch_size: 0 }', "queues.yaml:1:9 'batch_size' must be a whole number from 1 to 250; got 0"],
+    ['mail: { batch_size: 0 }', "queues.yaml:1:9 'batch_size' must be a whole number from 1 to 500; got 0"],
     ['mail: { num_iterations: 0 }', "queues.yaml:1:9 'num_iterations' must be a whole number from 1 to"],
     [
       'mail: { visibility_timeout_sec: 2 }',

@@ -43,7 +43,7 @@ export interface QueueOptions {
   /** Lottery tickets of the queue, 1 … 100. Default 10. */
   readonly weight?: number
   /**
-   * The most jobs that one claim takes. Default: the free slots plus a measured prefetch, at most 250 or the limit of
+   * The most jobs that one claim takes. Default: the free slots plus a measured prefetch, at most 500 or the limit of
    * the store; with `renewLease: false` 10.
    */
   readonly claimSize?: number
@@ -153,8 +153,11 @@ export interface Queue {
 
 const keep = exactly({ age: v.optional(duration(1)), count: v.optional(whole(0)) })
 
-/** The largest claim in one call: a larger one would block a store for too long. */
-const mostPerClaim = 250
+/**
+ * The largest claim in one call. A smaller one makes a worker with short jobs pay more of the cost of a call for each of
+ * them; a larger one saves nothing more and blocks a store for longer.
+ */
+export const mostPerClaim = 500
 
 const leaseMs = 30_000
 /** The claim size and lease of claims that are not renewed: Kale's batch under SQS's visibility timeout. */

@@ -1,5 +1,7 @@
 /** The keys of Kale's queue file, with the options that they become. Pure. */
 
+import { mostPerClaim } from '../../core/queue/queue.js'
+
 interface KaleKey {
   readonly option: string
   /** The value of the option; undefined if it is invalid. */
@@ -22,7 +24,7 @@ const longPollOfZeroS = 20
 export const kaleKeys: ReadonlyMap<string, KaleKey> = new Map(
   Object.entries({
     priority: count('weight', 1, 100),
-    batch_size: count('claimSize', 1, 250),
+    batch_size: count('claimSize', 1, mostPerClaim),
     num_iterations: count('iterations', 1, 1_000_000),
     visibility_timeout_sec: {
       option: 'lease',

@@ -165,7 +165,10 @@ export interface StoreTraits {
    * Each call is paid for. A claim then waits, within reason, until there is room for all the jobs that it can bring.
    */
   readonly metered: boolean
+  /** The most jobs of one call that enqueues, settles or extends. */
   readonly maxBatch: number
+  /** The most jobs of one claim. */
+  readonly maxClaim: number
   readonly maxDelayMs: number
   readonly maxLeaseMs: number
   /**

@@ -20,6 +20,7 @@ export const fullTraits = {
   rings: true,
   exactDepth: true,
   maxBatch: 250,
+  maxClaim: 500,
   maxDelayMs: Number.MAX_SAFE_INTEGER,
   maxLeaseMs: Number.MAX_SAFE_INTEGER,
   maxHoldMs: Number.POSITIVE_INFINITY,

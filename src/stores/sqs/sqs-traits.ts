@@ -24,6 +24,7 @@ export const sqsTraits: StoreTraits = {
   remote: true,
   metered: true,
   maxBatch: mostEntries,
+  maxClaim: mostEntries,
   maxDelayMs,
   maxLeaseMs: longestHiddenMs,
   maxHoldMs: longestHiddenMs,

@@ -205,7 +205,7 @@ export class ClaimLoop {
   #room(name: string): number {
     const { registry, limited, punctuality, inFlight, prefetch, store, mayTake, needsHeads } = this.#parts
     const queue = registry.queue(name)
-    const most = Math.min(queue.claimSize, store.traits.maxBatch, mayTake(), punctuality.mostOf(name))
+    const most = Math.min(queue.claimSize, store.traits.maxClaim, mayTake(), punctuality.mostOf(name))
     const { free, backlog, gathering } = inFlight
     const batchSize = registry.batchSize(name)
     const ahead = needsHeads ? 0 : prefetch.ahead(name)

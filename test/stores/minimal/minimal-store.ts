@@ -49,6 +49,7 @@ const minimalTraits: StoreTraits = {
   remote: false,
   metered: false,
   maxBatch: 10,
+  maxClaim: 10,
   maxDelayMs: 900_000,
   maxLeaseMs: 43_200_000,
   maxHoldMs: 43_200_000,

@@ -16,13 +16,13 @@ import {
 
 /** Two of them are enough for a claim. */
 const large = text(mostClaimBytes / 2)
-const most = 250
+const most = 500
 
 export const claimBytes: ContractConcern = {
   concern: 'the weight of a claim',
   cases: [
     contractCase(
-      'of 250 jobs of 1 MiB a claim takes one, and leaves the rest ready in its place',
+      'of 500 jobs of 1 MiB a claim takes one, and leaves the rest ready in its place',
       async (scene) => {
         const ids = Array.from({ length: 3 }, (_, i) => `job-${i}`)
         await scene.add(...ids.map((id) => ({ id, payload: text(mostClaimBytes) })))

@@ -52,6 +52,26 @@ export const claiming: ContractConcern = {
     }),
 
     contractCase(
+      'one claim takes as many jobs as the store allows, in their order, and each of them can be settled',
+      async (scene) => {
+        const { maxBatch, maxClaim } = scene.store.traits
+        const ids = Array.from({ length: maxClaim + 1 }, (_, i) => `job-${i}`)
+        for (let from = 0; from < ids.length; from += maxBatch) await scene.add(...ids.slice(from, from + maxBatch))
+
+        const { claims, more } = await scene.claim({ limit: maxClaim })
+
+        assert.deepEqual([claims.map(({ id }) => id), more], [ids.slice(0, -1), true])
+        for (let from = 0; from < claims.length; from += maxBatch) {
+          const some = claims.slice(from, from + maxBatch)
+          const items = some.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const }))
+          assert.deepEqual(new Set(await scene.store.settle(items)), new Set(['ok']))
+        }
+        assert.deepEqual(await scene.states(), [`job-${maxClaim} ready`])
+      },
+      inOrder,
+    ),
+
+    contractCase(
       'jobs of equal priority come first in, first out',
       async (scene) => {
         await scene.add('b')

@@ -38,6 +38,16 @@ export const orderedClaims: ContractConcern = {
       assert.deepEqual({ state, stamp, successor }, { state: 'running', stamp: stampAt(due), successor: null })
     }),
 
+    orderedCase('one claim takes as many ids as the store allows, in their order', async (scene) => {
+      const { maxBatch, maxClaim } = scene.store.traits
+      const ids = Array.from({ length: maxClaim + 1 }, (_, i) => `id-${i}`)
+      for (let from = 0; from < ids.length; from += maxBatch) await scene.add(...ids.slice(from, from + maxBatch))
+
+      const { claims, more } = await scene.claim({ limit: maxClaim })
+
+      assert.deepEqual([claims.map(({ id }) => id), more], [ids.slice(0, -1), true])
+    }),
+
     orderedCase('an id runs never twice at once, whoever asks and however often', async (scene) => {
       await scene.pushAll('a', ['v0', 'v1', 'v2'])
       const handles = await Promise.all([scene.harness.open(), scene.harness.open()])
