@@ -29,6 +29,7 @@ import { sqliteTraits } from './sqlite-traits.js'
 import { SqliteWait } from './sqlite-wait.js'
 import { SqliteThreadClient, type StartThread } from './thread/sqlite-thread-client.js'
 import { SqliteUserEnqueue } from './user/sqlite-user-enqueue.js'
+import { bareOf } from './work/sqlite-bare-call.js'
 import { claimsOf } from './work/sqlite-claim-text.js'
 import { completionsOf } from './work/sqlite-completion.js'
 
@@ -111,7 +112,10 @@ export class SqliteStore implements Store {
   }
 
   enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
-    return this.#inbox.call('enqueue', calls)
+    return this.#inbox.call(
+      'enqueue',
+      calls.map((call) => bareOf(call) ?? call),
+    )
   }
 
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {

@@ -5,8 +5,8 @@ import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 
 const by = { worker: 'w1', leaseMs: 30_000 }
-/** What a job, or a checkpoint, may weigh and still be light: 250 of both are then less than 1 MiB. */
-const light = 2_048
+/** What a job, or a checkpoint, may weigh and still be light: 500 of both are then less than 1 MiB. */
+const light = 1_024
 
 let scene: SqliteScene
 beforeEach(() => {
@@ -21,7 +21,7 @@ async function isWeighed(): Promise<boolean> {
   return weighed === 1
 }
 
-it('a queue is weighed once a job of more than 2 KiB has come in, by its bytes', async () => {
+it('a queue is weighed once a job of more than 1 KiB has come in, by its bytes', async () => {
   const store = await scene.opened()
   const add = (id: string, payload: string | Uint8Array, meta?: string) =>
     store.enqueue([
@@ -36,7 +36,7 @@ it('a queue is weighed once a job of more than 2 KiB has come in, by its bytes',
   expect(await isWeighed()).toBe(true)
 })
 
-it('a queue is weighed once a job has left a checkpoint of more than 2 KiB', async () => {
+it('a queue is weighed once a job has left a checkpoint of more than 1 KiB', async () => {
   const store = await scene.opened()
   await store.enqueue([{ callId: 'a', queue: queue.name, jobs: [job('a')] }])
   const [claim] = (await store.claim([{ queue: queue.name, limit: 1 }], by)).claims
@@ -51,10 +51,10 @@ it('a queue is weighed once a job has left a checkpoint of more than 2 KiB', asy
 it('a claim of more jobs than are light together is weighed in any queue', async () => {
   const store = await scene.opened()
   const payload = 'x'.repeat(light)
-  for (let call = 0; call < 6; call += 1) {
+  for (let call = 0; call < 11; call += 1) {
     const jobs = Array.from({ length: 100 }, (_, i) => job(`job-${call}-${i}`, { payload }))
     await store.enqueue([{ callId: `call-${call}`, queue: queue.name, jobs }])
   }
-  expect((await store.claim([{ queue: queue.name, limit: 600 }], by)).claims.length).toBe(512)
+  expect((await store.claim([{ queue: queue.name, limit: 1_100 }], by)).claims.length).toBe(1_024)
   expect(await isWeighed()).toBe(false)
 })

@@ -6,7 +6,7 @@
  * committed before the ring. So a waiter that takes a token must look or claim, or put it back.
  */
 
-import { closeSync, constants, openSync, unlinkSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { bellDirectory, makeBellDirectories } from './sqlite-bell-directory.js'
 
@@ -43,7 +43,10 @@ export class SqliteWakeTokens {
     for (let i = 0; i < 2; i += 1) {
       try {
         this.#makeReady()
-        closeSync(openSync(this.#path(queue), openFlags, 0o600))
+        const path = this.#path(queue)
+        // Mostly it is there when nobody waits, and an error would cost more than the look.
+        if (existsSync(path)) return
+        closeSync(openSync(path, openFlags, 0o600))
         return
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return

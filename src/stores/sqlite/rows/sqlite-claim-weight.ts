@@ -8,7 +8,7 @@ import { poolJobs } from '../file/sqlite-schema.js'
 import type { QueueRow } from './sqlite-queue.js'
 
 /** A claim of this many jobs cannot weigh too much if each, with its checkpoint, is light. */
-const lightJobs = 256
+const lightJobs = 512
 
 export class SqliteClaimWeight {
   readonly #mostBytes: number
@@ -43,8 +43,12 @@ export class SqliteClaimWeight {
     const most = this.#lightBytes
     const { payload, meta } = stored
     // No character takes more than three bytes, so few texts have to be measured.
-    if (3 * (payload.length + (meta?.length ?? 0)) <= most) return
-    if (weightOf(stored) > most) queue.weighed = 1
+    if (3 * (payload.length + (meta?.length ?? 0)) > most) this.addWeight(queue, weightOf(stored))
+  }
+
+  /** Takes note of stored jobs by the weight of the heaviest, in bytes. */
+  addWeight(queue: QueueRow, bytes: number): void {
+    if (bytes > this.#lightBytes) queue.weighed = 1
   }
 
   /** Whether a claim of `limit` jobs of this queue may weigh too much. */

@@ -1,9 +1,9 @@
 /** The limits of a batch of calls: how much of a transaction's bounds each call takes. */
 
 import type { ClaimFrom } from '../../contract/claim.js'
-import type { EnqueueCall } from '../../contract/new-job.js'
 import type { ExtendItem, SettleItem } from '../../contract/settle.js'
 import { mostClaimBytes } from '../../rules/claim-weight.js'
+import type { BareCall, SqliteEnqueueCall } from '../work/sqlite-bare-call.js'
 import type { Completions } from '../work/sqlite-completion.js'
 import type { ThreadCall } from './sqlite-thread-messages.js'
 
@@ -25,7 +25,12 @@ function weighed([, name, [first]]: ThreadCall): Weight {
   if (name === 'enqueue') {
     let jobs = 0
     let bytes = 0
-    for (const call of first as readonly EnqueueCall[]) {
+    for (const call of first as readonly (SqliteEnqueueCall | BareCall)[]) {
+      if ('rows' in call) {
+        jobs += call.count
+        bytes += call.units
+        continue
+      }
       jobs += call.jobs.length
       for (const { payload, meta } of call.jobs) bytes += (payload?.length ?? 0) + (meta?.length ?? 0)
     }

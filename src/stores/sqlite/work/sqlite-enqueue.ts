@@ -9,11 +9,8 @@ import { payloadToStored } from '../file/sqlite-text.js'
 import { changeSome, groupIn, isHidden, isRemembered, lineOf } from '../rows/sqlite-job.js'
 import { bounded, isLimited, positionOf, type QueueRow, share } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
-import { type SqliteEnqueueCall, SqliteOrderedEnqueue } from './sqlite-ordered-enqueue.js'
-
-/** Fewer jobs of a call are inserted one by one: a text of them all would cost more. */
-const fewestTogether = 4
-const longestTogether = 2_048
+import { type BareCall, bareOf, jobsOf, type SqliteEnqueueCall } from './sqlite-bare-call.js'
+import { SqliteOrderedEnqueue } from './sqlite-ordered-enqueue.js'
 
 export class SqliteEnqueue {
   readonly #session: SqliteTransaction
@@ -52,7 +49,7 @@ export class SqliteEnqueue {
     this.#forget = session.db.prepare('DELETE FROM remembered WHERE qid = ? AND id = ?')
   }
 
-  enqueue(calls: readonly SqliteEnqueueCall[]): Enqueued[][] {
+  enqueue(calls: readonly (SqliteEnqueueCall | BareCall)[]): Enqueued[][] {
     const now = this.#session.clock.now()
     // All queues are looked up before the first is changed, so an unknown one changes nothing.
     const queues = calls.map(({ queue }) => this.#session.queues.get(queue))
@@ -60,7 +57,7 @@ export class SqliteEnqueue {
     return calls.map((call, i) => {
       const queue = queues[i]!
       if (queue.kind === 'ordered') return this.#pushes.call(call, now)
-      return this.#session.calls.once(queue, call.callId, () => this.#answersTo(queue, call.jobs, now))
+      return this.#session.calls.once(queue, call.callId, () => this.#answersTo(queue, call, now))
     })
   }
 
@@ -68,28 +65,34 @@ export class SqliteEnqueue {
    * Refuses calls for which there is no room. A call that is sent again gets its first answer all the same. Throws
    * `StoreFullError`.
    */
-  #refuseFull(queues: readonly QueueRow[], calls: readonly SqliteEnqueueCall[]): void {
-    const bytes = calls.reduce((sum, { jobs }) => sum + bytesOf(jobs), 0)
+  #refuseFull(queues: readonly QueueRow[], calls: readonly (SqliteEnqueueCall | BareCall)[]): void {
+    const bytes = calls.reduce((sum, call) => sum + bytesOf(call), 0)
     if (this.#session.room.takes(bytes)) return
-    const isAnswered = ({ name }: QueueRow, { callId, jobs }: SqliteEnqueueCall) =>
-      jobs.every(
-        ({ id }) => this.#session.calls.answersTo(this.#session.queues.holding(name, id), callId) !== undefined,
+    const isAnswered = ({ name }: QueueRow, call: SqliteEnqueueCall | BareCall) =>
+      jobsOf(call).every(
+        ({ id }) => this.#session.calls.answersTo(this.#session.queues.holding(name, id), call.callId) !== undefined,
       )
     if (!calls.every((call, i) => isAnswered(queues[i]!, call))) throw this.#session.room.refusal()
   }
 
-  #answersTo(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {
-    if (queue.draining) return jobs.map(() => 'draining')
+  #answersTo(queue: QueueRow, call: SqliteEnqueueCall | BareCall, now: number): Enqueued[] {
+    const bare = 'rows' in call ? call : bareOf(call)
+    const count = 'rows' in call ? call.count : call.jobs.length
+    if (queue.draining) return all(count, 'draining')
     const room = share(queue, queue.max_pending) - queue.ready - queue.scheduled
-    if (jobs.length > room) {
-      const added = this.#countNew(queue, jobs, now)
-      if (added > 0 && added > room) return jobs.map(() => 'full')
+    if (count > room) {
+      const added = this.#countNew(queue, jobsOf(call), now)
+      if (added > 0 && added > room) return all(count, 'full')
     }
-    if (this.#addTogether(queue, jobs, now)) {
+    if (bare !== undefined && this.#addTogether(queue, bare, now)) {
       if (!isLimited(queue)) this.#session.ring(queue)
-      else for (const { id } of jobs) this.#session.ringFor(queue, id, now)
-      return jobs.map(() => 'added')
+      else for (const { id } of jobsOf(call)) this.#session.ringFor(queue, id, now)
+      return all(count, 'added')
     }
+    return this.#addEach(queue, jobsOf(call), now)
+  }
+
+  #addEach(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {
     let soonestMs = Number.POSITIVE_INFINITY
     const answers = jobs.map((job): Enqueued => {
       const addedMs = this.#add(queue, job, now)
@@ -122,20 +125,19 @@ export class SqliteEnqueue {
     return memory !== undefined && memory.until > now
   }
 
-  /** Adds all jobs with one statement if all are new and bare. Otherwise changes nothing and returns false. */
-  #addTogether(queue: QueueRow, jobs: readonly NewJob[], now: number): boolean {
-    if (jobs.length < fewestTogether || queue.remembered > 0 || !jobs.every(isBare)) return false
-    const rows = jobs.map(({ id, task, rememberMs, payload }) => [id, task, rememberMs, payloadToStored(payload)])
+  /** Adds all jobs with one statement if all are new. Otherwise changes nothing and returns false. */
+  #addTogether(queue: QueueRow, { rows, count, heaviest }: BareCall, now: number): boolean {
+    if (queue.remembered > 0) return false
     const first = nextStamp(queue.last_stamp, now)
     const [position, step] = [positionOf(queue, first), positionOf(queue, 1)]
-    const ran = this.#insertMany.run(queue.qid, position, step, first, now, JSON.stringify(rows))
+    const ran = this.#insertMany.run(queue.qid, position, step, first, now, rows)
     const [added, last] = [Number(ran.changes), Number(ran.lastInsertRowid)]
-    if (added < jobs.length) {
+    if (added < count) {
       // The rows of one statement are numbered one after the other.
       if (added > 0) changeSome(this.#takeBack, added, last - added + 1, last)
       return false
     }
-    for (const job of jobs) this.#session.scales.add(queue, job)
+    this.#session.scales.addWeight(queue, heaviest)
     queue.last_stamp = first + added - 1
     queue.ready += added
     return true
@@ -201,20 +203,14 @@ export class SqliteEnqueue {
   }
 }
 
-/**
- * Whether the job is ready at once, has no group, the default priority and nothing else special, and has a short
- * payload that JSON carries unchanged.
- */
-function isBare({ task, payload, priority, codec, meta, group = '', delayMs, runAt, expiresMs }: NewJob): boolean {
-  const isReady = !delayMs && runAt === undefined && expiresMs === undefined
-  const hasNothing = priority === 0 && codec === undefined && meta === undefined && group === ''
-  if (!isReady || !hasNothing || typeof payload !== 'string' || payload.length > longestTogether) return false
-  return payload.isWellFormed() && task.isWellFormed()
-}
-
 /** About the bytes that each job takes on the disk besides its payload and meta: for its row and its index entries. */
 const rowBytes = 512
 
-function bytesOf(jobs: readonly NewJob[]): number {
-  return jobs.reduce((sum, { payload, meta }) => sum + rowBytes + (payload?.length ?? 0) + (meta?.length ?? 0), 0)
+function bytesOf(call: SqliteEnqueueCall | BareCall): number {
+  if ('rows' in call) return rowBytes * call.count + call.units
+  return call.jobs.reduce((sum, { payload, meta }) => sum + rowBytes + (payload?.length ?? 0) + (meta?.length ?? 0), 0)
+}
+
+function all(count: number, answer: Enqueued): Enqueued[] {
+  return new Array<Enqueued>(count).fill(answer)
 }

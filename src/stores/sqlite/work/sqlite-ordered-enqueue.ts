@@ -3,16 +3,12 @@
  * is sent again only gets its answer.
  */
 
-import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
+import type { Enqueued, NewJob } from '../../contract/new-job.js'
 import { shardOf } from '../../rules/payloads.js'
 import { payloadDigest } from '../rows/sqlite-payloads.js'
 import { isBusy, isLimited, type QueueRow, share } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
-
-/** A call of `Store.enqueue`, or one without an id, which is never sent again. */
-export interface SqliteEnqueueCall extends Omit<EnqueueCall, 'callId'> {
-  readonly callId: string | undefined
-}
+import { type BareCall, jobsOf, type SqliteEnqueueCall } from './sqlite-bare-call.js'
 
 export class SqliteOrderedEnqueue {
   readonly #session: SqliteTransaction
@@ -21,7 +17,9 @@ export class SqliteOrderedEnqueue {
     this.#session = session
   }
 
-  call({ callId, queue, jobs }: SqliteEnqueueCall, now: number): Enqueued[] {
+  call(call: SqliteEnqueueCall | BareCall, now: number): Enqueued[] {
+    const { callId, queue } = call
+    const jobs = jobsOf(call)
     const first = this.#session.queues.get(queue)
     const push = (shard: QueueRow, some: readonly NewJob[]) =>
       this.#session.calls.once(shard, callId, () => this.#answersTo(shard, some, now))

@@ -1,0 +1,66 @@
+/**
+ * A bare call of an enqueue: a call whose jobs have nothing special, as text. One statement inserts all of them from this
+ * text, and a copy of it for the other thread costs a fifth of a copy of the jobs.
+ */
+
+import type { EnqueueCall, NewJob } from '../../contract/new-job.js'
+import { weightOf } from '../../rules/claim-weight.js'
+import { fromStored, toStored } from '../file/sqlite-text.js'
+
+/** A call of `Store.enqueue`, or one without an id, which is never sent again. */
+export interface SqliteEnqueueCall extends Omit<EnqueueCall, 'callId'> {
+  readonly callId: string | undefined
+}
+
+export interface BareCall extends Omit<SqliteEnqueueCall, 'jobs'> {
+  /** JSON: a `BareRow` for each job. */
+  readonly rows: string
+  /** The number of jobs. */
+  readonly count: number
+  /** The UTF-16 units of all payloads. */
+  readonly units: number
+  /** The weight of the heaviest job, in bytes. */
+  readonly heaviest: number
+}
+
+type BareRow = readonly [id: string, task: string, rememberMs: number, payload: string, ifWaiting?: 'replace']
+type BareJob = NewJob & { readonly payload: string }
+
+/** The jobs of a smaller call are inserted one by one: a text of them all would cost more. */
+const fewestTogether = 4
+const longestTogether = 2_048
+
+/** The call as text; undefined if it is small or one of its jobs is not bare. */
+export function bareOf({ jobs, ...call }: SqliteEnqueueCall): BareCall | undefined {
+  if (jobs.length < fewestTogether || !jobs.every(isBare)) return undefined
+  const rows: BareRow[] = []
+  let [units, heaviest] = [0, 0]
+  for (const job of jobs) {
+    const { id, task, rememberMs, payload, ifWaiting } = job
+    units += payload.length
+    heaviest = Math.max(heaviest, weightOf(job))
+    const stored = toStored(payload)
+    rows.push(ifWaiting === undefined ? [id, task, rememberMs, stored] : [id, task, rememberMs, stored, ifWaiting])
+  }
+  return { ...call, rows: JSON.stringify(rows), count: rows.length, units, heaviest }
+}
+
+export function jobsOf(call: SqliteEnqueueCall | BareCall): readonly NewJob[] {
+  if ('jobs' in call) return call.jobs
+  return (JSON.parse(call.rows) as BareRow[]).map(([id, task, rememberMs, payload, ifWaiting]) => ({
+    ...{ id, task, rememberMs, payload: fromStored(payload), priority: 0 },
+    ...(ifWaiting === undefined ? {} : { ifWaiting }),
+  }))
+}
+
+/**
+ * Whether the job is ready at once, has no group, the default priority and nothing else special, and has a short
+ * payload that JSON carries unchanged.
+ */
+function isBare(job: NewJob): job is BareJob {
+  const { task, payload, priority, codec, meta, group = '', score, delayMs, runAt, expiresMs } = job
+  const isReady = !delayMs && runAt === undefined && expiresMs === undefined
+  const hasNothing = priority === 0 && codec === undefined && meta === undefined && group === '' && score === undefined
+  if (!isReady || !hasNothing || typeof payload !== 'string' || payload.length > longestTogether) return false
+  return payload.isWellFormed() && task.isWellFormed()
+}
