@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Store } from '#src/stores/contract/store.js'
-import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
+import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
 let scene: SqliteScene
 let store: Store
@@ -20,6 +20,32 @@ it('a call of many leaves out the ids that are there or come twice, and keeps th
   const answers = [['duplicate', 'added', 'added', 'added', 'duplicate']]
   expect(await store.enqueue([enqueueCall('c', 'e', 'f', 'g', 'e')])).toEqual(answers)
   expect((await claimed(10)).map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g'])
+})
+
+it('a call of many jobs that replace takes the place of those that wait, and keeps the order of its own', async () => {
+  await store.enqueue([enqueueCall('a', 'b', 'c', 'd')])
+  const jobs = ['c', 'x', 'a', 'y'].map((id) => job(id, { ifWaiting: 'replace', payload: '1' }))
+  const answers = await store.enqueue([{ callId: 'second', queue: queue.name, jobs }])
+  expect(answers).toEqual([['replaced', 'added', 'replaced', 'added']])
+  const texts = (await claimed(10)).map(({ id, payload }) => `${id} ${payload}`)
+  expect(texts).toEqual(['b {}', 'd {}', 'c 1', 'x 1', 'a 1', 'y 1'])
+})
+
+it('a call of many is refused as a whole if its new jobs are more than a bounded queue has room for', async () => {
+  await store.open([{ ...queue, maxPending: 5 }])
+  await store.enqueue([enqueueCall('a', 'b', 'c', 'd')])
+  expect(await store.enqueue([enqueueCall('a', 'b', 'e', 'f')])).toEqual([['full', 'full', 'full', 'full']])
+  expect(await store.enqueue([enqueueCall('a', 'b', 'c', 'e')])).toEqual([
+    ['duplicate', 'duplicate', 'duplicate', 'added'],
+  ])
+})
+
+it('a call of many that is sent again gets its first answer', async () => {
+  const call = enqueueCall('a', 'b', 'c', 'd')
+  const first = await store.enqueue([call])
+  await claimed(4)
+  expect(await store.enqueue([{ ...call, isResent: true }])).toEqual(first)
+  expect((await store.depth([queue.name])).depths[0]).toMatchObject({ ready: 0, running: 4 })
 })
 
 it('of many completions of one claim one that is sent again is gone, and the others are done', async () => {

@@ -1,0 +1,48 @@
+/** Bare calls: which calls of an enqueue travel to the thread as text, and that nothing is lost on the way. */
+
+import { expect, it } from 'vitest'
+import type { NewJob } from '#src/stores/contract/new-job.js'
+import { bareOf, jobsOf } from '#src/stores/sqlite/work/sqlite-bare-call.js'
+import { job } from './sqlite-scene.js'
+
+const callOf = (...jobs: NewJob[]) => ({ callId: 'call', queue: 'work', jobs })
+const others = ['b', 'c', 'd'].map((id) => job(id))
+
+it('a call of bare jobs as text gives the same jobs, with their count and weight', () => {
+  const jobs = [
+    job('"a\\ü', { task: 'send "mail"', payload: '{"text":"ü\\n"}', rememberMs: 60_000 }),
+    job('b', { payload: 'cut\0off' }),
+    job('c', { payload: '\u0001marked' }),
+    job('d', { ifWaiting: 'replace' }),
+  ]
+
+  const bare = bareOf(callOf(...jobs))!
+
+  expect(jobsOf(bare)).toEqual(jobs)
+  expect(bare).toMatchObject({ callId: 'call', queue: 'work', count: 4, heaviest: 15 })
+  expect(bare.units).toBe(jobs.reduce((sum, { payload }) => sum + payload.length, 0))
+})
+
+it.each<[string, Partial<NewJob>]>([
+  ['a priority', { priority: 1 }],
+  ['a codec', { codec: 'packed' }],
+  ['meta', { meta: '{}' }],
+  ['a group', { group: 'g' }],
+  ['a score', { score: 0 }],
+  ['a delay', { delayMs: 1 }],
+  ['an instant', { runAt: 1 }],
+  ['an end', { expiresMs: 1 }],
+  ['bytes', { payload: new Uint8Array(1) }],
+  ['a long payload', { payload: 'x'.repeat(2_049) }],
+  ['a payload that is no Unicode', { payload: '\ud800' }],
+  ['a task that is no Unicode', { task: '\ud800' }],
+])('a call in which one job has %s keeps its jobs as they are', (_, special) => {
+  const call = callOf(...others, job('a', special))
+  expect(bareOf(call)).toBeUndefined()
+  expect(jobsOf(call)).toBe(call.jobs)
+})
+
+it('a call of few jobs keeps them as they are', () => {
+  expect(bareOf(callOf(...others))).toBeUndefined()
+  expect(bareOf(callOf(...others, job('a')))).toBeDefined()
+})
