@@ -125,7 +125,7 @@ describe('wrong options', () => {
     [{ weight: '5' }, 'weight: must be a whole number from 1 to 100; got "5"'],
     [{ weight: 1.5 }, 'weight: must be a whole number from 1 to 100; got 1.5'],
     [{ weight: Number.NaN }, 'weight: must be a whole number from 1 to 100; got NaN'],
-    [{ claimSize: 501 }, 'claimSize: must be a whole number from 1 to 500; got 251'],
+    [{ claimSize: 501 }, 'claimSize: must be a whole number from 1 to 500; got 501'],
     [{ iterations: 0 }, 'iterations: must be a whole number from 1 to 1000000; got 0'],
     [{ longPoll: 0 }, 'longPoll: must be at least 1 ms; got 0'],
     [{ lease: '2s' }, 'lease: must be at least 3000 ms; got "2s"'],
