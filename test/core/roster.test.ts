@@ -23,6 +23,8 @@ it('holds whom a Map would hold, in the same order, whoever comes and goes', () 
           map.clear()
         }
         if (roster.size !== map.size || roster.get(key) !== map.get(key)) throw new Error(`${name} ${key}`)
+        if (value % 3 === 0 && roster.firstKey() !== map.keys().next().value)
+          throw new Error(`first after ${name} ${key}`)
       }
       expect([...roster]).toEqual([...map])
       expect([...roster.keys()]).toEqual([...map.keys()])

@@ -29,7 +29,7 @@ import { sqliteTraits } from './sqlite-traits.js'
 import { SqliteWait } from './sqlite-wait.js'
 import { SqliteThreadClient, type StartThread } from './thread/sqlite-thread-client.js'
 import { SqliteUserEnqueue } from './user/sqlite-user-enqueue.js'
-import { bareOf } from './work/sqlite-bare-call.js'
+import { sentForm } from './work/sqlite-bare-call.js'
 import { claimsOf } from './work/sqlite-claim-text.js'
 import { completionsOf } from './work/sqlite-completion.js'
 
@@ -111,11 +111,9 @@ export class SqliteStore implements Store {
     return stored
   }
 
-  enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
-    return this.#inbox.call(
-      'enqueue',
-      calls.map((call) => bareOf(call) ?? call),
-    )
+  async enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
+    const { sent, answersOf } = sentForm(calls)
+    return answersOf(await this.#inbox.call('enqueue', sent))
   }
 
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {

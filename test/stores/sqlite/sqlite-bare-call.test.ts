@@ -1,8 +1,8 @@
-/** Bare calls: which calls of an enqueue travel to the thread as text, and that nothing is lost on the way. */
+/** Bare calls and runs of them: which calls of an enqueue travel to the thread as text, and that nothing is lost on the way. */
 
 import { expect, it } from 'vitest'
-import type { NewJob } from '#src/stores/contract/new-job.js'
-import { bareOf, jobsOf } from '#src/stores/sqlite/work/sqlite-bare-call.js'
+import type { EnqueueCall, NewJob } from '#src/stores/contract/new-job.js'
+import { bareOf, jobsOf, sentForm } from '#src/stores/sqlite/work/sqlite-bare-call.js'
 import { job } from './sqlite-scene.js'
 
 const callOf = (...jobs: NewJob[]) => ({ callId: 'call', queue: 'work', jobs })
@@ -45,4 +45,33 @@ it.each<[string, Partial<NewJob>]>([
 it('a call of few jobs keeps them as they are', () => {
   expect(bareOf(callOf(...others))).toBeUndefined()
   expect(bareOf(callOf(...others, job('a')))).toBeDefined()
+})
+
+const single = (id: string, more: Partial<EnqueueCall> = {}) => ({
+  callId: id,
+  queue: 'work',
+  jobs: [job(id)],
+  ...more,
+})
+const singles = ['a', 'b', 'c', 'd'].map((id) => single(id))
+
+it('calls of one bare job each travel as one, and each gets its own answer', () => {
+  const { sent, answersOf } = sentForm(singles)
+  expect(sent).toMatchObject([{ queue: 'work', count: 4, isRun: true }])
+  expect(jobsOf(sent[0]!).map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd'])
+  expect(answersOf([['added', 'full', 'duplicate', 'added']])).toEqual([['added'], ['full'], ['duplicate'], ['added']])
+})
+
+it.each<[string, EnqueueCall]>([
+  ['may have been sent before', single('e', { isResent: true })],
+  ['is for another queue', single('e', { queue: 'other' })],
+  ['has an id other than its job', single('e', { callId: 'call' })],
+  ['has two jobs', single('e', { jobs: [job('e'), job('f')] })],
+  ['has a job that is not bare', single('e', { jobs: [job('e', { delayMs: 1 })] })],
+])('calls travel as they are if one of them %s', (_, other) => {
+  const calls = [...singles, other]
+  const { sent, answersOf } = sentForm(calls)
+  expect(sent).toEqual(calls)
+  const answers = calls.map(() => ['added' as const])
+  expect(answersOf(answers)).toBe(answers)
 })

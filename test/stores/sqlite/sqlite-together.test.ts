@@ -48,6 +48,33 @@ it('a call of many that is sent again gets its first answer', async () => {
   expect((await store.depth([queue.name])).depths[0]).toMatchObject({ ready: 0, running: 4 })
 })
 
+const singles = (name: string, ...ids: string[]) => ids.map((id) => ({ callId: id, queue: name, jobs: [job(id)] }))
+
+it('calls of one job each that travel together are answered each for itself', async () => {
+  await store.open([
+    { ...queue, maxPending: 5 },
+    { ...queue, name: 'orders', kind: 'ordered' },
+  ])
+  const added = ['added', 'added', 'added', 'added']
+  expect((await store.enqueue(singles(queue.name, 'a', 'b', 'c', 'd'))).flat()).toEqual(added)
+  expect((await store.enqueue(singles(queue.name, 'e', 'f', 'a', 'g'))).flat()).toEqual([
+    ...['added', 'full', 'added', 'full'],
+  ])
+  expect((await store.enqueue(singles('orders', 'a', 'b', 'c', 'd'))).flat()).toEqual(added)
+  await store.records!.drain('orders')
+  expect((await store.enqueue(singles('orders', 'e', 'f', 'g', 'h'))).flat()).toEqual(added.map(() => 'draining'))
+  expect((await claimed(10)).map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd', 'e'])
+})
+
+it('each of the calls that travelled together gets its first answer again if it is sent again', async () => {
+  const calls = singles(queue.name, 'a', 'b', 'c', 'd')
+  await store.enqueue(calls)
+  const ends = (await claimed(4)).map(({ id, fence }) => ({ queue: queue.name, id, fence, kind: 'complete' as const }))
+  await store.settle(ends)
+  expect(await store.enqueue(calls.map((call) => ({ ...call, isResent: true })))).toEqual(calls.map(() => ['added']))
+  expect((await store.depth([queue.name])).depths[0]).toMatchObject({ ready: 0, processed: 4 })
+})
+
 it('of many completions of one claim one that is sent again is gone, and the others are done', async () => {
   await store.enqueue([enqueueCall('a', 'b', 'c', 'd', 'e')])
   const ends = (await claimed(5)).map(({ id, fence }) => ({ queue: queue.name, id, fence, kind: 'complete' as const }))

@@ -1,5 +1,6 @@
 /** The remembered calls of a queue: a call sent again gets its first answer and is not repeated. */
 
+import { Roster } from '../../../core/values/roster.js'
 import type { Enqueued } from '../../contract/new-job.js'
 import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 
@@ -10,7 +11,7 @@ interface KnownCall {
 }
 
 export class CallMemory {
-  readonly #calls = new Map<string, KnownCall>()
+  readonly #calls = new Roster<string, KnownCall>()
 
   /** The first answer to the call, while it is remembered. */
   answersTo(id: string, now: number): Enqueued[] | undefined {
@@ -21,9 +22,9 @@ export class CallMemory {
   remember(id: string, answers: Enqueued[], now: number): void {
     this.#calls.delete(id)
     this.#calls.set(id, { id, at: now, answers })
-    for (const call of this.#calls.values()) {
-      if (this.#calls.size <= callMemoryCount && call.at + callMemoryMs > now) break
-      this.#calls.delete(call.id)
+    for (let first = this.#calls.firstKey(); first !== undefined; first = this.#calls.firstKey()) {
+      if (this.#calls.size <= callMemoryCount && this.#calls.get(first)!.at + callMemoryMs > now) break
+      this.#calls.delete(first)
     }
   }
 
@@ -33,6 +34,6 @@ export class CallMemory {
 
   /** Follows a clock that was set back. */
   turnBack(byMs: number): void {
-    for (const [id, call] of this.#calls) this.#calls.set(id, { ...call, at: call.at - byMs })
+    for (const [id, call] of [...this.#calls]) this.#calls.set(id, { ...call, at: call.at - byMs })
   }
 }

@@ -4,6 +4,7 @@
  * as its job.
  */
 
+import { Roster } from '../../../core/values/roster.js'
 import type { Enqueued } from '../../contract/new-job.js'
 import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
@@ -28,7 +29,7 @@ interface RememberedCall {
 }
 
 interface Memory {
-  readonly calls: Map<string, RememberedCall>
+  readonly calls: Roster<string, RememberedCall>
   lastCid: number
   /** The calls of this transaction, to be written at its end. */
   fresh: [id: string, at: number, letters: string][]
@@ -94,11 +95,12 @@ export class SqliteCalls {
     const before = this.answersTo(queue, id)
     if (before !== undefined) return before
     const answers = answer()
-    this.#remember(this.#current(queue.qid), id, answers)
+    this.remember(queue, id, answers)
     return answers
   }
 
-  #remember(memory: Memory, id: string, answers: readonly Enqueued[]): void {
+  remember(queue: QueueRow, id: string, answers: readonly Enqueued[]): void {
+    const memory = this.#current(queue.qid)
     const at = memory.readAt
     let letters = ''
     for (const answer of answers) letters += letterOf[answer]
@@ -137,7 +139,7 @@ export class SqliteCalls {
     let memory = this.#memories.get(qid)
     if (memory === undefined) {
       memory = {
-        calls: new Map(),
+        calls: new Roster(),
         lastCid: 0,
         fresh: [],
         freshBatch: { cid: 0, left: 0 },
@@ -171,8 +173,10 @@ export class SqliteCalls {
   }
 
   #trim(memory: Memory, mono: number): void {
-    for (const [id, call] of memory.calls) {
-      if (memory.calls.size <= callMemoryCount && call.at + callMemoryMs > mono) break
+    const { calls } = memory
+    for (let id = calls.firstKey(); id !== undefined; id = calls.firstKey()) {
+      const call = calls.get(id)!
+      if (calls.size <= callMemoryCount && call.at + callMemoryMs > mono) break
       this.#forgetCall(memory, id, call)
     }
   }

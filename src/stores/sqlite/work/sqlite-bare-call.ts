@@ -3,7 +3,7 @@
  * text, and a copy of it for the other thread costs a fifth of a copy of the jobs.
  */
 
-import type { EnqueueCall, NewJob } from '../../contract/new-job.js'
+import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import { weightOf } from '../../rules/claim-weight.js'
 import { fromStored, toStored } from '../file/sqlite-text.js'
 
@@ -13,6 +13,8 @@ export interface SqliteEnqueueCall extends Omit<EnqueueCall, 'callId'> {
 }
 
 export interface BareCall extends Omit<SqliteEnqueueCall, 'jobs'> {
+  /** Each job was enqueued by a call of its own, which has the id of the job. */
+  readonly isRun?: true
   /** JSON: a `BareRow` for each job. */
   readonly rows: string
   /** The number of jobs. */
@@ -29,6 +31,27 @@ type BareJob = NewJob & { readonly payload: string }
 /** The jobs of a smaller call are inserted one by one: a text of them all would cost more. */
 const fewestTogether = 4
 const longestTogether = 2_048
+
+/** The calls in the form in which they are sent to the thread, and a function that gives each its answers. */
+export function sentForm(calls: readonly EnqueueCall[]): {
+  readonly sent: readonly (EnqueueCall | BareCall)[]
+  readonly answersOf: (answers: Enqueued[][]) => Enqueued[][]
+} {
+  const run = runOf(calls)
+  if (run === undefined) return { sent: calls.map((call) => bareOf(call) ?? call), answersOf: (answers) => answers }
+  return { sent: [run], answersOf: ([answers]) => answers!.map((answer) => [answer]) }
+}
+
+/** The calls as one, if each has one job, which is bare and has an id that was made for it. */
+function runOf(calls: readonly EnqueueCall[]): BareCall | undefined {
+  const [first] = calls
+  if (calls.length < fewestTogether || first === undefined) return undefined
+  const isOfRun = ({ callId, isResent, queue, jobs }: EnqueueCall) =>
+    jobs.length === 1 && jobs[0]!.id === callId && !isResent && queue === first.queue
+  if (!calls.every(isOfRun)) return undefined
+  const bare = bareOf({ callId: undefined, queue: first.queue, jobs: calls.map(({ jobs }) => jobs[0]!) })
+  return bare && { ...bare, isRun: true }
+}
 
 /** The call as text; undefined if it is small or one of its jobs is not bare. */
 export function bareOf({ jobs, ...call }: SqliteEnqueueCall): BareCall | undefined {

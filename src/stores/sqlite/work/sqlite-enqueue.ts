@@ -54,11 +54,24 @@ export class SqliteEnqueue {
     // All queues are looked up before the first is changed, so an unknown one changes nothing.
     const queues = calls.map(({ queue }) => this.#session.queues.get(queue))
     this.#refuseFull(queues, calls)
-    return calls.map((call, i) => {
-      const queue = queues[i]!
-      if (queue.kind === 'ordered') return this.#pushes.call(call, now)
-      return this.#session.calls.once(queue, call.callId, () => this.#answersTo(queue, call, now))
-    })
+    return calls.map((call, i) =>
+      'rows' in call && call.isRun ? this.#answersToRun(queues[i]!, call, now) : this.#answersOf(queues[i]!, call, now),
+    )
+  }
+
+  #answersOf(queue: QueueRow, call: SqliteEnqueueCall | BareCall, now: number): Enqueued[] {
+    if (queue.kind === 'ordered') return this.#pushes.call(call, now)
+    return this.#session.calls.once(queue, call.callId, () => this.#answersTo(queue, call, now))
+  }
+
+  /** Adds the jobs of all calls of a run together. If that cannot be, each call gets its own answer. */
+  #answersToRun(queue: QueueRow, run: BareCall, now: number): Enqueued[] {
+    const jobs = jobsOf(run)
+    const isOpen = queue.kind === 'plain' && !queue.draining && run.count <= this.#roomIn(queue)
+    if (!isOpen || !this.#addTogether(queue, run, now))
+      return jobs.map((job) => this.#answersOf(queue, { callId: job.id, queue: run.queue, jobs: [job] }, now)[0]!)
+    for (const { id } of jobs) this.#session.calls.remember(queue, id, ['added'])
+    return all(run.count, 'added')
   }
 
   /**
@@ -79,17 +92,18 @@ export class SqliteEnqueue {
     const bare = 'rows' in call ? call : bareOf(call)
     const count = 'rows' in call ? call.count : call.jobs.length
     if (queue.draining) return all(count, 'draining')
-    const room = share(queue, queue.max_pending) - queue.ready - queue.scheduled
+    const room = this.#roomIn(queue)
     if (count > room) {
       const added = this.#countNew(queue, jobsOf(call), now)
       if (added > 0 && added > room) return all(count, 'full')
     }
-    if (bare !== undefined && this.#addTogether(queue, bare, now)) {
-      if (!isLimited(queue)) this.#session.ring(queue)
-      else for (const { id } of jobsOf(call)) this.#session.ringFor(queue, id, now)
-      return all(count, 'added')
-    }
+    if (bare !== undefined && this.#addTogether(queue, bare, now)) return all(count, 'added')
     return this.#addEach(queue, jobsOf(call), now)
+  }
+
+  /** How many more jobs may wait. */
+  #roomIn(queue: QueueRow): number {
+    return share(queue, queue.max_pending) - queue.ready - queue.scheduled
   }
 
   #addEach(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {
@@ -125,8 +139,9 @@ export class SqliteEnqueue {
     return memory !== undefined && memory.until > now
   }
 
-  /** Adds all jobs with one statement if all are new. Otherwise changes nothing and returns false. */
-  #addTogether(queue: QueueRow, { rows, count, heaviest }: BareCall, now: number): boolean {
+  /** Adds all jobs with one statement, and rings, if all are new. Otherwise changes nothing and returns false. */
+  #addTogether(queue: QueueRow, call: BareCall, now: number): boolean {
+    const { rows, count, heaviest } = call
     if (queue.remembered > 0) return false
     const first = nextStamp(queue.last_stamp, now)
     const [position, step] = [positionOf(queue, first), positionOf(queue, 1)]
@@ -140,6 +155,8 @@ export class SqliteEnqueue {
     this.#session.scales.addWeight(queue, heaviest)
     queue.last_stamp = first + added - 1
     queue.ready += added
+    if (!isLimited(queue)) this.#session.ring(queue)
+    else for (const { id } of jobsOf(call)) this.#session.ringFor(queue, id, now)
     return true
   }
 
