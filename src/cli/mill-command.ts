@@ -37,11 +37,18 @@ export async function loaded(flags: MillFlags, module?: string): Promise<Loaded>
   return loadMill({ cwd: process.cwd(), env: process.env, configs: flags.config, module })
 }
 
+/**
+ * `isLong`: the command goes on until it is stopped, or as long as its input lasts. The store of any other command starts
+ * no thread: that would take longer than most commands.
+ */
 export async function withMill(
   flags: MillFlags,
   use: (mill: Mill, terminal: Terminal) => Promise<void>,
+  { isLong = false } = {},
 ): Promise<void> {
   const { mill } = await loaded(flags)
+  // A mill of another copy of the library may not know of it.
+  if (!isLong) (mill as Partial<Mill>).serveInPlace?.()
   try {
     await use(mill, new Terminal({ json: flags.json ?? false }))
   } finally {

@@ -111,6 +111,15 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     this.#transactionEnqueue = new TransactionEnqueue({ ...this.#clientParts, store, rulesOf })
   }
 
+  /**
+   * For a process that asks a few questions and ends: its store starts no thread, and this one waits for the disk.
+   * Called before the first of them.
+   * @internal
+   */
+  serveInPlace(): void {
+    this.#connection.serveInPlace()
+  }
+
   /** @internal */
   get namespace(): string {
     return this.#options.namespace

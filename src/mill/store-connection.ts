@@ -57,6 +57,7 @@ export class StoreConnection {
   #meter: Meter | undefined
   readonly #closing = new AbortController()
   #closed = false
+  #isInPlace = false
 
   constructor({ registry, source, clock, random, events, history }: StoreConnectionParts) {
     this.#registry = registry
@@ -74,11 +75,16 @@ export class StoreConnection {
     this.#given = store
   }
 
+  /** Opens a store that starts no thread of its own: this thread waits for its disk. */
+  serveInPlace(): void {
+    this.#isInPlace = true
+  }
+
   /** The store, even if none of its queues was opened. */
   looked(): Promise<Store> {
     if (this.#store !== undefined) return this.#store
     this.refuseClosed()
-    this.#unopened ??= this.#source.create()
+    this.#unopened ??= this.#source.create({ inPlace: this.#isInPlace })
     return this.#unopened
   }
 
@@ -152,7 +158,7 @@ export class StoreConnection {
   }
 
   async #open(): Promise<Store> {
-    const store = this.#given ?? (await this.#source.create())
+    const store = this.#given ?? (await this.#source.create({ inPlace: this.#isInPlace }))
     try {
       refuseUnsupported(this.#registry, store.traits)
       this.#stored = await store.open(settingsOfAll(this.#registry))

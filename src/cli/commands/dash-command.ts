@@ -48,7 +48,7 @@ Examples:
     async (flags: DashFlags) => {
       refuseOpen(flags)
       await refuseWeak(flags)
-      return withMill(flags, (mill, terminal) => serve(mill, terminal, flags))
+      return withMill(flags, (mill, terminal) => serve(mill, terminal, flags), { isLong: true })
     },
   )
 }

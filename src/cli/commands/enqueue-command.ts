@@ -5,6 +5,7 @@ import { highestPriority, lowestPriority, type Meta } from '../../core/job.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import type { Mill } from '../../mill/mill.js'
 import { namedTask } from '../../mill/named-task.js'
 import { durationFlag, jsonGiven, numberFlag, wholeFlag } from '../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
@@ -107,14 +108,15 @@ function dashed(flag: string): string {
 async function enqueueStream(task: string, flags: EnqueueFlags): Promise<void> {
   const { enqueueLines } = await import('../streaming/enqueue-lines.js')
   const options = await optionsOf(flags)
-  await withMill(flags, async (mill, terminal) => {
+  const send = async (mill: Mill, terminal: Terminal) => {
     // Reports a mistake in the task before anything is read.
     if (!flags.envelope)
       refuseNoId(namedTask(mill, task, flags.queue), flags.key, '--key from which field the id is taken')
     const { key, newIds = false, fromLine, skipInvalid = false, envelope } = flags
     const request = { task: envelope ? undefined : task, key, newIds, options, fromLine, skipInvalid }
     await enqueueLines(mill, request, terminal)
-  })
+  }
+  await withMill(flags, send, { isLong: true })
 }
 
 async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Promise<void> {

@@ -92,11 +92,11 @@ Examples:
   $ millrace stats --json | jq .totals.dead`,
     )
   withJson(command, 'print {"at","store","queues","totals","workers","apiCalls"}; with --watch one a line').action(
-    (flags: MillFlags & { watch?: boolean; shards?: boolean }) =>
-      withMill(flags, (mill, terminal) => {
-        const { watch: again = false, shards = false } = flags
-        return again ? watch(mill, terminal, shards) : show(mill, terminal, shards)
-      }),
+    (flags: MillFlags & { watch?: boolean; shards?: boolean }) => {
+      const { watch: isLong = false, shards = false } = flags
+      const use = (mill: Mill, terminal: Terminal) => (isLong ? watch : show)(mill, terminal, shards)
+      return withMill(flags, use, { isLong })
+    },
   )
 }
 

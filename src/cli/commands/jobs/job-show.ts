@@ -41,8 +41,8 @@ Examples:
   withJson(
     show,
     'print the job record; with --follow one line at every change, with only the new part of its log',
-  ).action((id: string, flags: ShowFlags) =>
-    withMill(flags, async (mill, terminal) => {
+  ).action((id: string, flags: ShowFlags) => {
+    const print = async (mill: Mill, terminal: Terminal) => {
       const look = lookAt(mill, id, flags.queue)
       const job = await look()
       if (job === undefined) throw nothingKept(mill, id, flags.queue)
@@ -50,8 +50,9 @@ Examples:
       const over = flags.follow ? toldToEnd() : undefined
       terminal.print(job, () => recordLines(job, terminal, flags))
       if (over !== undefined) await follow(look, job, mill, terminal, over)
-    }),
-  )
+    }
+    return withMill(flags, print, { isLong: flags.follow ?? false })
+  })
 }
 
 function lookAt(mill: Mill, id: string, queue: string | undefined): () => Promise<JobRecord | undefined> {
