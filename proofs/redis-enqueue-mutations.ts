@@ -6,8 +6,8 @@ export const redisEnqueueMutations: readonly Mutation[] = [
   {
     what: 'no id that comes in the short form is looked up',
     file: 'redis/enqueue/enqueue-script.js',
-    from: "local are_new = is_short and ARGV[2] == ''",
-    to: 'local are_new = is_short',
+    from: "local are_new = sub(ARGV[1], -1) == 'n'",
+    to: "local are_new = sub(ARGV[1], -1) ~= 'r'",
   },
   {
     what: 'an ended id is remembered a millisecond longer',

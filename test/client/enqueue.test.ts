@@ -142,6 +142,32 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect(new Set(callIds).size).toBe(4)
   })
 
+  it('tells the store of each call whether all of its ids were made for its jobs', async () => {
+    const store = new MemoryStore()
+    const told: unknown[] = []
+    const enqueue = store.enqueue.bind(store)
+    store.enqueue = (calls) => {
+      told.push(...calls.map(({ jobs, hasNewIds }) => [jobs.length, hasNewIds]))
+      return enqueue(calls)
+    }
+    const m = testMillOn(store, { tasks: [note] })
+    await m.enqueue(note, 1)
+    await m.enqueue(note, 1, { id: 'own' })
+    await m.enqueueMany(note, [1, 2])
+    await m.enqueueMany([
+      [note, 1],
+      [note, 2, { id: 'another' }],
+      [note, 3],
+    ])
+
+    expect(told).toEqual([
+      [1, true],
+      [1, false],
+      [2, true],
+      [3, false],
+    ])
+  })
+
   it('refuses one call that goes over maxPending and not those that went before', async () => {
     const m = testMill(options, kind)
     const jobs = await Promise.allSettled(Array.from({ length: 5 }, () => m.enqueue(note, 1, { queue: 'small' })))

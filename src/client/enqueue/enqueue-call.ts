@@ -11,18 +11,20 @@ class OpenCall implements EnqueueCall {
   readonly callId: string
   readonly queue: string
   readonly jobs: NewJob[]
+  hasNewIds: boolean
 
-  constructor(callId: string, queue: string, job: NewJob) {
+  constructor(callId: string, { queue, job, isIdNew }: JobDraft) {
     this.callId = callId
     this.queue = queue
     this.jobs = listOfOne(job)
+    this.hasNewIds = isIdNew
   }
 }
 
 /** The call for one job, or the first for several. */
-export function callOf({ queue, job, isIdNew }: JobDraft, { newId }: DraftRules): OpenCall {
+export function callOf(draft: JobDraft, { newId }: DraftRules): OpenCall {
   // An id generated for the job also names its call. A user's id may come again, in another call.
-  return new OpenCall(isIdNew ? job.id : newId(), queue, job)
+  return new OpenCall(draft.isIdNew ? draft.job.id : newId(), draft)
 }
 
 /** The drafts as calls: by queue, with a limit of jobs and bytes for each. `at`: the index of each job's draft. */
@@ -38,6 +40,7 @@ export function callsOf(drafts: readonly JobDraft[], rules: DraftRules): { call:
       calls.push(opened)
     } else {
       current.call.jobs.push(job)
+      current.call.hasNewIds &&= draft.isIdNew
       current.at.push(i)
       current.bytes += bytes
     }

@@ -10,6 +10,8 @@ export interface EnqueueCall {
   readonly callId: string
   /** The call may have been sent before. Only then does the store need to look whether it remembers it. */
   readonly isResent?: boolean
+  /** All ids were made for the jobs of this call: no other job has one of them, and the store need not look for any. */
+  readonly hasNewIds?: boolean
   readonly queue: string
   readonly jobs: readonly NewJob[]
 }

@@ -47,6 +47,21 @@ describe('the calls of a trip', () => {
     expect(claims.map(({ id }) => id)).toEqual(['e'])
   })
 
+  it('do not look for ids that were made for their jobs', async () => {
+    const scene = await opened()
+    const many = (...ids: string[]): EnqueueCall => ({
+      ...calls('')[0]!,
+      jobs: calls(...ids).flatMap(({ jobs }) => jobs),
+    })
+    const looks = async (call: EnqueueCall) => {
+      await scene.client.command('CONFIG', ['RESETSTAT'])
+      expect(await scene.store.enqueue([call])).toEqual([['added', 'added']])
+      return Number(/cmdstat_hmget:calls=(\d+)/.exec(String(await scene.client.command('INFO', ['commandstats'])))![1])
+    }
+    const known = await looks({ ...many('a', 'b'), callId: 'first' })
+    expect(await looks({ ...many('c', 'd'), callId: 'second', hasNewIds: true })).toBe(known - 1)
+  })
+
   it('are looked for only where one may have been sent before', async () => {
     const scene = await opened()
     await scene.store.enqueue(calls('a'))

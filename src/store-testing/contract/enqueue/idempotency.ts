@@ -191,6 +191,21 @@ export const idempotency: ContractConcern = {
         assert.deepEqual([claim.id, await scene.claimIds()], ['c', ['a', 'b']])
       }),
 
+      contractCase('a call whose ids were made for its jobs is added once, however often it is sent', async (scene) => {
+        const call = {
+          callId: 'call',
+          hasNewIds: true,
+          queue: scene.queue,
+          jobs: ['b', 'a'].map((id) => newJob({ id })),
+        }
+        assert.deepEqual(await scene.store.enqueue([call]), [['added', 'added']])
+        const claim = await scene.claimOne()
+        await scene.end(claim, { kind: 'complete' })
+
+        assert.deepEqual(await scene.store.enqueue([{ ...call, isResent: true }]), [['added', 'added']])
+        assert.deepEqual([claim.id, await scene.claimIds()], ['b', ['a']])
+      }),
+
       contractCase('an id used again is remembered anew from its own end', async (scene) => {
         await scene.add({ id: 'a', rememberMs: 1_000 })
         await scene.end(await scene.claimOne(), { kind: 'complete' })

@@ -7,9 +7,9 @@ import { remembering } from './calls-lua.js'
  * KEYS: those of one shard.
  * ARGV, long form: number of calls, followed by `r` if one of them may have been sent before. For each call its id and
  * its number of jobs. For each job its id, order (`recordOrder`) and body.
- * ARGV, short form, if no call was sent before and no job has an order or a group: number of calls, followed by `s`; ''
- * if each call has one job and its id, otherwise for each call its number of jobs, NUL, its id, NUL; then for each job
- * its id and body.
+ * ARGV, short form, if no call was sent before and no job has an order or a group: number of calls, followed by `n` if
+ * all ids were made for these jobs, otherwise by `s`; '' if each call has one job and its id, otherwise for each call its
+ * number of jobs, NUL, its id, NUL; then for each job its id and body.
  * Returns one letter per job: a added, r replaced, d duplicate, f full, g draining; with a comma between calls.
  *
  * All jobs of a call are accepted, or none. A remembered call gets the same answer as before. Refuses `unknown`.
@@ -23,7 +23,9 @@ local draining, paused, max_pending = meta[2] == '1', meta[7] == '1', tonumber(m
 
 -- Looks up all calls and all ids together, each once. Jobs are numbered over all calls.
 local ids, orders, bodies, call_ids, counts, firsts = {}, {}, {}, {}, {}, {}
-local is_short = sub(ARGV[1], -1) == 's'
+-- Nobody else has an id that was made for its job.
+local are_new = sub(ARGV[1], -1) == 'n'
+local is_short = are_new or sub(ARGV[1], -1) == 's'
 if is_short then
   local n = 0
   for i = 3, #ARGV, 2 do
@@ -51,8 +53,6 @@ else
 end
 local function order_of(n) return orders[n] or '' end
 local function body_of(n) return bodies[n] or ARGV[2 + 2 * n] end
--- An id that is also that of its call was made for the job, so nobody else has it.
-local are_new = is_short and ARGV[2] == ''
 local looks_up = #ids > 0 and not are_new
 local records = looks_up and call('HMGET', JOBS, unpack(ids)) or {}
 local ended = looks_up and call('EXISTS', ENDED) == 1 and call('HMGET', ENDED, unpack(ids)) or {}

@@ -30,6 +30,7 @@ export const enqueuedBy: Record<string, Enqueued> = {
 interface Part {
   readonly callId: string
   readonly isResent: boolean
+  readonly hasNewIds: boolean
   readonly jobs: readonly NewJob[]
   /** The answers of the call. */
   readonly answers: Enqueued[]
@@ -48,10 +49,10 @@ export async function enqueueCalls(
   const found = await queues.find(calls.map(({ queue }) => queue))
   const whole = new Map<RedisShard, Part[]>()
   const spread: number[] = []
-  for (const [i, { callId, isResent = false, jobs }] of calls.entries()) {
+  for (const [i, { callId, isResent = false, hasNewIds = false, jobs }] of calls.entries()) {
     const { shards, layout } = found[i]!
     if (layout.kind === 'ordered' || shards.length > 1) spread.push(i)
-    else addPart(whole, shards[0]!, { callId, isResent, jobs, answers: answers[i]! })
+    else addPart(whole, shards[0]!, { callId, isResent, hasNewIds, jobs, answers: answers[i]! })
   }
   const sendTo = (shard: RedisShard, parts: readonly Part[], behind: readonly string[] = []) => {
     const script = shard.kind === 'plain' ? enqueueScript : enqueueOrderedScript
@@ -92,8 +93,9 @@ function sendSpread(
       // An earlier trip added the job before its shard moved. Sent again, it would be its own duplicate.
       if (answers[call]![place] !== undefined) continue
       const isWhole = shards.length === 1 && shards[0] === shard
-      const { callId, isResent = false } = calls[call]!
-      const part = parts.get(call) ?? { callId, isResent, jobs: [], answers: answers[call]!, places: [], isWhole }
+      const { callId, isResent = false, hasNewIds = false } = calls[call]!
+      const ofCall = { callId, isResent, hasNewIds, answers: answers[call]!, isWhole }
+      const part = parts.get(call) ?? { ...ofCall, jobs: [], places: [] }
       part.jobs.push(job)
       part.places.push(place)
       parts.set(call, part)
@@ -155,14 +157,20 @@ function argumentsOf({ parts, args }: EnqueueTrip, kind: QueueKind): RedisArgume
   const calls = parts.length
   if (parts.some(({ isResent }) => isResent)) return [`${calls}r`, ...args]
   const short = kind === 'plain' ? shortened(parts, args) : undefined
-  return short === undefined ? [String(calls), ...args] : [`${calls}s`, ...short]
+  if (short === undefined) return [String(calls), ...args]
+  const areNew = parts.every((part) => part.hasNewIds || isNamed(part))
+  return [`${calls}${areNew ? 'n' : 's'}`, ...short]
+}
+
+/** Whether the call has the id of its only job. */
+function isNamed({ callId, jobs }: Part): boolean {
+  return jobs.length === 1 && jobs[0]!.id === callId
 }
 
 /** The short form of these arguments; undefined if a job has an order or a group. */
 function shortened(parts: readonly Part[], args: readonly RedisArgument[]): RedisArgument[] | undefined {
-  const areNamed = parts.every(({ callId, jobs }) => jobs.length === 1 && jobs[0]!.id === callId)
   const short: RedisArgument[] = [
-    areNamed ? '' : parts.map(({ callId, jobs }) => `${jobs.length}\0${callId}\0`).join(''),
+    parts.every(isNamed) ? '' : parts.map(({ callId, jobs }) => `${jobs.length}\0${callId}\0`).join(''),
   ]
   let at = 0
   for (const { jobs } of parts) {
