@@ -22,6 +22,19 @@ it('a call of many leaves out the ids that are there or come twice, and keeps th
   expect((await claimed(10)).map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g'])
 })
 
+it('a call of many leaves out an id that is remembered, and adds ids that were made for its jobs beside it', async () => {
+  await store.enqueue([{ callId: 'first', queue: queue.name, jobs: [job('a', { rememberMs: 60_000 })] }])
+  const [{ id, fence } = { id: '', fence: 0 }] = await claimed(1)
+  await store.settle([{ queue: queue.name, id, fence, kind: 'complete' }])
+
+  const made = { ...enqueueCall('e', 'f', 'g', 'h'), hasNewIds: true }
+  expect(await store.enqueue([enqueueCall('a', 'b', 'c', 'd'), made])).toEqual([
+    ['duplicate', 'added', 'added', 'added'],
+    ['added', 'added', 'added', 'added'],
+  ])
+  expect((await claimed(10)).map((claim) => claim.id)).toEqual(['b', 'c', 'd', 'e', 'f', 'g', 'h'])
+})
+
 it('a call of many jobs that replace takes the place of those that wait, and keeps the order of its own', async () => {
   await store.enqueue([enqueueCall('a', 'b', 'c', 'd')])
   const jobs = ['c', 'x', 'a', 'y'].map((id) => job(id, { ifWaiting: 'replace', payload: '1' }))

@@ -1,6 +1,6 @@
 /**
  * A bare call of an enqueue: a call whose jobs have nothing special, as text. One statement inserts all of them from this
- * text, and a copy of it for the other thread costs a fifth of a copy of the jobs.
+ * text, and no job is copied for the other thread as an object.
  */
 
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
@@ -49,7 +49,8 @@ function runOf(calls: readonly EnqueueCall[]): BareCall | undefined {
   const isOfRun = ({ callId, isResent, queue, jobs }: EnqueueCall) =>
     jobs.length === 1 && jobs[0]!.id === callId && !isResent && queue === first.queue
   if (!calls.every(isOfRun)) return undefined
-  const bare = bareOf({ callId: undefined, queue: first.queue, jobs: calls.map(({ jobs }) => jobs[0]!) })
+  const jobs = calls.map((call) => call.jobs[0]!)
+  const bare = bareOf({ callId: undefined, hasNewIds: true, queue: first.queue, jobs })
   return bare && { ...bare, isRun: true }
 }
 

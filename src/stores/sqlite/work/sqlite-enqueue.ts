@@ -141,8 +141,9 @@ export class SqliteEnqueue {
 
   /** Adds all jobs with one statement, and rings, if all are new. Otherwise changes nothing and returns false. */
   #addTogether(queue: QueueRow, call: BareCall, now: number): boolean {
-    const { rows, count, heaviest } = call
-    if (queue.remembered > 0) return false
+    const { rows, count, heaviest, hasNewIds = false } = call
+    // Ids of users may be remembered.
+    if (queue.remembered > 0 && !hasNewIds) return false
     const first = nextStamp(queue.last_stamp, now)
     const [position, step] = [positionOf(queue, first), positionOf(queue, 1)]
     const ran = this.#insertMany.run(queue.qid, position, step, first, now, rows)
