@@ -385,6 +385,12 @@ export const redisLimitedMutations: readonly Mutation[] = [
     to: '',
   },
   {
+    what: 'a claim that takes the last jobs tells nothing',
+    file: 'redis/claim/claim-loop-lua.js',
+    from: 'local is_emptied = count > 0 and count < asked_for',
+    to: 'local is_emptied = false and count < asked_for',
+  },
+  {
     what: 'nobody is told when what a claim left behind opens',
     file: 'redis/claim/claim-loop-lua.js',
     from: 'local is_shut = count > 0 and ready > 0 and not (EXCLUSIVE and not is_open) and not can',

@@ -16,10 +16,16 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     to: 'if (limit < 0)',
   },
   {
+    what: 'a claim that takes the last jobs, and no more were asked for, leads',
+    file: 'rules/claim-waits.js',
+    from: 'taken > 0 && taken < limit',
+    to: 'taken > 0 && taken <= limit',
+  },
+  {
     what: 'a lead that asks at its time and leaves jobs leads on',
     file: 'rules/claim-waits.js',
-    from: '(hasTaken || isClaimable) && !isShut',
-    to: 'hasTaken && !isShut',
+    from: '(taken > 0 || isClaimable) && !isShut',
+    to: 'taken > 0 && !isShut',
     concern: 'waiting for throttles',
   },
   {

@@ -17,10 +17,15 @@ const granted = (name: string): Claimed => ({
   more: false,
 })
 const nothing: Claimed = { now: 0, claims: [], crashed: [], buried: [], waits: [], more: false }
-const draw = (selector: Selector, queues: ReturnType<typeof queue>[], isForOthers = (_: string) => false) =>
+const emptied = (name: string): Claimed => ({ ...granted(name), waits: [{ queue: name, reason: 'empty' }] })
+const draw = (
+  selector: Selector,
+  queues: ReturnType<typeof queue>[],
+  isForOthers = (_: string) => false,
+  placesOf = (_: string) => 1,
+) =>
   new QueuePicker({
-    ...{ selector, queues, isForOthers },
-    placesOf: () => 1,
+    ...{ selector, queues, isForOthers, placesOf },
     limited: new LimitedQueues([]),
     mono: () => 0,
     random: Math.random,
@@ -42,6 +47,32 @@ describe('a draw', () => {
     expect(subject.next()).toEqual(['a'])
     subject.answered(['a'], nothing)
     subject.answered(['b'], granted('b'))
+    expect(subject.next()).toEqual(['a'])
+  })
+
+  it('does not ask a queue whose last jobs were granted before another grants, or the worker has rested', () => {
+    const subject = draw(inOrder, [queue('a', 3), queue('b')])
+    subject.answered(['a'], emptied('a'))
+    expect(subject.next()).toEqual(['b'])
+    subject.answered(['b'], granted('b'))
+    expect(subject.next()).toEqual(['a', 'b'])
+
+    subject.answered(['a', 'b'], emptied('a'))
+    subject.answered(['b'], nothing)
+    expect(subject.next()).toEqual([])
+    expect(subject.tried).toEqual(['a', 'b'])
+    subject.heard(['a'])
+    expect(subject.next()).toEqual(['a'])
+  })
+
+  it('asks a queue of several shards again that was granted the last jobs of one', () => {
+    const subject = draw(
+      inOrder,
+      [queue('a')],
+      () => false,
+      () => 2,
+    )
+    subject.answered([], { ...granted('a'), waits: [{ queue: 'a', shard: 0, reason: 'empty' }] })
     expect(subject.next()).toEqual(['a'])
   })
 

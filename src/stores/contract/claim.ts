@@ -45,10 +45,10 @@ export interface Claimed {
   /** Waiting jobs that this call ended because nobody began them in time; absent: none. */
   readonly expired?: readonly Expired[]
   /**
-   * For each queue that was asked and granted nothing: why, and when it is worth asking again. Two further entries may
-   * come for any queue that was asked, even if it granted: `'suspect'` if suspects are left behind (some claimer must
-   * make room for an `alone` claim), and `'throttled'` or `'full'` if ready jobs are left behind and limits deny all of
-   * them.
+   * For each queue that was asked and granted nothing: why, and when it is worth asking again. Further entries may come
+   * for any queue that was asked, even if it granted: `'suspect'` if suspects are left behind (some claimer must make
+   * room for an `alone` claim), `'throttled'` or `'full'` if ready jobs are left behind and limits deny all of them,
+   * and the reason for granting no more if fewer jobs than asked for were ready.
    */
   readonly waits: Wait[]
   /** With `heads`: for each entry of `from`, ms since its oldest ready job was due; absent if none is ready. */

@@ -34,24 +34,25 @@ export interface LeftQueue {
 }
 
 /**
- * The waits in the answer to a claim of at most `limit` jobs, for a queue that granted some or none; and whether to
- * ring. Each woken claimer wakes the next, so that one ring is enough for any number of jobs. Appoints the leads.
+ * The waits in the answer to a claim of at most `limit` jobs, for a queue that granted `taken`; and whether to ring. Each woken claimer wakes the next, so that one ring is enough for any number of jobs. Appoints the leads.
  */
 export function waitsAfter(
   queue: LeftQueue,
   by: Claimer,
-  { limit, hasTaken }: { readonly limit: number; readonly hasTaken: boolean },
+  { limit, taken }: { readonly limit: number; readonly taken: number },
   now: number,
 ): { readonly waits: Wait[]; readonly rings: boolean } {
   const { isClaimable, isStopped, isFull, isBusy, opensAt, ordinary } = queue
   // The jobs left are shut: a claimer must know when they open.
-  const isShut = hasTaken && ordinary > 0 && !isBusy && !isClaimable
-  // The claimer may have no room to ask again. The claimer that is rung leads from then on.
-  const hasLeft = (hasTaken || isClaimable) && !isShut && hasLed(queue.lead, by.worker, now)
-  if (hasLeft) queue.lead = undefined
+  const isShut = taken > 0 && ordinary > 0 && !isBusy && !isClaimable
   const isClosed = isStopped || isFull || opensAt > now
+  // No job is left, and the claimer has room for more: told that now, it need not ask again to hear it.
+  const isEmptied = taken > 0 && taken < limit && by.alone !== true && ordinary === 0 && !isClosed
+  // The claimer may have no room to ask again. The claimer that is rung leads from then on.
+  const hasLeft = (taken > 0 || isClaimable) && !isShut && !isEmptied && hasLed(queue.lead, by.worker, now)
+  if (hasLeft) queue.lead = undefined
   const waits = [
-    ...(!hasTaken || isShut ? changeWait(queue, by, now) : []),
+    ...(taken === 0 || isShut || isEmptied ? changeWait(queue, by, now) : []),
     ...(isClosed ? [] : suspectWait(queue, by.worker, by.alone === true || limit === 0, now)),
   ]
   return { waits, rings: isClaimable || hasLeft }

@@ -112,6 +112,7 @@ export class QueuePicker {
       this.#forgetCheap()
       this.#stay(queue)
     }
+    if (queue !== undefined && this.#placesOf(queue) === 1 && isEmptied(queue, answer)) this.#deniedBy({ queue }, queue)
     for (const denial of denialsIn(answer, this.#limited, this.#placesOf)) this.#deniedBy(denial, queue)
   }
 
@@ -235,6 +236,11 @@ export class QueuePicker {
       },
     ])
   }
+}
+
+/** Whether the queue granted jobs, and no more are ready. */
+function isEmptied(queue: string, { waits }: Claimed): boolean {
+  return waits.some((wait) => wait.queue === queue && (wait.reason === 'empty' || wait.reason === 'scheduled'))
 }
 
 /** For each queue the age of its oldest head: an ordered queue has a head in each shard. */

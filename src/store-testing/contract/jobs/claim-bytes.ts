@@ -153,7 +153,8 @@ export const claimBytes: ContractConcern = {
         await scene.openQueue({ name: 'wide', shards: 2 })
         for (const id of ['d', 'e']) await scene.enqueue([{ id, payload: large }], { queue: 'wide' })
         const claimed = await scene.claim({ from: [0, 7, 1].map((shard) => ({ queue: 'wide', shard, limit: most })) })
-        assert.deepEqual([claimed.claims.map(({ id }) => id), claimed.waits], [['d', 'e'], []])
+        const told = claimed.waits.map(({ shard, reason }) => [shard, reason])
+        assert.deepEqual([claimed.claims.map(({ id }) => id), told], [['d', 'e'], [[0, 'empty']]])
       },
     ),
 

@@ -196,7 +196,7 @@ export const claiming: ContractConcern = {
       await scene.openQueue({ name: 'third' })
       await scene.enqueue(['s'], { queue: 'second' })
       await scene.enqueue(['t'], { queue: 'third' })
-      const from = [scene.queue, 'third', 'second'].map((queue) => ({ queue, limit: 10 }))
+      const from = [scene.queue, 'third', 'second'].map((queue) => ({ queue, limit: 1 }))
 
       const claimed = await scene.claim({ from })
 

@@ -87,12 +87,44 @@ export const leading: ContractConcern = {
         assert.deepEqual(await waitsOf(scene, 'w3'), [{ queue: scene.queue, reason: 'empty', forMs: 8_000 }])
       }),
 
+      contractCase('who takes the last jobs and has asked for more leads', async (scene) => {
+        await scene.add('a', 'b')
+
+        const { claims, waits } = await scene.claim({ limit: 3, worker: 'w1', leaseMs: 8_000 })
+
+        assert.deepEqual(
+          [claims.length, waits],
+          [2, [{ queue: scene.queue, reason: 'empty', forMs: 8_000, lead: true }]],
+        )
+        assert.deepEqual(await waitsOf(scene, 'w2'), [{ queue: scene.queue, reason: 'empty', forMs: 8_000 }])
+      }),
+
+      contractCase(
+        'who takes the last ready jobs and has asked for more learns when the next is due',
+        async (scene) => {
+          await scene.add('a', { id: 'later', delayMs: 5_000 })
+
+          const { waits } = await scene.claim({ limit: 2, worker: 'w1', leaseMs: 8_000 })
+
+          assert.deepEqual(waits, [scheduled(scene, 5_000, true)])
+        },
+      ),
+
+      contractCase('who takes the last jobs and has asked for no more is told nothing', async (scene) => {
+        await scene.add('a', 'b')
+
+        const { claims, waits } = await scene.claim({ limit: 2, worker: 'w1', leaseMs: 8_000 })
+
+        assert.deepEqual([claims.length, waits], [2, []])
+        assert.equal((await scene.stored()).lead, null)
+      }),
+
       contractCase('a claim that is granted names no lead and leaves it', async (scene) => {
         await scene.add({ id: 'a', delayMs: 9_000 })
         await waitsOf(scene, 'w1')
         await scene.add('b')
 
-        assert.deepEqual((await scene.claim({ worker: 'w2' })).waits, [])
+        assert.deepEqual((await scene.claim({ limit: 1, worker: 'w2' })).waits, [])
         assert.deepEqual((await scene.stored()).lead, { worker: 'w1', inMs: 9_000 })
       }),
 
@@ -231,7 +263,7 @@ export const leading: ContractConcern = {
         await scene.addSuspects('a')
         await scene.add('b')
 
-        const { claims, waits } = await scene.claim({ worker: 'w2' })
+        const { claims, waits } = await scene.claim({ limit: 1, worker: 'w2' })
 
         assert.deepEqual([claims.map(({ id }) => id), waits], [['b'], [suspect(scene)]])
       }),

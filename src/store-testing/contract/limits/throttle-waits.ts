@@ -34,7 +34,7 @@ export const throttleWaits: ContractConcern = {
       async (scene) => {
         await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
         await scene.add('a', 'b')
-        assert.deepEqual((await scene.claim({ leaseMs: longLeaseMs })).waits, [])
+        assert.deepEqual((await scene.claim({ limit: 2, leaseMs: longLeaseMs })).waits, [])
         await scene.add('c')
 
         assert.deepEqual(await denied(scene, { worker: 'w1' }), [throttledFor(10_001, 'leads')])
@@ -223,7 +223,7 @@ export const throttleWaits: ContractConcern = {
         await scene.enqueue(['text'], { queue: 'sms' })
         const from = [
           { queue: 'mail', limit: 5 },
-          { queue: 'sms', limit: 5 },
+          { queue: 'sms', limit: 1 },
         ]
 
         const claimed = await scene.claim({ from, worker: 'w2' })

@@ -44,7 +44,7 @@ export function claimFrom(
   promote(queue, now)
   const expired = expire(queue, now)
   const claims = isClosed(queue, now) || hasExpired(queue, now) ? [] : take(queue, from, by, at, load)
-  const { waits, rings } = waitsAfter(leftOf(queue, now), by, { limit, hasTaken: claims.length > 0 }, now)
+  const { waits, rings } = waitsAfter(leftOf(queue, now), by, { limit, taken: claims.length }, now)
   return { claims, ...crashes, expired, waits, more: queue.hasWork(now), rings }
 }
 

@@ -100,14 +100,16 @@ for n = 0, ASKED - 1 do
   if can and (own.limited or lanes_left > 0) then can = lanes.is_claimable() end
   -- The jobs that are left are shut: somebody must be told when they open.
   local is_shut = count > 0 and ready > 0 and not (EXCLUSIVE and not is_open) and not can
+  -- No job is left, and the claimer has room for more: told that now, it need not ask again to hear it.
+  local is_emptied = count > 0 and count < asked_for and not alone and ready == 0 and is_open
 
   -- The lead asks again when something changes by itself. A lead without room gives up: the worker that is rung leads.
-  local has_left = (count > 0 or can) and not is_shut and leader == worker and lead_at <= now
+  local has_left = (count > 0 or can) and not is_shut and not is_emptied and leader == worker and lead_at <= now
   if has_left then
     call('HDEL', META, 'lead', 'leadAt')
     lead_at = nil
   end
-  if (count == 0 or is_shut) and not can and not (alone and suspects > 0 and is_open) then
+  if (count == 0 or is_shut or is_emptied) and not can and not (alone and suspects > 0 and is_open) then
     local reason = STOPPED and 'paused' or (own.limited and lanes.reason_of(alone)) or (is_full() and 'full')
     reason = reason or (call('EXISTS', SCHEDULED) == 1 and 'scheduled' or 'empty')
     lead_at = lead_change(n, worker, reason, not STOPPED and change, leader, lead_at)

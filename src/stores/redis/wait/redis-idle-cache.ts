@@ -42,6 +42,8 @@ export class RedisIdleCache {
   readonly #client: RedisClient
   readonly #mono: Clock['mono']
   readonly #empty = new Map<string, Emptiness>()
+  /** When a claim took the last ready jobs of a target. */
+  readonly #emptiedAt = new Map<string, number>()
   #now = 0
   #readAt = 0
 
@@ -55,13 +57,17 @@ export class RedisIdleCache {
     const foundAt = this.#mono()
     this.#now = now
     this.#readAt = foundAt
-    for (const one of asked) this.#empty.delete(nameOf(one))
+    for (const one of asked) {
+      this.#empty.delete(nameOf(one))
+      this.#emptiedAt.delete(nameOf(one))
+    }
     for (const wait of waits)
       if (wait.reason === 'throttled' && wait.forMs !== undefined) {
         const shut = { worker, until: foundAt + wait.forMs }
         this.#empty.set(nameOf(wait), { wait, foundAt, shut, isQuiet: false })
       } else if (wait.reason === 'empty' && wait.forMs === undefined && claims.length === 0)
         this.#empty.set(nameOf(wait), { wait, foundAt, isQuiet: false })
+      else if (wait.reason === 'empty' && claims.length > 0) this.#emptiedAt.set(nameOf(wait), foundAt)
     for (const wait of waits) if (wait.reason === 'suspect') this.#empty.delete(nameOf(wait))
   }
 
@@ -73,10 +79,11 @@ export class RedisIdleCache {
       if (queues.includes(known.wait.queue)) this.#empty.set(name, { ...known, isQuiet: true })
   }
 
-  /** Whether it was found empty or shut a moment ago. */
+  /** Whether it was found empty or shut, or emptied, a moment ago. */
   isFresh(one: IdleTarget): boolean {
     const known = this.#empty.get(nameOf(one))
     const now = this.#mono()
+    if ((this.#emptiedAt.get(nameOf(one)) ?? Number.NEGATIVE_INFINITY) >= now - freshMs) return true
     return known !== undefined && known.foundAt >= now - freshMs && !isOpen(known, now)
   }
 

@@ -151,7 +151,7 @@ export class SqliteClaim {
         queue = from.queue
       }
       more ||= this.#look.hasWork(row, at.now, at.mono)
-      const left = waitsAfter(this.#leftOf(row, at), by, { limit, hasTaken: grant !== undefined }, at.mono)
+      const left = waitsAfter(this.#leftOf(row, at), by, { limit, taken: grant?.taken ?? 0 }, at.mono)
       waits.push(...left.waits)
       if (left.rings) this.#session.ring(row)
     }
