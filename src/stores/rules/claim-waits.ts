@@ -34,7 +34,8 @@ export interface LeftQueue {
 }
 
 /**
- * The waits in the answer to a claim of at most `limit` jobs, for a queue that granted `taken`; and whether to ring. Each woken claimer wakes the next, so that one ring is enough for any number of jobs. Appoints the leads.
+ * The waits in the answer to a claim of at most `limit` jobs, for a queue that granted `taken`; and whether to ring.
+ * Each woken claimer wakes the next, so that one ring is enough for any number of jobs. Appoints the leads.
  */
 export function waitsAfter(
   queue: LeftQueue,

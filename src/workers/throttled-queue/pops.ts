@@ -148,7 +148,8 @@ export class Pops {
         processSoloGate.give()
         soloTurn?.leave()
       }
-      asked.push(...this.#asked.splice(0, soloTurn === undefined ? store.traits.maxClaim : 1))
+      // What one claim takes is settled by one call.
+      asked.push(...this.#asked.splice(0, soloTurn === undefined ? store.traits.maxBatch : 1))
       const left = await this.#take(store, asked, soloTurn !== undefined)
       this.#asked.unshift(...left)
     } catch (error) {

@@ -95,3 +95,29 @@ it('a shard that is gone does not hide a job in another', async () => {
 
   expect(await quiet.holdAnything(ordered.shards)).toBe(true)
 })
+
+describe('a queue whose last jobs a claim has taken', () => {
+  /** Whether a wait after such a claim asks what the queue holds before it listens. */
+  async function looksAfter({ suspect }: { readonly suspect: boolean }): Promise<boolean> {
+    const client = opened()
+    const store = new RedisStore({ client: openRedisClient(redisAddress(url)), namespace: `quiet-${++namespaces}` })
+    onTestFinished(() => store.close())
+    await store.open([{ name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
+    if (suspect) {
+      await enqueue(store, 'crashes')
+      const [{ id, fence } = { id: '', fence: 0 }] = (await store.claim(from, { ...by, alone: true })).claims
+      await store.workers.gone([{ queue: 'mail', id, fence }], by.worker)
+    }
+    await enqueue(store, 'a')
+    const { claims, waits } = await store.claim([{ queue: 'mail', limit: 2 }], by)
+    expect([claims.length, waits.map(({ reason }) => reason)]).toEqual([1, suspect ? ['empty', 'suspect'] : ['empty']])
+    await client.command('CONFIG', ['RESETSTAT'])
+    await store.wait(['mail'], 10, never)
+    return /cmdstat_exists:/.test(String(await client.command('INFO', ['commandstats'])))
+  }
+
+  it('is not looked at by the next wait, unless suspects are left', async () => {
+    expect(await looksAfter({ suspect: false })).toBe(false)
+    expect(await looksAfter({ suspect: true })).toBe(true)
+  })
+})

@@ -26,6 +26,8 @@ interface Emptiness {
   readonly shut?: { readonly worker: string; readonly until: number }
   /** Since then a wait has ended without a ring. */
   readonly isQuiet: boolean
+  /** The claim took its last ready jobs. A wait need not look first then; a claim must ask, since these jobs run. */
+  readonly isEmptied?: true
 }
 
 /** For this long after a queue was found empty, a wait need not look first: jobs that arrive later ring. */
@@ -42,8 +44,6 @@ export class RedisIdleCache {
   readonly #client: RedisClient
   readonly #mono: Clock['mono']
   readonly #empty = new Map<string, Emptiness>()
-  /** When a claim took the last ready jobs of a target. */
-  readonly #emptiedAt = new Map<string, number>()
   #now = 0
   #readAt = 0
 
@@ -53,21 +53,19 @@ export class RedisIdleCache {
   }
 
   /** Call it with the answer to a claim. */
-  answered(asked: readonly IdleTarget[], worker: string, { now, waits, claims }: Claimed): void {
+  answered(asked: readonly IdleTarget[], worker: string, { now, queue, waits, claims }: Claimed): void {
     const foundAt = this.#mono()
     this.#now = now
     this.#readAt = foundAt
-    for (const one of asked) {
-      this.#empty.delete(nameOf(one))
-      this.#emptiedAt.delete(nameOf(one))
-    }
+    for (const one of asked) this.#empty.delete(nameOf(one))
     for (const wait of waits)
       if (wait.reason === 'throttled' && wait.forMs !== undefined) {
         const shut = { worker, until: foundAt + wait.forMs }
         this.#empty.set(nameOf(wait), { wait, foundAt, shut, isQuiet: false })
       } else if (wait.reason === 'empty' && wait.forMs === undefined && claims.length === 0)
         this.#empty.set(nameOf(wait), { wait, foundAt, isQuiet: false })
-      else if (wait.reason === 'empty' && claims.length > 0) this.#emptiedAt.set(nameOf(wait), foundAt)
+      else if (wait.reason === 'empty' && wait.queue === queue)
+        this.#empty.set(nameOf(wait), { wait, foundAt, isQuiet: false, isEmptied: true })
     for (const wait of waits) if (wait.reason === 'suspect') this.#empty.delete(nameOf(wait))
   }
 
@@ -83,7 +81,6 @@ export class RedisIdleCache {
   isFresh(one: IdleTarget): boolean {
     const known = this.#empty.get(nameOf(one))
     const now = this.#mono()
-    if ((this.#emptiedAt.get(nameOf(one)) ?? Number.NEGATIVE_INFINITY) >= now - freshMs) return true
     return known !== undefined && known.foundAt >= now - freshMs && !isOpen(known, now)
   }
 
@@ -99,7 +96,7 @@ export class RedisIdleCache {
     const known: Emptiness[] = []
     for (const one of asked) {
       const found = this.#empty.get(nameOf(one))
-      if (found === undefined || !found.isQuiet || isOpen(found, foundAt)) return undefined
+      if (found === undefined || found.isEmptied || !found.isQuiet || isOpen(found, foundAt)) return undefined
       if (found.shut !== undefined && found.foundAt <= foundAt - shutMs) return undefined
       known.push(found)
     }
