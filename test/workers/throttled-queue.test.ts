@@ -32,6 +32,22 @@ describe('a throttled queue', () => {
     expect(await popped(queue)).toEqual(names(9))
   })
 
+  it('takes for the pops of one tick no more items in one claim than one call settles', async () => {
+    const { mill, store } = throttledScene()
+    const queue = mill.throttledQueue<string>('testqueue', { limit: 600, window: '10s' })
+    await pushed(queue, 600)
+    const sizes: number[] = []
+    const settle = store.settle.bind(store)
+    store.settle = (items) => {
+      sizes.push(items.length)
+      return settle(items)
+    }
+    const items = await Promise.all(Array.from({ length: 600 }, () => queue.pop()))
+
+    expect(new Set(items).size).toBe(600)
+    expect(Math.max(...sizes)).toBe(store.traits.maxBatch)
+  })
+
   it('gives two processes together what it gives one, and nobody what another has', async () => {
     const { mill, store, clock } = throttledScene()
     const ours = mill.throttledQueue<string>('testqueue', tenPerTen)
