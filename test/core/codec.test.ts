@@ -114,6 +114,44 @@ describe('the stored text', () => {
   })
 })
 
+describe('a value that is JSON with sorted keys, which is written without a copy', () => {
+  /** The same value with all keys of all objects in this order. */
+  function ordered(value: unknown, inOrder: (names: string[]) => string[]): unknown {
+    if (Array.isArray(value)) return value.map((item) => ordered(item, inOrder))
+    if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value
+    const names = inOrder(Object.keys(value).sort())
+    return Object.fromEntries(names.map((name) => [name, ordered((value as Record<string, unknown>)[name], inOrder)]))
+  }
+
+  it('has the same text as one whose keys are not sorted', () => {
+    const before = fc.record({ z: fc.oneof(fc.jsonValue(), any), a: fc.jsonValue() })
+    fc.assert(
+      fc.property(before, (value) => {
+        fc.pre(!/"__proto__"/.test(JSON.stringify(Object.keys(value))))
+        const sorted = ordered(value, (names) => names)
+        expect(encode(sorted)).toBe(encode(ordered(value, (names) => names.reverse())))
+        expect(again(sorted)).toStrictEqual(again(value))
+      }),
+      { seed: 4, numRuns: 500 },
+    )
+  })
+
+  it('is no other value: those that JSON.stringify would change are written with care, or refused', () => {
+    expect(encode([-0, { a: undefined, b: 1 }])).toBe('{"$millrace":1,"json":["-0",{"b":1}],"types":[["number",0]]}')
+    expect(encode({ $millrace: 1 })).toBe('{"$millrace":1,"json":{"$millrace":1},"types":[]}')
+    expect(encode({ b: 1, c: { a: 1, constructor: 1 } })).toBe('{"b":1,"c":{"a":1,"constructor":1}}')
+    expect(encode(Object.assign(['a'], { toJSON: () => 'b' }))).toBe('["a"]')
+    const named = { a: 1, [Symbol.toStringTag]: 'Account' }
+    expect(refusal(() => encode(named))).toBe('the value is a Account, which cannot be stored')
+    // It is still a date inside, and has none of the methods of one.
+    const disguised = Object.setPrototypeOf(new Date(0), Object.prototype)
+    expect(refusal(() => encode({ disguised }))).toBe('the value cannot be read')
+    const hostile = JSON.parse('{"a":1,"constructor":{"prototype":{}}}')
+    expect(refusal(() => encode(hostile))).toMatch(/'constructor' is refused/)
+    expect(refusal(() => encode(JSON.parse('{"__proto__":1,"a":1}')))).toMatch(/'__proto__' is refused/)
+  })
+})
+
 describe('depth', () => {
   const wraps: [string, (inner: unknown) => unknown][] = [
     ['arrays', (inner) => [inner]],

@@ -50,6 +50,7 @@ export const jsonCodec: Codec = {
 
   encode(value) {
     try {
+      if (isSortedJson(value, 0)) return JSON.stringify(value)
       const writing: Writing = { path: [], notes: [] }
       const json = plain(value, writing)
       const wrap = writing.notes.length > 0 || (isObject(json) && Object.hasOwn(json, marker))
@@ -90,6 +91,50 @@ interface Writing {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/**
+ * Whether `JSON.stringify` alone writes the value as the codec does: it is JSON with sorted keys, as most values are. A
+ * copy would take longer than the writing. May be false for such a value, but never true for another.
+ */
+function isSortedJson(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case 'string':
+      return value.isWellFormed()
+    case 'boolean':
+      return true
+    case 'number':
+      return Number.isFinite(value) && !Object.is(value, -0)
+    case 'object':
+      if (value === null) return true
+      if (depth > maxDepth || 'toJSON' in value) return false
+      return Array.isArray(value) ? areSortedItems(value, depth) : areSortedFields(value, depth)
+    default:
+      return false
+  }
+}
+
+function areSortedItems(items: readonly unknown[], depth: number): boolean {
+  // A hole is undefined here, which is not JSON.
+  for (let i = 0; i < items.length; i += 1) if (!isSortedJson(items[i], depth + 1)) return false
+  return true
+}
+
+function areSortedFields(value: object, depth: number): boolean {
+  if (Object.getPrototypeOf(value) !== Object.prototype || tagOf(value) !== 'Object') return false
+  let last = ''
+  for (const key of Object.keys(value)) {
+    const isOrdinary = key > last && key !== marker && key !== 'constructor' && key !== '__proto__'
+    if (!(isOrdinary && key.isWellFormed() && isSortedJson((value as Record<string, unknown>)[key], depth + 1)))
+      return false
+    last = key
+  }
+  return true
+}
+
+/** As in `[object Arguments]`. */
+function tagOf(value: object): string {
+  return Object.prototype.toString.call(value).slice(8, -1)
 }
 
 /** The value as plain JSON data; notes the types that JSON lacks. */
@@ -140,7 +185,7 @@ function plainObject(value: object, writing: Writing, asked = false): unknown {
 function refuseInstance(value: object, path: readonly PathStep[]): void {
   const prototype: object | null = Object.getPrototypeOf(value)
   if (prototype === null || Object.getPrototypeOf(prototype) === null) return
-  const tag = Object.prototype.toString.call(value).slice(8, -1)
+  const tag = tagOf(value)
   const made: unknown = prototype.constructor
   const name = tag === 'Object' && typeof made === 'function' ? made.name : tag
   const what = name === '' || name === 'Object' ? 'an object with a prototype of its own' : `a ${name}`
@@ -155,10 +200,8 @@ function plainItems(items: readonly unknown[], writing: Writing): unknown[] {
 }
 
 function plainFields(value: Record<string, unknown>, writing: Writing): unknown {
-  const tag = Object.prototype.toString.call(value)
-  if (tag !== '[object Object]') {
-    throw new CodecError(`${at(writing.path)} is a ${tag.slice(8, -1)}, which cannot be stored`)
-  }
+  const tag = tagOf(value)
+  if (tag !== 'Object') throw new CodecError(`${at(writing.path)} is a ${tag}, which cannot be stored`)
   const fields: Record<string, unknown> = {}
   for (const key of Object.keys(value).sort()) {
     const item = value[key]

@@ -58,6 +58,8 @@ export function createIdSource(clock: Clock): () => string {
   let lastMs = 0
   let count = 0
   let prefix = inDigits(0, 10)
+  // The prefix and the first two of the three digits that count.
+  let head = `${prefix}00`
   const bytes = Buffer.alloc(512 * randomDigits)
   let pool = ''
   let at = 0
@@ -74,16 +76,16 @@ export function createIdSource(clock: Clock): () => string {
       count = 0
       prefix = inDigits(lastMs, 10)
     }
+    if ((count & 31) === 0) head = prefix + digits[count >> 10] + digits[(count >> 5) & 31]
     if (at === pool.length) {
       // One call to the kernel for hundreds of ids: a call for each would cost more than everything else here.
       pool = randomDigitsIn(bytes)
       at = 0
     }
-    // In two pieces: a longer slice would keep the whole pool alive instead of being a copy.
-    const middle = at + 6
-    const id = `${prefix}${digits[count >> 10]}${digits[(count >> 5) & 31]}${digits[count & 31]}${pool.slice(at, middle)}`
+    const from = at
     at += randomDigits
-    return id + pool.slice(middle, at)
+    // The slice is one short of all: a longer one would keep the whole pool alive instead of being a copy.
+    return head + digits[count & 31] + pool[from] + pool.slice(from + 1, at)
   }
 }
 
