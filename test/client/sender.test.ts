@@ -75,16 +75,34 @@ describe('the sender', () => {
   it('lets no more jobs of a tick travel together than a remote store takes in one trip, once it is known', async () => {
     const memory = await store()
     const remote = Object.assign(Object.create(memory), { traits: { ...memory.traits, remote: true } }) as MemoryStore
-    const loads: number[] = []
+    const loads: number[][] = []
     remote.enqueue = (calls) => {
-      loads.push(calls.length)
+      loads.push([calls.length, calls.reduce((sum, { jobs }) => sum + jobs.length, 0)])
       return memory.enqueue(calls)
     }
     const sender = senderOn(remote)
     await sender.send(call(0))
-    await Promise.all(Array.from({ length: 600 }, (_, i) => sender.send(call(i + 1))))
+    const sent = async (counts: readonly number[]) => {
+      loads.length = 0
+      await Promise.all(counts.map((jobs, i) => sender.send(call(1_000 + i, jobs))))
+      return loads
+    }
 
-    expect(loads).toEqual([1, 250, 250, 100])
+    // One full call of single jobs at a time, and two of calls that have many.
+    expect(await sent(new Array(600).fill(1))).toEqual([
+      [250, 250],
+      [250, 250],
+      [100, 100],
+    ])
+    expect(await sent([250, 250, 250, 250, 100, 1])).toEqual([
+      [2, 500],
+      [2, 500],
+      [2, 101],
+    ])
+    expect(await sent([250, 1, 250, 249])).toEqual([
+      [1, 250],
+      [3, 500],
+    ])
   })
 
   it('lets at most 1,000 jobs travel together', async () => {

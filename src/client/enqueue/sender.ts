@@ -30,10 +30,12 @@ export class Sender {
   /** The calls of this tick, by queue, as long as there is room. */
   readonly #open = new Map<string, Load>()
   /**
-   * The limit of a remote store for one trip, so that the next trip is on its way while the store works on one. Calls
-   * to other stores share a commit.
+   * The most jobs that travel with another call. A remote store gets one full call of single jobs at a time, so that
+   * the next trip is on its way while it works on one. Calls to other stores share a commit.
    */
-  #mostJobs = mostJobs
+  #mostSingle = mostJobs
+  /** The same for calls of many jobs. To a remote store they go two by two: a trip has a cost of its own there. */
+  #mostMany = mostJobs
 
   constructor(connect: () => Promise<Store>, mono: () => number) {
     this.#connect = connect
@@ -54,7 +56,7 @@ export class Sender {
 
   #loadFor(queue: string, jobs: number): Load {
     const open = this.#open.get(queue)
-    if (open !== undefined && open.jobs + jobs <= this.#mostJobs) return open
+    if (open !== undefined && open.jobs + jobs <= (jobs > 1 ? this.#mostMany : this.#mostSingle)) return open
     const calls: EnqueueCall[] = []
     const load = { calls, jobs: 0, answers: this.#carry(queue, calls) }
     this.#open.set(queue, load)
@@ -66,7 +68,10 @@ export class Sender {
     await endOfTick()
     if (this.#open.get(queue)?.calls === calls) this.#open.delete(queue)
     const store = await this.#connect()
-    if (store.traits.remote) this.#mostJobs = store.traits.maxBatch
+    if (store.traits.remote) {
+      this.#mostSingle = store.traits.maxBatch
+      this.#mostMany = 2 * store.traits.maxBatch
+    }
     return this.#insist((isResent) => store.enqueue(isResent ? calls.map((call) => ({ ...call, isResent })) : calls))
   }
 

@@ -49,8 +49,11 @@ local function remember_calls()
   call('HSET', CALLS, first, pack('>I6I2', now, count) .. table.concat(new_answers, ',') .. ids)
   call('RPUSH', CALL_ORDER, first)
   local kept = call('HINCRBY', META, 'calls', count)
-  -- Removes calls beyond 10,000, and a few whose minute is over.
+  -- Removes calls beyond 10,000; if there are none, a few whose minute is over. Reads no entry more than it must: one
+  -- may have hundreds of calls.
+  local is_beyond = kept > ${callMemoryCount}
   for _ = 1, 50 do
+    if is_beyond and kept <= ${callMemoryCount} then break end
     local oldest = call('LINDEX', CALL_ORDER, 0)
     if oldest == first then
       if kept ~= count then call('HSET', META, 'calls', count) end

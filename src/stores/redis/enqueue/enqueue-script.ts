@@ -268,7 +268,9 @@ local function answers_at_once()
     incoming[2 * n] = at < now_us + 1000 and 'l' .. place13 .. ARGV[2 + 2 * n] or 'L' .. place13 .. created .. ARGV[2 + 2 * n]
   end
   stamp, seq, rings, new_ids = first + count - 1, seq + count, true, call_ids
-  for c = 1, #call_ids do new_answers[c] = string.rep('a', counts[c] or 1) end
+  -- If each call has one job, one text has the answers to all.
+  if call_ids == ids then new_answers[1] = string.rep('a,', count - 1) .. 'a' end
+  for c = 1, #counts do new_answers[c] = string.rep('a', counts[c]) end
   return new_answers
 end
 
@@ -285,7 +287,7 @@ if rings and not paused then ring() end
 remember_calls()
 `
 
-/** The script without its return, for scripts that continue. `answers` then has the letters of each call. */
+/** The script without its return, for scripts that continue. `answers` then has the answer to their call. */
 export const enqueueText = remembering + text
 
 export const enqueueScript = shardScript(

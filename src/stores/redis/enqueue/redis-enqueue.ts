@@ -13,8 +13,8 @@ import { sendByShard } from '../shards/redis-shard-router.js'
 import { enqueueOrderedScript } from './enqueue-ordered-script.js'
 import { enqueueScript } from './enqueue-script.js'
 
-/** The most that one script call gets. A larger call would keep all others waiting. */
-const mostJobs = 250
+/** The most that one script call gets: two full calls. A larger one would keep all others waiting. */
+const mostJobs = 500
 const mostBytes = 1_048_576
 
 export const enqueuedBy: Record<string, Enqueued> = {
