@@ -8,11 +8,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Queue } from '../../core/queue/queue.js'
-import type { Registry } from '../../core/registry.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
 import type { IdleWaiter } from '../../runtime/idle-waiter.js'
 import { isFatal } from '../../runtime/outage.js'
-import type { Prefetch } from '../../runtime/prefetch.js'
 import type { Settler } from '../../runtime/run/settler.js'
 import type { SoloGate, SoloTurn } from '../../runtime/solo-gate.js'
 import { settledOr } from '../../runtime/with-timeout.js'
@@ -22,40 +20,28 @@ import type { Store } from '../../stores/contract/store.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
 import { suspectLeadMs } from '../../stores/rules/wake-lead.js'
 import { ClaimCalls } from '../claims/claim-calls.js'
+import { ClaimsUnderWay } from '../claims/claims-under-way.js'
 import { SoloPatience } from '../claims/solo-patience.js'
 import type { ClaimTarget } from '../shards/claim-target.js'
-import type { ShardPicker } from '../shards/shard-picker.js'
 import type { Slots } from '../slots.js'
-import type { InFlight } from './in-flight.js'
-import type { LimitedQueues } from './limited-queues.js'
-import type { Punctuality } from './punctuality.js'
+import { ClaimEntries, type ClaimEntriesParts } from './claim-entries.js'
 import type { QueuePicker } from './queue-picker.js'
-import { roomFor } from './room.js'
 import { SuspectTargets } from './suspect-targets.js'
 
-interface ClaimLoopParts {
+interface ClaimLoopParts extends ClaimEntriesParts {
   readonly worker: string
   readonly store: Store
-  readonly registry: Registry
   readonly queues: readonly Queue[]
-  readonly needsHeads: boolean
   readonly picker: QueuePicker
-  readonly shards: ShardPicker
-  readonly limited: LimitedQueues
   /** Claims that this worker holds or has adopted. */
   readonly held: () => readonly ClaimKey[]
-  readonly punctuality: Punctuality
   readonly slots: Slots
-  readonly inFlight: InFlight
   readonly settler: Settler
   readonly waiter: IdleWaiter
   readonly soloGate: SoloGate
-  readonly prefetch: Prefetch
   readonly events: Events
   readonly mono: () => number
   readonly random: Random
-  /** How many more jobs may be claimed before the worker is replaced. */
-  readonly mayTake: () => number
   /** Whether this process is sound enough to show which job kills it. */
   readonly mayBeAlone: () => boolean
 }
@@ -69,7 +55,12 @@ export class ClaimLoop {
   readonly calls: ClaimCalls
   readonly #parts: ClaimLoopParts
   readonly #stopping = new AbortController()
-  #isClaiming = false
+  readonly #entries: ClaimEntries
+  readonly #underWay = new ClaimsUnderWay(() => this.#fellDue())
+  /** Whether a second claim may be under way at all. */
+  readonly #mayOverlap: boolean
+  /** The last claim brought as many jobs as one can. */
+  #isPlentiful = false
   readonly #suspects = new SuspectTargets()
   /** Whether this worker must make room for a suspect. */
   #mustBeAlone = false
@@ -81,8 +72,10 @@ export class ClaimLoop {
   #isUnanswered = false
 
   constructor(parts: ClaimLoopParts) {
-    const { store, queues, mono } = parts
+    const { store, queues, mono, needsHeads } = parts
     this.#parts = parts
+    this.#entries = new ClaimEntries(parts)
+    this.#mayOverlap = !needsHeads && !store.traits.remote && queues.every(({ iterations }) => iterations === 1)
     this.#answeredAt = mono()
     this.#patience = new SoloPatience(mono)
     this.calls = new ClaimCalls({
@@ -105,8 +98,16 @@ export class ClaimLoop {
     return this.#isUnanswered ? this.#answeredAt : undefined
   }
 
-  /** Claims until it is stopped. Rejects with a store error that no waiting mends. */
+  /** Claims until it is stopped and no claim is under way. Rejects with a store error that no waiting mends. */
   async run(): Promise<void> {
+    try {
+      await this.#claimOn()
+    } finally {
+      await this.#underWay.ended()
+    }
+  }
+
+  async #claimOn(): Promise<void> {
     const { events, random, queues, shards, picker } = this.#parts
     let failures = 0
     let isBlind = this.#parts.needsHeads
@@ -154,7 +155,10 @@ export class ClaimLoop {
   async #turn(): Promise<void> {
     const { soloGate, slots, picker, inFlight } = this.#parts
     const { unheard } = this.calls
-    if (unheard.dueInMs === 0) await unheard.putBack()
+    if (unheard.dueInMs === 0) {
+      await this.#underWay.ended()
+      await unheard.putBack()
+    }
     if (this.#mustBeAlone) return this.#claimSuspects()
     if (!soloGate.isOpen) {
       // Batches that wait for more jobs would block the whole process: nothing is claimed meanwhile.
@@ -162,9 +166,10 @@ export class ClaimLoop {
       return settledOr(this.#stopping.signal, soloGate.opened())
     }
     const drawn = picker.next()
-    if (drawn.length === 0) return this.#idle()
-    const from = this.#fromAll(drawn)
-    return from.length === 0 ? slots.freed() : this.#claim(from)
+    if (drawn.length === 0) return this.#underWay.count > 0 ? this.#underWay.next() : this.#idle()
+    const from = this.#entries.of(drawn, this.#underWay.jobs)
+    if (from.length > 0) return this.#claim(from)
+    return this.#underWay.count > 0 ? Promise.race([slots.freed(), this.#underWay.next()]) : slots.freed()
   }
 
   /** There is nothing to do in company. */
@@ -189,45 +194,22 @@ export class ClaimLoop {
     await this.#restOn(lacking)
   }
 
-  /** The entries of a claim on these queues; none if there is no room for the first. */
-  #fromAll(drawn: readonly string[]): ClaimFrom[] {
-    const from: ClaimFrom[] = []
-    for (const [i, queue] of drawn.entries()) {
-      const limit = this.#room(queue)
-      // Do not skip the queue drawn first if it has no room: prefetching queues would take every slot from the others.
-      if (limit <= 0 && i === 0) return []
-      if (limit > 0) for (const place of this.#parts.shards.next(queue)) from.push(this.#from(place, limit))
-    }
-    return from.slice(0, mostPerTrip)
-  }
-
-  /** How many jobs of this queue may be claimed now. */
-  #room(name: string): number {
-    const { registry, limited, punctuality, inFlight, prefetch, store, mayTake, needsHeads } = this.#parts
-    const queue = registry.queue(name)
-    const most = Math.min(queue.claimSize, store.traits.maxClaim, mayTake(), punctuality.mostOf(name))
-    const { free, backlog, gathering } = inFlight
-    const batchSize = registry.batchSize(name)
-    const ahead = needsHeads ? 0 : prefetch.ahead(name)
-    const worth = { ahead, worthwhile: prefetch.worthwhile(name), inARow: prefetch.inARow(name) }
-    const inHand = { free, backlog, lacking: batchSize > 1 ? gathering.lacking(name) : 0, ...worth }
-    return roomFor(queue, limited.isLimited(name), inHand, batchSize, most)
-  }
-
-  #from({ queue, ...shard }: ClaimTarget, limit: number): ClaimFrom {
-    const { registry } = this.#parts
-    const { leaseMs } = registry.queue(queue)
-    const maxPayloads = registry.orderedTask(queue)?.maxPayloads
-    return { queue, ...shard, limit, leaseMs, ...(maxPayloads === undefined ? {} : { maxPayloads }) }
-  }
-
+  /**
+   * Makes a claim and waits for its answer. While answers are as large as they can be, it waits for the one before
+   * instead, so that two claims are under way.
+   */
   async #claim(from: readonly ClaimFrom[]): Promise<void> {
-    const { picker, shards, inFlight, settler, prefetch, mono, soloGate } = this.#parts
     this.#calling = 'claim'
-    settler.flush()
+    this.#parts.settler.flush()
+    this.#underWay.add(Math.max(...from.map(({ limit }) => limit)), this.#carry(from))
+    if (!this.#isPlentiful || this.#underWay.count > 1) return this.#underWay.next()
+    this.#parts.picker.asked()
+  }
+
+  async #carry(from: readonly ClaimFrom[]): Promise<void> {
+    const { store, picker, shards, inFlight, prefetch, mono, soloGate } = this.#parts
     const sentAt = mono()
     soloGate.take(1)
-    this.#isClaiming = true
     try {
       const answer = await this.#send(from, {})
       const answeredAt = mono()
@@ -235,12 +217,18 @@ export class ClaimLoop {
       picker.answered(shards.answered(from, answer), answer)
       soloGate.take(answer.claims.length)
       this.#claimed(answer)
+      const isFull = answer.claims.length >= store.traits.maxClaim
+      this.#isPlentiful = this.#mayOverlap && isFull && this.#isFree(answer.queue!)
       inFlight.accept(answer.claims, { sentAt, answeredAt, now: answer.now })
     } finally {
       soloGate.give(1)
-      this.#isClaiming = false
-      this.#fellDue()
     }
+  }
+
+  /** Whether one answer says nothing of what the next may bring: no limits, and no shards that have their turns. */
+  #isFree(queue: string): boolean {
+    const { registry, limited } = this.#parts
+    return !registry.queue(queue).ordered && !limited.isLimited(queue)
   }
 
   async #send(from: readonly ClaimFrom[], how: { readonly alone?: true }): Promise<Claimed> {
@@ -274,7 +262,7 @@ export class ClaimLoop {
 
   #fellDue(): void {
     // The answer to the claim under way may say what became of it.
-    if (this.#isClaiming || this.#isStopping) return
+    if (this.#underWay.count > 0 || this.#isStopping) return
     const places = this.calls.leads.takeDue()
     if (places.length === 0) return
     this.#heard(places)
@@ -298,7 +286,7 @@ export class ClaimLoop {
   async #look(places: readonly ClaimTarget[]): Promise<NonNullable<Claimed['heads']>> {
     const heads: NonNullable<Claimed['heads']> = []
     for (let i = 0; i < places.length; i += mostPerTrip) {
-      const from = places.slice(i, i + mostPerTrip).map((place) => this.#from(place, 0))
+      const from = places.slice(i, i + mostPerTrip).map((place) => this.#entries.one(place, 0))
       heads.push(...((await this.#send(from, {})).heads ?? []))
     }
     return heads
@@ -349,7 +337,7 @@ export class ClaimLoop {
         const places = this.#suspects.next()
         const sentAt = mono()
         const answer = await this.#send(
-          places.map((place) => this.#from(place, 1)),
+          places.map((place) => this.#entries.one(place, 1)),
           { alone: true },
         )
         const answeredAt = mono()

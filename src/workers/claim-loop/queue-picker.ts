@@ -78,6 +78,11 @@ export class QueuePicker {
     return this.#drawn
   }
 
+  /** The queues that came up last have been asked: the next claim, which may not wait for their answer, draws anew. */
+  asked(): void {
+    this.#drawn = undefined
+  }
+
   #order(): string[] {
     // Leaving out empty queues equals drawing again until another queue comes up.
     const candidates = this.#candidates()

@@ -1,0 +1,70 @@
+/** The entries of a claim: the queues and shards that it asks, with the most jobs that each may grant. */
+
+import type { Registry } from '../../core/registry.js'
+import type { Prefetch } from '../../runtime/prefetch.js'
+import type { ClaimFrom } from '../../stores/contract/claim.js'
+import type { Store } from '../../stores/contract/store.js'
+import { mostPerTrip } from '../../stores/rules/bounds.js'
+import type { ClaimTarget } from '../shards/claim-target.js'
+import type { ShardPicker } from '../shards/shard-picker.js'
+import type { InFlight } from './in-flight.js'
+import type { LimitedQueues } from './limited-queues.js'
+import type { Punctuality } from './punctuality.js'
+import { roomFor } from './room.js'
+
+export interface ClaimEntriesParts {
+  readonly store: Pick<Store, 'traits'>
+  readonly registry: Registry
+  readonly needsHeads: boolean
+  readonly shards: ShardPicker
+  readonly limited: LimitedQueues
+  readonly punctuality: Punctuality
+  readonly inFlight: InFlight
+  readonly prefetch: Prefetch
+  /** How many more jobs may be claimed before the worker is replaced. */
+  readonly mayTake: () => number
+}
+
+export class ClaimEntries {
+  readonly #parts: ClaimEntriesParts
+
+  constructor(parts: ClaimEntriesParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * The entries for these queues, in this order; none if there is no room for the first. `asked`: jobs that claims
+   * under way may bring.
+   */
+  of(drawn: readonly string[], asked: number): ClaimFrom[] {
+    const from: ClaimFrom[] = []
+    for (const [i, queue] of drawn.entries()) {
+      const limit = this.#room(queue, asked)
+      // Do not skip the queue drawn first if it has no room: prefetching queues would take every slot from the others.
+      if (limit <= 0 && i === 0) return []
+      if (limit > 0) for (const place of this.#parts.shards.next(queue)) from.push(this.one(place, limit))
+    }
+    return from.slice(0, mostPerTrip)
+  }
+
+  one({ queue, ...shard }: ClaimTarget, limit: number): ClaimFrom {
+    const { registry } = this.#parts
+    const { leaseMs } = registry.queue(queue)
+    const maxPayloads = registry.orderedTask(queue)?.maxPayloads
+    return { queue, ...shard, limit, leaseMs, ...(maxPayloads === undefined ? {} : { maxPayloads }) }
+  }
+
+  /** How many jobs of this queue may be claimed now. */
+  #room(name: string, asked: number): number {
+    const { registry, limited, punctuality, inFlight, prefetch, store, mayTake, needsHeads } = this.#parts
+    const queue = registry.queue(name)
+    const most = Math.min(queue.claimSize, store.traits.maxClaim, mayTake() - asked, punctuality.mostOf(name))
+    const { free, backlog, gathering } = inFlight
+    const batchSize = registry.batchSize(name)
+    const ahead = needsHeads ? 0 : prefetch.ahead(name)
+    const worth = { ahead, worthwhile: prefetch.worthwhile(name), inARow: prefetch.inARow(name) }
+    const lacking = batchSize > 1 ? gathering.lacking(name) : 0
+    const inHand = { free: free - asked, backlog: backlog + asked, lacking, ...worth }
+    return roomFor(queue, limited.isLimited(name), inHand, batchSize, most)
+  }
+}
