@@ -10,9 +10,9 @@ import { GivenItem } from '../../core/task/given-item.js'
 import { itemsOf, type ManyArguments } from '../../core/task/many-items.js'
 import { type EnqueueItem, type Middleware, throughLayers } from '../../core/task/middleware.js'
 import type { HandleOf } from '../../core/task/task-definition.js'
-import type { Enqueued } from '../../stores/contract/new-job.js'
+import type { Enqueued, NewJob } from '../../stores/contract/new-job.js'
 import type { DraftRules, JobDraft } from './draft-content.js'
-import { callOf, callsOf } from './enqueue-call.js'
+import { CallPacker, callOf, type PlacedCall } from './enqueue-call.js'
 import { draftJob } from './job-draft.js'
 import type { Sender } from './sender.js'
 
@@ -64,7 +64,7 @@ export class Client {
       const drafted = draftJob(item, this.#rules)
       const draft = drafted instanceof Promise ? await drafted : drafted
       const answers = item.isDone ? undefined : await this.#parts.sender.send(callOf(draft, this.#rules))
-      result = this.#resultOf(draft, answers === undefined ? 'duplicate' : answers[0]!)
+      result = this.#resultOf(draft.queue, draft.job, answers === undefined ? 'duplicate' : answers[0]!)
     }
     if (result === undefined) throw new EnqueueManyError(takenOut, [])
     if (result instanceof Error) throw result
@@ -109,22 +109,27 @@ export class Client {
 
   async #send(items: readonly EnqueueItem[], many: boolean): Promise<(JobHandle | Error)[]> {
     this.#rules ??= await this.#parts.rules()
-    const drafts = await draftsOf(items, many, this.#rules)
-    if (items.length > 0 && items.every(({ isDone }) => isDone))
-      return drafts.map((draft) => this.#resultOf(draft, 'duplicate'))
-    const results = new Array<JobHandle | Error>(drafts.length)
+    const calls = await callsOf(items, many, this.#rules)
+    const results = new Array<JobHandle | Error>(items.length)
+    const areDone = items.length > 0 && items.every(({ isDone }) => isDone)
     await Promise.all(
-      callsOf(drafts, this.#rules).map(async ({ call, at }) => {
-        const answered = await this.#parts.sender.send(call).catch((error: Error) => error)
+      calls.map(async ({ call, places }) => {
+        const answered = areDone
+          ? call.jobs.map(() => 'duplicate' as const)
+          : await this.#parts.sender.send(call).catch((error: Error) => error)
         // At once: the store works on the next call meanwhile.
-        for (const [i, index] of at.entries())
-          results[index] = this.#resultOf(drafts[index]!, answered instanceof Error ? answered : answered[i]!)
+        for (const [i, place] of places.entries())
+          results[place] = this.#resultOf(
+            call.queue,
+            call.jobs[i]!,
+            answered instanceof Error ? answered : answered[i]!,
+          )
       }),
     )
     return results
   }
 
-  #resultOf({ queue, job }: JobDraft, answer: Enqueued | Error): JobHandle | Error {
+  #resultOf(queue: string, job: NewJob, answer: Enqueued | Error): JobHandle | Error {
     if (answer instanceof Error) return answer
     if (answer === 'full') return new QueueFullError(queue)
     if (answer === 'draining') return new QueueDrainingError(queue)
@@ -139,21 +144,33 @@ function toldOf(result: JobHandle | Error): EnqueueResult {
   return result instanceof Error ? { error: result } : { job: result }
 }
 
-/** All drafts. Throws `EnqueueManyError` with every mistake, or the mistake itself if only one job was requested. */
-async function draftsOf(items: readonly EnqueueItem[], many: boolean, rules: DraftRules): Promise<JobDraft[]> {
-  // All are begun before the first is awaited: a schema may be asynchronous.
-  const begun = items.map((item) => draftOrError(item, rules))
-  const drafts: (JobDraft | Error)[] = []
-  for (const draft of begun) drafts.push(draft instanceof Promise ? await draft : draft)
-  if (drafts.every((draft): draft is JobDraft => !(draft instanceof Error))) return drafts
-  const wrong = drafts.flatMap((draft, i) => (draft instanceof Error ? [{ i, error: draft }] : []))
-  if (!many) throw wrong[0]!.error
-  const shown = wrong.slice(0, 10).map(({ i, error }) => `  job ${i}: ${error.message}`)
+/**
+ * The calls for all items. Throws `EnqueueManyError` with every mistake, or the mistake itself if only one job was
+ * requested.
+ */
+async function callsOf(items: readonly EnqueueItem[], many: boolean, rules: DraftRules): Promise<PlacedCall[]> {
+  const packer = new CallPacker(rules)
+  const wrong = new Map<number, Error>()
+  const take = (draft: JobDraft | Error, place: number) => {
+    if (draft instanceof Error) wrong.set(place, draft)
+    else packer.add(draft, place)
+  }
+  // A schema may be asynchronous: all drafts are begun before the first is awaited.
+  const awaited: (JobDraft | Error | Promise<JobDraft | Error>)[] = []
+  let at = 0
+  for (const item of items) {
+    const draft = draftOrError(item, rules)
+    if (awaited.length > 0 || draft instanceof Promise) awaited.push(draft)
+    else take(draft, at++)
+  }
+  for (const draft of awaited) take(await draft, at++)
+  if (wrong.size === 0) return packer.calls
+  const mistakes = [...wrong]
+  if (!many) throw mistakes[0]![1]
+  const shown = mistakes.slice(0, 10).map(([place, error]) => `  job ${place}: ${error.message}`)
   throw new EnqueueManyError(
-    `${wrong.length} of ${items.length} jobs are not valid; nothing was stored:\n${shown.join('\n')}`,
-    drafts.map((draft) =>
-      draft instanceof Error ? { error: draft } : { error: new Error('not sent: another job is not valid') },
-    ),
+    `${wrong.size} of ${items.length} jobs are not valid; nothing was stored:\n${shown.join('\n')}`,
+    items.map((_, place) => ({ error: wrong.get(place) ?? new Error('not sent: another job is not valid') })),
   )
 }
 

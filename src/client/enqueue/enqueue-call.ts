@@ -27,23 +27,47 @@ export function callOf(draft: JobDraft, { newId }: DraftRules): OpenCall {
   return new OpenCall(draft.isIdNew ? draft.job.id : newId(), draft)
 }
 
-/** The drafts as calls: by queue, with a limit of jobs and bytes for each. `at`: the index of each job's draft. */
-export function callsOf(drafts: readonly JobDraft[], rules: DraftRules): { call: EnqueueCall; at: number[] }[] {
-  const calls: { call: OpenCall; at: number[]; bytes: number }[] = []
-  const open = new Map<string, (typeof calls)[number]>()
-  for (const [i, draft] of drafts.entries()) {
-    const { queue, job, bytes } = draft
-    const current = open.get(queue)
-    if (current === undefined || current.at.length >= rules.traits.maxBatch || current.bytes + bytes > mostBytes) {
-      const opened = { call: callOf(draft, rules), at: [i], bytes }
-      open.set(queue, opened)
-      calls.push(opened)
-    } else {
-      current.call.jobs.push(job)
-      current.call.hasNewIds &&= draft.isIdNew
-      current.at.push(i)
-      current.bytes += bytes
-    }
+/** A call, with the place of each of its jobs among all jobs of the enqueue. */
+export interface PlacedCall {
+  readonly call: EnqueueCall
+  readonly places: readonly number[]
+}
+
+interface OpenPlacedCall extends PlacedCall {
+  readonly call: OpenCall
+  readonly places: number[]
+  bytes: number
+}
+
+/**
+ * Packs drafts into calls: by queue, with a limit of jobs and bytes for each. It keeps no draft: those of thousands of
+ * jobs would outlive several collections of garbage, which would take longer than the drafting.
+ */
+export class CallPacker {
+  readonly calls: PlacedCall[] = []
+  readonly #open = new Map<string, OpenPlacedCall>()
+  readonly #rules: DraftRules
+  #last: OpenPlacedCall | undefined
+
+  constructor(rules: DraftRules) {
+    this.#rules = rules
   }
-  return calls
+
+  /** Adds the draft of the job at this place. */
+  add(draft: JobDraft, place: number): void {
+    const { queue, job, bytes } = draft
+    const open = this.#last?.call.queue === queue ? this.#last : this.#open.get(queue)
+    const { maxBatch } = this.#rules.traits
+    if (open === undefined || open.places.length >= maxBatch || open.bytes + bytes > mostBytes) {
+      this.#last = { call: callOf(draft, this.#rules), places: [place], bytes }
+      this.#open.set(queue, this.#last)
+      this.calls.push(this.#last)
+      return
+    }
+    open.call.jobs.push(job)
+    open.call.hasNewIds &&= draft.isIdNew
+    open.places.push(place)
+    open.bytes += bytes
+    this.#last = open
+  }
 }
