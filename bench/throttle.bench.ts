@@ -33,8 +33,9 @@ type Make = (url: string, rules: Rules) => Promise<Taker>
 
 const name = 'sites'
 
-const takers: Readonly<Record<string, Make>> = {
-  async worker(url, rules) {
+/** A worker of this many slots: a claim brings at most as many jobs, because they must begin at once. */
+function workerOf(concurrency: number): Make {
+  return async (url, rules) => {
     const blank = defineTask({ name: 'blank', queue: name, run: async () => {} })
     const { windowMs: window, ...rest } = rules
     const mill = millrace({ store: url, tasks: [blank], queues: { [name]: { throttle: { ...rest, window } } } })
@@ -53,13 +54,18 @@ const takers: Readonly<Record<string, Make>> = {
             resolve()
           })
         })
-        worker ??= mill.worker({ concurrency: 10 })
+        worker ??= mill.worker({ concurrency })
         await worker.start()
         await Promise.race([taken, ...(signal === undefined ? [] : [once(signal, 'abort')])])
       },
       close: () => mill.close(),
     }
-  },
+  }
+}
+
+const takers: Readonly<Record<string, Make>> = {
+  worker: workerOf(10),
+  worker100: workerOf(100),
 
   async pop(url, { windowMs: window, ...rest }) {
     const mill = millrace({ store: url })
