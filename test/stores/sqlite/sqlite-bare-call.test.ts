@@ -1,9 +1,9 @@
 /** Bare calls and runs of them: which calls of an enqueue travel to the thread as text, and that nothing is lost on the way. */
 
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import type { EnqueueCall, NewJob } from '#src/stores/contract/new-job.js'
 import { bareOf, jobsOf, sentForm } from '#src/stores/sqlite/work/sqlite-bare-call.js'
-import { job } from './sqlite-scene.js'
+import { job, SqliteScene } from './sqlite-scene.js'
 
 const callOf = (...jobs: NewJob[]) => ({ callId: 'call', queue: 'work', jobs })
 const others = ['b', 'c', 'd'].map((id) => job(id))
@@ -21,6 +21,42 @@ it('a call of bare jobs as text gives the same jobs, with their count and weight
   expect(jobsOf(bare)).toEqual(jobs)
   expect(bare).toMatchObject({ callId: 'call', queue: 'work', count: 4, heaviest: 15 })
   expect(bare.units).toBe(jobs.reduce((sum, { payload }) => sum + payload.length, 0))
+})
+
+it('jobs that are alike name their task once, and the text of others has it in each row', () => {
+  const alike = { task: 'bill', rememberMs: 9, ifWaiting: 'replace' } as const
+  const bills = ['a', 'b', 'c', 'd'].map((id) => job(id, alike))
+  const bare = bareOf(callOf(...bills))!
+  expect(bare.kind).toEqual(alike)
+  expect(jobsOf(bare)).toEqual(bills)
+
+  for (const other of [{ task: 'send' }, { rememberMs: 8 }, { ifWaiting: undefined }]) {
+    const { ifWaiting, ...rest } = { ...alike, ...other }
+    const jobs = [...bills, job('e', { ...rest, ...(ifWaiting && { ifWaiting }) })]
+    const mixed = bareOf(callOf(...jobs))!
+    expect(mixed.kind).toBeUndefined()
+    expect(jobsOf(mixed)).toEqual(jobs)
+  }
+})
+
+it.each([
+  ['alike', ['send', 'send', 'send', 'send']],
+  ['of several tasks', ['send', 'bill', 'send', 'print']],
+])('jobs that are %s are stored as they were given, in their order', async (_, tasks) => {
+  const scene = new SqliteScene()
+  onTestFinished(() => scene.close())
+  const store = await scene.opened()
+  const jobs = tasks.map((task, i) => job(`id-${i}`, { task, payload: `{"n":"${i}\\u0000"}`, rememberMs: 60_000 }))
+  expect(bareOf(callOf(...jobs))).toBeDefined()
+  await store.enqueue([callOf(...jobs)])
+
+  const { claims } = await store.claim([{ queue: 'work', limit: 10 }], { worker: 'w', leaseMs: 30_000 })
+  expect(claims.map(({ id, task, payload }) => ({ id, task, payload }))).toEqual(
+    jobs.map(({ id, task, payload }) => ({ id, task, payload })),
+  )
+  // Remembered ids are not added again.
+  await store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })))
+  expect(await store.enqueue([{ ...callOf(...jobs), callId: 'again' }])).toEqual([tasks.map(() => 'duplicate')])
 })
 
 it.each<[string, Partial<NewJob>]>([

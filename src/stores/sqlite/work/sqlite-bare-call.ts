@@ -17,6 +17,8 @@ export interface BareCall extends Omit<SqliteEnqueueCall, 'jobs'> {
   readonly isRun?: true
   /** JSON: a `BareRow` for each job. */
   readonly rows: string
+  /** What all jobs have in common. Absent if they differ in it: then each row has it. */
+  readonly kind?: BareKind
   /** The number of jobs. */
   readonly count: number
   /** The UTF-16 units of all payloads. */
@@ -25,7 +27,13 @@ export interface BareCall extends Omit<SqliteEnqueueCall, 'jobs'> {
   readonly heaviest: number
 }
 
-type BareRow = readonly [id: string, task: string, rememberMs: number, payload: string, ifWaiting?: 'replace']
+interface BareKind {
+  readonly task: string
+  readonly rememberMs: number
+  readonly ifWaiting?: 'replace'
+}
+
+type BareRow = readonly [id: string, payload: string, task?: string, rememberMs?: number, ifWaiting?: 'replace']
 type BareJob = NewJob & { readonly payload: string }
 
 /** The jobs of a smaller call are inserted one by one: a text of them all would cost more. */
@@ -57,23 +65,31 @@ function runOf(calls: readonly EnqueueCall[]): BareCall | undefined {
 /** The call as text; undefined if it is small or one of its jobs is not bare. */
 export function bareOf({ jobs, ...call }: SqliteEnqueueCall): BareCall | undefined {
   if (jobs.length < fewestTogether || !jobs.every(isBare)) return undefined
+  const [{ task, rememberMs, ifWaiting }] = jobs as readonly BareJob[] as [BareJob]
+  const areAlike = jobs.every(
+    (job) => job.task === task && job.rememberMs === rememberMs && job.ifWaiting === ifWaiting,
+  )
   const rows: BareRow[] = []
   let [units, heaviest] = [0, 0]
   for (const job of jobs) {
-    const { id, task, rememberMs, payload, ifWaiting } = job
-    units += payload.length
+    units += job.payload.length
     heaviest = Math.max(heaviest, weightOf(job))
-    const stored = toStored(payload)
-    rows.push(ifWaiting === undefined ? [id, task, rememberMs, stored] : [id, task, rememberMs, stored, ifWaiting])
+    const stored = toStored(job.payload)
+    rows.push(areAlike ? [job.id, stored] : rowOf(job, stored))
   }
-  return { ...call, rows: JSON.stringify(rows), count: rows.length, units, heaviest }
+  const kind = { task, rememberMs, ...(ifWaiting === undefined ? {} : { ifWaiting }) }
+  return { ...call, ...(areAlike ? { kind } : {}), rows: JSON.stringify(rows), count: rows.length, units, heaviest }
+}
+
+function rowOf({ id, task, rememberMs, ifWaiting }: BareJob, stored: string): BareRow {
+  return ifWaiting === undefined ? [id, stored, task, rememberMs] : [id, stored, task, rememberMs, ifWaiting]
 }
 
 export function jobsOf(call: SqliteEnqueueCall | BareCall): readonly NewJob[] {
   if ('jobs' in call) return call.jobs
-  return (JSON.parse(call.rows) as BareRow[]).map(([id, task, rememberMs, payload, ifWaiting]) => ({
-    ...{ id, task, rememberMs, payload: fromStored(payload), priority: 0 },
-    ...(ifWaiting === undefined ? {} : { ifWaiting }),
+  return (JSON.parse(call.rows) as BareRow[]).map(([id, payload, task, rememberMs, ifWaiting]) => ({
+    ...{ id, payload: fromStored(payload), priority: 0 },
+    ...(call.kind ?? { task: task!, rememberMs: rememberMs!, ...(ifWaiting === undefined ? {} : { ifWaiting }) }),
   }))
 }
 
