@@ -33,7 +33,7 @@ export interface Measures {
 const fillPerCall = 1_000
 const fillInFlight = 4
 /** Time after which the work of a worker at its start is over, so that it does not count as idling. */
-const settledAfterMs = 5_000
+const settledAfterMs = 2_000
 
 export function measuresOf(open: OpenContender, url: string): Measures {
   const meter = new RedisMeter(url)

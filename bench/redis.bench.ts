@@ -29,7 +29,8 @@ const full = {
   rounds: 3,
   roundMs: 1_500,
   memoryJobs: 100_000,
-  idleMs: 30_000,
+  // A whole minute: the history of each queue is written once in it.
+  idleMs: 60_000,
   latencyJobs: 500,
   backlog: 5_000_000,
 }
