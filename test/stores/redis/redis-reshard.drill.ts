@@ -75,14 +75,12 @@ for (const mode of ['single', 'cluster'] as const) {
       await store.open([{ ...settings, shards: 1 }])
       const ids = (letter: string) => Array.from({ length: 200 }, (_, i) => job(`${letter}${i}`, '1'))
 
-      const answers = await store.enqueue([
-        { callId: 'a', queue, jobs: ids('a') },
-        { callId: 'b', queue, jobs: ids('b') },
-      ])
+      // Two of them travel in the first trip.
+      const answers = await store.enqueue(['a', 'b', 'c'].map((callId) => ({ callId, queue, jobs: ids(callId) })))
 
-      expect(answers.map((of) => [...new Set(of)])).toEqual([['added'], ['added']])
+      expect(answers.map((of) => [...new Set(of)])).toEqual([['added'], ['added'], ['added']])
       expect(sent.length).toBeGreaterThan(2)
-      expect((await admin.depth([queue])).depths[0]).toMatchObject({ ready: 400 })
+      expect((await admin.depth([queue])).depths[0]).toMatchObject({ ready: 600 })
     })
 
     it('a handle that has not heard of a reshard adopts claims of it, and ends those of the dead', async () => {
