@@ -225,7 +225,7 @@ export class ClaimLoop {
     }
   }
 
-  /** Whether one answer says nothing of what the next may bring: no limits, and no shards that have their turns. */
+  /** Whether a second claim on the queue needs no answer to the first: limits and shards do. */
   #isFree(queue: string): boolean {
     const { registry, limited } = this.#parts
     return !registry.queue(queue).ordered && !limited.isLimited(queue)
