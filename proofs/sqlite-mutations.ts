@@ -4,6 +4,18 @@ import type { Mutation } from './mutants.js'
 
 export const sqliteMutations: readonly Mutation[] = [
   {
+    what: 'the rows of queues are kept though another process has written',
+    file: 'sqlite/rows/sqlite-transaction.js',
+    from: 'if (data_version === this.#seenVersion)',
+    to: 'if (this.#seenVersion !== undefined)',
+  },
+  {
+    what: 'a read trusts the rows of queues that were kept from the last write',
+    file: 'sqlite/thread/sqlite-connection.js',
+    from: 'session.forgetRows();\n            this.#patience',
+    to: 'this.#patience',
+  },
+  {
     what: 'a claim takes the lowest priority first',
     file: 'sqlite/work/sqlite-claim.js',
     from: ' ORDER BY rank, position, rid LIMIT ?)',

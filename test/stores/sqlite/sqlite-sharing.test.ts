@@ -45,6 +45,21 @@ it('a call remembered by one store is answered by another, not repeated', async 
   expect((await other.depth([queue.name])).depths[0]!.ready).toBe(0)
 })
 
+it('each store goes on from what the others have written', async () => {
+  const [one, other] = [await scene.opened(), await scene.opened()]
+  const enqueue = (id: string) => [one, other].map((store, i) => store.enqueue([enqueueCall(`${id}-${i}`)]))
+  for (let i = 0; i < 5; i += 1) await Promise.all(enqueue(`job-${i}`))
+  expect((await one.depth([queue.name])).depths[0]!.ready).toBe(10)
+  await one.enqueue([enqueueCall('of-one')])
+  await other.enqueue([enqueueCall('of-other')])
+  expect((await one.depth([queue.name])).depths[0]!.ready).toBe(12)
+  await one.enqueue([enqueueCall('last')])
+  await other.records!.pause(queue.name)
+  expect((await one.claim([{ queue: queue.name, limit: 99 }], by)).claims).toEqual([])
+  await other.records!.resume(queue.name)
+  expect((await one.claim([{ queue: queue.name, limit: 99 }], by)).claims).toHaveLength(13)
+})
+
 it('while another process holds the write lock, writes wait their turn and reads go on', async () => {
   const store = await scene.opened()
   const db = (await loadDriver())(scene.file)

@@ -36,13 +36,13 @@ interface Memory {
   freshBatch: CallBatch
   /** The numbers of rows of which no call is remembered any more. */
   emptied: number[]
-  /** Whether this transaction has read what other connections wrote. */
+  /** Whether all that other connections wrote has been read. */
   isCurrent: boolean
   /**
-   * When it read that, on the monotonic clock. The clock is read once per transaction: a reading costs as much as the
-   * rest of a call.
+   * The time of this transaction, on the monotonic clock, once it was needed. The clock is read once per transaction: a
+   * reading costs as much as the rest of a call.
    */
-  readAt: number
+  now: number | undefined
 }
 
 const letterOf: Record<Enqueued, string> = {
@@ -79,9 +79,9 @@ export class SqliteCalls {
   /** The first answer to the call, while it is remembered. */
   answersTo(queue: QueueRow, id: string | undefined): Enqueued[] | undefined {
     if (id === undefined) return undefined
-    const { calls, readAt } = this.#current(queue.qid)
-    const call = calls.get(id)
-    return call !== undefined && call.at + callMemoryMs > readAt
+    const memory = this.#current(queue.qid)
+    const call = memory.calls.get(id)
+    return call !== undefined && call.at + callMemoryMs > this.#timeOf(memory)
       ? Array.from(call.letters, (letter) => answerOf[letter]!)
       : undefined
   }
@@ -101,7 +101,7 @@ export class SqliteCalls {
 
   remember(queue: QueueRow, id: string, answers: readonly Enqueued[]): void {
     const memory = this.#current(queue.qid)
-    const at = memory.readAt
+    const at = this.#timeOf(memory)
     let letters = ''
     for (const answer of answers) letters += letterOf[answer]
     memory.fresh.push([id, at, letters])
@@ -112,7 +112,7 @@ export class SqliteCalls {
   /** Writes the new calls. Called before each commit of a write. */
   flush(): void {
     for (const [qid, memory] of this.#memories) {
-      memory.isCurrent = false
+      memory.now = undefined
       if (memory.fresh.length === 0) continue
       memory.lastCid += 1
       this.#insert.run(qid, memory.lastCid, JSON.stringify(memory.fresh))
@@ -135,6 +135,11 @@ export class SqliteCalls {
     this.#memories.clear()
   }
 
+  /** Called after another connection has committed. */
+  forgetCurrent(): void {
+    for (const memory of this.#memories.values()) memory.isCurrent = false
+  }
+
   #current(qid: number): Memory {
     let memory = this.#memories.get(qid)
     if (memory === undefined) {
@@ -145,7 +150,7 @@ export class SqliteCalls {
         freshBatch: { cid: 0, left: 0 },
         emptied: [],
         isCurrent: false,
-        readAt: 0,
+        now: undefined,
       }
       this.#memories.set(qid, memory)
     }
@@ -160,9 +165,13 @@ export class SqliteCalls {
       // Rows may hold calls that are already forgotten: see `#deleteEmptied`.
       this.#trim(memory, Number.NEGATIVE_INFINITY)
       memory.isCurrent = true
-      memory.readAt = this.#clock.mono()
     }
     return memory
+  }
+
+  #timeOf(memory: Memory): number {
+    memory.now ??= this.#clock.mono()
+    return memory.now
   }
 
   #add(memory: Memory, id: string, at: number, letters: string, batch: CallBatch): void {

@@ -1,7 +1,7 @@
 /**
- * Queue rows as the thread holds them during one transaction: read at their first use, and written back before the
- * commit if they changed. Counting and numbering then cost one write per queue and transaction, however many jobs
- * change.
+ * Queue rows as the thread holds them: read at their first use, written back before the commit if they changed, and
+ * kept for the next transactions until another connection commits. Counting and numbering then cost one write per queue
+ * and transaction, however many jobs change.
  */
 
 import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
@@ -146,11 +146,17 @@ const rowText = `json_object(${[...fixed, ...changing].map((column) => `'${colum
  */
 interface HeldRow {
   readonly row: QueueRow
-  readonly before: readonly SqlValue[]
+  before: readonly SqlValue[]
 }
 
+/** The most rows that are kept from one transaction to the next. */
+const mostKept = 256
+
 export class SqliteQueues {
+  /** The rows that this transaction has used. Only these are looked through for changes. */
   #held = new Map<string, HeldRow>()
+  /** The rows that earlier transactions have used, as they are in the file. */
+  #kept = new Map<string, HeldRow>()
   readonly #select: Statement
   readonly #selectAll: Statement
   readonly #update: Statement
@@ -171,11 +177,16 @@ export class SqliteQueues {
     const key = shard === 0 ? name : `${name} ${shard}`
     const held = this.#held.get(key)
     if (held !== undefined) return held.row
+    const used = this.#kept.get(key) ?? this.#read(name, shard)
+    if (used !== undefined) this.#held.set(key, used)
+    return used?.row
+  }
+
+  #read(name: string, shard: number): HeldRow | undefined {
     const found = this.#select.get(name, shard) as { text: string } | undefined
     if (found === undefined) return undefined
     const row = JSON.parse(found.text) as QueueRow
-    this.#held.set(key, { row, before: changingOf(row) })
-    return row
+    return { row, before: changingOf(row) }
   }
 
   /** Like `find`. Throws `UnknownQueueError`. */
@@ -231,21 +242,30 @@ export class SqliteQueues {
     return [...new Set(this.all().map(({ name }) => name))]
   }
 
-  /**
-   * Writes back changed rows and forgets all rows. Called before each commit of a write. Without changes it costs
-   * nothing.
-   */
+  /** Writes back changed rows. Called before each commit of a write. Without changes it costs nothing. */
   flush(): void {
-    for (const { row, before } of this.#held.values()) {
-      const values = changingOf(row)
-      if (values.some((value, i) => value !== before[i])) this.#update.run(...values, row.qid)
+    for (const held of this.#held.values()) {
+      const values = changingOf(held.row)
+      if (values.every((value, i) => value === held.before[i])) continue
+      this.#update.run(...values, held.row.qid)
+      held.before = values
     }
-    this.forget()
   }
 
-  /** Forgets all rows: those of a transaction that was rolled back or only read must not be used in the next. */
+  /** Keeps the rows, which were written back, for the next transaction. */
+  keep(): void {
+    if (this.#kept.size + this.#held.size > mostKept) this.#kept = new Map()
+    for (const [key, held] of this.#held) this.#kept.set(key, held)
+    this.#held = new Map()
+  }
+
+  /**
+   * Forgets all rows. Those of a transaction that was rolled back or only read, and those from before the commit of
+   * another connection, must not be used in the next.
+   */
   forget(): void {
     this.#held = new Map()
+    this.#kept = new Map()
   }
 }
 

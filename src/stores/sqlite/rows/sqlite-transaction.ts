@@ -5,7 +5,7 @@ import { mostClaimBytes } from '../../rules/claim-weight.js'
 import { dueAt } from '../../rules/sequence.js'
 import { isLed } from '../../rules/wake-lead.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
-import type { Database } from '../file/sqlite-driver.js'
+import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteRoom } from '../file/sqlite-room.js'
 import { ready, scheduled } from '../file/sqlite-schema.js'
 import { SqliteCalls } from './sqlite-calls.js'
@@ -45,6 +45,11 @@ export class SqliteTransaction {
   readonly scales: SqliteClaimWeight
 
   readonly #run: string
+  readonly #begin: Statement
+  readonly #commit: Statement
+  readonly #version: Statement
+  /** Changes with each commit of another connection (sqlite.org/pragma.html#pragma_data_version). */
+  #seenVersion: unknown
 
   constructor(db: Database, clock: SqliteClock, room: SqliteRoom, mostBytes = mostClaimBytes) {
     this.db = db
@@ -60,7 +65,25 @@ export class SqliteTransaction {
     this.jobs = new SqliteJobs(db, this.lanes, this.notes)
     this.orderedJobs = new SqliteOrderedJobs(db, this.lanes, this.notes)
     this.calls = new SqliteCalls(db, clock)
+    this.#begin = db.prepare('BEGIN IMMEDIATE')
+    this.#commit = db.prepare('COMMIT')
+    this.#version = db.prepare('PRAGMA data_version')
     this.#run = (db.prepare("SELECT value FROM meta WHERE name = 'boot'").get() as { value: string }).value
+  }
+
+  /** Begins a write, and forgets what another connection may have changed. Throws if others hold the write lock. */
+  begin(): void {
+    this.#begin.run()
+    const { data_version } = this.#version.get() as { data_version: unknown }
+    if (data_version === this.#seenVersion) return
+    this.#seenVersion = data_version
+    this.queues.forget()
+    this.calls.forgetCurrent()
+  }
+
+  /** Makes what was flushed durable. */
+  commit(): void {
+    this.#commit.run()
   }
 
   moment(): Moment {
@@ -128,24 +151,35 @@ export class SqliteTransaction {
    * directly.
    */
   flushRows(): void {
-    this.lanes.flush()
-    this.throttles.flush()
-    this.queues.flush()
+    this.#writeRows()
     this.forgetRows()
   }
 
+  /** Writes everything that is held. Called before each commit of a write, after which queue rows are kept. */
   flush(): void {
-    this.flushRows()
+    this.#writeRows()
+    this.queues.keep()
+    this.#forgetLimits()
     this.calls.flush()
   }
 
+  #writeRows(): void {
+    this.lanes.flush()
+    this.throttles.flush()
+    this.queues.flush()
+  }
+
   /**
-   * Forgets the held rows: those of a transaction that was rolled back, only read or is over must not be used in the
-   * next. Each holder takes a new map: a map that is cleared for years leaves what it held in the old generation of the
-   * heap, which is seldom collected.
+   * Forgets the held rows: those of a transaction that was rolled back, or only read, must not be used in the next. Each
+   * holder takes a new map: a map that is cleared for years leaves what it held in the old generation of the heap, which
+   * is seldom collected.
    */
   forgetRows(): void {
     this.queues.forget()
+    this.#forgetLimits()
+  }
+
+  #forgetLimits(): void {
     this.lanes.forget()
     this.throttles.forget()
   }

@@ -152,7 +152,7 @@ export class SqliteConnection {
 
   #begin(meanwhile: () => void): void {
     const { session } = this.#connected()
-    this.#patience.try(() => session.db.exec('BEGIN IMMEDIATE'), meanwhile)
+    this.#patience.try(() => session.begin(), meanwhile)
   }
 
   /** Throws an error that is not the answer to one call alone. Then nothing is committed. */
@@ -167,7 +167,7 @@ export class SqliteConnection {
     this.#refuseLost(identity, true)
     session.room.keepLog(identity)
     // Without `meanwhile`: the transaction is open, and a read would be inside it.
-    this.#patience.try(() => session.db.exec('COMMIT'))
+    this.#patience.try(() => session.commit())
     const reply: Reply = { answers, ...session.takeRings() }
     session.room.reset()
     this.#remember(calls, answers)
@@ -193,6 +193,8 @@ export class SqliteConnection {
       if (this.#opened === undefined && calls.every(isLook)) return this.#look(calls)
       const { session, operations, identity } = this.#connected()
       this.#refuseLost(identity, false)
+      // Those of the last write may have been changed by another connection.
+      session.forgetRows()
       this.#patience.try(() => session.db.exec('BEGIN'))
       const answers = calls.map((call) => this.#patience.try(() => this.#answer(operations.reads, call)))
       session.db.exec('COMMIT')
@@ -338,10 +340,10 @@ export class SqliteConnection {
 
   /** Opens the known queues in a file that took the place of ours. */
   #openQueues({ session, operations }: OpenedFile): void {
-    session.db.exec('BEGIN IMMEDIATE')
+    session.begin()
     operations.writes.open([...this.#queues.values()])
     session.flush()
-    session.db.exec('COMMIT')
+    session.commit()
     session.forget()
   }
 

@@ -140,6 +140,6 @@ export class SqliteUserEnqueue implements Transactions {
 
 function enqueued({ session, enqueue }: Guest, call: Call): Enqueued[] {
   const [answers] = enqueue.enqueue([{ ...call, callId: undefined }])
-  session.flush()
+  session.flushRows()
   return answers!
 }
