@@ -59,6 +59,11 @@ async function loud(mill: Mill): Promise<() => Promise<void>> {
   return () => worker.stop()
 }
 
+/** Resolves when no row is still to come: the frame of a table stands before its rows, and far blocks of them are drawn later. */
+async function allRows(page: Page): Promise<void> {
+  for (const coming of ['.waiting', '.rows-away']) await page.locator(coming).first().waitFor({ state: 'detached' })
+}
+
 /** What is folded up too, and what stands in titles. */
 async function everyText(page: Page): Promise<string> {
   for (const closed = page.locator('details:not([open])'); (await closed.count()) > 0; )
@@ -98,14 +103,14 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
     const { page } = await browser.tab({ height: 8_000 })
     await page.goto(url + place)
     await page.getByText(ready).filter({ visible: true }).first().waitFor()
-    // The text may stand in the frame of a table whose rows are still to come.
-    await page.locator('.waiting').first().waitFor({ state: 'detached' })
+    await allRows(page)
     const texts = [await everyText(page)]
     const next = page.getByRole('navigation', { name: 'Pages' }).getByRole('button', { name: 'Next' })
     while ((await next.count()) > 0 && (await next.isEnabled())) {
       const row = await page.locator('[data-row]').first().elementHandle()
       await next.click()
       await row?.waitForElementState('hidden')
+      await allRows(page)
       texts.push(await everyText(page))
     }
     return texts.join('\n')
