@@ -10,6 +10,7 @@ export class SoloGate {
   #held = 0
   #isAlone = false
   readonly #soloTurns: SoloTurn[] = []
+  readonly #inTheWay = new Set<() => void>()
   #waiting: (() => void)[] = []
 
   /** The number of held claims and of claim calls under way, of all workers of this process. */
@@ -46,8 +47,22 @@ export class SoloGate {
       this.#admit()
     })
     this.#soloTurns.push(soloTurn)
+    for (const end of this.#inTheWay) end()
     this.#admit()
     return soloTurn
+  }
+
+  /**
+   * For a claim call that may be under way for long: takes one claim, and calls `end` when somebody seeks to be alone.
+   * Call the returned function when the call has ended and its claims are taken.
+   */
+  takeUntilSought(end: () => void): () => void {
+    this.take(1)
+    this.#inTheWay.add(end)
+    return () => {
+      this.#inTheWay.delete(end)
+      this.give(1)
+    }
   }
 
   #tell(): void {

@@ -40,6 +40,20 @@ describe('solitude', () => {
     expect(await isResolved(second.admitted)).toBe(true)
   })
 
+  it('ends what may be under way for long, and waits for it', async () => {
+    const soloGate = new SoloGate()
+    let isEnded = false
+    const leave = soloGate.takeUntilSought(() => {
+      isEnded = true
+    })
+    expect([soloGate.held, isEnded]).toEqual([1, false])
+    const soloTurn = soloGate.seek()
+    expect(isEnded).toBe(true)
+    expect(await isResolved(soloTurn.admitted)).toBe(false)
+    leave()
+    expect(await isResolved(soloTurn.admitted)).toBe(true)
+  })
+
   it('can be given up before it was found', async () => {
     const soloGate = new SoloGate()
     soloGate.take(1)

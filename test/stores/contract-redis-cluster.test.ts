@@ -10,6 +10,7 @@ contractOf('redis-cluster', [
   'depth',
   'waiting',
   'ringing',
+  'claiming on rings',
   'registry of workers',
   'live messages',
   'history',

@@ -7,6 +7,7 @@ import { replacing } from './enqueue/replacing.js'
 import { claimAnswers } from './jobs/claim-answers.js'
 import { claimBytes } from './jobs/claim-bytes.js'
 import { claiming } from './jobs/claiming.js'
+import { claimingOnRings } from './jobs/claims-on-rings.js'
 import { clockOrder } from './jobs/clock-order.js'
 import { clockSteps } from './jobs/clock-steps.js'
 import { closing } from './jobs/closing.js'
@@ -75,6 +76,7 @@ export const storeContract: readonly ContractConcern[] = [
   depth,
   waiting,
   ringing,
+  claimingOnRings,
   recordsListing,
   recordsActions,
   cancelling,

@@ -4,7 +4,7 @@
  */
 
 import type { JobState } from '../../core/job.js'
-import type { RedisClient, RedisReply } from '../../stores/redis/client/redis-client.js'
+import type { RedisClient, RedisReply, RedisScriptCall } from '../../stores/redis/client/redis-client.js'
 import type { RedisScript } from '../../stores/redis/client/redis-script.js'
 import { redisScript } from '../../stores/redis/client/redis-script.js'
 import { type AuditEntry, auditKind } from './audit-entry.js'
@@ -118,22 +118,25 @@ export function auditedClient(
   now?: () => number,
   info?: () => string,
 ): RedisClient {
+  const auditedCall = ({ script, keys, args }: RedisScriptCall): RedisScriptCall => ({
+    script: auditedScript(script),
+    keys: [...keys, auditKey(namespace, keys, client.isCluster)],
+    args: [...args, info?.() ?? '', now === undefined ? '' : String(now())],
+  })
   return {
     get isCluster() {
       return client.isCluster
     },
-    run: (script, keys, args, replicas) =>
-      client.run(
-        auditedScript(script),
-        [...keys, auditKey(namespace, keys, client.isCluster)],
-        [...args, info?.() ?? '', now === undefined ? '' : String(now())],
-        replicas,
-      ),
+    run(script, keys, args, replicas) {
+      const call = auditedCall({ script, keys, args })
+      return client.run(call.script, call.keys, call.args, replicas)
+    },
     async command(name, args) {
       if (name !== 'TIME' || now === undefined) return client.command(name, args)
       return [String(Math.floor(now() / 1_000)), String((now() % 1_000) * 1_000)]
     },
     pop: (keys, forMs, signal) => client.pop(keys, forMs, signal),
+    popAndRun: (keys, forMs, signal, call) => client.popAndRun(keys, forMs, signal, auditedCall(call)),
     listen: (channel, heard) => client.listen(channel, heard),
     reach: () => client.reach(),
     close: () => client.close(),

@@ -64,6 +64,14 @@ export interface Claimed {
   readonly isInDoubt?: true
 }
 
+/** The end of a wait with which a claim went along. */
+export interface Rung {
+  /** The queues that were rung. */
+  readonly rung: string[]
+  /** The answer to the claim; absent: it was not made. */
+  readonly claimed?: Claimed
+}
+
 /** A claimed job, with all that its handler needs. */
 export interface Claim {
   readonly queue: string

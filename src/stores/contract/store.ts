@@ -28,7 +28,7 @@
  * The memory store is the executable specification; `store-testing/contract` holds the cases that every store passes.
  */
 
-import type { Claimed, Claimer, ClaimFrom } from './claim.js'
+import type { Claimed, Claimer, ClaimFrom, Rung } from './claim.js'
 import type { History } from './history.js'
 import type { Morgue, Records } from './job-records.js'
 import type { LiveMessages } from './live-messages.js'
@@ -107,6 +107,12 @@ export interface Store {
    * job does if it is due before the lead of its queue wakes.
    */
   wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]>
+  /**
+   * Waits like `wait`, on the queues of `from`, and may make this claim when the wait ends, however it ends: its jobs
+   * then start a trip sooner. An abort does not take the claim back: its answer may bring jobs. Rejects as `claim` does.
+   * Absent: the store gains nothing by it.
+   */
+  claimWhenRung?(from: readonly ClaimFrom[], by: Claimer, forMs: number, signal: AbortSignal): Promise<Rung>
   /** With the trait `metered`: the number of calls of each kind that this handle has made. */
   apiCalls?(): Readonly<Record<string, number>>
   /** Releases everything. Calls under way finish or reject with `ClosedError`. Closing twice is harmless. */

@@ -3,7 +3,7 @@
 import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
-import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
+import type { Claimed, Claimer, ClaimFrom, Rung } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
 import type { LiveMessages } from '../contract/live-messages.js'
@@ -18,6 +18,7 @@ import type { Throttles } from '../contract/throttles.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { mostClaimBytes } from '../rules/claim-weight.js'
 import { RedisClaim } from './claim/redis-claim.js'
+import { RedisClaimAhead } from './claim/redis-claim-ahead.js'
 import type { RedisClient } from './client/redis-client.js'
 import { enqueueCalls } from './enqueue/redis-enqueue.js'
 import { redisHistory } from './history/redis-history.js'
@@ -66,6 +67,7 @@ export class RedisStore implements Store {
   readonly #replicas: number
   readonly #queues: RedisQueues
   readonly #claim: RedisClaim
+  readonly #ahead: RedisClaimAhead
   readonly #wait: RedisWait
   readonly #ends: RedisResultWatch
   readonly #closing = new AbortController()
@@ -89,6 +91,7 @@ export class RedisStore implements Store {
     const damage = new DamagedShards(mono)
     this.#claim = new RedisClaim(this.#queues, client.isCluster, quiet, damage, most)
     this.#wait = new RedisWait(client, this.#queues, quiet, damage)
+    this.#ahead = new RedisClaimAhead(this.#queues, this.#wait, quiet, damage, most)
     this.#ends = new RedisResultWatch(client, this.#queues)
     const listing = new RedisListing(this.#queues)
     const reshard = new RedisReshard(this.#queues, new RedisShardMigration(this.#queues))
@@ -138,6 +141,10 @@ export class RedisStore implements Store {
   async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     this.#refuseClosed()
     return this.#wait.forQueues(queues, forMs, signal)
+  }
+
+  claimWhenRung(from: readonly ClaimFrom[], by: Claimer, forMs: number, signal: AbortSignal): Promise<Rung> {
+    return this.#underWay(() => this.#ahead.whenRung(from, by, forMs, signal))
   }
 
   async close(): Promise<void> {

@@ -13,7 +13,7 @@ import type { Punctuality } from './punctuality.js'
 import { roomFor } from './room.js'
 
 export interface ClaimEntriesParts {
-  readonly store: Pick<Store, 'traits'>
+  readonly store: Pick<Store, 'traits' | 'claimWhenRung'>
   readonly registry: Registry
   readonly needsHeads: boolean
   readonly shards: ShardPicker
@@ -24,6 +24,12 @@ export interface ClaimEntriesParts {
   /** How many more jobs may be claimed before the worker is replaced. */
   readonly mayTake: () => number
 }
+
+/**
+ * The most jobs that a claim brings which goes along with a rest: a process that stands still when it is made keeps them
+ * from all others. A claim that asks for more than the last job is told that it was the last.
+ */
+const mostAhead = 2
 
 export class ClaimEntries {
   readonly #parts: ClaimEntriesParts
@@ -45,6 +51,24 @@ export class ClaimEntries {
       if (limit > 0) for (const place of this.#parts.shards.next(queue)) from.push(this.one(place, limit))
     }
     return from.slice(0, mostPerTrip)
+  }
+
+  /**
+   * The entries of a claim that goes along with a rest on these queues; none if that cannot be. Room for a batch changes
+   * during a rest.
+   */
+  ahead(queues: readonly string[]): ClaimFrom[] {
+    const { store, registry, needsHeads } = this.#parts
+    if (store.claimWhenRung === undefined || needsHeads) return []
+    if (!queues.every((queue) => this.isFree(queue) && registry.batchSize(queue) === 1)) return []
+    const from = this.of(queues, 0)
+    return from.length === queues.length ? from.map((one) => ({ ...one, limit: Math.min(one.limit, mostAhead) })) : []
+  }
+
+  /** Whether a claim on the queue needs no answer to the one before, nor an exact moment: limits and shards do. */
+  isFree(queue: string): boolean {
+    const { registry, limited } = this.#parts
+    return !registry.queue(queue).ordered && !limited.isLimited(queue)
   }
 
   one({ queue, ...shard }: ClaimTarget, limit: number): ClaimFrom {

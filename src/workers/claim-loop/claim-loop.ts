@@ -14,7 +14,7 @@ import { isFatal } from '../../runtime/outage.js'
 import type { Settler } from '../../runtime/run/settler.js'
 import type { SoloGate, SoloTurn } from '../../runtime/solo-gate.js'
 import { settledOr } from '../../runtime/with-timeout.js'
-import type { Claimed, ClaimFrom } from '../../stores/contract/claim.js'
+import type { Claimed, ClaimFrom, Rung } from '../../stores/contract/claim.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
@@ -59,6 +59,8 @@ export class ClaimLoop {
   readonly #underWay = new ClaimsUnderWay(() => this.#fellDue())
   /** Whether a second claim may be under way at all. */
   readonly #mayOverlap: boolean
+  /** The last rest was ended by a ring: then a claim goes along with the next one. */
+  #wasRung = false
   /** The last claim brought as many jobs as one can. */
   #isPlentiful = false
   readonly #suspects = new SuspectTargets()
@@ -207,28 +209,26 @@ export class ClaimLoop {
   }
 
   async #carry(from: readonly ClaimFrom[]): Promise<void> {
-    const { store, picker, shards, inFlight, prefetch, mono, soloGate } = this.#parts
+    const { store, prefetch, mono, soloGate } = this.#parts
     const sentAt = mono()
     soloGate.take(1)
     try {
       const answer = await this.#send(from, {})
-      const answeredAt = mono()
-      prefetch.claimed(answeredAt - sentAt)
-      picker.answered(shards.answered(from, answer), answer)
-      soloGate.take(answer.claims.length)
-      this.#claimed(answer)
+      prefetch.claimed(mono() - sentAt)
       const isFull = answer.claims.length >= store.traits.maxClaim
-      this.#isPlentiful = this.#mayOverlap && isFull && this.#isFree(answer.queue!)
-      inFlight.accept(answer.claims, { sentAt, answeredAt, now: answer.now })
+      this.#isPlentiful = this.#mayOverlap && isFull && this.#entries.isFree(answer.queue!)
+      this.#take(from, answer, sentAt)
     } finally {
       soloGate.give(1)
     }
   }
 
-  /** Whether a second claim on the queue needs no answer to the first: limits and shards do. */
-  #isFree(queue: string): boolean {
-    const { registry, limited } = this.#parts
-    return !registry.queue(queue).ordered && !limited.isLimited(queue)
+  #take(from: readonly ClaimFrom[], answer: Claimed, sentAt: number): void {
+    const { picker, shards, inFlight, mono, soloGate } = this.#parts
+    picker.answered(shards.answered(from, answer), answer)
+    soloGate.take(answer.claims.length)
+    this.#claimed(answer)
+    inFlight.accept(answer.claims, { sentAt, answeredAt: mono(), now: answer.now })
   }
 
   async #send(from: readonly ClaimFrom[], how: { readonly alone?: true }): Promise<Claimed> {
@@ -293,19 +293,29 @@ export class ClaimLoop {
   }
 
   async #restOn(queues: readonly string[]): Promise<void> {
-    const { waiter, picker, shards, mono, queues: served } = this.#parts
+    const { waiter, picker, shards, mono, soloGate, queues: served } = this.#parts
     this.#calling = 'wait'
     const longPollMs = Math.min(...served.map((queue) => queue.longPollMs), Math.max(1, this.calls.dueInMs))
     // Postponed suspects ring nobody when their time comes.
     const putOffMs = this.#suspects.size > 0 ? this.#patience.dueInMs : 0
-    this.#rest = new AbortController()
-    const { signal } = this.#rest
+    const rest = new AbortController()
+    const { signal } = rest
+    this.#rest = rest
+    const ahead = this.#wasRung && this.#suspects.size === 0 ? this.#entries.ahead(queues) : []
+    const leave = ahead.length > 0 ? soloGate.takeUntilSought(() => rest.abort()) : () => {}
+    const sentAt = mono()
     try {
-      const rung = await waiter.rest(queues, putOffMs > 0 ? Math.min(putOffMs, longPollMs) : longPollMs, signal)
+      const restMs = putOffMs > 0 ? Math.min(putOffMs, longPollMs) : longPollMs
+      const { rung, claimed }: Rung =
+        ahead.length > 0
+          ? await this.calls.claimWhenRung(ahead, restMs, signal)
+          : { rung: await waiter.rest(queues, restMs, signal) }
       this.#isUnanswered = false
       this.#answeredAt = mono()
+      this.#wasRung = rung.length > 0
       // A rest that was cut short may have missed a ring.
       if (!signal.aborted) picker.rested()
+      if (claimed !== undefined) return this.#take(ahead, claimed, sentAt)
       if (rung.length > 0) this.#heard(rung.map((queue) => ({ queue })))
       else if (!signal.aborted) {
         picker.sweep()
@@ -314,6 +324,7 @@ export class ClaimLoop {
       // Another worker must hear of the ring.
       if (this.#isStopping && rung.length > 0) await this.#ask(rung.flatMap((queue) => shards.every(queue)))
     } finally {
+      leave()
       this.#rest = undefined
     }
   }

@@ -4,7 +4,7 @@
  */
 
 import type { Events } from '../../core/events.js'
-import type { Claimed, Claimer, ClaimFrom } from '../../stores/contract/claim.js'
+import type { Claimed, Claimer, ClaimFrom, Rung } from '../../stores/contract/claim.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
@@ -13,6 +13,10 @@ import type { ClaimTarget } from '../shards/claim-target.js'
 import { DamagedQueues } from './damaged-queues.js'
 import { Leads } from './leads.js'
 import { UnheardClaims } from './unheard-claims.js'
+
+/** The longest wait with which a claim goes along, also as a part of its lease. */
+const longestMs = 1_000
+const leaseShare = 0.1
 
 interface ClaimCallsParts {
   readonly worker: string
@@ -49,17 +53,39 @@ export class ClaimCalls {
 
   /** Rejects as the store does, and with the error of a damaged queue if no queue it serves can be used. */
   async claim(from: readonly ClaimFrom[], how: Omit<Claimer, 'worker'>): Promise<Claimed> {
-    const { worker, connect, events, answered } = this.#parts
+    const { worker, connect } = this.#parts
     const store = await connect()
     const asked = store.claim(from, { worker, ...how })
     asked.catch((error: unknown) => this.unheard.failed(error))
     const answer = await asked
+    this.#heed(from, answer)
+    return answer
+  }
+
+  /**
+   * `Store.claimWhenRung`, which the store must have, on entries that name their leases. Waits for a second, or a tenth
+   * of the shortest lease, at most: leases are reckoned from the moment in which the claim is sent. Rejects like
+   * `claim`.
+   */
+  async claimWhenRung(from: readonly ClaimFrom[], forMs: number, signal: AbortSignal): Promise<Rung> {
+    const { worker, connect } = this.#parts
+    const store = await connect()
+    const shortest = Math.min(...from.map((one) => one.leaseMs!))
+    const mostMs = Math.min(forMs, longestMs, shortest * leaseShare)
+    const asked = store.claimWhenRung!(from, { worker, leaseMs: shortest }, mostMs, signal)
+    asked.catch((error: unknown) => this.unheard.failed(error))
+    const rung = await asked
+    if (rung.claimed !== undefined) this.#heed(from, rung.claimed)
+    return rung
+  }
+
+  #heed(from: readonly ClaimFrom[], answer: Claimed): void {
+    const { events, answered } = this.#parts
     answered(answer)
     if (answer.isInDoubt) this.unheard.suspected()
     this.damaged.told(from, answer.damaged)
     emitFound(events, answer)
     this.leads.told(answer.waits)
-    return answer
   }
 
   /**

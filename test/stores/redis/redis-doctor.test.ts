@@ -176,6 +176,7 @@ describe('the examination of a Redis store', () => {
         return client.command(name, args)
       },
       pop: () => Promise.reject(new Error('not asked')),
+      popAndRun: () => Promise.reject(new Error('not asked')),
       listen: () => Promise.reject(new Error('not asked')),
       reach: () => client.reach(),
       close: async () => {},

@@ -28,6 +28,7 @@ function overheard(before: (script: string, args: readonly unknown[]) => unknown
       return client.run(script, keys, args)
     },
     pop: () => Promise.reject(new Error('not asked')),
+    popAndRun: () => Promise.reject(new Error('not asked')),
     listen: () => Promise.reject(new Error('not asked')),
     reach: () => Promise.reject(new Error('not asked')),
     close: async () => {},

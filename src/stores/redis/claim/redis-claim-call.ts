@@ -52,11 +52,25 @@ export const nothingBefore: GrantedBefore = { jobs: 0, bytes: 0 }
 export async function claimShards(
   queues: RedisQueues,
   asks: readonly ShardRequest[],
-  { jobs, bytes }: GrantedBefore,
+  granted: GrantedBefore,
   by: Claimer,
   mostBytes: number,
   gate: ThrottleGate = noGate,
 ): Promise<ClaimReply> {
+  const shards = asks.map(({ shard }) => shard)
+  const scripts = gate.isThrottled ? claimGatedScripts : claimScripts
+  const args = claimArgs(asks, granted, by, mostBytes, gate)
+  return claimReplyIn(shards, await queues.runOver(shards, scripts, args, undefined, gate.keys))
+}
+
+/** The arguments of the claim script. */
+export function claimArgs(
+  asks: readonly ShardRequest[],
+  { jobs, bytes }: GrantedBefore,
+  by: Claimer,
+  mostBytes: number,
+  gate: ThrottleGate = noGate,
+): string[] {
   const flags = [by.alone ? '1' : '0', by.heads ? '1' : '0']
   const args = [by.worker, ...flags, String(mostBytes), gate.text, String(jobs), String(bytes)]
   const numbers = new Map<string, string>()
@@ -68,10 +82,12 @@ export async function claimShards(
     const most = Number.isFinite(maxPayloads) ? String(Math.max(1, maxPayloads)) : '0'
     args.push(number, String(limit), String(Math.ceil(leaseMs)), most)
   }
-  const shards = asks.map(({ shard }) => shard)
-  const scripts = gate.isThrottled ? claimGatedScripts : claimScripts
-  const reply = listIn(await queues.runOver(shards, scripts, args, undefined, gate.keys))
-  const [now, grants, isOver, waits, crashed, buried, heads, more, weight, expired] = reply
+  return args
+}
+
+/** The reply of the claim script, asked about these shards. */
+export function claimReplyIn(shards: readonly RedisShard[], reply: RedisReply): ClaimReply {
+  const [now, grants, isOver, waits, crashed, buried, heads, more, weight, expired] = listIn(reply)
   const queueAt = (index: RedisReply | undefined) => shards[numberIn(index)]!.queue
   return {
     now: numberIn(now),

@@ -10,10 +10,10 @@ import { ClosedError, isMillraceError } from '../../../core/errors.js'
 import { type Clock, systemClock } from '../../../core/platform/clock.js'
 import { timerMs } from '../../../core/platform/timer.js'
 import type { RedisCall } from './redis-call.js'
-import type { RedisReply } from './redis-client.js'
+import type { PoppedMarker, RedisReply } from './redis-client.js'
 import { againInMs } from './redis-connection-options.js'
-import { failureOf, redisError } from './redis-errors.js'
-import type { RedisLink } from './redis-link.js'
+import { failureOf, type RedisFailure, redisError } from './redis-errors.js'
+import type { RedisErrand, RedisLink } from './redis-link.js'
 import { wireOf } from './redis-wire.js'
 
 /** The longest wait to ask of the server in one round. After it the server must answer. */
@@ -22,6 +22,9 @@ const roundMs = 5_000
 const graceMs = 2_000
 /** How long it may take to end a blocking command from the other connection. */
 const unblockMs = 1_000
+
+/** The failures of a script that may have done a part of its work. */
+const perhapsDone: readonly RedisFailure[] = ['in-doubt', 'corrupt']
 
 interface Marker {
   readonly key: string
@@ -47,11 +50,20 @@ export class RedisBlockingConnection {
   }
 
   /** See `RedisClient.pop`. */
-  async pop(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<string | undefined> {
+  pop(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<string | undefined> {
+    return this.#popping(() => this.#rounds(keys, this.#clock.mono() + forMs, signal))
+  }
+
+  /** See `RedisClient.popAndRun`. */
+  popThen(keys: readonly string[], forMs: number, signal: AbortSignal, errand: RedisErrand): Promise<PoppedMarker> {
+    return this.#popping(() => this.#roundThen(keys, Math.min(forMs, roundMs), signal, errand))
+  }
+
+  async #popping<T>(pop: () => Promise<T>): Promise<T> {
     if (this.#isPopping) throw new Error('a pop is under way on this connection already')
     this.#isPopping = true
     try {
-      return await this.#rounds(keys, this.#clock.mono() + forMs, signal)
+      return await pop()
     } finally {
       this.#isPopping = false
     }
@@ -103,6 +115,40 @@ export class RedisBlockingConnection {
       clearTimeout(overdue)
       signal.removeEventListener('abort', unblock)
     }
+  }
+
+  /** Sends one blocking command, and the errand behind it, in one write. */
+  async #roundThen(
+    keys: readonly string[],
+    forMs: number,
+    signal: AbortSignal,
+    errand: RedisErrand,
+  ): Promise<PoppedMarker> {
+    let isSent = false
+    try {
+      await this.#link.ready(forMs, signal)
+      if (signal.aborted) return {}
+      const round = this.#round(keys, forMs, signal)
+      const call = this.#link.send(errand)
+      isSent = true
+      const [popped, done] = await Promise.allSettled([round, call.promise])
+      const key = popped.status === 'fulfilled' && popped.value !== undefined ? { key: popped.value.key } : {}
+      if (done.status === 'fulfilled') return { ...key, reply: done.value }
+      const failure = failureOf(done.reason, call.socket !== undefined)
+      if (perhapsDone.includes(failure)) throw redisError(this.#where, done.reason, failure)
+      if (popped.status === 'rejected') throw popped.reason
+      // Nobody has taken what the marker is for.
+      return signal.aborted && popped.value !== undefined ? this.#without(popped.value) : key
+    } catch (error) {
+      if (this.#isClosed) throw new ClosedError('the store')
+      if (signal.aborted && !isSent) return {}
+      throw this.#typed(error)
+    }
+  }
+
+  async #without(marker: Marker): Promise<PoppedMarker> {
+    const key = await this.#putBack(marker)
+    return key === undefined ? {} : { key }
   }
 
   #giveUp(call: RedisCall): void {

@@ -11,6 +11,21 @@ export type RedisArgument = string | Uint8Array
 /** A reply as the server sent it: bulk strings and status replies as bytes, integers as numbers, nil as null. */
 export type RedisReply = Buffer | number | string | null | readonly RedisReply[]
 
+/** A script with its keys and arguments. */
+export interface RedisScriptCall {
+  readonly script: RedisScript
+  readonly keys: readonly string[]
+  readonly args: readonly RedisArgument[]
+}
+
+/** The result of a pop behind which a script call was sent. */
+export interface PoppedMarker {
+  /** Absent: there was no marker. */
+  readonly key?: string
+  /** Absent: the server did not run the script. */
+  readonly reply?: RedisReply
+}
+
 export interface RedisClient {
   /**
    * On a cluster, keys with different tags may be on different servers, and no command can block on several of them.
@@ -41,6 +56,12 @@ export interface RedisClient {
    * One call at a time. Not on a cluster. Throws as `run` does; gives up a silent server 2 s after `forMs`.
    */
   pop(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<string | undefined>
+  /**
+   * Like `pop`, for at most 5 s, with a script call that the server runs as soon as the pop ends, however it ends. Both
+   * travel together. After an abort the script may have run all the same. Throws as `run` does if it may have run and
+   * there is no reply.
+   */
+  popAndRun(keys: readonly string[], forMs: number, signal: AbortSignal, call: RedisScriptCall): Promise<PoppedMarker>
   /**
    * Listens to the channel, a sharded one on a cluster. Resolves when it listens, with the function that stops it.
    * After a lost connection it listens again by itself, and calls `heard` once with `undefined` for lost messages.

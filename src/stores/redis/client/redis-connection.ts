@@ -5,7 +5,7 @@ import { ClosedError, isMillraceError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/values/describe.js'
 import type { ConnectRedis, RedisAddress } from './redis-address.js'
 import { RedisBlockingConnection } from './redis-blocking-connection.js'
-import type { RedisArgument, RedisClient, RedisReply } from './redis-client.js'
+import type { PoppedMarker, RedisArgument, RedisClient, RedisReply, RedisScriptCall } from './redis-client.js'
 import { type RedisClients, redisClients } from './redis-connection-options.js'
 import { failureOf, redisError, unfit } from './redis-errors.js'
 import { patienceMs, type RedisErrand, RedisLink } from './redis-link.js'
@@ -75,6 +75,20 @@ class IoredisClient implements RedisClient {
   }
 
   async pop(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<string | undefined> {
+    return (await this.#blocking()).pop(keys, forMs, signal)
+  }
+
+  async popAndRun(
+    keys: readonly string[],
+    forMs: number,
+    signal: AbortSignal,
+    { script, keys: own, args }: RedisScriptCall,
+  ): Promise<PoppedMarker> {
+    const wire = wireOf(['EVALSHA', script.sha, String(own.length)], own, args)
+    return (await this.#blocking()).popThen(keys, forMs, signal, { name: 'evalsha', wire })
+  }
+
+  async #blocking(): Promise<RedisBlockingConnection> {
     const { clients, main } = this.#opened ?? (await this.#open())
     if (this.isCluster) throw new Error('nothing can block on a cluster; listen instead')
     this.#popping ??= new RedisBlockingConnection(
@@ -82,7 +96,7 @@ class IoredisClient implements RedisClient {
       new RedisLink(clients, clients.single(), popSilenceMs),
       main,
     )
-    return this.#popping.pop(keys, forMs, signal)
+    return this.#popping
   }
 
   async listen(channel: string, heard: (message: string | undefined) => void): Promise<() => void> {

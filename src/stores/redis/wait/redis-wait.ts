@@ -1,8 +1,11 @@
-/** Waits on a Redis store. All waits of a handle share one blocking connection, or on a cluster one that listens. */
+/**
+ * Waits on a Redis store. All waits of a handle share one blocking connection, or on a cluster one that listens. While
+ * there is a single wait, a claim may go along with it.
+ */
 
 import { hasCode } from '../../../core/error-codes.js'
 import { systemRandom } from '../../../core/platform/clock.js'
-import type { RedisClient } from '../client/redis-client.js'
+import type { PoppedMarker, RedisClient, RedisReply, RedisScriptCall } from '../client/redis-client.js'
 import { listIn, numberIn } from '../client/redis-reply.js'
 import { keyIn } from '../layout/redis-keys.js'
 import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from '../layout/redis-layout.js'
@@ -16,8 +19,26 @@ import type { RedisIdleCache } from './redis-idle-cache.js'
 interface WaitingClaimer {
   readonly shards: readonly RedisShard[]
   readonly until: number
-  readonly wake: (rung: string[]) => void
+  /** The claim that may go along. */
+  readonly claim: RedisScriptCall | undefined
+  /** `reply`: to that claim. */
+  readonly wake: (rung: string[], reply?: RedisReply) => void
   readonly fail: (error: unknown) => void
+}
+
+/** The end of a wait. */
+interface WaitEnd {
+  readonly rung: string[]
+  /** Of the claim that went along; absent: it was not made. */
+  readonly reply?: RedisReply
+}
+
+interface Round {
+  readonly keys: ReadonlySet<string>
+  readonly until: number
+  readonly stop: AbortController
+  /** The waiter whose claim goes along. It must have the reply: it is woken by nothing else. */
+  readonly claimer: WaitingClaimer | undefined
 }
 
 /** The key of a shard's marker. */
@@ -37,7 +58,7 @@ export class RedisWait {
   readonly #damage: DamagedShards
   readonly #waiting = new Set<WaitingClaimer>()
   readonly #listened = new Map<string, Promise<() => void>>()
-  #round: { readonly keys: ReadonlySet<string>; readonly until: number; readonly stop: AbortController } | undefined
+  #round: Round | undefined
   #isClosed = false
 
   constructor(client: RedisClient, queues: RedisQueues, quiet: RedisIdleCache, damage: DamagedShards) {
@@ -47,18 +68,34 @@ export class RedisWait {
     this.#quiet = quiet
   }
 
+  /** See `Store.wait`. */
   async forQueues(names: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
-    const rung = await this.#forQueues(names, forMs, signal)
-    // An aborted wait has not listened long enough.
-    if (!signal.aborted) this.#quiet.waited(names, rung)
-    return rung
+    return (await this.claiming(names, undefined, forMs, signal)).rung
   }
 
-  async #forQueues(names: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+  /** The same. The claim is made when the wait ends, unless other waits are under way. */
+  async claiming(
+    names: readonly string[],
+    claim: RedisScriptCall | undefined,
+    forMs: number,
+    signal: AbortSignal,
+  ): Promise<WaitEnd> {
+    const end = await this.#waited(names, claim, forMs, signal)
+    // An aborted wait has not listened long enough.
+    if (!signal.aborted) this.#quiet.waited(names, end.rung)
+    return end
+  }
+
+  async #waited(
+    names: readonly string[],
+    claim: RedisScriptCall | undefined,
+    forMs: number,
+    signal: AbortSignal,
+  ): Promise<WaitEnd> {
     const until = performance.now() + forMs
     const all = (await this.#queues.find(names)).flatMap(liveShards)
     const shards = all.filter((shard) => !this.#damage.isDoubtful(shard))
-    if (all.length === 0 || signal.aborted) return []
+    if (all.length === 0 || signal.aborted) return { rung: [] }
     // Claims look at these queues again when it is time.
     if (shards.length === 0) return this.#rung([], until, signal, () => {})
     if (this.#client.isCluster) return this.#listening(shards, until, signal)
@@ -67,8 +104,8 @@ export class RedisWait {
     )
     const isWorth = unknown.length > 0 && (await this.#quiet.holdAnything(unknown))
     const found = isWorth ? await this.#look(unknown).catch(foundByClaim(unknown)) : []
-    if (found.length > 0 || signal.aborted || this.#isClosed) return found
-    return this.#rung(shards, until, signal, () => this.#pop())
+    if (found.length > 0 || signal.aborted || this.#isClosed) return { rung: found }
+    return this.#rung(shards, until, signal, () => this.#pop(), claim)
   }
 
   close(): void {
@@ -78,9 +115,9 @@ export class RedisWait {
   }
 
   /** On a cluster: listens first and then looks, so that no ring is lost between the two. */
-  async #listening(shards: readonly RedisShard[], until: number, signal: AbortSignal): Promise<string[]> {
+  async #listening(shards: readonly RedisShard[], until: number, signal: AbortSignal): Promise<WaitEnd> {
     await partialReplies(shards.map((shard) => this.#listen(shard)))
-    if (signal.aborted || this.#isClosed) return []
+    if (signal.aborted || this.#isClosed) return { rung: [] }
     return this.#rung(shards, until, signal, (waiting) => {
       this.#look(shards)
         .catch(foundByClaim(shards))
@@ -97,9 +134,13 @@ export class RedisWait {
     until: number,
     signal: AbortSignal,
     begin: (waiting: WaitingClaimer) => void,
-  ): Promise<string[]> {
+    claim?: RedisScriptCall,
+  ): Promise<WaitEnd> {
     return new Promise((resolve, reject) => {
-      const over = () => waiting.wake([])
+      const over = () => {
+        if (this.#round?.claimer === waiting) this.#round.stop.abort()
+        else waiting.wake([])
+      }
       const leave = () => {
         clearTimeout(timer)
         signal.removeEventListener('abort', over)
@@ -111,9 +152,10 @@ export class RedisWait {
       const waiting: WaitingClaimer = {
         shards,
         until,
-        wake: (rung) => {
+        claim,
+        wake: (rung, reply) => {
           leave()
-          resolve(rung)
+          resolve(reply === undefined ? { rung } : { rung, reply })
         },
         fail: (error) => {
           leave()
@@ -136,14 +178,15 @@ export class RedisWait {
       if (!covers) current.stop.abort()
       return
     }
-    const round = { keys, until, stop: new AbortController() }
+    const [only] = this.#waiting
+    const claimer = this.#waiting.size === 1 && only!.claim !== undefined ? only : undefined
+    const round: Round = { keys, until, stop: new AbortController(), claimer }
     this.#round = round
-    this.#client
-      .pop([...keys], Math.max(shortestMs, until - performance.now()), round.stop.signal)
-      .then((key) => {
+    this.#popped(round)
+      .then((popped) => {
         // Before the waiters are woken: the last of them to leave aborts a round that is still under way.
         this.#round = undefined
-        return key === undefined ? this.#wakeDue() : this.#deal(key)
+        return this.#tell(round, popped)
       })
       .catch(async (error: unknown) => {
         if (await this.#isMarkerDamaged(error)) return
@@ -155,6 +198,21 @@ export class RedisWait {
         if (this.#round === round) this.#round = undefined
         if (this.#round === undefined && this.#waiting.size > 0) this.#pop()
       })
+  }
+
+  async #popped({ keys, until, stop: { signal }, claimer }: Round): Promise<PoppedMarker> {
+    const lastsMs = Math.max(shortestMs, until - performance.now())
+    if (claimer !== undefined) return this.#client.popAndRun([...keys], lastsMs, signal, claimer.claim!)
+    const key = await this.#client.pop([...keys], lastsMs, signal)
+    return key === undefined ? {} : { key }
+  }
+
+  /** Wakes those for whom the round has something, or whose time is over. */
+  async #tell({ claimer }: Round, { key, reply }: PoppedMarker): Promise<void> {
+    const rung = claimer?.shards.find((shard) => markerOf(shard) === key)
+    claimer?.wake(rung === undefined ? [] : [rung.queue], reply)
+    if (key === undefined) this.#wakeDue()
+    else if (rung === undefined) await this.#deal(key)
   }
 
   /** Whether a marker is a foreign key. If so, leaves its shard out from now on and begins the other waits anew. */

@@ -1,0 +1,161 @@
+/** Claims that a Redis server makes by itself when a wait ends, because they were sent along with it. */
+
+import { type RedisServer, startRedis } from 'millrace/store-testing'
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { StoreUnavailableError } from '#src/core/errors.js'
+import type { Rung } from '#src/stores/contract/claim.js'
+import { textIn } from '#src/stores/redis/client/redis-reply.js'
+import type { RedisStore } from '#src/stores/redis/redis-store.js'
+import { connect, queue, RedisScene, settings } from './redis-scene.js'
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+}, 120_000)
+
+let scene: RedisScene
+beforeEach(async () => {
+  scene = new RedisScene(connect(server))
+  await scene.store.open([settings])
+  // The server knows the script from the first claim on.
+  await scene.take()
+})
+afterEach(() => scene.store.close())
+
+const longMs = 20_000
+const by = { worker: 'w', leaseMs: 30_000 }
+const never = new AbortController().signal
+const from = [{ queue, limit: 10 }]
+
+const waitOn = (store: RedisStore, signal = never): Promise<Rung> => store.claimWhenRung(from, by, longMs, signal)
+const idsIn = ({ claimed }: Rung) => claimed?.claims.map(({ id }) => id)
+
+/** Resolves when this many connections block on the server. */
+async function blocked(count = 1): Promise<void> {
+  const clients = async () => String(await scene.client.command('INFO', ['clients']))
+  await expect.poll(async () => /blocked_clients:(\d+)/.exec(await clients())?.[1]).toBe(String(count))
+}
+
+it('is made in the same moment', async () => {
+  const waiting = waitOn(scene.store)
+  await blocked()
+  await scene.add({ id: 'a' })
+  const ended = await waiting
+
+  expect(ended.rung).toEqual([queue])
+  expect(idsIn(ended)).toEqual(['a'])
+  expect(ended.claimed).toMatchObject({ queue, more: false, crashed: [], buried: [] })
+})
+
+it('is answered though the wait is aborted', async () => {
+  const abort = new AbortController()
+  const waiting = waitOn(scene.store, abort.signal)
+  await blocked()
+  abort.abort()
+  const ended = await waiting
+
+  expect(ended.rung).toEqual([])
+  expect(ended.claimed).toMatchObject({ claims: [], waits: [{ queue, reason: 'empty' }] })
+})
+
+it('goes along as soon as nobody else waits on the same handle: until then a ring is for any of them', async () => {
+  const waiting = [scene.store.wait([queue], longMs, never), waitOn(scene.store)] as const
+  await blocked()
+  await scene.add({ id: 'a' })
+  expect(await waiting[0]).toEqual([queue])
+
+  await scene.add({ id: 'b' })
+  expect(idsIn(await waiting[1])).toEqual(['a', 'b'])
+})
+
+it('is made for its own waiter though another comes to wait meanwhile', async () => {
+  const waiting = waitOn(scene.store)
+  await blocked()
+  const other = scene.store.wait([queue], longMs, never)
+  await scene.add({ id: 'a' })
+
+  expect(idsIn(await waiting)).toEqual(['a'])
+  await scene.add({ id: 'b' })
+  expect(await other).toEqual([queue])
+})
+
+it('ends when another comes to wait for other queues', async () => {
+  await scene.store.open([{ ...settings, name: 'other' }])
+  const waiting = waitOn(scene.store)
+  await blocked()
+  const other = scene.store.wait(['other'], longMs, never)
+  const ended = await waiting
+  expect([ended.rung, idsIn(ended)]).toEqual([[], []])
+
+  await blocked()
+  await scene.store.records.resume('other')
+  expect(await other).toEqual(['other'])
+})
+
+it('is left to its caller if the server does not know its script any more', async () => {
+  const waiting = waitOn(scene.store)
+  await blocked()
+  await scene.client.command('SCRIPT', ['FLUSH'])
+  await scene.add({ id: 'a' })
+
+  expect(await waiting).toEqual({ rung: [queue] })
+  expect((await scene.take()).map(({ id }) => id)).toEqual(['a'])
+})
+
+it('is left to its caller if the queue was throttled meanwhile', async () => {
+  const waiting = waitOn(scene.store)
+  await blocked()
+  const throttle = { scope: 'slow', by: 'queue', rules: [{ limit: 1, windowMs: 60_000, moderate: false }] } as const
+  await scene.store.open([{ ...settings, throttle }])
+  await scene.add({ id: 'a' }, { id: 'b' })
+
+  expect(await waiting).toEqual({ rung: [queue] })
+})
+
+it('keeps a bound that was set meanwhile', async () => {
+  const waiting = waitOn(scene.store)
+  await blocked()
+  await scene.store.open([{ ...settings, maxRunning: 1 }])
+  await scene.add({ id: 'a' }, { id: 'b' })
+
+  expect(idsIn(await waiting)).toEqual(['a'])
+})
+
+it('stays behind on queues that need more than one call', async () => {
+  await scene.store.open([
+    { ...settings, name: 'wide', shards: 2 },
+    { ...settings, name: 'ordered', kind: 'ordered', shards: 1 },
+  ])
+  for (const name of ['wide', 'ordered'])
+    expect(await scene.store.claimWhenRung([{ queue: name, limit: 1 }], by, 20, never)).toEqual({ rung: [] })
+})
+
+it('is in doubt if the connection is lost, and no job is', async () => {
+  const waiting = waitOn(scene.store).catch((error: unknown) => error)
+  await blocked()
+  const clients = textIn(await scene.client.command('CLIENT', ['LIST']))
+  const [, id] = /^id=(\d+) .*\bcmd=bzpopmin/m.exec(clients)!
+  await scene.client.command('CLIENT', ['KILL', 'ID', id!])
+  const error = await waiting
+
+  expect(error).toBeInstanceOf(StoreUnavailableError)
+  expect(error).toMatchObject({ inDoubt: true })
+  await scene.add({ id: 'a' })
+  expect((await scene.take()).map(({ id: one }) => one)).toEqual(['a'])
+})
+
+it('is made though the marker of its queue is no marker, which it removes', async () => {
+  await scene.raw('SET', 'wake', 'foreign')
+  const { claimed } = await waitOn(scene.store)
+
+  expect(claimed).toMatchObject({ claims: [] })
+  expect(String(await scene.raw('TYPE', 'wake'))).toBe('none')
+})
+
+it('ends when the store is closed', async () => {
+  const waiting = waitOn(scene.store)
+  await blocked()
+  await scene.store.close()
+
+  expect((await waiting).rung).toEqual([])
+})
