@@ -30,6 +30,7 @@ export const scheduleBell = '-schedules'
 
 export class SqliteWakeTokens {
   readonly #file: string
+  readonly #paths = new Map<string, string>()
   /** Whether the directory is known to exist and to be ours. */
   #isReady = false
 
@@ -67,7 +68,11 @@ export class SqliteWakeTokens {
   }
 
   #path(queue: string): string {
-    return join(bellDirectory(this.#file), tokenName(queue))
+    const known = this.#paths.get(queue)
+    if (known !== undefined) return known
+    const path = join(bellDirectory(this.#file), tokenName(queue))
+    this.#paths.set(queue, path)
+    return path
   }
 
   #makeReady(): void {

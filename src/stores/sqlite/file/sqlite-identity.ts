@@ -8,17 +8,18 @@ import { type BigIntStats, lstatSync, rmSync, statSync } from 'node:fs'
 /** The suffixes that follow the path of the file. */
 const suffixes = { file: '', log: '-wal', index: '-shm' } as const
 
+type FileId = Pick<BigIntStats, 'dev' | 'ino'>
 export type FilePart = keyof typeof suffixes
 const parts: readonly FilePart[] = ['file', 'log', 'index']
 
 export class SqliteIdentity {
   readonly #file: string
-  readonly #ids: Readonly<Record<FilePart, string | undefined>>
+  readonly #ids: Readonly<Record<FilePart, FileId | undefined>>
 
   /** Taken after the connection was opened: the files at the paths are then those that it has open. */
   constructor(file: string) {
     this.#file = file
-    this.#ids = { file: idOf(file), log: idOf(`${file}-wal`), index: idOf(`${file}-shm`) }
+    this.#ids = { file: statsOf(file), log: statsOf(`${file}-wal`), index: statsOf(`${file}-shm`) }
   }
 
   /**
@@ -26,7 +27,8 @@ export class SqliteIdentity {
    * the index are checked only if `isThorough`.
    */
   lost(isThorough: boolean): FilePart | undefined {
-    return (isThorough ? parts : parts.slice(0, 1)).find((part) => !this.#isThere(part))
+    if (!isThorough) return this.#isThere('file') ? undefined : 'file'
+    return parts.find((part) => !this.#isThere(part))
   }
 
   /** The first part that did not exist when this was made. */
@@ -46,14 +48,20 @@ export class SqliteIdentity {
   }
 
   #isThere(part: FilePart): boolean {
-    return idOf(`${this.#file}${suffixes[part]}`) === this.#ids[part]
+    const [id, found] = [this.#ids[part], statsOf(`${this.#file}${suffixes[part]}`)]
+    return found?.ino === id?.ino && found?.dev === id?.dev
   }
 }
 
-/** Undefined if there is no file. With all digits: some file systems use all 64 bits of an inode. */
+/** Undefined if there is no file. */
 export function idOf(file: string): string | undefined {
-  const stats: BigIntStats | undefined = statSync(file, { bigint: true, throwIfNoEntry: false })
-  return stats && `${stats.dev} ${stats.ino}`
+  const id = statsOf(file)
+  return id && `${id.dev} ${id.ino}`
+}
+
+/** With all digits: some file systems use all 64 bits of an inode. */
+function statsOf(file: string): FileId | undefined {
+  return statSync(file, { bigint: true, throwIfNoEntry: false })
 }
 
 /** The size in bytes of a regular file that is ours; 0 if there is none. */

@@ -37,26 +37,24 @@ export class SqliteThreadServer {
   start(): void {
     // Not awaited: a failure becomes the answer to each call.
     this.#gate.enter()
-    const loaded = Promise.all([loadDriver(this.#settings.driver), loadClock(this.#settings.clock)]).finally(() =>
-      this.#gate.leave(),
-    )
-    loaded.catch(() => {})
-    this.#port.on('message', (request: Request) => void this.#answer(request, loaded))
+    const connected = Promise.all([loadDriver(this.#settings.driver), loadClock(this.#settings.clock)])
+      .finally(() => this.#gate.leave())
+      .then(([open, clock]) => this.#connect(open, clock))
+    connected.catch(() => {})
+    this.#port.on('message', (request: Request) => void this.#answer(request, connected))
+  }
+
+  #connect(open: OpenDatabase, clock: SqliteClock): SqliteConnection {
+    const onLost = () => this.#bells.close()
+    this.#connection = new SqliteConnection({ ...this.#settings, open, clock, gate: this.#gate, onLost })
+    return this.#connection
   }
 
   /** Never rejects: a failure becomes the answer to each call. */
-  async #answer(request: Request, loaded: Promise<[OpenDatabase, SqliteClock]>): Promise<void> {
+  async #answer(request: Request, connected: Promise<SqliteConnection>): Promise<void> {
     this.#accept(request)
     try {
-      const [open, clock] = await loaded
-      this.#connection ??= new SqliteConnection({
-        ...this.#settings,
-        open,
-        clock,
-        gate: this.#gate,
-        onLost: () => this.#bells.close(),
-      })
-      this.#work(this.#connection)
+      this.#work(this.#connection ?? (await connected))
     } catch (error) {
       this.#refuseAll(error)
     }
