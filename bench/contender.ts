@@ -32,8 +32,14 @@ export const contenderNames = ['millrace', 'bullmq', 'bee-queue', 'prototype', '
 /** Millrace without its history, and with everything that watches it. Each has a module of its own. */
 export const watchNames = ['unwatched', 'watched'] as const
 
+/** What the prototype keeps in addition, each with those before it: see `prototype-promises`. */
+export const promiseSteps = ['ids', 'order', 'fences', 'calls'] as const
+export type PromiseStep = (typeof promiseSteps)[number]
+/** The prototype with these. */
+export const promiseNames = promiseSteps.map((step) => `with ${step}` as const)
+
 /** A contender that has a module here. */
-export type HomeName = (typeof contenderNames)[number] | (typeof watchNames)[number]
+export type HomeName = (typeof contenderNames)[number] | (typeof watchNames)[number] | (typeof promiseNames)[number]
 
 /** `baseline`: Millrace of another checkout. */
 export type ContenderName = HomeName | 'baseline'
@@ -45,6 +51,15 @@ export const openers: Readonly<Record<HomeName, () => Promise<{ readonly open: O
   'bee-queue': () => import('./rival-bee-queue.js'),
   prototype: () => import('./prototype-redis.js'),
   raw: () => import('./raw-redis.js'),
+  'with ids': () => promising('ids'),
+  'with order': () => promising('order'),
+  'with fences': () => promising('fences'),
+  'with calls': () => promising('calls'),
   unwatched: () => import('./millrace-unwatched.js'),
   watched: () => import('./millrace-watched.js'),
+}
+
+async function promising(step: PromiseStep): Promise<{ readonly open: OpenContender }> {
+  const { openStep } = await import('./prototype-promises.js')
+  return { open: openStep(step) }
 }

@@ -1,10 +1,10 @@
 /** The field: the contenders of a benchmark on one Redis server, each in a process of its own. */
 
-import type { ContenderName } from './contender.js'
+import { type ContenderName, promiseNames } from './contender.js'
 import { ContenderProcess } from './contender-process.js'
 import { withoutPretenuring } from './measuring-process.js'
 
-const rivals: ReadonlySet<ContenderName> = new Set(['bullmq', 'bee-queue', 'prototype', 'raw'])
+const rivals: ReadonlySet<ContenderName> = new Set(['bullmq', 'bee-queue', 'prototype', 'raw', ...promiseNames])
 
 export class RedisField {
   readonly #start: (name: ContenderName) => Promise<ContenderProcess>

@@ -1,7 +1,7 @@
 /** The race: contenders take the same measure one after the other, round by round, and are compared within each round. */
 
 import type { BenchReport } from './bench.js'
-import type { ContenderName } from './contender.js'
+import { type ContenderName, promiseNames } from './contender.js'
 import type { ContenderProcess } from './contender-process.js'
 import type { RedisField } from './redis-field.js'
 import { jobsIn, type Lap, lapOf, lapsText } from './redis-lap.js'
@@ -123,6 +123,8 @@ export async function race(
   return ratiosOf(report, laps, key)
 }
 
+const speed = (lap: Lap) => lap.perSecond
+
 const comparisons: readonly {
   ending: string
   own?: ContenderName
@@ -142,6 +144,10 @@ const comparisons: readonly {
   },
   { ending: 'OfBeeQueue', rival: 'bee-queue', of: (lap) => lap.perSecond, text: '× bee-queue' },
   { ending: 'OfPrototype', rival: 'prototype', of: (lap) => lap.perSecond, text: 'of the prototype' },
+  ...promiseNames.flatMap((one) => [
+    { ending: `Of prototype ${one}`, rival: one, of: speed, text: `of the prototype ${one}` },
+    { ending: ` ${one}`, own: one, rival: 'prototype' as const, of: speed, text: `of the prototype by the one ${one}` },
+  ]),
   { ending: 'OfRawLimit', rival: 'raw', of: (lap) => lap.perSecond, text: 'of the raw limit' },
   { ending: 'RedisCpu', rival: 'bullmq', of: (lap) => lap.redisCpuUs, text: 'of the CPU that BullMQ takes in Redis' },
   { ending: 'NodeCpu', rival: 'bullmq', of: (lap) => lap.nodeCpuUs, text: 'of the CPU that BullMQ takes in Node' },

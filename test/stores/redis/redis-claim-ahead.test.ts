@@ -144,6 +144,21 @@ it('is in doubt if the connection is lost, and no job is', async () => {
   expect((await scene.take()).map(({ id: one }) => one)).toEqual(['a'])
 })
 
+it('is left to its caller, who finds out what is wrong, if the queue was damaged meanwhile', async () => {
+  const waiting = waitOn(scene.store)
+  await blocked()
+  await scene.add({ id: 'a' })
+  await waiting
+  const again = waitOn(scene.store)
+  await blocked()
+  await scene.raw('DEL', 'claims')
+  await scene.raw('SET', 'claims', 'foreign')
+  await scene.add({ id: 'b' })
+
+  expect(await again).toEqual({ rung: [queue] })
+  expect(await scene.store.claim(from, by)).toMatchObject({ claims: [], damaged: [{ queue }] })
+})
+
 it('is made though the marker of its queue is no marker, which it removes', async () => {
   await scene.raw('SET', 'wake', 'foreign')
   const { claimed } = await waitOn(scene.store)

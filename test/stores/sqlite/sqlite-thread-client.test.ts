@@ -26,13 +26,13 @@ it('the calls of one tick share one commit', async () => {
   await inbox.close()
 })
 
-it('one transaction takes no more than a thousand jobs; what is left follows in the next', async () => {
+it('one transaction takes no more than two thousand jobs; what is left follows in the next', async () => {
   const replies: Reply[] = []
   const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
   await inbox.call('open', [queue])
   replies.length = 0
-  await Promise.all(Array.from({ length: 1_500 }, (_, i) => inbox.call('enqueue', [enqueueCall(`job-${i}`)])))
-  expect(replies.map((reply) => reply.answers.length)).toEqual([1_000, 500])
+  await Promise.all(Array.from({ length: 3_000 }, (_, i) => inbox.call('enqueue', [enqueueCall(`job-${i}`)])))
+  expect(replies.map((reply) => reply.answers.length)).toEqual([2_000, 1_000])
   await inbox.close()
 })
 

@@ -12,7 +12,7 @@ import { timerMs } from '../../../core/platform/timer.js'
 import type { RedisCall } from './redis-call.js'
 import type { PoppedMarker, RedisReply } from './redis-client.js'
 import { againInMs } from './redis-connection-options.js'
-import { failureOf, type RedisFailure, redisError } from './redis-errors.js'
+import { failureOf, redisError } from './redis-errors.js'
 import type { RedisErrand, RedisLink } from './redis-link.js'
 import { wireOf } from './redis-wire.js'
 
@@ -22,9 +22,6 @@ const roundMs = 5_000
 const graceMs = 2_000
 /** How long it may take to end a blocking command from the other connection. */
 const unblockMs = 1_000
-
-/** The failures of a script that may have done a part of its work. */
-const perhapsDone: readonly RedisFailure[] = ['in-doubt', 'corrupt']
 
 interface Marker {
   readonly key: string
@@ -135,7 +132,7 @@ export class RedisBlockingConnection {
       const key = popped.status === 'fulfilled' && popped.value !== undefined ? { key: popped.value.key } : {}
       if (done.status === 'fulfilled') return { ...key, reply: done.value }
       const failure = failureOf(done.reason, call.socket !== undefined)
-      if (perhapsDone.includes(failure)) throw redisError(this.#where, done.reason, failure)
+      if (failure === 'in-doubt') throw redisError(this.#where, done.reason, failure)
       if (popped.status === 'rejected') throw popped.reason
       // Nobody has taken what the marker is for.
       return signal.aborted && popped.value !== undefined ? this.#without(popped.value) : key

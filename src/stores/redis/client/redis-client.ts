@@ -22,7 +22,7 @@ export interface RedisScriptCall {
 export interface PoppedMarker {
   /** Absent: there was no marker. */
   readonly key?: string
-  /** Absent: the server did not run the script. */
+  /** Absent: the script failed or was not run. The next call of it says why. */
   readonly reply?: RedisReply
 }
 
@@ -58,8 +58,8 @@ export interface RedisClient {
   pop(keys: readonly string[], forMs: number, signal: AbortSignal): Promise<string | undefined>
   /**
    * Like `pop`, for at most 5 s, with a script call that the server runs as soon as the pop ends, however it ends. Both
-   * travel together. After an abort the script may have run all the same. Throws as `run` does if it may have run and
-   * there is no reply.
+   * travel together. After an abort the script may have run all the same. Throws as `run` does if the reply was lost, or
+   * neither could be sent.
    */
   popAndRun(keys: readonly string[], forMs: number, signal: AbortSignal, call: RedisScriptCall): Promise<PoppedMarker>
   /**

@@ -15,7 +15,7 @@ import { replyOf, SqliteConnection } from './sqlite-connection.js'
 import type { Reply, Request, ThreadCall, ThreadSettings } from './sqlite-thread-messages.js'
 
 /** Bounds of one transaction: other processes wait for it, and the log grows with it. */
-const mostJobs = 1_000
+const mostJobs = 2_000
 const mostBytes = 4 * 1_024 * 1_024
 
 export class SqliteThreadServer {
