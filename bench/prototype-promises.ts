@@ -9,7 +9,7 @@ import { type PrototypeForm, prototypeOf } from './prototype-redis.js'
 export const promiseTitles: Readonly<Record<PromiseStep, string>> = {
   ids: 'ids that no other process makes, of 26 characters',
   order: 'a job knows its place, its moment and its task, whatever the clock does',
-  fences: 'a claim has a fence, its time and its worker; a job that was taken over is settled by nobody else',
+  fences: 'a claim has a fence, its time and its worker; ended leases are looked for, completed jobs counted',
   calls: 'a call that is sent again changes nothing',
 }
 

@@ -10,7 +10,7 @@ contractOf('redis-cluster', [
   'depth',
   'waiting',
   'ringing',
-  'claiming on rings',
+  'rung claims',
   'registry of workers',
   'live messages',
   'history',

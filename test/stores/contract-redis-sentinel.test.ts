@@ -7,7 +7,7 @@ contractOf('redis-sentinel', [
   'idempotency',
   'waiting',
   'ringing',
-  'claiming on rings',
+  'rung claims',
   'starting anew',
   'closing',
 ])

@@ -7,7 +7,6 @@ import { replacing } from './enqueue/replacing.js'
 import { claimAnswers } from './jobs/claim-answers.js'
 import { claimBytes } from './jobs/claim-bytes.js'
 import { claiming } from './jobs/claiming.js'
-import { claimingOnRings } from './jobs/claims-on-rings.js'
 import { clockOrder } from './jobs/clock-order.js'
 import { clockSteps } from './jobs/clock-steps.js'
 import { closing } from './jobs/closing.js'
@@ -19,6 +18,7 @@ import { opening } from './jobs/opening.js'
 import { restarting } from './jobs/restarting.js'
 import { retention } from './jobs/retention.js'
 import { ringing } from './jobs/ringing.js'
+import { rungClaims } from './jobs/rung-claims.js'
 import { runs } from './jobs/runs.js'
 import { settling } from './jobs/settling.js'
 import { suspects } from './jobs/suspects.js'
@@ -76,7 +76,7 @@ export const storeContract: readonly ContractConcern[] = [
   depth,
   waiting,
   ringing,
-  claimingOnRings,
+  rungClaims,
   recordsListing,
   recordsActions,
   cancelling,

@@ -18,7 +18,7 @@ import type { Throttles } from '../contract/throttles.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { mostClaimBytes } from '../rules/claim-weight.js'
 import { RedisClaim } from './claim/redis-claim.js'
-import { RedisClaimAhead } from './claim/redis-claim-ahead.js'
+import { RedisRungClaim } from './claim/redis-rung-claim.js'
 import type { RedisClient } from './client/redis-client.js'
 import { enqueueCalls } from './enqueue/redis-enqueue.js'
 import { redisHistory } from './history/redis-history.js'
@@ -67,7 +67,7 @@ export class RedisStore implements Store {
   readonly #replicas: number
   readonly #queues: RedisQueues
   readonly #claim: RedisClaim
-  readonly #ahead: RedisClaimAhead
+  readonly #rungClaim: RedisRungClaim
   readonly #wait: RedisWait
   readonly #ends: RedisResultWatch
   readonly #closing = new AbortController()
@@ -91,7 +91,7 @@ export class RedisStore implements Store {
     const damage = new DamagedShards(mono)
     this.#claim = new RedisClaim(this.#queues, client.isCluster, quiet, damage, most)
     this.#wait = new RedisWait(client, this.#queues, quiet, damage)
-    this.#ahead = new RedisClaimAhead(this.#queues, this.#wait, quiet, damage, most)
+    this.#rungClaim = new RedisRungClaim(this.#queues, this.#wait, quiet, damage, most)
     this.#ends = new RedisResultWatch(client, this.#queues)
     const listing = new RedisListing(this.#queues)
     const reshard = new RedisReshard(this.#queues, new RedisShardMigration(this.#queues))
@@ -144,7 +144,7 @@ export class RedisStore implements Store {
   }
 
   claimWhenRung(from: readonly ClaimFrom[], by: Claimer, forMs: number, signal: AbortSignal): Promise<Rung> {
-    return this.#underWay(() => this.#ahead.whenRung(from, by, forMs, signal))
+    return this.#underWay(() => this.#rungClaim.whenRung(from, by, forMs, signal))
   }
 
   async close(): Promise<void> {

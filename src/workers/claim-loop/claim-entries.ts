@@ -26,10 +26,10 @@ export interface ClaimEntriesParts {
 }
 
 /**
- * The most jobs that a claim brings which goes along with a rest: a process that stands still when it is made keeps them
+ * The most jobs of a rung claim, which goes along with a rest: a process that stands still when it is made keeps them
  * from all others. A claim that asks for more than the last job is told that it was the last.
  */
-const mostAhead = 2
+const mostWhenRung = 2
 
 export class ClaimEntries {
   readonly #parts: ClaimEntriesParts
@@ -54,15 +54,17 @@ export class ClaimEntries {
   }
 
   /**
-   * The entries of a claim that goes along with a rest on these queues; none if that cannot be. Room for a batch changes
+   * The entries of a rung claim, which goes along with a rest on these queues; none if that cannot be. Room for a batch changes
    * during a rest.
    */
-  ahead(queues: readonly string[]): ClaimFrom[] {
+  whenRung(queues: readonly string[]): ClaimFrom[] {
     const { store, registry, needsHeads } = this.#parts
     if (store.claimWhenRung === undefined || needsHeads) return []
     if (!queues.every((queue) => this.isFree(queue) && registry.batchSize(queue) === 1)) return []
     const from = this.of(queues, 0)
-    return from.length === queues.length ? from.map((one) => ({ ...one, limit: Math.min(one.limit, mostAhead) })) : []
+    return from.length === queues.length
+      ? from.map((one) => ({ ...one, limit: Math.min(one.limit, mostWhenRung) }))
+      : []
   }
 
   /** Whether a claim on the queue needs no answer to the one before, nor an exact moment: limits and shards do. */

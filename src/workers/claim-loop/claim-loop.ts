@@ -301,21 +301,21 @@ export class ClaimLoop {
     const rest = new AbortController()
     const { signal } = rest
     this.#rest = rest
-    const ahead = this.#wasRung && this.#suspects.size === 0 ? this.#entries.ahead(queues) : []
-    const leave = ahead.length > 0 ? soloGate.takeUntilSought(() => rest.abort()) : () => {}
+    const from = this.#wasRung && this.#suspects.size === 0 ? this.#entries.whenRung(queues) : []
+    const leave = from.length > 0 ? soloGate.takeUntilSought(() => rest.abort()) : () => {}
     const sentAt = mono()
     try {
       const restMs = putOffMs > 0 ? Math.min(putOffMs, longPollMs) : longPollMs
       const { rung, claimed }: Rung =
-        ahead.length > 0
-          ? await this.calls.claimWhenRung(ahead, restMs, signal)
+        from.length > 0
+          ? await this.calls.claimWhenRung(from, restMs, signal)
           : { rung: await waiter.rest(queues, restMs, signal) }
       this.#isUnanswered = false
       this.#answeredAt = mono()
       this.#wasRung = rung.length > 0
       // A rest that was cut short may have missed a ring.
       if (!signal.aborted) picker.rested()
-      if (claimed !== undefined) return this.#take(ahead, claimed, sentAt)
+      if (claimed !== undefined) return this.#take(from, claimed, sentAt)
       if (rung.length > 0) this.#heard(rung.map((queue) => ({ queue })))
       else if (!signal.aborted) {
         picker.sweep()

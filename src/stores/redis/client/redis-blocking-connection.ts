@@ -52,8 +52,8 @@ export class RedisBlockingConnection {
   }
 
   /** See `RedisClient.popAndRun`. */
-  popThen(keys: readonly string[], forMs: number, signal: AbortSignal, errand: RedisErrand): Promise<PoppedMarker> {
-    return this.#popping(() => this.#roundThen(keys, Math.min(forMs, roundMs), signal, errand))
+  popAndRun(keys: readonly string[], forMs: number, signal: AbortSignal, errand: RedisErrand): Promise<PoppedMarker> {
+    return this.#popping(() => this.#roundAndRun(keys, Math.min(forMs, roundMs), signal, errand))
   }
 
   async #popping<T>(pop: () => Promise<T>): Promise<T> {
@@ -115,7 +115,7 @@ export class RedisBlockingConnection {
   }
 
   /** Sends one blocking command, and the errand behind it, in one write. */
-  async #roundThen(
+  async #roundAndRun(
     keys: readonly string[],
     forMs: number,
     signal: AbortSignal,
@@ -135,17 +135,13 @@ export class RedisBlockingConnection {
       if (failure === 'in-doubt') throw redisError(this.#where, done.reason, failure)
       if (popped.status === 'rejected') throw popped.reason
       // Nobody has taken what the marker is for.
-      return signal.aborted && popped.value !== undefined ? this.#without(popped.value) : key
+      const isLeft = signal.aborted && popped.value !== undefined && (await this.#putBack(popped.value)) === undefined
+      return isLeft ? {} : key
     } catch (error) {
       if (this.#isClosed) throw new ClosedError('the store')
       if (signal.aborted && !isSent) return {}
       throw this.#typed(error)
     }
-  }
-
-  async #without(marker: Marker): Promise<PoppedMarker> {
-    const key = await this.#putBack(marker)
-    return key === undefined ? {} : { key }
   }
 
   #giveUp(call: RedisCall): void {

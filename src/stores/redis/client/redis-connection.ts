@@ -85,7 +85,7 @@ class IoredisClient implements RedisClient {
     { script, keys: own, args }: RedisScriptCall,
   ): Promise<PoppedMarker> {
     const wire = wireOf(['EVALSHA', script.sha, String(own.length)], own, args)
-    return (await this.#blocking()).popThen(keys, forMs, signal, { name: 'evalsha', wire })
+    return (await this.#blocking()).popAndRun(keys, forMs, signal, { name: 'evalsha', wire })
   }
 
   async #blocking(): Promise<RedisBlockingConnection> {

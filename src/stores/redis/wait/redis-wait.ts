@@ -37,7 +37,7 @@ interface Round {
   readonly keys: ReadonlySet<string>
   readonly until: number
   readonly stop: AbortController
-  /** The waiter whose claim goes along. It must have the reply: it is woken by nothing else. */
+  /** The waiter whose claim goes along. Only the end of the round wakes it, because it must have the reply. */
   readonly claimer: WaitingClaimer | undefined
 }
 
@@ -110,7 +110,7 @@ export class RedisWait {
 
   close(): void {
     this.#isClosed = true
-    for (const waiting of [...this.#waiting]) waiting.wake([])
+    for (const waiting of [...this.#waiting]) if (waiting !== this.#round?.claimer) waiting.wake([])
     this.#round?.stop.abort()
   }
 

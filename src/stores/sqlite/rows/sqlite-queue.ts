@@ -149,7 +149,7 @@ interface HeldRow {
   before: readonly SqlValue[]
 }
 
-/** The most rows that are kept from one transaction to the next. */
+/** If more rows than this would be kept, only those of the last transaction are. */
 const mostKept = 256
 
 export class SqliteQueues {

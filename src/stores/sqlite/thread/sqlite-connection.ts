@@ -193,7 +193,7 @@ export class SqliteConnection {
       if (this.#opened === undefined && calls.every(isLook)) return this.#look(calls)
       const { session, operations, identity } = this.#connected()
       this.#refuseLost(identity, false)
-      // Those of the last write may have been changed by another connection.
+      // Rows that were kept from the last write may have been changed by another connection.
       session.forgetRows()
       this.#patience.try(() => session.db.exec('BEGIN'))
       const answers = calls.map((call) => this.#patience.try(() => this.#answer(operations.reads, call)))

@@ -1,5 +1,5 @@
 /**
- * The claim ahead: a claim that is sent together with a wait, and made by the server when the wait ends. Only on plain
+ * The rung claim: a claim that is sent together with a wait, and made by the server when the wait ends. Only on plain
  * queues of one shard without limits, because a single script call must do for the whole claim.
  */
 
@@ -14,7 +14,7 @@ import type { RedisWait } from '../wait/redis-wait.js'
 import { claimScripts } from './claim-script.js'
 import { claimArgs, claimReplyIn, nothingBefore } from './redis-claim-call.js'
 
-export class RedisClaimAhead {
+export class RedisRungClaim {
   readonly #queues: RedisQueues
   readonly #wait: RedisWait
   readonly #quiet: RedisIdleCache

@@ -1,4 +1,4 @@
-/** The claims that go along with the rests of a worker, on a store that makes them when a queue is rung. */
+/** The rung claims of a worker, which go along with its rests, on a store that makes them when a queue is rung. */
 
 import { type AnyTask, defineOrderedTask, defineTask, type Mill, type MillOptions, type WorkerOptions } from 'millrace'
 import type { Claimed, Claimer, ClaimFrom, Rung } from 'millrace/store'
@@ -9,7 +9,7 @@ import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMillOn } from '../test-mill.js'
 
-interface Ahead {
+interface RungClaim {
   readonly from: readonly ClaimFrom[]
   readonly by: Claimer
   readonly forMs: number
@@ -18,11 +18,11 @@ interface Ahead {
 
 /** A memory store that makes claims when a wait ends, and notes all claims and waits. */
 class RingingStore extends MemoryStore {
-  readonly ahead: Ahead[] = []
+  readonly rungClaims: RungClaim[] = []
   claims = 0
   waits = 0
   /** Called before a claim that went along is made. */
-  making: (ahead: Ahead) => Promise<void> | void = () => {}
+  making: (rungClaim: RungClaim) => Promise<void> | void = () => {}
 
   override claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     if (from[0]!.limit > 0) this.claims += 1
@@ -35,11 +35,11 @@ class RingingStore extends MemoryStore {
   }
 
   async claimWhenRung(from: readonly ClaimFrom[], by: Claimer, forMs: number, signal: AbortSignal): Promise<Rung> {
-    const ahead = { from, by, forMs, signal }
-    this.ahead.push(ahead)
+    const rungClaim = { from, by, forMs, signal }
+    this.rungClaims.push(rungClaim)
     const queues = from.map(({ queue }) => queue)
     const rung = await super.wait(queues, forMs, signal)
-    await this.making(ahead)
+    await this.making(rungClaim)
     return { rung, claimed: await super.claim(from, by) }
   }
 }
@@ -65,7 +65,7 @@ async function rested(options: Omit<MillOptions, 'store'> = {}, worker: WorkerOp
   const { m, running } = await started(store, options, worker)
   await expect.poll(() => store.waits).toBeGreaterThan(0)
   await enqueued(m)
-  await expect.poll(() => store.ahead.length).toBeGreaterThan(0)
+  await expect.poll(() => store.rungClaims.length).toBeGreaterThan(0)
   return { store, m, running }
 }
 
@@ -75,22 +75,25 @@ it('bring the next job without another trip', async () => {
   await enqueued(m)
 
   expect(store.claims).toBe(claims)
-  expect(store.ahead[0]).toMatchObject({ from: [{ queue: 'q', limit: 2, leaseMs: 30_000 }], by: { leaseMs: 30_000 } })
+  expect(store.rungClaims[0]).toMatchObject({
+    from: [{ queue: 'q', limit: 2, leaseMs: 30_000 }],
+    by: { leaseMs: 30_000 },
+  })
 })
 
 it('take no more than there is room for', async () => {
   const slow = defineTask({ name: 'slow', queue: 'q', run: () => new Promise((resolve) => setTimeout(resolve, 25)) })
   const store = new RingingStore()
   const { m } = await started(store, { tasks: [slow] }, { concurrency: 1 })
-  while (store.ahead.length === 0) await enqueued(m, slow)
+  while (store.rungClaims.length === 0) await enqueued(m, slow)
 
-  expect(store.ahead[0]!.from).toMatchObject([{ queue: 'q', limit: 1 }])
+  expect(store.rungClaims[0]!.from).toMatchObject([{ queue: 'q', limit: 1 }])
 })
 
 it('last no longer than a second, nor a tenth of a lease', async () => {
-  expect((await rested()).store.ahead[0]!.forMs).toBe(1_000)
-  expect((await rested({ queues: { q: { lease: '5s' } } })).store.ahead[0]!.forMs).toBe(500)
-  expect((await rested({ queues: { q: { longPoll: '50ms' } } })).store.ahead[0]!.forMs).toBe(50)
+  expect((await rested()).store.rungClaims[0]!.forMs).toBe(1_000)
+  expect((await rested({ queues: { q: { lease: '5s' } } })).store.rungClaims[0]!.forMs).toBe(500)
+  expect((await rested({ queues: { q: { longPoll: '50ms' } } })).store.rungClaims[0]!.forMs).toBe(50)
 })
 
 it('end with the first rest in silence', async () => {
@@ -98,7 +101,7 @@ it('end with the first rest in silence', async () => {
   const { waits } = store
   await expect.poll(() => store.waits).toBeGreaterThan(waits + 2)
 
-  expect(store.ahead).toHaveLength(1)
+  expect(store.rungClaims).toHaveLength(1)
 })
 
 it('go along with a rest on several queues', async () => {
@@ -106,7 +109,7 @@ it('go along with a rest on several queues', async () => {
   const { store, m } = await rested({ tasks: [blank, other] })
   await enqueued(m, other)
 
-  expect(store.ahead[0]!.from.map(({ queue }) => queue).sort()).toEqual(['q', 'r'])
+  expect(store.rungClaims[0]!.from.map(({ queue }) => queue).sort()).toEqual(['q', 'r'])
 })
 
 it.each<[string, Omit<MillOptions, 'store'>, WorkerOptions]>([
@@ -125,7 +128,7 @@ it.each<[string, Omit<MillOptions, 'store'>, WorkerOptions]>([
   const [task = blank] = options.tasks ?? []
   for (let i = 0; i < 3; i += 1) await enqueued(m, task)
 
-  expect(store.ahead).toEqual([])
+  expect(store.rungClaims).toEqual([])
 })
 
 it('leave nothing claimed when the worker is stopped, whatever they bring', async () => {
@@ -134,7 +137,7 @@ it('leave nothing claimed when the worker is stopped, whatever they bring', asyn
   store.making = async () => void (await m.enqueue(blank, 2))
   await running.stop()
 
-  expect(store.ahead.at(-1)!.signal.aborted).toBe(true)
+  expect(store.rungClaims.at(-1)!.signal.aborted).toBe(true)
   expect(ran).toEqual([])
   expect((await store.depth(['q'])).depths[0]).toMatchObject({ ready: 1, running: 0 })
 })
@@ -154,9 +157,9 @@ it('are over before a claim is made alone in this process', async () => {
   expect(isOver).toBe(true)
   // The job that it brought has ended too: nothing is held here.
   expect(ran).toHaveLength(1)
-  const { claims, ahead } = store
+  const { claims, rungClaims } = store
   await m.enqueue(blank, 3)
-  expect([store.claims, store.ahead.length]).toEqual([claims, ahead.length])
+  expect([store.claims, store.rungClaims.length]).toEqual([claims, rungClaims.length])
   const done = nextEvent(m, 'job.completed')
   soloTurn.leave()
   await done

@@ -1,4 +1,4 @@
-/** Contract cases: claims that go along with a wait and are made when it ends. */
+/** Contract cases: rung claims, which go along with a wait and are made when it ends. */
 
 import assert from 'node:assert/strict'
 import type { Claim, Rung } from '../../../stores/contract/claim.js'
@@ -9,13 +9,13 @@ import { type Scene, soon } from '../scenes/scene.js'
 /** Longer than any case may take: a wait that ends sooner ended for another reason. */
 const longMs = 25_000
 
-const claimsOnRings = (store: Store) =>
+const claimsWhenRung = (store: Store) =>
   store.claimWhenRung !== undefined || 'the store is no server that could claim at a ring'
 
-export const claimingOnRings: ContractConcern = {
-  concern: 'claiming on rings',
+export const rungClaims: ContractConcern = {
+  concern: 'rung claims',
   cases: needing(
-    [claimsOnRings],
+    [claimsWhenRung],
     [
       contractCase('a claim that waits is made when its queue is rung', async (scene) => {
         const waiting = waitOn(scene)
@@ -144,7 +144,7 @@ function waitOn(
   return store.claimWhenRung!([{ queue, limit, leaseMs }], by, forMs, signal)
 }
 
-/** What the claim brought; if it was not made, what one brings now. */
+/** The jobs of the claim that went along, or of one that is made now. */
 async function claimsIn(scene: Scene, { claimed }: Rung, limit = 10): Promise<Claim[]> {
   return (claimed ?? (await scene.claim({ limit }))).claims
 }

@@ -1,4 +1,4 @@
-/** Claims that a Redis server makes by itself when a wait ends, because they were sent along with it. */
+/** Rung claims, which a Redis server makes by itself when a wait ends, because they were sent along with it. */
 
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -167,10 +167,10 @@ it('is made though the marker of its queue is no marker, which it removes', asyn
   expect(String(await scene.raw('TYPE', 'wake'))).toBe('none')
 })
 
-it('ends when the store is closed', async () => {
+it('is answered though the store is closed', async () => {
   const waiting = waitOn(scene.store)
   await blocked()
   await scene.store.close()
 
-  expect((await waiting).rung).toEqual([])
+  expect(await waiting).toMatchObject({ rung: [], claimed: { claims: [] } })
 })
