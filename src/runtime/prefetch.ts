@@ -64,13 +64,17 @@ export class Prefetch {
     return this.#paidFor === undefined ? 0 : Math.min(this.#paidFor, this.ahead(queue))
   }
 
+  hasRun(queue: string): boolean {
+    return this.#runMsOf.has(queue)
+  }
+
   /**
-   * Jobs of this queue that one slot may take at once, to run one after the other. No bound before the first
-   * measurement.
+   * Jobs of this queue that one slot may take at once, to run one after the other; the last begins within so many ms.
+   * No bound before the first measurement.
    */
-  inARow(queue: string): number {
+  inARow(queue: string, withinMs = longestInARowMs): number {
     const runMs = this.#runMsOf.get(queue)
-    return runMs === undefined ? Number.POSITIVE_INFINITY : 1 + Math.floor(longestInARowMs / Math.max(runMs, 0.001))
+    return runMs === undefined ? Number.POSITIVE_INFINITY : 1 + Math.floor(withinMs / Math.max(runMs, 0.001))
   }
 }
 

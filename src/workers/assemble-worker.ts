@@ -29,9 +29,10 @@ import type { Store } from '../stores/contract/store.js'
 import type { WorkerOrder, WorkerRecord } from '../stores/contract/worker-registry.js'
 import { ClaimLoop } from './claim-loop/claim-loop.js'
 import { InFlight } from './claim-loop/in-flight.js'
-import { LimitedQueues } from './claim-loop/limited-queues.js'
-import { Punctuality } from './claim-loop/punctuality.js'
 import { QueuePicker } from './claim-loop/queue-picker.js'
+import { DepartureSizes } from './departures/departure-sizes.js'
+import { LimitedQueues } from './departures/limited-queues.js'
+import { Punctuality } from './departures/punctuality.js'
 import { EndHooks } from './end-hooks.js'
 import { ProcessPool, type ProcessSource } from './isolated/process-pool.js'
 import { Adoption } from './recovery/adoption.js'
@@ -139,7 +140,8 @@ export function assembleWorker(
   const settler = new Settler({ store, events, random, mono })
   const limited = new LimitedQueues(stored)
   const punctuality = new Punctuality(limited, registry)
-  const shared = { worker, registry, slots, settler, prefetch, limited, punctuality, events, mono, random }
+  const sizes = new DepartureSizes({ limited, registry, prefetch })
+  const shared = { worker, registry, slots, settler, prefetch, limited, punctuality, sizes, events, mono, random }
   const maxPayload = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
   const rules: SettlementRules = {
     ...{ packing, formatError, maxResultBytes: maxPayload, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },

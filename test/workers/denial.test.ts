@@ -2,7 +2,7 @@ import type { StoredQueue } from 'millrace'
 import type { Wait } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { denialsIn } from '#src/workers/claim-loop/denial.js'
-import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
+import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
 
 const stored = (limits: Partial<StoredQueue>): StoredQueue => ({
   ...{ name: 'q', kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },

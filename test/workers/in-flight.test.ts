@@ -13,8 +13,9 @@ import { Executor } from '#src/runtime/run/executor.js'
 import { Settler } from '#src/runtime/run/settler.js'
 import { SoloGate } from '#src/runtime/solo-gate.js'
 import { InFlight } from '#src/workers/claim-loop/in-flight.js'
-import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
-import { Punctuality } from '#src/workers/claim-loop/punctuality.js'
+import { DepartureSizes } from '#src/workers/departures/departure-sizes.js'
+import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
+import { Punctuality } from '#src/workers/departures/punctuality.js'
 import { EndHooks } from '#src/workers/end-hooks.js'
 import { Slots } from '#src/workers/slots.js'
 import { notesOn } from '../runtime/updates-on.js'
@@ -87,6 +88,8 @@ async function benchBefore(task: AnyTask, slots: number, groups: readonly string
   const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
   const shared = { ...options, events, worker: 'w', random: Math.random }
   const notes = notesOn(store, events)
+  const prefetch = new Prefetch(slots)
+  const limited = new LimitedQueues([])
   const inFlight = new InFlight({
     ...shared,
     slots: new Slots(slots),
@@ -94,9 +97,10 @@ async function benchBefore(task: AnyTask, slots: number, groups: readonly string
     settler,
     keeper,
     soloGate: new SoloGate(),
-    prefetch: new Prefetch(slots),
-    limited: new LimitedQueues([]),
-    punctuality: new Punctuality(new LimitedQueues([]), options.registry),
+    prefetch,
+    limited,
+    punctuality: new Punctuality(limited, options.registry),
+    sizes: new DepartureSizes({ limited, registry: options.registry, prefetch }),
     after: () => () => {},
     mono,
     rules: {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { SlotBatch } from '#src/workers/claim-loop/slot-batch.js'
+import { SlotBatch } from '#src/workers/slot-batch.js'
 
 function limited(limits: number[], left: number[]) {
   const deferred: number[] = []

@@ -13,8 +13,9 @@ import { Executor } from '#src/runtime/run/executor.js'
 import { Settler } from '#src/runtime/run/settler.js'
 import { SoloGate } from '#src/runtime/solo-gate.js'
 import { InFlight } from '#src/workers/claim-loop/in-flight.js'
-import { LimitedQueues } from '#src/workers/claim-loop/limited-queues.js'
-import { Punctuality } from '#src/workers/claim-loop/punctuality.js'
+import { DepartureSizes } from '#src/workers/departures/departure-sizes.js'
+import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
+import { Punctuality } from '#src/workers/departures/punctuality.js'
 import { EndHooks } from '#src/workers/end-hooks.js'
 import { Slots } from '#src/workers/slots.js'
 import { notesOn } from '../runtime/updates-on.js'
@@ -65,6 +66,7 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
   }
   const shared = { ...options, events, worker: 'w', random: Math.random, middleware: [slow] }
   const notes = notesOn(store, events)
+  const prefetch = new Prefetch(1)
   const inFlight = new InFlight({
     ...shared,
     slots: new Slots(slots),
@@ -72,9 +74,10 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
     settler,
     keeper,
     soloGate: new SoloGate(),
-    prefetch: new Prefetch(1),
+    prefetch,
     limited,
     punctuality: new Punctuality(limited, options.registry),
+    sizes: new DepartureSizes({ limited, registry: options.registry, prefetch }),
     after: (ms, work) => {
       const timer = { at: now + ms, work }
       timers.add(timer)
@@ -230,6 +233,22 @@ describe('a job of a throttled queue', () => {
     await pass(51)
 
     expect(begun).toEqual(['first', 'waits'])
+  })
+
+  it('begins behind others in its slot, if it was claimed with more than there are slots because all of them are short', async () => {
+    const { claimed, begun, wasted, pass, endAll } = await bench({ slots: 1 })
+    await claimed(['first'])
+    await pass(51)
+    await endAll()
+    await pass(10)
+    await claimed(['a', 'b', 'c'])
+    await claimed(['other'], { queue: 'other' })
+    expect(begun).toEqual(['first'])
+    await pass(51)
+    for (let ends = 0; ends < 3; ends += 1) await endAll()
+
+    expect(begun).toEqual(['first', 'a', 'b', 'c', 'other'])
+    expect(wasted).toEqual([])
   })
 
   it('is put back if its slot is free too late, which costs no attempt', async () => {

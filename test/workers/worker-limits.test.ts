@@ -67,17 +67,28 @@ describe('a moderated queue', () => {
     expect(store.counted.map(({ answer }) => answer.claims.length)).toEqual(ones(8))
   })
 
-  it('starts each job when it is claimed: nothing is claimed ahead', async () => {
-    const { m } = limited({ throttle: { limit: 1_000, window: '1h' } })
-    const unhurried = recorded(m, 'job.released')
+  async function claimedInAll(queue: QueueOptions) {
+    const { m } = limited(queue)
+    const putBack = recorded(m, 'job.released')
     const claimed = recorded(m, 'queue.claimed')
     await m.enqueueMany(nothing, ones(300))
     const done = completions(m, 'q', 300)
     await m.worker({ queues: ['q'], concurrency: 3 }).start()
     await done
+    return { sizes: claimed.map(({ jobs }) => jobs), putBack }
+  }
 
-    expect(Math.max(...claimed.map(({ jobs }) => jobs))).toBe(3)
-    expect(unhurried).toEqual([])
+  it('whose jobs run so briefly that more than one begins in time in each slot claims twice as many each time, up to a tenth of its limit', async () => {
+    const { sizes, putBack } = await claimedInAll({ throttle: { limit: 1_000, window: '1h' } })
+
+    expect(sizes).toEqual([3, 6, 12, 24, 48, 96, 100, 11])
+    expect(putBack).toEqual([])
+  })
+
+  it('that limits its running jobs too claims for free slots only', async () => {
+    const { sizes } = await claimedInAll({ throttle: { limit: 1_000, window: '1h' }, maxRunning: 100 })
+
+    expect(Math.max(...sizes)).toBe(3)
   })
 })
 
@@ -113,11 +124,11 @@ describe('limits that are only stored', () => {
   it('hold for a worker whose mill declares none: it claims for free slots, and no more than may run', async () => {
     const data = new MemoryData()
     const [mine, stranger] = [new MemoryStore(undefined, data), new MemoryStore(undefined, data)]
-    await testMillOn(stranger, { tasks: [nothing], queues: { q: { throttle: { limit: 999, window: '1h' } } } }).depths()
+    await testMillOn(stranger, { tasks: [nothing], queues: { q: { throttle: { limit: 29, window: '1h' } } } }).depths()
     const m = testMillOn(mine, { tasks: [nothing] })
     const claimed = recorded(m, 'queue.claimed')
-    await m.enqueueMany(nothing, ones(300))
-    const done = completions(m, 'q', 300)
+    await m.enqueueMany(nothing, ones(29))
+    const done = completions(m, 'q', 29)
     await m.worker({ concurrency: 3 }).start()
     await done
 

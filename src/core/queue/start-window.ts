@@ -39,6 +39,11 @@ export function startSpreadMs(windowMs: number): number {
   return Math.min(mostSpreadMs, Math.max(leastSpreadMs, Math.floor(windowMs * spreadShare)))
 }
 
+/** The least spread of these rules, in ms; that of a long window if they have none. */
+export function leastSpreadOf(rules: readonly ThrottleRule[]): number {
+  return Math.min(...rules.map(({ spreadMs = mostSpreadMs }) => spreadMs), mostSpreadMs)
+}
+
 /**
  * The time in which the handler of a job may begin, for a grant that the store made within `granted`: not before
  * `from`, and not after `to`. Two grants are a window and its spread apart, so two starts are at least the window

@@ -5,11 +5,12 @@ import type { Prefetch } from '../../runtime/prefetch.js'
 import type { ClaimFrom } from '../../stores/contract/claim.js'
 import type { Store } from '../../stores/contract/store.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
+import type { DepartureSizes } from '../departures/departure-sizes.js'
+import type { LimitedQueues } from '../departures/limited-queues.js'
+import type { Punctuality } from '../departures/punctuality.js'
 import type { ClaimTarget } from '../shards/claim-target.js'
 import type { ShardPicker } from '../shards/shard-picker.js'
 import type { InFlight } from './in-flight.js'
-import type { LimitedQueues } from './limited-queues.js'
-import type { Punctuality } from './punctuality.js'
 import { roomFor } from './room.js'
 
 export interface ClaimEntriesParts {
@@ -19,6 +20,7 @@ export interface ClaimEntriesParts {
   readonly shards: ShardPicker
   readonly limited: LimitedQueues
   readonly punctuality: Punctuality
+  readonly sizes: DepartureSizes
   readonly inFlight: InFlight
   readonly prefetch: Prefetch
   /** How many more jobs may be claimed before the worker is replaced. */
@@ -82,15 +84,16 @@ export class ClaimEntries {
 
   /** How many jobs of this queue may be claimed now. */
   #room(name: string, asked: number): number {
-    const { registry, limited, punctuality, inFlight, prefetch, store, mayTake, needsHeads } = this.#parts
+    const { registry, limited, punctuality, sizes, inFlight, prefetch, store, mayTake, needsHeads } = this.#parts
     const queue = registry.queue(name)
     const most = Math.min(queue.claimSize, store.traits.maxClaim, mayTake() - asked, punctuality.mostOf(name))
-    const { free, backlog, gathering } = inFlight
+    const { free, backlog, departing, gathering } = inFlight
     const batchSize = registry.batchSize(name)
     const ahead = needsHeads ? 0 : prefetch.ahead(name)
     const worth = { ahead, worthwhile: prefetch.worthwhile(name), inARow: prefetch.inARow(name) }
     const lacking = batchSize > 1 ? gathering.lacking(name) : 0
-    const inHand = { free: free - asked, backlog: backlog + asked, lacking, ...worth }
+    const startable = needsHeads ? free - asked : sizes.roomOf(name, free - asked, departing)
+    const inHand = { free: startable, backlog: backlog + asked, lacking, ...worth }
     return roomFor(queue, limited.isLimited(name), inHand, batchSize, most)
   }
 }

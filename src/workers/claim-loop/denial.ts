@@ -1,7 +1,7 @@
 /** The denials in a claim's answer: which queues have ready jobs that limits deny, and for how long. Pure. */
 
 import type { Claimed } from '../../stores/contract/claim.js'
-import type { LimitedQueues } from './limited-queues.js'
+import type { LimitedQueues } from '../departures/limited-queues.js'
 
 export interface Denial {
   readonly queue: string

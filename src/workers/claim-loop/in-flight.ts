@@ -2,7 +2,6 @@
 
 import { hasCode } from '../../core/error-codes.js'
 import { WorkerStoppedError } from '../../core/errors.js'
-import type { Events } from '../../core/events.js'
 import type { Registry } from '../../core/registry.js'
 import { Roster } from '../../core/values/roster.js'
 import type { LeaseKeeper } from '../../runtime/leases/lease-keeper.js'
@@ -19,19 +18,18 @@ import type { SoloGate } from '../../runtime/solo-gate.js'
 import type { Trip } from '../../runtime/store-clock.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
+import { Departures, type DeparturesParts } from '../departures/departures.js'
+import type { LimitedQueues } from '../departures/limited-queues.js'
 import type { EndHook, EndHooks } from '../end-hooks.js'
 import type { ChildVerdict } from '../isolated/child-messages.js'
 import { verdictOfChild } from '../isolated/child-verdict.js'
 import type { ProcessBench, ProcessPool } from '../isolated/process-pool.js'
 import { emitSettled } from '../settle-events.js'
+import { SlotBatch } from '../slot-batch.js'
 import type { Slots } from '../slots.js'
-import { Departures } from './departures.js'
 import { Gathering } from './gathering.js'
-import type { LimitedQueues } from './limited-queues.js'
-import type { Punctuality } from './punctuality.js'
-import { SlotBatch } from './slot-batch.js'
 
-interface InFlightParts {
+interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
   readonly worker: string
   readonly slots: Slots
   /** Makes the executor that runs the executions of a bench. */
@@ -42,11 +40,6 @@ interface InFlightParts {
   readonly prefetch: Prefetch
   readonly registry: Registry
   readonly limited: LimitedQueues
-  readonly events: Events
-  readonly mono: () => number
-  readonly punctuality: Punctuality
-  /** Calls `work` after `ms`, unless the returned function is called before. */
-  readonly after: (ms: number, work: () => void) => () => void
   readonly rules: SettlementRules
   readonly decoder: ClaimDecoder
   readonly notes: JobUpdates
@@ -93,7 +86,12 @@ export class InFlight implements Bench, ProcessBench {
 
   /** Free slots, less the waiting executions; negative if more wait than there are slots. */
   get free(): number {
-    return this.#parts.slots.free - this.#backlog.length - this.#departures.size - this.#gathering.size
+    return this.#parts.slots.free - this.#backlog.length - this.#departures.slots - this.#gathering.size
+  }
+
+  /** The executions that wait for their instants, and the slots that are kept for them. */
+  get departing(): { readonly jobs: number; readonly slots: number } {
+    return this.#departures
   }
 
   /** Batches that wait for more jobs. */
@@ -224,7 +222,7 @@ export class InFlight implements Bench, ProcessBench {
   /** Keeps slots for jobs that wait for their instant, or for more jobs. */
   #begin(): void {
     const { slots } = this.#parts
-    while (slots.free > this.#departures.size + this.#gathering.size && this.#backlog.length > 0) {
+    while (slots.free > this.#departures.slots + this.#gathering.size && this.#backlog.length > 0) {
       slots.take()
       this.#next(this.#backlog.shift()!)
     }

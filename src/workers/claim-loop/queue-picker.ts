@@ -10,8 +10,8 @@ import { messageOf } from '../../core/values/describe.js'
 import type { Candidate, Selector } from '../../selectors/selector.js'
 import type { Claimed } from '../../stores/contract/claim.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
+import type { LimitedQueues } from '../departures/limited-queues.js'
 import { type Denial, denialsIn } from './denial.js'
-import type { LimitedQueues } from './limited-queues.js'
 
 /**
  * For this long a worker that never rests, and so hears no rings, leaves alone an ordered queue that it found empty.

@@ -20,8 +20,12 @@ export class LimitedQueues {
 
   /** Whether claimed jobs must start at once: they count as started, or as running, from the claim on. */
   isLimited(queue: string): boolean {
-    const stored = this.#stored.get(queue)
-    return stored?.throttle !== undefined || stored?.maxRunning !== undefined
+    return this.isThrottled(queue) || this.isBounded(queue)
+  }
+
+  /** Whether the queue limits how many of its jobs run. */
+  isBounded(queue: string): boolean {
+    return this.#stored.get(queue)?.maxRunning !== undefined
   }
 
   isThrottled(queue: string): boolean {

@@ -7,11 +7,13 @@ import type { Events } from '../../core/events.js'
 import { type Execution, refOf } from '../../runtime/run/execution.js'
 import { isIsolated } from '../../runtime/run/job-execution.js'
 import type { Trip } from '../../runtime/store-clock.js'
+import type { SlotBatch } from '../slot-batch.js'
+import type { DepartureSizes } from './departure-sizes.js'
 import type { Punctuality, Start } from './punctuality.js'
-import type { SlotBatch } from './slot-batch.js'
 
-interface DeparturesParts {
+export interface DeparturesParts {
   readonly punctuality: Punctuality
+  readonly sizes: DepartureSizes
   readonly events: Events
   readonly mono: () => number
   /** Calls `work` after `ms`, unless the returned function is called before. */
@@ -24,13 +26,18 @@ interface Departure {
   readonly start: Start
   /** The number of jobs granted together. */
   readonly jobs: number
+  /** Those that have not ended. */
+  left: number
+  /** When the last of the others began, on the monotonic clock. */
+  lastAt: number
 }
 
 export class Departures {
   readonly #parts: DeparturesParts
   readonly #waiting = new Map<readonly SlotBatch<Execution>[], () => void>()
   readonly #departures = new WeakMap<Execution, Departure>()
-  #size = 0
+  #jobs = 0
+  #slots = 0
 
   constructor(parts: DeparturesParts) {
     this.#parts = parts
@@ -41,8 +48,14 @@ export class Departures {
     return [...this.#waiting.keys()].flat()
   }
 
-  get size(): number {
-    return this.#size
+  /** How many slot batches wait. */
+  get jobs(): number {
+    return this.#jobs
+  }
+
+  /** How many slots must be free for them at their instants. */
+  get slots(): number {
+    return this.#slots
   }
 
   /**
@@ -50,11 +63,13 @@ export class Departures {
    * may begin.
    */
   add(queue: string, executions: readonly Execution[], stints: readonly SlotBatch<Execution>[], trip: Trip): boolean {
-    const { punctuality, mono, after, begin } = this.#parts
+    const { punctuality, sizes, mono, after, begin } = this.#parts
     const start = punctuality.startOf(queue, trip)
     if (start === undefined) return false
+    const { length } = executions
+    const departure: Departure = { start, jobs: length, left: length, lastAt: start.from }
     for (const execution of executions) {
-      this.#departures.set(execution, { start, jobs: executions.length })
+      this.#departures.set(execution, departure)
       // A task whose own preparation is slow must still run.
       const isExcused = start.isFar || punctuality.isSlow(execution.task.name)
       execution.start = isExcused ? { from: start.from, to: Number.POSITIVE_INFINITY } : start
@@ -63,12 +78,15 @@ export class Departures {
     const isolated = stints.filter(({ waiting }) => waiting.some(isIsolated))
     const others = stints.filter((stint) => !isolated.includes(stint))
     if (others.length > 0) {
+      const slots = Math.ceil(others.length / sizes.inARow(queue))
       const due = () => {
         this.#waiting.delete(others)
-        this.#size -= others.length
+        this.#jobs -= others.length
+        this.#slots -= slots
         begin(others)
       }
-      this.#size += others.length
+      this.#jobs += others.length
+      this.#slots += slots
       this.#waiting.set(others, after(Math.max(0, start.from - mono()), due))
     }
     if (isolated.length > 0) begin(isolated)
@@ -80,7 +98,8 @@ export class Departures {
     const { waiting } = this
     for (const cancel of this.#waiting.values()) cancel()
     this.#waiting.clear()
-    this.#size = 0
+    this.#jobs = 0
+    this.#slots = 0
     return waiting
   }
 
@@ -88,7 +107,7 @@ export class Departures {
   isMissed(execution: Execution, now: number): boolean {
     const departure = this.#of(execution)
     if (departure === undefined || departure.start.isFar || now <= departure.start.to) return false
-    this.#parts.punctuality.missed(queueOf(execution), departure.jobs)
+    this.#missed(execution, departure)
     return true
   }
 
@@ -96,14 +115,18 @@ export class Departures {
   ended(execution: Execution): void {
     const departure = this.#of(execution)
     if (departure === undefined) return
-    const { punctuality, events, mono } = this.#parts
+    const { punctuality, sizes, events, mono } = this.#parts
     const { handlerAt, isLate, task } = execution
     if (isLate) {
       punctuality.prepared(task.name, false, mono())
-      punctuality.missed(queueOf(execution), departure.jobs)
+      this.#missed(execution, departure)
       for (const { claim } of execution.leased) events.emit('permit.wasted', { ...refOf(claim), reason: 'late' })
       return
     }
+    departure.left -= 1
+    departure.lastAt = Math.max(departure.lastAt, handlerAt ?? 0)
+    if (departure.left === 0)
+      sizes.departed(queueOf(execution), departure.jobs, departure.lastAt - departure.start.from)
     if (handlerAt === undefined) return
     const lateMs = handlerAt - departure.start.to
     punctuality.prepared(task.name, lateMs <= 0, handlerAt)
@@ -111,6 +134,12 @@ export class Departures {
     else
       for (const { claim } of execution.leased)
         events.emit('start.late', { ...refOf(claim), lateMs: Math.ceil(lateMs) })
+  }
+
+  #missed(execution: Execution, { jobs }: Departure): void {
+    const queue = queueOf(execution)
+    this.#parts.punctuality.missed(queue, jobs)
+    this.#parts.sizes.departed(queue, jobs, Number.POSITIVE_INFINITY)
   }
 
   /** Undefined for a job of a queue without a throttle. Most jobs are, by the thousand: keep it cheap. */

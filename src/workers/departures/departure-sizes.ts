@@ -1,0 +1,73 @@
+/**
+ * The sizes of departures: how many jobs of a throttled queue may wait for their instants at once. They are more than
+ * the worker has slots, if several can begin in a slot within the spread.
+ */
+
+import { leastSpreadOf } from '../../core/queue/start-window.js'
+import type { ThrottleRule } from '../../core/queue/throttle.js'
+import type { Registry } from '../../core/registry.js'
+import type { Prefetch } from '../../runtime/prefetch.js'
+import type { LimitedQueues } from './limited-queues.js'
+
+/** All jobs of a departure are to begin in this share of their spread. A job that begins after the spread is put back. */
+const spreadShare = 1 / 4
+/** Whatever the slots, so large a share of a limit may wait in one worker: if it stops, these permits are wasted. */
+const permitShare = 1 / 10
+
+interface DepartureSizesParts {
+  readonly limited: LimitedQueues
+  readonly registry: Registry
+  readonly prefetch: Prefetch
+}
+
+export class DepartureSizes {
+  readonly #parts: DepartureSizesParts
+  /** For each queue: as many may wait as departures have shown to begin in time. */
+  readonly #proven = new Map<string, number>()
+
+  constructor(parts: DepartureSizesParts) {
+    this.#parts = parts
+  }
+
+  /** How many executions of this queue can be claimed if so many slots are free and these wait for their instants. */
+  roomOf(queue: string, free: number, departing: { readonly jobs: number; readonly slots: number }): number {
+    const inARow = this.inARow(queue)
+    if (inARow === 1) return free
+    // The free slots themselves need no proof.
+    const together = Math.max(free + departing.slots, this.#mostOf(queue))
+    return Math.min(free * inARow, together - departing.jobs)
+  }
+
+  /** The jobs of this queue that one slot begins in time, one after the other, by the measurements; at least 1. */
+  inARow(queue: string): number {
+    const { limited, registry, prefetch } = this.#parts
+    const rules = limited.rulesOf(queue)
+    const { ordered, renewLease } = registry.queue(queue)
+    const isOneByOne = ordered || !renewLease || registry.batchSize(queue) > 1 || limited.isBounded(queue)
+    if (rules === undefined || isOneByOne) return 1
+    return prefetch.hasRun(queue) ? prefetch.inARow(queue, readyMs(rules)) : 1
+  }
+
+  /** The most jobs of this queue that may wait, however many slots are free; 0 until departures have shown more. */
+  #mostOf(queue: string): number {
+    const rules = this.#parts.limited.rulesOf(queue) ?? []
+    const permits = Math.min(...rules.map(({ limit }) => limit)) * permitShare
+    return Math.floor(Math.min(this.#proven.get(queue) ?? 0, permits))
+  }
+
+  /**
+   * Notes that so many jobs of the queue departed together, the last of which began `lagMs` after its instant; infinity
+   * if it came too late.
+   */
+  departed(queue: string, jobs: number, lagMs: number): void {
+    const proven = this.#proven.get(queue) ?? 0
+    const withinMs = readyMs(this.#parts.limited.rulesOf(queue) ?? [])
+    // Twice as many take at most twice as long.
+    if (lagMs <= withinMs / 2) this.#proven.set(queue, Math.max(proven, jobs * 2))
+    else if (lagMs > withinMs) this.#proven.set(queue, Math.min(proven, Math.floor(jobs / 2)))
+  }
+}
+
+function readyMs(rules: readonly ThrottleRule[]): number {
+  return leastSpreadOf(rules) * spreadShare
+}
