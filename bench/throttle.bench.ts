@@ -135,17 +135,19 @@ export async function bench(report: BenchReport): Promise<unknown> {
         await one.fill(2 * pacedJobs)
         return meter.measured(() => one.take(pacedJobs, 1))
       })
+      const admittedPerSecond = (1_000 * plan.jobs) / admitted.ms
+      const pacedPerSecond = (1_000 * pacedJobs) / paced.ms
       figures[taker] = {
-        admitted: perJob(admitted, plan.jobs),
+        admitted: { ...perJob(admitted, plan.jobs), perSecond: figure(admittedPerSecond) },
         deniedPerSecond: perJob(denied, plan.deniedMs / 1_000),
-        paced: { ...perJob(paced, pacedJobs), perSecond: figure((1_000 * pacedJobs) / paced.ms) },
+        paced: { ...perJob(paced, pacedJobs), perSecond: figure(pacedPerSecond) },
       }
       report.say(
         [
           taker.padEnd(22),
-          `let through: ${text(admitted, plan.jobs)} a job`.padEnd(60),
+          `let through: ${text(admitted, plan.jobs)} a job, ${grouped(admittedPerSecond)} jobs/s`.padEnd(74),
           `denied: ${text(denied, plan.deniedMs / 1_000)} a second`.padEnd(60),
-          `100/s, even: ${text(paced, pacedJobs)} a job, ${grouped((1_000 * pacedJobs) / paced.ms, 1)} jobs/s`,
+          `100/s, even: ${text(paced, pacedJobs)} a job, ${grouped(pacedPerSecond, 1)} jobs/s`,
         ].join(''),
       )
     }
