@@ -251,6 +251,19 @@ describe('a job of a throttled queue', () => {
     expect(wasted).toEqual([])
   })
 
+  it('is put back if none of its slots was free in time, although none is free yet', async () => {
+    const { inFlight, claimed, begun, wasted, pass } = await bench({ slots: 1 })
+    await claimed(['runs', 'a', 'b'])
+    await pass(51)
+    inFlight.relieve()
+    expect(wasted).toEqual([])
+    await pass(60)
+    inFlight.relieve()
+
+    expect(begun).toEqual(['runs'])
+    expect(wasted).toEqual(['a', 'b'].map((id) => ({ ...ref(id), reason: 'no-slot' })))
+  })
+
   it('is put back if its slot is free too late, which costs no attempt', async () => {
     const { claimed, begun, wasted, pass, endAll } = await bench({ slots: 1 })
     await claimed(['a', 'b'])

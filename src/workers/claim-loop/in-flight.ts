@@ -174,14 +174,16 @@ export class InFlight implements Bench, ProcessBench {
       if (isIsolated(execution) && this.#processes!.leave(execution)) this.released(execution)
   }
 
-  /** Puts back jobs that have waited too long for a slot, or behind a running job of their slot. */
+  /** Puts back jobs that have waited too long for a slot, behind a running job of their slot, or for their instant. */
   relieve(): void {
     const now = this.#parts.mono()
     for (const stint of this.#running.values())
       if (stint.arrivedAt <= now - longestInARowMs) this.#putBackRest(stint, 'no-slot')
     const since = now - longestInBacklogMs
-    const stale = this.#backlog.filter(({ arrivedAt }) => arrivedAt <= since)
-    this.#backlog = this.#backlog.filter(({ arrivedAt }) => arrivedAt > since)
+    const isStale = ({ arrivedAt, waiting }: SlotBatch<Execution>) =>
+      arrivedAt <= since || waiting.every((execution) => this.#departures.isMissed(execution, now))
+    const stale = new Set(this.#backlog.filter(isStale))
+    this.#backlog = this.#backlog.filter((stint) => !stale.has(stint))
     for (const stint of stale) this.#putBackRest(stint, 'no-slot')
   }
 
