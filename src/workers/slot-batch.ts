@@ -4,6 +4,9 @@
  * the next one, whose limit may be shorter, is tried. (Kale's rule.)
  */
 
+/** Jobs that no slot takes for this long are put back: another worker may be idle. */
+export const longestInBacklogMs = 1_000
+
 interface SlotBatchLimit<Work> {
   timeLimitMs(work: Work): number
   /** Ms left of the lease now. */
@@ -13,8 +16,8 @@ interface SlotBatchLimit<Work> {
 }
 
 export class SlotBatch<Work> {
-  /** When the batch was claimed, on the monotonic clock. */
-  readonly arrivedAt: number
+  /** When the batch was claimed or, if it had to wait for its instant, might begin; on the monotonic clock. */
+  arrivedAt: number
   readonly #works: Work[]
   readonly #limit: SlotBatchLimit<Work> | undefined
 

@@ -1,6 +1,6 @@
 /** Departure sizes: how many jobs of a throttled queue are claimed at once, by what their departures have shown. */
 
-import { defineTask, type QueueOptions } from 'millrace'
+import { type AnyTask, defineTask, type QueueOptions } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { throttleOf } from '#src/core/queue/throttle-options.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
@@ -12,12 +12,22 @@ import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
 const stored = { name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
 const none = { jobs: 0, slots: 0 }
 
-/** Its spread is 100 ms, so jobs that depart together are to begin within 25. */
-async function sizes(given: { limit?: number; runMs?: number; queue?: QueueOptions; maxRunning?: number } = {}) {
-  const { limit = 10_000, runMs = 1, queue = {}, maxRunning } = given
-  const task = defineTask({ name: 't', queue: 'q', run: async () => {} })
+interface Given {
+  readonly limit?: number
+  readonly window?: number
+  readonly runMs?: number
+  readonly queue?: QueueOptions
+  readonly maxRunning?: number
+  readonly task?: AnyTask
+}
+
+const plain = defineTask({ name: 't', queue: 'q', run: async () => {} })
+
+/** Its spread is 60 ms, so jobs that depart together are to begin within 15. */
+async function sizes(given: Given = {}) {
+  const { limit = 10_000, window = 2_400, runMs = 1, queue = {}, maxRunning, task = plain } = given
   const { registry } = checkOptions({ store: 'memory:', tasks: [task], queues: { q: queue } }, new MemoryStore().traits)
-  const throttle = throttleOf('q', { limit, window: 4_000 })
+  const throttle = throttleOf('q', { limit, window })
   const limits = { throttle, ...(maxRunning === undefined ? {} : { maxRunning }) }
   const limited = new LimitedQueues(await new MemoryStore().open([{ ...stored, ...limits }]))
   const prefetch = new Prefetch(10)
@@ -29,7 +39,7 @@ describe('the room for jobs of a throttled queue', () => {
   it('is the free slots, until a departure has shown that twice as many begin in time', async () => {
     const shown = await sizes()
     expect(shown.roomOf('q', 10, none)).toBe(10)
-    shown.departed('q', 10, 12)
+    shown.departed('q', 10, 7)
 
     expect(shown.roomOf('q', 10, none)).toBe(20)
   })
@@ -37,9 +47,9 @@ describe('the room for jobs of a throttled queue', () => {
   it('stays as it is after a departure that took more than half of its time, and falls to half of one that took more than all', async () => {
     const shown = await sizes()
     shown.departed('q', 20, 5)
-    shown.departed('q', 40, 13)
+    shown.departed('q', 40, 8)
     expect(shown.roomOf('q', 10, none)).toBe(40)
-    shown.departed('q', 40, 26)
+    shown.departed('q', 40, 16)
     expect(shown.roomOf('q', 10, none)).toBe(20)
     shown.departed('q', 15, Number.POSITIVE_INFINITY)
 
@@ -47,12 +57,19 @@ describe('the room for jobs of a throttled queue', () => {
   })
 
   it('is no more than the slots begin within a quarter of the spread, by how long the jobs run', async () => {
-    const shown = await sizes({ runMs: 10 })
+    const shown = await sizes({ runMs: 6 })
     shown.departed('q', 500, 0)
     expect(shown.roomOf('q', 10, none)).toBe(30)
     expect(shown.roomOf('q', 1, none)).toBe(3)
     expect(shown.roomOf('q', 0, none)).toBe(0)
     expect(shown.roomOf('q', -4, none)).toBeLessThanOrEqual(0)
+  })
+
+  it('is no more than the slots begin within 20 ms, however long the spread: jobs of other queues wait meanwhile', async () => {
+    const shown = await sizes({ window: 3_600_000, runMs: 6 })
+    shown.departed('q', 500, 0)
+
+    expect(shown.roomOf('q', 10, none)).toBe(40)
   })
 
   it('is a tenth of the limit at most, but never less than the free slots', async () => {
@@ -75,6 +92,8 @@ describe('the room for jobs of a throttled queue', () => {
     ['has not run yet', { runMs: 0 }],
     ['does not renew its leases', { queue: { renewLease: false } }],
     ['limits its running jobs', { maxRunning: 100 }],
+    ['has an isolated task', { task: defineTask({ name: 't', queue: 'q', isolate: 'process' }) }],
+    ['has batch tasks', { task: defineTask({ name: 't', queue: 'q', batch: { size: 5 }, run: async () => {} }) }],
   ])('is the free slots if the queue %s', async (_, given) => {
     const shown = await sizes(given)
     shown.departed('q', 50, 0)

@@ -20,11 +20,14 @@ import { EndHooks } from '#src/workers/end-hooks.js'
 import { Slots } from '#src/workers/slots.js'
 import { notesOn } from '../runtime/updates-on.js'
 
-const throttle = { limit: 100, window: 1_000 }
-
 /** A workbench on a queue that is stored as throttled, or is not, and whose jobs run until they are ended. */
-async function bench(given: { readonly slots?: number; readonly throttled?: boolean; readonly queue?: QueueOptions }) {
-  const { slots = 1, throttled = true, queue = {} } = given
+async function bench(given: {
+  readonly slots?: number
+  readonly throttled?: boolean
+  readonly window?: number
+  readonly queue?: QueueOptions
+}) {
+  const { slots = 1, throttled = true, window = 1_000, queue = {} } = given
   const begun: string[] = []
   const ends: (() => void)[] = []
   const [task, other] = ['default', 'other'].map((queue) =>
@@ -41,7 +44,7 @@ async function bench(given: { readonly slots?: number; readonly throttled?: bool
   const store = await harness.open()
   const settings = { name: 'default', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
   const stored = await store.open([
-    { ...settings, ...(throttled ? { throttle: throttleOf('default', throttle) } : {}) },
+    { ...settings, ...(throttled ? { throttle: throttleOf('default', { limit: 100, window }) } : {}) },
     { ...settings, name: 'other' },
   ])
   const queues = { default: queue, other: {} }
@@ -261,7 +264,20 @@ describe('a job of a throttled queue', () => {
     inFlight.relieve()
 
     expect(begun).toEqual(['runs'])
-    expect(wasted).toEqual(['a', 'b'].map((id) => ({ ...ref(id), reason: 'no-slot' })))
+    expect(wasted).toEqual(['a', 'b'].map((id) => ({ ...ref(id), reason: 'late' })))
+  })
+
+  it('may wait for its slot as long as its spread allows', async () => {
+    const { inFlight, claimed, wasted, pass } = await bench({ slots: 1, window: 3_600_000 })
+    await claimed(['runs', 'a'])
+    await pass(51)
+    await pass(990)
+    inFlight.relieve()
+    expect(wasted).toEqual([])
+    await pass(10)
+    inFlight.relieve()
+
+    expect(wasted).toEqual([{ ...ref('a'), reason: 'late' }])
   })
 
   it('is put back if its slot is free too late, which costs no attempt', async () => {

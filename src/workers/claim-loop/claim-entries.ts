@@ -87,12 +87,12 @@ export class ClaimEntries {
     const { registry, limited, punctuality, sizes, inFlight, prefetch, store, mayTake, needsHeads } = this.#parts
     const queue = registry.queue(name)
     const most = Math.min(queue.claimSize, store.traits.maxClaim, mayTake() - asked, punctuality.mostOf(name))
-    const { free, backlog, departing, gathering } = inFlight
+    const { free, backlog, gathering } = inFlight
     const batchSize = registry.batchSize(name)
     const ahead = needsHeads ? 0 : prefetch.ahead(name)
     const worth = { ahead, worthwhile: prefetch.worthwhile(name), inARow: prefetch.inARow(name) }
     const lacking = batchSize > 1 ? gathering.lacking(name) : 0
-    const startable = needsHeads ? free - asked : sizes.roomOf(name, free - asked, departing)
+    const startable = needsHeads ? free - asked : sizes.roomOf(name, free - asked, inFlight.departing(name))
     const inHand = { free: startable, backlog: backlog + asked, lacking, ...worth }
     return roomFor(queue, limited.isLimited(name), inHand, batchSize, most)
   }

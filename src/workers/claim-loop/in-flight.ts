@@ -18,6 +18,7 @@ import type { SoloGate } from '../../runtime/solo-gate.js'
 import type { Trip } from '../../runtime/store-clock.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
+import type { DepartingShare } from '../departures/departure-sizes.js'
 import { Departures, type DeparturesParts } from '../departures/departures.js'
 import type { LimitedQueues } from '../departures/limited-queues.js'
 import type { EndHook, EndHooks } from '../end-hooks.js'
@@ -25,7 +26,7 @@ import type { ChildVerdict } from '../isolated/child-messages.js'
 import { verdictOfChild } from '../isolated/child-verdict.js'
 import type { ProcessBench, ProcessPool } from '../isolated/process-pool.js'
 import { emitSettled } from '../settle-events.js'
-import { SlotBatch } from '../slot-batch.js'
+import { longestInBacklogMs, SlotBatch } from '../slot-batch.js'
 import type { Slots } from '../slots.js'
 import { Gathering } from './gathering.js'
 
@@ -50,9 +51,6 @@ interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
   /** Makes the pool that runs isolated jobs; undefined if there are none. */
   readonly processes: ((bench: ProcessBench) => ProcessPool) | undefined
 }
-
-/** A claimed job that no slot takes for this long is put back: another worker may be idle. */
-const longestInBacklogMs = 1_000
 
 export class InFlight implements Bench, ProcessBench {
   readonly #parts: InFlightParts
@@ -89,9 +87,8 @@ export class InFlight implements Bench, ProcessBench {
     return this.#parts.slots.free - this.#backlog.length - this.#departures.slots - this.#gathering.size
   }
 
-  /** The executions that wait for their instants, and the slots that are kept for them. */
-  get departing(): { readonly jobs: number; readonly slots: number } {
-    return this.#departures
+  departing(queue: string): DepartingShare {
+    return this.#departures.of(queue)
   }
 
   /** Batches that wait for more jobs. */
@@ -179,12 +176,15 @@ export class InFlight implements Bench, ProcessBench {
     const now = this.#parts.mono()
     for (const stint of this.#running.values())
       if (stint.arrivedAt <= now - longestInARowMs) this.#putBackRest(stint, 'no-slot')
-    const since = now - longestInBacklogMs
-    const isStale = ({ arrivedAt, waiting }: SlotBatch<Execution>) =>
-      arrivedAt <= since || waiting.every((execution) => this.#departures.isMissed(execution, now))
-    const stale = new Set(this.#backlog.filter(isStale))
-    this.#backlog = this.#backlog.filter((stint) => !stale.has(stint))
-    for (const stint of stale) this.#putBackRest(stint, 'no-slot')
+    const reasonOf = ({ arrivedAt, waiting }: SlotBatch<Execution>) =>
+      this.#departures.isMissed(waiting[0]!, now)
+        ? 'late'
+        : arrivedAt <= now - longestInBacklogMs
+          ? 'no-slot'
+          : undefined
+    const looked = this.#backlog.map((stint) => ({ stint, reason: reasonOf(stint) }))
+    this.#backlog = looked.filter(({ reason }) => reason === undefined).map(({ stint }) => stint)
+    for (const { stint, reason } of looked) if (reason !== undefined) this.#putBackRest(stint, reason)
   }
 
   /** Aborts all running executions and releases them now, whatever their handlers do. */

@@ -11,8 +11,16 @@ import type { LimitedQueues } from './limited-queues.js'
 
 /** All jobs of a departure are to begin in this share of their spread. A job that begins after the spread is put back. */
 const spreadShare = 1 / 4
+/** However long the spread: meanwhile they have every slot, and jobs of other queues wait. */
+const longestReadyMs = 20
 /** Whatever the slots, so large a share of a limit may wait in one worker: if it stops, these permits are wasted. */
 const permitShare = 1 / 10
+
+/** What waits of one queue: executions, and the slots that are kept for them. */
+export interface DepartingShare {
+  readonly jobs: number
+  readonly slots: number
+}
 
 interface DepartureSizesParts {
   readonly limited: LimitedQueues
@@ -24,13 +32,18 @@ export class DepartureSizes {
   readonly #parts: DepartureSizesParts
   /** For each queue: as many may wait as departures have shown to begin in time. */
   readonly #proven = new Map<string, number>()
+  /** The queues of isolated tasks. */
+  readonly #isolated: ReadonlySet<string>
 
   constructor(parts: DepartureSizesParts) {
     this.#parts = parts
+    const tasks = [...parts.registry.tasks.values()]
+    const isolated = tasks.filter((task) => task.kind === 'plain' && task.isolation !== undefined)
+    this.#isolated = new Set(isolated.map(({ queue }) => queue))
   }
 
-  /** How many executions of this queue can be claimed if so many slots are free and these wait for their instants. */
-  roomOf(queue: string, free: number, departing: { readonly jobs: number; readonly slots: number }): number {
+  /** How many executions of this queue can be claimed if so many slots are free, and these of it wait. */
+  roomOf(queue: string, free: number, departing: DepartingShare): number {
     const inARow = this.inARow(queue)
     if (inARow === 1) return free
     // The free slots themselves need no proof.
@@ -43,8 +56,9 @@ export class DepartureSizes {
     const { limited, registry, prefetch } = this.#parts
     const rules = limited.rulesOf(queue)
     const { ordered, renewLease } = registry.queue(queue)
-    const isOneByOne = ordered || !renewLease || registry.batchSize(queue) > 1 || limited.isBounded(queue)
-    if (rules === undefined || isOneByOne) return 1
+    if (rules === undefined || ordered || !renewLease || limited.isBounded(queue)) return 1
+    // The slot of an isolated job is taken for longer than its handler runs.
+    if (registry.batchSize(queue) > 1 || this.#isolated.has(queue)) return 1
     return prefetch.hasRun(queue) ? prefetch.inARow(queue, readyMs(rules)) : 1
   }
 
@@ -62,12 +76,12 @@ export class DepartureSizes {
   departed(queue: string, jobs: number, lagMs: number): void {
     const proven = this.#proven.get(queue) ?? 0
     const withinMs = readyMs(this.#parts.limited.rulesOf(queue) ?? [])
-    // Twice as many take at most twice as long.
+    // Twice as many take about twice as long.
     if (lagMs <= withinMs / 2) this.#proven.set(queue, Math.max(proven, jobs * 2))
     else if (lagMs > withinMs) this.#proven.set(queue, Math.min(proven, Math.floor(jobs / 2)))
   }
 }
 
 function readyMs(rules: readonly ThrottleRule[]): number {
-  return leastSpreadOf(rules) * spreadShare
+  return Math.min(leastSpreadOf(rules) * spreadShare, longestReadyMs)
 }

@@ -1,6 +1,7 @@
 /**
- * The departures of a worker: jobs of throttled queues that were granted together begin together, a little later, each
- * at the instant that its limit counted. Jobs that miss their instant are put back.
+ * The departures of a worker: jobs of throttled queues that were granted together begin a little later, at the instant
+ * that their limit counted, and one after the other in each slot if they are more. Jobs that begin too late for it are
+ * put back.
  */
 
 import type { Events } from '../../core/events.js'
@@ -8,7 +9,7 @@ import { type Execution, refOf } from '../../runtime/run/execution.js'
 import { isIsolated } from '../../runtime/run/job-execution.js'
 import type { Trip } from '../../runtime/store-clock.js'
 import type { SlotBatch } from '../slot-batch.js'
-import type { DepartureSizes } from './departure-sizes.js'
+import type { DepartingShare, DepartureSizes } from './departure-sizes.js'
 import type { Punctuality, Start } from './punctuality.js'
 
 export interface DeparturesParts {
@@ -22,13 +23,15 @@ export interface DeparturesParts {
   readonly begin: (stints: readonly SlotBatch<Execution>[]) => void
 }
 
+const nothing: DepartingShare = { jobs: 0, slots: 0 }
+
 interface Departure {
   readonly start: Start
   /** The number of jobs granted together. */
   readonly jobs: number
-  /** Those that have not ended. */
+  /** Those whose handlers have not ended. */
   left: number
-  /** When the last of the others began, on the monotonic clock. */
+  /** When the last of the others' handlers began, on the monotonic clock. */
   lastAt: number
 }
 
@@ -36,8 +39,7 @@ export class Departures {
   readonly #parts: DeparturesParts
   readonly #waiting = new Map<readonly SlotBatch<Execution>[], () => void>()
   readonly #departures = new WeakMap<Execution, Departure>()
-  #jobs = 0
-  #slots = 0
+  readonly #shares = new Map<string, DepartingShare>()
 
   constructor(parts: DeparturesParts) {
     this.#parts = parts
@@ -48,14 +50,15 @@ export class Departures {
     return [...this.#waiting.keys()].flat()
   }
 
-  /** How many slot batches wait. */
-  get jobs(): number {
-    return this.#jobs
+  /** How many slots are kept for all of them. */
+  get slots(): number {
+    let slots = 0
+    for (const share of this.#shares.values()) slots += share.slots
+    return slots
   }
 
-  /** How many slots must be free for them at their instants. */
-  get slots(): number {
-    return this.#slots
+  of(queue: string): DepartingShare {
+    return this.#shares.get(queue) ?? nothing
   }
 
   /**
@@ -81,12 +84,11 @@ export class Departures {
       const slots = Math.ceil(others.length / sizes.inARow(queue))
       const due = () => {
         this.#waiting.delete(others)
-        this.#jobs -= others.length
-        this.#slots -= slots
+        this.#share(queue, -others.length, -slots)
+        for (const stint of others) stint.arrivedAt = mono()
         begin(others)
       }
-      this.#jobs += others.length
-      this.#slots += slots
+      this.#share(queue, others.length, slots)
       this.#waiting.set(others, after(Math.max(0, start.from - mono()), due))
     }
     if (isolated.length > 0) begin(isolated)
@@ -98,8 +100,7 @@ export class Departures {
     const { waiting } = this
     for (const cancel of this.#waiting.values()) cancel()
     this.#waiting.clear()
-    this.#jobs = 0
-    this.#slots = 0
+    this.#shares.clear()
     return waiting
   }
 
@@ -123,17 +124,22 @@ export class Departures {
       for (const { claim } of execution.leased) events.emit('permit.wasted', { ...refOf(claim), reason: 'late' })
       return
     }
+    if (handlerAt === undefined) return
     departure.left -= 1
-    departure.lastAt = Math.max(departure.lastAt, handlerAt ?? 0)
+    departure.lastAt = Math.max(departure.lastAt, handlerAt)
     if (departure.left === 0)
       sizes.departed(queueOf(execution), departure.jobs, departure.lastAt - departure.start.from)
-    if (handlerAt === undefined) return
     const lateMs = handlerAt - departure.start.to
     punctuality.prepared(task.name, lateMs <= 0, handlerAt)
     if (lateMs <= 0) punctuality.kept(queueOf(execution))
     else
       for (const { claim } of execution.leased)
         events.emit('start.late', { ...refOf(claim), lateMs: Math.ceil(lateMs) })
+  }
+
+  #share(queue: string, jobs: number, slots: number): void {
+    const before = this.of(queue)
+    this.#shares.set(queue, { jobs: before.jobs + jobs, slots: before.slots + slots })
   }
 
   #missed(execution: Execution, { jobs }: Departure): void {
