@@ -27,7 +27,7 @@ import type { WorkerOrder } from '../../stores/contract/worker-registry.js'
 import { keyIn, tokenOf } from '../claim-token.js'
 import { emitSettled } from '../settle-events.js'
 import { nextWorkerId } from '../worker-id.js'
-import type { ListenerAssembly, ListenerParts } from './assemble-listener.js'
+import { assembleListener, type ListenerAssembly, type ListenerParts } from './assemble-listener.js'
 import type { ListenerClaim } from './listener-claim.js'
 import { ListenerClaims, type ListenerGrant, once } from './listener-claims.js'
 import { ListenerHand } from './listener-hand.js'
@@ -159,10 +159,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   }
 
   async #open(): Promise<ListenerAssembly> {
-    const [connection, { assembleListener }] = await Promise.all([
-      this.#parts.connect(),
-      import('./assemble-listener.js'),
-    ])
+    const connection = await this.#parts.connect()
     const opened = assembleListener(connection, this.#parts, {
       ...{ id: this.id, identity: this.#identity },
       held: () => this.#hands.size,
