@@ -13,6 +13,7 @@ export class Registry {
   readonly #ordered = new Map<string, AnyOrderedTask>()
   /** By queue. A map, because every claim asks. */
   readonly #batchSizes = new Map<string, number>()
+  readonly #isolated = new Set<string>()
 
   /** `every`: the task for all jobs that name none of the others. */
   constructor(tasks: readonly AnyTask[], queues: readonly Queue[], every?: AnyTask) {
@@ -21,6 +22,7 @@ export class Registry {
     this.queues = new Map(queues.map((queue) => [queue.name, queue]))
     for (const task of tasks) {
       for (const name of [task.name, ...task.aliases]) this.#byAnyName.set(name, task)
+      if (isolationOf(task) !== undefined) this.#isolated.add(task.queue)
       if (task.kind === 'ordered') this.#ordered.set(task.queue, task)
       this.#batchSizes.set(
         task.queue,
@@ -45,6 +47,11 @@ export class Registry {
    */
   batchSize(queue: string): number {
     return this.#ordered.get(queue)?.batchSize ?? this.#batchSizes.get(queue) ?? 1
+  }
+
+  /** Whether jobs of this queue run in processes of their own. */
+  isolates(queue: string): boolean {
+    return this.#isolated.has(queue)
   }
 
   /** Whether this mill can run any job: a task has a handler. */

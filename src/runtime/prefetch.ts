@@ -64,12 +64,13 @@ export class Prefetch {
     return this.#paidFor === undefined ? 0 : Math.min(this.#paidFor, this.ahead(queue))
   }
 
+  /** Whether the run time of the queue's jobs was measured. */
   hasRun(queue: string): boolean {
     return this.#runMsOf.has(queue)
   }
 
   /**
-   * Jobs of this queue that one slot may take at once, to run one after the other; the last begins within so many ms.
+   * How many jobs of this queue a slot may take, to run one after the other, if the last must begin within `withinMs`.
    * No bound before the first measurement.
    */
   inARow(queue: string, withinMs = longestInARowMs): number {

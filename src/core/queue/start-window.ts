@@ -39,9 +39,9 @@ export function startSpreadMs(windowMs: number): number {
   return Math.min(mostSpreadMs, Math.max(leastSpreadMs, Math.floor(windowMs * spreadShare)))
 }
 
-/** The least spread of these rules, in ms; that of a long window if they have none. */
+/** The least spread of these rules, in ms; infinite if none has one. */
 export function leastSpreadOf(rules: readonly ThrottleRule[]): number {
-  return Math.min(...rules.map(({ spreadMs = mostSpreadMs }) => spreadMs), mostSpreadMs)
+  return Math.min(...rules.map(({ spreadMs = Number.POSITIVE_INFINITY }) => spreadMs))
 }
 
 /**
@@ -51,8 +51,7 @@ export function leastSpreadOf(rules: readonly ThrottleRule[]): number {
  */
 export function startWindowOf(granted: Span, rules: readonly ThrottleRule[], delayMs: number): Span {
   const { from, to } = lessDoubtful(granted)
-  const spreadMs = Math.min(...rules.map((rule) => rule.spreadMs ?? Number.POSITIVE_INFINITY))
-  return { from: to + delayMs, to: from + delayMs + spreadMs - timerGrainMs }
+  return { from: to + delayMs, to: from + delayMs + leastSpreadOf(rules) - timerGrainMs }
 }
 
 function lessDoubtful({ from, to }: Span): Span {

@@ -13,10 +13,10 @@ import type { LimitedQueues } from './limited-queues.js'
 const spreadShare = 1 / 4
 /** However long the spread: meanwhile they have every slot, and jobs of other queues wait. */
 const longestReadyMs = 20
-/** Whatever the slots, so large a share of a limit may wait in one worker: if it stops, these permits are wasted. */
+/** If a worker has few slots, at most this share of a limit waits in it: when it stops, these permits are wasted. */
 const permitShare = 1 / 10
 
-/** What waits of one queue: executions, and the slots that are kept for them. */
+/** The executions of one queue that wait for their instants, and the slots kept for them. */
 export interface DepartingShare {
   readonly jobs: number
   readonly slots: number
@@ -32,17 +32,12 @@ export class DepartureSizes {
   readonly #parts: DepartureSizesParts
   /** For each queue: as many may wait as departures have shown to begin in time. */
   readonly #proven = new Map<string, number>()
-  /** The queues of isolated tasks. */
-  readonly #isolated: ReadonlySet<string>
 
   constructor(parts: DepartureSizesParts) {
     this.#parts = parts
-    const tasks = [...parts.registry.tasks.values()]
-    const isolated = tasks.filter((task) => task.kind === 'plain' && task.isolation !== undefined)
-    this.#isolated = new Set(isolated.map(({ queue }) => queue))
   }
 
-  /** How many executions of this queue can be claimed if so many slots are free, and these of it wait. */
+  /** How many executions of this queue a claim may bring, by the free slots and by what already waits. */
   roomOf(queue: string, free: number, departing: DepartingShare): number {
     const inARow = this.inARow(queue)
     if (inARow === 1) return free
@@ -58,7 +53,7 @@ export class DepartureSizes {
     const { ordered, renewLease } = registry.queue(queue)
     if (rules === undefined || ordered || !renewLease || limited.isBounded(queue)) return 1
     // The slot of an isolated job is taken for longer than its handler runs.
-    if (registry.batchSize(queue) > 1 || this.#isolated.has(queue)) return 1
+    if (registry.batchSize(queue) > 1 || registry.isolates(queue)) return 1
     return prefetch.hasRun(queue) ? prefetch.inARow(queue, readyMs(rules)) : 1
   }
 
@@ -70,8 +65,8 @@ export class DepartureSizes {
   }
 
   /**
-   * Notes that so many jobs of the queue departed together, the last of which began `lagMs` after its instant; infinity
-   * if it came too late.
+   * Notes a departure of the queue: the number of its jobs, and by how many ms the last of them began after its instant
+   * (infinity: too late).
    */
   departed(queue: string, jobs: number, lagMs: number): void {
     const proven = this.#proven.get(queue) ?? 0

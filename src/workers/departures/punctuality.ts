@@ -103,9 +103,7 @@ export class Punctuality {
     const known = this.#delays.get(queue)
     if (known !== undefined) return known
     const sharing = this.#limited.sharing(queue)
-    const isIsolated = [...this.#registry.tasks.values()].some(
-      (task) => task.kind === 'plain' && task.isolation !== undefined && sharing.has(task.queue),
-    )
+    const isIsolated = [...sharing].some((name) => this.#registry.isolates(name))
     const delay = isIsolated ? isolatedStartDelayMs : startDelayMs
     this.#delays.set(queue, delay)
     return delay
