@@ -34,6 +34,10 @@ const banned = /(?:^|[-.])(?:utils?|helpers?|common|lib|types|managers?)(?=[-.]|
 /** What begins a thread or a process is named by its URL. */
 const references = /\b(from|import|import\.meta\.resolve|new URL)\s*\(?\s*(['"])((?:\.|#src\/)[^'"]*)\2/g
 const clocks = /\bDate\.now\b|\bnew Date\(\s*\)|\bMath\.random\b/g
+/** A test that judges how long something took. Drills may: they look at the clock, on a machine that does nothing else. */
+const judgedTimes = /\b(?:performance\.now|mono|Date\.now)\(\) - \w+\)\.toBeLessThan(?:OrEqual)?\(([\d_]+)\)/g
+/** Below it a busy machine decides. */
+const leastJudgedMs = 4_000
 const exported = /^export (?:(?:async|abstract|declare) )*(?:function\*?|const|let|class|interface|type) (\w+)/gm
 const typeNames = /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm
 
@@ -68,6 +72,14 @@ for (const folder of ['src', 'dashboard', 'test', 'scripts', 'site', 'bench', 'p
     const text = readFileSync(join(root, folder, file), 'utf8')
     const lines = text.trimEnd().split('\n').length
     if (lines > longest) say(`${folder}/${file}`, longest + 1, `has ${lines} lines; ${longest} is the ceiling`)
+    if (/\.test\.ts$/.test(file))
+      for (const { index, 1: ms } of text.matchAll(judgedTimes))
+        if (Number(ms.replaceAll('_', '')) < leastJudgedMs)
+          say(
+            `${folder}/${file}`,
+            lineOf(text, index),
+            `judges ${ms} ms of real time; await an event, move the clock, or measure in bench/`,
+          )
     for (const word of new Set(text.match(/\w+/g))) users.set(word, (users.get(word) ?? 0) + 1)
   }
 }

@@ -150,6 +150,11 @@ describe('a house with violations', () => {
       { 'src/core/job.ts': '!export {}\n' },
       'src/core/job.ts:1 does not begin with a doc comment that says what it is',
     ],
+    [
+      'a test that judges a time which a busy machine decides',
+      { 'test/a.test.ts': `\nexpect(${'performance'}.now() - startedAt).toBeLessThan(1_500)\n` },
+      'test/a.test.ts:3 judges 1_500 ms of real time; await an event, move the clock, or measure in bench/',
+    ],
     ['a room that is not in the plan', { 'src/attic/a.ts': '' }, 'src/attic/a.ts:1 stands in no room of the house'],
     ['a file under no room', { 'src/a.ts': '' }, 'src/a.ts:1 stands in no room of the house'],
     [

@@ -194,7 +194,7 @@ it('pop says why it was in vain when its time is over', async () => {
   const error = await errorOf(client.pop(['bell'], 400, never))
   expect(error).toBeInstanceOf(StoreUnavailableError)
   expect(error.message).toContain('it is a replica')
-  expect(performance.now() - startedAt).toBeLessThan(1_500)
+  expect(performance.now() - startedAt).toBeLessThan(10_000)
 })
 
 it('while a script keeps the server busy calls wait, then reject with what ends it', async () => {

@@ -61,41 +61,25 @@ class OrderedScene {
     const [shard] = queueIn(this.namespace, queue, layoutIn('1 ordered 0')!).shards
     return client.command(command, [keyIn(shard!.keys, name), ...args])
   }
-
-  /** The time that scripts have taken on the server, in µs, of this process' time only as it is shared with others. */
-  async scriptUs(): Promise<number> {
-    const text = String(await client.command('INFO', ['cpu']))
-    const seconds = (field: string) => Number(new RegExp(`${field}:([\\d.]+)`).exec(text)![1])
-    return (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1e6
-  }
 }
 
-describe('an id with 100,000 payloads', () => {
-  it('is pushed to at the same cost, and is claimed a thousand at a time in less than 25 ms', async () => {
+describe('an id with 10,000 payloads', () => {
+  // `npm run bench -- ordered` measures what it costs with 100,000.
+  it('is claimed a thousand at a time, in order', async () => {
     const scene = await OrderedScene.opened()
-    const push = async (from: number, count: number) => {
-      const before = await scene.scriptUs()
-      for (let i = from; i < from + count; i += 250)
-        await scene.push(...Array.from({ length: 250 }, (_, n) => ({ id: 'hot', payload: `${i + n}` })))
-      return (await scene.scriptUs()) - before
-    }
-    const first = await push(0, 10_000)
-    await push(10_000, 80_000)
-    const last = await push(90_000, 10_000)
-    expect(last).toBeLessThan(first * 4)
+    for (let i = 0; i < 10_000; i += 250)
+      await scene.push(...Array.from({ length: 250 }, (_, n) => ({ id: 'hot', payload: `${i + n}` })))
 
     for (let n = 0; n < 3; n += 1) {
-      const before = await scene.scriptUs()
       const [claim] = await scene.take(10, 1_000)
-      expect((await scene.scriptUs()) - before).toBeLessThan(25_000)
       expect(claim!.payloads!.map(({ payload }) => Number(payload))).toEqual(
         Array.from({ length: 1_000 }, (_, i) => n * 1_000 + i),
       )
       expect(claim!.hasMore).toBe(true)
       await scene.end(claim!, { kind: 'complete' })
     }
-    expect((await scene.store.depth([queue])).depths[0]!.payloads).toBe(97_000)
-  }, 120_000)
+    expect((await scene.store.depth([queue])).depths[0]!.payloads).toBe(7_000)
+  })
 
   it('hands over at most 1 MiB of large payloads, and at least one', async () => {
     const scene = await OrderedScene.opened()
