@@ -1,7 +1,11 @@
 /** A request to the window: the request itself, where it came from, and its path below the window. */
 
+import type { IncomingMessage } from 'node:http'
+
 export interface Asked {
   readonly request: Request
+  /** The request of node:http that it was made of; undefined if a framework gave a web request. */
+  readonly incoming: IncomingMessage | undefined
   /** The Host header; undefined if there is none. */
   readonly host: string | undefined
   /** The address of the peer; `''` if the server does not give it. */

@@ -19,10 +19,16 @@ import { Streams } from './streams/streams.js'
 import { MillWindow } from './window/mill-window.js'
 import { checkedWebOptions, type WebOptions } from './window/web-options.js'
 
+/** Who sent a web request, as the server knows it. Whatever else a framework gives in its place is ignored. */
+export type Peer = object & { readonly address?: string | undefined }
+
 /** A window on a mill, made by `webHandler()`. */
 export interface WebHandler {
-  /** Answers a web request: for Hono, Next and every other framework with `Request` and `Response`. */
-  readonly fetch: (request: Request) => Promise<Response>
+  /**
+   * Answers a web request: for Hono, Next and every other framework with `Request` and `Response`. A request does not say
+   * where it came from: a window without `token` and `authorize` needs the `address` of the peer, as the server knows it.
+   */
+  readonly fetch: (request: Request, peer?: Peer) => Promise<Response>
   /**
    * Answers a request of node:http: for its server, Express (also behind `express.json()`), Koa and Fastify. A request
    * outside `basePath` goes to `next`, if there is one.
@@ -52,7 +58,7 @@ export function webHandler(mill: Mill, options: WebOptions = {}): WebHandler {
   const metrics = new MillMetrics(mill, access)
   const handler = new MountedWindow({ window, access, streams }, metrics)
   return {
-    fetch: (request) => handler.fetch(request),
+    fetch: (request, peer) => handler.fetch(request, peer),
     node: (request, response, next) => void handler.node(request, response, next),
     close: async () => {
       metrics.close()
@@ -74,11 +80,13 @@ class MountedWindow {
     this.#api = apiOf(parts)
   }
 
-  async fetch(request: Request): Promise<Response> {
+  async fetch(request: Request, peer: Peer = {}): Promise<Response> {
     const { basePath = '' } = this.#parts.window.options
     const url = new URL(request.url)
     const host = request.headers.get('host') ?? url.host
-    return (await this.#answer({ request, host, address: '' }, url, basePath)) ?? this.#failure(notBelow(basePath))
+    const address = typeof peer?.address === 'string' ? peer.address : ''
+    const from = { request, incoming: undefined, host, address }
+    return (await this.#answer(from, url, basePath)) ?? this.#failure(notBelow(basePath))
   }
 
   async node(request: MountedRequest, response: ServerResponse, next?: (error?: unknown) => void): Promise<void> {
@@ -106,7 +114,7 @@ class MountedWindow {
       this.#parts.access.checkHost({ host })
       const asked = webRequest(request, response)
       return await this.#answer(
-        { request: asked, host, address: request.socket.remoteAddress ?? '' },
+        { request: asked, incoming: request, host, address: request.socket.remoteAddress ?? '' },
         new URL(asked.url),
         basePath,
       )
@@ -117,7 +125,7 @@ class MountedWindow {
 
   /** Undefined for a path outside the window. */
   async #answer(
-    from: Pick<Asked, 'request' | 'host' | 'address'>,
+    from: Pick<Asked, 'request' | 'incoming' | 'host' | 'address'>,
     url: URL,
     basePath: string,
   ): Promise<Response | undefined> {

@@ -9,7 +9,7 @@ import { isAllowedHost, isOwnOrigin } from '#src/web/access/host-list.js'
 import { Secret } from '#src/web/access/secret.js'
 import { Sessions } from '#src/web/access/session.js'
 import { testMill } from '../test-mill.js'
-import { type Answered, type Asking, ask, bearer, change, token, WebScene } from './web-scene.js'
+import { type Answered, type Asking, ask, bearer, change, sceneMill, served, token, WebScene } from './web-scene.js'
 
 const codeOf = ({ json }: Answered) => (json as { error: { code: string } }).error.code
 
@@ -134,19 +134,32 @@ describe('a window with a token', () => {
     expect((await ask(`${scene.url}/${path}`)).status).toBe(401)
   })
 
-  it('takes ten wrong tokens a minute of one address, and then not even the right one; sessions go on', async () => {
+  it('answers ten wrong tokens a minute of one address, tells it to wait after that, and lets the right one in all along', async () => {
     const scene = await WebScene.on('sqlite')
-    const { cookie } = await loggedIn(scene)
     const wrong = () =>
       ask(`${scene.url}/api/v1/overview`, { headers: { authorization: 'Bearer wrong-and-wrong-again' } })
     const statuses = []
     for (let i = 0; i < 11; i += 1) statuses.push((await wrong()).status)
-    const right = await scene.get('overview')
+    const last = await wrong()
 
     expect(statuses).toEqual([...new Array(10).fill(401), 429])
-    expect([right.status, codeOf(right)]).toEqual([429, 'too-many-attempts'])
-    expect(Number(right.headers['retry-after'])).toBeGreaterThan(0)
-    expect((await ask(`${scene.url}/api/v1/overview`, { headers: { cookie } })).status).toBe(200)
+    expect([last.status, codeOf(last)]).toEqual([429, 'too-many-attempts'])
+    expect(Number(last.headers['retry-after'])).toBeGreaterThan(0)
+    expect((await scene.get('overview')).status).toBe(200)
+    expect((await loggedIn(scene)).csrf).not.toBe('')
+  })
+
+  it('asks `authorize` about another bearer than the token, and counts none as a wrong token', async () => {
+    const signed = 'Bearer signed-by-the-application'
+    const authorize = (request: Request) =>
+      request.headers.get('authorization') === signed && ({ name: 'ada', role: 'viewer' } as const)
+    const scene = await WebScene.on('sqlite', { token, authorize })
+    const statusWith = async (authorization: string) =>
+      (await ask(`${scene.url}/api/v1/session`, { headers: { authorization } })).status
+
+    for (let i = 0; i < 12; i += 1) expect(await statusWith(signed)).toBe(200)
+    for (let i = 0; i < 12; i += 1) expect(await statusWith('Bearer of-nobody')).toBe(401)
+    expect(await statusWith(bearer.authorization)).toBe(200)
   })
 })
 
@@ -165,6 +178,20 @@ describe('what is sent', () => {
 
     expect([answer.status, codeOf(answer)]).toEqual([status, code])
     expect((await scene.mill.queue('mail').depth()).paused).toBe(false)
+  })
+
+  it('is refused with its first mistake alone if it is large, and as too large if it comes without a log-in', async () => {
+    const scene = await WebScene.on('sqlite')
+    const body = (count: number) => `{${Array.from({ length: count }, (_, i) => `"unknown${i}":1`).join()}}`
+    const fieldsOf = ({ json }: Answered) => (json as { error: { fields?: unknown[] } }).error.fields
+    const small = await scene.get('queues/mail/pause', { method: 'POST', raw: body(20), headers: change })
+    const large = await scene.get('queues/mail/pause', { method: 'POST', raw: body(60_000), headers: change })
+    const open = await ask(`${scene.url}/api/v1/session`, { method: 'POST', raw: body(60_000), headers: change })
+
+    expect([small.status, fieldsOf(small)?.length]).toEqual([400, 20])
+    expect([large.status, fieldsOf(large)?.length]).toEqual([400, 1])
+    expect([open.status, codeOf(open)]).toEqual([413, 'payload-too-large'])
+    expect(open.text.length).toBeLessThan(500)
   })
 
   it('is refused as more than 1 MiB also where its length is not said before', async () => {
@@ -251,6 +278,38 @@ describe('a window without a token', () => {
     expect((await asked({ 'x-user': 'bob' })).json).toMatchObject({ user: 'bob', role: 'viewer' })
     expect([(await pause('bob')).status, (await pause('ada')).status]).toEqual([403, 200])
     expect(scene.audits.map(({ who }) => who)).toEqual(['authorized'])
+  })
+
+  it('hands `authorize` the request of Node, with what a framework has put on it', async () => {
+    const seen: unknown[] = []
+    const mill = await sceneMill('sqlite')
+    const window = webHandler(mill, {
+      authorize: (_request, incoming) => {
+        seen.push((incoming as { user?: string } | undefined)?.user)
+        return true
+      },
+    })
+    const url = await served((request, response) =>
+      window.node(Object.assign(request, { user: 'ada of the session' }), response),
+    )
+    await ask(`${url}/api/v1/session`)
+    await window.fetch(new Request('http://localhost/api/v1/session'))
+
+    expect(seen).toEqual(['ada of the session', undefined])
+  })
+
+  it('lets a web request in only if the server says that its peer is this machine', async () => {
+    const window = webHandler(await sceneMill('sqlite'))
+    const statusFrom = async (peer?: object) =>
+      (await window.fetch(new Request('http://localhost/api/v1/session'), peer)).status
+
+    expect(await statusFrom({ address: '127.0.0.1' })).toBe(200)
+    expect(await statusFrom({ address: '::1' })).toBe(200)
+    expect(await statusFrom({ address: '10.0.0.7' })).toBe(401)
+    // As routes of Next are called.
+    expect(await statusFrom({ params: Promise.resolve({}) })).toBe(401)
+    const refused = await window.fetch(new Request('http://localhost/api/v1/session'))
+    expect([refused.status, await refused.text()]).toEqual([401, expect.stringContaining('{ address }')])
   })
 
   it('changes nothing where it is read-only', async () => {

@@ -181,7 +181,7 @@ const many = (count: number, options: object = {}) =>
 async function textOf(mill: Mill): Promise<string> {
   const window = webHandler(mill)
   onTestFinished(() => window.close())
-  return (await window.fetch(new Request('http://localhost/metrics'))).text()
+  return (await window.fetch(new Request('http://localhost/metrics'), { address: '127.0.0.1' })).text()
 }
 
 describe('a scrape', () => {
@@ -202,7 +202,7 @@ describe('a scrape', () => {
     const mill = testMillOn(store, { queues: many(1) })
     const window = webHandler(mill)
     onTestFinished(() => window.close())
-    const scrape = () => window.fetch(new Request('http://localhost/metrics'))
+    const scrape = () => window.fetch(new Request('http://localhost/metrics'), { address: '127.0.0.1' })
     await Promise.all([scrape(), scrape(), scrape()])
     await scrape()
     const depths = () => calls.filter((call) => call === 'depth').length
@@ -274,7 +274,9 @@ describe('a scrape', () => {
     onTestFinished(() => window.close())
     const from = performance.now()
     const texts = await Promise.all(
-      [1, 2].map(async () => (await window.fetch(new Request('http://localhost/metrics'))).text()),
+      [1, 2].map(async () =>
+        (await window.fetch(new Request('http://localhost/metrics'), { address: '127.0.0.1' })).text(),
+      ),
     )
 
     expect(performance.now() - from).toBeLessThan(5_000)
@@ -289,7 +291,8 @@ describe('a scrape', () => {
     onTestFinished(() => mill.close())
     const window = webHandler(mill)
     onTestFinished(() => window.close())
-    const scrape = async () => valuesIn(await (await window.fetch(new Request('http://localhost/metrics'))).text())
+    const scrape = async () =>
+      valuesIn(await (await window.fetch(new Request('http://localhost/metrics'), { address: '127.0.0.1' })).text())
     expect((await scrape()).get('millrace_queues')).toBe(1)
     await redis.stop()
     const down = await poll(

@@ -195,6 +195,7 @@ it('the page is given with its files, and its links begin at the window however 
       {
         request: new Request(`http://localhost${path}`, { headers }),
         path,
+        incoming: undefined,
         host: 'localhost',
         address: '',
         query: new URLSearchParams(),

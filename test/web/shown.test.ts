@@ -54,7 +54,7 @@ it('a store without records says so, and is shown as far as it knows', async () 
     Object.defineProperty(store, facet, { value: undefined })
   const window = webHandler(mill)
   const get = async (path: string) => {
-    const response = await window.fetch(new Request(`http://localhost/api/v1/${path}`))
+    const response = await window.fetch(new Request(`http://localhost/api/v1/${path}`), { address: '127.0.0.1' })
     return { status: response.status, json: (await response.json()) as Record<string, never> }
   }
 

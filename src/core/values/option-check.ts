@@ -65,9 +65,9 @@ export function parsed<S extends v.GenericSchema>(schema: S, value: unknown, wha
   )
 }
 
-/** Every mistake in the options, with its path; none if all is well. */
-export function mistakesIn(schema: v.GenericSchema, value: unknown): ConfigIssue[] {
-  const { issues } = v.safeParse(schema, value, { abortPipeEarly: true })
+/** Every mistake in the options, with its path, or the first alone; none if all is well. */
+export function mistakesIn(schema: v.GenericSchema, value: unknown, which: 'all' | 'first' = 'all'): ConfigIssue[] {
+  const { issues } = v.safeParse(schema, value, which === 'all' ? { abortPipeEarly: true } : { abortEarly: true })
   return (issues ?? []).flatMap((issue) => mistakesOf(issue))
 }
 

@@ -1,6 +1,7 @@
 /** Access: whether a request is answered at all, who sent it, and whether they may change something. */
 
 import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import type { Asked } from '../asked.js'
 import { WebRefusal } from '../refusal.js'
 import { FailureLimit } from './failure-limit.js'
@@ -15,10 +16,19 @@ const loginLifeMs = 600_000
 /** Headers that a proxy adds: the peer is then the proxy, whoever sent the request. */
 const proxyHeaders = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] as const
 
+/**
+ * Decides whether a request is let in, and as whom; `true` is an operator. `incoming` is Node's own request, with what a
+ * framework has put on it (`incoming.session`, `incoming.user`); undefined for `window.fetch`.
+ */
+export type Authorize = (
+  request: Request,
+  incoming: IncomingMessage | undefined,
+) => boolean | Viewer | Promise<boolean | Viewer>
+
 /** The options of a window that decide who may come in. */
 interface AccessOptions {
   readonly token?: string | undefined
-  readonly authorize?: ((request: Request) => boolean | Viewer | Promise<boolean | Viewer>) | undefined
+  readonly authorize?: Authorize | undefined
   readonly hosts: readonly string[]
   readonly readOnly: boolean
 }
@@ -70,11 +80,16 @@ export class Access {
   async viewer(asked: Asked): Promise<KnownViewer> {
     const { authorize, token } = this.#options
     const bearer = /^Bearer +(\S+)$/i.exec(asked.request.headers.get('authorization') ?? '')?.[1]
-    if (token !== undefined && bearer !== undefined) return { ...this.#byToken(bearer, asked), by: 'token' }
+    if (token !== undefined && bearer !== undefined) {
+      if (this.#isToken(bearer)) return { ...tokenViewer, by: 'token' }
+      // With `authorize` it may be a bearer of the application.
+      if (authorize === undefined) this.#refuseWrong(asked)
+    }
     const session =
       token === undefined ? undefined : this.#sessions.find(asked.request.headers.get('cookie') ?? undefined)
     if (session !== undefined) return { ...session, by: 'session' }
-    if (authorize !== undefined) return { ...authorized(await authorize(asked.request)), by: 'authorize' }
+    if (authorize !== undefined)
+      return { ...authorized(await authorize(asked.request, asked.incoming)), by: 'authorize' }
     if (token === undefined) return { ...byLoopback(asked), by: 'loopback' }
     throw unauthorized('the request names no viewer: log in on the page, or send `Authorization: Bearer <token>`.')
   }
@@ -115,7 +130,8 @@ export class Access {
         'argument-invalid',
         'this window has no token to log in with; it identifies its viewers in another way.',
       )
-    return this.#sessions.begin(this.#byToken(given, asked), asked.cookiePath, isSecure(asked))
+    if (!this.#isToken(given)) this.#refuseWrong(asked)
+    return this.#sessions.begin(tokenViewer, asked.cookiePath, isSecure(asked))
   }
 
   logOut(asked: Asked): string {
@@ -131,27 +147,28 @@ export class Access {
 
   /** The `Set-Cookie` header of a new session, for such a code. Throws a refusal. */
   logInOnce(code: string, asked: Asked): string {
-    this.#refuseTrying(asked)
     const untilAt = this.#logins.get(code)
     this.#logins.delete(code)
     if (untilAt !== undefined && untilAt > this.#mono())
       return this.#sessions.begin(tokenViewer, asked.cookiePath, isSecure(asked))
-    this.#failures.count(asked.address)
-    throw unauthorized(
+    this.#refuseWrong(
+      asked,
       'this link has been used, or is older than 10 minutes. Log in with the token, or start millrace dash again.',
     )
   }
 
-  #byToken(given: string, asked: Asked): Viewer {
-    this.#refuseTrying(asked)
-    if (given.length <= longestToken && this.#secret.isToken(given)) return tokenViewer
-    this.#failures.count(asked.address)
-    throw unauthorized('the token is wrong.')
+  #isToken(given: string): boolean {
+    return given.length <= longestToken && this.#secret.isToken(given)
   }
 
-  #refuseTrying({ address }: Asked): void {
+  /**
+   * Throws a refusal, another one after ten from this address in a minute. What is right is let in all the same: behind a proxy
+   * all people have one address, and a stranger must not be able to shut it. Nobody finds a token by trying.
+   */
+  #refuseWrong({ address }: Asked, message = 'the token is wrong.'): never {
     const waitMs = this.#failures.waitMs(address)
-    if (waitMs === 0) return
+    this.#failures.count(address)
+    if (waitMs === 0) throw unauthorized(message)
     const seconds = Math.ceil(waitMs / 1_000)
     throw new WebRefusal('too-many-attempts', `too many wrong tokens came from here. Try again in ${seconds} s.`, {
       'retry-after': String(seconds),
@@ -174,8 +191,11 @@ function authorized(answer: boolean | Viewer): Viewer {
 /** Without `token` and `authorize` only this machine may use the window. */
 function byLoopback({ request, host = '', address }: Asked): Viewer {
   const isProxied = proxyHeaders.some((name) => request.headers.has(name))
-  if (isLoopbackHost(host) && !isProxied && (address === '' || isLoopbackAddress(address)))
-    return { name: 'loopback', role: 'operator' }
+  if (isLoopbackHost(host) && !isProxied && isLoopbackAddress(address)) return { name: 'loopback', role: 'operator' }
+  if (address === '')
+    throw unauthorized(
+      'without a token this window answers to its own machine only, and a web request does not say where it came from. Give webHandler() a `token` or `authorize`, or window.fetch(request, { address }) the address of the peer.',
+    )
   throw unauthorized(
     'without a token this window answers to its own machine only. Give webHandler() a `token` or `authorize`.',
   )

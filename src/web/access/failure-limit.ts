@@ -1,10 +1,10 @@
 /**
- * The failure limit: how many wrong tokens one address may send in a minute, so that nobody finds a token by trying.
+ * The failure limit: how many wrong tokens of one address are answered in a minute before it is told to wait.
  */
 
 const mostFailures = 10
 const windowMs = 60_000
-/** The number of addresses remembered. Even an attacker with more addresses finds no token of 128 bits. */
+/** The number of addresses remembered. */
 const mostAddresses = 10_000
 
 export class FailureLimit {
@@ -15,7 +15,7 @@ export class FailureLimit {
     this.#mono = mono
   }
 
-  /** For how long tokens from this address are not looked at, in ms; 0: they are. */
+  /** How long who sends wrong tokens from this address is told to wait, in ms; 0: not at all. */
   waitMs(address: string): number {
     const failures = this.#of(address)
     return failures === undefined || failures.count < mostFailures ? 0 : failures.sinceAt + windowMs - this.#mono()

@@ -4,15 +4,23 @@ import { WebRefusal } from '../refusal.js'
 
 /** The most bytes of one body. */
 export const mostBytes = 1_048_576
+/** The most bytes of a body that anybody may send: a log-in. */
+const mostOpenBytes = 4_096
+
+interface RequestBody {
+  readonly value: object
+  readonly bytes: number
+}
 
 /**
  * The object in the body; an empty one if nothing was sent. Throws a refusal for another type, too many bytes, or a
  * body that is no object.
  */
-export async function bodyOf(request: Request): Promise<object> {
+export async function bodyOf(request: Request, { isOpen = false } = {}): Promise<RequestBody> {
+  const most = isOpen ? mostOpenBytes : mostBytes
   const declared = Number(request.headers.get('content-length') ?? 0)
-  if (declared > mostBytes) throw tooLarge()
-  const text = request.body === null ? '' : await textOf(request.body)
+  if (declared > most) throw tooLarge(most)
+  const text = request.body === null ? '' : await textOf(request.body, most)
   const type = request.headers.get('content-type') ?? ''
   if (text !== '' && !/^application\/json\s*(?:;\s*charset=utf-?8\s*)?$/i.test(type))
     throw new WebRefusal(
@@ -20,7 +28,7 @@ export async function bodyOf(request: Request): Promise<object> {
       `the body must be JSON, with \`content-type: application/json\`; it came as '${type.slice(0, 100)}'.`,
     )
   const value = text === '' ? {} : parsedJson(text)
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { value, bytes: text.length }
   throw new WebRefusal('argument-invalid', 'the body must be an object in JSON, as {"ids":["welcome-42"]}.')
 }
 
@@ -35,13 +43,13 @@ function parsedJson(text: string): unknown {
   }
 }
 
-async function textOf(body: ReadableStream<Uint8Array>): Promise<string> {
+async function textOf(body: ReadableStream<Uint8Array>, most: number): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
     bytes += chunk.byteLength
     // Leaving the loop cancels the rest.
-    if (bytes > mostBytes) throw tooLarge()
+    if (bytes > most) throw tooLarge(most)
     chunks.push(chunk)
   }
   try {
@@ -51,6 +59,7 @@ async function textOf(body: ReadableStream<Uint8Array>): Promise<string> {
   }
 }
 
-function tooLarge(): WebRefusal {
-  return new WebRefusal('payload-too-large', `a body has at most ${mostBytes} bytes. Send jobs in several requests.`)
+function tooLarge(most: number): WebRefusal {
+  const remedy = most === mostBytes ? ' Send jobs in several requests.' : ''
+  return new WebRefusal('payload-too-large', `a body has at most ${most} bytes here.${remedy}`)
 }

@@ -28,6 +28,10 @@ interface Bindings {
   readonly Bindings: Asked
 }
 
+/** Of a larger body only the first mistake is named: to list all takes as long as its sender likes. */
+const mostListedBytes = 16_384
+const nothing = { value: {}, bytes: 0 }
+
 /** The path of the API below the window. */
 export const apiPath = '/api/v1'
 
@@ -84,8 +88,8 @@ async function answer(
   const { named, rest } = namedByQuery(given, queryOf(asked.query))
   const params = checkedParams(one, named)
   const query = checked(exactly(one.query ?? {}), rest, 'the query')
-  const sent = one.method === 'GET' ? {} : await bodyOf(asked.request)
-  const body = checked(one.body ?? exactly({}), sent, 'the body')
+  const sent = one.method === 'GET' ? nothing : await bodyOf(asked.request, { isOpen: one.isOpen ?? false })
+  const body = checked(one.body ?? exactly({}), sent.value, 'the body', sent.bytes > mostListedBytes ? 'first' : 'all')
   const call = { ...parts, asked, viewer, params, query, body }
   const run = () => one.run(call as never)
   const found =
@@ -164,11 +168,11 @@ function queryOf(query: URLSearchParams): Record<string, string> {
   return Object.fromEntries(query)
 }
 
-/** Throws a refusal that lists every mistake. */
-function checked(schema: v.GenericSchema, value: unknown, what: string): unknown {
-  const result = v.safeParse(schema, value)
+/** Throws a refusal that lists every mistake, or the first alone. */
+function checked(schema: v.GenericSchema, value: unknown, what: string, which: 'all' | 'first' = 'all'): unknown {
+  const result = v.safeParse(schema, value, { abortEarly: true })
   if (result.success) return result.output
-  const fields = mistakesIn(schema, value)
+  const fields = mistakesIn(schema, value, which)
   const lines = fields.map(({ path, message }) => `${path}: ${message}`)
   throw new WebRefusal(
     'argument-invalid',

@@ -4,8 +4,8 @@ import * as v from 'valibot'
 import { ConfigError } from '../../core/errors.js'
 import type { JobRecord } from '../../core/job.js'
 import { callable, exactly, parsed } from '../../core/values/option-check.js'
+import type { Authorize } from '../access/access.js'
 import { isHost } from '../access/host-list.js'
-import type { Viewer } from '../access/viewer.js'
 import type { Audit } from './audit.js'
 
 export interface WebOptions {
@@ -15,9 +15,10 @@ export interface WebOptions {
   readonly token?: string
   /**
    * Decides whether the request is let in, and as whom; `true` is an operator. Called if the request has neither the
-   * token nor a session. Default: none.
+   * token nor a session. `incoming` is Node's own request with what your framework has put on it (a session, a user);
+   * undefined for `window.fetch`. Default: none.
    */
-  readonly authorize?: (request: Request) => boolean | Viewer | Promise<boolean | Viewer>
+  readonly authorize?: Authorize
   /** The host names of the window besides loopback: `jobs.example.org`, or with a port. Default: none. */
   readonly hosts?: readonly string[]
   /** Whether it refuses every change. Default false. */
