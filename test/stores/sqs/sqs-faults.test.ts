@@ -50,7 +50,33 @@ describe('a batch of which some entries fail', () => {
   })
 })
 
-describe('a batch of beats or releases of which some entries fail', () => {
+describe('a call that the service finds too long', () => {
+  const large = (count: number, bytes = 90_000) =>
+    ids(count).map((job) => ({ ...job, payload: JSON.stringify('x'.repeat(bytes)) }))
+
+  it('is sent in halves, and later calls are shorter from the beginning', async () => {
+    const { sqs, add, claim, calls } = await scene()
+    await sqs.inject({ call: 'SendMessageBatch', error: 'BatchRequestTooLong', status: 400 })
+    await add(large(4))
+    // One that was refused, and its halves.
+    expect(calls.byKind.SendMessageBatch).toBe(3)
+    await add(large(4, 80_000).map(({ id, payload }) => ({ id: `next-${id}`, payload })))
+
+    expect(calls.byKind.SendMessageBatch).toBe(5)
+    expect(await claim()).toHaveLength(8)
+  })
+
+  it('with one message alone is refused for its size, and those beside it are sent', async () => {
+    const { sqs, add, claim } = await scene()
+    await sqs.inject({ call: 'SendMessageBatch', error: 'BatchRequestTooLong', status: 400, times: 2 })
+
+    // The first half of two is one message.
+    await expect(add(large(2), 'call')).rejects.toMatchObject({ code: 'payload-too-large' })
+    expect(idsOf(await claim())).toEqual(['job-1'])
+  })
+})
+
+describe('a batch of beats or retries of which some entries fail', () => {
   const keys = (claims: readonly Claim[]) => claims.map(({ queue, id, fence }) => ({ queue, id, fence }))
 
   it('is sent again with those alone, and every lease is renewed', async () => {
@@ -74,9 +100,9 @@ describe('a batch of beats or releases of which some entries fail', () => {
     await sqs.inject({ call: 'ChangeMessageVisibilityBatch', ...isVoid })
     expect(await store.extend(keys(claims).map((key) => ({ ...key, leaseMs: 60_000 })))).toEqual(['ok', 'lost', 'ok'])
     await sqs.inject({ call: 'ChangeMessageVisibilityBatch', ...isVoid })
-    const released = await store.settle(keys(claims).map((key) => ({ ...key, kind: 'release', delayMs: 0 })))
+    const retried = await store.settle(keys(claims).map((key) => ({ ...key, kind: 'retry', delayMs: 0 })))
 
-    expect(released).toEqual(['ok', 'lost', 'ok'])
+    expect(retried).toEqual(['ok', 'lost', 'ok'])
     expect(idsOf(await claim())).toEqual([claims[0]!.id, claims[2]!.id].sort())
   })
 })
@@ -101,7 +127,7 @@ describe('a call that fails as a whole', () => {
     await sqs.inject({ call: 'ChangeMessageVisibilityBatch', error: 'InternalError', status: 500, times: 3 })
     const items = [
       { queue: 'mail', id: a!.id, fence: a!.fence, kind: 'complete' as const },
-      { queue: 'mail', id: b!.id, fence: b!.fence, kind: 'release' as const, delayMs: 0 },
+      { queue: 'mail', id: b!.id, fence: b!.fence, kind: 'retry' as const, delayMs: 0 },
     ]
     await expect(store.settle(items)).rejects.toMatchObject({ code: 'store-unavailable' })
 

@@ -1,6 +1,6 @@
 /** FIFO queues of SQS: order and exclusion by group, and of ordered tasks by id. */
 
-import { defineOrderedTask, defineTask } from 'millrace'
+import { defineOrderedTask, defineTask, snooze } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
@@ -54,6 +54,51 @@ describe('a plain FIFO queue', () => {
     expect(events.get('a')).toEqual(inOrder)
     expect(events.get('b')).toEqual([...inOrder.slice(0, 2), 'begin 1', 'fail 1', ...inOrder.slice(2)])
     expect(events.get('c')).toEqual(inOrder)
+  }, 30_000)
+
+  it('keeps the order of a group when the service takes all of a call but one', async () => {
+    const ran: string[] = []
+    const task = defineTask({
+      name: 'step',
+      group: ({ group }: { group: string; n: number }) => group,
+      run: async ({ group, n }) => void ran.push(`${group}${n}`),
+    })
+    const { store, calls } = await freshStore()
+    const mill = testMillOn(store, { tasks: [task], queues: { default: { fifo: true } } })
+    await mill.createQueues()
+    const completed = recorded(mill, 'job.completed')
+    const ended = nextEvent(mill, 'job.completed', () => completed.length === 12)
+    await service().inject({ call: 'SendMessageBatch', entries: [2] })
+    // The groups share a call; the jobs of one group do not.
+    await mill.enqueueMany(
+      task,
+      [0, 1, 2, 3].flatMap((n) => ['a', 'b', 'c'].map((group) => ({ group, n }))),
+    )
+    expect(calls.byKind.SendMessageBatch).toBe(1 + 4)
+    await mill.worker({ concurrency: 1 }).start()
+    await ended
+
+    for (const group of ['a', 'b', 'c'])
+      expect(ran.filter((one) => one.startsWith(group))).toEqual([0, 1, 2, 3].map((n) => `${group}${n}`))
+  }, 30_000)
+
+  it('puts a released job back in its place, and counts the receive', async () => {
+    const attempts: number[] = []
+    const task = defineTask({
+      name: 'step',
+      run: async (_, { job }) => {
+        attempts.push(job.attempt)
+        return job.attempt === 1 ? snooze(0) : undefined
+      },
+    })
+    const mill = testMillOn((await freshStore()).store, { tasks: [task], queues: { default: { fifo: true } } })
+    await mill.createQueues()
+    const completed = nextEvent(mill, 'job.completed')
+    await mill.enqueue(task)
+    await mill.worker().start()
+    await completed
+
+    expect(attempts).toEqual([1, 2])
   }, 30_000)
 
   it('refuses a delay, and nothing is sent', async () => {

@@ -77,6 +77,40 @@ describe('a retry', () => {
   })
 })
 
+describe('a release', () => {
+  it('counts as no attempt, however often, so that the first failure is the first', async () => {
+    const { add, claim, settle, advance, sqs } = await scene()
+    await add([{ id: 'a', payload: '"kept"', meta: '{"m":1}' }])
+    const createdAt = sqs.now()
+    for (let times = 0; times < 5; times += 1) {
+      const [held] = await claim()
+      expect(held).toMatchObject({ id: 'a', attempt: 1, payload: '"kept"', meta: '{"m":1}', createdAt })
+      await settle(held!, { kind: 'release', delayMs: 60 * second })
+      advance(59 * second)
+      expect(await claim()).toEqual([])
+      advance(second)
+    }
+    const [held] = await claim()
+    await settle(held!, { kind: 'retry', delayMs: 0 })
+    const [again] = await claim()
+    await settle(again!, { kind: 'release', delayMs: 0 })
+
+    expect([held!.attempt, again!.attempt]).toEqual([1, 2])
+    expect(await claim()).toMatchObject([{ id: 'a', attempt: 2 }])
+  })
+
+  it('that is sent again after an answer was lost leaves one job', async () => {
+    const { sqs, add, claim, settle } = await scene()
+    await add([{ id: 'a' }])
+    const [held] = await claim()
+    await sqs.inject({ call: 'DeleteMessageBatch', error: 'InternalError', status: 500, times: 3 })
+    await expect(settle(held!, { kind: 'release', delayMs: 0 })).rejects.toMatchObject({ code: 'store-unavailable' })
+    expect(await settle(held!, { kind: 'release', delayMs: 0 })).toBe('ok')
+
+    expect(await claim()).toMatchObject([{ id: 'a', attempt: 1 }])
+  })
+})
+
 describe('a lease', () => {
   it('is renewed up to twelve hours after the message was received, and told as lost before that', async () => {
     const { add, claim, advance, store } = await scene()
@@ -140,7 +174,8 @@ describe('a message that a poll has brought', () => {
     await store.close()
     const { claims } = await other.claim([{ queue: 'mail', limit: 1 }], { worker: 'w', leaseMs: 30_000 })
 
-    expect(claims).toMatchObject([{ id: 'a' }])
+    // That it was received by a poll counts as no attempt.
+    expect(claims).toMatchObject([{ id: 'a', attempt: 1 }])
   })
 
   it('is hidden for the whole lease of whoever claims it, though it came before', async () => {

@@ -1,12 +1,14 @@
 /**
  * Entries of one kind for one queue, sent together: a call carries up to ten, and costs as much as a call with one. An
- * entry that fails and may succeed later is sent again by itself.
+ * entry that fails and may succeed later is sent again by itself, and a call that the service finds too long in halves.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
+import { PayloadTooLargeError } from '../../../core/errors.js'
 import { timerMs } from '../../../core/platform/timer.js'
-import type { EntryFailure, SqsApi, SqsCalls, SqsEntryCall } from './sqs-api.js'
+import type { EntryFailure, SendEntry, SqsApi, SqsCalls, SqsEntryCall } from './sqs-api.js'
 import { mostBatchBytes, mostEntries } from './sqs-api.js'
+import { CallTooLongError } from './sqs-errors.js'
 
 type EntryOf<Kind extends SqsEntryCall> = SqsCalls[Kind]['input']['Entries'][number]
 
@@ -17,6 +19,11 @@ interface Waiting<Entry> {
   readonly failed: (error: unknown) => void
 }
 
+/** The bytes of one call to a queue: fewer than SQS takes, once the service has refused a call as too long. */
+export interface CallRoom {
+  mostBytes: number
+}
+
 interface EntryBatchOptions<Kind extends SqsEntryCall> {
   readonly kind: Kind
   readonly queueUrl: string
@@ -25,7 +32,11 @@ interface EntryBatchOptions<Kind extends SqsEntryCall> {
   readonly lingerMs: number
   /** Whether more entries can be expected soon; if not, the batch is sent at once. */
   readonly expectsMore?: () => boolean
-  /** One call at a time, in the order of their entries: entries behind a failed one are not sent, and fail like it. */
+  readonly room?: CallRoom
+  /**
+   * One call at a time, in the order of their entries: entries behind a failed one are not sent, and fail like it. SQS may
+   * take all of a call but one, so a call has one entry of each message group.
+   */
   readonly inOrder?: boolean
 }
 
@@ -37,6 +48,8 @@ export class EntryBatch<Kind extends SqsEntryCall> {
   readonly #options: EntryBatchOptions<Kind>
   #waiting: Waiting<EntryOf<Kind>>[] = []
   #bytes = 0
+  /** With `inOrder`: the message groups of the waiting entries. */
+  readonly #groups = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   #isPlanned = false
   /** With `inOrder`: the entries behind the call under way; undefined while there is none. */
@@ -57,7 +70,11 @@ export class EntryBatch<Kind extends SqsEntryCall> {
    */
   add(entry: Omit<EntryOf<Kind>, 'Id'>, bytes = 0): Promise<EntryFailure | undefined> {
     return new Promise((answered, failed) => {
-      if (this.#bytes + bytes > mostBatchBytes) this.flush()
+      const { inOrder = false, room = { mostBytes: mostBatchBytes } } = this.#options
+      const { MessageGroupId: group } = entry as Pick<SendEntry, 'MessageGroupId'>
+      if (this.#bytes + bytes > room.mostBytes || (inOrder && group !== undefined && this.#groups.has(group)))
+        this.flush()
+      if (inOrder && group !== undefined) this.#groups.add(group)
       this.#waiting.push({ entry, bytes, answered, failed })
       this.#bytes += bytes
       if (this.#waiting.length >= mostEntries) this.flush()
@@ -73,6 +90,7 @@ export class EntryBatch<Kind extends SqsEntryCall> {
     const some = this.#waiting
     this.#waiting = []
     this.#bytes = 0
+    this.#groups.clear()
     if (!this.#options.inOrder) void this.#send(some)
     else if (this.#behind !== undefined) this.#behind.push(some)
     else void this.#sendInOrder(some)
@@ -120,8 +138,22 @@ export class EntryBatch<Kind extends SqsEntryCall> {
       }
       return undefined
     } catch (error) {
-      for (const { failed } of left) failed(error)
+      if (error instanceof CallTooLongError && left.length > 1) return this.#sendHalves(left)
+      for (const { bytes, failed } of left)
+        failed(error instanceof CallTooLongError ? new PayloadTooLargeError('a message', bytes, bytes - 1) : error)
       return error
     }
+  }
+
+  /** Resolves with the error of a half that failed as a whole. */
+  async #sendHalves(some: readonly Waiting<EntryOf<Kind>>[]): Promise<unknown> {
+    const { room, inOrder = false } = this.#options
+    const bytes = some.reduce((sum, one) => sum + one.bytes, 0)
+    if (room !== undefined) room.mostBytes = Math.max(1, Math.min(room.mostBytes, Math.floor(bytes / 2)))
+    const half = Math.ceil(some.length / 2)
+    const error = await this.#send(some.slice(0, half))
+    if (error === undefined || !inOrder) return (await this.#send(some.slice(half))) ?? error
+    for (const { failed } of some.slice(half)) failed(error)
+    return error
   }
 }

@@ -11,6 +11,9 @@ interface SdkError {
   readonly $metadata?: { readonly httpStatusCode?: number }
 }
 
+/** The service takes fewer bytes in one call: what was sent must be cut up. Nobody outside `client/` sees it. */
+export class CallTooLongError extends Error {}
+
 /** The service has refused the call, and would refuse it again. */
 const refused: Readonly<Record<string, string>> = {
   AccessDenied: 'the credentials have no right to it: give them the policy that `millrace doctor` prints',
@@ -47,6 +50,9 @@ const notNow: Readonly<Record<string, string>> = {
 /** Nothing has reached the service. */
 const unsent = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
+/** Some services with this API, and older emulators, take 262,144 bytes where SQS takes 1 MiB. */
+const tooLong = new Set(['BatchRequestTooLong', 'RequestEntityTooLarge'])
+
 const missing = new Set(['QueueDoesNotExist', 'NonExistentQueue'])
 
 /** The typed error for a call of the API that failed at `where`. */
@@ -55,6 +61,7 @@ export function sqsError(where: string, call: SqsCall, error: unknown): Error {
   const word = name.replace(/^.*[.#]/, '')
   const said = `${call} on ${where}: ${word === 'Error' || word === '' ? message : `${word}: ${message}`}`
   if (missing.has(word)) return new QueueMissingError(said)
+  if (tooLong.has(word)) return new CallTooLongError(said)
   const why = refused[word]
   if (why !== undefined) return new StoreRefusedError(`SQS refuses the call, ${why} (${said}).`)
   const wait = notNow[word]

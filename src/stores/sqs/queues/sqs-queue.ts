@@ -1,8 +1,8 @@
 /** A queue in SQS with its dead-letter queue, and the batches that collect and send their entries. */
 
 import { StoreRefusedError, StoreUnavailableError } from '../../../core/errors.js'
-import { EntryBatch } from '../client/entry-batch.js'
-import type { EntryFailure, SendEntry, SqsApi } from '../client/sqs-api.js'
+import { type CallRoom, EntryBatch } from '../client/entry-batch.js'
+import { type EntryFailure, mostBatchBytes, type SendEntry, type SqsApi } from '../client/sqs-api.js'
 import type { QueueNames } from '../messages/queue-names.js'
 
 /** How long a settle or a beat waits for others to share its call, in ms. */
@@ -39,6 +39,7 @@ export class SqsQueue {
   readonly deletes: EntryBatch<'DeleteMessageBatch'>
   readonly visibilities: EntryBatch<'ChangeMessageVisibilityBatch'>
   readonly #api: SqsApi
+  readonly #room: CallRoom = { mostBytes: mostBatchBytes }
   #dead: Promise<DeadLetters> | undefined
 
   constructor({ name, isFifo, isOrdered, names, url, api, held }: SqsQueueParts) {
@@ -49,7 +50,7 @@ export class SqsQueue {
     this.url = url
     this.#api = api
     const expectsMore = () => held() > this.deletes.size + this.visibilities.size
-    const entries = { queueUrl: url, api }
+    const entries = { queueUrl: url, api, room: this.#room }
     this.sends = new EntryBatch({ ...entries, kind: 'SendMessageBatch', lingerMs: 0, inOrder: isFifo })
     this.deletes = new EntryBatch({ ...entries, kind: 'DeleteMessageBatch', lingerMs, expectsMore })
     this.visibilities = new EntryBatch({ ...entries, kind: 'ChangeMessageVisibilityBatch', lingerMs, expectsMore })
@@ -82,7 +83,7 @@ export class SqsQueue {
 
   async #findDead(): Promise<DeadLetters> {
     const { QueueUrl: url = '' } = await this.#api.call('GetQueueUrl', { QueueName: this.names.dead })
-    const entries = { queueUrl: url, api: this.#api, lingerMs: 0 }
+    const entries = { queueUrl: url, api: this.#api, lingerMs: 0, room: this.#room }
     return {
       url,
       sends: new EntryBatch({ ...entries, kind: 'SendMessageBatch' }),

@@ -8,13 +8,13 @@ import type { Clock } from '../../../core/platform/clock.js'
 import type { Buried } from '../../contract/claim.js'
 import type { SqsApi } from '../client/sqs-api.js'
 import { longestPollS, mostEntries } from '../client/sqs-api.js'
-import { envelopeText } from '../messages/envelope.js'
 import { sendEntry } from '../messages/send-entry.js'
 import type { SqsQueue } from '../queues/sqs-queue.js'
 import { arrivalOf, systemAttributes } from './arrival.js'
 import { type AskedQueue, unasked } from './empty-queue.js'
 import { type HeldMessages, hiddenUntil, type MessageClaim, type ReceivedMessage } from './held-messages.js'
 import { KeptMessages } from './kept-messages.js'
+import { messageAnew } from './message-anew.js'
 
 interface ReceiverParts {
   readonly queue: SqsQueue
@@ -153,10 +153,16 @@ export class Receiver {
     this.#watch()
   }
 
+  /** That they were received here counts as no attempt, except in a FIFO queue, where a message must keep its place. */
   #putBack(messages: readonly ReceivedMessage[]): Promise<void> {
     const { queue, held } = this.#parts
     for (const message of messages) held.left(message)
-    const puts = messages.map(({ receipt }) => queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 }))
+    const puts = messages.map(async (message) => {
+      const { receipt, attempt } = message
+      if (queue.isFifo) return queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })
+      await queue.send(messageAnew(message, { attempts: attempt - 1 }))
+      return queue.deletes.add({ ReceiptHandle: receipt })
+    })
     return Promise.allSettled(puts).then(() => {})
   }
 
@@ -245,19 +251,15 @@ export class Receiver {
     return true
   }
 
-  /**
-   * Sends first and deletes after: between the two the message exists twice, and is never missing. In a FIFO queue it
-   * is hidden until its time, and its lane waits.
-   */
+  /** In a FIFO queue the message is hidden until its time, and its lane waits. */
   async #sendOn(message: ReceivedMessage, dueInMs: number): Promise<void> {
     const { queue } = this.#parts
-    const { receipt, envelope, id, createdAt, messageId } = message
+    const { receipt, envelope } = message
     if (queue.isFifo) {
       await this.#hide([message], Math.min(dueInMs, longestHiddenAtOnceMs))
       return
     }
-    const body = envelopeText({ ...envelope, id, createdAt })
-    await queue.send(sendEntry({ body, delayMs: dueInMs, lane: envelope.group, sendId: messageId }, false))
+    await queue.send(messageAnew(message, { attempts: envelope.attempts ?? 0, delayMs: dueInMs }))
     await queue.deletes.add({ ReceiptHandle: receipt })
   }
 

@@ -1,6 +1,6 @@
 /**
- * Settling and renewing in SQS. Completed and cancelled jobs are deleted. Retried and released ones become visible when
- * they are due. Dead ones are sent to the dead-letter queue before they are deleted.
+ * Settling and renewing in SQS. Completed and cancelled jobs are deleted. Retried ones become visible when they are due.
+ * Released ones, whose attempt must not count, are sent anew before they are deleted; dead ones to the dead-letter queue.
  */
 
 import { StoreUnavailableError } from '../../../core/errors.js'
@@ -8,11 +8,12 @@ import type { Clock } from '../../../core/platform/clock.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import type { EntryFailure, SendEntry } from '../client/sqs-api.js'
 import { longestHiddenMs } from '../client/sqs-api.js'
-import { type DeadLetter, deadEnvelopeText, envelopeText } from '../messages/envelope.js'
+import { type DeadLetter, deadEnvelopeText } from '../messages/envelope.js'
 import { sendEntry } from '../messages/send-entry.js'
 import type { SqsQueue } from '../queues/sqs-queue.js'
 import type { SqsQueues } from '../queues/sqs-queues.js'
 import { type HeldMessages, hiddenUntil, type MessageClaim, type ReceivedMessage } from '../receive/held-messages.js'
+import { messageAnew } from '../receive/message-anew.js'
 
 interface SqsSettleParts {
   readonly queues: SqsQueues
@@ -97,7 +98,7 @@ export class SqsSettle {
     // Its present holder decides what becomes of it.
     if (hiddenUntil(claim) <= this.#parts.clock.mono()) return { failure: notInFlight, isDone: false }
     if (item.kind === 'bury' || (item.kind === 'retry' && item.last === true)) return this.#bury(item, queue, claim)
-    return this.#putBack(queue, claim, item.delayMs)
+    return this.#putBack(queue, claim, item)
   }
 
   /** In an ordered queue only the oldest payload runs out of attempts; a bury takes all of them. */
@@ -114,20 +115,26 @@ export class SqsSettle {
   }
 
   /**
-   * Hides it for the delay, which cannot duplicate it. If SQS does not hide it for that long it is sent anew. In a FIFO
-   * queue, where that would cost it its place, it comes back sooner.
+   * Hides a retry for its delay, which cannot duplicate it. It is sent anew if SQS does not hide it for that long, and if
+   * it is released: SQS counts each receive. In a FIFO queue, where that would cost it its place, it is always hidden,
+   * comes back sooner than after half a day, and a release counts.
    */
-  async #putBack(queue: SqsQueue, claim: MessageClaim, delayMs: number): Promise<Ending> {
+  async #putBack(
+    queue: SqsQueue,
+    claim: MessageClaim,
+    { kind, delayMs }: { readonly kind: 'retry' | 'release'; readonly delayMs: number },
+  ): Promise<Ending> {
     const { clock, held } = this.#parts
     const longestMs = oldest(claim).receivedAt + longestHiddenMs - marginMs - clock.mono()
-    if (delayMs <= longestMs || queue.isFifo) {
+    if (queue.isFifo || (kind === 'retry' && delayMs <= longestMs)) {
       for (const message of claim.messages) held.left(message)
       const seconds = Math.ceil(Math.max(0, Math.min(delayMs, longestMs)) / 1_000)
       return { failure: await hide(queue, claim.messages, seconds), isDone: false }
     }
-    const { envelope, id, createdAt, attempt, messageId } = oldest(claim)
-    const body = envelopeText({ ...envelope, id, createdAt, dueAt: clock.now() + delayMs, attempts: attempt })
-    if (!claim.isSentOn) await queue.send(sendEntry({ body, delayMs, lane: envelope.group, sendId: messageId }, false))
+    const message = oldest(claim)
+    const attempts = kind === 'release' ? message.attempt - 1 : message.attempt
+    const dueAt = delayMs === 0 ? undefined : clock.now() + delayMs
+    if (!claim.isSentOn) await queue.send(messageAnew(message, { attempts, delayMs, dueAt }))
     claim.isSentOn = true
     return done(await remove(queue, claim.messages))
   }
