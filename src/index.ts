@@ -60,6 +60,7 @@ export type { RetryOptions, TaskInput, TaskResult } from './core/task/task-defin
 export type { TraceContext } from './core/trace-context.js'
 export { type Codec, jsonCodec, type Payload } from './core/values/codec.js'
 export type { Duration } from './core/values/duration.js'
+export { idOf } from './core/values/ids.js'
 export { millrace } from './mill/assemble.js'
 export type { Mill } from './mill/mill.js'
 export type { ListenerOptions } from './mill/options/listener-options.js'

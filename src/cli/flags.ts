@@ -48,6 +48,11 @@ export function durationFlag(given: string): number {
   throw new InvalidArgumentError(`Expected ${durationForm}.`)
 }
 
+/** In ms, or `never`. */
+export function expiryFlag(given: string): number | 'never' {
+  return given === 'never' ? given : durationFlag(given)
+}
+
 /** In ms; `none` is infinite. */
 export function graceFlag(given: string): number {
   return given === 'none' ? Number.POSITIVE_INFINITY : durationFlag(given)

@@ -7,6 +7,7 @@ import { probablyMeant } from './values/spelling.js'
 
 const known: Readonly<Record<EventName, true>> = {
   'job.enqueued': true,
+  'job.dropped': true,
   'job.started': true,
   'job.progressed': true,
   'job.completed': true,
@@ -31,6 +32,8 @@ const known: Readonly<Record<EventName, true>> = {
   'queue.claimed': true,
   'queue.damaged': true,
   'queue.mended': true,
+  'expiry.short': true,
+  'schema.varied': true,
   'schedule.ticked': true,
   'schedule.skipped': true,
   'schedule.missed': true,

@@ -14,6 +14,12 @@ export interface JobRef {
   readonly task: string
 }
 
+/** One task as events name it. */
+interface TaskRef {
+  readonly task: string
+  readonly queue: string
+}
+
 /** One tick of a schedule as events name it; `tickAt` is its instant in ms since 1970. */
 interface TickRef {
   readonly schedule: string
@@ -32,6 +38,11 @@ export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired' | 'ordered'
 
 export interface EventMap {
   'job.enqueued': JobRef & { readonly outcome: EnqueueOutcome }
+  /**
+   * An enqueue met a dead job of its id, and its input was dropped: the outcome is `'duplicate'`. With `ifWaiting:
+   * 'replace'` the new job would have taken the place of the dead one.
+   */
+  'job.dropped': JobRef
   'job.started': JobRef & { readonly attempt: number; readonly worker: string }
   /** The handler has reported its progress. */
   'job.progressed': JobRef & { readonly attempt: number; readonly progress: Progress }
@@ -95,6 +106,16 @@ export interface EventMap {
   'queue.damaged': { readonly queue: string; readonly shard: number; readonly error: unknown; readonly retryMs: number }
   /** A queue that was damaged can be used again. */
   'queue.mended': { readonly queue: string }
+  /**
+   * A job expires before its first retry can be due, so it runs once at most. Reported once for a task. `retryMs`: the
+   * least delay of that retry.
+   */
+  'expiry.short': TaskRef & { readonly expiresMs: number; readonly retryMs: number }
+  /**
+   * The schema of a task makes something else each time it runs, a random default for instance, and its output cannot
+   * be stored because the schema does not accept it as input. Each attempt gets another value. Reported once for a task.
+   */
+  'schema.varied': TaskRef
   /** A schedule has enqueued the job of a tick, `lateMs` after its instant. */
   'schedule.ticked': JobRef & TickRef & { readonly lateMs: number; readonly outcome: 'added' | 'merged' | 'duplicate' }
   /** Ticks of a schedule, `ticks` of them up to this one, were left out because its last job waits or runs. */

@@ -24,8 +24,16 @@ export const originKey = 'millrace:origin'
 
 type StoredMeta = Readonly<Record<string, unknown>>
 
+/**
+ * An origin as it is stored. `life` names one job among all that an id has in turn, for jobs that may take the place of
+ * another: their times of creation do not tell them apart.
+ */
+interface StoredOrigin extends JobOrigin {
+  readonly life?: string
+}
+
 /** The meta in its stored form. */
-export function storedMeta(meta: StoredMeta | undefined, origin: JobOrigin | undefined): StoredMeta | undefined {
+export function storedMeta(meta: StoredMeta | undefined, origin: StoredOrigin | undefined): StoredMeta | undefined {
   return origin === undefined ? meta : { ...meta, [originKey]: origin }
 }
 
@@ -45,6 +53,13 @@ export function originIn(stored: StoredMeta | undefined): JobOrigin {
   const { parent, trace } = origin as Partial<Record<keyof JobOrigin, unknown>>
   const context = traceIn(trace)
   return { ...(isParent(parent) && { parent }), ...(context && { trace: context }) }
+}
+
+/** The life in a stored meta; absent for a job that takes no other's place. */
+export function lifeIn(stored: StoredMeta): string | undefined {
+  const origin = stored[originKey]
+  const life = typeof origin === 'object' && origin !== null ? (origin as StoredOrigin).life : undefined
+  return typeof life === 'string' ? life : undefined
 }
 
 function traceIn(value: unknown): TraceContext | undefined {

@@ -11,6 +11,23 @@ import { formatDuration } from '../core/values/duration.js'
 type LogLine = { readonly level: keyof Logger; readonly message: string; readonly fields: Record<string, unknown> }
 
 const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine } = {
+  'job.dropped': (job) => ({
+    level: 'warn',
+    message:
+      "input dropped: the job of its id is dead. Revive or delete that one, or enqueue with ifWaiting: 'replace'",
+    fields: { ...job },
+  }),
+  'expiry.short': ({ expiresMs, retryMs, ...task }) => ({
+    level: 'warn',
+    message: `its jobs expire after ${formatDuration(expiresMs)}, before a first retry, which comes after ${formatDuration(retryMs)} at the earliest. Give a longer expiresIn, or a shorter retry: { backoff }`,
+    fields: { ...task },
+  }),
+  'schema.varied': (task) => ({
+    level: 'warn',
+    message:
+      'its schema makes something else at each attempt, and what it makes cannot be stored because the schema transforms it. Make random values and times where you enqueue, or leave the transform to the handler',
+    fields: { ...task },
+  }),
   'job.failed': ({ error, ...job }) => ({
     level: 'warn',
     message: `job failed: ${messageOf(error)}`,

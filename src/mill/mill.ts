@@ -5,6 +5,7 @@ import type { AdminParts } from '../client/admin/admin-parts.js'
 import { QueueAdmin } from '../client/admin/queue-admin.js'
 import { Client, type ClientParts } from '../client/enqueue/client.js'
 import type { DraftRules } from '../client/enqueue/draft-content.js'
+import { DraftWarnings } from '../client/enqueue/draft-warnings.js'
 import { Sender } from '../client/enqueue/sender.js'
 import { TransactionEnqueue } from '../client/enqueue/transaction-enqueue.js'
 import { type SettledResults, settledResults } from '../client/jobs/settled-results.js'
@@ -22,9 +23,8 @@ import type { EnqueueArguments, EnqueueOptionsOf } from '../core/task/enqueue-op
 import type { ManyArguments } from '../core/task/many-items.js'
 import type { HandlesOf, JobsOf } from '../core/task/many-jobs.js'
 import type { HandleOf, TaskInput } from '../core/task/task-definition.js'
-import { describe } from '../core/values/describe.js'
 import type { Duration } from '../core/values/duration.js'
-import { createIdSource, isJobId, jobIdForm, orderedIdOf } from '../core/values/ids.js'
+import { createIdSource, idMistake, isJobId, orderedIdOf } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
 import type { Store } from '../stores/contract/store.js'
 import type { UserConnection } from '../stores/contract/transactions.js'
@@ -86,8 +86,9 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     const { packing, tasksElsewhere, maxPayloadBytes, idempotencyMs, middleware } = options
     const newId = createIdSource(clock)
     this.#newId = newId
+    const warnings = new DraftWarnings(events)
     const rulesOf = ({ traits }: Store): DraftRules => {
-      return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, newId }
+      return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, warnings, newId }
     }
     this.#handleParts = handlePartsOf(this.#connection.opened, packing, registry, clock)
     this.#clientParts = {
@@ -223,7 +224,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
   job(taskOrId: AnyTask | string, idOfTask?: string | number): JobHandle {
     const [task, id] = typeof taskOrId === 'object' ? [taskOrId, idOfTask] : [undefined, taskOrId]
     const jobId = task?.kind === 'ordered' ? orderedIdOf(id) : id
-    if (!isJobId(jobId)) throw new InvalidArgumentError(`a job id must be ${jobIdForm}; got ${describe(id)}.`)
+    if (!isJobId(jobId)) throw new InvalidArgumentError(`a job id ${idMistake(id)}`)
     return new StoredJobHandle(this.#handleParts, task?.queue ?? [...this.queues.keys()], jobId)
   }
 

@@ -28,6 +28,17 @@ export const echo = defineTask({
     return { input, meta: ctx.job.meta }
   },
 })
+export const greet = defineTask({
+  name: 'greet',
+  input: {
+    '~standard': {
+      version: 1,
+      vendor: 'test',
+      validate: (value) => (typeof value === 'string' ? { value } : { issues: [{ message: 'must be a name' }] }),
+    },
+  },
+  run: async (name) => name,
+})
 export const fail = defineTask({
   name: 'fail',
   retry: { max: 0 },
@@ -67,12 +78,12 @@ export const stray = defineTask({
 
 export const configFile = `
 import { millrace } from 'millrace'
-import { abort, echo, fail, hold, quit, spin, stray } from './tasks.js'
+import { abort, echo, fail, greet, hold, quit, spin, stray } from './tasks.js'
 
 export default millrace({
   store: process.env['MILLRACE_STORE'] ?? 'sqlite:jobs.db',
   queues: { default: { weight: 40 }, slow: { weight: 5 } },
-  tasks: [echo, fail, hold, spin, abort, quit, stray],
+  tasks: [echo, greet, fail, hold, spin, abort, quit, stray],
 })
 `
 

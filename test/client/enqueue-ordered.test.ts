@@ -106,7 +106,7 @@ describe('what a store is handed', () => {
     ])
   })
 
-  it('is the input as given, and so is what the functions of the task are given', async () => {
+  it('is what the schema made of the input; the functions of the task are given the input as it was', async () => {
     const { mill, jobs } = millWithCalls()
     const upper = defineOrderedTask({
       name: 'bare',
@@ -115,7 +115,7 @@ describe('what a store is handed', () => {
     })
     await mill.enqueue(upper, 'a')
 
-    expect(jobs()).toMatchObject([{ id: 'a', payload: '"a"' }])
+    expect(jobs()).toMatchObject([{ id: 'a', payload: '"A"' }])
   })
 
   it('is an empty text where that is the input', async () => {

@@ -1,7 +1,7 @@
 /** Ids: which are one, and that new ones grow whatever the clock does. */
 import { describe, expect, it } from 'vitest'
 import type { Clock } from '#src/core/platform/clock.js'
-import { createIdSource, isJobId, isQueueName, isTaskName, orderedIdOf } from '#src/core/values/ids.js'
+import { createIdSource, idOf, isJobId, isQueueName, isTaskName, orderedIdOf } from '#src/core/values/ids.js'
 
 /** A clock that shows these times in turn, then the last one for ever. */
 function clockOf(...times: number[]): Clock {
@@ -158,5 +158,31 @@ describe('the id of an ordered job', () => {
     [new Date()],
   ])('%o is none', (given) => {
     expect(orderedIdOf(given)).toBeUndefined()
+  })
+})
+
+describe('an id of a text', () => {
+  const long = `https://a.example/search?q=${'x'.repeat(300)}`
+
+  it('is the text, if that is an id', () => {
+    for (const text of ['a', 'https://a.example/1', 'x'.repeat(256), '\u{1F600}'.repeat(64)])
+      expect(idOf(text)).toBe(text)
+  })
+
+  it('is always the same, begins as the text does, and is valid', () => {
+    expect(idOf(long)).toBe(`${long.slice(0, 229)}~KCDN957DSK48KG54S4EC87D00M`)
+    for (const text of [long, '\u{1F600}'.repeat(100), `a\0${'ä'.repeat(500)}`, 'a\0b']) {
+      expect(isJobId(idOf(text))).toBe(true)
+      expect(idOf(text)).toBe(idOf(text))
+    }
+  })
+
+  it('is another for another text', () => {
+    const texts = Array.from({ length: 1_000 }, (_, i) => `${long}${i}`)
+    expect(new Set(texts.map(idOf)).size).toBe(1_000)
+  })
+
+  it.each(['', '\ud83d', 7, undefined])('is refused for %o', (text) => {
+    expect(() => idOf(text as string)).toThrow(/idOf\(\) expects a text/)
   })
 })

@@ -5,9 +5,10 @@ import { highestPriority, lowestPriority, type Meta } from '../../core/job.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
+import { made } from '../../core/task/schema.js'
 import type { Mill } from '../../mill/mill.js'
 import { namedTask } from '../../mill/named-task.js'
-import { durationFlag, jsonGiven, numberFlag, wholeFlag } from '../flags.js'
+import { durationFlag, expiryFlag, jsonGiven, numberFlag, wholeFlag } from '../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { UsageError } from '../output/exit-code.js'
 import { printable } from '../output/printable.js'
@@ -17,10 +18,12 @@ interface EnqueueFlags extends MillFlags {
   readonly queue?: string
   readonly delay?: number
   readonly runAt?: string
-  readonly expiresIn?: number
+  readonly expiresIn?: number | 'never'
   readonly priority?: number
   readonly id?: string
   readonly ifWaiting?: 'keep' | 'replace'
+  readonly atMost?: number
+  readonly idempotency?: number
   readonly score?: number
   readonly meta?: string
   readonly envelope?: boolean
@@ -32,7 +35,7 @@ interface EnqueueFlags extends MillFlags {
 
 export function addEnqueue(program: Command): void {
   const command = millCommand(program, 'enqueue <task> [json]', 'Enqueue one job, or a stream of them')
-    .usage('<task> <json|@file|-> [options]\n       millrace enqueue - --envelope [options]')
+    .usage('<task> [json|@file|-] [options]\n       millrace enqueue - --envelope [options]')
     .option('--queue <queue>', "instead of the task's queue; the task then needs no definition")
     .addOption(
       new Option('--delay <duration>', 'run it after this time: 500ms, 30s, 5m, 1h30m')
@@ -40,12 +43,21 @@ export function addEnqueue(program: Command): void {
         .conflicts('runAt'),
     )
     .option('--run-at <time>', 'run it at this moment or later: 2026-12-24T18:00:00Z')
-    .option('--expires-in <duration>', 'cancel it if no worker has taken it within this time: 2m', durationFlag)
+    .option(
+      '--expires-in <duration>',
+      'cancel it if it has not begun, or is to be retried, after this time: 2m',
+      expiryFlag,
+    )
     .option('--priority <n>', 'higher first', wholeFlag(lowestPriority, highestPriority))
     .option('--id <id>', 'an id of your own; enqueueing it again changes nothing (ordered tasks: adds a payload)')
     .addOption(
-      new Option('--if-waiting <what>', 'what happens to a waiting job with the same id').choices(['keep', 'replace']),
+      new Option('--if-waiting <what>', 'what happens to a waiting or dead job with the same id').choices([
+        'keep',
+        'replace',
+      ]),
     )
+    .option('--at-most <duration>', 'with --if-waiting replace: put --delay off no longer than this: 1m', durationFlag)
+    .option('--idempotency <duration>', 'how long --id is remembered after the job has ended: 7d', durationFlag)
     .option('--score <n>', 'the order among the payloads of its id (ordered tasks)', numberFlag)
     .option('--meta <json>', 'an object stored with the input')
     .option(
@@ -70,13 +82,25 @@ Examples:
     )
   withJson(command, 'print {"id","queue","task","outcome"}').action(
     (task: string, json: string | undefined, flags: EnqueueFlags) =>
-      isStream(task, json, flags) ? enqueueStream(task, flags) : enqueue(task, json!, flags),
+      isStream(task, json, flags) ? enqueueStream(task, flags) : enqueue(task, json, flags),
   )
 }
 
 const streamFlags = ['envelope', 'key', 'newIds', 'skipInvalid'] as const
 /** Flags whose values each line of an envelope has itself. */
-const lineFlags = ['delay', 'runAt', 'expiresIn', 'priority', 'id', 'ifWaiting', 'score', 'meta', 'key'] as const
+const lineFlags = [
+  'delay',
+  'runAt',
+  'expiresIn',
+  'priority',
+  'id',
+  'ifWaiting',
+  'atMost',
+  'idempotency',
+  'score',
+  'meta',
+  'key',
+] as const
 
 /** Whether lines of standard input are enqueued. Throws `UsageError` for words that do not go together. */
 function isStream(task: string, json: string | undefined, flags: EnqueueFlags): boolean {
@@ -86,8 +110,6 @@ function isStream(task: string, json: string | undefined, flags: EnqueueFlags): 
     if (flag !== undefined) throw new UsageError(`${dashed(flag)} does not go with --envelope: each line has its own.`)
     return true
   }
-  if (json === undefined)
-    throw new UsageError("the input is missing: `millrace enqueue <task> <json>`, or '-' for lines of standard input.")
   if (json === '-' && flags.meta === '-') throw new UsageError('only one of <json> and --meta can be standard input.')
   const ofStream =
     streamFlags.find((name) => flags[name] !== undefined) ?? (flags.fromLine > 1 ? 'fromLine' : undefined)
@@ -119,13 +141,14 @@ async function enqueueStream(task: string, flags: EnqueueFlags): Promise<void> {
   await withMill(flags, send, { isLong: true })
 }
 
-async function enqueue(taskName: string, json: string, flags: EnqueueFlags): Promise<void> {
-  const input = await jsonGiven(json, 'the input')
+async function enqueue(taskName: string, json: string | undefined, flags: EnqueueFlags): Promise<void> {
+  const input = json === undefined ? undefined : await jsonGiven(json, 'the input')
   const options = await optionsOf(flags)
   const { queue, id } = flags
   await withMill(flags, async (mill, terminal) => {
     const task = namedTask(mill, taskName, queue)
     refuseNoId(task, id, '--id to which id the payload belongs')
+    if (json === undefined) await refuseNoInput(task)
     // The mill refuses options that do not suit the kind of the task.
     const job = await mill.enqueue(task, input, options as EnqueueOptionsOf<AnyTask>)
     terminal.print({ id: job.id, queue: job.queue, task: task.name, outcome: job.outcome }, () => [
@@ -139,14 +162,23 @@ function refuseNoId(task: AnyTask, id: string | undefined, remedy: string): void
     throw new UsageError(`queue '${task.queue}' is ordered: say with ${remedy}.`)
 }
 
+/** A task without a schema, or whose schema accepts nothing as well, needs no input. */
+async function refuseNoInput({ name, input: schema }: AnyTask): Promise<void> {
+  const result = schema === undefined ? undefined : await made(schema, undefined)
+  if (result?.issues === undefined) return
+  throw new UsageError(`the input is missing: \`millrace enqueue ${name} <json>\`, or '-' for lines of standard input.`)
+}
+
 /** The options that the flags give to every job. */
 async function optionsOf(flags: EnqueueFlags): Promise<AnyEnqueueOptions> {
   const meta = flags.meta === undefined ? undefined : await jsonGiven(flags.meta, '--meta')
-  const { queue, id, ifWaiting, score, priority, delay, runAt, expiresIn } = flags
+  const { queue, id, ifWaiting, atMost, idempotency, score, priority, delay, runAt, expiresIn } = flags
   return {
     ...(queue !== undefined && { queue }),
     ...(id !== undefined && { id }),
     ...(ifWaiting !== undefined && { ifWaiting }),
+    ...(atMost !== undefined && { atMost }),
+    ...(idempotency !== undefined && { idempotency }),
     ...(score !== undefined && { score }),
     ...(priority !== undefined && { priority }),
     ...(delay !== undefined && { delay }),
@@ -161,6 +193,6 @@ function lineOf({ id, queue, outcome }: JobHandle, { colors }: Terminal): string
   const shownId = printable(id)
   if (outcome === 'added') return `${colors.green('added')} ${shownId} to ${queue}`
   if (outcome === 'merged') return `${colors.green('merged')} into ${shownId} in ${queue}, which waits or runs`
-  if (outcome === 'replaced') return `${colors.green('replaced')} ${shownId} in ${queue}, which waited`
+  if (outcome === 'replaced') return `${colors.green('replaced')} ${shownId} in ${queue}, which waited or was dead`
   return `${colors.yellow('duplicate')}: ${shownId} is in ${queue} already, or was just done; nothing changed`
 }

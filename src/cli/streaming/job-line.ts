@@ -4,7 +4,8 @@ import { createHash } from 'node:crypto'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import { jsonCodec } from '../../core/values/codec.js'
 import { describe, messageOf } from '../../core/values/describe.js'
-import { instantForm, parseInstant } from '../../core/values/instant.js'
+import { idOf } from '../../core/values/ids.js'
+import { instantMistake, parseInstant } from '../../core/values/instant.js'
 import type { NumberedLine } from './numbered-lines.js'
 
 /** One job, or one payload of an ordered one. */
@@ -41,7 +42,8 @@ interface JobEnvelope {
 }
 
 const waitingStates = ['ready', 'scheduled']
-const enveloped = ['id', 'ifWaiting', 'queue', 'priority', 'group', 'score', 'delay', 'expiresIn'] as const
+const placing = ['queue', 'priority', 'group', 'score', 'delay', 'expiresIn'] as const
+const enveloped = ['id', 'ifWaiting', 'atMost', 'idempotency', ...placing] as const
 const known = ['task', 'input', 'meta', ...enveloped, 'runAt', 'expiresAt', 'state', 'payloads']
 
 /** The input of one job. Throws an error whose message describes the mistake in the line. */
@@ -100,7 +102,7 @@ export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules,
 /** The time from now, in ms. Throws an error that names the field if it is not a time. */
 function fromNow(field: string, value: unknown, now: number): number {
   const at = parseInstant(value)
-  if (at === undefined) throw new Error(`${field} must be ${instantForm}; got ${describe(value)}`)
+  if (at === undefined) throw new Error(`${field} ${instantMistake(value)}; got ${describe(value)}`)
   return at - now
 }
 
@@ -132,6 +134,8 @@ function keyOf(input: unknown, key: string): string {
   let value = input
   for (const step of key.split('.'))
     value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[step] : undefined
-  if (typeof value === 'string' || typeof value === 'number') return String(value)
+  if (typeof value === 'number') return String(value)
+  // A text that is no id is refused with the others of its line.
+  if (typeof value === 'string') return value !== '' && value.isWellFormed() ? idOf(value) : value
   throw new Error(`has no text and no number at '${key}', which --key names`)
 }

@@ -13,7 +13,7 @@ import type { Registry } from '../../core/registry.js'
 import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js'
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
-import { isJobId, isListenerId, isQueueName, jobIdForm, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
+import { idMistake, isJobId, isListenerId, isQueueName, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
 import type { Morgue, Page, Records, Step, StoredJob, Where } from '../../stores/contract/job-records.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -390,7 +390,5 @@ export class QueueAdmin {
 function checkedId(given: unknown, isOrdered: boolean): string {
   const id = isOrdered ? orderedIdOf(given) : given
   if (isJobId(id)) return id
-  throw new InvalidArgumentError(
-    `a job id must be ${jobIdForm}${isOrdered ? ', or a finite number' : ''}; got ${describe(given)}.`,
-  )
+  throw new InvalidArgumentError(`a job id ${idMistake(given, isOrdered)}`)
 }

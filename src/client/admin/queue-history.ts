@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
 import { describe } from '../../core/values/describe.js'
-import { instantForm, parseInstant } from '../../core/values/instant.js'
+import { instantMistake, parseInstant } from '../../core/values/instant.js'
 import type { HistoryPoint, HistorySpan, HistoryStep } from '../../stores/contract/history.js'
 import type { Store } from '../../stores/contract/store.js'
 import { countsLength, historyKeptMs, historySteps, pointOf, slotAt, stepMs } from '../../stores/rules/history-slots.js'
@@ -73,7 +73,7 @@ function spanOf({ step = 'minute', from, to }: HistoryOptions, now: number): His
 function momentIn(given: unknown, name: string): number {
   const at = parseInstant(given)
   if (at === undefined)
-    throw new InvalidArgumentError(`history({ ${name} }) must be ${instantForm}; got ${describe(given)}.`)
+    throw new InvalidArgumentError(`history({ ${name} }) ${instantMistake(given)}; got ${describe(given)}.`)
   return at
 }
 

@@ -5,8 +5,7 @@ import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from '../../core/queue/throttle-options.js'
-import { describe } from '../../core/values/describe.js'
-import { groupForm, groupNameOf } from '../../core/values/ids.js'
+import { groupMistake, groupNameOf } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { ThrottleState, Throttles } from '../../stores/contract/throttles.js'
@@ -84,7 +83,7 @@ export class ThrottleAdmin {
     if (given === undefined) return undefined
     const group = groupNameOf(given)
     if (group !== undefined) return group
-    throw new InvalidArgumentError(`a group must be ${groupForm} ('' for jobs without one); got ${describe(given)}.`)
+    throw new InvalidArgumentError(`a group ${groupMistake(given)}`)
   }
 }
 

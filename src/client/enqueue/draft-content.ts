@@ -6,14 +6,16 @@ import type { Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
+import type { AnyPlainTask } from '../../core/task/task.js'
 import { type Payload, payloadBytes } from '../../core/values/codec.js'
 import { describe, messageOf } from '../../core/values/describe.js'
-import { durationForm, parseDuration } from '../../core/values/duration.js'
+import { durationForm, furthestMs, parseDuration } from '../../core/values/duration.js'
 import { hintFor } from '../../core/values/foreign-words.js'
-import { groupForm, groupNameOf } from '../../core/values/ids.js'
-import { instantForm, parseInstant } from '../../core/values/instant.js'
+import { groupMistake, groupNameOf } from '../../core/values/ids.js'
+import { instantMistake, parseInstant } from '../../core/values/instant.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
+import type { DraftWarnings } from './draft-warnings.js'
 
 export class JobDraft {
   readonly queue: string
@@ -38,6 +40,7 @@ export interface DraftRules {
   readonly traits: StoreTraits
   readonly maxPayloadBytes: number
   readonly idempotencyMs: number
+  readonly warnings: DraftWarnings
   readonly newId: () => string
 }
 
@@ -55,6 +58,7 @@ export class JobInMaking implements NewJob {
   declare delayMs?: number
   declare runAt?: number
   declare expiresMs?: number
+  declare atMostMs?: number
   declare ifWaiting?: 'replace'
 
   constructor(id: string, task: string, payload: Payload, priority: number, rememberMs: number) {
@@ -65,9 +69,6 @@ export class JobInMaking implements NewJob {
     this.rememberMs = rememberMs
   }
 }
-
-/** The furthest time ahead for which a job may be scheduled. A later one is a mix-up of seconds and milliseconds. */
-const furthestMs = 10 * 365.25 * 86_400_000
 
 /** The name of the job in messages. */
 export function nameOf(task: AnyTask): string {
@@ -109,7 +110,9 @@ export function addContent(
   rules: DraftRules,
 ): number {
   const { delay, runAt } = options
-  const meta = storedMeta(options.meta, origin)
+  // A job that may take the place of another has a life of its own: its children are not those of the other.
+  const stored = options.ifWaiting === 'replace' ? { ...origin, life: rules.newId() } : origin
+  const meta = storedMeta(options.meta, stored)
   if (meta !== undefined) job.meta = encoded(rules, task, 'meta', meta)
   rules.packing.packJob(job, queue, task.kind === 'ordered')
   let bytes = fittingBytes(job.payload, task, 'input', rules)
@@ -153,25 +156,29 @@ function due(task: AnyTask, options: AnyEnqueueOptions, traits: StoreTraits): { 
 }
 
 /**
- * The expiry in ms. A job that expires before it is due would never run. Throws `InvalidJobError` or
- * `UnsupportedByStoreError`.
+ * The expiry in ms, as the enqueue or else its task has it; undefined for none. A job that expires before it is due
+ * would never run. Throws `InvalidJobError` or `UnsupportedByStoreError`.
  */
-export function checkedExpiry(
-  task: AnyTask,
-  { expiresIn, runAt }: AnyEnqueueOptions,
+export function expiryOf(
+  task: AnyPlainTask,
+  { expiresIn = task.expiresInMs, runAt }: AnyEnqueueOptions,
   { delayMs = 0 }: Pick<JobInMaking, 'delayMs'>,
   { traits }: DraftRules,
-): number {
+): number | undefined {
+  if (expiresIn === undefined || expiresIn === 'never') return undefined
   const expiresMs = parseDuration(expiresIn)
   if (expiresMs === undefined || expiresMs === 0)
-    throw wrong(task, `expiresIn must be ${durationForm}, above 0; got ${describe(expiresIn)}.`)
+    throw wrong(task, `expiresIn must be ${durationForm}, above 0, or 'never'; got ${describe(expiresIn)}.`)
   if (!traits.expires) {
     const remedy =
       'Leave `expiresIn` out and let the handler compare `ctx.job.createdAt` with the time, or use a store that cancels such jobs.'
     throw new UnsupportedByStoreError(traits.name, 'jobs that expire', remedy)
   }
   if (runAt !== undefined)
-    throw wrong(task, 'give expiresIn with delay, not with runAt, which cannot be compared with it.')
+    throw wrong(
+      task,
+      "expiresIn goes with delay, not with runAt, which cannot be compared with it. Give delay, or expiresIn: 'never'.",
+    )
   if (expiresMs > furthestMs)
     throw wrong(task, `an expiresIn of ${expiresMs} ms is longer than ${furthestMs} ms, the longest possible.`)
   if (expiresMs <= delayMs)
@@ -182,16 +189,31 @@ export function checkedExpiry(
   return expiresMs
 }
 
+/** The bound of a debounce, in ms. Throws `InvalidJobError`. */
+export function checkedBound(
+  task: AnyPlainTask,
+  { atMost, ifWaiting, delay }: AnyEnqueueOptions,
+  { delayMs = 0 }: Pick<JobInMaking, 'delayMs'>,
+): number {
+  const atMostMs = parseDuration(atMost)
+  if (atMostMs === undefined) throw wrong(task, `atMost must be ${durationForm}; got ${describe(atMost)}.`)
+  if (ifWaiting !== 'replace' || delay === undefined)
+    throw wrong(task, "atMost bounds a delay that later enqueues put off: give it with delay and ifWaiting: 'replace'.")
+  if (atMostMs < delayMs)
+    throw wrong(task, `atMost (${atMostMs} ms) must be at least delay (${delayMs} ms), which it bounds.`)
+  return atMostMs
+}
+
 function instantOf(task: AnyTask, runAt: unknown): number {
   const at = parseInstant(runAt)
   if (at !== undefined) return at
-  throw wrong(task, `runAt must be ${instantForm}; got ${describe(runAt)}. For a time from now use delay.`)
+  throw wrong(task, `runAt ${instantMistake(runAt)}; got ${describe(runAt)}. For a time from now use delay.`)
 }
 
 /** The group; undefined for none. Throws `InvalidJobError` or `UnsupportedByStoreError`. */
 export function checkedGroup(task: AnyTask, given: unknown, { traits }: DraftRules): string | undefined {
   const group = groupNameOf(given)
-  if (group === undefined) throw wrong(task, `group must be ${groupForm} ('' for none); got ${describe(given)}.`)
+  if (group === undefined) throw wrong(task, `group ${groupMistake(given)}`)
   if (group === '') return undefined
   if (traits.groups) return group
   throw new UnsupportedByStoreError(traits.name, 'groups', 'Leave `group` out, or use a store with groups.')

@@ -10,22 +10,24 @@ import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { validated, validatedNow } from '../../core/task/schema.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
 import { describe } from '../../core/values/describe.js'
-import { formatDuration } from '../../core/values/duration.js'
-import { isJobId, jobIdForm, orderedIdOf } from '../../core/values/ids.js'
+import { durationForm, formatDuration, parseDuration } from '../../core/values/duration.js'
+import { idMistake, isJobId, orderedIdOf } from '../../core/values/ids.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
 import {
   addContent,
   answerOf,
-  checkedExpiry,
+  checkedBound,
   checkedGroup,
   checkOptions,
   type DraftRules,
   encoded,
+  expiryOf,
   JobDraft,
   JobInMaking,
   nameOf,
   wrong,
 } from './draft-content.js'
+import { type MadeInput, madeInput } from './made-input.js'
 
 const plainOptions = new Set<string>([
   'id',
@@ -37,12 +39,16 @@ const plainOptions = new Set<string>([
   'queue',
   'expiresIn',
   'ifWaiting',
+  'atMost',
+  'idempotency',
 ])
 const orderedOptions = new Set<string>(['id', 'score', 'delay', 'runAt', 'meta'])
 const withQueue = new Set<string>([...orderedOptions, 'queue'])
 /** Options that only plain tasks have, and why ordered ones do not. */
 const plainOnly: Readonly<Record<string, string>> = {
   ifWaiting: "payloads of an ordered id merge. With merge: 'latest' of the queue the newest is kept.",
+  atMost: 'its delay is not put off by later payloads.',
+  idempotency: 'an ordered id that has ended is not remembered.',
   expiresIn: 'payloads of an ordered job are never dropped. Let the handler pass over those that are too old.',
 }
 
@@ -60,37 +66,50 @@ const shortestMemoryMs = 1
 export function draftJob(item: EnqueueItem, rules: DraftRules): JobDraft | Promise<JobDraft> {
   const { task, input } = item
   const draft = checkedDraft(item, rules)
-  return task.input === undefined ? draft() : validated(task.input, input, inputOf(task)).then(draft)
+  if (task.input === undefined) return draft(item)
+  return validated(task.input, input, inputOf(task))
+    .then((output) => madeInput(task, input, output, rules))
+    .then(draft)
+}
+
+/** Like `draftJob`, but the input is stored as it was given, for many jobs that must not share what the schema makes. */
+export async function draftGivenJob(item: EnqueueItem, rules: DraftRules): Promise<JobDraft> {
+  const { task, input } = item
+  const draft = checkedDraft(item, rules)
+  if (task.input !== undefined) await validated(task.input, input, inputOf(task))
+  return draft(item)
 }
 
 /** Like `draftJob`, but synchronous. Also throws `InvalidJobError` if the schema of its task is asynchronous. */
 export function draftJobNow(item: EnqueueItem, rules: DraftRules): JobDraft {
   const { task, input } = item
   const draft = checkedDraft(item, rules)
-  if (task.input !== undefined) validatedNow(task.input, input, inputOf(task))
-  return draft()
+  if (task.input === undefined) return draft(item)
+  const output = validatedNow(task.input, input, inputOf(task))
+  // A schema that has answered at once does so again.
+  return draft(madeInput(task, input, output, rules) as MadeInput)
 }
 
 function inputOf(task: AnyTask): string {
   return `the input of a ${nameOf(task)}`
 }
 
-/** A function that makes the draft once the input is known to be valid. */
-function checkedDraft(item: EnqueueItem, rules: DraftRules): () => JobDraft {
+/** A function that makes the draft once the input is known to be valid. It is given the input to be stored. */
+function checkedDraft(item: EnqueueItem, rules: DraftRules): (made: MadeInput) => JobDraft {
   const { task, options } = item
   refuseUnknown(task, rules)
   const {
     name: queue,
     renewLease,
     leaseMs,
-  } = task.kind === 'ordered' ? checkedOrderedQueue(task, options, rules) : checkedPlainQueue(task, options, rules)
+  } = task.kind === 'ordered' ? checkedOrderedQueue(task, options, rules) : checkedPlainQueue(task, item, rules)
   if (!renewLease && task.timeLimitMs >= leaseMs && rules.registry.find(task.name) === task)
     throw wrong(
       task,
       `its time limit (${formatDuration(task.timeLimitMs)}) is not less than the lease of queue '${queue}' (${formatDuration(leaseMs)}), which is not renewed: it would never be run. Use another queue, or a longer lease.`,
     )
-  // The input is stored as given: transforms belong to the worker's side, where the schema is applied again.
-  return () => (task.kind === 'ordered' ? orderedDraft(task, item, rules) : plainDraft(task, item, queue, rules))
+  return (made) =>
+    task.kind === 'ordered' ? orderedDraft(task, item, made, rules) : plainDraft(task, item, made, queue, rules)
 }
 
 /** Refuses a task that no worker of this mill knows: it would put its jobs back for ever. */
@@ -100,35 +119,54 @@ function refuseUnknown(task: AnyTask, { registry, tasksElsewhere }: DraftRules):
 }
 
 /** The queue of the job, after every check that needs no input. */
-function checkedPlainQueue(task: AnyPlainTask, options: AnyEnqueueOptions, { registry, traits }: DraftRules): Queue {
+function checkedPlainQueue(
+  task: AnyPlainTask,
+  { options, child, origin }: EnqueueItem,
+  { registry, traits }: DraftRules,
+): Queue {
+  const parent = origin?.parent
   checkOptions(task, options, plainOptions)
   const { id, priority } = options
-  if (id !== undefined && !isJobId(id)) throw wrong(task, `id must be ${jobIdForm}; got ${describe(id)}.`)
+  if (id !== undefined && !isJobId(id)) throw wrong(task, `id ${idMistake(id)}`)
   if (priority !== undefined && !isPriority(priority))
     throw wrong(task, `priority must be ${priorityForm}; got ${describe(priority)}.`)
   if (priority !== undefined && priority !== 0 && !traits.priority) {
     throw new UnsupportedByStoreError(traits.name, 'job priorities', 'Use a queue of its own for urgent jobs.')
   }
-  if (id !== undefined && !traits.exactEnqueue) {
-    const remedy = 'Leave `id` out and make the handler idempotent, or use a store that refuses a second job of an id.'
-    throw new UnsupportedByStoreError(traits.name, 'ids of your own', remedy)
-  }
-  if (options.ifWaiting !== undefined) checkIfWaiting(task, options, traits)
+  if (!traits.exactEnqueue) refuseExact(options, traits)
+  if (options.ifWaiting !== undefined) checkIfWaiting(task, options)
+  if (options.idempotency !== undefined && id === undefined && child === undefined)
+    throw wrong(task, 'idempotency needs an id of your own, which is what is remembered.')
   const queue = registry.queue(options.queue ?? task.queue)
   if (queue.ordered) throw otherTasks(task, queue.name, registry.orderedTask(queue.name)?.name)
+  if (id !== undefined && id === parent?.id && queue.name === parent.queue) throw enqueuesItself(task, id)
   return queue
 }
 
-function checkIfWaiting(task: AnyPlainTask, { id, ifWaiting }: AnyEnqueueOptions, traits: StoreTraits): void {
+/** What a store cannot do that does not know at an enqueue which ids it holds. */
+const exactOnly = { id: 'ids of your own', ifWaiting: 'a job in the place of another' } as const
+
+function refuseExact(options: AnyEnqueueOptions, { name }: StoreTraits): void {
+  const { id, idempotency, ifWaiting, atMost } = options
+  const asked = (id ?? idempotency) !== undefined ? 'id' : (ifWaiting ?? atMost) !== undefined ? 'ifWaiting' : undefined
+  if (asked === undefined) return
+  const remedy = `Leave \`${asked}\` out and make the handler idempotent, or use a store that knows the ids of its jobs.`
+  throw new UnsupportedByStoreError(name, exactOnly[asked], remedy)
+}
+
+function checkIfWaiting(task: AnyPlainTask, { id, ifWaiting }: AnyEnqueueOptions): void {
   if (ifWaiting !== 'keep' && ifWaiting !== 'replace')
     throw wrong(task, `ifWaiting must be 'keep' or 'replace'; got ${describe(ifWaiting)}.`)
-  if (!traits.exactEnqueue) {
-    const remedy =
-      'Leave `ifWaiting` out and make the handler idempotent, or use a store that knows the jobs that wait.'
-    throw new UnsupportedByStoreError(traits.name, 'a job in the place of another', remedy)
-  }
   if (ifWaiting === 'replace' && id === undefined)
     throw wrong(task, "ifWaiting: 'replace' needs an id of your own, of the job that is to be replaced.")
+}
+
+/** While it runs, its id is taken: nothing would be stored, and a chain of such jobs would end in silence. */
+function enqueuesItself(task: AnyPlainTask, id: string): InvalidJobError {
+  return wrong(
+    task,
+    `it would enqueue its own id '${id}', which is taken for as long as it runs. Return snooze('1m') to run the same job again later, or give the next job another id.`,
+  )
 }
 
 function otherTasks(task: AnyPlainTask, queue: string, owner: string | undefined): InvalidJobError {
@@ -142,14 +180,15 @@ function otherTasks(task: AnyPlainTask, queue: string, owner: string | undefined
 function plainDraft(
   task: AnyPlainTask,
   { input, options, origin, child }: EnqueueItem,
+  made: MadeInput,
   queue: string,
   rules: DraftRules,
 ): JobDraft {
   // Text, otherwise it would be refused by now.
   const given = options.id as string | undefined
   const id = given ?? child
-  const payload = encoded(rules, task, 'input', input)
-  const rememberMs = id === undefined ? 0 : memoryMs(options, rules)
+  const payload = made.payload ?? encoded(rules, task, 'input', made.input)
+  const rememberMs = id === undefined ? 0 : memoryMs(task, options, rules)
   const job = new JobInMaking(id ?? rules.newId(), task.name, payload, options.priority ?? 0, rememberMs)
   if (options.group !== undefined || task.group !== undefined) {
     const named = options.group === undefined ? answerOf(task, 'group', () => task.group?.(input)) : options.group
@@ -158,15 +197,28 @@ function plainDraft(
   }
   if (options.ifWaiting === 'replace') job.ifWaiting = 'replace'
   const bytes = addContent(job, queue, task, options, origin, rules)
-  if (options.expiresIn !== undefined) job.expiresMs = checkedExpiry(task, options, job, rules)
+  const expiresMs = expiryOf(task, options, job, rules)
+  if (expiresMs !== undefined) {
+    job.expiresMs = expiresMs
+    rules.warnings.expires(task, expiresMs)
+  }
+  if (options.atMost !== undefined) job.atMostMs = checkedBound(task, options, job)
   return new JobDraft(queue, job, bytes, id === undefined)
 }
 
-/** How long an id is remembered after its job has ended, if a user gave it or it follows from a parent. */
-function memoryMs({ id, ifWaiting }: AnyEnqueueOptions, { idempotencyMs }: DraftRules): number {
+/**
+ * How long an id is remembered after its job has ended, if a user gave it or it follows from a parent. Throws
+ * `InvalidJobError`.
+ */
+function memoryMs(task: AnyPlainTask, options: AnyEnqueueOptions, rules: DraftRules): number {
+  const { id, ifWaiting, idempotency } = options
+  const ownMs = idempotency === undefined ? undefined : parseDuration(idempotency)
+  if (idempotency !== undefined && ownMs === undefined)
+    throw wrong(task, `idempotency must be ${durationForm}; got ${describe(idempotency)}.`)
+  if (ownMs !== undefined) return Math.max(ownMs, shortestMemoryMs)
   // An enqueue after its end is another change, not the same job again.
   if (ifWaiting === 'replace') return shortestMemoryMs
-  return Math.max(id === undefined ? childMemoryMs : shortestMemoryMs, idempotencyMs)
+  return Math.max(id === undefined ? childMemoryMs : shortestMemoryMs, task.idempotencyMs ?? rules.idempotencyMs)
 }
 
 /** The queue of the job, after every check that needs no input. */
@@ -191,9 +243,15 @@ function checkedOrderedQueue(task: AnyOrderedTask, options: AnyEnqueueOptions, {
   return queue
 }
 
-function orderedDraft(task: AnyOrderedTask, { input, options, origin }: EnqueueItem, rules: DraftRules): JobDraft {
+function orderedDraft(
+  task: AnyOrderedTask,
+  { input, options, origin }: EnqueueItem,
+  made: MadeInput,
+  rules: DraftRules,
+): JobDraft {
   const score = scoreOf(task, input, options)
-  const job = new JobInMaking(idOf(task, input, options), task.name, encoded(rules, task, 'input', input), 0, 0)
+  const payload = made.payload ?? encoded(rules, task, 'input', made.input)
+  const job = new JobInMaking(orderedId(task, input, options), task.name, payload, 0, 0)
   if (score !== undefined) job.score = score
   if (task.group !== undefined) {
     // From its id alone, so that all payloads of an id have the same group.
@@ -207,7 +265,7 @@ function orderedDraft(task: AnyOrderedTask, { input, options, origin }: EnqueueI
   return new JobDraft(task.queue, job, addContent(job, task.queue, task, options, origin, rules), false)
 }
 
-function idOf(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOptions): string {
+function orderedId(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOptions): string {
   if (options.id === undefined && task.id === undefined)
     throw wrong(
       task,
@@ -215,7 +273,7 @@ function idOf(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOptions):
     )
   const given = options.id === undefined ? answerOf(task, 'id', () => task.id?.(input)) : options.id
   const id = orderedIdOf(given)
-  if (id === undefined) throw wrong(task, `id must be ${jobIdForm}, or a finite number; got ${describe(given)}.`)
+  if (id === undefined) throw wrong(task, `id ${idMistake(given, true)}`)
   return id
 }
 

@@ -4,7 +4,7 @@ import { InvalidJobError } from '../../core/errors.js'
 import type { CheckedSchedule } from '../../core/schedule/schedule-options.js'
 import type { ScheduleDefinition } from '../../stores/contract/schedules.js'
 import type { DraftRules } from '../enqueue/draft-content.js'
-import { draftJob } from '../enqueue/job-draft.js'
+import { draftGivenJob } from '../enqueue/job-draft.js'
 
 /**
  * The definition of a schedule. Until a tick names it, a plain job has the name of its schedule. Throws the errors of
@@ -18,7 +18,7 @@ export async function scheduleDraft(
 ): Promise<ScheduleDefinition> {
   const isOrdered = task.kind === 'ordered'
   const options = isOrdered ? enqueue : { ...enqueue, id: name }
-  const { queue, job } = await draftJob({ task, input, options }, rules)
+  const { queue, job } = await draftGivenJob({ task, input, options }, rules)
   const { id, runAt: _, ...rest } = job
   const { delayMs = 0, expiresMs = Number.POSITIVE_INFINITY } = job
   if (delayMs + jitterMs >= expiresMs)

@@ -5,7 +5,7 @@ import { type AnyTask, isTask } from '../task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../task/enqueue-options.js'
 import type { TaskInput } from '../task/task-definition.js'
 import type { Duration } from '../values/duration.js'
-import { instantForm, parseInstant } from '../values/instant.js'
+import { instantMistake, parseInstant } from '../values/instant.js'
 import { duration, exactly } from '../values/option-check.js'
 import { cronMistake } from './cron-text.js'
 import type { OnMissed, Overlap } from './due-ticks.js'
@@ -49,7 +49,7 @@ interface ScheduleTiming {
  */
 type ScheduledEnqueueOptions<T extends AnyTask> = Omit<
   EnqueueOptionsOf<T>,
-  T extends { readonly kind: 'ordered' } ? 'runAt' : 'runAt' | 'id' | 'ifWaiting'
+  T extends { readonly kind: 'ordered' } ? 'runAt' : 'runAt' | 'id' | 'ifWaiting' | 'atMost'
 >
 
 /** The input of each job; optional if the task takes none. */
@@ -86,7 +86,10 @@ const leastEveryMs = 1_000
 const mostJitterMs = 86_400_000
 
 const instant = v.pipe(
-  v.custom<Date | string>((value) => parseInstant(value) !== undefined, `must be ${instantForm}`),
+  v.custom<Date | string>(
+    (value) => parseInstant(value) !== undefined,
+    ({ input }) => instantMistake(input),
+  ),
   v.transform((value) => parseInstant(value)!),
 )
 

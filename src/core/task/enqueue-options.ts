@@ -7,17 +7,28 @@ import type { DefinedTask, TaskInput } from './task-definition.js'
 export interface EnqueueOptions<QueueName extends string = string> {
   /**
    * An id of your own. If you enqueue the same id again, the outcome is `'duplicate'` and nothing is stored. This holds
-   * while a job with the id waits, runs or is in the morgue, and after its end for the mill's `idempotency`. Default: a
-   * new id.
+   * while a job with the id waits, runs or is in the morgue, and after its end for `idempotency`. At most 256 bytes;
+   * `idOf(text)` makes an id of a longer text. Default: a new id.
    */
   readonly id?: string
   /**
-   * With an `id`: what happens to a waiting job with the same id. `'keep'`, the default: that job stays as it is, and
-   * the outcome is `'duplicate'`. `'replace'`: this job takes its place as if it were new, with its own input, meta,
-   * priority, group and time; the outcome is `'replaced'`. With `delay` this is a debounce. The id of such a job is not
-   * remembered after its end. A running or dead job stays as it is in both cases (`'duplicate'`).
+   * With an `id`: how long the id is remembered after its job has ended; 0 is not at all. Default: the task's
+   * `idempotency`, otherwise the mill's.
+   */
+  readonly idempotency?: Duration
+  /**
+   * With an `id`: what happens to a waiting or dead job with the same id. `'keep'`, the default: that job stays as it
+   * is, and the outcome is `'duplicate'`. `'replace'`: this job takes its place as if it were new, with its own input,
+   * meta, priority, group and time; the outcome is `'replaced'`. An id that is only remembered is free for it. With
+   * `delay` this is a debounce; bound it by `atMost`. The id of such a job is not remembered after its end, unless
+   * `idempotency` is given with it. A running job stays as it is in both cases (`'duplicate'`).
    */
   readonly ifWaiting?: 'keep' | 'replace'
+  /**
+   * With `delay` and `ifWaiting: 'replace'`: later enqueues put the job off until at most this time after the first of
+   * them, which created it. At least `delay`. Default: no bound, so a job that is replaced again and again never runs.
+   */
+  readonly atMost?: Duration
   /**
    * The job does not run before this time has passed, on the store's clock. Not together with `runAt`. Default: none.
    */
@@ -28,11 +39,11 @@ export interface EnqueueOptions<QueueName extends string = string> {
    */
   readonly runAt?: Date | string
   /**
-   * Cancels the job with the reason `expired` if no worker has taken it within this time, on the store's clock. The
-   * time counts from the enqueue, and must be longer than `delay`. A job that was once taken does not expire: a retry
-   * runs whenever it is due. Default: never.
+   * The job does not begin after this time, on the store's clock: neither its first run nor a retry. It is then
+   * cancelled with the reason `expired`. A run that has begun goes on. The time counts from the enqueue, and must be
+   * longer than `delay`. Default: the task's `expiresIn`, otherwise `'never'`.
    */
-  readonly expiresIn?: Duration
+  readonly expiresIn?: Duration | 'never'
   /** −32,768 … 32,767, higher first. Default 0. */
   readonly priority?: number
   /** Data that is stored with the input and kept through every retry. */

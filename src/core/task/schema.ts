@@ -4,6 +4,7 @@
  */
 
 import { InvalidJobError } from '../errors.js'
+import { messageOf } from '../values/describe.js'
 
 /** A Standard Schema: `Input` is the type it accepts, `Output` the type it returns. */
 export interface Schema<Input = unknown, Output = Input> {
@@ -15,7 +16,7 @@ export interface Schema<Input = unknown, Output = Input> {
   }
 }
 
-type SchemaResult<Output> =
+export type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] }
 
@@ -53,6 +54,17 @@ export function validatedNow<Output>(schema: Schema<unknown, Output>, value: unk
   throw new InvalidJobError(
     `${what} has an asynchronous schema, and a transaction cannot wait for it. Give the task a synchronous schema, and make slow checks before the transaction.`,
   )
+}
+
+/** What the schema makes of the value; its issues too if it throws. A promise only if the schema answers with one. */
+export function made(schema: Schema, value: unknown): SchemaResult<unknown> | Promise<SchemaResult<unknown>> {
+  const failed = (error: unknown) => ({ issues: [{ message: messageOf(error) }] })
+  try {
+    const result = schema['~standard'].validate(value)
+    return 'then' in result ? Promise.resolve(result).catch(failed) : result
+  } catch (error) {
+    return failed(error)
+  }
 }
 
 function accepted<Output>(result: SchemaResult<Output>, what: string): Output {

@@ -2,8 +2,8 @@
 
 import * as v from 'valibot'
 import type { RunningJob } from '../job.js'
-import type { Duration } from '../values/duration.js'
-import { callable, exactly } from '../values/option-check.js'
+import { type Duration, furthestMs } from '../values/duration.js'
+import { callable, duration, exactly } from '../values/option-check.js'
 import { exponential } from './backoff.js'
 import { type Batch, type BatchOptions, batchSchema, type JobsHandler, type ResultOfEach } from './batch-task.js'
 import { type Isolation, type IsolationOptions, isolationMistakes, isolationOf, isolationOptions } from './isolation.js'
@@ -71,6 +71,16 @@ export interface TaskOptions<Name extends string, Input, Output, Return, QueueNa
    */
   readonly group?: (input: Input) => string | number
   /**
+   * The job does not begin after this time from its enqueue: neither its first run nor a retry. Default for the
+   * `expiresIn` of an enqueue. Default: never.
+   */
+  readonly expiresIn?: Duration
+  /**
+   * How long an id of your own is remembered after its job has ended; 0 is not at all. Default: the mill's
+   * `idempotency`.
+   */
+  readonly idempotency?: Duration
+  /**
    * Whether the job may run now. False: the job is put back with the delay of its backoff (at least 1 s), and no
    * attempt is counted. Default: always.
    */
@@ -101,6 +111,10 @@ export interface Task<
   /** Undefined: its jobs run in the worker. */
   readonly isolation: Isolation | undefined
   readonly group: ((input: Input) => string | number) | undefined
+  /** Undefined: its jobs never expire, unless their enqueue says so. */
+  readonly expiresInMs: number | undefined
+  /** Undefined: as the mill has it. */
+  readonly idempotencyMs: number | undefined
   readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
   readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
   /** The handler; undefined if only producers know this task. */
@@ -138,7 +152,7 @@ export interface BatchTask<
   Result = unknown,
   QueueName extends string = string,
 > extends TaskHeader<Name, Input, Output, Result, QueueName>,
-    Pick<Task<Name, Input, Output>, 'kind' | 'group' | 'shouldRun' | 'onExhausted'> {
+    Pick<Task<Name, Input, Output>, 'kind' | 'group' | 'expiresInMs' | 'idempotencyMs' | 'shouldRun' | 'onExhausted'> {
   readonly batch: Batch
   readonly isolation: undefined
   /** The handler; undefined if only producers know this task. */
@@ -168,6 +182,8 @@ const optionsSchema = exactly({
   run: v.optional(callable<Handler<unknown, unknown>>()),
   retry: retryOptions(),
   group: v.optional(callable<(input: unknown) => string | number>()),
+  expiresIn: v.optional(duration(1, furthestMs)),
+  idempotency: v.optional(duration()),
   shouldRun: v.optional(callable<(input: unknown, job: RunningJob) => boolean | Promise<boolean>>()),
   onExhausted: v.optional(callable<(exhausted: ExhaustedJob<unknown>) => void | Promise<void>>()),
 })
@@ -208,7 +224,7 @@ export function defineTask(options: object): AnyPlainTask {
     mistakes.push({ path: 'batch', message: "cannot be together with isolate: 'process', which runs one job in each" })
   refuseTask(what, given.name, mistakes)
   const { name, queue = 'default', input, run, retry, timeLimit, slowAfter, aliases } = given
-  const { group, shouldRun, onExhausted, batch } = given
+  const { group, shouldRun, onExhausted, batch, expiresIn, idempotency } = given
   const isolation = isolationOf(given, timeLimit)
   const { max = isolation === undefined ? 4 : 0, backoff = exponential(), when } = retry
   const definition = {
@@ -216,6 +232,8 @@ export function defineTask(options: object): AnyPlainTask {
     ...{ name, queue, input, aliases, group, shouldRun, onExhausted, isolation, batch },
     timeLimitMs: timeLimit,
     slowAfterMs: slowAfter,
+    expiresInMs: expiresIn,
+    idempotencyMs: idempotency,
     retry: { max, backoff, when },
   }
   return withHandler(definition, run) as unknown as AnyPlainTask

@@ -26,6 +26,9 @@ const whole = /^(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+$/
 /** 285,616 years: longer durations lose milliseconds in a double. */
 const longestMs = Number.MAX_SAFE_INTEGER
 
+/** The furthest time ahead of a job. A later one is a mix-up of seconds and milliseconds. */
+export const furthestMs = 10 * 365.25 * 86_400_000
+
 export const durationForm =
   "a duration such as '500ms', '30s', '5m', '1h30m' or '3d', or a whole number of milliseconds"
 

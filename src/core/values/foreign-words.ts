@@ -42,9 +42,9 @@ const places: Readonly<Record<string, readonly string[]>> = {
   'the mill': ['idempotency', 'maxPayloadBytes', 'middleware', 'schedules', 'tasks'],
   'a queue': ['lease', 'maxCrashes', 'maxPending', 'maxRunning', 'retention', 'shards', 'throttle', 'weight'],
   'a task': ['onExhausted', 'retry', 'timeLimit'],
-  'a plain task': ['batch', 'isolate', 'shouldRun'],
+  'a plain task': ['batch', 'expiresIn', 'isolate', 'shouldRun'],
   'an ordered task': ['batchSize', 'maxPayloads', 'merge', 'score'],
-  enqueue: ['delay', 'expiresIn', 'ifWaiting', 'meta', 'priority', 'runAt'],
+  enqueue: ['atMost', 'delay', 'expiresIn', 'ifWaiting', 'meta', 'priority', 'runAt'],
 }
 
 /**

@@ -1,7 +1,9 @@
 /** The ids of jobs and queues: their valid forms, and the source of new ones. */
 
-import { randomFillSync } from 'node:crypto'
+import { createHash, randomFillSync } from 'node:crypto'
+import { InvalidArgumentError } from '../errors.js'
 import type { Clock } from '../platform/clock.js'
+import { describe } from './describe.js'
 
 const queueName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/
 export const queueNameForm = '1 to 80 characters of A-Z a-z 0-9 . _ -, the first a letter or digit'
@@ -20,16 +22,59 @@ export function isTaskName(value: unknown): value is string {
 
 export const jobIdForm = '1 to 256 bytes of valid UTF-8 text without NUL'
 
+const mostIdBytes = 256
+
 /** Ids are keys in every store and travel in URLs; 256 bytes fit the index of each. */
 export function isJobId(value: unknown): value is string {
   return (
     typeof value === 'string' &&
     value.length >= 1 &&
-    value.length <= 256 &&
+    value.length <= mostIdBytes &&
     !value.includes('\0') &&
     value.isWellFormed() &&
-    Buffer.byteLength(value) <= 256
+    Buffer.byteLength(value) <= mostIdBytes
   )
+}
+
+/** What is wrong with a value that is no id, as the end of a sentence about it. An ordered job may have a number. */
+export function idMistake(given: unknown, isOrdered = false): string {
+  return mistakeIn(given, isOrdered ? `${jobIdForm}, or a finite number` : jobIdForm)
+}
+
+/** The same for a group. */
+export function groupMistake(given: unknown): string {
+  return mistakeIn(given, `${groupForm} ('' for none)`)
+}
+
+function mistakeIn(given: unknown, form: string): string {
+  const isLong = typeof given === 'string' && Buffer.byteLength(given) > mostIdBytes
+  const remedy = isLong ? ' `idOf(text)` of millrace makes an id of a longer text, such as an address.' : ''
+  return `must be ${form}; got ${describe(given)}.${remedy}`
+}
+
+/** The length of a digest in an id. */
+const digestDigits = 26
+
+/**
+ * An id made of any text, such as an address, a path or a key: always the same for the same text. A text that is valid as
+ * an id stays as it is. A longer one is cut, and ends in `~` and 26 characters of its SHA-256. Pure. Throws
+ * `InvalidArgumentError` if `text` is empty or no valid UTF-8 text.
+ *
+ * @example
+ * await ctx.enqueue(crawl, { url }, { id: idOf(url) })
+ */
+export function idOf(text: string): string {
+  if (typeof text !== 'string' || text === '' || !text.isWellFormed())
+    throw new InvalidArgumentError(`idOf() expects a text that is not empty; got ${describe(text)}.`)
+  const isShort: boolean = isJobId(text)
+  if (isShort) return text
+  const digest = createHash('sha256').update(text).digest()
+  const room = mostIdBytes - digestDigits - 1
+  // Cut between characters: a part of one would not be valid.
+  const head = new TextDecoder()
+    .decode(Buffer.from(text.replaceAll('\0', '')).subarray(0, room))
+    .replace(/\uFFFD+$/, '')
+  return `${head}~${digestId(digest)}`
 }
 
 /** The id of an ordered job as text; a finite number is converted. Undefined for an invalid value. */
@@ -112,7 +157,7 @@ function inDigits(value: number, length: number): string {
 /** An id derived from a digest of at least 26 bytes; it looks like a new one. */
 export function digestId(digest: Uint8Array): string {
   let id = ''
-  for (const byte of digest.subarray(0, 26)) id += digits[byte & 31]
+  for (const byte of digest.subarray(0, digestDigits)) id += digits[byte & 31]
   return id
 }
 

@@ -103,6 +103,11 @@ function taskRefusals(task: AnyTask, { name, leaseMs }: Queue, traits: StoreTrai
       `the time limit of task '${task.name}'`,
       `A job of queue '${name}' is held for ${formatDuration(traits.maxHoldMs)} at most: set \`timeLimit\` to at most ${formatDuration(longestMs)}, or use another store.`,
     ])
+  if (task.kind === 'plain' && task.expiresInMs !== undefined && !traits.expires)
+    refusals.push([
+      `\`expiresIn\` of task '${task.name}'`,
+      'Leave `expiresIn` out and let the handler compare `ctx.job.createdAt` with the time, or use a store that cancels such jobs.',
+    ])
   if (task.group !== undefined && !traits.groups)
     refusals.push([`the groups of task '${task.name}'`, 'Leave `group` out, or use a store with groups.'])
   return refusals

@@ -80,7 +80,7 @@ export abstract class BatchExecution extends Execution {
         'ctx.enqueue() needs `parent` in a batch, which names the job that enqueues as ctx.fail() does. A later run of that job then enqueues nothing twice.',
       )
     const job = parent === undefined ? this.given[0]! : this.namedBy(parent, 'enqueue')
-    job.children ??= new ChildCalls(job.claim, this.#client!.encode)
+    job.children ??= new ChildCalls(job.claim, job.metas[0]!, this.#client!.encode)
     return { ...job.children.item(task, input, own), asked }
   }
 

@@ -5,15 +5,15 @@
 
 import { createHash } from 'node:crypto'
 import { InvalidJobError } from '../../core/errors.js'
+import type { Meta } from '../../core/job.js'
 import type { JobHandle } from '../../core/job-handle.js'
-import type { JobOrigin } from '../../core/job-origin.js'
+import { type JobOrigin, lifeIn } from '../../core/job-origin.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
 import type { ChildOptions } from '../../core/task/child-options.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { Payload } from '../../core/values/codec.js'
-import { describe } from '../../core/values/describe.js'
-import { digestId, jobIdForm, orderedIdOf } from '../../core/values/ids.js'
+import { digestId, idMistake, orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 
 /** Enqueues jobs for handlers. */
@@ -26,14 +26,17 @@ export interface ChildClient {
 
 export class ChildCalls {
   readonly #claim: Claim
+  readonly #life: string | undefined
   readonly #origin: JobOrigin
   readonly #encode: (value: unknown) => Payload
   /** How often each name was given in this run. */
   readonly #given = new Map<string, number>()
 
-  constructor(claim: Claim, encode: (value: unknown) => Payload) {
+  /** `meta`: that of the job, as stored. */
+  constructor(claim: Claim, meta: Meta, encode: (value: unknown) => Payload) {
     const { queue, id, task } = claim
     this.#claim = claim
+    this.#life = lifeIn(meta)
     this.#origin = { parent: { queue, id, task } }
     this.#encode = encode
   }
@@ -53,10 +56,7 @@ export class ChildCalls {
   /** Two calls with the same key are one. */
   #keyed(task: AnyTask, key: unknown, options: AnyEnqueueOptions): string {
     const text = orderedIdOf(key)
-    if (text === undefined)
-      throw new InvalidJobError(
-        `job of task '${task.name}': key must be ${jobIdForm}, or a finite number; got ${describe(key)}.`,
-      )
+    if (text === undefined) throw new InvalidJobError(`job of task '${task.name}': key ${idMistake(key, true)}`)
     if (task.kind === 'plain' && options.id !== undefined)
       throw new InvalidJobError(`job of task '${task.name}': give id or key, not both: a key makes the id.`)
     return this.#name([task.name, 'key', text])
@@ -91,10 +91,13 @@ export class ChildCalls {
     }
   }
 
-  /** The name is valid for this life of the job: a later job with the same id was created at another time. */
+  /**
+   * The name is valid for this life of the job: a later job with the same id was created at another time, or has
+   * another life.
+   */
   #name(call: readonly (string | number)[], content: Payload = ''): string {
     const { queue, id, createdAt } = this.#claim
-    const head = JSON.stringify([queue, id, createdAt, ...call])
+    const head = JSON.stringify([queue, id, createdAt, this.#life, ...call])
     return digestId(createHash('sha256').update(head).update(content).digest())
   }
 }

@@ -47,15 +47,26 @@ export const paramShapes: Readonly<Record<string, v.GenericSchema<unknown, strin
  */
 export const idInQuery = '~'
 
+const durationJson = {
+  oneOf: [
+    { type: 'string', examples: ['5m'] },
+    { type: 'integer', minimum: 0 },
+  ],
+}
+
 /** A duration such as `'5m'`, or a number of ms. */
 export const duration = described(
   v.custom<number | string>((value) => parseDuration(value) !== undefined, `must be ${durationForm}`),
-  {
-    oneOf: [
-      { type: 'string', examples: ['5m'] },
-      { type: 'integer', minimum: 0 },
-    ],
-  },
+  durationJson,
+)
+
+/** A duration, or `'never'`. */
+const expiry = described(
+  v.custom<number | string>(
+    (value) => value === 'never' || parseDuration(value) !== undefined,
+    `must be ${durationForm}, or 'never'`,
+  ),
+  durationJson,
 )
 
 /** An instant in text, with its zone. */
@@ -122,9 +133,11 @@ const newJob = exactly({
   input: v.exactOptional(v.unknown()),
   id: v.exactOptional(jobId),
   ifWaiting: v.exactOptional(v.picklist(['keep', 'replace'])),
+  atMost: v.exactOptional(duration),
+  idempotency: v.exactOptional(duration),
   delay: v.exactOptional(duration),
   runAt: v.exactOptional(instant),
-  expiresIn: v.exactOptional(duration),
+  expiresIn: v.exactOptional(expiry),
   priority: v.exactOptional(whole(lowestPriority, highestPriority)),
   group: v.exactOptional(group),
   score: v.exactOptional(v.pipe(v.number(), v.finite())),

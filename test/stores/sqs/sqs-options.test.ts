@@ -46,6 +46,8 @@ const enqueueOptions: Fates<EnqueueOptions> = {
   queue: ['works', 'mail'],
   expiresIn: ['refused', '2m'],
   ifWaiting: ['refused', 'keep'],
+  atMost: ['refused', '1m'],
+  idempotency: ['refused', '1m'],
 }
 
 const refusal = expect.objectContaining({ code: 'unsupported-by-store' })
