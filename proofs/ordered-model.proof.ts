@@ -7,6 +7,7 @@
 import { redisHarness, sqliteHarness, startRedis } from 'millrace/store-testing'
 import { catchAll, playAll } from './model.js'
 import type { Draws } from './mutants.js'
+import { redisMergeMutations } from './redis-merge-mutations.js'
 import { redisOrderedMutations } from './redis-ordered-mutations.js'
 import { redisVersion } from './redis-version.js'
 import type { Report, Summary } from './report.js'
@@ -23,6 +24,7 @@ const ordered = (offset: number, sequences: number, steps: number): Draws => ({
 
 export async function prove(report: Report): Promise<Summary> {
   const [single, cluster] = [await startRedis(), await startRedis({ mode: 'cluster' })]
+  const redisMutations = [...redisMergeMutations, ...redisOrderedMutations]
   try {
     report.say(`the server: ${await redisVersion(single)}`)
     const draws = [ordered(0, 2_000, 60), ordered(10_000, 20, 600)]
@@ -34,9 +36,9 @@ export async function prove(report: Report): Promise<Summary> {
     const trial = ordered(0, 80, 300)
     const survivors = [
       ...(await catchAll(report, sqliteOrderedMutations, 'sqlite', trial)),
-      ...(await catchAll(report, redisOrderedMutations, single.url, trial)),
+      ...(await catchAll(report, redisMutations, single.url, trial)),
     ]
-    const mutants = sqliteOrderedMutations.length + redisOrderedMutations.length
+    const mutants = sqliteOrderedMutations.length + redisMutations.length
     return { differences, mutants, survivors }
   } finally {
     await Promise.all([single.stop(), cluster.stop()])

@@ -16,6 +16,36 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
     to: 'equal.score < score',
   },
   {
+    what: 'equal payloads are one whatever the rule',
+    file: 'sqlite/rows/sqlite-payloads.js',
+    from: 'payloadMark(job, merge, place)',
+    to: "payloadMark(job, 'distinct', place)",
+  },
+  {
+    what: 'merge distinct keeps all',
+    file: 'sqlite/rows/sqlite-payloads.js',
+    from: 'payloadMark(job, merge, place)',
+    to: "payloadMark(job, 'all', place)",
+  },
+  {
+    what: 'payloads of one score are one whatever they say',
+    file: 'sqlite/rows/sqlite-payloads.js',
+    from: "hash('sha256', content, 'buffer')",
+    to: "hash('sha256', merge === 'distinct' ? content : payloadMark(job, merge, place), 'buffer')",
+  },
+  {
+    what: 'equal payloads of one call are one if they have no score',
+    file: 'sqlite/work/sqlite-ordered-enqueue.js',
+    from: 'place: { callId: from, place: i }',
+    to: 'place: { callId: from, place: 0 }',
+  },
+  {
+    what: 'equal payloads at the same place of two calls are one if they have no score',
+    file: 'sqlite/work/sqlite-ordered-enqueue.js',
+    from: 'place: { callId: from, place: i }',
+    to: "place: { callId: '', place: i }",
+  },
+  {
     what: 'of two sets with equal payloads the later stays',
     file: 'sqlite/rows/sqlite-payloads.js',
     from: '(other.score, other.seq) < (payload.score, payload.seq)',

@@ -107,8 +107,8 @@ const ids = { ids: ['1'] }
 
 const whileItWaits: Readonly<Record<string, Row>> = {
   'd (1.5) is enqueued': [(scene) => scene.push('d', 1.5, hour)],
+  'b (2) is enqueued': [(scene) => scene.push('b', 2)],
   'b (3) is enqueued': [(scene) => scene.push('b', 3)],
-  'b (0) is enqueued': [(scene) => scene.push('b', 0)],
   'run-now': [({ store }) => store.records!.runNow('it', ids)],
   revive: [({ store }) => store.records!.morgue.revive('it', ids)],
   bury: [({ store }) => store.records!.bury('it', ids)],

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { storeContract } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
 import { redisLimitedMutations } from '../proofs/redis-limited-mutations.js'
+import { redisMergeMutations } from '../proofs/redis-merge-mutations.js'
 import { redisMutations } from '../proofs/redis-mutations.js'
 import { redisOrderedMutations } from '../proofs/redis-ordered-mutations.js'
 import { sqliteLimitedMutations } from '../proofs/sqlite-limited-mutations.js'
@@ -16,6 +17,7 @@ const stores = join(import.meta.dirname, '../dist/stores')
 
 it.each([
   ['plain queues on Redis', redisMutations],
+  ['merging on Redis', redisMergeMutations],
   ['ordered queues on Redis', redisOrderedMutations],
   ['limits on Redis', redisLimitedMutations],
   ['plain queues on SQLite', sqliteMutations],

@@ -7,6 +7,7 @@ import { doSomeWork, payload } from './some-work.js'
 export const aTestWorker = defineOrderedTask({
   name: 'ATestWorker',
   input: payload,
+  merge: 'distinct',
   batchSize: 10,
   retry: {
     max: 5,

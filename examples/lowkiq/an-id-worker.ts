@@ -8,6 +8,7 @@ export const anIdWorker = defineOrderedTask({
   name: 'AnIdWorker',
   input: z.object({ id: z.number() }),
   id: (payload) => payload.id,
+  merge: 'distinct',
   async run(payloadsById) {
     for (const [id, payloads] of payloadsById) logger.info(`some work for ${id}: ${payloads.length}`)
   },

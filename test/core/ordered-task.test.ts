@@ -91,7 +91,7 @@ describe('a wrong definition', () => {
     [{ name, score: 5 }, 'score: must be a function; got 5'],
     [{ name, batchSize: 0 }, 'batchSize: must be a whole number from 1 to 1000; got 0'],
     [{ name, batchSize: 1_001 }, 'batchSize: must be a whole number from 1 to 1000; got 1001'],
-    [{ name, merge: 'newest' }, "merge: must be 'all' or 'latest'; got \"newest\""],
+    [{ name, merge: 'newest' }, "merge: must be 'all', 'distinct' or 'latest'; got \"newest\""],
     [{ name, maxPayloads: 0 }, 'maxPayloads: must be a whole number of at least 1, or Infinity; got 0'],
     [{ name, maxPayloads: '5' }, 'maxPayloads: must be a whole number of at least 1, or Infinity; got "5"'],
     [{ name, onExhausted: true }, 'onExhausted: must be a function; got true'],

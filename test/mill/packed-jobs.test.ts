@@ -27,7 +27,12 @@ const pay = defineTask({
 })
 const none: unknown[] = []
 const booking = (ran = none) =>
-  defineOrderedTask({ name: 'book', queue: 'books', run: (payloads) => void ran.push([...payloads.entries()]) })
+  defineOrderedTask({
+    name: 'book',
+    queue: 'books',
+    merge: 'distinct',
+    run: (payloads) => void ran.push([...payloads.entries()]),
+  })
 
 describe.each(packedKinds)('sealed and compressed jobs, on %s', (kind) => {
   it('run as others do, and no byte of what they carry lies in the store', async () => {
@@ -54,9 +59,9 @@ describe.each(packedKinds)('sealed and compressed jobs, on %s', (kind) => {
     expect(written?.includes(Buffer.from(secret).toString('base64').slice(2, 20)) ?? false).toBe(false)
   })
 
-  it('of an ordered queue merge where their payloads are equal, also after a move', async () => {
+  it('of an ordered queue with distinct payloads merge where these are equal, also after a move', async () => {
     const on = await packedStores[kind]()
-    const old = defineOrderedTask({ name: 'old', queue: 'old' })
+    const old = defineOrderedTask({ name: 'old', queue: 'old', merge: 'distinct' })
     const mill = on.mill({ ...packing, tasks: [old, booking()] })
     const outcomes = []
     for (const input of [long, { ...long }, secret, secret, 1])

@@ -13,6 +13,7 @@ import {
 } from '#src/stores/rules/payloads.js'
 
 const payload = fc.constantFrom('x', 'y', 'z', Uint8Array.of(120), Uint8Array.of(0, 255))
+const rules = ['all', 'distinct', 'latest'] as const
 const score = fc.oneof(fc.constantFrom(-1, 0, 1, 1.5, 2), fc.double({ noNaN: true, noDefaultInfinity: true }))
 const arrival = fc.record(
   { payload, score, codec: fc.constantFrom('json', 'raw'), meta: fc.constantFrom('m1', 'm2') },
@@ -23,12 +24,16 @@ const arrival = fc.record(
 const sets = fc
   .tuple(fc.array(arrival, { maxLength: 12 }), fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }))
   .map(([arrivals, side]) => {
-    const entries = arrivals.map((entry, seq): PayloadEntry => ({ ...entry, seq }))
+    // One half arrived under another rule than the other, as after a change of the configuration.
+    const entries = arrivals.map((entry, seq): PayloadEntry => {
+      const identity = payloadIdentity(entry, seq % 2 ? 'all' : 'distinct', { callId: 'call', place: seq })
+      return { ...entry, seq, identity }
+    })
     const of = (which: boolean) => entries.filter((_, i) => side[i] === which)
     return [merged([], of(true), 'all'), merged([], of(false), 'all')] as const
   })
 
-const identities = (entries: readonly PayloadEntry[]) => entries.map(payloadIdentity)
+const identities = (entries: readonly PayloadEntry[]) => entries.map(({ identity }) => identity)
 const holds = <T>(of: fc.Arbitrary<T>, claim: (value: T) => void) =>
   fc.assert(
     fc.property(of, (value) => {
@@ -59,11 +64,12 @@ describe('the shard of an id', () => {
   })
 })
 
-describe('payloads are equal', () => {
+describe('payloads are one', () => {
+  const arrival = { callId: 'call', place: 0 }
   const identity = (payload: string | Uint8Array, codec?: string) =>
-    payloadIdentity({ payload, ...(codec === undefined ? {} : { codec }) })
+    payloadIdentity({ payload, ...(codec === undefined ? {} : { codec }) }, 'distinct', arrival)
 
-  it('where codec, kind and bytes are', () => {
+  it("with 'distinct' where codec, kind and bytes are the same", () => {
     expect(identity('x')).toBe(identity('x', 'json'))
     expect(identity(Uint8Array.of(0, 255))).toBe(identity(Buffer.from([0, 255])))
   })
@@ -81,13 +87,34 @@ describe('payloads are equal', () => {
     ]
     expect(new Set(different).size).toBe(different.length)
   })
+
+  it.each(['all', 'latest'] as const)('with %s where the given score is the same too', (merge) => {
+    const scored = (score: number, payload = 'x') => payloadIdentity({ payload, score }, merge, arrival)
+    expect(payloadIdentity({ payload: 'x', score: 1 }, merge, { callId: 'other', place: 7 })).toBe(scored(1))
+    expect(scored(-0)).toBe(scored(0))
+    expect(new Set([scored(1), scored(2), scored(1, 'y'), identity('x')]).size).toBe(4)
+  })
+
+  it.each(['all', 'latest'] as const)(
+    'with %s and no given score only if they are sent again in their call',
+    (merge) => {
+      const arrived = (callId: string, place: number) => payloadIdentity({ payload: 'x' }, merge, { callId, place })
+      expect(arrived('call', 0)).toBe(arrived('call', 0))
+      const different = [arrived('call', 0), arrived('call', 1), arrived('other', 0), identity('x')]
+      expect(new Set(different).size).toBe(different.length)
+      const named = { payload: 'x', arrival: 'name' }
+      expect(payloadIdentity(named, merge, { callId: 'other', place: 7 })).toBe(payloadIdentity(named, merge, arrival))
+      // A given score is no time of arrival, though it may be the same number.
+      expect(payloadIdentity({ payload: 'x', score: 0 }, merge, arrival)).not.toBe(arrived('call', 0))
+    },
+  )
 })
 
 describe('merged sets', () => {
-  it('keep queued 10 and new 5 as 5, and queued 2 and new 3 as 2', () => {
-    const entry = (score: number, seq: number): PayloadEntry => ({ payload: 'v', score, seq })
-    expect(merged([entry(10, 1)], [entry(5, 2)], 'all')).toEqual([entry(5, 2)])
-    expect(merged([entry(2, 1)], [entry(3, 2)], 'all')).toEqual([entry(2, 1)])
+  it("keep with 'distinct' queued 10 and new 5 as 5, and queued 2 and new 3 as 2", () => {
+    const entry = (score: number, seq: number): PayloadEntry => ({ payload: 'v', score, seq, identity: 'v' })
+    expect(merged([entry(10, 1)], [entry(5, 2)], 'distinct')).toEqual([entry(5, 2)])
+    expect(merged([entry(2, 1)], [entry(3, 2)], 'distinct')).toEqual([entry(2, 1)])
   })
 
   it('have every payload of both once, and no other', () => {
@@ -105,24 +132,24 @@ describe('merged sets', () => {
     })
   })
 
-  it('keep of equal payloads the first in order, whole', () => {
+  it('keep of payloads that are one the first in order, whole', () => {
     holds(sets, ([one, other]) => {
       for (const kept of merged(one, other, 'all')) {
-        const equal = [...one, ...other].filter((entry) => payloadIdentity(entry) === payloadIdentity(kept))
+        const equal = [...one, ...other].filter(({ identity }) => identity === kept.identity)
         expect(equal.sort(byScore)[0]).toBe(kept)
       }
     })
   })
 
-  it.each(['all', 'latest'] as const)('are the same whichever comes first, with %s', (merge) => {
+  it.each(rules)('are the same whichever comes first, with %s', (merge) => {
     holds(sets, ([one, other]) => expect(merged(one, other, merge)).toEqual(merged(other, one, merge)))
   })
 
-  it.each(['all', 'latest'] as const)('are the same when they are merged again, with %s', (merge) => {
+  it.each(rules)('are the same when they are merged again, with %s', (merge) => {
     holds(sets, ([one, other]) => {
       const both = merged(one, other, merge)
       expect(merged(both, both, merge)).toEqual(both)
-      if (merge === 'all') expect(merged(both, other, merge)).toEqual(both)
+      if (merge !== 'latest') expect(merged(both, other, merge)).toEqual(both)
     })
   })
 
@@ -180,7 +207,7 @@ describe('the end of a claim', () => {
     ['exhaust', 1, 2],
     ['bury', 3, 0],
   ])('by %s buries %i of three and gives back %i', (end, buried, back) => {
-    const set = ['x', 'y', 'z'].map((payload, seq): PayloadEntry => ({ payload, score: seq, seq }))
+    const set = ['x', 'y', 'z'].map((payload, seq): PayloadEntry => ({ payload, score: seq, seq, identity: payload }))
     const after = afterEnd(end, set)
     expect([after.buried.length, after.back.length]).toEqual([buried, back])
   })

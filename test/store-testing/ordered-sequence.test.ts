@@ -29,6 +29,11 @@ const live = (is: (before: CanonicalJob, after: CanonicalJob | undefined) => boo
 const dead = (is: (before: CanonicalJob, after: CanonicalJob | undefined) => boolean) => (step: Step) =>
   pairs(step, 'dead').some(([before, after]) => is(before, after))
 const size = (job: CanonicalJob | undefined) => job?.payloads?.length ?? 0
+/** By how many the waiting payloads are more than the different ones. */
+const equalsIn = (job: CanonicalJob | undefined) => {
+  const waiting = (job?.claim ? job.successor?.payloads : job?.payloads) ?? []
+  return waiting.length - new Set(waiting.map(({ payload, codec }) => `${codec} ${payload}`)).size
+}
 const ranOut = live(
   (before, after) => before.state === 'running' && size(before) > 1 && after?.state === 'ready' && after.attempt === 1,
 )
@@ -65,6 +70,10 @@ const rareThings: Record<string, (step: Step) => boolean> = {
       (before, after) =>
         after?.attempt === before.attempt + 1 && size(after) < size(before) + (before.successor?.payloads.length ?? 0),
     ),
+  ),
+  'equal payloads that stay apart while they wait together': verb(
+    'enqueue',
+    live((before, after) => equalsIn(after) > equalsIn(before)),
   ),
   'a last failure that leaves payloads': verb('settle', ranOut),
   'a completed job with a new one beside it': verb('settle', isNew),

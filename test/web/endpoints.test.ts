@@ -82,6 +82,10 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     const ordered = await scene.post('queues/orders/jobs', {
       jobs: [1, 2].map((score) => ({ task: 'sync-order', id: '7', input: { order: '7' }, score })),
     })
+    const sale = { task: 'sync-order', id: '8', input: { order: '8' } }
+    for (let i = 0; i < 2; i += 1)
+      await scene.post('queues/orders/jobs', { jobs: [sale, sale] }, { headers: { 'idempotency-key': 'sale-8' } })
+    expect((await scene.mill.queue('orders').jobs.get('8'))?.payloadCount).toBe(2)
     const unknown = await scene.post('queues/crawl/jobs', { task: 'crawl-page', input: 'https://example.org' })
 
     expect([first.status, first.json]).toEqual([201, { jobs: [{ id: 'welcome', outcome: 'added' }], changed: 1 }])

@@ -221,6 +221,29 @@ describe('what a handler enqueues', () => {
   })
 })
 
+describe.each(storeKinds)('payloads that a handler enqueues, on %s', (kind) => {
+  it('are added once each though its runs are repeated, and equal ones are kept', async () => {
+    const sync = defineOrderedTask({ name: 'sync', merge: 'all' })
+    let runs = 0
+    const parent = defineOrderedTask({
+      name: 'parent',
+      retry: { max: 1, backoff: () => 0 },
+      async run(_, ctx) {
+        for (let i = 0; i < 2; i += 1) await ctx.enqueue(sync, 'sold', { id: 'cup' })
+        await ctx.enqueueMany(sync, ['sold', 'sold'], () => ({ id: 'pot' }))
+        runs += 1
+        if (runs === 1) throw new Error('broken')
+      },
+    })
+    const mill = testMill({ tasks: [parent, sync] }, kind)
+    await mill.enqueue(parent, {}, { id: 'a' })
+    await mill.worker({ queues: ['parent'] }).start()
+    await expect.poll(() => runs).toBe(2)
+    const sets = await Promise.all(['cup', 'pot'].map((id) => mill.queue('sync').jobs.get(id)))
+    expect(sets.map((job) => job!.payloadCount)).toEqual([2, 2])
+  })
+})
+
 describe('what the handler of an ordered task enqueues', () => {
   const ordered = (batchSize: number, run: Parameters<typeof defineOrderedTask>[0]['run']) =>
     defineOrderedTask({ name: 'sync', batchSize, id: () => 'order', retry: { max: 5, backoff: () => 0 }, run: run! })

@@ -7,6 +7,7 @@ export const aTestWorker = defineOrderedTask({
   name: 'ATestWorker',
   queue: 'ATestWorker_V2',
   input: payload,
+  merge: 'distinct',
   async run(payloadsById) {
     for (const [id, payloads] of payloadsById) for (const payload of payloads) await doSomeWork(id, payload)
   },

@@ -55,6 +55,7 @@ export class JobInMaking implements NewJob {
   declare meta?: Payload
   declare group?: string
   declare score?: number
+  declare arrival?: string
   declare delayMs?: number
   declare runAt?: number
   declare expiresMs?: number

@@ -245,7 +245,7 @@ function checkedOrderedQueue(task: AnyOrderedTask, options: AnyEnqueueOptions, {
 
 function orderedDraft(
   task: AnyOrderedTask,
-  { input, options, origin }: EnqueueItem,
+  { input, options, origin, child }: EnqueueItem,
   made: MadeInput,
   rules: DraftRules,
 ): JobDraft {
@@ -253,6 +253,7 @@ function orderedDraft(
   const payload = made.payload ?? encoded(rules, task, 'input', made.input)
   const job = new JobInMaking(orderedId(task, input, options), task.name, payload, 0, 0)
   if (score !== undefined) job.score = score
+  else if (child !== undefined) job.arrival = child
   if (task.group !== undefined) {
     // From its id alone, so that all payloads of an id have the same group.
     const group = checkedGroup(

@@ -36,8 +36,12 @@ export type ShardOrder =
   | 'sequential'
   | ((shards: readonly ShardCandidate[], random: Random) => readonly number[])
 
-/** The payloads of an id that an ordered queue keeps: all, or only the one with the highest score. */
-export type Merge = 'all' | 'latest'
+/**
+ * The payloads of an id that an ordered queue keeps. `'all'`: each one that is enqueued; only an equal payload with an
+ * equal given score is the same one. `'distinct'`: equal payloads once, with the smallest of their scores, as in
+ * Lowkiq. `'latest'`: only the one with the highest score.
+ */
+export type Merge = 'all' | 'distinct' | 'latest'
 
 export interface QueueOptions {
   /** Lottery tickets of the queue, 1 … 100. Default 10. */

@@ -27,7 +27,8 @@ export interface EnqueueItem {
   /** The reason why the store refused the job, once `next()` has resolved; `job` is then absent. */
   refusal?: Error
   /**
-   * For a child job: the name of the call, and the id of a plain job whose options give none.
+   * A name by which the job is known again if it is enqueued again: for a child job, that of its call. The id of a plain
+   * job whose options give none, and the arrival of an ordered payload without a score.
    * @internal
    */
   readonly child?: string

@@ -66,7 +66,10 @@ export interface OrderedTaskOptions<Name extends string, Input, Output, QueueNam
   /** The most ids that one run gets. Default 1. */
   readonly batchSize?: number
   /**
-   * The payloads of an id that are kept until they run: all, or only the one with the highest score. Default `'all'`.
+   * The payloads of an id that are kept until they run. `'all'`: each one; only an equal payload with an equal given
+   * score is the same one, so enqueueing it again adds nothing. `'distinct'`: equal payloads once, with the smallest of
+   * their scores; so of `active`, `paused`, `active` the last change is dropped. `'latest'`: only the one with the
+   * highest score. What is stored under another rule stays until it runs. Default `'all'`.
    */
   readonly merge?: Merge
   /** The most payloads of one id that one run gets, oldest first; `Infinity` for all. Default 1,000. */
@@ -125,7 +128,7 @@ const optionsSchema = exactly({
   score: v.optional(callable<(input: unknown) => number>()),
   group: v.optional(callable<(id: string) => string | number>()),
   batchSize: v.optional(whole(1, 1_000), 1),
-  merge: v.optional(v.picklist(['all', 'latest']), 'all'),
+  merge: v.optional(v.picklist(['all', 'distinct', 'latest'], "must be 'all', 'distinct' or 'latest'"), 'all'),
   maxPayloads: v.optional(v.custom<number>(isCountOrAll, 'must be a whole number of at least 1, or Infinity'), 1_000),
   retry: retryOptions(25),
   onExhausted: v.optional(callable<(payloads: readonly ExhaustedPayload<unknown>[]) => void | Promise<void>>()),

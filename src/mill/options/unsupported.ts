@@ -80,7 +80,7 @@ function mergeRefusals({ name, exclusive }: Queue, task: AnyOrderedTask | undefi
   const asked = {
     "exclusive: 'shard'": exclusive === 'shard',
     score: task?.score !== undefined,
-    "merge: 'latest'": task?.merge === 'latest',
+    [`merge: '${task?.merge}'`]: task !== undefined && task.merge !== 'all',
     group: task?.group !== undefined,
   }
   return Object.entries(asked).flatMap(([option, isAsked]): Refusal[] =>

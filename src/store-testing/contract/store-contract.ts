@@ -37,6 +37,7 @@ import { limitedReshards } from './ordered/limited-reshards.js'
 import { orderedCancels } from './ordered/ordered-cancels.js'
 import { orderedClaims } from './ordered/ordered-claims.js'
 import { orderedEnds } from './ordered/ordered-ends.js'
+import { orderedEqualPayloads } from './ordered/ordered-equal-payloads.js'
 import { orderedExclusive } from './ordered/ordered-exclusive.js'
 import { orderedMerging } from './ordered/ordered-merging.js'
 import { orderedMorgue } from './ordered/ordered-morgue.js'
@@ -90,6 +91,7 @@ export const storeContract: readonly ContractConcern[] = [
   fields,
   restarting,
   orderedMerging,
+  orderedEqualPayloads,
   orderedClaims,
   orderedEnds,
   orderedCancels,

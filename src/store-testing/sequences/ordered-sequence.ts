@@ -25,8 +25,8 @@ import { Dice } from './dice.js'
 import { hardCases } from './ordered-rows.js'
 
 /**
- * The queues of every ordered sequence: a roomy one, a tight one with the latest payload only, one with one batch per
- * shard, and a plain one.
+ * The queues of every ordered sequence: a roomy one, a tight one with the latest payload only, one with distinct
+ * payloads and one batch per shard, and a plain one.
  */
 export const orderedQueues: readonly QueueSettings[] = [
   { name: 'orders', kind: 'ordered', order: 'fifo', shards: 2, merge: 'all', maxCrashes: 2, dead: {} },
@@ -35,7 +35,7 @@ export const orderedQueues: readonly QueueSettings[] = [
     ...{ maxPending: 3, maxCrashes: 1, dead: { count: 2 } },
   },
   {
-    ...{ name: 'strict', kind: 'ordered', order: 'fifo', shards: 2, exclusive: 'shard' },
+    ...{ name: 'strict', kind: 'ordered', order: 'fifo', shards: 2, exclusive: 'shard', merge: 'distinct' },
     ...{ maxPending: 12, maxCrashes: 3, dead: { ageMs: 20_000 } },
   },
   { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 2, resultsCount: 2, dead: {} },
@@ -46,8 +46,8 @@ const names = orderedQueues.map(({ name }) => name)
 const orderedNames = names.filter((name) => name !== 'mail')
 
 /** Text and bytes of the same content are not equal. */
-const payloads: readonly Payload[] = ['"x"', '"y"', '"z"', Uint8Array.of(34, 120, 34), Uint8Array.of(0, 255)]
-const scores = [-1.5, 0, 1, 1, 2, 2.25, 1_704_067_200_000]
+const payloads: readonly Payload[] = ['"x"', '"x"', '"y"', '"z"', Uint8Array.of(34, 120, 34), Uint8Array.of(0, 255)]
+const scores = [-1.5, 0, 1, 1, 1, 2.25, 1_704_067_200_000]
 
 export function orderedSequence(seed: number, steps: number): Command[] {
   const dice = new Dice(seed)
@@ -93,7 +93,7 @@ function command(dice: Dice, step: number): Command {
     [18, () => ({ handle, verb: 'settle', items: dice.several(1, 4, () => ({ claim: ref(dice), end: end(dice) })) })],
     [5, () => ({ handle, verb: 'extend', items: dice.several(1, 3, () => extension(dice)) })],
     [14, () => ({ handle, verb: 'advance', ms: span(dice) })],
-    [2, () => ({ handle, verb: 'open', queues: [changedSettings(dice)] })],
+    [3, () => ({ handle, verb: 'open', queues: [changedSettings(dice)] })],
     [0.5, () => ({ handle, verb: 'reopen' })],
     [2, () => ({ handle, verb: 'depth', queues: names })],
     [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
@@ -147,6 +147,7 @@ function push(dice: Dice): PlannedJob {
     priority: 0,
     rememberMs: 0,
     ...maybe(dice, { score: dice.pick(scores) }, 0.7),
+    ...maybe(dice, { arrival: dice.pick(['one', 'other']) }, 0.2),
     ...maybe(dice, { codec: 'raw' }, 0.1),
     ...maybe(dice, { meta: dice.pick<Payload>(['{"trace":"ü"}', Uint8Array.of(7, 0)]) }, 0.3),
     ...due,
@@ -196,7 +197,7 @@ function changedSettings(dice: Dice): QueueSettings {
   return {
     ...stored,
     ...maybe(dice, stored.kind === 'ordered' ? other : { kind: 'ordered' }, 0.1),
-    ...maybe(dice, { merge: dice.pick(['all', 'all', 'latest'] as const) }),
+    ...maybe(dice, { merge: dice.pick(['all', 'all', 'all', 'distinct', 'latest'] as const) }),
     ...maybe(dice, { shards: dice.whole(1, 3) }),
     maxCrashes: dice.chance(0.5) ? stored.maxCrashes : dice.whole(1, 3),
     ...maybe(dice, { maxPending: dice.whole(1, 12) }),

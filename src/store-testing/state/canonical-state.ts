@@ -63,7 +63,7 @@ export interface CanonicalQueue {
   readonly kind: QueueKind
   readonly order: 'fifo' | 'lifo'
   readonly exclusive: 'id' | 'shard'
-  readonly merge: 'all' | 'latest'
+  readonly merge: 'all' | 'distinct' | 'latest'
   readonly maxPending: number | null
   readonly maxCrashes: number
   readonly resultsCount: number | null

@@ -37,6 +37,12 @@ export interface NewJob {
    */
   readonly score?: number
   /**
+   * Ordered queues only, without `score`: the payload is the one that came by this name before, if that waits and is
+   * equal. Absent: the id of the call and the place of the job in it. Names matter unless the queue merges `'distinct'`
+   * payloads: then equal payloads are one anyway.
+   */
+  readonly arrival?: string
+  /**
    * Ms from now until the job is due. Give at most one of this and `runAt`; without either the job is ready at once.
    */
   readonly delayMs?: number

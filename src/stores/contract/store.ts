@@ -143,7 +143,7 @@ export interface StoreTraits {
   readonly ordered: boolean
   /**
    * Waiting payloads of an ordered id merge by their scores. Without this trait each payload is handed over as sent, in
-   * the order of arrival; scores, `merge: 'latest'` and `exclusive: 'shard'` are refused.
+   * the order of arrival; scores, every `merge` but `'all'` and `exclusive: 'shard'` are refused.
    */
   readonly merges: boolean
   /** Plain queues can be FIFO by group (`fifo`). */

@@ -216,13 +216,13 @@ export class MemoryStore implements Store {
   /** `came` is called with each job that this call added. A call that is sent again adds none. */
   #enqueue({ callId, queue, jobs }: EnqueueCall, now: number, came: (id: string) => void): Enqueued[] {
     const [first, ...others] = this.#data.queues.shardsOf(queue)
-    if (others.length === 0) return enqueue(first!, callId, jobs, now, came)
+    if (others.length === 0) return enqueue(first!, { callId, jobs }, now, came)
     const answers = new Array<Enqueued>(jobs.length)
     for (const [i, shard] of [first!, ...others].entries()) {
       const places = [...jobs.keys()].filter((n) => shardOf(jobs[n]!.id, others.length + 1) === i)
       if (places.length === 0) continue
-      const jobsHere = places.map((n) => jobs[n]!)
-      const answered = enqueue(shard, callId, jobsHere, now, came)
+      const part = { callId, jobs: places.map((n) => jobs[n]!), places }
+      const answered = enqueue(shard, part, now, came)
       for (const [n, place] of places.entries()) answers[place] = answered[n]!
     }
     return answers

@@ -2,21 +2,33 @@
  * The payloads of an ordered job: how they are ordered, how they merge, and where they go when a claim ends. Every
  * store follows these rules; SQL and Lua are translations of them.
  *
- * A set holds equal payloads once, in the order of score, then of arrival. A waiting job has one set. A claim takes
- * payloads in hand. Payloads that arrive for the id meanwhile, or that the claim left behind, make a second set. This
- * set waits until the claim has ended, and is no job before.
+ * A set holds each payload once, by its identity, in the order of score, then of arrival. A waiting job has one set. A
+ * claim takes payloads in hand. Payloads that arrive for the id meanwhile, or that the claim left behind, make a second
+ * set. This set waits until the claim has ended, and is no job before.
  */
 
 // Not imported by name: an older Node would fail at the import, with an error that does not say that it is too old.
 import zlib from 'node:zlib'
 import type { Merge } from '../../core/queue/queue.js'
+import type { NewJob } from '../contract/new-job.js'
 import type { ScoredPayload } from '../contract/scored-payload.js'
 import { mostClaimBytes, weightOf } from './claim-weight.js'
 
 /** A payload in a set. */
 export interface PayloadEntry extends ScoredPayload {
+  /** See `payloadIdentity`. A payload keeps the one that it got on arrival, wherever it goes. */
+  readonly identity: string
   /** Grows with every arrival in the shard: breaks ties. */
   readonly seq: number
+}
+
+/** A payload on its arrival. */
+type Arriving = Pick<NewJob, 'payload' | 'codec' | 'score' | 'arrival'>
+
+/** The enqueue call that a payload came with, and the place of its job among all jobs of the call. */
+export interface CallPlace {
+  readonly callId: string
+  readonly place: number
 }
 
 /** The shard of an id: CRC-32 (zlib) of its UTF-8 bytes modulo the number of shards, as in Lowkiq. */
@@ -25,13 +37,35 @@ export function shardOf(id: string, shards: number): number {
 }
 
 /**
- * The same text for equal payloads and for no others. Payloads are equal if they have the same codec and the same
- * bytes; meta does not count.
+ * What two payloads have in common if they are one: this mark and their content (`payloadContent`). With `'distinct'`
+ * the content is enough. Otherwise the payloads also need the same given score, or without one the same arrival: then
+ * one of them was sent again.
  */
-export function payloadIdentity({ payload, codec }: Pick<ScoredPayload, 'payload' | 'codec'>): string {
-  const kind = typeof payload === 'string' ? 't' : 'b'
-  const text = typeof payload === 'string' ? payload : Buffer.from(payload).toString('latin1')
-  return `${codec ?? 'json'}\0${kind}${text}`
+export function payloadMark(
+  { score, arrival }: Pick<Arriving, 'score' | 'arrival'>,
+  merge: Merge,
+  { callId, place }: CallPlace,
+): string {
+  if (merge === 'distinct') return ''
+  return score === undefined ? `a${arrival ?? `${callId} ${place}`}` : `s${score}`
+}
+
+/**
+ * The same for equal payloads and for no others, after this mark. Payloads are equal if they have the same codec and the
+ * same bytes; meta does not count.
+ */
+export function payloadContent(
+  { payload, codec = 'json' }: Pick<Arriving, 'payload' | 'codec'>,
+  mark = '',
+): string | Buffer {
+  if (typeof payload === 'string') return `${mark}\0${codec}\0t${payload}`
+  return Buffer.concat([Buffer.from(`${mark}\0${codec}\0b`), payload])
+}
+
+/** The same for payloads that are one, and for no others. */
+export function payloadIdentity(job: Arriving, merge: Merge, place: CallPlace): string {
+  const content = payloadContent(job, payloadMark(job, merge, place))
+  return typeof content === 'string' ? content : content.toString('latin1')
 }
 
 /** The order in which payloads are handed over: old to new. */
@@ -40,8 +74,8 @@ export function byScore(a: PayloadEntry, b: PayloadEntry): number {
 }
 
 /**
- * Both sets in one. Of equal payloads the first in order stays, whole: the smallest score wins, and on a tie the
- * earliest arrival. With `merge: 'latest'` only the last payload of the result is kept.
+ * Both sets in one. Of payloads with the same identity the first in order stays, whole: the smallest score wins, and on
+ * a tie the earliest arrival. With `merge: 'latest'` only the last payload of the result is kept.
  */
 export function merged(
   one: readonly PayloadEntry[],
@@ -50,8 +84,7 @@ export function merged(
 ): readonly PayloadEntry[] {
   const kept = new Map<string, PayloadEntry>()
   for (const entry of [...one, ...other].sort(byScore)) {
-    const identity = payloadIdentity(entry)
-    if (!kept.has(identity)) kept.set(identity, entry)
+    if (!kept.has(entry.identity)) kept.set(entry.identity, entry)
   }
   const all = [...kept.values()]
   return merge === 'latest' ? all.slice(-1) : all

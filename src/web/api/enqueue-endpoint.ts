@@ -54,10 +54,12 @@ function itemOf(
   keyed: string | undefined,
 ): EnqueueItem {
   const task = namedTask(mill, name, queue)
-  // An ordered payload belongs to the id that its task or its producer names.
-  const id = keyed === undefined || task.kind === 'ordered' ? {} : { id: keyed }
   const elsewhere = task.queue === queue ? {} : { queue }
-  return { task, input, options: { ...id, ...options, ...elsewhere } as AnyEnqueueOptions }
+  const given = { ...options, ...elsewhere } as AnyEnqueueOptions
+  if (keyed === undefined) return { task, input, options: given }
+  // An ordered payload belongs to the id that its task or its producer names.
+  if (task.kind === 'ordered') return { task, input, options: given, child: keyed }
+  return { task, input, options: { id: keyed, ...given } }
 }
 
 /** The same id for the same place in a request that is sent again. */

@@ -3,13 +3,19 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Merge } from '#src/core/queue/queue.js'
 import { PayloadSet } from '#src/stores/memory/queue/payload-set.js'
-import { merged, type PayloadEntry } from '#src/stores/rules/payloads.js'
+import { merged, type PayloadEntry, payloadIdentity } from '#src/stores/rules/payloads.js'
 
 const payload = fc.constantFrom('x', 'y', 'z', Uint8Array.of(120))
 const entries = fc
   .array(fc.record({ payload, score: fc.integer({ min: -2, max: 2 }) }), { maxLength: 12 })
-  .map((all) => all.map((entry, seq): PayloadEntry => ({ ...entry, seq })))
-const rule = fc.constantFrom<Merge>('all', 'latest')
+  .map((all) => all.map(entryOf))
+const rule = fc.constantFrom<Merge>('all', 'distinct', 'latest')
+
+/** Every other payload arrived while only distinct ones were kept. */
+function entryOf(entry: Pick<PayloadEntry, 'payload' | 'score'>, seq: number): PayloadEntry {
+  const identity = payloadIdentity(entry, seq % 2 ? 'all' : 'distinct', { callId: 'call', place: seq })
+  return { ...entry, seq, identity }
+}
 
 const holds = <T>(of: fc.Arbitrary<T>, claim: (value: T) => void) =>
   fc.assert(
@@ -50,8 +56,9 @@ describe('a set of payloads', () => {
     holds(fc.tuple(entries, payload, rule), ([all, payload, merge]) => {
       const set = new PayloadSet(() => merge, all)
       const before = set.size
-      const grows = set.growsBy({ payload })
-      set.add({ payload, score: 0, seq: 100 })
+      const entry = entryOf({ payload, score: 0 }, 100)
+      const grows = set.growsBy(entry.identity)
+      set.add(entry)
       expect(set.size > before).toBe(grows)
     })
   })
@@ -62,7 +69,7 @@ describe('a set of payloads', () => {
       const before = [...set]
       expect(set.take(count)).toEqual(before.slice(0, count))
       expect([...set]).toEqual(before.slice(count))
-      for (const taken of before.slice(0, count)) expect(set.growsBy(taken)).toBe(true)
+      for (const taken of before.slice(0, count)) expect(set.growsBy(taken.identity)).toBe(true)
     })
   })
 })

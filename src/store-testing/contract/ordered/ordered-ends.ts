@@ -112,14 +112,18 @@ export const orderedEnds: ContractConcern = {
       },
     ),
 
-    orderedCase('rule 6: of equal payloads that meet after a failure the lower score stays', async (scene) => {
-      await scene.push('a', 'v1', { score: 5, meta: 'in hand' })
-      const claim = await scene.claimOne()
-      await scene.push('a', 'v1', { score: 3, meta: 'beside' })
-      await scene.end(claim, { kind: 'retry', delayMs: 0 })
-      const { payloads } = await scene.live('a')
-      assert.deepEqual([scored(payloads), payloads?.[0]?.meta], [['v1 3'], 'text:beside'])
-    }),
+    orderedCase(
+      "rule 6, merge 'distinct': of equal payloads that meet after a failure the lower score stays",
+      async (scene) => {
+        await scene.openQueue({ merge: 'distinct' })
+        await scene.push('a', 'v1', { score: 5, meta: 'in hand' })
+        const claim = await scene.claimOne()
+        await scene.push('a', 'v1', { score: 3, meta: 'beside' })
+        await scene.end(claim, { kind: 'retry', delayMs: 0 })
+        const { payloads } = await scene.live('a')
+        assert.deepEqual([scored(payloads), payloads?.[0]?.meta], [['v1 3'], 'text:beside'])
+      },
+    ),
 
     orderedCase(
       'rule 6: the last failure buries the oldest payload only; what is left is ready now and begins anew',

@@ -77,8 +77,9 @@ export const orderedMorgue: ContractConcern = {
     ),
 
     orderedCase(
-      'a second burial joins the first: header of the last, age of the first, the lower of equal scores',
+      "a second burial joins the first: header of the last, age of the first, with 'distinct' the lower of equal scores",
       async (scene) => {
+        await scene.openQueue({ merge: 'distinct' })
         const createdAt = await scene.now()
         await scene.bury('a', ['v0', 'v1'], 'the first')
         await scene.advance(10_000)
@@ -135,6 +136,7 @@ export const orderedMorgue: ContractConcern = {
       async (scene) => {
         await scene.bury('a', ['v0', 'v1'], 'of the dead')
         await scene.push('a', 'v1', { score: -1 })
+        await scene.push('a', 'v0', { score: 0 })
         await scene.push('a', 'v2', { score: 2 })
         await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 60_000, error: 'of the living' })
 
@@ -142,8 +144,8 @@ export const orderedMorgue: ContractConcern = {
 
         const { state, attempt, error, payloads } = await scene.live('a')
         assert.deepEqual([state, attempt, error], ['ready', 1, 'of the living'])
-        assert.deepEqual(scored(payloads), ['v1 -1', 'v0 0', 'v2 2'])
-        assert.deepEqual(await scene.told(), ['a ready: v1 v0 v2'])
+        assert.deepEqual(scored(payloads), ['v1 -1', 'v0 0', 'v1 1', 'v2 2'])
+        assert.deepEqual(await scene.told(), ['a ready: v1 v0 v1 v2'])
       },
       records,
     ),

@@ -303,7 +303,7 @@ export const orderedShards: ContractConcern = {
     orderedCase(
       'moved payloads join what waits in the other queue, whose time and count stay; in the morgue the last burial counts',
       async (scene) => {
-        await scene.openQueue({ name: 'other' })
+        for (const name of [scene.queue, 'other']) await scene.openQueue({ name, merge: 'distinct' })
         const push = (payload: string, score: number, delayMs = 0) =>
           scene.enqueue([{ id: 'a', payload, score, delayMs }], { queue: 'other' })
         const buryOther = async (payload: string, score: number, error: string) => {

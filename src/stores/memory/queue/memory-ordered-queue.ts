@@ -4,9 +4,10 @@
  * ones.
  */
 
+import type { Merge } from '../../../core/queue/queue.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
-import { afterEnd, handedOver, type PayloadEntry } from '../../rules/payloads.js'
+import { afterEnd, type CallPlace, handedOver, type PayloadEntry, payloadIdentity } from '../../rules/payloads.js'
 import { dueAt, nextScore, stampOf } from '../../rules/sequence.js'
 import { type MemoryJob, newMemoryJob } from './memory-job.js'
 import type { MemoryLimits } from './memory-limits.js'
@@ -29,6 +30,10 @@ export class MemoryOrderedQueue extends MemoryQueue {
     return sets.reduce((sum, set) => sum + (set?.size ?? 0), 0)
   }
 
+  get #merge(): Merge {
+    return this.settings.merge ?? 'all'
+  }
+
   override get isBusy(): boolean {
     return this.settings.exclusive === 'shard' && this.running.size > 0
   }
@@ -47,17 +52,22 @@ export class MemoryOrderedQueue extends MemoryQueue {
     return job?.payloads ?? job?.successor?.payloads
   }
 
+  identityOf(job: NewJob, place: CallPlace): string {
+    return payloadIdentity(job, this.#merge, place)
+  }
+
   /** Adds a payload. Returns whether its id was already there, waiting or running. */
-  push(spec: NewJob, now: number): 'added' | 'merged' {
+  push(spec: NewJob, place: CallPlace, now: number): 'added' | 'merged' {
     const stamp = this.nextStamp(now)
     const due = spec.runAt ?? (spec.delayMs ? now + spec.delayMs : undefined)
-    const entry = entryOf(spec, this.nextSeq(), () => this.#nextScore(stamp))
+    const identity = this.identityOf(spec, place)
+    const entry = entryOf(spec, identity, this.nextSeq(), () => this.#nextScore(stamp))
     const job = this.jobs.get(spec.id)
     const isReady = due === undefined || due <= now
-    const place = { stamp: due === undefined ? stamp : stampOf(due), createdAt: now }
-    if (job === undefined) this.#enter(spec, { ...place, state: isReady ? 'ready' : 'scheduled', now }, [entry])
+    const standing = { stamp: due === undefined ? stamp : stampOf(due), createdAt: now }
+    if (job === undefined) this.#enter(spec, { ...standing, state: isReady ? 'ready' : 'scheduled', now }, [entry])
     else if (job.state === 'running') {
-      job.successor ??= { ...place, isReady, payloads: this.#set() }
+      job.successor ??= { ...standing, isReady, payloads: this.#set() }
       job.successor.payloads.add(entry)
     } else job.payloads!.add(entry)
     return job === undefined ? 'added' : 'merged'
@@ -190,7 +200,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
   }
 
   #set(entries?: Iterable<PayloadEntry>): PayloadSet {
-    return new PayloadSet(() => this.settings.merge ?? 'all', entries)
+    return new PayloadSet(() => this.#merge, entries)
   }
 
   #enter(
@@ -255,8 +265,14 @@ function stateOf(stamp: number, now: number): 'scheduled' | 'ready' {
   return dueAt(stamp) > now ? 'scheduled' : 'ready'
 }
 
-function entryOf({ score, payload, codec, meta }: NewJob, seq: number, nextScore: () => number): PayloadEntry {
+function entryOf(
+  { score, payload, codec, meta }: NewJob,
+  identity: string,
+  seq: number,
+  nextScore: () => number,
+): PayloadEntry {
   return {
+    identity,
     // No store distinguishes -0 from 0.
     score: (score ?? nextScore() / 1_000) + 0,
     seq,

@@ -1,8 +1,7 @@
-/** A set of payloads of one id in the memory store: equal ones once, in the order of handing over. */
+/** A set of payloads of one id in the memory store: each once, in the order of handing over. */
 
 import type { Merge } from '../../../core/queue/queue.js'
-import type { ScoredPayload } from '../../contract/scored-payload.js'
-import { byScore, type PayloadEntry, payloadIdentity } from '../../rules/payloads.js'
+import { byScore, type PayloadEntry } from '../../rules/payloads.js'
 import { SortedList } from './sorted-list.js'
 
 export class PayloadSet {
@@ -19,9 +18,9 @@ export class PayloadSet {
     return this.#inOrder.size
   }
 
-  /** Whether adding the payload would enlarge the set. */
-  growsBy(payload: Pick<ScoredPayload, 'payload' | 'codec'>): boolean {
-    return this.#merge() === 'latest' ? this.size === 0 : !this.#byIdentity.has(payloadIdentity(payload))
+  /** Whether adding a payload of this identity would enlarge the set. */
+  growsBy(identity: string): boolean {
+    return this.#merge() === 'latest' ? this.size === 0 : !this.#byIdentity.has(identity)
   }
 
   add(entry: PayloadEntry): void {
@@ -39,19 +38,18 @@ export class PayloadSet {
     const taken = this.#inOrder.head(count)
     for (const entry of taken) {
       this.#inOrder.remove(entry)
-      this.#byIdentity.delete(payloadIdentity(entry))
+      this.#byIdentity.delete(entry.identity)
     }
     return taken
   }
 
   #join(entry: PayloadEntry): void {
-    const identity = payloadIdentity(entry)
-    const equal = this.#byIdentity.get(identity)
+    const equal = this.#byIdentity.get(entry.identity)
     if (equal !== undefined) {
       if (byScore(equal, entry) <= 0) return
       this.#inOrder.remove(equal)
     }
-    this.#byIdentity.set(identity, entry)
+    this.#byIdentity.set(entry.identity, entry)
     this.#inOrder.add(entry)
   }
 

@@ -4,21 +4,24 @@
  */
 
 import type { Enqueued, NewJob } from '../../contract/new-job.js'
-import { payloadIdentity } from '../../rules/payloads.js'
+import type { CallPlace } from '../../rules/payloads.js'
 import { isWaiting } from '../queue/memory-job.js'
 import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 
-export function enqueue(
-  queue: MemoryQueue,
-  callId: string,
-  jobs: readonly NewJob[],
-  now: number,
-  came: (id: string) => void,
-): Enqueued[] {
+/** The jobs of a call that belong to one queue or shard. */
+interface CallPart {
+  readonly callId: string
+  readonly jobs: readonly NewJob[]
+  /** For each job its place in the call. Absent if the part has all jobs of the call. */
+  readonly places?: readonly number[]
+}
+
+export function enqueue(queue: MemoryQueue, part: CallPart, now: number, came: (id: string) => void): Enqueued[] {
+  const { callId, jobs } = part
   const before = queue.calls.answersTo(callId, now)
   if (before !== undefined) return before
-  const answers = queue instanceof MemoryOrderedQueue ? pushed(queue, jobs, now) : added(queue, jobs, now)
+  const answers = queue instanceof MemoryOrderedQueue ? pushed(queue, part, now) : added(queue, jobs, now)
   queue.calls.remember(callId, answers, now)
   for (const [i, { id }] of jobs.entries()) if (answers[i] === 'added' || answers[i] === 'replaced') came(id)
   return answers
@@ -33,19 +36,21 @@ function added(queue: MemoryQueue, jobs: readonly NewJob[], now: number): Enqueu
   return answers
 }
 
-function pushed(queue: MemoryOrderedQueue, jobs: readonly NewJob[], now: number): Enqueued[] {
+function pushed(queue: MemoryOrderedQueue, { callId, jobs, places }: CallPart, now: number): Enqueued[] {
   if (queue.draining) return jobs.map(() => 'draining')
-  if (!hasRoom(queue, jobs)) return jobs.map(() => 'full')
-  return jobs.map((job) => queue.push(job, now))
+  const at = jobs.map((_, i): CallPlace => ({ callId, place: places?.[i] ?? i }))
+  if (!hasRoom(queue, jobs, at)) return jobs.map(() => 'full')
+  return jobs.map((job, i) => queue.push(job, at[i]!, now))
 }
 
-/** Payloads that merge with equal ones need no room. */
-function hasRoom(queue: MemoryOrderedQueue, jobs: readonly NewJob[]): boolean {
+/** Payloads that are there already need no room. */
+function hasRoom(queue: MemoryOrderedQueue, jobs: readonly NewJob[], at: readonly CallPlace[]): boolean {
   const { maxPending, merge } = queue.settings
   if (maxPending === undefined) return true
   const growing = jobs
-    .filter((job) => queue.waitingPayloads(job.id)?.growsBy(job) ?? true)
-    .map((job) => (merge === 'latest' ? job.id : `${job.id}\0${payloadIdentity(job)}`))
+    .map((job, i) => ({ id: job.id, identity: queue.identityOf(job, at[i]!) }))
+    .filter(({ id, identity }) => queue.waitingPayloads(id)?.growsBy(identity) ?? true)
+    .map(({ id, identity }) => (merge === 'latest' ? id : `${id}\0${identity}`))
   const growth = new Set(growing).size
   return growth === 0 || growth <= maxPending - queue.pending
 }

@@ -8,7 +8,7 @@ import { remembering } from './calls-lua.js'
  * KEYS: those of one shard; for a queue with `maxRunning` then those of all its shards.
  * ARGV: number of calls, followed by `r` if one of them may have been sent before. For each call its id and its number
  * of jobs. For each job its id, order (`recordOrder`), score or '', task (then NUL and its group if it has one), and
- * the digest (22 bytes) and body of its payload (redis-payload.ts).
+ * two digests (22 bytes each) and the body of its payload (redis-payload.ts).
  * Returns one letter per job: a added, m merged, f full, g draining; with a comma between calls.
  *
  * All jobs of a call are accepted, or none. A remembered call gets the same answer as before. Refuses `unknown`, and
@@ -48,6 +48,10 @@ if #known > 0 then
   end
 end
 
+-- Where the digest of a payload begins in its argument.
+local digest_from = DISTINCT and 1 or 23
+local function digest_of(n) return sub(ARGV[n + 4], digest_from, digest_from + 21) end
+
 -- What is to be written. came_at has, for each field that arrived, the position of its payload in bodies.
 local ready, later, incoming, members, bodies, successors, gone = {}, {}, {}, {}, {}, {}, {}
 local laned, grouped, opened, written, many_more = {}, {}, {}, {}, 0
@@ -78,7 +82,7 @@ local function growth_of(first, count)
   local growing, growth = {}, 0
   for n = first, first + (count - 1) * 5, 5 do
     local id = ARGV[n]
-    local field = id .. '\0' .. sub(ARGV[n + 4], 1, 22)
+    local field = id .. '\0' .. digest_of(n)
     local what = LATEST and id or field
     if not growing[what] and is_growing(id, field) then
       growing[what] = true
@@ -129,7 +133,7 @@ local function push(n)
     if how == 'd' then own_stamp = (now + tonumber(ms)) * 1000 elseif how == 'r' then own_stamp = tonumber(ms) * 1000 end
     due_state = state_at(own_stamp)
   end
-  local digest, body = sub(ARGV[n + 4], 1, 22), sub(ARGV[n + 4], 23)
+  local digest, body = digest_of(n), sub(ARGV[n + 4], 45)
   if score == '' then last_score = math.max(stamp, last_score + 1) end
   local value = place_bytes(score == '' and last_score / 1000 or tonumber(score), seq) .. body
   local state = there[id]

@@ -29,6 +29,8 @@ export const enqueuedBy: Record<string, Enqueued> = {
 /** The jobs of one call that belong to one shard. */
 interface Part {
   readonly callId: string
+  /** The id of the whole call, if `callId` names only this part of it. */
+  readonly wholeCallId?: string
   readonly isResent: boolean
   readonly hasNewIds: boolean
   readonly jobs: readonly NewJob[]
@@ -101,7 +103,11 @@ function sendSpread(
       parts.set(call, part)
     }
     // While a queue moves, jobs of one call may come to one shard in several parts. Each part is remembered by itself.
-    const named = (part: Part) => ({ ...part, callId: `${part.callId} ${part.places!.join()}` })
+    const named = (part: Part) => ({
+      ...part,
+      callId: `${part.callId} ${part.places!.join()}`,
+      wholeCallId: part.callId,
+    })
     const all = [...parts.values()]
     if (all.length === 0) return
     await allEnded(sendTo(shard, shards.includes(shard) ? all : all.map(named), siblingKeys(queue)))
@@ -187,13 +193,13 @@ function shortened(parts: readonly Part[], args: readonly RedisArgument[]): Redi
 /** Adds the arguments for these jobs to `args`, in the form for this kind of queue. Returns their bytes. */
 export function packCall(
   kind: QueueKind,
-  { callId, jobs }: Pick<Part, 'callId' | 'jobs'>,
+  { callId, wholeCallId = callId, jobs, places }: Pick<Part, 'callId' | 'wholeCallId' | 'jobs' | 'places'>,
   args: RedisArgument[],
 ): number {
   let bytes = 0
   args.push(callId, String(jobs.length))
-  for (const job of jobs) {
-    const body = kind === 'plain' ? recordBody(job) : payloadBody(job)
+  for (const [i, job] of jobs.entries()) {
+    const body = kind === 'plain' ? recordBody(job) : payloadBody(job, { callId: wholeCallId, place: places?.[i] ?? i })
     bytes += typeof body === 'string' ? body.length : payloadBytes(body)
     args.push(job.id, recordOrder(job))
     if (kind === 'ordered') args.push(scoreText(job.score), job.group ? `${job.task}\0${job.group}` : job.task)

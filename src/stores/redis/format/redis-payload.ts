@@ -1,10 +1,10 @@
-/** The payloads of ordered jobs as Redis stores them: a digest, which is the same for equal payloads, and a body. */
+/** The payloads of ordered jobs as Redis stores them: a digest, which is the same for payloads that are one, and a body. */
 
 import { hash } from 'node:crypto'
 import type { Payload } from '../../../core/values/codec.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
-import { payloadIdentity } from '../../rules/payloads.js'
+import { type CallPlace, payloadContent, payloadMark } from '../../rules/payloads.js'
 import { recordFlags } from './redis-record.js'
 
 /** The characters of a digest: 132 bits of SHA-256, as text, which is cheaper to send than bytes. */
@@ -14,12 +14,14 @@ export const digestLength = 22
 export const payloadFlags = { none: 64, codec: 4, meta: 16, bytes: 32 } as const
 
 /**
- * The digest and the body of a payload. The body is: flags, 1 byte; the codec and NUL; the length of meta in bytes and
- * NUL, with `b` first if meta is bytes; meta; payload. Codec and meta are present only if flagged.
+ * Two digests of a payload and its body. The first digest is its identity with `merge: 'distinct'`, the second with any
+ * other rule: only the enqueue script knows which holds. The body is: flags, 1 byte; the codec and NUL; the length of meta
+ * in bytes and NUL, with `b` first if meta is bytes; meta; payload. Codec and meta are present only if flagged.
  */
-export function payloadBody(job: Pick<NewJob, 'payload' | 'codec' | 'meta'>): Payload {
+export function payloadBody(job: NewJob, place: CallPlace): Payload {
   const { payload, codec, meta } = job
-  const digest = hash('sha256', digested(job), 'base64').slice(0, digestLength)
+  const content = digestOf(payloadContent(job))
+  const digests = content + digestOf(`${payloadMark(job, 'all', place)}\0${content}`)
   let flags: number = payloadFlags.none
   let fields = ''
   if (codec !== undefined) {
@@ -31,7 +33,7 @@ export function payloadBody(job: Pick<NewJob, 'payload' | 'codec' | 'meta'>): Pa
     fields += typeof meta === 'string' ? `${Buffer.byteLength(meta)}\0` : `b${meta.byteLength}\0`
   }
   if (typeof payload !== 'string') flags += payloadFlags.bytes
-  const head = `${digest}${String.fromCharCode(flags)}${fields}`
+  const head = `${digests}${String.fromCharCode(flags)}${fields}`
   if (typeof payload === 'string' && (meta === undefined || typeof meta === 'string'))
     return `${head}${meta ?? ''}${payload}`
   return Buffer.concat([Buffer.from(head), Buffer.from(meta ?? ''), Buffer.from(payload as string)])
@@ -42,10 +44,8 @@ export function scoreText(score: number | undefined): string {
   return score === undefined ? '' : String(score)
 }
 
-/** The text or bytes to digest, the same for equal payloads only. */
-function digested({ payload, codec }: Pick<NewJob, 'payload' | 'codec'>): string | Buffer {
-  if (typeof payload === 'string') return payloadIdentity({ payload, ...(codec === undefined ? {} : { codec }) })
-  return Buffer.concat([Buffer.from(`${codec ?? 'json'}\0b`), payload])
+function digestOf(text: string | Buffer): string {
+  return hash('sha256', text, 'base64').slice(0, digestLength)
 }
 
 /** Reads a payload in the form of a set: place and body. */

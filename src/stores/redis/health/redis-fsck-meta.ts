@@ -23,7 +23,7 @@ const optional: Readonly<Record<string, RegExp>> = {
   deadAge: counter,
   deadCount: counter,
   exclusive: /^(?:id|shard)$/,
-  merge: /^(?:all|latest)$/,
+  merge: /^(?:all|distinct|latest)$/,
   bounds: /^\d*,\d*,\d*$/,
   resharding: /^(?:1|new)$/,
   closed: /^1$/,

@@ -23,7 +23,8 @@ const form = String.raw`
 local NO_SEQ = '\0\0\0\0\0\0'
 local function know_form()
   local form = call('HMGET', META, 'order', 'exclusive', 'merge', 'paused', 'resharding')
-  LIFO, EXCLUSIVE, LATEST, STOPPED = form[1] == 'lifo', form[2] == 'shard', form[3] == 'latest', form[4] == '1' or form[5] ~= false
+  LIFO, EXCLUSIVE, LATEST, DISTINCT = form[1] == 'lifo', form[2] == 'shard', form[3] == 'latest', form[3] == 'distinct'
+  STOPPED = form[4] == '1' or form[5] ~= false
 end
 ${byteOrder}local function tied(a, b) return comes_before(a.id, b.id) end
 -- The record of a job, as for a plain one. If the job has only one payload, its digest and value come after this.

@@ -3,7 +3,7 @@
  * bodies. The translation of `rules/payloads`. It needs the prelude of ordered queues.
  */
 export const payloadReads = String.raw`
-local LATEST = false
+local LATEST, DISTINCT = false, false
 -- A place. The sign of its score is inverted, for a negative score all bits, so that the order of bytes is that of
 -- numbers.
 local function place_bytes(score, arrival)
@@ -75,7 +75,7 @@ local function list_in(set, bodies, id, count)
   for i = 1, #members do list[i * 2 - 1], list[i * 2] = sub(members[i], from), values[i] end
   return list, members
 end
--- Adds payloads to the set of an id. Of equal ones the first in order stays, whole. The translation of merged.
+-- Adds payloads to the set of an id. Of those with one digest the first in order stays, whole. The translation of merged.
 local function add_payloads(set, bodies, id, list)
   local fields = {}
   for i = 1, #list, 2 do fields[#fields + 1] = id .. '\0' .. list[i] end

@@ -70,7 +70,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
   /**
    * Adds a payload. Returns the ms until its new job is due, 0 if that is ready; undefined if the id was already there.
    */
-  push(queue: QueueRow, job: NewJob, now: number): number | undefined {
+  push(queue: QueueRow, job: NewJob, digest: Uint8Array, now: number): number | undefined {
     const { id, task, payload, codec, meta, runAt, delayMs } = job
     const arrival = takeStamp(queue, now)
     const due = runAt ?? (delayMs ? now + delayMs : undefined)
@@ -90,7 +90,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
       now,
     )
     const set = rid === undefined ? this.#waiting(queue, id, { stamp, state }, now) : { rid, part: 0 }
-    queue.pending += this.payloads.add(set, scored, queue.merge)
+    queue.pending += this.payloads.add(set, scored, digest, queue.merge)
     if (rid === undefined) return undefined
     return state === ready ? 0 : due! - now
   }

@@ -2,7 +2,9 @@
 
 import { hash } from 'node:crypto'
 import type { Merge } from '../../../core/queue/queue.js'
+import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
+import { type CallPlace, payloadContent, payloadMark } from '../../rules/payloads.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { running } from '../file/sqlite-schema.js'
 import { fromStored, payloadToStored } from '../file/sqlite-text.js'
@@ -46,11 +48,10 @@ const digestBytes = 16
 /** The number of payloads that are read at once, whatever they weigh. */
 const few = 16
 
-/** The same bytes for equal payloads and, as far as SHA-256 goes, for no others, by the rule of `payloadIdentity`. */
-export function payloadDigest({ payload, codec = 'json' }: Pick<ScoredPayload, 'payload' | 'codec'>): Uint8Array {
-  const text =
-    typeof payload === 'string' ? `${codec}\0t${payload}` : Buffer.concat([Buffer.from(`${codec}\0b`), payload])
-  return hash('sha256', text, 'buffer').subarray(0, digestBytes)
+/** The same bytes for payloads that are one and, as far as SHA-256 goes, for no others, as `payloadIdentity`. */
+export function payloadDigest(job: NewJob, merge: Merge, place: CallPlace): Uint8Array {
+  const content = payloadContent(job, payloadMark(job, merge, place))
+  return hash('sha256', content, 'buffer').subarray(0, digestBytes)
 }
 
 export class SqlitePayloads {
@@ -114,10 +115,9 @@ export class SqlitePayloads {
   }
 
   /** Adds a payload. Returns by how many the set has grown. */
-  add(set: PayloadSetKey, scored: ScoredPayload, merge: Merge): number {
+  add(set: PayloadSetKey, scored: ScoredPayload, digest: Uint8Array, merge: Merge): number {
     const { rid, part } = set
     const { score, payload, codec, meta } = scored
-    const digest = payloadDigest(scored)
     const equal = this.#find.get(rid, digest, part) as PayloadPlace | undefined
     if (equal === undefined || equal.score > score) {
       if (equal !== undefined) this.#delete.run(equal.seq)
@@ -128,8 +128,8 @@ export class SqlitePayloads {
     return (equal === undefined ? 1 : 0) - trimmed
   }
 
-  has({ rid, part }: PayloadSetKey, payload: Pick<ScoredPayload, 'payload' | 'codec'>): boolean {
-    return this.#find.get(rid, payloadDigest(payload), part) !== undefined
+  has({ rid, part }: PayloadSetKey, digest: Uint8Array): boolean {
+    return this.#find.get(rid, digest, part) !== undefined
   }
 
   /** The first payloads in order; all if `limit` is -1. */

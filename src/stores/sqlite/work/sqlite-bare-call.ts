@@ -98,9 +98,10 @@ export function jobsOf(call: SqliteEnqueueCall | BareCall): readonly NewJob[] {
  * payload that JSON carries unchanged.
  */
 function isBare(job: NewJob): job is BareJob {
-  const { task, payload, priority, codec, meta, group = '', score, delayMs, runAt, expiresMs } = job
+  const { task, payload, priority, codec, meta, group = '', score, arrival, delayMs, runAt, expiresMs } = job
   const isReady = !delayMs && runAt === undefined && expiresMs === undefined
-  const hasNothing = priority === 0 && codec === undefined && meta === undefined && group === '' && score === undefined
+  const hasNoPlace = priority === 0 && score === undefined && arrival === undefined
+  const hasNothing = hasNoPlace && codec === undefined && meta === undefined && group === ''
   if (!isReady || !hasNothing || typeof payload !== 'string' || payload.length > longestTogether) return false
   return payload.isWellFormed() && task.isWellFormed()
 }

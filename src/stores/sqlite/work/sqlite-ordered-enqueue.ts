@@ -3,12 +3,18 @@
  * is sent again only gets its answer.
  */
 
+import { randomUUID } from 'node:crypto'
 import type { Enqueued, NewJob } from '../../contract/new-job.js'
-import { shardOf } from '../../rules/payloads.js'
+import { type CallPlace, shardOf } from '../../rules/payloads.js'
 import { payloadDigest } from '../rows/sqlite-payloads.js'
 import { isBusy, isLimited, type QueueRow, share } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type BareCall, jobsOf, type SqliteEnqueueCall } from './sqlite-bare-call.js'
+
+interface ArrivingJob {
+  readonly job: NewJob
+  readonly place: CallPlace
+}
 
 export class SqliteOrderedEnqueue {
   readonly #session: SqliteTransaction
@@ -19,14 +25,15 @@ export class SqliteOrderedEnqueue {
 
   call(call: SqliteEnqueueCall | BareCall, now: number): Enqueued[] {
     const { callId, queue } = call
-    const jobs = jobsOf(call)
+    const from = callId ?? randomUUID()
+    const jobs = jobsOf(call).map((job, i): ArrivingJob => ({ job, place: { callId: from, place: i } }))
     const first = this.#session.queues.get(queue)
-    const push = (shard: QueueRow, some: readonly NewJob[]) =>
+    const push = (shard: QueueRow, some: readonly ArrivingJob[]) =>
       this.#session.calls.once(shard, callId, () => this.#answersTo(shard, some, now))
     if (first.shards === 1) return push(first, jobs)
     const places = new Map<number, number[]>()
-    for (const [place, { id }] of jobs.entries()) {
-      const shard = shardOf(id, first.shards)
+    for (const [place, { job }] of jobs.entries()) {
+      const shard = shardOf(job.id, first.shards)
       const others = places.get(shard)
       if (others === undefined) places.set(shard, [place])
       else others.push(place)
@@ -42,19 +49,19 @@ export class SqliteOrderedEnqueue {
     return answers
   }
 
-  #answersTo(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {
+  #answersTo(queue: QueueRow, jobs: readonly ArrivingJob[], now: number): Enqueued[] {
     if (queue.draining) return jobs.map(() => 'draining')
     // Payloads that a resharding has yet to move to this shard are moved first: they count, and new ones merge with
     // them.
-    if (queue.resharding !== null) for (const { id } of jobs) this.#session.holding(queue.name, id)
+    if (queue.resharding !== null) for (const { job } of jobs) this.#session.holding(queue.name, job.id)
     const room = share(queue, queue.max_pending) - queue.pending
     if (jobs.length > room) {
       const growth = this.#growth(queue, jobs)
       if (growth > 0 && growth > room) return jobs.map(() => 'full')
     }
     const { orderedJobs } = this.#session
-    const due = jobs.map((job) => orderedJobs.push(queue, job, now))
-    for (const [i, dueMs] of due.entries()) if (dueMs !== undefined) this.#ringFor(queue, jobs[i]!.id, dueMs, now)
+    const due = jobs.map(({ job, place }) => orderedJobs.push(queue, job, payloadDigest(job, queue.merge, place), now))
+    for (const [i, dueMs] of due.entries()) if (dueMs !== undefined) this.#ringFor(queue, jobs[i]!.job.id, dueMs, now)
     return due.map((dueMs) => (dueMs === undefined ? 'merged' : 'added'))
   }
 
@@ -64,16 +71,17 @@ export class SqliteOrderedEnqueue {
     else if (!isBusy(queue)) this.#session.ring(queue)
   }
 
-  /** How many more payloads would wait. Payloads that join equal ones need no room. */
-  #growth(queue: QueueRow, jobs: readonly NewJob[]): number {
+  /** How many more payloads would wait. Payloads that are there already need no room. */
+  #growth(queue: QueueRow, jobs: readonly ArrivingJob[]): number {
     const { orderedJobs } = this.#session
     const isLatest = queue.merge === 'latest'
     const grown = new Set<string>()
-    for (const job of jobs) {
+    for (const { job, place } of jobs) {
       const set = orderedJobs.waitingSet(queue, job.id)
-      const isThere = set !== undefined && (isLatest || orderedJobs.payloads.has(set, job))
+      const digest = payloadDigest(job, queue.merge, place)
+      const isThere = set !== undefined && (isLatest || orderedJobs.payloads.has(set, digest))
       if (isThere) continue
-      grown.add(isLatest ? job.id : `${job.id}\0${Buffer.from(payloadDigest(job)).toString('latin1')}`)
+      grown.add(isLatest ? job.id : `${job.id}\0${Buffer.from(digest).toString('latin1')}`)
     }
     return grown.size
   }

@@ -130,8 +130,8 @@ function refuseUnsupported({ name, order, exclusive, merge }: QueueSettings): vo
   }
   if (exclusive === 'shard')
     refuse(`\`exclusive: 'shard'\` of queue '${name}'`, 'Leave it out, or use a store with shards.')
-  if (merge === 'latest')
-    refuse(`merging in queue '${name}'`, "Leave `merge: 'latest'` out, or use a store that merges.")
+  if (merge !== undefined && merge !== 'all')
+    refuse(`merging in queue '${name}'`, 'Leave `merge` out, or use a store that merges.')
   if (order === 'lifo')
     refuse(`the order 'lifo' of queue '${name}'`, 'Leave `order` out, or use a store that keeps jobs in order.')
 }
