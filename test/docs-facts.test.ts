@@ -295,6 +295,23 @@ describe('the advice on backups', () => {
   })
 })
 
+describe('the names that an application must leave to a SQLite store', () => {
+  it('are those of all its tables', async () => {
+    const file = join(project({}), 'jobs.db')
+    const store = new SqliteStore({ file })
+    await store.open([])
+    await store.close()
+    const database = (await loadDriver())(file, { readOnly: true })
+    const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all() as { name: string }[]
+    database.close()
+    const page = readFileSync(join(root, 'docs/stores/sqlite.md'), 'utf8')
+    const [, list = ''] = /Do not name them ([\s\S]+?), or with the prefix\s+`throttle`/.exec(page)!
+
+    const own = tables.map(({ name }) => name).filter((name) => !/^(?:throttle|sqlite_)/.test(name))
+    expect([...list.matchAll(/`(\w+)`/g)].map(([, name]) => name).sort()).toEqual(own.sort())
+  })
+})
+
 describe('the units and images of the documentation', () => {
   /** A program in between, which a signal ends without reaching the supervisor. */
   const between = /^(?:\S*\/)?(?:npx|npm|pnpm|yarn|bunx?|(?:ba|da|z)?sh|env|nohup|sudo|su)$/

@@ -26,6 +26,17 @@ describe('shard findings', () => {
     ])
   })
 
+  it('name an unfinished reshard, how to go on with it, and not the number that it is about to replace', () => {
+    const queue = { ...stored('ordered', 5), resharding: 5 }
+    expect(shardFindings(new Map([['q', { shards: 4 } as Queue]]), [queue])).toEqual([
+      {
+        level: 'warning',
+        what: 'shards',
+        text: "the reshard of queue 'q' to 5 shards is unfinished: none of its jobs starts until it ends. If nobody runs it now, `millrace queues reshard q 5` goes on with it.",
+      },
+    ])
+  })
+
   it('send nobody to reshard a plain queue', () => {
     expect(found('plain', 3, 4)[0]!.text).toBe(
       "queue 'q' has 3 shards, but 4 are configured: the stored number counts. Plain queues are not resharded: set `shards: 3` in your configuration.",

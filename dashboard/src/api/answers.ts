@@ -52,6 +52,8 @@ export interface QueueRow extends QueueCounts {
   readonly kind: 'plain' | 'ordered'
   readonly declared: boolean
   readonly damaged?: string
+  /** The number of shards to which it is on its way. */
+  readonly resharding?: number
   readonly paused: boolean
   readonly draining: boolean
   readonly shards: number

@@ -53,12 +53,13 @@ export function StateBadge({ state }: { readonly state: JobState }) {
 
 /** Badges for unusual states of a queue. */
 export function QueueBadges({
-  queue: { paused, draining, damaged, declared, kind },
+  queue: { paused, draining, damaged, resharding, declared, kind },
 }: {
   readonly queue: {
     readonly paused: boolean
     readonly draining: boolean
     readonly damaged?: string
+    readonly resharding?: number
     readonly declared: boolean
     readonly kind: string
   }
@@ -78,6 +79,11 @@ export function QueueBadges({
       {draining && (
         <Badge tone="warn" sign="↓" hint="Takes no new jobs until it is resumed">
           draining
+        </Badge>
+      )}
+      {resharding !== undefined && (
+        <Badge tone="warn" sign="⇄" hint={`Starts no jobs until all have moved to ${resharding} shards`}>
+          resharding
         </Badge>
       )}
       {kind === 'ordered' && <Badge hint="One job of an id runs at a time">ordered</Badge>}

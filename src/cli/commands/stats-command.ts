@@ -44,10 +44,12 @@ const sums = [
 
 type QueueTotals = Readonly<Record<(typeof sums)[number], number>>
 
-/** The limits on the claims of a queue, if there are any. */
+/** What limits or stops the claims of a queue, if anything does. */
 interface Limits {
   readonly throttle?: ThrottleStatus
   readonly maxRunning?: StoredQueue['maxRunning']
+  /** The number of shards to which it is on its way: until then none of its jobs starts. */
+  readonly resharding?: number
 }
 
 /** `length`: all waiting jobs. */
@@ -195,12 +197,16 @@ function totalsOf(workers: readonly (WorkerRecord & { readonly seenAt: number })
 /** The limits of the declared queues, in their stored form: these hold, whatever is declared. */
 async function limitsOf(mill: Mill): Promise<ReadonlyMap<string, Limits>> {
   const stored = ((await mill.storedQueues()) ?? []).filter(({ name }) => mill.queues.has(name))
-  const limited = stored.filter((queue) => isLimited(queue))
+  const limited = stored.filter((queue) => isLimited(queue) || queue.resharding !== undefined)
   return new Map(
     await Promise.all(
-      limited.map(async ({ name, throttle: has, maxRunning }): Promise<[string, Limits]> => {
+      limited.map(async ({ name, throttle: has, maxRunning, resharding }): Promise<[string, Limits]> => {
         const throttle = has && (await mill.queue(name).throttle.get())
-        return [name, { ...(throttle && { throttle }), ...(maxRunning !== undefined && { maxRunning }) }]
+        const bounds = {
+          ...(maxRunning !== undefined && { maxRunning }),
+          ...(resharding !== undefined && { resharding }),
+        }
+        return [name, { ...(throttle && { throttle }), ...bounds }]
       }),
     ),
   )
@@ -286,7 +292,12 @@ function lagText(lagMs: number): string {
   return lagMs === 0 ? '-' : formatDuration(lagMs)
 }
 
-function noteOf({ paused, draining, suspects }: Depth): string {
-  const words = [paused ? 'paused' : '', draining ? 'draining' : '', suspects > 0 ? counted(suspects, 'suspect') : '']
+function noteOf({ paused, draining, suspects, resharding }: QueueStats): string {
+  const words = [
+    paused ? 'paused' : '',
+    draining ? 'draining' : '',
+    resharding === undefined ? '' : `resharding to ${resharding}`,
+    suspects > 0 ? counted(suspects, 'suspect') : '',
+  ]
   return words.filter((word) => word !== '').join(', ')
 }

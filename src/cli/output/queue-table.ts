@@ -16,7 +16,7 @@ interface Use {
   readonly workers: number
 }
 
-type QueueTableRow = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' | 'draining'> &
+type QueueTableRow = Pick<StoredQueue, 'kind' | 'order' | 'shards' | 'paused' | 'draining' | 'resharding'> &
   Partial<Use> & {
     readonly queue: string
     /** Of an ordered queue. */
@@ -74,17 +74,19 @@ function useOf({ depth, workers }: QueueLook): Use {
 }
 
 function rowOf(
-  { name, kind, order, exclusive, shards, paused, draining }: StoredQueue,
+  { name, kind, order, exclusive, shards, paused, draining, resharding }: StoredQueue,
   declared: boolean,
 ): QueueTableRow {
   const ofOrdered = kind === 'ordered' ? { exclusive } : {}
-  return { queue: name, kind, order, ...ofOrdered, shards, paused, draining, declared, stored: true }
+  const onItsWay = resharding === undefined ? {} : { resharding }
+  return { queue: name, kind, order, ...ofOrdered, shards, paused, draining, ...onItsWay, declared, stored: true }
 }
 
-function noteOf({ paused, draining, declared, stored, configuredShards }: QueueTableRow): string {
+function noteOf({ paused, draining, resharding, declared, stored, configuredShards }: QueueTableRow): string {
   return [
     paused ? 'paused' : '',
     draining ? 'draining' : '',
+    resharding === undefined ? '' : `resharding to ${resharding}`,
     declared ? '' : 'not declared',
     stored ? '' : 'not stored yet',
     configuredShards === undefined ? '' : `${counted(configuredShards, 'shard')} configured`,

@@ -1,4 +1,7 @@
-/** Shard findings: the queues whose number of shards differs from the configuration. The stored number counts. */
+/**
+ * Shard findings: the queues whose reshard is unfinished, and those whose number of shards differs from the configuration. The
+ * stored number counts.
+ */
 
 import type { Queue } from '../../core/queue/queue.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
@@ -6,6 +9,7 @@ import type { Finding } from '../../stores/contract/store-health.js'
 
 export function shardFindings(declared: ReadonlyMap<string, Queue>, stored: readonly StoredQueue[]): Finding[] {
   return stored.flatMap((queue) => {
+    if (queue.resharding !== undefined) return [unfinished(queue.name, queue.resharding)]
     const asked = declared.get(queue.name)?.shards
     return asked !== undefined && differs(queue, asked) ? [findingOf(queue, asked)] : []
   })
@@ -17,6 +21,11 @@ export function shardFindings(declared: ReadonlyMap<string, Queue>, stored: read
  */
 export function differs({ kind, shards }: StoredQueue, asked: number): boolean {
   return asked !== shards && (kind === 'ordered' || shards > 1)
+}
+
+function unfinished(name: string, shards: number): Finding {
+  const text = `the reshard of queue '${name}' to ${counted(shards)} is unfinished: none of its jobs starts until it ends. If nobody runs it now, \`millrace queues reshard ${name} ${shards}\` goes on with it.`
+  return { level: 'warning', what: 'shards', text }
 }
 
 function findingOf({ name, kind, shards }: StoredQueue, asked: number): Finding {

@@ -50,4 +50,6 @@ export interface StoredQueue {
   readonly maxRunning?: number | { readonly perGroup: number }
   readonly paused: boolean
   readonly draining: boolean
+  /** The number of shards to which it is on its way. Until all jobs have moved, none starts. */
+  readonly resharding?: number
 }

@@ -146,13 +146,14 @@ export class MemoryQueues {
   }
 }
 
-function storedIn({ settings, shards, limits: { throttle, maxRunning } }: MemoryEntry): StoredQueue {
+function storedIn({ settings, shards, resharding, limits: { throttle, maxRunning } }: MemoryEntry): StoredQueue {
   const { name, kind, order, exclusive = 'id' } = settings
   const { paused, draining } = shards[0]!
   return {
     ...{ name, kind, order, exclusive, shards: shards.length, paused, draining },
     ...(throttle === undefined ? {} : { throttle: { scope: throttle.scope, by: throttle.by, rules: throttle.rules } }),
     ...(maxRunning === undefined ? {} : { maxRunning }),
+    ...(resharding === undefined ? {} : { resharding }),
   }
 }
 

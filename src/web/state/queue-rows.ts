@@ -28,6 +28,8 @@ export interface OverviewRow extends Omit<Depth, 'queue' | 'shardLagsMs' | 'lost
   /** Absent without a throttle that counts the whole queue. */
   readonly limit?: FullestLimit
   readonly maxRunning?: StoredQueue['maxRunning']
+  /** The number of shards to which it is on its way: until then none of its jobs starts. */
+  readonly resharding?: number
   readonly spark: Spark
 }
 
@@ -143,6 +145,7 @@ function rowOf(
   const bounds = {
     ...(limit && { limit }),
     ...(stored?.maxRunning !== undefined && { maxRunning: stored.maxRunning }),
+    ...(stored?.resharding !== undefined && { resharding: stored.resharding }),
   }
   const about = { name, kind, declared, shards, ...bounds, spark }
   if (depth instanceof Error) {

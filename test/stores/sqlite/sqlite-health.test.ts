@@ -51,6 +51,18 @@ it('a sound store has everything in its place, and repair leaves it as it is', a
   await expect(store.health.check('nowhere')).rejects.toBeInstanceOf(UnknownQueueError)
 })
 
+it('a store in the middle of a reshard has everything in its place', async () => {
+  const store = await scene.opened()
+  await store.open([orders])
+  const jobs = Array.from({ length: 1_500 }, (_, i) => job(`id-${i}`, { score: 1 }))
+  await store.enqueue([{ callId: 'a', queue: orders.name, jobs }])
+  // A step moves at most a thousand.
+  expect(await store.records.reshard('orders', 5)).toEqual({ changed: 1_000, more: true })
+
+  expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok', 'ok'])
+  expect(await store.records.queues()).toMatchObject([{ name: 'orders', shards: 5, resharding: 5 }, {}])
+})
+
 it.each([
   ['counters that drifted', 'UPDATE queue SET ready = ready + 3, retries = 9', /ready \d+ instead of \d+/],
   ['lanes that count wrongly', "UPDATE lane SET ready = 40 WHERE grp = 'g-2'", /lanes of groups count wrongly: g-2/],

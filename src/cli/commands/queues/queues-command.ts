@@ -24,7 +24,7 @@ Example:
   )
   withJson(
     list,
-    'print {"queues":[{"queue","kind","order","exclusive","shards","configuredShards","waiting","running","workers","paused","draining","declared","stored"}]}',
+    'print {"queues":[{"queue","kind","order","exclusive","shards","configuredShards","waiting","running","workers","paused","draining","resharding","declared","stored"}]}',
   ).action((flags: MillFlags) =>
     withMill(flags, async (mill, terminal) => {
       const rows = await queueRows(mill)

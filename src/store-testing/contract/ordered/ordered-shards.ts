@@ -198,11 +198,12 @@ export const orderedShards: ContractConcern = {
     ),
 
     orderedCase(
-      'while a reshard is under way another number is refused, be it the one that was',
+      'while a reshard is under way its number is shown, and another one is refused, even the former one',
       async (scene) => {
         await scene.push('a', 'v0')
         const claim = await scene.claimOne()
         await scene.records.reshard(scene.queue, 2)
+        assert.equal((await scene.records.queues()).find(({ name }) => name === scene.queue)?.resharding, 2)
         await assert.rejects(scene.records.reshard(scene.queue, 3), ConfigConflictError)
         await assert.rejects(scene.records.reshard(scene.queue, 1), ConfigConflictError)
         await scene.end(claim, { kind: 'complete' })

@@ -48,6 +48,7 @@ export function storedIn({ name, layout }: RedisQueue, reply: RedisReply): Store
     ...{ name, ...formIn(reply), shards, paused: paused === 1, draining: draining === 1 },
     ...(textIn(most) === '' ? {} : { maxRunning: numberIn(most) }),
     ...(textIn(perGroup) === '' ? {} : { maxRunning: { perGroup: numberIn(perGroup) } }),
+    ...(layout.towards === undefined ? {} : { resharding: layout.towards }),
   }
 }
 

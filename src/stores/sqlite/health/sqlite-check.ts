@@ -109,11 +109,14 @@ function rowFindings(db: Database, name: string | undefined): Finding[] {
 }
 
 function queueFindings(db: Database, rows: readonly QueueRow[]): Finding[] {
-  const [{ name, shards }] = rows as [QueueRow]
+  const live = rows.filter(({ shard }) => shard >= 0)
+  // While it is resharded there are former shards too, which know another number.
+  const { name, shards } = live[0] ?? rows[0]!
   const found = rows.flatMap((row) => rowFindingsOf(db, row, shards === 1 ? `queue ${name}` : whereOf(row)))
-  const live = rows.filter(({ shard }) => shard >= 0).length
-  if (live !== shards)
-    found.push(error(`queue ${name}`, `it says that it has ${shards} shards, and has ${live}. Restore a backup.`))
+  if (live.length !== shards)
+    found.push(
+      error(`queue ${name}`, `it says that it has ${shards} shards, and has ${live.length}. Restore a backup.`),
+    )
   if (found.length > 0) return found
   const jobs = rows.reduce((sum, row) => sum + row.scheduled + row.ready + row.running + row.completed + row.dead, 0)
   return [

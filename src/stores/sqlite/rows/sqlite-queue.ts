@@ -382,11 +382,12 @@ export function bounded(value: number): number {
 
 /** The queue as the contract describes it. Columns that a file of an older version lacks are undefined. */
 export function storedQueue(row: QueueRow, throttle: Throttle | undefined): StoredQueue {
-  const { name, kind, ord, exclusive, shards, paused, draining, max_running, max_per_group } = row
+  const { name, kind, ord, exclusive, shards, paused, draining, resharding, max_running, max_per_group } = row
   const maxRunning = max_running ?? (max_per_group == null ? undefined : { perGroup: max_per_group })
   return {
     ...{ name, kind, order: ord, exclusive, shards, paused: paused === 1, draining: draining === 1 },
     ...(throttle === undefined ? {} : { throttle }),
     ...(maxRunning === undefined ? {} : { maxRunning }),
+    ...(resharding === null ? {} : { resharding }),
   }
 }
