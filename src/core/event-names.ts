@@ -45,6 +45,7 @@ const known: Readonly<Record<EventName, true>> = {
   'worker.recycling': true,
   'worker.failed': true,
   'store.failed': true,
+  'store.strayed': true,
   'hook.failed': true,
 }
 const names = Object.keys(known) as EventName[]

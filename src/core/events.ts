@@ -142,6 +142,11 @@ export interface EventMap {
   'worker.failed': { readonly worker: string; readonly error: unknown }
   /** A call to the store failed. The worker tries again in `retryMs`; undefined: never. */
   'store.failed': { readonly call: string; readonly error: unknown; readonly retryMs: number | undefined }
+  /**
+   * The file of a SQLite store was made in the working directory: its path is relative, and neither the configuration nor
+   * the main script belongs to a project. The same program started elsewhere would not see these jobs.
+   */
+  'store.strayed': { readonly file: string }
   /** A user's hook or listener threw; nothing depends on it. */
   'hook.failed': { readonly hook: string; readonly error: unknown }
 }

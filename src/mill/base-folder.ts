@@ -1,15 +1,23 @@
-/** The base folder: the folder from which relative paths in a store's descriptor are resolved. */
+/**
+ * The base folder: the folder from which relative paths in a store's descriptor are resolved. It is the folder of the
+ * project, so the command line and every program of it find the same file, wherever they are started.
+ */
 
-import { existsSync } from 'node:fs'
-import { dirname, join, relative, sep } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, sep } from 'node:path'
 
 /** A global symbol, because the loaded file may have found another copy of the library. */
 const key = Symbol.for('millrace.base-folder')
 const known = globalThis as { [key]?: string }
 
-/** The base folder of the configuration that is being loaded; otherwise the working directory. */
+/** The project of the configuration that is being loaded, or else of the main script; otherwise the working directory. */
 export function baseFolder(): string {
-  return known[key] ?? process.cwd()
+  return known[key] ?? mainProject() ?? process.cwd()
+}
+
+/** Whether relative paths belong to a project, and not to whatever the working directory is. */
+export function hasBaseFolder(): boolean {
+  return (known[key] ?? mainProject()) !== undefined
 }
 
 /** Sets the base folder until `load` has ended. */
@@ -24,16 +32,40 @@ export async function withBaseFolder<T>(folder: string, load: () => Promise<T>):
   }
 }
 
+/** The base folder of a configuration: its project, or its own folder without one. */
+export function baseFolderOf(file: string): string {
+  return projectAbove(dirname(file)) ?? dirname(file)
+}
+
+/** The project of the script that Node was started with. A tool among the dependencies runs for the project that has it. */
+function mainProject(): string | undefined {
+  const script = process.argv[1]
+  if (script === undefined) return undefined
+  const [above] = script.split(`${sep}node_modules${sep}`)
+  return projectAbove(above === script ? dirname(script) : above!)
+}
+
 /**
- * The base folder of a configuration that is named from `cwd`. It is the working directory if the file is in it or
- * below it, as for a program that imports the file. Otherwise it is the file's project: the nearest folder above with a
- * `package.json`, where such programs are started. Without one it is the file's own folder.
+ * The nearest folder from here up whose `package.json` has a name: one that only says of which type the built files are is
+ * passed over. If none has a name, the nearest with any.
  */
-export function baseFolderOf(file: string, cwd: string): string {
-  const [first] = relative(cwd, file).split(sep)
-  if (first !== '..') return cwd
-  for (let folder = dirname(file); ; folder = dirname(folder)) {
-    if (existsSync(join(folder, 'package.json'))) return folder
-    if (folder === dirname(folder)) return dirname(file)
+function projectAbove(from: string): string | undefined {
+  let nearest: string | undefined
+  for (let folder = from; ; folder = dirname(folder)) {
+    const file = join(folder, 'package.json')
+    if (existsSync(file)) {
+      if (isNamed(file)) return folder
+      nearest ??= folder
+    }
+    if (folder === dirname(folder)) return nearest
+  }
+}
+
+function isNamed(file: string): boolean {
+  try {
+    return typeof (JSON.parse(readFileSync(file, 'utf8')) as { readonly name?: unknown } | null)?.name === 'string'
+  } catch {
+    // Not ours to report: npm does.
+    return false
   }
 }

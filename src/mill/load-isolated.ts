@@ -25,7 +25,7 @@ export async function loadIsolated(
   if (mill !== undefined) return mill
   const configs = files.flatMap((file, i) => configIn(file, loaded[i]!['default']))
   if (configs.length > 0) {
-    const made = await optionsMill(configs, process.cwd(), environmentOptions(process.env))
+    const made = await optionsMill(configs, environmentOptions(process.env))
     if (knows(made)) return made
   }
   const tasks = [...new Set(exported.filter(isTask))]

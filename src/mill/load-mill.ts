@@ -70,8 +70,8 @@ async function loadedMill({ cwd, env, configs = [], module }: LoadRequest): Prom
   if (moduleFile === undefined && firstConfig === undefined) throw nothingFound(cwd)
   // The module comes first: it may attach handlers to the tasks of the configuration.
   const files = [...(moduleFile === undefined ? [] : [moduleFile]), ...configFiles]
-  // Naming the configuration from another folder must lead to the same store.
-  const base = firstConfig === undefined ? cwd : baseFolderOf(firstConfig, cwd)
+  // Wherever it is named from, it leads to the same store.
+  const base = baseFolderOf(firstConfig ?? moduleFile!)
   const all = await withBaseFolder(base, () => importAll(files))
   const exported = moduleFile === undefined ? {} : all[0]!
   const configured = all.slice(files.length - configFiles.length)
@@ -81,8 +81,10 @@ async function loadedMill({ cwd, env, configs = [], module }: LoadRequest): Prom
   }
   const tasks = [...new Set(Object.values(exported).filter(isTask))]
   if (firstConfig === undefined)
-    return { mill: millOf(tasks, moduleFile!, said), file: moduleFile!, files, unknownTasks: [] }
-  const mill = await configuredMill(configFiles, configured, cwd, said)
+    return withBaseFolder(base, async () => ({
+      ...{ mill: millOf(tasks, moduleFile!, said), file: moduleFile!, files, unknownTasks: [] },
+    }))
+  const mill = await configuredMill(configFiles, configured, said)
   const unknownTasks = tasks.filter(({ name }) => !mill.tasks.has(name))
   return { mill, file: configFiles.join(' and '), files, unknownTasks }
 }
@@ -103,7 +105,6 @@ export function isMill(value: unknown): value is Mill {
 async function configuredMill(
   files: readonly string[],
   exports: readonly Exports[],
-  cwd: string,
   said: EnvironmentOptions,
 ): Promise<Mill> {
   const defaults = exports.map((all) => all['default'])
@@ -115,18 +116,14 @@ async function configuredMill(
   const unfit = defaults.findIndex((value) => !isOptions(value))
   if (unfit !== -1) throw isMill(defaults[unfit]) ? unmergeable(files[unfit]!) : noMill(files[unfit]!, defaults[unfit])
   const configs = files.map((file, i) => ({ file, options: defaults[i] as GivenOptions }))
-  return optionsMill(configs, cwd, said)
+  return optionsMill(configs, said)
 }
 
 /**
  * The mill of exported options. Relative paths in them are resolved from the base folder of each file. Throws
  * `OptionMistakes` for options that `millrace` refuses.
  */
-export async function optionsMill(
-  configs: readonly ConfigFile[],
-  cwd: string,
-  said: EnvironmentOptions,
-): Promise<Mill> {
+export async function optionsMill(configs: readonly ConfigFile[], said: EnvironmentOptions): Promise<Mill> {
   const parts: GivenOptions[] = []
   for (const { file, options } of configs) {
     const { queues } = options
@@ -134,14 +131,14 @@ export async function optionsMill(
     else
       parts.push({
         ...options,
-        queues: await withBaseFolder(baseFolderOf(file, cwd), async () => readQueueFile(queues)),
+        queues: await withBaseFolder(baseFolderOf(file), async () => readQueueFile(queues)),
       })
   }
   const merged = mergedOptions([...parts, said as GivenOptions])
   const storedBy = said.store === undefined ? configs.findLast(({ options }) => 'store' in options) : undefined
   const { file } = storedBy ?? configs.at(-1)!
   try {
-    return await withBaseFolder(baseFolderOf(file, cwd), async () => millrace(merged as unknown as MillOptions))
+    return await withBaseFolder(baseFolderOf(file), async () => millrace(merged as unknown as MillOptions))
   } catch (error) {
     if (!hasCode(error, 'config-invalid')) throw error
     throw new OptionMistakes(

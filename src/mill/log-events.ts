@@ -22,6 +22,12 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     message: `its jobs expire after ${formatDuration(expiresMs)}, before a first retry, which comes after ${formatDuration(retryMs)} at the earliest. Give a longer expiresIn, or a shorter retry: { backoff }`,
     fields: { ...task },
   }),
+  'store.strayed': (store) => ({
+    level: 'warn',
+    message:
+      'the file of the store was made in the working directory, because no package.json is above the configuration or the main script; started elsewhere, this program would not see these jobs. Give the path absolutely, or add a package.json',
+    fields: { ...store },
+  }),
   'schema.varied': (task) => ({
     level: 'warn',
     message:

@@ -158,11 +158,13 @@ export class StoreConnection {
   }
 
   async #open(): Promise<Store> {
+    const file = this.#given === undefined ? this.#source.strayFile?.() : undefined
     const store = this.#given ?? (await this.#source.create({ inPlace: this.#isInPlace }))
     try {
       refuseUnsupported(this.#registry, store.traits)
       this.#stored = await store.open(settingsOfAll(this.#registry))
       this.#ready = store
+      if (file !== undefined) this.#events.emit('store.strayed', { file })
       this.#count(store)
       return store
     } catch (error) {

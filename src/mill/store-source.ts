@@ -3,6 +3,7 @@
  * when it makes one, because every thread and child process starts here.
  */
 
+import { existsSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { hasCode } from '../core/error-codes.js'
@@ -24,7 +25,7 @@ import { sqliteTraits } from '../stores/sqlite/sqlite-traits.js'
 import { sqsAddress, sqsAddressText } from '../stores/sqs/client/sqs-address.js'
 import { sqsStore } from '../stores/sqs/sqs-module.js'
 import { sqsTraits } from '../stores/sqs/sqs-traits.js'
-import { baseFolder } from './base-folder.js'
+import { baseFolder, hasBaseFolder } from './base-folder.js'
 
 /**
  * A URL, the parts of a Redis address, or a module whose export makes a store. It is a descriptor, not a store, because
@@ -46,6 +47,11 @@ export interface StoreSource {
   /** The descriptor by which another thread or process opens the store; absent for a store object. */
   readonly descriptor?: StoreDescriptor
   readonly access: StoreAccess
+  /**
+   * The file that opening makes in the working directory, because neither the configuration nor the main script is in a
+   * project; undefined for any other.
+   */
+  strayFile?(): string | undefined
   /** Known before opening if the store is one of Millrace's own. */
   readonly traits: StoreTraits | undefined
   /**
@@ -127,8 +133,10 @@ function sqliteSource(descriptor: string, rest: string, access: StoreAccess): St
     return refuse(`'?driver=' must be followed by one of ${driverNames.join(', ')}; got '${driver}'`)
   // An absolute path, because threads open it later, when the process may have changed its directory.
   const file = resolve(baseFolder(), path)
+  const isStray = !isAbsolute(path) && !hasBaseFolder()
   return {
     text: descriptor,
+    strayFile: () => (isStray && !existsSync(file) ? file : undefined),
     descriptor: `sqlite:${file}${driver === undefined ? '' : `?driver=${driver}`}`,
     access,
     traits: sqliteTraits,
