@@ -95,6 +95,30 @@ export const redisOrderedMutations: readonly Mutation[] = [
     concern: 'ends of claims in an ordered queue',
   },
   {
+    what: 'what is done goes back with the others',
+    file: 'redis/settle/redis-settle.js',
+    from: 'String(item.done ?? 0)',
+    to: "'0'",
+  },
+  {
+    what: 'the last payload in hand is done with the others',
+    file: 'redis/settle/settle-script.js',
+    from: 'math.min(count, number - 1)',
+    to: 'math.min(count, number)',
+  },
+  {
+    what: 'what is left behind payloads that are done has failed as often as they had',
+    file: 'redis/settle/settle-script.js',
+    from: 'j.attempt, j.crashes = 1, 0',
+    to: 'j.crashes = 0',
+  },
+  {
+    what: 'what is left behind payloads that are done keeps their error',
+    file: 'redis/settle/settle-script.js',
+    from: "  j.attempt, j.crashes = 1, 0\n  call('HDEL', NOTES, 'e' .. j.id)\n",
+    to: '  j.attempt, j.crashes = 1, 0\n',
+  },
+  {
     what: 'what waits beside is dropped on failure',
     file: 'redis/lua/ordered-lua.js',
     from: '  if last then return exhaust(j, reason) end\n',

@@ -88,6 +88,24 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
     to: '{ ...job, crashes: 0, error: null, reason: null }',
   },
   {
+    what: 'what is done goes back with the others',
+    file: 'sqlite/work/sqlite-settle.js',
+    from: 'this.#session.orderedJobs.dropDone(job, item.done)',
+    to: '{}',
+  },
+  {
+    what: 'all is done, though it is said of a part',
+    file: 'sqlite/rows/sqlite-ordered-job.js',
+    from: 'this.payloads.dropFirst(setOf(job), count)',
+    to: 'this.payloads.drop(setOf(job))',
+  },
+  {
+    what: 'what is left behind payloads that are done has failed as often as they had',
+    file: 'sqlite/rows/sqlite-ordered-job.js',
+    from: '{ attempt: 1, crashes: 0, error: null }',
+    to: '{ crashes: 0, error: null }',
+  },
+  {
     what: 'what waits beside is lost when the claim fails',
     file: 'sqlite/rows/sqlite-ordered-job.js',
     from: 'const successor = successorSet(job);\n            queue.pending += payloads.join(',

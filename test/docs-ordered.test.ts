@@ -141,7 +141,14 @@ const whenItsClaimEnds: Readonly<Record<string, Row>> = {
       await scene.settle(failed)
     },
   ],
+  'failure, with a done': [
+    async (scene) => {
+      scene.name('after its backoff', failed.delayMs)
+      await scene.settle({ ...failed, done: 1 })
+    },
+  ],
   'the last failure': [(scene) => scene.settle({ ...failed, last: true, reason: 'max-retries' })],
+  'the last failure, with a done': [(scene) => scene.settle({ ...failed, last: true, reason: 'max-retries', done: 1 })],
   'release: a stop': [(scene) => scene.settle({ kind: 'release', delayMs: 0 })],
   "snooze('10m')": [
     async (scene) => {

@@ -60,9 +60,9 @@ function payloadsExhaustion(
       if (unanswered > 0 || failed.size === 0) return undefined
       const payloads = [...failed].map(([id, { job, error }]) => ({
         id,
-        input: job.inputs[0],
-        score: job.claim.payloads![0]!.score,
-        meta: ownMeta(job.metas[0]!),
+        input: job.inputs[job.done],
+        score: job.claim.payloads![job.done]!.score,
+        meta: ownMeta(job.metas[job.done]!),
         error,
       }))
       return told(events, task, () => task.onExhausted!(payloads))

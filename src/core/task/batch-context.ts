@@ -70,6 +70,15 @@ export interface BatchContext extends Pick<JobContext, 'progress'> {
    */
   fail(id: string | number, error: unknown): void
   /**
+   * Says that the oldest `count` payloads of this id are done. They are completed, whatever becomes of the run: a
+   * failure, a throw, a stop, `snooze()` or `bury()` is then for the others alone, which begin with this run as their
+   * first attempt. So a last failure buries the payload after those that are done. If all are done, the id is
+   * completed. A smaller count than before changes nothing. Nothing of it is stored before the run ends: after a crash
+   * all payloads come again. Throws `InvalidArgumentError` for an id that is not in this batch, for a number that is
+   * not from 0 to that of its payloads, and after the run has ended.
+   */
+  done(id: string | number, count: number): void
+  /**
    * Whether payloads of this id were left for the next run, because there are more than `maxPayloads`. Throws
    * `InvalidArgumentError` for an id that is not in this batch.
    */

@@ -80,7 +80,7 @@ export interface OrderedTaskOptions<Name extends string, Input, Output, QueueNam
   readonly slowAfter?: Duration
   /**
    * The retry policy. `max` defaults to 25, `backoff` to `lowkiq()`: about 20 days in all. The last failure buries only
-   * the oldest payload.
+   * the oldest payload that is not done (`ctx.done`).
    */
   readonly retry?: RetryOptions
   /**

@@ -86,15 +86,20 @@ export abstract class BatchExecution extends Execution {
 
   fail(name: string | number, error: unknown): void {
     const job = this.namedBy(name, 'fail')
-    if (this.isDecided)
-      throw new InvalidArgumentError(
-        `ctx.fail() was called for ${describe(name)} when the run had ended, and changes nothing: its handler had returned, or was given up at its time limit or a stop. Await everything that may call it before the handler returns, and stop when ctx.signal is aborted.`,
-      )
+    this.refuseDecided('fail', name)
     if (isOutcome(error))
       throw new InvalidArgumentError(
         `ctx.fail() was given an outcome for ${describe(name)}; it takes an error. snooze(), cancel(), bury() and throttle() are for ${this.task.kind === 'ordered' ? 'the whole batch: return them from the handler' : 'what the handler returns, for this job or for all'}.`,
       )
     job.failure = { error }
+  }
+
+  /** For a call that says something of a job of the batch. */
+  protected refuseDecided(verb: string, name: string | number): void {
+    if (this.isDecided)
+      throw new InvalidArgumentError(
+        `ctx.${verb}() was called for ${describe(name)} when the run had ended, and changes nothing: its handler had returned, or was given up at its time limit or a stop. Await everything that may call it before the handler returns, and stop when ctx.signal is aborted.`,
+      )
   }
 
   /**
@@ -132,6 +137,8 @@ export class BatchedJob implements Leased {
   refusal: Verdict | undefined
   /** Its own failure. */
   failure: { readonly error: unknown } | undefined
+  /** How many of its payloads, from the oldest, are done. */
+  done = 0
   /** The jobs that the handler enqueues for it. */
   children: ChildCalls | undefined
   /** It may join another batch before that begins. */

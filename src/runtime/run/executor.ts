@@ -10,7 +10,7 @@ import { type Schema, validated } from '../../core/task/schema.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { checkedInputs } from './batch-decoding.js'
-import { BatchExecution, type BatchedJob } from './batch-execution.js'
+import { BatchExecution, BatchedJob } from './batch-execution.js'
 import { badPayload } from './claim-decoder.js'
 import type { Execution, Leased } from './execution.js'
 import type { JobExecution } from './job-execution.js'
@@ -212,7 +212,7 @@ export class Executor {
         failure === undefined
           ? ofOthers(job)
           : this.#guarded(execution, job, () => this.#failed(execution, job, failure.error))
-      return verdictInBatch(verdict, hasCode(job.abortReason, 'job-cancelled'))
+      return verdictInBatch(withDone(verdict, job), hasCode(job.abortReason, 'job-cancelled'))
     })
   }
 
@@ -239,13 +239,21 @@ export class Executor {
     return this.#failed(execution, job, isAbort(error) && reason instanceof Error ? reason : error)
   }
 
-  #failed({ task }: Execution, { claim }: Leased, error: unknown): Verdict {
-    return verdictOnFailure(task, error, claim.attempt, this.#parts.random, this.#hookFailed)
+  #failed({ task }: Execution, job: Leased, error: unknown): Verdict {
+    // Payloads behind those that are done have failed for the first time.
+    const attempt = job instanceof BatchedJob && job.done > 0 ? 1 : job.claim.attempt
+    return verdictOnFailure(task, error, attempt, this.#parts.random, this.#hookFailed)
   }
 
   readonly #hookFailed = (hook: string, error: unknown): void => {
     this.#parts.events.emit('hook.failed', { hook, error } satisfies EventMap['hook.failed'])
   }
+}
+
+/** An id whose payloads are all done is completed, however the run ends. */
+function withDone(verdict: Verdict, { done, inputs }: BatchedJob): Verdict {
+  if (done === 0 || verdict.kind === 'complete') return verdict
+  return done === inputs.length ? { kind: 'complete', result: undefined } : { ...verdict, done }
 }
 
 function isAbort(error: unknown): boolean {

@@ -1,9 +1,11 @@
 /** An ordered execution: claims of one shard of an ordered queue, ids with their payloads. */
 
+import { InvalidArgumentError } from '../../core/errors.js'
 import { ownError } from '../../core/job-failures.js'
 import { originIn, ownMeta } from '../../core/job-origin.js'
 import type { BatchContext, BatchJob } from '../../core/task/batch-context.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
+import { describe } from '../../core/values/describe.js'
 import { orderedIdOf } from '../../core/values/ids.js'
 import { BatchExecution, type BatchedJob, type DecodedClaim } from './batch-execution.js'
 import { bindMethods } from './bound-methods.js'
@@ -15,7 +17,7 @@ export class OrderedExecution extends BatchExecution implements BatchContext {
   #jobs: ReadonlyMap<string, BatchJob> | undefined
 
   static {
-    bindMethods(OrderedExecution.prototype, ['more'])
+    bindMethods(OrderedExecution.prototype, ['done', 'more'])
   }
 
   constructor(task: AnyOrderedTask, claims: readonly DecodedClaim[], client?: ChildClient) {
@@ -39,6 +41,16 @@ export class OrderedExecution extends BatchExecution implements BatchContext {
 
   get payloadsById(): ReadonlyMap<string, readonly unknown[]> {
     return new Map(this.given.map(({ claim, inputs }) => [claim.id, inputs]))
+  }
+
+  done(id: string | number, count: number): void {
+    const job = this.namedBy(id, 'done')
+    this.refuseDecided('done', id)
+    if (!Number.isSafeInteger(count) || count < 0 || count > job.inputs.length)
+      throw new InvalidArgumentError(
+        `ctx.done() was given ${describe(count)} for ${describe(id)}; it takes the number of payloads of the id that are done, from the oldest: a whole number from 0 to ${job.inputs.length}, which is how many the handler was given.`,
+      )
+    job.done = Math.max(job.done, count)
   }
 
   more(id: string | number): boolean {

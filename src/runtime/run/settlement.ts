@@ -58,27 +58,31 @@ export function settlementOf(
     if (result === undefined) return new Completion(claim)
     return { queue, id, fence, kind: 'complete', result, ...runOf(ran, rules) }
   }
+  const { done } = verdict
   const key = { queue, id, fence }
+  const left = done === undefined ? key : { ...key, done }
+  // The payloads that are left had not failed before this run.
+  const before = done === undefined ? claim : { attempt: 1, error: undefined }
   const text = (error: unknown, failed?: { readonly attempt: number; readonly at: number }) =>
-    storedError(errorText(error, rules.formatError), claim.error, failed)
+    storedError(errorText(error, rules.formatError), before.error, failed)
   const delayMs = (ms: number) => Math.min(ms, rules.maxDelayMs)
   switch (verdict.kind) {
     case 'retry': {
-      const error = text(verdict.error, { attempt: claim.attempt, at: rules.now() })
-      const failure = { ...key, kind: 'retry' as const, delayMs: delayMs(verdict.delayMs), error }
+      const error = text(verdict.error, { attempt: before.attempt, at: rules.now() })
+      const failure = { ...left, kind: 'retry' as const, delayMs: delayMs(verdict.delayMs), error }
       return verdict.last ? { ...failure, last: true, reason: verdict.reason, ...runOf(ran, rules) } : failure
     }
     case 'release': {
       const { holdMs, error } = verdict
       const why = error === undefined ? {} : { error: text(error) }
-      if (holdMs === undefined) return { ...key, kind: 'release', delayMs: delayMs(verdict.delayMs), ...why }
-      if (!rules.canHold) return { ...key, kind: 'release', delayMs: delayMs(holdMs) }
+      if (holdMs === undefined) return { ...left, kind: 'release', delayMs: delayMs(verdict.delayMs), ...why }
+      if (!rules.canHold) return { ...left, kind: 'release', delayMs: delayMs(holdMs) }
       const of = claim.group === undefined ? 'queue' : 'group'
-      return { ...key, kind: 'release', delayMs: delayMs(verdict.delayMs), hold: { of, forMs: delayMs(holdMs) } }
+      return { ...left, kind: 'release', delayMs: delayMs(verdict.delayMs), hold: { of, forMs: delayMs(holdMs) } }
     }
     case 'bury':
       return {
-        ...key,
+        ...left,
         kind: 'bury',
         reason: bounded(verdict.reason),
         ...(verdict.error === undefined ? {} : { error: text(verdict.error) }),

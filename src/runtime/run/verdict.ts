@@ -8,7 +8,8 @@ import type { AnyTask } from '../../core/task/any-task.js'
 import { type Backoff, delayAfter, exponential } from '../../core/task/backoff.js'
 import { type Outcome, outcomeOf } from '../../core/task/outcome.js'
 
-export type Verdict =
+/** `done`: how many payloads of an ordered id, from the oldest, are completed whatever becomes of the others. */
+export type Verdict = { readonly done?: number } & (
   | { readonly kind: 'complete'; readonly result: unknown }
   | { readonly kind: 'retry'; readonly delayMs: number; readonly last: false; readonly error: unknown }
   | {
@@ -28,6 +29,7 @@ export type Verdict =
     }
   | { readonly kind: 'bury'; readonly reason: string; readonly error?: unknown }
   | { readonly kind: 'cancel'; readonly reason: string | undefined }
+)
 
 /** Whether another attempt may follow, if only out of the morgue. */
 export function mayComeAgain({ kind }: Verdict): boolean {

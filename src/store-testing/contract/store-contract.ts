@@ -36,6 +36,7 @@ import { throttling } from './limits/throttling.js'
 import { limitedReshards } from './ordered/limited-reshards.js'
 import { orderedCancels } from './ordered/ordered-cancels.js'
 import { orderedClaims } from './ordered/ordered-claims.js'
+import { orderedDone } from './ordered/ordered-done.js'
 import { orderedEnds } from './ordered/ordered-ends.js'
 import { orderedEqualPayloads } from './ordered/ordered-equal-payloads.js'
 import { orderedExclusive } from './ordered/ordered-exclusive.js'
@@ -92,6 +93,7 @@ export const storeContract: readonly ContractConcern[] = [
   restarting,
   orderedMerging,
   orderedEqualPayloads,
+  orderedDone,
   orderedClaims,
   orderedEnds,
   orderedCancels,

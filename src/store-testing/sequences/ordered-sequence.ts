@@ -180,12 +180,13 @@ function end(dice: Dice): Settlement {
   const delayMs = dice.pick([0, 0, 1, 2_000, 40_000])
   const error = maybe(dice, { error: `Error: ${dice.pick(reasons)}` }, 0.7)
   const reason = maybe(dice, { reason: dice.pick(reasons) }, 0.7)
+  const done = maybe(dice, { done: dice.pick([0, 1, 1, 2]) }, 0.4)
   return dice.weighted<Settlement>([
     [6, { kind: 'complete' }],
-    [5, { kind: 'retry', delayMs, ...error }],
-    [4, { kind: 'retry', delayMs, last: true, ...error, ...reason, ...run(dice) }],
-    [3, { kind: 'release', delayMs, ...error }],
-    [3, { kind: 'bury', ...error, ...reason, ...run(dice) }],
+    [5, { kind: 'retry', delayMs, ...error, ...done }],
+    [4, { kind: 'retry', delayMs, last: true, ...error, ...reason, ...done, ...run(dice) }],
+    [3, { kind: 'release', delayMs, ...error, ...done }],
+    [3, { kind: 'bury', ...error, ...reason, ...done, ...run(dice) }],
     [1, { kind: 'cancel', ...reason }],
   ])
 }

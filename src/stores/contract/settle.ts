@@ -13,6 +13,10 @@ export interface ClaimKey {
 /**
  * The end of a claim. `run` (plain queues) says when and where the job ran, for a job whose record is kept. It does not
  * change what a beat has already recorded.
+ *
+ * `done` (ordered queues): so many payloads in hand, from the oldest, are completed, and the end is that of the others,
+ * of which there is always one. For these the run was the first: they begin with attempt 1, no crashes and no error,
+ * and a failure of this claim is their first.
  */
 export type SettleItem = ClaimKey &
   (
@@ -32,6 +36,7 @@ export type SettleItem = ClaimKey &
         readonly last?: boolean
         readonly error?: string
         readonly reason?: string
+        readonly done?: number
         readonly run?: EndedRun
       }
     /**
@@ -43,8 +48,15 @@ export type SettleItem = ClaimKey &
         readonly delayMs: number
         readonly error?: string
         readonly hold?: Hold
+        readonly done?: number
       }
-    | { readonly kind: 'bury'; readonly error?: string; readonly reason?: string; readonly run?: EndedRun }
+    | {
+        readonly kind: 'bury'
+        readonly error?: string
+        readonly reason?: string
+        readonly done?: number
+        readonly run?: EndedRun
+      }
     /** If the cancellation was requested with a reason, that reason stays. */
     | { readonly kind: 'cancel'; readonly reason?: string }
   )

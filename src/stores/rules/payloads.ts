@@ -112,6 +112,11 @@ export function handedOver(
   return { inHand: set.slice(0, count), left: set.slice(count) }
 }
 
+/** How many payloads in hand leave as done before the end of their claim: never the last. */
+export function doneOf(inHand: number, done = 0): number {
+  return Math.min(done, inHand - 1)
+}
+
 /**
  * The end of a claim, as far as its payloads are concerned. `'exhaust'`: the last failure, or one crash too many.
  * `'return'`: a failure that is not the last, a release, a crash.

@@ -182,6 +182,7 @@ describe('an ordered task', () => {
   it.each([
     ['score', { score: () => 1 }, {}],
     ["merge: 'latest'", { merge: 'latest' as const }, {}],
+    ["merge: 'distinct'", { merge: 'distinct' as const }, {}],
     ["exclusive: 'shard'", {}, { sync: { exclusive: 'shard' as const } }],
   ])('is refused %s when the mill is put together, with what to do', async (option, ofTask, queues) => {
     const task = defineOrderedTask({ name: 'sync', id: String, ...ofTask })
@@ -268,6 +269,20 @@ describe('several messages of a group in one receive', () => {
       ...['SendMessageBatch', 'DeleteMessageBatch', 'ChangeMessageVisibilityBatch'],
     ])
     expect(sent.slice(1).map(([, entries]) => entries)).toEqual([['r1'], ['r2 0', 'r3 0']])
+  })
+
+  it.each([
+    ['is retried', { kind: 'retry', delayMs: 60_000 }, ['r1 r2', 'r3 60']],
+    ['is released', { kind: 'release', delayMs: 0 }, ['r1 r2', 'r3 0']],
+    ['is buried', { kind: 'bury', reason: 'broken' }, ['r1 r2', 'r3']],
+  ] as const)('that are done are deleted before the rest %s', async (_, how, ends) => {
+    const { store, sent, claim } = await storeWith([message(1), message(2), message(3)], { kind: 'ordered' })
+    const [held] = await claim()
+    expect(await store.settle([{ queue: 'q', id: held!.id, fence: held!.fence, ...how, done: 2 }])).toEqual(['ok'])
+    await store.close()
+
+    const changes = sent.filter(([kind]) => kind !== 'SendMessageBatch').map(([, entries]) => entries.join(' '))
+    expect(changes).toEqual(ends)
   })
 })
 

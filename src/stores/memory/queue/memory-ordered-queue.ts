@@ -7,7 +7,14 @@
 import type { Merge } from '../../../core/queue/queue.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
-import { afterEnd, type CallPlace, handedOver, type PayloadEntry, payloadIdentity } from '../../rules/payloads.js'
+import {
+  afterEnd,
+  type CallPlace,
+  doneOf,
+  handedOver,
+  type PayloadEntry,
+  payloadIdentity,
+} from '../../rules/payloads.js'
 import { dueAt, nextScore, stampOf } from '../../rules/sequence.js'
 import { type MemoryJob, newMemoryJob } from './memory-job.js'
 import type { MemoryLimits } from './memory-limits.js'
@@ -85,6 +92,14 @@ export class MemoryOrderedQueue extends MemoryQueue {
     job.inHand = left.take(handedOver([...left], maxPayloads, mostBytes).inHand.length)
     if (left.size > 0)
       job.successor = { stamp: this.nextStamp(now), createdAt: job.createdAt, isReady: true, payloads: left }
+  }
+
+  /** The oldest `done` payloads in hand are completed; the others begin with this run. */
+  dropDone(job: MemoryJob, done: number | undefined): void {
+    const count = doneOf(job.inHand.length, done)
+    if (count === 0) return
+    job.inHand = job.inHand.slice(count)
+    Object.assign(job, { attempt: 1, crashes: 0, error: undefined })
   }
 
   override putBack(job: MemoryJob, now: number, suspect = job.suspect): void {

@@ -4,6 +4,7 @@ import { joinedLog } from '../../../core/job-log.js'
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { defined, type MemoryJob } from '../queue/memory-job.js'
+import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 
 /** The consequence of a failure: again after `delayMs` or, for the last one, into the morgue with `reason`. */
@@ -19,6 +20,7 @@ export function settle(queue: MemoryQueue, item: SettleItem, now: number): Settl
   if (job === undefined) return 'gone'
   if (!isClaimed(job, item)) return 'lost'
   if ('run' in item && item.run !== undefined && queue.settings.kind === 'plain') knowRun(job, item.run, now)
+  if ('done' in item && queue instanceof MemoryOrderedQueue) queue.dropDone(job, item.done)
   switch (item.kind) {
     case 'complete':
       queue.processed += 1

@@ -145,13 +145,15 @@ function pushSettle(args: RedisArgument[], item: SettleItem): void {
         given(item.error),
         given(item.reason),
         runText(item.run),
+        String(item.done ?? 0),
       )
       return
     case 'release':
       args.push('r', whole(item.delayMs), item.hold?.of ?? '', whole(item.hold?.forMs ?? 0), given(item.error))
+      args.push(String(item.done ?? 0))
       return
     case 'bury':
-      args.push('b', given(item.error), given(item.reason), runText(item.run))
+      args.push('b', given(item.error), given(item.reason), runText(item.run), String(item.done ?? 0))
       return
     case 'cancel':
       args.push('x', given(item.reason))

@@ -12,7 +12,7 @@ const parts: Readonly<
   Record<
     QueueKind,
     {
-      /** Defines `trim()`, `know_run(j, run)` and `keep(j, result, for_ms)`. */
+      /** Defines `trim()`, `know_run(j, run)`, `keep(j, result, for_ms)` and `drop_done(j, count)`. */
       readonly functions: string
       /** Reads what the items need besides their claims. */
       readonly read: string
@@ -34,6 +34,7 @@ local function keep(j, result, for_ms)
   call('HSET', NOTES, 'r' .. j.id, result)
   if for_ms ~= '' then call('ZADD', EXPIRY, now + tonumber(for_ms), j.seq .. j.id) end
 end
+local function drop_done() end
 `,
     read: '',
     condition: '',
@@ -45,6 +46,19 @@ end
     functions: `${orderedRetention}
 local function keep(j) finish(j) end
 local function know_run() end
+-- The oldest payloads in hand are completed; the others begin with this run. One always stays. A job that has only one
+-- has none to drop.
+local function drop_done(j, count)
+  local packed = call('HGET', CLAIMED_PAYLOADS, j.id)
+  local number, from = packed and unpackn('>I4', packed) or 1, 5
+  count = math.min(count, number - 1)
+  if count == 0 then return end
+  for _ = 1, count do from = from + 4 + unpackn('>I4', packed, from) end
+  call('HSET', CLAIMED_PAYLOADS, j.id, pack('>I4', number - count) .. sub(packed, from))
+  unlist_failed(j)
+  j.attempt, j.crashes = 1, 0
+  call('HDEL', NOTES, 'e' .. j.id)
+end
 `,
     read: `
 local follows = {}
@@ -60,8 +74,8 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
  * ARGV: for several items in a row that complete under one fence and keep nothing: '', fence, their number, and the id
  * of each. For any other item id, fence, kind, and the arguments of the kind:
  * c complete · k complete and keep: result in its stored form, ms or '', run · t retry: ms, last (1 or 0), error,
- * reason, run · r release: ms, hold of (queue, group, or '' for none), ms, error · b bury: error, reason, run · x
- * cancel: reason. Error and reason are '' if absent, otherwise they begin with '='. A run is how many ms ago the
+ * reason, run, done · r release: ms, hold of (queue, group, or '' for none), ms, error, done · b bury: error, reason,
+ * run, done · x cancel: reason. Error and reason are '' if absent, otherwise they begin with '='. A run is how many ms ago the
  * handler began, host and pid, with NUL between them, or '' if it is not reported.
  * Returns one letter per item: o ok, l lost, g gone; '' if all are ok. Refuses `unknown`, and `moved` if the shard is
  * closed.
@@ -85,6 +99,7 @@ local function settle(n, id, kind)
     return 'g'
   end
   settled[#settled + 1] = id
+  if kind == 't' or kind == 'r' or kind == 'b' then drop_done(j, tonumber(ARGV[n + 2 + extras[kind]])) end
   if kind == 'c' then
     processed = processed + 1
     j.reason = nil

@@ -4,6 +4,7 @@
  */
 
 import type { NewJob } from '../../contract/new-job.js'
+import { doneOf } from '../../rules/payloads.js'
 import { dueAt, stampOf } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { dead, ready, running, scheduled } from '../file/sqlite-schema.js'
@@ -148,6 +149,14 @@ export class SqliteOrderedJobs extends SqliteJobs {
     this.#trimOnEntry(queue, setOf(job))
     queue.pending += payloads.count(setOf(job))
     return job.part
+  }
+
+  /** The oldest `done` payloads in hand are completed; the others begin with this run. */
+  dropDone(job: JobRow, done: number): void {
+    const count = doneOf(this.payloads.count(setOf(job)), done)
+    if (count === 0) return
+    this.payloads.dropFirst(setOf(job), count)
+    Object.assign(job, { attempt: 1, crashes: 0, error: null })
   }
 
   /** Trims a set that was made under another merge rule. Returns the number of payloads removed. */

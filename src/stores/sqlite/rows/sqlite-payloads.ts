@@ -67,6 +67,7 @@ export class SqlitePayloads {
   readonly #moveAll: Statement
   readonly #dropLater: Statement
   readonly #dropEarlier: Statement
+  readonly #dropFirst: Statement
   readonly #copy: Statement
 
   /** Each statement names its index: without statistics SQLite cannot know which of the two finds fewer rows. */
@@ -106,6 +107,10 @@ export class SqlitePayloads {
          (SELECT other.seq FROM payload AS own INDEXED BY payload_order CROSS JOIN payload AS other INDEXED BY payload_digest
             ON other.rid = ?3 AND other.part = ?4 AND other.digest = own.digest
           WHERE own.rid = ?1 AND own.part = ?2)`,
+    )
+    this.#dropFirst = db.prepare(
+      `DELETE FROM payload WHERE seq IN
+         (SELECT seq FROM payload INDEXED BY payload_order WHERE rid = ? AND part = ? ORDER BY score, seq LIMIT ?)`,
     )
     this.#copy = db.prepare(
       `INSERT INTO payload (rid, part, score, digest, codec, meta, payload)
@@ -168,6 +173,11 @@ export class SqlitePayloads {
   /** Drops the set. Returns the number of its payloads. */
   drop({ rid, part }: PayloadSetKey): number {
     return Number(this.#drop.run(rid, part).changes)
+  }
+
+  /** Drops the first `count` payloads in order. */
+  dropFirst({ rid, part }: PayloadSetKey, count: number): void {
+    this.#dropFirst.run(rid, part, count)
   }
 
   /** Drops all sets of these jobs, whose numbers are given as JSON. */

@@ -101,6 +101,8 @@ export class SqliteSettle {
     if (job === undefined) return 'gone'
     if (job.state !== running || job.fence !== item.fence) return 'lost'
     if ('run' in item && item.run !== undefined && queue.kind === 'plain') this.#knowRun(job, item.run, now)
+    if ('done' in item && item.done !== undefined && queue.kind === 'ordered')
+      this.#session.orderedJobs.dropDone(job, item.done)
     this.#end(queue, job, item, now)
     return 'ok'
   }

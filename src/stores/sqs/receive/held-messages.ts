@@ -26,8 +26,10 @@ export interface MessageClaim {
   readonly queue: string
   readonly fence: number
   readonly id: string
-  /** In the order of their queue; at least one. */
-  readonly messages: readonly ReceivedMessage[]
+  /** In the order of their queue; at least one. Those that are done leave. */
+  messages: readonly ReceivedMessage[]
+  /** How many have left. */
+  done?: number
   /** A copy has been sent, and it only has to be deleted. */
   isSentOn?: true
 }

@@ -6,6 +6,7 @@
 import { StoreUnavailableError } from '../../../core/errors.js'
 import type { Clock } from '../../../core/platform/clock.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../../contract/settle.js'
+import { doneOf } from '../../rules/payloads.js'
 import type { EntryFailure, SendEntry } from '../client/sqs-api.js'
 import { longestHiddenMs } from '../client/sqs-api.js'
 import { type DeadLetter, deadEnvelopeText } from '../messages/envelope.js'
@@ -97,8 +98,22 @@ export class SqsSettle {
     if (item.kind === 'complete' || item.kind === 'cancel') return done(await remove(queue, claim.messages))
     // Its present holder decides what becomes of it.
     if (hiddenUntil(claim) <= this.#parts.clock.mono()) return { failure: notInFlight, isDone: false }
+    const failure = item.done === undefined ? undefined : await this.#dropDone(queue, claim, item.done)
+    if (failure !== undefined) return { failure, isDone: false }
     if (item.kind === 'bury' || (item.kind === 'retry' && item.last === true)) return this.#bury(item, queue, claim)
     return this.#putBack(queue, claim, item)
+  }
+
+  /** The first `done` messages are completed. A settle that is sent again does not drop others. */
+  async #dropDone(queue: SqsQueue, claim: MessageClaim, done: number): Promise<EntryFailure | undefined> {
+    const { done: before = 0, messages } = claim
+    const count = doneOf(messages.length, done - before)
+    const failure = await remove(queue, messages.slice(0, count))
+    if (failure !== undefined) return failure
+    for (const message of messages.slice(0, count)) this.#parts.held.ended(message)
+    claim.messages = messages.slice(count)
+    claim.done = before + count
+    return undefined
   }
 
   /** In an ordered queue only the oldest payload runs out of attempts; a bury takes all of them. */
