@@ -48,7 +48,9 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly updatedAt: Date
   /** When the job is, or was, due. */
   readonly runAt: Date
-  /** When the job is cancelled as `expired`, unless a worker has taken it by then. Present only until then. */
+  /**
+   * From then on the job does not begin, and is cancelled as `expired` if it waits. Present while it waits or runs.
+   */
   readonly expiresAt?: Date
   /** When its handler began; a running job without it is only reserved. */
   readonly startedAt?: Date
@@ -110,6 +112,8 @@ export interface RunningJob extends JobOrigin {
   readonly meta: Meta
   readonly createdAt: Date
   readonly runAt: Date
+  /** From then on the job does not begin again: a retry later than this is cancelled as `expired`. Absent: never. */
+  readonly expiresAt?: Date
   /** The error of the attempt before this one, or why no worker could run the job since. */
   readonly lastError?: string
 }

@@ -80,11 +80,12 @@ export function testContext(
 }
 
 function jobContext(task: AnySingleTask, given: GivenJob): TestContext {
-  const { lastCheckpoint, meta = {}, lastError, createdAt, runAt, ...job } = given
+  const { lastCheckpoint, meta = {}, lastError, createdAt, runAt, expiresAt, ...job } = given
   const claim: Claim = {
     ...claimOf(task, job),
     ...(createdAt && { createdAt: createdAt.getTime() }),
     ...(runAt && { runAt: runAt.getTime() }),
+    ...(expiresAt && { expiresAt: expiresAt.getTime() }),
     ...(lastError !== undefined && { error: lastError }),
   }
   return new JobRecords(claim, task, meta, lastCheckpoint)

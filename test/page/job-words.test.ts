@@ -29,7 +29,7 @@ describe('the timeline', () => {
       ...['● Enqueued', '○ Due', '○ Start: when it is due', '○ End'],
     ])
     expect(told({ state: 'scheduled', expiresAt: at(900), runAt: at(600) }).at(-1)).toBe(
-      '○ Expires: if no worker has begun it by then',
+      '○ Expires: if it has not begun by then',
     )
     expect(told({ state: 'running' })).toContain('● Reserved: a worker has it; its handler has not begun')
     expect(told({ state: 'running', startedAt: at(50), progress: { fraction: 0.25 } })).toEqual([

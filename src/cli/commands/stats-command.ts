@@ -87,7 +87,7 @@ export function addStats(program: Command): void {
   length: fresh + retries · payloads: waiting ones of ordered jobs, also of running jobs
   next: when the throttle lets the next job start · started: 7/10 in 1m · full 2/2: as many jobs run as allowed
   failed: attempts that threw or timed out · crashed: jobs whose worker died with them in hand; each then runs alone as a suspect
-  expired: jobs cancelled because no worker took them in time (enqueue --expires-in)
+  expired: jobs cancelled because their time to begin was over (enqueue --expires-in)
 
 Examples:
   $ millrace stats --watch

@@ -72,7 +72,12 @@ function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord,
     ...(state === 'scheduled' && { runAt: fromNow(runAt, now) }),
     ...(state === 'ready' && { runAt: `waits for ${span(runAt, now)}` }),
     ...(expiresAt && {
-      expiresAt: Number(expiresAt) > now ? fromNow(expiresAt, now) : 'over: the next claim on its queue cancels it',
+      expiresAt:
+        Number(expiresAt) > now
+          ? fromNow(expiresAt, now)
+          : isRunning
+            ? 'over: it does not begin again'
+            : 'over: the next claim on its queue cancels it',
     }),
     ...(begun && {
       startedAt: `${span(runAt, begun)} after it was due${isRunning ? `, runs for ${span(begun, now)}` : ''}`,

@@ -134,10 +134,23 @@ export class Client {
     if (answer === 'full') return new QueueFullError(queue)
     if (answer === 'draining') return new QueueDrainingError(queue)
     const { events } = this.#parts
-    if (answer !== 'duplicate') events.counter?.enqueued(queue)
-    if (events.has('job.enqueued')) events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome: answer })
-    return this.#parts.handle(queue, job.id, answer)
+    const outcome = outcomeOf(answer, queue, job, events)
+    if (outcome !== 'duplicate') events.counter?.enqueued(queue)
+    if (events.has('job.enqueued')) events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome })
+    return this.#parts.handle(queue, job.id, outcome)
   }
+}
+
+/** The outcome of an accepted call. An input that a dead job keeps out is reported: few producers look at outcomes. */
+export function outcomeOf(
+  answer: Exclude<Enqueued, 'full' | 'draining'>,
+  queue: string,
+  { id, task }: NewJob,
+  events: Events,
+): EnqueueOutcome {
+  if (answer !== 'dead') return answer
+  events.emit('job.dropped', { queue, id, task })
+  return 'duplicate'
 }
 
 function toldOf(result: JobHandle | Error): EnqueueResult {

@@ -15,7 +15,7 @@ import { refuseNoTask } from '../../core/task/any-task.js'
 import { type EnqueueItem, throughLayers } from '../../core/task/middleware.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { Transactions, UserConnection } from '../../stores/contract/transactions.js'
-import type { ClientParts } from './client.js'
+import { type ClientParts, outcomeOf } from './client.js'
 import { type DraftRules, nameOf } from './draft-content.js'
 import { draftJobNow } from './job-draft.js'
 
@@ -47,7 +47,7 @@ export class TransactionEnqueue {
       const [answer] = transactions.enqueue(connection, { queue, jobs: [job] })
       if (answer === 'full') throw new QueueFullError(queue)
       if (answer === 'draining') throw new QueueDrainingError(queue)
-      return this.#parts.handle(queue, job.id, answer!)
+      return this.#parts.handle(queue, job.id, outcomeOf(answer!, queue, job, this.#parts.events))
     })
   }
 

@@ -246,7 +246,8 @@ function enqueuedIn(answer: TickAnswer): Enqueued {
 function outcomeOf(answer: Enqueued, queue: string): 'added' | 'merged' | 'duplicate' {
   if (answer === 'full') throw new QueueFullError(queue)
   if (answer === 'draining') throw new QueueDrainingError(queue)
-  return answer === 'merged' || answer === 'duplicate' ? answer : 'added'
+  if (answer === 'duplicate' || answer === 'dead') return 'duplicate'
+  return answer === 'merged' ? answer : 'added'
 }
 
 function disputed(name: string): never {

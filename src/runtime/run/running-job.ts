@@ -22,6 +22,7 @@ export function runningJob(claim: Claim, task: AnyTask, stored: Meta): RunningJo
     ...originIn(stored),
     createdAt: new Date(claim.createdAt),
     runAt: new Date(claim.runAt),
+    ...(claim.expiresAt === undefined ? {} : { expiresAt: new Date(claim.expiresAt) }),
     ...(claim.error === undefined ? {} : { lastError: ownError(claim.error) }),
   }
 }

@@ -180,7 +180,7 @@ function job(dice: Dice): PlannedJob {
     ]),
     rememberMs: dice.pick([0, 0, 2_000, 30_000]),
     ...maybe(dice, { expiresMs: dice.pick([1, 1_000, 3_000, 40_000]) }, 0.2),
-    ...maybe(dice, { ifWaiting: 'replace' as const }, 0.3),
+    ...maybe(dice, { ifWaiting: 'replace' as const, atMostMs: dice.pick([1_000, 6_000, 100_000]) }, 0.3),
     ...maybe(dice, { codec: 'raw' }, 0.1),
     ...maybe(dice, { meta: '{"trace":"ü"}' as NewJob['payload'] }, 0.3),
     ...due,

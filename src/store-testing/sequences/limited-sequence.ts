@@ -241,7 +241,7 @@ function enqueueCall(dice: Dice, step: number) {
   const { name, kind } = dice.pick(limitedQueues)
   const ofPlain = () => ({
     ...maybe(dice, { expiresMs: dice.pick([1_000, 2_000, 20_000]) }, 0.15),
-    ...maybe(dice, { ifWaiting: 'replace' as const }, 0.2),
+    ...maybe(dice, { ifWaiting: 'replace' as const, atMostMs: dice.pick([1_000, 6_000, 100_000]) }, 0.2),
   })
   const jobs = dice.several(1, 4, () => ({ ...job(dice), ...(kind === 'plain' ? ofPlain() : {}) }))
   return { callId, queue: name, jobs }

@@ -255,7 +255,7 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
     updatedAt: claim === undefined ? past.updatedAt : (beat.updatedAt ?? claim.claimedAt),
     startedAt: beat.startedAt ?? null,
     finishedAt: state === 'completed' || state === 'dead' ? past.updatedAt : null,
-    expiresAt: shard.expiry.get(placed) ?? null,
+    expiresAt: (shard.expiry.get(placed) ?? Number(shard.notes.get(`x${id}`) ?? 0)) || null,
     worker: claim?.worker ?? shard.notes.get(`w${id}`)?.toString() ?? null,
     host: beat.host ?? null,
     boot: beat.boot ?? null,

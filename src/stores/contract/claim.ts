@@ -42,7 +42,7 @@ export interface Claimed {
   readonly crashed: Crash[]
   /** Jobs that this call buried because they crashed too often. */
   readonly buried: Buried[]
-  /** Waiting jobs that this call ended because nobody began them in time; absent: none. */
+  /** Waiting jobs that this call ended because their time to begin was over; absent: none. */
   readonly expired?: readonly Expired[]
   /**
    * For each queue that was asked and granted nothing: why, and when it is worth asking again. Further entries may come
@@ -94,6 +94,8 @@ export interface Claim {
   readonly fence: number
   readonly createdAt: number
   readonly runAt: number
+  /** From then on no claim takes the job; absent: it does not expire. */
+  readonly expiresAt?: number
   readonly error?: string
   /** The last checkpoint that an earlier attempt set. */
   readonly checkpoint?: Checkpoint
@@ -119,7 +121,7 @@ export interface Buried {
   readonly reason: string
 }
 
-/** A job that nobody began in time. */
+/** A waiting job whose time to begin was over. */
 export interface Expired {
   readonly queue: string
   readonly id: string

@@ -53,15 +53,22 @@ export interface NewJob {
    */
   readonly runAt?: number
   /**
-   * Plain queues only; longer than `delayMs`. If no claim has taken the job for this long, it ends as cancelled, with
-   * the reason `expired`. A job that was taken once does not expire, whatever becomes of that claim.
+   * Plain queues only; longer than `delayMs`. From then on no claim takes the job. If it waits, for the first time or
+   * again, it ends as cancelled, with the reason `expired`; a claim that was made before goes on. A job that was revived
+   * from the morgue does not expire.
    */
   readonly expiresMs?: number
   /**
-   * Plain queues only: replaces a waiting job of this id as if the new one came in now, but keeps `createdAt`. A
-   * running, dead or remembered job stays (`'duplicate'`).
+   * Plain queues only: replaces a waiting job of this id as if the new one came in now, but keeps `createdAt`. Replaces
+   * a dead one as well, which needs room and keeps nothing. A running job stays (`'duplicate'`), and a memory of the id
+   * is dropped.
    */
   readonly ifWaiting?: 'replace'
+  /**
+   * With `ifWaiting` and `delayMs`, and at least `delayMs`: the job is due at most this time after its `createdAt`,
+   * which stays when it is replaced.
+   */
+  readonly atMostMs?: number
   /**
    * How long the store remembers the id after the job ended; above 0 if the user gave the id. 0 in an ordered queue,
    * which remembers none.
@@ -70,9 +77,10 @@ export interface NewJob {
 }
 
 /**
- * The outcome for one job. `'duplicate'`: a job with this id waits, runs or is dead in this queue, or is remembered;
- * nothing changed. (A completed job with a kept result but a forgotten id is replaced.) `'replaced'`: by `ifWaiting`;
- * this needs no room in a bounded queue. `'merged'`, in ordered queues only: the id waits or runs, and the payload
+ * The outcome for one job. `'duplicate'`: a job with this id waits or runs in this queue, or is remembered; nothing
+ * changed. `'dead'`: the same, and a job with this id is in the morgue. (A completed job with a kept result but a
+ * forgotten id is replaced.) `'replaced'`: by `ifWaiting`; in the place of a waiting job this needs no room in a bounded
+ * queue. `'merged'`, in ordered queues only: the id waits or runs, and the payload
  * joined its others.
  */
-export type Enqueued = 'added' | 'merged' | 'replaced' | 'duplicate' | 'full' | 'draining'
+export type Enqueued = 'added' | 'merged' | 'replaced' | 'duplicate' | 'dead' | 'full' | 'draining'

@@ -1,4 +1,4 @@
-/** Expiry: when a job that nobody has begun is no longer worth beginning. The rule of every store. */
+/** Expiry: when a waiting job is no longer worth beginning. The rule of every store. */
 
 import type { NewJob } from '../contract/new-job.js'
 

@@ -10,6 +10,7 @@ import type { Events } from '../../core/events.js'
 import type { Packing } from '../../core/packing/packing.js'
 import { dueTicks } from '../../core/schedule/due-ticks.js'
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
+import type { Enqueued } from '../../stores/contract/new-job.js'
 import type { Schedules, StoredSchedule } from '../../stores/contract/schedules.js'
 import { type TickStep, tickSteps } from './tick-steps.js'
 
@@ -145,13 +146,12 @@ export class ScheduleLead {
       events.emit('schedule.skipped', {
         ...{ schedule: name, queue, tickAt: tick.lastAt!, lastId: tick.unless, ticks: skipped },
       })
-    if (answer.outcome === 'ticked')
-      events.counter?.enqueued(queue, answer.enqueued.filter((one) => one !== 'duplicate').length)
+    if (answer.outcome === 'ticked') events.counter?.enqueued(queue, answer.enqueued.filter(isStored).length)
     if (answer.outcome === 'ticked' && events.has('schedule.ticked'))
       for (const [i, { id, task }] of tick.jobs.entries())
         events.emit('schedule.ticked', {
           ...{ schedule: name, queue, id, task, tickAt: instants[i]!, lateMs: now - instants[i]! },
-          outcome: answer.enqueued[i] as 'added' | 'merged' | 'duplicate',
+          outcome: isStored(answer.enqueued[i]!) ? (answer.enqueued[i] as 'added' | 'merged') : 'duplicate',
         })
     return 'done'
   }
@@ -190,6 +190,10 @@ export class ScheduleLead {
     }
     return true
   }
+}
+
+function isStored(answer: Enqueued): boolean {
+  return answer !== 'duplicate' && answer !== 'dead'
 }
 
 function unlessAway(error: unknown): undefined {

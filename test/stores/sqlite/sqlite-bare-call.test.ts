@@ -13,7 +13,7 @@ it('a call of bare jobs as text gives the same jobs, with their count and weight
     job('"a\\ü', { task: 'send "mail"', payload: '{"text":"ü\\n"}', rememberMs: 60_000 }),
     job('b', { payload: 'cut\0off' }),
     job('c', { payload: '\u0001marked' }),
-    job('d', { ifWaiting: 'replace' }),
+    job('d'),
   ]
 
   const bare = bareOf(callOf(...jobs))!
@@ -24,15 +24,14 @@ it('a call of bare jobs as text gives the same jobs, with their count and weight
 })
 
 it('jobs that are alike name their task once, and the text of others has it in each row', () => {
-  const alike = { task: 'bill', rememberMs: 9, ifWaiting: 'replace' } as const
+  const alike = { task: 'bill', rememberMs: 9 }
   const bills = ['a', 'b', 'c', 'd'].map((id) => job(id, alike))
   const bare = bareOf(callOf(...bills))!
   expect(bare.kind).toEqual(alike)
   expect(jobsOf(bare)).toEqual(bills)
 
-  for (const other of [{ task: 'send' }, { rememberMs: 8 }, { ifWaiting: undefined }]) {
-    const { ifWaiting, ...rest } = { ...alike, ...other }
-    const jobs = [...bills, job('e', { ...rest, ...(ifWaiting && { ifWaiting }) })]
+  for (const other of [{ task: 'send' }, { rememberMs: 8 }]) {
+    const jobs = [...bills, job('e', { ...alike, ...other })]
     const mixed = bareOf(callOf(...jobs))!
     expect(mixed.kind).toBeUndefined()
     expect(jobsOf(mixed)).toEqual(jobs)

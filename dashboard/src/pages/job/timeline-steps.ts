@@ -85,8 +85,8 @@ function endStep({ state, attempt, finishedAt, updatedAt, reason, progress, expi
     const note = [reason, failed].filter((word) => word !== undefined).join(', ')
     return { name, at: finishedAt ?? updatedAt, isReached: true, tone, ...(note !== '' && { note }) }
   }
-  if (expiresAt !== undefined)
-    return { name: 'Expires', at: expiresAt, note: 'if no worker has begun it by then', isReached: false, tone: 'warn' }
+  if (expiresAt !== undefined && state !== 'running')
+    return { name: 'Expires', at: expiresAt, note: 'if it has not begun by then', isReached: false, tone: 'warn' }
   const share = progress && `${Math.round(progress.fraction * 100)} % done`
   return { name: 'End', isReached: false, tone: 'plain', ...(share !== undefined && { note: share }) }
 }

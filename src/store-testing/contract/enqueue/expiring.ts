@@ -1,4 +1,4 @@
-/** Contract cases: jobs that nobody began in time. */
+/** Contract cases: waiting jobs whose time to begin is over. */
 
 import assert from 'node:assert/strict'
 import { upkeepLimit } from '../../../stores/rules/bounds.js'
@@ -100,22 +100,79 @@ export const expiring: ContractConcern = {
       }),
 
       contractCase(
-        'a job that was taken once expires no more: neither retried, released nor crashed',
+        'a job that was taken expires all the same when it waits again: retried, released or crashed',
         async (scene) => {
-          await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', expiresMs: 1_000 }, { id: 'c', expiresMs: 1_000 })
+          const ids = ['retried', 'for later', 'released', 'crashed']
+          await scene.add(...ids.map((id) => ({ id, expiresMs: 1_000 })))
           const { claims } = await scene.claim({ leaseMs: 500 })
           await scene.end(claims[0]!, { kind: 'retry', delayMs: 100 })
-          await scene.end(claims[1]!, { kind: 'release', delayMs: 0 })
-          await scene.advance(2_000)
+          await scene.end(claims[1]!, { kind: 'retry', delayMs: 60_000 })
+          await scene.end(claims[2]!, { kind: 'release', delayMs: 0 })
+          assert.deepEqual((await scene.claim({ limit: 0 })).expired, undefined)
+          await scene.advance(1_000)
 
-          assert.deepEqual(await scene.claimIds(), ['b', 'a'])
-          assert.deepEqual(await scene.claimIds({ alone: true }), ['c'])
-          assert.equal((await scene.depth()).expired, 0)
+          const { claims: given, expired = [] } = await scene.claim()
+
+          assert.deepEqual(given, [])
+          assert.deepEqual(expired.map(({ id }) => id).sort(), [...ids].sort())
+          assert.deepEqual(await scene.claimIds({ alone: true }), [])
+          assert.equal((await scene.depth()).expired, 4)
         },
       ),
 
+      contractCase('a job that is retried before its time is given again', async (scene) => {
+        await scene.add({ id: 'a', expiresMs: 1_000 })
+        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 100 })
+        await scene.advance(999)
+
+        assert.deepEqual(await scene.claimIds(), ['a'])
+      }),
+
+      contractCase('a job that runs does not expire, and ends as its claim says', async (scene) => {
+        await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', expiresMs: 1_000 })
+        const { claims } = await scene.claim()
+        await scene.advance(2_000)
+        const { expired } = await scene.claim()
+
+        assert.equal(expired, undefined)
+        await scene.end(claims[0]!, { kind: 'complete' })
+        await scene.end(claims[1]!, { kind: 'bury', reason: 'no' })
+        assert.equal((await scene.claim()).expired, undefined)
+        assert.equal((await scene.depth()).expired, 0)
+      }),
+
+      contractCase('its claim says when it expires, each time', async (scene) => {
+        await scene.add({ id: 'a', expiresMs: 1_000 }, 'b')
+        const at = (await scene.now()) + 1_000
+        const { claims } = await scene.claim()
+        assert.deepEqual(
+          claims.map(({ expiresAt }) => expiresAt),
+          [at, undefined],
+        )
+        await scene.end(claims[0]!, { kind: 'retry', delayMs: 0 })
+
+        assert.equal((await scene.claimOne()).expiresAt, at)
+      }),
+
       contractCase(
-        'a job that was buried by hand and revived expires no more; one that is to run now does',
+        'its record says when it expires while it waits or runs, and not once it is dead',
+        async (scene) => {
+          await scene.add({ id: 'a', expiresMs: 1_000 })
+          const at = (await scene.now()) + 1_000
+          const expiresAt = async () => (await scene.records.get(scene.queue, 'a'))?.expiresAt
+          const claim = await scene.claimOne()
+          assert.equal(await expiresAt(), at)
+          await scene.end(claim, { kind: 'retry', delayMs: 0 })
+          assert.equal(await expiresAt(), at)
+          await scene.end(await scene.claimOne(), { kind: 'bury' })
+
+          assert.equal(await expiresAt(), undefined)
+        },
+        records,
+      ),
+
+      contractCase(
+        'a job that was buried and revived expires no more; one that is to run now does',
         async (scene) => {
           await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', delayMs: 500, expiresMs: 1_000 })
           await scene.records.bury(scene.queue, { ids: ['a'] })

@@ -9,7 +9,7 @@ export const idempotency: ContractConcern = {
   cases: needing(
     [exactEnqueue],
     [
-      contractCase('the id of a waiting, running or dead job is a duplicate, and nothing changes', async (scene) => {
+      contractCase('the id of a waiting, running or dead job is taken, and nothing changes', async (scene) => {
         await scene.addDead('dead')
         await scene.add('running')
         await scene.claimOne()
@@ -21,7 +21,7 @@ export const idempotency: ContractConcern = {
           { callId: 'call-1' + ' again' },
         )
 
-        assert.deepEqual(answers, ['duplicate', 'duplicate', 'duplicate', 'duplicate'])
+        assert.deepEqual(answers, ['dead', 'duplicate', 'duplicate', 'duplicate'])
         assert.deepEqual((await scene.stored()).jobs, before.jobs)
       }),
 

@@ -84,20 +84,105 @@ export const replacing: ContractConcern = {
       }),
 
       contractCase(
-        'a job that runs, is dead or remembered is left alone',
+        'a job that runs is left alone',
         async (scene) => {
-          await scene.addDead('dead')
-          await scene.add({ id: 'done', rememberMs: 60_000 }, 'running')
-          const [done, running] = (await scene.claim()).claims
-          await scene.end(done!, { kind: 'complete' })
+          await scene.add('a')
+          const running = await scene.claimOne()
 
-          const again = ['dead', 'done', 'running'].map((id) => ({ id, payload: '2', ifWaiting }) as const)
-          assert.deepEqual(await scene.enqueue(again), ['duplicate', 'duplicate', 'duplicate'])
-          assert.equal((await scene.job('running')).payload, 'text:{"to":"running"}')
-          await scene.end(running!, { kind: 'complete' })
+          assert.deepEqual(await scene.enqueue([{ id: 'a', payload: '2', ifWaiting }]), ['duplicate'])
+          assert.equal((await scene.job('a')).payload, 'text:{"to":"a"}')
+          await scene.end(running, { kind: 'complete' })
         },
         fenced,
       ),
+
+      contractCase('a job that ended is forgotten for it, with or without a kept result', async (scene) => {
+        await scene.add({ id: 'a', rememberMs: 60_000 }, { id: 'b', rememberMs: 60_000 })
+        const { claims } = await scene.claim()
+        await scene.end(claims[0]!, { kind: 'complete' })
+        await scene.end(claims[1]!, { kind: 'complete', result: { payload: '7' } })
+        assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
+
+        const again = ['a', 'b'].map((id) => ({ id, payload: '2', ifWaiting }) as const)
+        assert.deepEqual(await scene.enqueue(again), ['added', 'added'])
+        assert.deepEqual(
+          (await scene.claim()).claims.map(({ id, payload }) => `${id} ${payload}`),
+          ['a 2', 'b 2'],
+        )
+      }),
+
+      contractCase(
+        'a dead job is replaced by a new one, and leaves the morgue',
+        async (scene) => {
+          await scene.addDead('a')
+          await scene.advance(500)
+          const now = await scene.now()
+
+          assert.deepEqual(await scene.enqueue([{ id: 'a', payload: '2', ifWaiting }]), ['replaced'])
+          const { dead, ready, fresh } = await scene.depth()
+          assert.deepEqual({ dead, ready, fresh }, { dead: 0, ready: 1, fresh: 1 })
+          const { payload, attempt, crashes, createdAt, error } = await scene.claimOne()
+          assert.deepEqual(
+            { payload, attempt, crashes, createdAt, error },
+            { payload: '2', attempt: 1, crashes: 0, createdAt: now, error: undefined },
+          )
+        },
+        records,
+      ),
+
+      contractCase(
+        'without it, a dead job is left alone and named in the answer',
+        async (scene) => {
+          await scene.addDead('a')
+
+          assert.deepEqual(await scene.enqueue(['a', 'b', 'a']), ['dead', 'added', 'dead'])
+          assert.equal((await scene.depth()).dead, 1)
+        },
+        records,
+      ),
+
+      contractCase(
+        'the place of a dead job needs room in a bounded queue',
+        async (scene) => {
+          await scene.openQueue({ maxPending: 2 })
+          await scene.addDead('dead')
+          await scene.add('a')
+          const dead = { id: 'dead', payload: '2', ifWaiting } as const
+
+          assert.deepEqual(await scene.enqueue([dead, 'b']), ['full', 'full'])
+          assert.deepEqual(await scene.enqueue([dead, dead]), ['replaced', 'replaced'])
+          assert.deepEqual(await scene.enqueue([dead, 'b']), ['full', 'full'])
+          assert.deepEqual(await scene.enqueue([dead]), ['replaced'])
+          assert.equal((await scene.depth()).ready, 2)
+        },
+        records,
+      ),
+
+      contractCase('a bound keeps it from being put off for ever, counted from the first', async (scene) => {
+        const bounded = { id: 'a', delayMs: 1_000, atMostMs: 2_500, ifWaiting } as const
+        await scene.enqueue([bounded])
+        const first = await scene.now()
+        for (const due of [1_900, 2_500]) {
+          await scene.advance(900)
+          assert.deepEqual(await scene.enqueue([bounded]), ['replaced'])
+          assert.equal((await scene.job('a')).stamp, (first + due) * 1_000)
+        }
+        await scene.advance(900)
+        assert.deepEqual(await scene.enqueue([bounded]), ['replaced'])
+
+        assert.deepEqual(await scene.claimIds(), ['a'])
+      }),
+
+      contractCase('a bound counts for the job that has it, not for one that comes after', async (scene) => {
+        await scene.enqueue([{ id: 'a', delayMs: 1_000, atMostMs: 1_500, ifWaiting }])
+        await scene.advance(900)
+        await scene.enqueue([{ id: 'a', delayMs: 1_000, ifWaiting }])
+        await scene.advance(900)
+        assert.deepEqual(await scene.claimIds(), [])
+        await scene.enqueue([{ id: 'a', delayMs: 1_000, atMostMs: 1_500, ifWaiting }])
+
+        assert.deepEqual(await scene.claimIds(), ['a'])
+      }),
 
       contractCase('an id that is not there, or no longer remembered, is added', async (scene) => {
         await scene.add({ id: 'a', rememberMs: 1_000 })

@@ -110,7 +110,7 @@ export const morgue: ContractConcern = {
         await scene.addDead('b')
 
         assert.deepEqual(await scene.records.morgue.delete(scene.queue, { ids: ['a'] }), { changed: 1, more: false })
-        assert.deepEqual(await scene.enqueue(['a', 'b']), ['added', 'duplicate'])
+        assert.deepEqual(await scene.enqueue(['a', 'b']), ['added', 'dead'])
       },
       records,
     ),

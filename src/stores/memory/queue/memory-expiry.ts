@@ -1,22 +1,21 @@
 /**
- * The expiry of one queue of the memory store: its waiting jobs with a time limit for their first claim, by that time.
+ * The expiry of one queue of the memory store: its waiting jobs with a time to begin, by that time.
  */
 
-import { bySeq, type MemoryJob } from './memory-job.js'
+import { bySeq, isWaiting, type MemoryJob } from './memory-job.js'
 import { SortedList } from './sorted-list.js'
 
 export class MemoryExpiry {
   readonly #jobs = new SortedList<MemoryJob>((a, b) => a.expiresAt! - b.expiresAt! || bySeq(a, b))
 
+  /** The job is in a state. */
   add(job: MemoryJob): void {
-    if (job.expiresAt !== undefined) this.#jobs.add(job)
+    if (job.expiresAt !== undefined && isWaiting(job)) this.#jobs.add(job)
   }
 
-  /** It was taken or has ended, and does not expire any more. */
+  /** The job leaves its state. */
   leave(job: MemoryJob): void {
-    if (job.expiresAt === undefined) return
-    this.#jobs.remove(job)
-    job.expiresAt = undefined
+    if (job.expiresAt !== undefined && isWaiting(job)) this.#jobs.remove(job)
   }
 
   /** The first expired jobs, at most `count`. */

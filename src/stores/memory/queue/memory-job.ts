@@ -39,7 +39,7 @@ export interface MemoryJob {
   fields: JobFields | undefined
   startedAt: number | undefined
   finishedAt: number | undefined
-  /** When a job that waits for its first claim is cancelled, or a kept result is dropped; undefined: never. */
+  /** When a waiting job is cancelled, or a kept result is dropped; undefined: never. */
   expiresAt: number | undefined
   result: StoredJob['result']
   error: string | undefined
@@ -165,6 +165,7 @@ export function claimOf(job: MemoryJob): Claim {
     fence: job.fence,
     createdAt: job.createdAt,
     runAt: dueAt(job.stamp),
+    expiresAt: job.expiresAt,
     error: job.error,
     checkpoint: job.checkpoint,
   })
@@ -209,7 +210,7 @@ export function storedJob(job: MemoryJob, as: 'listed' | 'alone'): StoredJob {
     updatedAt: job.updatedAt,
     runAt: dueAt(job.stamp),
     fields: job.fields,
-    expiresAt: isWaiting(job) ? job.expiresAt : undefined,
+    expiresAt: job.state === 'completed' ? undefined : job.expiresAt,
     startedAt: job.startedAt,
     finishedAt: job.finishedAt,
     worker: job.worker,

@@ -9,6 +9,7 @@ import { rememberedForMs } from '../../rules/bounds.js'
 import { compareBytes } from '../../rules/byte-order.js'
 import { expiryOf } from '../../rules/expiry.js'
 import { dueAt, nextStamp, stampOf } from '../../rules/sequence.js'
+import { boundedDelayMs } from '../../rules/taken-id.js'
 import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
 import { CallMemory } from './call-memory.js'
 import { MemoryExpiry } from './memory-expiry.js'
@@ -231,7 +232,7 @@ export class MemoryQueue {
     const leftover = this.jobs.get(spec.id)
     if (leftover !== undefined) this.drop(leftover)
     this.remembered.delete(spec.id)
-    const runAt = spec.runAt ?? (spec.delayMs ? now + spec.delayMs : now)
+    const runAt = spec.runAt ?? now + boundedDelayMs(spec, createdAt, now)
     const isLater = runAt > now
     const job = newMemoryJob(spec, {
       seq: this.nextSeq(),
@@ -252,7 +253,6 @@ export class MemoryQueue {
     now: number,
     ..._of: [maxPayloads: number, mostBytes: number]
   ): void {
-    this.expiring.leave(job)
     this.move(job, 'running', now, claim)
   }
 
@@ -310,8 +310,7 @@ export class MemoryQueue {
   bury(job: MemoryJob, reason: string | undefined, error: string | undefined, now: number): void {
     job.reason = reason
     job.error = error ?? job.error
-    this.expiring.leave(job)
-    this.move(job, 'dead', now, { finishedAt: now })
+    this.move(job, 'dead', now, { finishedAt: now, expiresAt: undefined })
   }
 
   /** Removes the job; its id is remembered if the user gave it or the job was cancelled. */
@@ -323,7 +322,6 @@ export class MemoryQueue {
 
   drop(job: MemoryJob): void {
     this.#remove(job)
-    this.expiring.leave(job)
     this.jobs.delete(job.spec.id)
     this.#refresh(groupOf(job))
   }
@@ -343,7 +341,6 @@ export class MemoryQueue {
   protected insert(job: MemoryJob): void {
     this.jobs.set(job.spec.id, job)
     this.#add(job)
-    this.expiring.add(job)
     this.#refresh(groupOf(job))
   }
 
@@ -381,12 +378,14 @@ export class MemoryQueue {
   #add(job: MemoryJob): void {
     const list = this.#listOf(job)
     list.add(job)
+    this.expiring.add(job)
     if (list === this.ready && groupOf(job) !== '') this.#grouped += 1
   }
 
   #remove(job: MemoryJob): void {
     const list = this.#listOf(job)
     list.remove(job)
+    this.expiring.leave(job)
     if (list === this.ready && groupOf(job) !== '') this.#grouped -= 1
   }
 

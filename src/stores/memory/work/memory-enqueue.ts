@@ -5,6 +5,7 @@
 
 import type { Enqueued, NewJob } from '../../contract/new-job.js'
 import type { CallPlace } from '../../rules/payloads.js'
+import { answerToTaken, type TakenAs } from '../../rules/taken-id.js'
 import { isWaiting } from '../queue/memory-job.js'
 import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
@@ -30,8 +31,9 @@ export function enqueue(queue: MemoryQueue, part: CallPart, now: number, came: (
 function added(queue: MemoryQueue, jobs: readonly NewJob[], now: number): Enqueued[] {
   const answers = answersTo(queue, jobs, now)
   for (const [i, job] of jobs.entries()) {
-    if (answers[i] === 'added') queue.add(job, now)
-    else if (answers[i] === 'replaced') queue.add(job, now, queue.jobs.get(job.id)!.createdAt)
+    if (answers[i] !== 'added' && answers[i] !== 'replaced') continue
+    const before = queue.jobs.get(job.id)
+    queue.add(job, now, isWaiting(before) ? before!.createdAt : now)
   }
   return answers
 }
@@ -57,23 +59,22 @@ function hasRoom(queue: MemoryOrderedQueue, jobs: readonly NewJob[], at: readonl
 
 function answersTo(queue: MemoryQueue, jobs: readonly NewJob[], now: number): Enqueued[] {
   if (queue.draining) return jobs.map(() => 'draining')
+  /** The ids that wait because of this call. */
   const ids = new Set<string>()
-  const answers = jobs.map(({ id, ifWaiting }): Enqueued => {
-    const isHere = ids.has(id)
-    if (!isHere && !isKnown(queue, id, now)) {
-      ids.add(id)
-      return 'added'
-    }
-    return ifWaiting === 'replace' && (isHere || isWaiting(queue.jobs.get(id))) ? 'replaced' : 'duplicate'
+  const answers = jobs.map((job): Enqueued => {
+    const as = ids.has(job.id) ? 'waiting' : takenAs(queue, job.id, now)
+    const answer = as === undefined ? 'added' : answerToTaken(as, job)
+    if (as !== 'waiting' && (answer === 'added' || answer === 'replaced')) ids.add(job.id)
+    return answer
   })
-  const added = answers.filter((answer) => answer === 'added').length
   const room = (queue.settings.maxPending ?? Number.POSITIVE_INFINITY) - queue.waiting
-  return added > 0 && added > room ? jobs.map(() => 'full') : answers
+  return ids.size > 0 && ids.size > room ? jobs.map(() => 'full') : answers
 }
 
-/** Whether the id is live or remembered. */
-function isKnown(queue: MemoryQueue, id: string, now: number): boolean {
+/** Undefined: the id is free. */
+function takenAs(queue: MemoryQueue, id: string, now: number): TakenAs | undefined {
   const job = queue.jobs.get(id)
-  const isLive = job !== undefined && job.state !== 'completed' && !queue.isHidden(job, now)
-  return isLive || queue.memoryOf(id, now) !== undefined
+  if (job !== undefined && job.state !== 'completed' && !queue.isHidden(job, now))
+    return isWaiting(job) ? 'waiting' : (job.state as 'running' | 'dead')
+  return queue.memoryOf(id, now) === undefined ? undefined : 'remembered'
 }

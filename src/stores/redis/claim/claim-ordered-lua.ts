@@ -115,7 +115,7 @@ function take_places(places, has_group)
   many('HSET', CLAIMED_PAYLOADS, hands)
   many('HSET', SUCCESSORS, successors)
   if many_taken > 0 then call('HINCRBY', META, 'many', -many_taken) end
-  for _, part in ipairs({ hand.n, hand.fence, table.concat(text), pasts, errors, {} }) do grants[#grants + 1] = part end
+  for _, part in ipairs({ hand.n, hand.fence, table.concat(text), pasts, errors, {}, {} }) do grants[#grants + 1] = part end
   return count, false
 end
 function take_ready(count)

@@ -7,7 +7,7 @@ import type { ClaimKind } from './claim-loop-lua.js'
 import { expiry } from './expiry-lua.js'
 
 const take = String.raw`
-local ids, records, pasts, errors, checkpoints = {}, {}, {}, {}, {}
+local ids, records, pasts, errors, checkpoints, expiries = {}, {}, {}, {}, {}, {}
 local fence, bytes = 0, 0
 local checkpoint_at = {}
 -- Whether the claim has enough bytes. Records are longer than their weight: call it only once their lengths are enough.
@@ -59,11 +59,28 @@ local function write_claims(count, elements, last_fence, has_group)
     call('HSET', META, 'fence', fence, 'seenAt', now)
   end
   local base, from = (alone and ALONE or 0) + (has_group and HASGROUP or 0), #ids - count
-  local claims = {}
+  local claims, expires_at = {}, {}
+  -- While it runs, a job does not expire. When it waits again it does: its note says when.
+  if meta.expiring_at then
+    local members, notes = {}, {}
+    for i = 1, count do members[i] = sub(elements[i], 8) end
+    for i, score in ipairs(call('ZMSCORE', EXPIRING, unpack(members))) do
+      if score then
+        expires_at[i] = score
+        notes[#notes + 1] = 'x' .. ids[from + i]
+        notes[#notes + 1] = score
+        expiries[#expiries + 1] = from + i - 1
+        expiries[#expiries + 1] = score
+      end
+    end
+    many('HSET', NOTES, notes)
+    many('ZREM', EXPIRING, members)
+  end
   for i = 1, count do
     local rec, flags = records[from + i], base
     if byte(rec, byte(rec, 1) < 97 and 21 or 15) % 2 == 1 then flags = flags + REMEMBERED end
     if pasts[from + i] and pasts[from + i] ~= '' then flags = flags + HASHISTORY end
+    if expires_at[i] then flags = flags + BEATEN end
     local head = heads_by[flags]
     if not head then
       head = claim_head(fence, now, flags, worker)
@@ -72,12 +89,6 @@ local function write_claims(count, elements, last_fence, has_group)
     claims[i * 2 - 1], claims[i * 2] = ids[from + i], head .. elements[i]
   end
   many('HSET', CLAIMS, claims)
-  -- A job that was taken can no longer expire.
-  if meta.expiring_at then
-    local members = {}
-    for i = 1, count do members[i] = sub(elements[i], 8) end
-    many('ZREM', EXPIRING, members)
-  end
 end
 -- Puts all jobs taken under one lease, and adds them to the reply as one text: the ids, each with a NUL behind it, and
 -- one more NUL; the lengths of the records, 3 bytes each; and the records.
@@ -87,7 +98,7 @@ local function grant(n, lease_ms)
   call('HSET', BATCHES, 'n' .. fence_bytes, #ids, 'i' .. fence_bytes, id_list)
   for i = 1, #ids do lengths[i] = #records[i] end
   local jobs = id_list .. '\0\0' .. pack('>' .. string.rep('I3', #ids), unpack(lengths)) .. table.concat(records)
-  for _, part in ipairs({ n, fence, jobs, pasts, errors, checkpoints }) do grants[#grants + 1] = part end
+  for _, part in ipairs({ n, fence, jobs, pasts, errors, checkpoints, expiries }) do grants[#grants + 1] = part end
 end
 -- Takes jobs from the ready list alone, as nearly every claim does.
 local function take_from_list(limit)
@@ -192,7 +203,8 @@ export const plainClaim: ClaimKind = {
   take,
   begin: 'meta = { stale = form[12], fence = form[13], lost = form[14], expiring_at = form[15] }',
   before: '',
-  expire: `if meta.expiring_at and tonumber(meta.expiring_at) <= now then
+  expire: `if #ended > 0 then meta.expiring_at = call('HGET', META, 'expiringAt') end
+  if meta.expiring_at and tonumber(meta.expiring_at) <= now then
     meta.expiring_at = end_expired(n, expired)
     meta.stale, meta.lost = unpack(call('HMGET', META, 'stale', 'lost'))
   end

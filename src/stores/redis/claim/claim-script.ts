@@ -15,13 +15,14 @@ import { plainClaim } from './claim-plain-lua.js'
  *
  * Returns { now, grants, whether nothing more may be granted (1 or 0), waits, crashed, buried, heads, more, weight of
  * all jobs granted, expired }.
- * grants: index of the shard, fence, jobs, pasts, errors, checkpoints; a shard may have several in a row.
+ * grants: index of the shard, fence, jobs, pasts, errors, checkpoints, expiries; a shard may have several in a row.
  * jobs is one text. Plain: the ids, the lengths of the records and the records, as `grant` of `claim-plain-lua.ts`
  * writes them. Ordered: for each job its id and NUL, the length of its record in 3 bytes, the record, the length of its
  * payloads in 4 bytes, the payloads (as in `claimed-payloads`; none if the only one is in the record), and `m` if some
  * payloads were left behind, otherwise `.`.
  * pasts and errors: empty, or for each job its past, and its error after a `=`, or ''.
- * checkpoints: for each job that has one, its number among the jobs, from 0, and the checkpoint.
+ * checkpoints, expiries: for each job that has one, its number among the jobs, from 0, and the checkpoint, or when it
+ * expires.
  * waits: index, reason, forMs or -1, lead (1 or 0) · crashed, buried: see `crash` · expired: index, id, task ·
  * heads: per shard the age in ms, or -1.
  *

@@ -1,4 +1,4 @@
-/** Expiry in Lua: ends the waiting jobs of a plain shard that no claim has taken in time. */
+/** Expiry in Lua: ends the waiting jobs of a plain shard whose time to begin is over. */
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { expiredReason } from '../../rules/expiry.js'
@@ -11,14 +11,14 @@ local function end_expired(index, expired)
   local count = 0
   for _, member in ipairs(members) do
     local j = job(sub(member, 7))
-    if j then
+    if j and is_waiting(j) then
       count = count + 1
       for _, part in ipairs({ index, j.id, j.task }) do expired[#expired + 1] = part end
       j.reason = '${expiredReason}'
       finish(j, 'x')
     else
       call('ZREM', EXPIRING, member)
-      pass_over(sub(member, 7), sub(member, 1, 6))
+      if not j then pass_over(sub(member, 7), sub(member, 1, 6)) end
     end
   end
   if count > 0 then

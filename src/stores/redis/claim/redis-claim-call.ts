@@ -91,7 +91,7 @@ export function claimReplyIn(shards: readonly RedisShard[], reply: RedisReply): 
   const queueAt = (index: RedisReply | undefined) => shards[numberIn(index)]!.queue
   return {
     now: numberIn(now),
-    claims: rowsIn(grants, 6).flatMap((row) => grantIn(shards[numberIn(row[0])]!, row)),
+    claims: rowsIn(grants, 7).flatMap((row) => grantIn(shards[numberIn(row[0])]!, row)),
     waits: rowsIn(waits, 4).map((row) => waitIn(shards, row)),
     crashed: rowsIn(crashed, 6).map((row) => crashIn(queueAt(row[0]), row)),
     buried: rowsIn(buried, 4).map((row) => buriedIn(queueAt(row[0]), row)),
@@ -108,9 +108,10 @@ export function claimReplyIn(shards: readonly RedisShard[], reply: RedisReply): 
 }
 
 function grantIn({ queue, kind }: RedisShard, row: readonly RedisReply[]): Claim[] {
-  const [, fence, jobs, pasts, errors, checkpoints] = row
-  const claimsOf = kind === 'plain' ? claimsIn : orderedClaimsIn
-  return claimsOf(queue, numberIn(fence), bytesIn(jobs), listIn(pasts), listIn(errors), listIn(checkpoints))
+  const [, fence, jobs, pasts, errors, checkpoints, expiries] = row
+  const parts = [queue, numberIn(fence), bytesIn(jobs), listIn(pasts), listIn(errors)] as const
+  if (kind === 'ordered') return orderedClaimsIn(...parts)
+  return claimsIn(...parts, listIn(checkpoints), listIn(expiries))
 }
 
 function waitIn(shards: readonly RedisShard[], [index, reason, forMs, lead]: readonly RedisReply[]): Wait {

@@ -12,8 +12,8 @@ import { recordFlags } from '../format/redis-record.js'
 
 /**
  * Reads the claims of a grant. `jobs` is as `grant` of the claim script writes it. `pasts` and `errors` are empty or
- * have one entry for each job, which may be empty; an error comes after a `=`. `checkpoints` has the number of a job
- * and its checkpoint, in turn.
+ * have one entry for each job, which may be empty; an error comes after a `=`. `checkpoints` and `expiries` have the
+ * number of a job and its checkpoint, or when it expires, in turn.
  */
 export function claimsIn(
   queue: string,
@@ -22,6 +22,7 @@ export function claimsIn(
   pasts: readonly RedisReply[],
   errors: readonly RedisReply[],
   checkpoints: readonly RedisReply[],
+  expiries: readonly RedisReply[],
 ): Claim[] {
   const text = jobs.toString('latin1')
   const idsEnd = text.indexOf('\0\0')
@@ -36,6 +37,10 @@ export function claimsIn(
   for (const [number, checkpoint] of rowsIn(checkpoints, 2)) {
     const i = numberIn(number)
     claims[i] = { ...claims[i]!, checkpoint: readPayload(bytesIn(checkpoint)) }
+  }
+  for (const [number, expiresAt] of rowsIn(expiries, 2)) {
+    const i = numberIn(number)
+    claims[i] = { ...claims[i]!, expiresAt: numberIn(expiresAt) }
   }
   return claims
 }

@@ -10,7 +10,7 @@ import { remembering } from './calls-lua.js'
  * ARGV, short form, if no call was sent before and no job has an order or a group: number of calls, followed by `n` if
  * all ids were made for these jobs, otherwise by `s`; '' if each call has one job and its id, otherwise for each call its
  * number of jobs, NUL, its id, NUL; then for each job its id and body.
- * Returns one letter per job: a added, r replaced, d duplicate, f full, g draining; with a comma between calls.
+ * Returns one letter per job: a added, r replaced, d duplicate, x a dead job has the id, f full, g draining; with a comma between calls.
  *
  * All jobs of a call are accepted, or none. A remembered call gets the same answer as before. Refuses `unknown`.
  */
@@ -66,10 +66,22 @@ local function leftover(id, record)
   if j.state == 'c' and j.updated + j.remember > now then return nil end
   return j
 end
-local function is_known(id, n)
-  if added[id] then return true end
-  if records[n] and not leftover(id, records[n]) then return true end
-  return ended[n] and unpackn('>I6', ended[n], 33) > now
+-- What there is of the id of the nth job: w waiting, p running, x dead, m remembered; nil: it is free.
+local function taken_as(id, n)
+  if added[id] then return 'w' end
+  if records[n] and not leftover(id, records[n]) then
+    local j = job(id)
+    if j.claim then return 'p' end
+    if j.state == 'c' then return 'm' end
+    return j.state == 'd' and 'x' or 'w'
+  end
+  return ended[n] and unpackn('>I6', ended[n], 33) > now and 'm' or nil
+end
+-- The letter of the answer to an id that is taken, and whether the job takes up room.
+local function answer_to_taken(as, n)
+  if sub(order_of(n), -1) ~= 'w' or as == 'p' then return as == 'x' and 'x' or 'd', false end
+  if as == 'm' then return 'a', true end
+  return 'r', as == 'x'
 end
 
 local waiting
@@ -86,10 +98,10 @@ local laned, grouped, opened, expiring, came = {}, {}, {}, {}, {}
 local expiring_at = tonumber(meta[11]) or math.huge
 local rings = false
 local now_us = now * 1000
--- Adds the nth job. created_at: when the job that it replaces was created.
+-- Adds the nth job. created_at: when the waiting job that it replaces was created.
 local function add(n, created_at)
   local id, order, body = ids[n], order_of(n), body_of(n)
-  if records[n] and not created_at then drop(leftover(id, records[n])) end
+  if records[n] and not created_at then drop(job(id)) end
   if ended[n] then forget(id, ended[n]) end
   added[id] = true
   seq = seq + 1
@@ -109,11 +121,15 @@ local function add(n, created_at)
     end
   end
   local priority, due, expires = 0, nil, ''
+  local bound
   if order ~= '' then
     local how, ms
-    priority, how, ms, expires = string.match(order, '^(-?%d+)([dr]?)(%d*)e?(%d*)w?$')
+    priority, how, ms, expires, bound = string.match(order, '^(-?%d+)([dr]?)(%d*)e?(%d*)b?(%d*)w?$')
     priority = tonumber(priority)
-    if how == 'd' then due = now + tonumber(ms) elseif how == 'r' then due = tonumber(ms) end
+    if how == 'd' then
+      due = now + tonumber(ms)
+      if bound ~= '' then due = math.min(due, (created_at or now) + tonumber(bound)) end
+    elseif how == 'r' then due = tonumber(ms) end
     -- A job whose time is past goes behind the jobs that are ready already, however long ago it was due.
     if due and due <= now then due = nil end
   end
@@ -195,13 +211,6 @@ local function write()
   listed, ready, later, incoming, pasts, laned, grouped, opened, expiring = {}, {}, {}, {}, {}, {}, {}, {}, {}
 end
 
--- Whether the nth job is to replace a waiting job of the same id.
-local function is_replacing(n)
-  local id = ids[n]
-  if sub(order_of(n), -1) ~= 'w' then return false end
-  local j = not added[id] and records[n] and job(id)
-  return added[id] or (j and is_waiting(j))
-end
 local function replace(n)
   local id = ids[n]
   -- Counts waiting jobs before the old one is taken out, or it would be missing from the count.
@@ -209,32 +218,32 @@ local function replace(n)
   -- What came before it in this trip stands in its lane: a lane with another job keeps its turn.
   if added[id] or #opened > 0 then write() end
   local j = job(id)
+  local created = is_waiting(j) and j.created or nil
   drop(j)
-  add(n, j.created)
+  records[n] = nil
+  add(n, created)
 end
 
 -- The answer to a call of this many jobs, the first of which is the nth.
 local function answer_to(n, count)
   if draining then return string.rep('g', count) end
   if count == 1 then
-    if is_known(ids[n], n) then
-      if not is_replacing(n) then return 'd' end
-      replace(n)
-      return 'r'
-    end
-    if room() < 1 then return 'f' end
-    add(n)
-    if waiting then waiting = waiting + 1 end
-    return 'a'
+    local as, letter, grows = taken_as(ids[n], n), 'a', true
+    if as then letter, grows = answer_to_taken(as, n) end
+    if letter ~= 'a' and letter ~= 'r' then return letter end
+    if grows and room() < 1 then return 'f' end
+    if letter == 'r' then replace(n) else add(n) end
+    if grows and waiting then waiting = waiting + 1 end
+    return letter
   end
   local letters, fresh, own = {}, 0, {}
   for i = 1, count do
     local at = n + i - 1
     local id = ids[at]
-    if own[id] then letters[i] = sub(order_of(at), -1) == 'w' and 'r' or 'd'
-    elseif is_known(id, at) then letters[i] = is_replacing(at) and 'r' or 'd'
-    else
-      letters[i] = 'a'
+    local as, grows = own[id] and 'w' or taken_as(id, at), true
+    letters[i] = 'a'
+    if as then letters[i], grows = answer_to_taken(as, at) end
+    if grows then
       own[id] = true
       fresh = fresh + 1
     end

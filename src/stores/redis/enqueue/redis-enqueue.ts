@@ -22,6 +22,7 @@ export const enqueuedBy: Record<string, Enqueued> = {
   m: 'merged',
   r: 'replaced',
   d: 'duplicate',
+  x: 'dead',
   f: 'full',
   g: 'draining',
 }

@@ -62,11 +62,13 @@ export function recordBody(job: NewJob): Payload {
 }
 
 /**
- * A job's order for the enqueue script: its priority; when it is due; `e` and in how many ms it expires; `w` if it may
- * replace a waiting job. Empty if the job is ready at once with priority 0 and has none of these.
+ * A job's order for the enqueue script: its priority; when it is due; `e` and in how many ms it expires; `b` and the ms
+ * that bound its delay; `w` if it may replace another job. Empty if the job is ready at once with priority 0 and has none of these.
  */
-export function recordOrder({ priority, delayMs, runAt, expiresMs, ifWaiting }: NewJob): string {
-  const more = `${expiresMs === undefined ? '' : `e${Math.ceil(expiresMs)}`}${ifWaiting === undefined ? '' : 'w'}`
+export function recordOrder({ priority, delayMs, runAt, expiresMs, atMostMs, ifWaiting }: NewJob): string {
+  const expiry = expiresMs === undefined ? '' : `e${Math.ceil(expiresMs)}`
+  const bound = atMostMs === undefined ? '' : `b${Math.ceil(atMostMs)}`
+  const more = `${expiry}${bound}${ifWaiting === undefined ? '' : 'w'}`
   // Whole numbers, rounded so that no job is early.
   if (runAt !== undefined) return `${priority}r${Math.max(0, Math.trunc(runAt))}${more}`
   if (delayMs !== undefined && delayMs > 0) return `${priority}d${Math.ceil(delayMs)}${more}`

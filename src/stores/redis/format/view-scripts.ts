@@ -13,12 +13,12 @@ local views, alone, expire = {}, ARGV[1] == '1', call('EXISTS', EXPIRING) == 1
 for i = 2, #ARGV do
   local id = ARGV[i]
   local rec = call('HGET', JOBS, id)
-  local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'f' .. id)
+  local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'f' .. id, 'x' .. id)
   views[i - 1] = {
     rec, call('HGET', HISTORY, id), call('HGET', CLAIMS, id), notes[1], notes[2], notes[3], notes[4],
     rec and call('ZSCORE', EXPIRY, sub(rec, 9, 14) .. id), call('HGET', ENDED, id),
     alone and call('HGET', NOTES, 'k' .. id), alone and call('HGET', NOTES, 'l' .. id),
-    expire and rec and call('ZSCORE', EXPIRING, sub(rec, 9, 14) .. id), notes[5] }
+    notes[6] or (expire and rec and call('ZSCORE', EXPIRING, sub(rec, 9, 14) .. id)), notes[5] }
 end
 return { now, call('HGET', META, 'deadAge') or '', views }
 `

@@ -113,8 +113,8 @@ local function is_standing(j)
   return call('ZSCORE', keys[set], member)
 end
 local function has_right_flags(j)
-  local flags, notes = j.claim.flags, call('HMGET', NOTES, 'b' .. j.id, 'k' .. j.id, 'l' .. j.id, 'f' .. j.id)
-  local has_said = notes[1] or (j.fresh and (notes[2] or notes[3] or notes[4]))
+  local flags, notes = j.claim.flags, call('HMGET', NOTES, 'b' .. j.id, 'k' .. j.id, 'l' .. j.id, 'f' .. j.id, 'x' .. j.id)
+  local has_said = notes[1] or notes[5] or (j.fresh and (notes[2] or notes[3] or notes[4]))
   return has(flags, HASHISTORY) == not j.fresh and has(flags, HASGROUP) == (j.group ~= '') and has(flags, REMEMBERED) == (j.remember > 0) and (has(flags, BEATEN) or not has_said)
 end
 local function check_job(id)
@@ -133,7 +133,7 @@ local function check_job(id)
 end
 local function check_field(field, value)
   local id = name == 'notes' and sub(field, 2) or field
-  if name == 'notes' and not find('ebrwklf', sub(field, 1, 1), 1, true) then return say('foreign', name, field) end
+  if name == 'notes' and not find('ebrwklfx', sub(field, 1, 1), 1, true) then return say('foreign', name, field) end
   if call('HEXISTS', JOBS, id) == 0 then say('jobless', name, id) end
 end
 -- Checks the lease that the claims of one call share, and the count of these claims.

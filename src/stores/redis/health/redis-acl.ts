@@ -45,6 +45,7 @@ const everywhere = [
   'zrem K m',
   'zcard K',
   'zscore K m',
+  'zmscore K m',
   'zlexcount K - +',
   'zcount K 0 0',
   'zremrangebylex K - +',

@@ -231,12 +231,12 @@ ${waiting}  end
   local past = call('HGET', HISTORY, id)
   if past and #past >= 19 then call('ZREM', RETRIES, pack('>I3', read_past(past).attempt) .. seq .. id) end
   call('HDEL', HISTORY, id)
-  call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id, 'f' .. id)
+  call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id, 'f' .. id, 'x' .. id)
   call('HINCRBY', META, 'lost', 1)
 end
 `
 
-/** How a job goes back into its queue. `handBack`: Lua for the payloads that its claim took. */
+/** How a job goes back into its queue. `handBack`: Lua for what its claim took. */
 export const goingBack = (handBack = '') => `local function put_back(j, suspect)
 ${handBack}  leave(j)
   enter(j, suspect and 'x' or 'r')
@@ -256,9 +256,19 @@ end
 
 /** The changes of a plain job. */
 const plainJobs = String.raw`
--- A job that no longer waits, or was taken, does not expire.
+-- A job that no longer waits, and does not run, does not expire.
 local function stay(j)
-  if is_waiting(j) then call('ZREM', EXPIRING, j.seq .. j.id) end
+  if is_waiting(j) then call('ZREM', EXPIRING, j.seq .. j.id)
+  elseif j.claim and has(j.claim.flags, BEATEN) then call('HDEL', NOTES, 'x' .. j.id) end
+end
+-- A running job that is about to wait again may expire.
+local function expire_again(j)
+  local expires_at = j.claim and has(j.claim.flags, BEATEN) and call('HGET', NOTES, 'x' .. j.id)
+  if not expires_at then return end
+  call('ZADD', EXPIRING, expires_at, j.seq .. j.id)
+  call('HDEL', NOTES, 'x' .. j.id)
+  local first_at = tonumber(call('HGET', META, 'expiringAt'))
+  if not first_at or tonumber(expires_at) < first_at then call('HSET', META, 'expiringAt', expires_at) end
 end
 local function drop(j)
   stay(j)
@@ -287,7 +297,7 @@ local function finish(j, state)
   if for_ms == 0 and state == 'x' then for_ms = ${rememberedForMs('cancelled', 0)} end
   if for_ms > 0 then remember(j, state, now, for_ms) end
 end
-${goingBack()}local function bury(j, reason, error)
+${goingBack('  expire_again(j)\n')}local function bury(j, reason, error)
   stay(j)
   leave(j)
   j.reason = reason

@@ -27,6 +27,7 @@ const parts: Readonly<
   plain: {
     functions: `${retention}
 local function keep(j, result, for_ms)
+  stay(j)
   leave(j)
   j.reason = nil
   call('HDEL', NOTES, 'e' .. j.id, 'k' .. j.id)

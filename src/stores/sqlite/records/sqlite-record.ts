@@ -24,7 +24,7 @@ export function storedJob(queue: string, row: Row): StoredJob {
     createdAt: row['created_at'],
     updatedAt: row['updated_at'],
     runAt: Math.floor(Number(row['stamp']) / 1_000),
-    expiresAt: state === 'ready' || state === 'scheduled' ? row['expires_at'] : null,
+    expiresAt: state === 'completed' ? null : row['expires_at'],
     startedAt: row['started_at'],
     finishedAt: row['finished_at'],
     worker: row['worker'],

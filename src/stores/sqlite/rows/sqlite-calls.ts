@@ -50,6 +50,7 @@ const letterOf: Record<Enqueued, string> = {
   merged: 'm',
   replaced: 'p',
   duplicate: 'd',
+  dead: 'x',
   full: 'f',
   draining: 'r',
 }
@@ -58,6 +59,7 @@ const answerOf: Record<string, Enqueued> = {
   m: 'merged',
   p: 'replaced',
   d: 'duplicate',
+  x: 'dead',
   f: 'full',
   r: 'draining',
 }

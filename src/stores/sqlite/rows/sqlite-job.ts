@@ -155,6 +155,8 @@ export class SqliteJobs {
       now,
       job.rid,
     )
+    if (job.expires_at !== null)
+      queue.expiring_at = Math.min(queue.expiring_at ?? Number.POSITIVE_INFINITY, job.expires_at)
     this.moved(queue, job, { ...job, state, suspect })
   }
 

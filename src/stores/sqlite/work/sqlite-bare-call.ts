@@ -30,10 +30,9 @@ export interface BareCall extends Omit<SqliteEnqueueCall, 'jobs'> {
 interface BareKind {
   readonly task: string
   readonly rememberMs: number
-  readonly ifWaiting?: 'replace'
 }
 
-type BareRow = readonly [id: string, payload: string, task?: string, rememberMs?: number, ifWaiting?: 'replace']
+type BareRow = readonly [id: string, payload: string, task?: string, rememberMs?: number]
 type BareJob = NewJob & { readonly payload: string }
 
 /** The jobs of a smaller call are inserted one by one: a text of them all would cost more. */
@@ -65,31 +64,31 @@ function runOf(calls: readonly EnqueueCall[]): BareCall | undefined {
 /** The call as text; undefined if it is small or one of its jobs is not bare. */
 export function bareOf({ jobs, ...call }: SqliteEnqueueCall): BareCall | undefined {
   if (jobs.length < fewestTogether || !jobs.every(isBare)) return undefined
-  const [{ task, rememberMs, ifWaiting }] = jobs as readonly BareJob[] as [BareJob]
-  const areAlike = jobs.every(
-    (job) => job.task === task && job.rememberMs === rememberMs && job.ifWaiting === ifWaiting,
-  )
+  const [{ task, rememberMs }] = jobs as readonly BareJob[] as [BareJob]
+  const areAlike = jobs.every((job) => job.task === task && job.rememberMs === rememberMs)
   const rows: BareRow[] = []
   let [units, heaviest] = [0, 0]
   for (const job of jobs) {
     units += job.payload.length
     heaviest = Math.max(heaviest, weightOf(job))
     const stored = toStored(job.payload)
-    rows.push(areAlike ? [job.id, stored] : rowOf(job, stored))
+    rows.push(areAlike ? [job.id, stored] : [job.id, stored, job.task, job.rememberMs])
   }
-  const kind = { task, rememberMs, ...(ifWaiting === undefined ? {} : { ifWaiting }) }
-  return { ...call, ...(areAlike ? { kind } : {}), rows: JSON.stringify(rows), count: rows.length, units, heaviest }
-}
-
-function rowOf({ id, task, rememberMs, ifWaiting }: BareJob, stored: string): BareRow {
-  return ifWaiting === undefined ? [id, stored, task, rememberMs] : [id, stored, task, rememberMs, ifWaiting]
+  return {
+    ...call,
+    ...(areAlike ? { kind: { task, rememberMs } } : {}),
+    rows: JSON.stringify(rows),
+    count: rows.length,
+    units,
+    heaviest,
+  }
 }
 
 export function jobsOf(call: SqliteEnqueueCall | BareCall): readonly NewJob[] {
   if ('jobs' in call) return call.jobs
-  return (JSON.parse(call.rows) as BareRow[]).map(([id, payload, task, rememberMs, ifWaiting]) => ({
+  return (JSON.parse(call.rows) as BareRow[]).map(([id, payload, task, rememberMs]) => ({
     ...{ id, payload: fromStored(payload), priority: 0 },
-    ...(call.kind ?? { task: task!, rememberMs: rememberMs!, ...(ifWaiting === undefined ? {} : { ifWaiting }) }),
+    ...(call.kind ?? { task: task!, rememberMs: rememberMs! }),
   }))
 }
 
@@ -98,8 +97,8 @@ export function jobsOf(call: SqliteEnqueueCall | BareCall): readonly NewJob[] {
  * payload that JSON carries unchanged.
  */
 function isBare(job: NewJob): job is BareJob {
-  const { task, payload, priority, codec, meta, group = '', score, arrival, delayMs, runAt, expiresMs } = job
-  const isReady = !delayMs && runAt === undefined && expiresMs === undefined
+  const { task, payload, priority, codec, meta, group = '', score, arrival, delayMs, runAt, expiresMs, ifWaiting } = job
+  const isReady = !delayMs && runAt === undefined && expiresMs === undefined && ifWaiting === undefined
   const hasNoPlace = priority === 0 && score === undefined && arrival === undefined
   const hasNothing = hasNoPlace && codec === undefined && meta === undefined && group === ''
   if (!isReady || !hasNothing || typeof payload !== 'string' || payload.length > longestTogether) return false

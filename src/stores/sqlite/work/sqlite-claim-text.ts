@@ -34,14 +34,15 @@ interface GrantedText {
 }
 
 /** The columns of `job` that the text is made of. */
-export const textColumns = 'id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, error'
+export const textColumns =
+  'id, task, payload, meta, codec, rank, attempt, crashes, created_at, stamp, expires_at, error'
 
 /** In SQL: the text of these rows. `blobs` adds 1 if the payload is in hexadecimal digits, and 2 if the meta is. */
 export const claimsText = `json_group_array(json_array(id, task,
              CASE typeof(payload) WHEN 'blob' THEN hex(payload) ELSE payload END,
              CASE typeof(meta) WHEN 'blob' THEN hex(meta) ELSE meta END,
              (typeof(payload) = 'blob') + 2 * (typeof(meta) = 'blob'),
-             codec, -rank, attempt, crashes, created_at, stamp, error))`
+             codec, -rank, attempt, crashes, created_at, stamp, expires_at, error))`
 
 type ClaimText = [
   id: string,
@@ -55,6 +56,7 @@ type ClaimText = [
   crashes: number,
   createdAt: number,
   stamp: number,
+  expiresAt: number | null,
   error: string | null,
 ]
 
@@ -63,7 +65,7 @@ export function claimsOf(granted: PoolGrant): readonly Claim[] {
   if (!('text' in granted)) return granted
   const { queue, fence, text, group, checkpoints } = granted
   return (JSON.parse(text) as ClaimText[]).map(
-    ([id, task, payload, meta, blobs, codec, priority, attempt, crashes, createdAt, stamp, error]) => ({
+    ([id, task, payload, meta, blobs, codec, priority, attempt, crashes, createdAt, stamp, expiresAt, error]) => ({
       queue,
       id,
       task,
@@ -77,6 +79,7 @@ export function claimsOf(granted: PoolGrant): readonly Claim[] {
       fence,
       createdAt,
       runAt: Math.floor(stamp / 1_000),
+      ...(expiresAt === null ? {} : { expiresAt }),
       ...(error === null ? {} : { error: fromStored(error) }),
       ...(checkpoints?.has(id) ? { checkpoint: checkpoints.get(id)! } : {}),
     }),

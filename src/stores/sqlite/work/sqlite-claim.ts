@@ -106,7 +106,7 @@ export class SqliteClaim {
       )
     const takeHeads = (jobs: string) =>
       db.prepare(
-        `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, expires_at = NULL WHERE rid IN
+        `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ? WHERE rid IN
            (SELECT rid FROM ${jobs} ORDER BY rank, position, rid LIMIT ?)`,
       )
     this.#heads = { free: heads(poolJobs.free), suspects: heads(poolJobs.suspects) }

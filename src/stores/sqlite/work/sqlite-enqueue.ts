@@ -3,8 +3,9 @@
 import type { Enqueued, NewJob } from '../../contract/new-job.js'
 import { expiryOf } from '../../rules/expiry.js'
 import { nextStamp, stampOf } from '../../rules/sequence.js'
+import { answerToTaken, boundedDelayMs, type TakenAs } from '../../rules/taken-id.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { completed, ready, scheduled } from '../file/sqlite-schema.js'
+import { completed, dead, ready, running, scheduled } from '../file/sqlite-schema.js'
 import { payloadToStored } from '../file/sqlite-text.js'
 import { changeSome, groupIn, isHidden, isRemembered, lineOf } from '../rows/sqlite-job.js'
 import { bounded, isLimited, positionOf, type QueueRow, share } from '../rows/sqlite-queue.js'
@@ -114,28 +115,33 @@ export class SqliteEnqueue {
   #addEach(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {
     let soonestMs = Number.POSITIVE_INFINITY
     const answers = jobs.map((job): Enqueued => {
-      const addedMs = this.#add(queue, job, now)
-      const delayMs = addedMs ?? (job.ifWaiting === 'replace' ? this.#replace(queue, job, now) : undefined)
-      if (delayMs === undefined) return 'duplicate'
+      const [answer, delayMs] = this.#enqueue(queue, job, now)
       soonestMs = Math.min(soonestMs, delayMs)
-      return addedMs === undefined ? 'replaced' : 'added'
+      return answer
     })
     if (isLimited(queue)) {
-      for (const [i, { id }] of jobs.entries()) if (answers[i] !== 'duplicate') this.#session.ringFor(queue, id, now)
+      for (const [i, { id }] of jobs.entries()) if (isIn(answers[i]!)) this.#session.ringFor(queue, id, now)
     } else if (soonestMs === 0) this.#session.ring(queue)
     else if (soonestMs < Number.POSITIVE_INFINITY) this.#session.ringForLater(queue, soonestMs)
     return answers
   }
 
   #countNew(queue: QueueRow, jobs: readonly NewJob[], now: number): number {
-    let added = 0
-    for (const id of new Set(jobs.map((job) => job.id))) {
-      const job = this.#session.jobs.find(queue, id)
-      const isLive = job !== undefined && job.state !== completed && !isHidden(queue, job, now)
-      const isKnown = job === undefined ? this.#isInMemory(queue, id, now) : isLive || isRemembered(job, now)
-      if (!isKnown) added += 1
+    const added = new Set<string>()
+    for (const job of jobs) {
+      if (added.has(job.id)) continue
+      const as = this.#takenAs(queue, job.id, now)
+      if (as !== 'waiting' && isIn(as === undefined ? 'added' : answerToTaken(as, job))) added.add(job.id)
     }
-    return added
+    return added.size
+  }
+
+  /** Undefined: the id is free. */
+  #takenAs(queue: QueueRow, id: string, now: number): TakenAs | undefined {
+    const job = this.#session.jobs.find(queue, id)
+    if (job === undefined) return this.#isInMemory(queue, id, now) ? 'remembered' : undefined
+    if (job.state === completed || isHidden(queue, job, now)) return isRemembered(job, now) ? 'remembered' : undefined
+    return job.state === running ? 'running' : job.state === dead ? 'dead' : 'waiting'
   }
 
   #isInMemory(queue: QueueRow, id: string, now: number): boolean {
@@ -167,16 +173,35 @@ export class SqliteEnqueue {
     return true
   }
 
+  /** The answer, and the ms until the job is due: 0 if it is ready, Infinity if nothing changed. */
+  #enqueue(queue: QueueRow, job: NewJob, now: number): [answer: Enqueued, delayMs: number] {
+    const addedMs = this.#add(queue, job, now)
+    if (addedMs !== undefined) return ['added', addedMs]
+    const before = this.#session.jobs.find(queue, job.id)
+    const answer = answerToTaken(this.#takenAs(queue, job.id, now)!, job)
+    if (!isIn(answer)) return [answer, Number.POSITIVE_INFINITY]
+    if (before !== undefined) this.#session.jobs.drop(queue, before)
+    this.#forgetId(queue, job.id)
+    if (before === undefined || before.state > ready) return [answer, this.#add(queue, job, now)!]
+    const delayMs = this.#add(queue, job, now, before.created_at)!
+    this.#keepCreatedAt.run(before.created_at, queue.qid, job.id)
+    return [answer, delayMs]
+  }
+
+  #forgetId(queue: QueueRow, id: string): void {
+    if (queue.remembered > 0) queue.remembered -= Number(this.#forget.run(queue.qid, id).changes)
+  }
+
   /**
    * Returns the ms until the job is due, 0 if it is ready; undefined, with nothing changed, if the id is live or
    * remembered.
    */
-  #add(queue: QueueRow, job: NewJob, now: number): number | undefined {
+  #add(queue: QueueRow, job: NewJob, now: number, createdAt = now): number | undefined {
     if (queue.remembered > 0) {
       if (this.#isInMemory(queue, job.id, now)) return undefined
-      queue.remembered -= Number(this.#forget.run(queue.qid, job.id).changes)
+      this.#forgetId(queue, job.id)
     }
-    const due = job.runAt ?? (job.delayMs ? now + job.delayMs : now)
+    const due = job.runAt ?? now + boundedDelayMs(job, createdAt, now)
     const state = due > now ? scheduled : ready
     // Behind the jobs that are ready already, however long ago this one was due.
     const stamp = state === ready ? nextStamp(queue.last_stamp, now) : bounded(stampOf(due))
@@ -201,16 +226,6 @@ export class SqliteEnqueue {
     return state === ready ? 0 : due - now
   }
 
-  /** Like `#add`, but replaces the waiting job with this id; undefined if none waits. */
-  #replace(queue: QueueRow, job: NewJob, now: number): number | undefined {
-    const before = this.#session.jobs.find(queue, job.id)
-    if (before?.state !== ready && before?.state !== scheduled) return undefined
-    this.#session.jobs.drop(queue, before)
-    const delayMs = this.#add(queue, job, now)
-    this.#keepCreatedAt.run(before.created_at, queue.qid, job.id)
-    return delayMs
-  }
-
   #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {
     const { id, task, priority, rememberMs, codec, meta, payload } = job
     const [qid, grp, position, stored] = [queue.qid, groupIn(job), positionOf(queue, stamp), payloadToStored(payload)]
@@ -233,6 +248,11 @@ const rowBytes = 512
 function bytesOf(call: SqliteEnqueueCall | BareCall): number {
   if ('rows' in call) return rowBytes * call.count + call.units
   return call.jobs.reduce((sum, { payload, meta }) => sum + rowBytes + (payload?.length ?? 0) + (meta?.length ?? 0), 0)
+}
+
+/** Whether the job is in the queue now. */
+function isIn(answer: Enqueued): boolean {
+  return answer === 'added' || answer === 'replaced'
 }
 
 function all(count: number, answer: Enqueued): Enqueued[] {

@@ -1,4 +1,4 @@
-/** Expiry in a SQLite store: the end of waiting jobs that nobody has begun in time. */
+/** Expiry in a SQLite store: the end of waiting jobs whose time to begin is over. */
 
 import type { Expired } from '../../contract/claim.js'
 import { upkeepLimit } from '../../rules/bounds.js'
