@@ -118,6 +118,11 @@ export class OrderedRecords extends OrderedExecution {
       this.leased.flatMap(({ claim, failure }) => (failure === undefined ? [] : [[claim.id, failure.error]])),
     )
   }
+
+  /** How many payloads of each id are done. */
+  get payloadsDone(): ReadonlyMap<string, number> {
+    return new Map(this.leased.flatMap(({ claim, done }) => (done === 0 ? [] : [[claim.id, done]])))
+  }
 }
 
 export class JobsRecords extends JobsExecution {

@@ -55,6 +55,8 @@ export interface TestContext extends JobContext, Observed {
 export interface TestBatchContext extends BatchContext, Observed {
   /** By id the error that the handler has passed to `ctx.fail()`. */
   readonly failed: ReadonlyMap<string, unknown>
+  /** By id how many payloads the handler has named by `ctx.done()`, if any. */
+  readonly payloadsDone: ReadonlyMap<string, number>
 }
 
 export interface TestJobsContext extends JobsContext, Observed {

@@ -106,15 +106,22 @@ describe('lines of standard input', () => {
     })
   }, 40_000)
 
-  it('of an ordered task need an id, which --key names', async () => {
+  it('of an ordered task need an id, which --key names; equal ones are kept, and none is added twice', async () => {
     const cwd = project(files)
-    const input = '{"order":7,"v":1}\n{"order":8,"v":1}\n{"order":7,"v":2}\n'
+    const input = '{"order":7,"v":1}\n{"order":8,"v":1}\n{"order":7,"v":1}\n'
     const refused = await run(['enqueue', 'sync', '-'], { cwd, input })
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/is ordered: say with --key/) })
     const send = () => runJson(['enqueue', 'sync', '-', '--key', 'order'], { cwd, input })
     expect(await send()).toMatchObject({ added: 2, merged: 1 })
     expect(await send()).toMatchObject({ added: 0, merged: 3 })
-    expect(await runJson(['jobs', 'show', '7', '--queue', 'sync'], { cwd })).toMatchObject({ payloadCount: 2 })
+    const waiting = () => runJson(['jobs', 'show', '7', '--queue', 'sync'], { cwd })
+    expect(await waiting()).toMatchObject({ payloadCount: 2 })
+    const { stdout: envelopes } = await run(['jobs', 'list', '--queue', 'sync', '--envelope'], { cwd })
+    const moved = project(files)
+    for (let i = 0; i < 2; i += 1) await run(['enqueue', '-', '--envelope'], { cwd: moved, input: envelopes })
+    expect(await runJson(['jobs', 'show', '7', '--queue', 'sync'], { cwd: moved })).toMatchObject({ payloadCount: 2 })
+    await runJson(['enqueue', 'sync', '-', '--key', 'order', '--new-ids'], { cwd, input })
+    expect(await waiting()).toMatchObject({ payloadCount: 4 })
   })
 
   it('that the store does not take stop it, with what it says', async () => {

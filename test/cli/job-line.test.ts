@@ -77,6 +77,8 @@ describe('a line of an envelope', () => {
       { input: 1, options: { id: '7', score: 5 } },
       { input: 2, options: { id: '7', score: 6, meta: { x: 1 } } },
     ])
+    const names = jobs({ task: 'a', id: '7', payloads: [{ input: 1 }, { input: 1 }] }).map(({ lineId }) => lineId)
+    expect(new Set(names).size).toBe(2)
   })
 
   it.each([

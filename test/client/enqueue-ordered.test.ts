@@ -79,10 +79,10 @@ describe.each(storeKinds.filter((kind) => isOrdered(kind)))('an enqueue for an o
 
   it('refuses payloads where the queue has no room for them', async () => {
     const m = testMill({ ...options, queues: { bare: { maxPending: 2, shards: 1 } } }, kind)
-    await m.enqueueMany(bare, ['x', 'y'], () => ({ id: 'a' }))
+    await m.enqueueMany(bare, ['x', 'y'], (_, score) => ({ id: 'a', score }))
 
-    expect((await m.enqueue(bare, 'x', { id: 'a' })).outcome).toBe('merged')
-    await expect(m.enqueue(bare, 'z', { id: 'a' })).rejects.toMatchObject({ code: 'queue-full' })
+    expect((await m.enqueue(bare, 'x', { id: 'a', score: 0 })).outcome).toBe('merged')
+    await expect(m.enqueue(bare, 'x', { id: 'a' })).rejects.toMatchObject({ code: 'queue-full' })
     expect(await m.queue('bare').depth()).toMatchObject({ payloads: 2 })
   })
 })

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import {
   afterEnd,
   byScore,
+  doneOf,
   handedOver,
   merged,
   type PayloadEnd,
@@ -214,6 +215,10 @@ describe('the end of a claim', () => {
 
   it('by the last failure buries the oldest', () => {
     holds(inHand, (set) => expect(afterEnd('exhaust', set).buried).toEqual([set[0]]))
+  })
+
+  it('leaves at least one payload, whatever is said to be done', () => {
+    expect([doneOf(3), doneOf(3, 0), doneOf(3, 2), doneOf(3, 3), doneOf(1, 1)]).toEqual([0, 0, 2, 2, 0])
   })
 
   it('leaves to the next claim, with what came meanwhile, all that was neither buried nor done', () => {

@@ -101,7 +101,7 @@ describe.each(tracedStores)('the spans on %s', { timeout: 60_000 }, (kind) => {
   })
 
   it('of ordered payloads are linked to the enqueue of each, also where equal ones have merged', async () => {
-    const sync = defineOrderedTask({ name: 'sync', run: async () => {} })
+    const sync = defineOrderedTask({ name: 'sync', merge: 'distinct', run: async () => {} })
     const of = await SpanScene.on(kind, { tasks: [sync] })
     const outcomes: unknown[] = []
     for (const payload of ['a', 'b', 'a']) outcomes.push((await of.mill.enqueue(sync, payload, { id: 'one' })).outcome)

@@ -107,12 +107,14 @@ describe('the context of an ordered task', () => {
   const sync = defineOrderedTask({
     name: 'sync',
     run(payloadsById: ReadonlyMap<string, readonly number[]>, ctx) {
-      for (const [id, payloads] of payloadsById) if (payloads.includes(0)) ctx.fail(id, new Error('zero'))
+      for (const [id, payloads] of payloadsById)
+        if (payloads.includes(0)) ctx.fail(id, new Error('zero'))
+        else ctx.done(id, 1)
       ctx.progress(1)
     },
   })
 
-  it('notes which ids have failed, and knows of which more follows', () => {
+  it('notes which ids have failed and how many payloads are done, and knows of which more follows', () => {
     const payloadsById = new Map([
       ['a', [1, 2]],
       ['b', [0]],
@@ -121,6 +123,7 @@ describe('the context of an ordered task', () => {
     sync.run!(payloadsById, ctx)
 
     expect([...ctx.failed]).toEqual([['b', new Error('zero')]])
+    expect([...ctx.payloadsDone]).toEqual([['a', 1]])
     expect(ctx.progressed).toEqual([{ fraction: 1 }])
     expect([ctx.more('a'), ctx.more('b')]).toEqual([false, true])
     expect(ctx.jobs.get('a')).toMatchObject({ attempt: 2, payloads: [{ score: 0 }, { score: 1 }] })

@@ -14,7 +14,10 @@ export interface LineJob {
   readonly task: string
   readonly input: unknown
   readonly options: AnyEnqueueOptions
-  /** The id of a plain job without its own: the same for the same line of the same text. */
+  /**
+   * The id of a plain job without its own, and the name of an ordered payload without a score: the same for the same
+   * line of the same text.
+   */
   readonly lineId?: string
 }
 
@@ -85,10 +88,13 @@ export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules,
     ...(expiresIn !== undefined && { expiresIn }),
     ...options,
   }
-  const jobOf = (part: { readonly input?: unknown; readonly meta?: unknown; readonly score?: number }): LineJob => ({
+  const jobOf = (
+    part: { readonly input?: unknown; readonly meta?: unknown; readonly score?: number },
+    place: number,
+  ): LineJob => ({
     line: line.number,
     task,
-    ...(!newIds && { lineId: lineIdOf(line, task) }),
+    ...(!newIds && { lineId: place === 0 ? lineIdOf(line, task) : `${lineIdOf(line, task)}-${place}` }),
     input: unpacked(part.input),
     options: {
       ...shared,
@@ -96,7 +102,7 @@ export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules,
       ...(part.meta !== undefined && { meta: unpacked(part.meta) as never }),
     },
   })
-  return payloads === undefined ? [jobOf({ ...envelope, input })] : payloads.map(jobOf)
+  return payloads === undefined ? [jobOf({ ...envelope, input }, 0)] : payloads.map(jobOf)
 }
 
 /** The time from now, in ms. Throws an error that names the field if it is not a time. */

@@ -7,7 +7,7 @@ import type { EnqueueResult } from '../../client/enqueue/client.js'
 import { hasCode } from '../../core/error-codes.js'
 import type { JobHandle } from '../../core/job-handle.js'
 import type { AnyTask } from '../../core/task/any-task.js'
-import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
+import type { EnqueueItem } from '../../core/task/middleware.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { Mill } from '../../mill/mill.js'
 import { exitCodeOf, exitCodes } from '../output/exit-code.js'
@@ -139,11 +139,8 @@ async function resultsOf(
   if (tasks.some(({ status }) => status === 'rejected'))
     return tasks.map((task) => ({ error: task.status === 'rejected' ? task.reason : new Error('not sent') }))
   try {
-    const calls = jobs.map((job, i) => {
-      const task = (tasks[i] as PromiseFulfilledResult<AnyTask>).value
-      return [task, job.input, optionsFor(task, job)] as const
-    })
-    const handles: readonly JobHandle[] = await mill.enqueueMany(calls as never)
+    const items = jobs.map((job, i) => itemOf((tasks[i] as PromiseFulfilledResult<AnyTask>).value, job))
+    const handles: readonly JobHandle[] = await mill.runParts.children.enqueueItems(items)
     return handles.map((job) => ({ job }))
   } catch (error) {
     if (hasCode(error, 'enqueue-many-refused')) return error.results as readonly EnqueueResult[]
@@ -151,9 +148,11 @@ async function resultsOf(
   }
 }
 
-/** Leaves out the line's id for ordered tasks, whose ids have a meaning of their own. */
-function optionsFor(task: AnyTask, { options, lineId }: LineJob): AnyEnqueueOptions {
-  if (task.kind === 'plain') return lineId === undefined ? options : { id: lineId, ...options }
+/** The ids of an ordered task have a meaning of their own. Its payloads are known by their lines. */
+function itemOf(task: AnyTask, { input, options, lineId }: LineJob): EnqueueItem {
+  if (task.kind === 'plain')
+    return { task, input, options: lineId === undefined ? options : { id: lineId, ...options } }
   const { queue, ...rest } = options
-  return queue === undefined || queue === task.queue ? rest : options
+  const given = { task, input, options: queue === undefined || queue === task.queue ? rest : options }
+  return lineId === undefined ? given : { ...given, child: lineId }
 }

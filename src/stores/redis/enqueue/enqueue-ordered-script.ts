@@ -56,7 +56,7 @@ local function digest_of(n) return sub(ARGV[n + 4], digest_from, digest_from + 2
 local ready, later, incoming, members, bodies, successors, gone = {}, {}, {}, {}, {}, {}, {}
 local laned, grouped, opened, written, many_more = {}, {}, {}, {}, 0
 local came_at, waits = {}, {}
--- The equal payload that waits, or nil.
+-- The payload of this digest that waits, or nil.
 local function equal_at(field, id)
   if own[id] then
     local from = own_at(own[id])

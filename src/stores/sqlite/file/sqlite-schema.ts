@@ -275,8 +275,8 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
  *   two.
  * - Payloads come last in a row: a query that only reads the columns before them does not read their pages.
  *
- * `payload` has the payload sets of ordered jobs. A set has equal payloads (`digest`) once; its order is score, then
- * `seq`.
+ * `payload` has the payload sets of ordered jobs. A set has each payload once, by its `digest`; its order is score,
+ * then `seq`.
  *
  * - A job has two sets. `job.part` is the set that waits, is in hand while the job runs, or is dead. The other set is
  *   the successor's, if `successor_stamp` is not null. So neither a claim of all payloads nor an end touches those that
