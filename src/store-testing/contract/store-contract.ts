@@ -28,7 +28,9 @@ import { holding } from './limits/holding.js'
 import { holds } from './limits/holds.js'
 import { lanes } from './limits/lanes.js'
 import { limits } from './limits/limits.js'
+import { pausedGroups } from './limits/paused-groups.js'
 import { recoveredThrottles } from './limits/recovered-throttles.js'
+import { releasing } from './limits/releasing.js'
 import { throttleRests } from './limits/throttle-rests.js'
 import { throttleScopes } from './limits/throttle-scopes.js'
 import { throttleWaits } from './limits/throttle-waits.js'
@@ -111,6 +113,8 @@ export const storeContract: readonly ContractConcern[] = [
   limits,
   limitedReshards,
   holds,
+  releasing,
+  pausedGroups,
   scheduling,
   ticking,
   scheduleLeads,

@@ -83,6 +83,16 @@ export class CommandRun {
         return store.throttles?.state(command.queue, command.group)
       case 'set throttle':
         return store.throttles?.set(command.queue, command.rules)
+      case 'holds': {
+        const { groups, limit } = command
+        return store.throttles?.holds(command.queue, { limit, ...(groups === undefined ? {} : { groups }) })
+      }
+      case 'release':
+        return store.throttles?.release(command.queue, command.group)
+      case 'pause group':
+        return store.throttles?.pause(command.queue, command.group)
+      case 'resume group':
+        return store.throttles?.resume(command.queue, command.group)
       case 'depth':
         return store.depth(command.queues)
       case 'workers':
@@ -155,6 +165,10 @@ type Administration = Exclude<
       | 'restart'
       | 'throttle'
       | 'set throttle'
+      | 'holds'
+      | 'release'
+      | 'pause group'
+      | 'resume group'
       | 'depth'
       | 'workers'
       | 'beat'

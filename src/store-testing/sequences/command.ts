@@ -73,6 +73,9 @@ export type Command = { readonly handle: number } & (
   /** The store itself is restarted. */
   | { readonly verb: 'restart' }
   | { readonly verb: 'throttle'; readonly queue: string; readonly group?: string }
+  | { readonly verb: 'holds'; readonly queue: string; readonly groups?: readonly string[]; readonly limit: number }
+  | { readonly verb: 'release'; readonly queue: string; readonly group?: string }
+  | { readonly verb: 'pause group' | 'resume group'; readonly queue: string; readonly group: string }
   | { readonly verb: 'set throttle'; readonly queue: string; readonly rules: readonly ThrottleRule[] }
   | { readonly verb: 'depth'; readonly queues: readonly string[] }
   | { readonly verb: 'queues' | 'workers' }

@@ -1,5 +1,6 @@
 /**
- * A limited sequence: random commands from a seed over queues with throttles, `maxRunning`, holds and groups. The
+ * A limited sequence: random commands from a seed over queues with throttles, `maxRunning`, holds, and groups, some of
+ * which are paused. The
  * limits are so tight that most claims meet one, while the clock passes windows, slots and leases and the store is
  * restarted.
  */
@@ -62,7 +63,7 @@ export function limitedSequence(seed: number, steps: number): Command[] {
     const step = commands.length
     commands.push(
       ...(dice.chance(0.12)
-        ? dice.pick([rush, rush, catchUp, holdTwice, crash, recovered])(dice, step)
+        ? dice.pick([rush, rush, catchUp, holdTwice, pauseGroup, crash, recovered])(dice, step)
         : [command(dice, step)]),
     )
   }
@@ -194,11 +195,43 @@ function holdTwice(dice: Dice, step: number): Command[] {
     claim,
     hold(0, 4_000),
     hold(1, dice.pick([1, 1_000])),
+    ...(dice.chance(0.3) ? [{ handle, verb: 'release', queue, ...maybe(dice, { group }) } as const, claim] : []),
     { handle, verb: dice.pick(['delete', 'runNow'] as const), queue, where: where(dice, ids) },
     enqueue(6),
     { handle, verb: 'advance', ms: dice.pick([1, 1_000]) },
     claim,
     { handle, verb: 'advance', ms: dice.pick([2_999, 3_000, 3_999]) },
+    claim,
+  ]
+}
+
+/** Commands in a row: a group is paused while it has jobs, gets more of them, and goes on. */
+function pauseGroup(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = dice.pick(names)
+  const group = dice.pick(groups)
+  const claim: Command = {
+    handle,
+    verb: 'claim',
+    from: [{ queue, limit: dice.pick([2, 5]) }],
+    by: { worker: dice.pick(workers), leaseMs: 30_000, ...maybe(dice, { alone: true }, 0.2) },
+  }
+  const enqueue = (i: number): Command => {
+    const jobs = dice.several(2, 4, () => ({ ...job(dice), ...maybe(dice, { group }, 0.8) }))
+    return { handle, verb: 'enqueue', calls: [{ callId: `call-${step + i}`, queue, jobs }] }
+  }
+  return [
+    { handle, verb: 'resume', queue },
+    enqueue(1),
+    ...(dice.chance(0.5) ? [claim] : []),
+    { handle, verb: 'pause group', queue, group },
+    { handle, verb: 'settle', items: [{ claim: { back: 0, stale: false }, end: end(dice) }] },
+    claim,
+    enqueue(6),
+    { handle, verb: 'advance', ms: dice.pick([1, 1_000, 4_000]) },
+    { handle, verb: 'holds', queue, limit: dice.pick([1, 10]) },
+    claim,
+    { handle, verb: 'resume group', queue, group },
     claim,
   ]
 }
@@ -218,6 +251,19 @@ function command(dice: Dice, step: number): Command {
     [0.5, () => ({ handle, verb: 'reopen' })],
     [4, () => ({ handle, verb: 'throttle', queue, ...maybe(dice, { group: dice.pick(groups) }) })],
     [1.5, () => ({ handle, verb: 'set throttle', ...changedRules(dice) })],
+    [
+      2,
+      () => ({
+        handle,
+        verb: 'holds',
+        queue,
+        limit: dice.whole(0, 3),
+        ...maybe(dice, { groups: dice.several(0, 3, () => dice.pick(groups)) }),
+      }),
+    ],
+    [2, () => ({ handle, verb: 'release', queue, ...maybe(dice, { group: dice.pick(groups) }, 0.7) })],
+    [1.5, () => ({ handle, verb: 'pause group', queue, group: dice.pick(groups) })],
+    [3, () => ({ handle, verb: 'resume group', queue, group: dice.pick(groups) })],
     [1, () => ({ handle, verb: 'depth', queues: names })],
     [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
     [1, () => ({ handle, verb: 'get', queue, id: dice.pick(ids) })],
@@ -283,7 +329,10 @@ function end(dice: Dice): Settlement {
   const hold = { of: dice.pick(['queue', 'group'] as const), forMs: dice.pick([1, 1_000, 4_000]) }
   return dice.weighted<Settlement>([
     [6, { kind: 'complete' }],
+    [2, { kind: 'complete', hold }],
+    [1, { kind: 'complete', hold, result: { payload: '"done"', keepMs: 60_000 } }],
     [3, { kind: 'retry', delayMs }],
+    [1, { kind: 'retry', delayMs, hold }],
     [1, { kind: 'retry', delayMs, last: true }],
     [3, { kind: 'release', delayMs }],
     [3, { kind: 'release', delayMs: 0, hold }],

@@ -53,6 +53,8 @@ export interface CanonicalLanes {
   readonly shut: readonly { readonly group: string; readonly inMs: number }[]
   /** Groups that are held, sorted. */
   readonly held: readonly { readonly group: string; readonly inMs: number }[]
+  /** Groups that are paused, sorted. */
+  readonly paused: readonly string[]
 }
 
 /** A queue; for an ordered queue, one of its shards. Bounds are those of the shard. */

@@ -4,7 +4,7 @@ import { longestCountedMs, ruleText } from '../../core/queue/throttle.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { MemoryData } from '../../stores/memory/memory-store.js'
 import type { MemoryJob, RememberedJob } from '../../stores/memory/queue/memory-job.js'
-import type { MemoryLanes } from '../../stores/memory/queue/memory-lanes.js'
+
 import { MemoryOrderedQueue } from '../../stores/memory/queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../../stores/memory/queue/memory-queue.js'
 import type { MemoryThrottle } from '../../stores/memory/queue/memory-throttle.js'
@@ -70,10 +70,12 @@ function inMs(until: number, now: number): number | null {
   return until > now ? until - now : null
 }
 
-function canonicalLanes({ turns, shut, held }: MemoryLanes, now: number): CanonicalLanes {
+function canonicalLanes({ lanes, limits }: MemoryQueue, now: number): CanonicalLanes {
+  const { turns, shut, held } = lanes
   const told = (groups: Map<string, number>) =>
     [...groups].map(([group, until]) => ({ group, inMs: until - now })).sort((a, b) => compareBytes(a.group, b.group))
-  return { turns: [...turns], shut: told(shut), held: told(held).filter(({ inMs }) => inMs > 0) }
+  const paused = [...limits.pausedGroups].sort(compareBytes)
+  return { turns: [...turns], shut: told(shut), held: told(held).filter(({ inMs }) => inMs > 0), paused }
 }
 
 function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
@@ -99,7 +101,7 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
     heldInMs: inMs(queue.heldUntil, now),
     shutInMs: inMs(queue.shutUntil, now),
     sparesInMs: inMs(queue.sparesUntil, now),
-    lanes: canonicalLanes(queue.lanes, now),
+    lanes: canonicalLanes(queue, now),
     paused: queue.paused,
     draining: queue.draining,
     processed: queue.processed,

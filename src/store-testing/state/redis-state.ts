@@ -120,6 +120,14 @@ async function readShard(client: RedisClient, tag: string): Promise<Shard> {
   }
 }
 
+/** The paused groups, sorted. `pausedGroups` must say whether there are any. */
+function pausedIn({ holds, meta }: Shard): string[] {
+  const paused = [...holds.keys()].filter((group) => group.startsWith('\0')).map((group) => group.slice(1))
+  if (meta.has('pausedGroups') !== paused.length > 0)
+    throw new Error(`'pausedGroups' is wrong for ${paused.length} groups`)
+  return paused.sort(compareBytes)
+}
+
 function canonicalQueue(
   name: string,
   number: number | null,
@@ -176,7 +184,10 @@ function canonicalQueue(
     lanes: {
       turns: shard.turns,
       shut: inLanes(shard.shut, now),
-      held: inLanes(shard.holds, now).filter((one) => one.inMs > 0),
+      held: inLanes(new Map([...shard.holds].filter(([group]) => !group.startsWith('\0'))), now).filter(
+        (one) => one.inMs > 0,
+      ),
+      paused: pausedIn(shard),
     },
     paused: meta.get('paused') === '1',
     draining: meta.get('draining') === '1',

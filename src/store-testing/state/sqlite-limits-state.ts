@@ -20,6 +20,7 @@ interface LaneColumns {
   readonly turn: number | null
   readonly shut_until: number | null
   readonly held_until: number | null
+  readonly paused: number
 }
 
 export type JobColumns = Record<string, string | number | Uint8Array | null>
@@ -35,6 +36,7 @@ export function canonicalLanes(db: Database, { qid }: QueueRow, now: number): Ca
       .map(({ grp }) => grp),
     shut: told('shut_until'),
     held: told('held_until').filter(({ inMs }) => inMs > 0),
+    paused: lanes.filter(({ paused }) => paused === 1).map(({ grp }) => grp),
   }
 }
 
@@ -64,11 +66,14 @@ export function refuseWrongLanes(db: Database, queue: QueueRow, jobs: readonly J
     refuse(`ready jobs in lane '${group}'`, lane?.ready ?? 0, of(ready))
     refuse(`running jobs in lane '${group}'`, lane?.running ?? 0, of(running))
     if (lane === undefined) continue
-    const { turn, shut_until, held_until } = lane
+    const { turn, shut_until, held_until, paused } = lane
     if (turn !== null && shut_until !== null) throw new Error(`lane '${group}' of '${queue.name}' is open and shut`)
     if (turn !== null && turn > queue.last_lane_turn)
       throw new Error(`lane '${group}' of '${queue.name}' has a turn of its own`)
-    const isIdle = turn === null && shut_until === null && held_until === null && lane.ready + lane.running === 0
+    if (paused === 1 && (turn !== null || shut_until !== null))
+      throw new Error(`lane '${group}' of '${queue.name}' is paused, and has a turn or is shut`)
+    const isIdle =
+      turn === null && shut_until === null && held_until === null && lane.ready + lane.running + paused === 0
     if (isIdle) throw new Error(`lane '${group}' of '${queue.name}' is left over`)
   }
 }

@@ -129,7 +129,7 @@ export interface Expired {
 }
 
 /**
- * Why a queue granted nothing. `'full'`: running jobs must end first. If time denies some jobs and running jobs deny
+ * Why a queue granted nothing. `'full'`: running jobs must end, or a paused group be resumed. If time denies some jobs and running jobs deny
  * others, the reason is `'throttled'`.
  */
 export interface Wait {

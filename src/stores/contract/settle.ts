@@ -10,6 +10,12 @@ export interface ClaimKey {
   readonly fence: number
 }
 
+/** What every end of a claim may bring with it. */
+interface Ending extends ClaimKey {
+  /** Made in the same step as the end. A claim that is lost holds nothing. */
+  readonly hold?: Hold
+}
+
 /**
  * The end of a claim. `run` (plain queues) says when and where the job ran, for a job whose record is kept. It does not
  * change what a beat has already recorded.
@@ -18,7 +24,7 @@ export interface ClaimKey {
  * of which there is always one. For these the run was the first: they begin with attempt 1, no crashes and no error,
  * and a failure of this claim is their first.
  */
-export type SettleItem = ClaimKey &
+export type SettleItem = Ending &
   (
     | {
         readonly kind: 'complete'
@@ -47,7 +53,6 @@ export type SettleItem = ClaimKey &
         readonly kind: 'release'
         readonly delayMs: number
         readonly error?: string
-        readonly hold?: Hold
         readonly done?: number
       }
     | {

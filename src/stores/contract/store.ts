@@ -19,7 +19,7 @@
  * any group has a lane, or limits count by group, a claim goes round the lanes (`rules/fair-share`): each in its turn,
  * at most its share of the jobs still to grant, in the queue's order within a lane. Suspects are in no lane.
  *
- * Limits (a throttle, `maxRunning`, a hold) bound the jobs that claims are granted, alone or in company, and nothing
+ * Limits (a throttle, `maxRunning`, a hold, the pause of a group) bound the jobs that claims are granted, alone or in company, and nothing
  * else. A job that they deny stays ready, and is *shut*. A throttle counts the jobs that claims take, by
  * `rules/throttle/throttle-counter`, over all queues and shards of its scope; permits are not given back. `maxRunning`
  * counts claims that are not settled. A shut job neither rings nor lets `wait` resolve until its limit opens; the

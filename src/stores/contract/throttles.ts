@@ -1,4 +1,7 @@
-/** Throttles: the facet of a store that reports what its throttles have counted, and changes their rules. */
+/**
+ * Throttles: the facet of a store that reports what its throttles have counted, and changes their rules; and that shows
+ * and ends what else keeps a queue or a group from starting jobs: holds (`Hold` of a settle), and pauses of groups.
+ */
 
 import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 
@@ -17,6 +20,28 @@ export interface ThrottleState {
   readonly groups?: number
 }
 
+/** A hold of the queue, or of a group of it; or the pause of a group. */
+export interface StoredHold {
+  /** Absent: the whole queue is held. */
+  readonly group?: string
+  /** Ms until it ends by itself, more than 0. Absent: the group is paused, and only `resume` ends that. */
+  readonly forMs?: number
+}
+
+export interface StoredHolds {
+  /** First the hold of the queue, then the paused groups by name, then the held ones by their ends and names. */
+  readonly holds: readonly StoredHold[]
+  /** How many there are in all. */
+  readonly total: number
+}
+
+export interface HoldsQuery {
+  /** Only the hold of the queue, and what holds these groups. Absent: all groups. */
+  readonly groups?: readonly string[]
+  /** The most holds to return, 0 … 1,000. */
+  readonly limit: number
+}
+
 export interface Throttles {
   /**
    * The state of the queue's throttle; undefined if it has none. For a throttle by group the hits and times are those
@@ -30,4 +55,22 @@ export interface Throttles {
    * throttle.
    */
   set(queue: string, rules: readonly ThrottleRule[]): Promise<void>
+  /**
+   * What keeps the queue, or groups of it, from starting jobs. A group that is held and paused is there twice. Throws
+   * `UnknownQueueError`.
+   */
+  holds(queue: string, query: HoldsQuery): Promise<StoredHolds>
+  /**
+   * Ends the hold of `group`; without `group` that of the queue and those of all its groups. Lanes that a throttle has
+   * shut are looked at anew. Rings. Pauses stay. Returns how many holds it ended. Throws `UnknownQueueError`.
+   */
+  release(queue: string, group?: string): Promise<number>
+  /**
+   * Grants no job of the group until `resume`, whatever its holds. Until then the group is like one that has no room:
+   * its jobs wait in their places, ring nobody, and are no reason to ask again. `group` is not `''`. Throws
+   * `UnknownQueueError`.
+   */
+  pause(queue: string, group: string): Promise<void>
+  /** Ends the pause of the group, and rings. Holds stay. Throws `UnknownQueueError`. */
+  resume(queue: string, group: string): Promise<void>
 }

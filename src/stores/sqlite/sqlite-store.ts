@@ -81,6 +81,10 @@ export class SqliteStore implements Store {
     this.throttles = {
       state: (queue, group) => this.#inbox.call('throttleState', queue, group),
       set: (queue, rules) => this.#inbox.call('setThrottle', queue, rules),
+      holds: (queue, query) => this.#inbox.call('holds', queue, query),
+      release: (queue, group) => this.#inbox.call('release', queue, group),
+      pause: (queue, group) => this.#inbox.call('pauseGroup', queue, group),
+      resume: (queue, group) => this.#inbox.call('resumeGroup', queue, group),
     }
     this.schedules = sqliteSchedules(this.#inbox, this.#wait)
     this.health = sqliteHealth(this.#inbox, this.#file)

@@ -1,6 +1,6 @@
 /**
  * The lanes of a queue of the memory store: the turns of the groups that have ready jobs, and the shut groups. A group
- * is in the turns or among the shut if its lane has a job and it is not full; otherwise in neither. Each claim that
+ * is in the turns or among the shut if its lane has a job and it is neither full nor paused; otherwise in neither. Each claim that
  * goes round looks for the group `''` itself.
  */
 
@@ -45,6 +45,21 @@ export class MemoryLanes {
   hold(group: string, until: number): void {
     this.held.set(group, Math.max(until, this.held.get(group) ?? until))
     if (this.has(group)) this.close(group, Math.max(until, this.shut.get(group) ?? until))
+  }
+
+  /** Ends the hold of the group; a lane that is shut is looked at anew. Returns how many holds it ended. */
+  release(group: string, now: number): number {
+    const ended = this.heldUntil(group) > now ? 1 : 0
+    this.held.delete(group)
+    if (this.shut.has(group)) this.open(group)
+    return ended
+  }
+
+  releaseAll(now: number): number {
+    const ended = [...this.held.values()].filter((until) => until > now).length
+    this.held.clear()
+    this.openDue(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
+    return ended
   }
 
   /** Until when it is held; not after `now`: it is not. */

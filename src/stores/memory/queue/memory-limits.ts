@@ -8,6 +8,7 @@ import type { LimitedShard, MemoryThrottle } from './memory-throttle.js'
 export class MemoryLimits<Shard extends LimitedShard = LimitedShard> {
   maxRunning: QueueSettings['maxRunning']
   throttle: MemoryThrottle | undefined
+  readonly pausedGroups = new Set<string>()
   /** The shards of the queue. */
   shards: readonly Shard[] = []
 
@@ -22,8 +23,9 @@ export class MemoryLimits<Shard extends LimitedShard = LimitedShard> {
     return this.maxRunning - this.shards.reduce((sum, { running }) => sum + running.size, 0)
   }
 
-  /** How many more of the group may run. */
+  /** How many more of the group may run: none while it is paused. */
   roomIn(group: string): number {
+    if (this.pausedGroups.has(group)) return 0
     if (typeof this.maxRunning !== 'object') return Number.POSITIVE_INFINITY
     const running = this.shards.flatMap((shard) => [...shard.running])
     return this.maxRunning.perGroup - running.filter((job) => groupOf(job) === group).length

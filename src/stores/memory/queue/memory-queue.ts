@@ -323,13 +323,22 @@ export class MemoryQueue {
   drop(job: MemoryJob): void {
     this.#remove(job)
     this.jobs.delete(job.spec.id)
-    this.#refresh(groupOf(job))
+    this.refresh(groupOf(job))
   }
 
   /** Nothing of the queue, or of a group in it, is granted before then. */
   hold(group: string | undefined, until: number): void {
     if (group === undefined) this.heldUntil = Math.max(this.heldUntil, until)
     else this.lanes.hold(group, until)
+  }
+
+  /** Ends the hold of the group; without one, all holds. Returns how many it ended. */
+  release(group: string | undefined, now: number): number {
+    this.setBack.follow(now)
+    if (group !== undefined) return this.lanes.release(group, now)
+    const ended = this.heldUntil > now ? 1 : 0
+    this.heldUntil = Number.NEGATIVE_INFINITY
+    return ended + this.lanes.releaseAll(now)
   }
 
   /** Opens everything that its throttle has shut. */
@@ -341,11 +350,11 @@ export class MemoryQueue {
   protected insert(job: MemoryJob): void {
     this.jobs.set(job.spec.id, job)
     this.#add(job)
-    this.#refresh(groupOf(job))
+    this.refresh(groupOf(job))
   }
 
-  /** A lane has a turn while it has a job and its group is not full. */
-  #refresh(group: string): void {
+  /** A lane has a turn while it has a job and its group has room. */
+  refresh(group: string): void {
     if (group === '') return
     const isOpen = this.limits.roomIn(group) > 0 && this.lane(group).length > 0
     if (!isOpen) this.lanes.leave(group)
@@ -372,7 +381,7 @@ export class MemoryQueue {
     if (state !== 'running' && state !== 'ready') job.suspect = false
     Object.assign(job, changes, { state, updatedAt: now })
     this.#add(job)
-    this.#refresh(groupOf(job))
+    this.refresh(groupOf(job))
   }
 
   #add(job: MemoryJob): void {

@@ -1,7 +1,8 @@
-/** The memory store's throttles: their counts and their rules. */
+/** The memory store's throttles: their counts and their rules, holds, and pauses of groups. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
-import type { Throttles } from '../../contract/throttles.js'
+import type { StoredHold, Throttles } from '../../contract/throttles.js'
+import { compareBytes } from '../../rules/byte-order.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 
@@ -37,6 +38,46 @@ export function memoryThrottles(store: MemoryAdmin): Throttles {
       throttle.replaceRules(rules)
       for (const shard of throttle.sharing) shard.reopen()
       for (const name of new Set(throttle.sharing.map(({ settings }) => settings.name))) store.ring(name)
+    },
+
+    async holds(queue, { groups, limit }) {
+      const { shards, pausedGroups } = store.queues().limitsOf(queue)
+      const [first] = shards
+      const now = first!.setBack.asSeen(store.now())
+      const isAsked = (group: string) => groups === undefined || groups.includes(group)
+      const { held } = first!.lanes
+      const all: StoredHold[] = [
+        ...(first!.heldUntil > now ? [{ forMs: first!.heldUntil - now }] : []),
+        ...[...pausedGroups]
+          .filter(isAsked)
+          .sort(compareBytes)
+          .map((group) => ({ group })),
+        ...[...held]
+          .filter(([group, until]) => until > now && isAsked(group))
+          .sort(([a, aUntil], [b, bUntil]) => aUntil - bUntil || compareBytes(a, b))
+          .map(([group, until]) => ({ group, forMs: until - now })),
+      ]
+      return { holds: all.slice(0, limit), total: all.length }
+    },
+
+    async release(queue, group) {
+      const { shards } = store.queues().limitsOf(queue)
+      const ended = Math.max(...shards.map((shard) => shard.release(group, store.now())))
+      store.ring(queue)
+      return ended
+    },
+
+    async pause(queue, group) {
+      const { shards, pausedGroups } = store.queues().limitsOf(queue)
+      pausedGroups.add(group)
+      for (const shard of shards) shard.refresh(group)
+    },
+
+    async resume(queue, group) {
+      const { shards, pausedGroups } = store.queues().limitsOf(queue)
+      pausedGroups.delete(group)
+      for (const shard of shards) shard.refresh(group)
+      store.ring(queue)
     },
   }
 }

@@ -34,7 +34,6 @@ export function settle(queue: MemoryQueue, item: SettleItem, now: number): Settl
     case 'release':
       job.error = item.error ?? job.error
       release(queue, job, item.delayMs, now)
-      if (item.hold !== undefined) hold(queue, job, item.hold, now)
       break
     case 'bury':
       queue.bury(job, item.reason, item.error, now)
@@ -44,6 +43,7 @@ export function settle(queue: MemoryQueue, item: SettleItem, now: number): Settl
       queue.end(job, 'cancelled', now)
       break
   }
+  if (item.hold !== undefined) hold(queue, job, item.hold, now)
   return 'ok'
 }
 

@@ -34,8 +34,8 @@ own_checks.lanes = function(member, score)
   local j = look(id)
   if j == nil then say('jobless', name, id)
   elseif j and (j.claim or j.state ~= 'r' or member ~= j.group .. '\0' .. place(j)) then say('misplaced', name, id) end
-  -- A full group has no turn until one of its claims ends.
-  if not lanes.has_turn(group) and call('HEXISTS', RUNNING_BY_GROUP, group) == 0 then say('turnless', name, group) end
+  -- A full group has no turn until one of its claims ends, and a paused one none until it is resumed.
+  if not lanes.has_turn(group) and call('HEXISTS', RUNNING_BY_GROUP, group) == 0 and not call('ZSCORE', HOLDS, '\0' .. group) then say('turnless', name, group) end
 end
 own_checks.grouped = function(member, score)
   local id = sub(member, 16)

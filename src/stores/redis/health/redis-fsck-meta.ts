@@ -31,6 +31,7 @@ const optional: Readonly<Record<string, RegExp>> = {
   draining: /^1$/,
   limited: /^1$/,
   heldUntil: counter,
+  pausedGroups: /^1$/,
   shutUntil: counter,
   maxRunning: counter,
   perGroup: counter,

@@ -79,7 +79,10 @@ export const shardKeys = [
   'turns',
   /** Sorted set by the instant in ms at which they open: groups whose lanes are shut. */
   'shut',
-  /** Sorted set by the instant in ms until which they are held back: groups, whether or not they have jobs. */
+  /**
+   * Sorted set by the instant in ms until which they are held back: groups, whether or not they have jobs. A group that
+   * is paused is there (also) as NUL and its name, with the score +inf; `pausedGroups` in `meta` says whether any is.
+   */
   'holds',
   /** Hash, group → how many of its jobs run. Jobs without a group are not counted. */
   'running-by-group',

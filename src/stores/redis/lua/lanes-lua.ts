@@ -9,7 +9,7 @@ import { byNumber } from './lazy-functions-lua.js'
 import { limits as bounds } from './limits-lua.js'
 
 /**
- * A group is in TURNS or SHUT if its lane has a job and it is not full; otherwise it is in neither. Jobs without a
+ * A group is in TURNS or SHUT if its lane has a job and it is neither full nor paused; otherwise it is in neither. Jobs without a
  * group have no lane in LANES: each claim that goes round checks whether '' needs a turn.
  */
 const functions = String.raw`
@@ -22,9 +22,10 @@ function lanes.room()
   for n = SIBLINGS_FROM, SIBLINGS_FROM + SIBLINGS - 1 do most = most - call('HLEN', KEYS[n * SIZE + ${keyNames('plain').indexOf('claims') + 1}]) end
   return most
 end
--- How many more jobs of the group may run.
+-- How many more jobs of the group may run: none while it is paused.
 local function room_in(group)
   local most = limits().per
+  if own.paused and group ~= '' and call('ZSCORE', HOLDS, '\0' .. group) then return 0 end
   if not most then return math.huge end
   if group ~= '' then return most - (call('HGET', RUNNING_BY_GROUP, group) or 0) end
   local busy = call('HGETALL', RUNNING_BY_GROUP)
@@ -55,7 +56,7 @@ function lanes.close(group, until_at)
   call('HSET', META, 'seenAt', now)
 end
 function lanes.has_turn(group) return call('ZSCORE', TURNS, group) or call('ZSCORE', SHUT, group) end
--- A lane has a turn while it has a job and its group is not full.
+-- A lane has a turn while it has a job and its group has room.
 function lanes.refresh(group)
   local is_open = room_in(group) > 0 and #first_of(group, 1) > 0
   if not is_open then lanes.leave_turn(group)
@@ -84,6 +85,40 @@ function lanes.hold_back(group, until_at)
   end
   own = {}
 end
+-- Opens all lanes that are shut, in the order of their times.
+function lanes.open_all()
+  while call('EXISTS', SHUT) == 1 do
+    for _, group in ipairs(call('ZRANGE', SHUT, 0, 99)) do lanes.open(group) end
+  end
+end
+-- Ends the hold of the group, or all holds of the shard if group is nil. Returns how many it ended.
+function lanes.release(group)
+  local ended
+  if group then
+    ended = lanes.held_until(group) > now and 1 or 0
+    call('ZREM', HOLDS, group)
+    if call('ZSCORE', SHUT, group) then lanes.open(group) end
+  else
+    ended = (limits().held > now and 1 or 0) + call('ZCOUNT', HOLDS, '(' .. now, '(+inf')
+    call('HDEL', META, 'heldUntil')
+    call('ZREMRANGEBYSCORE', HOLDS, '-inf', '(+inf')
+    lanes.open_all()
+  end
+  own = {}
+  return ended
+end
+-- Pauses the group, or ends that.
+function lanes.pause(group, is_paused)
+  if is_paused then
+    call('HSET', META, 'limited', 1, 'pausedGroups', 1)
+    call('ZADD', HOLDS, '+inf', '\0' .. group)
+  else
+    call('ZREM', HOLDS, '\0' .. group)
+    if call('ZCOUNT', HOLDS, '+inf', '+inf') == 0 then call('HDEL', META, 'pausedGroups') end
+  end
+  own = {}
+  lanes.refresh(group)
+end
 `
 
 /**
@@ -97,7 +132,7 @@ export const lanes = `
 local SIBLINGS_FROM, SIBLINGS = 1, #KEYS / SIZE - 1
 local EXCLUSIVE, STOPPED = false, false
 -- The limits of claims on the current shard. held and shut: nothing is granted until then; max: the most running jobs;
--- per: the most running jobs of each group; scope and by: those of its throttle.
+-- per: the most running jobs of each group; paused: whether a group is paused; scope and by: those of its throttle.
 local own = {}
 -- is_limited: whether META says that the shard is limited, if the caller knows.
 local function limits(is_limited)
@@ -105,9 +140,9 @@ local function limits(is_limited)
   own = { of = META, held = 0, shut = 0 }
   if is_limited == nil then is_limited = call('HGET', META, 'limited') end
   if not is_limited then return own end
-  local values = call('HMGET', META, 'heldUntil', 'shutUntil', 'maxRunning', 'perGroup', 'scope', 'by')
+  local values = call('HMGET', META, 'heldUntil', 'shutUntil', 'maxRunning', 'perGroup', 'scope', 'by', 'pausedGroups')
   own.limited, own.held, own.shut = true, tonumber(values[1] or 0), tonumber(values[2] or 0)
-  own.max, own.per, own.scope, own.by = tonumber(values[3]), tonumber(values[4]), values[5], values[6]
+  own.max, own.per, own.scope, own.by, own.paused = tonumber(values[3]), tonumber(values[4]), values[5], values[6], values[7]
   return own
 end
 local lanes = {}

@@ -1,17 +1,26 @@
-/** The throttles of a Redis store: their counts and their rules. */
+/** The throttles of a Redis store: their counts and their rules, holds, and pauses of groups. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import { ruleText } from '../../../core/queue/throttle.js'
-import type { Throttles } from '../../contract/throttles.js'
-import type { RedisClient } from '../client/redis-client.js'
-import { listIn, numberIn } from '../client/redis-reply.js'
+import type { StoredHold, StoredHolds, Throttles } from '../../contract/throttles.js'
+import { compareBytes } from '../../rules/byte-order.js'
+import type { RedisClient, RedisReply } from '../client/redis-client.js'
+import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { liveShards } from '../layout/redis-layout.js'
 import { queueStateScripts } from '../shards/queue-state-script.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { holdScripts } from '../throttle/hold-script.js'
+import { holdListScripts, holdScripts } from '../throttle/hold-script.js'
 import { scopeScript } from '../throttle/scope-script.js'
 
 export function redisThrottles(client: RedisClient, queues: RedisQueues): Throttles {
+  /** Asks all shards of the queue. */
+  async function everywhere(name: string, args: readonly string[]): Promise<RedisReply[]> {
+    return queues.following(async () => {
+      const [queue] = await queues.findNow([name])
+      return Promise.all(liveShards(queue!).map((shard) => queues.run(shard, queueStateScripts, args)))
+    })
+  }
+
   return {
     async state(queue, group) {
       const [found] = await queues.findLimits([queue])
@@ -59,5 +68,47 @@ export function redisThrottles(client: RedisClient, queues: RedisQueues): Thrott
         await Promise.all(shards.map((shard) => queues.run(shard, queueStateScripts, ['reopen'])))
       })
     },
+
+    async holds(queue, { groups, limit }) {
+      const asked = groups === undefined ? [String(limit)] : ['of', ...new Set(groups)]
+      // All shards are held alike.
+      const reply = await queues.following(async () => {
+        const [found] = await queues.findNow([queue])
+        return queues.run(liveShards(found!)[0]!, holdListScripts, asked)
+      })
+      return holdsIn(reply, limit)
+    },
+
+    release: async (queue, group) =>
+      Math.max(...(await everywhere(queue, ['release', ...(group === undefined ? [] : [group])])).map(numberIn)),
+
+    async pause(queue, group) {
+      await everywhere(queue, ['pause-group', group])
+    },
+
+    async resume(queue, group) {
+      await everywhere(queue, ['resume-group', group])
+    },
+  }
+}
+
+function holdsIn(reply: RedisReply, limit: number): StoredHolds {
+  const [whole, pausedCount, heldCount, paused, held] = listIn(reply)
+  const forMs = numberIn(whole)
+  const flat = listIn(held)
+  const ofGroups = flat.flatMap((group, i) =>
+    i % 2 === 0 ? [{ group: textIn(group), forMs: numberIn(flat[i + 1]) }] : [],
+  )
+  const holds: StoredHold[] = [
+    ...(forMs > 0 ? [{ forMs }] : []),
+    ...listIn(paused)
+      .map(textIn)
+      .sort(compareBytes)
+      .map((group) => ({ group })),
+    ...ofGroups.sort((a, b) => a.forMs - b.forMs || compareBytes(a.group, b.group)),
+  ]
+  return {
+    holds: holds.slice(0, limit),
+    total: (forMs > 0 ? 1 : 0) + numberIn(pausedCount) + numberIn(heldCount),
   }
 }

@@ -175,6 +175,7 @@ elseif verb == 'inherit' then
     for n = 4, #ARGV, 2 do
       local group, until_at = n > 4 and ARGV[n - 1] or nil, tonumber(ARGV[n])
       if until_at > now then lanes.hold_back(group, until_at) end
+      if group and byte(group) == 0 then call('HSET', META, 'pausedGroups', 1) end
     end
   end
 elseif verb == 'absorb' then

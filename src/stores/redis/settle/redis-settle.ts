@@ -34,7 +34,7 @@ export function extendItems(queues: RedisQueues, items: readonly ExtendItem[]): 
   return answered(queues, extendScript, items, pushExtends, extendAnswers)
 }
 
-type HoldingItem = SettleItem & { readonly kind: 'release'; readonly hold: Hold }
+type HoldingItem = SettleItem & { readonly hold: Hold }
 
 /**
  * Holds back the other shards of the queue for claims that are about to end with a hold. The shards cannot be changed
@@ -60,7 +60,7 @@ async function holdOthers(
 }
 
 function isHolding(item: SettleItem): item is HoldingItem {
-  return item.kind === 'release' && item.hold !== undefined
+  return item.hold !== undefined
 }
 
 /** If a call names several ends for one claim, only the first counts. */
@@ -124,10 +124,12 @@ function pushSettles(args: RedisArgument[], items: readonly SettleItem[]): void 
 }
 
 function isBare(item: SettleItem): boolean {
-  return item.kind === 'complete' && item.result === undefined
+  return item.kind === 'complete' && item.result === undefined && item.hold === undefined
 }
 
 function pushSettle(args: RedisArgument[], item: SettleItem): void {
+  const { hold } = item
+  if (hold !== undefined) args.push(item.id, String(item.fence), 'h', hold.of, whole(hold.forMs))
   args.push(item.id, String(item.fence))
   switch (item.kind) {
     case 'complete': {
@@ -149,8 +151,7 @@ function pushSettle(args: RedisArgument[], item: SettleItem): void {
       )
       return
     case 'release':
-      args.push('r', whole(item.delayMs), item.hold?.of ?? '', whole(item.hold?.forMs ?? 0), given(item.error))
-      args.push(String(item.done ?? 0))
+      args.push('r', whole(item.delayMs), given(item.error), String(item.done ?? 0))
       return
     case 'bury':
       args.push('b', given(item.error), given(item.reason), runText(item.run), String(item.done ?? 0))

@@ -75,10 +75,10 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
  * ARGV: for several items in a row that complete under one fence and keep nothing: '', fence, their number, and the id
  * of each. For any other item id, fence, kind, and the arguments of the kind:
  * c complete · k complete and keep: result in its stored form, ms or '', run · t retry: ms, last (1 or 0), error,
- * reason, run, done · r release: ms, hold of (queue, group, or '' for none), ms, error, done · b bury: error, reason,
- * run, done · x cancel: reason. Error and reason are '' if absent, otherwise they begin with '='. A run is how many ms ago the
+ * reason, run, done · r release: ms, error, done · b bury: error, reason, run, done · x cancel: reason · h hold: queue or
+ * group, ms; it stands before the end of the same claim, and is made with that. Error and reason are '' if absent, otherwise they begin with '='. A run is how many ms ago the
  * handler began, host and pid, with NUL between them, or '' if it is not reported.
- * Returns one letter per item: o ok, l lost, g gone; '' if all are ok. Refuses `unknown`, and `moved` if the shard is
+ * Returns one letter per item, none for a hold: o ok, l lost, g gone; '' if all are ok. Refuses `unknown`, and `moved` if the shard is
  * closed.
  */
 const text = (kind: QueueKind) => `
@@ -91,7 +91,7 @@ if ${isSetBack('form[4]')} then turn_back(form[4]) end
 limits(form[3])
 local claims = call('HMGET', CLAIMS, unpack(ids))${parts[kind].read}
 local processed, settled = 0, {}
-local function settle(n, id, kind)
+local function settle(n, id, kind, hold)
   local a, b, c, d, e = ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6], ARGV[n + 7]
   local j = job(id)
   if not j then
@@ -115,10 +115,9 @@ local function settle(n, id, kind)
   elseif kind == 'r' then
     if has(j.claim.flags, CANCEL) then finish(j, 'x')
     else
-      if d ~= '' then call('HSET', NOTES, 'e' .. id, given(d)) end
+      if b ~= '' then call('HSET', NOTES, 'e' .. id, given(b)) end
       if tonumber(a) == 0 then put_back(j, j.suspect) else schedule(j, tonumber(a)) end
     end
-    if b ~= '' then lanes.hold_back(b == 'group' and j.group ~= '' and j.group or nil, now + tonumber(c)) end
   elseif kind == 'b' then
     know_run(j, c)
     bury(j, given(b), given(a))
@@ -126,6 +125,7 @@ local function settle(n, id, kind)
     if not (j.reason and has(j.claim.flags, CANCEL)) then j.reason = given(a) end
     finish(j, 'x')
   end
+  if hold then lanes.hold_back(ARGV[hold + 3] == 'group' and j.group ~= '' and j.group or nil, now + tonumber(ARGV[hold + 4])) end
 end
 
 -- Most jobs complete without a trace, and are removed together. Jobs of a group are not, because the group may be full.
@@ -144,28 +144,30 @@ local function leaves_at_once()
   return true
 end
 local function settle_each()
-  local current = {}
+  local current, hold = {}, nil
   for i, id in ipairs(ids) do current[id] = claims[i] end
   for i, id in ipairs(ids) do
     local claim, bytes = current[id], item_fences[i]
-    if not claim or sub(claim, 1, 7) ~= bytes then
+    if kinds[i] == 'h' then answers[i] = ''
+    elseif not claim or sub(claim, 1, 7) ~= bytes then
       answers[i] = (claim or (not left[id] and call('HEXISTS', JOBS, id) == 1)) and 'l' or 'g'
       all_ok = false
     else
       current[id] = nil
       answers[i] = 'o'
       local flags = byte(claim, 14) - 64
-      if kinds[i] == 'c' and flags % OWNLEASE < HASHISTORY and flags < HASGROUP${parts[kind].condition} then
+      if kinds[i] == 'c' and not hold and flags % OWNLEASE < HASHISTORY and flags < HASGROUP${parts[kind].condition} then
         left[id] = true
         traceless[#traceless + 1] = id
         if flags >= OWNLEASE then renewed[#renewed + 1] = id else
           shared[bytes] = (shared[bytes] or 0) + 1
         end
       else
-        answers[i] = settle(items[i], id, kinds[i]) or 'o'
+        answers[i] = settle(items[i], id, kinds[i], hold) or 'o'
         all_ok = all_ok and answers[i] == 'o'
       end
     end
+    hold = kinds[i] == 'h' and items[i] or nil
   end
 end
 if not (is_run and leaves_at_once()) then

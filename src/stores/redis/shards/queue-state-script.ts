@@ -1,5 +1,6 @@
 /**
- * The queue state script: pauses, resumes, drains or holds a shard, fails a running job from outside, or ends a lead.
+ * The queue state script: pauses, resumes, drains, holds or releases a shard or a group in it, fails a running job from
+ * outside, or ends a lead.
  */
 
 import { guard, scriptPair } from '../lua/script-kinds.js'
@@ -8,8 +9,9 @@ import { isSetBack, setBack } from '../lua/set-back-lua.js'
 /**
  * KEYS: those of one shard; for an ordered queue with `maxRunning` then those of all its shards.
  * ARGV: verb, and its arguments: pause · resume · drain · fail: id, ms, last (1 or 0), reason (plain queues only) ·
- * unlead: worker · hold: queue or group, ms, the group · reopen: opens what its throttle has shut.
- * Returns 1, or 0 for a `fail` of a job that does not run. Refuses `unknown`.
+ * unlead: worker · hold: queue or group, ms, the group · reopen: opens what its throttle has shut · release: the group,
+ * or nothing for all holds · pause-group, resume-group: the group.
+ * Returns 1, or 0 for a `fail` of a job that does not run; for `release` how many holds it ended. Refuses `unknown`.
  */
 const text = `
 local verb = ARGV[1]
@@ -24,9 +26,17 @@ elseif verb == 'hold' then
   lanes.hold_back(ARGV[2] == 'group' and ARGV[4] ~= '' and ARGV[4] or nil, now + tonumber(ARGV[3]))
 elseif verb == 'reopen' then
   call('HDEL', META, 'shutUntil')
-  while call('EXISTS', SHUT) == 1 do
-    for _, group in ipairs(call('ZRANGE', SHUT, 0, 99)) do lanes.open(group) end
-  end
+  lanes.open_all()
+  ring_unpaused()
+elseif verb == 'release' then
+  local seen = call('HGET', META, 'seenAt')
+  if ${isSetBack('seen')} then turn_back(seen) end
+  local ended = lanes.release(ARGV[2])
+  ring_unpaused()
+  return ended
+elseif verb == 'pause-group' then lanes.pause(ARGV[2], true)
+elseif verb == 'resume-group' then
+  lanes.pause(ARGV[2], false)
   ring_unpaused()
 elseif verb == 'resume' then
   call('HDEL', META, 'paused', 'draining')

@@ -191,8 +191,8 @@ CREATE INDEX history_at ON history (step, at);
  * The tables of the limits. Their instants, `queue.held_until` and `queue.shut_until` are on the machine's monotonic
  * clock, except `throttle.last_wall`.
  *
- * - `lane` has a row for each group of a queue or shard that has ready or running jobs, has a turn, is shut, or is held
- *   back. Jobs without a group are not counted in the lane `''`: they are what is left of the queue's counts.
+ * - `lane` has a row for each group of a queue or shard that has ready or running jobs, has a turn, is shut, is held
+ *   back, or is paused. Jobs without a group are not counted in the lane `''`: they are what is left of the queue's counts.
  * - `throttle_counter` has what a throttle has counted for a queue, or for one of its groups. `recoveries` and
  *   `shift_ms` say on which clock the counter was written, `epoch` under which rules.
  * - `throttle_start` has the starts of a counter. `at` plus the counter's `base` is the instant, on the counter's
@@ -209,11 +209,13 @@ CREATE TABLE lane (
   turn INTEGER,
   shut_until INTEGER,
   held_until INTEGER,
+  paused INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (qid, grp)
 ) WITHOUT ROWID;
 CREATE INDEX lane_turn ON lane (qid, turn) WHERE turn IS NOT NULL;
 CREATE INDEX lane_shut ON lane (qid, shut_until, grp) WHERE shut_until IS NOT NULL;
-CREATE INDEX lane_held ON lane (qid, held_until) WHERE held_until IS NOT NULL;
+CREATE INDEX lane_held ON lane (qid, held_until, grp) WHERE held_until IS NOT NULL;
+CREATE INDEX lane_paused ON lane (qid, grp) WHERE paused = 1;
 CREATE TABLE throttle (
   scope TEXT PRIMARY KEY,
   counts_by TEXT NOT NULL,

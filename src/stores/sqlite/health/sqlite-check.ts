@@ -164,7 +164,7 @@ function rowFindingsOf(db: Database, row: QueueRow, what: string): Finding[] {
 export function turnlessLanes(db: Database, { qid, max_per_group }: QueueRow): string[] {
   const rows = db
     .prepare(
-      `SELECT grp FROM lane WHERE qid = ? AND ready > 0 AND running < ? AND turn IS NULL AND shut_until IS NULL AND grp <> ''`,
+      `SELECT grp FROM lane WHERE qid = ? AND ready > 0 AND running < ? AND turn IS NULL AND shut_until IS NULL AND paused = 0 AND grp <> ''`,
     )
     .all(qid, max_per_group ?? Number.MAX_SAFE_INTEGER) as { grp: string }[]
   return rows.map(({ grp }) => grp)

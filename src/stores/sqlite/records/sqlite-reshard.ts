@@ -36,10 +36,10 @@ export class SqliteReshard {
       `SELECT ${jobColumns} FROM job WHERE qid = ?1 UNION ALL SELECT ${jobColumns} FROM job WHERE qid = ?2 LIMIT ?3`,
     )
     this.#holdLanes = db.prepare(
-      `INSERT INTO lane (qid, grp, ready, running, held_until)
-         SELECT arrived.qid, lane.grp, 0, 0, lane.held_until FROM queue AS old
+      `INSERT INTO lane (qid, grp, ready, running, held_until, paused)
+         SELECT arrived.qid, lane.grp, 0, 0, lane.held_until, lane.paused FROM queue AS old
          JOIN queue AS arrived ON arrived.name = old.name AND arrived.shard >= 0
-         JOIN lane ON lane.qid = old.qid AND lane.held_until IS NOT NULL
+         JOIN lane ON lane.qid = old.qid AND (lane.held_until IS NOT NULL OR lane.paused = 1)
          WHERE old.name = ? AND old.shard = -1`,
     )
     this.#deleteLanes = db.prepare('DELETE FROM lane WHERE qid = ?')

@@ -1,16 +1,33 @@
-/** The administration of a SQLite store's throttles: shows what they have counted, and sets their rules. */
+/**
+ * The administration of a SQLite store's throttles: shows what they have counted, sets their rules, and shows and ends
+ * holds and pauses of groups.
+ */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { ThrottleRule } from '../../../core/queue/throttle.js'
-import type { ThrottleState } from '../../contract/throttles.js'
+import type { HoldsQuery, StoredHold, StoredHolds, ThrottleState } from '../../contract/throttles.js'
+import type { Statement } from '../file/sqlite-driver.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 export class SqliteThrottleAdmin {
   readonly #session: SqliteTransaction
+  readonly #paused: Statement
+  readonly #held: Statement
+  readonly #count: Statement
 
   constructor(session: SqliteTransaction) {
     this.#session = session
+    const { db } = session
+    const among = '(?2 IS NULL OR grp IN (SELECT value FROM json_each(?2)))'
+    this.#paused = db.prepare(`SELECT grp FROM lane WHERE qid = ?1 AND paused = 1 AND ${among} ORDER BY grp LIMIT ?3`)
+    this.#held = db.prepare(
+      `SELECT grp, held_until FROM lane WHERE qid = ?1 AND held_until > ?3 AND ${among} ORDER BY held_until, grp LIMIT ?4`,
+    )
+    this.#count = db.prepare(
+      `SELECT (SELECT count(*) FROM lane WHERE qid = ?1 AND paused = 1 AND ${among}) AS paused,
+         (SELECT count(*) FROM lane WHERE qid = ?1 AND held_until > ?3 AND ${among}) AS held`,
+    )
   }
 
   state(queue: string, group?: string): ThrottleState | undefined {
@@ -53,6 +70,61 @@ export class SqliteThrottleAdmin {
     for (const row of throttles.sharing(throttle.told.scope)) {
       row.shut_until = null
       lanes.openAll(row)
+      this.#session.ring(row)
+    }
+  }
+
+  holds(queue: string, { groups, limit }: HoldsQuery): StoredHolds {
+    const { queues, clock } = this.#session
+    const row = queues.get(queue)
+    const { qid, held_until } = row
+    const mono = clock.mono()
+    const among = groups === undefined ? null : JSON.stringify(groups)
+    const whole: StoredHold[] = held_until !== null && held_until > mono ? [{ forMs: held_until - mono }] : []
+    const { paused, held } = this.#countOf(row, groups, mono)
+    const pausedGroups = this.#paused.all(qid, among, limit) as { grp: string }[]
+    const heldGroups = this.#held.all(qid, among, mono, limit) as { grp: string; held_until: number }[]
+    const holds = [
+      ...whole,
+      ...pausedGroups.map(({ grp }) => ({ group: grp })),
+      ...heldGroups.map(({ grp, held_until }) => ({ group: grp, forMs: held_until - mono })),
+    ]
+    return { holds: holds.slice(0, limit), total: whole.length + paused + held }
+  }
+
+  release(queue: string, group?: string): number {
+    const { queues, clock, lanes } = this.#session
+    const mono = clock.mono()
+    const first = queues.get(queue)
+    const { held } = this.#countOf(first, group === undefined ? undefined : [group], mono)
+    const ended = held + (group === undefined && (first.held_until ?? 0) > mono ? 1 : 0)
+    for (const row of queues.rowsOf(queue)) {
+      if (group !== undefined) lanes.release(row, group)
+      else {
+        row.held_until = null
+        lanes.releaseAll(row)
+      }
+      this.#session.ring(row)
+    }
+    return ended
+  }
+
+  #countOf(
+    { qid }: QueueRow,
+    groups: readonly string[] | undefined,
+    mono: number,
+  ): { readonly paused: number; readonly held: number } {
+    const among = groups === undefined ? null : JSON.stringify(groups)
+    return this.#count.get(qid, among, mono) as { paused: number; held: number }
+  }
+
+  pause(queue: string, group: string): void {
+    for (const row of this.#session.queues.rowsOf(queue)) this.#session.lanes.pause(row, group, 1)
+  }
+
+  resume(queue: string, group: string): void {
+    for (const row of this.#session.queues.rowsOf(queue)) {
+      this.#session.lanes.pause(row, group, 0)
       this.#session.ring(row)
     }
   }

@@ -1,6 +1,6 @@
 /**
  * The lanes of the queues of a SQLite store: how many jobs of each group are ready and running, the turns of the open
- * lanes, and which lanes are shut or held back. A group has a row as long as one of these applies. Rows are held during
+ * lanes, and which lanes are shut, held back or paused. A group has a row as long as one of these applies. Rows are held during
  * a transaction, and written before a query looks for lanes and before the commit. Only claims that go round the lanes
  * use the lane `''`, which is for jobs without a group.
  */
@@ -19,10 +19,11 @@ interface LaneRow {
   /** The instant until which it is shut. A shut lane has no turn. */
   shut_until: number | null
   held_until: number | null
+  paused: number
 }
 
-const columns = ['ready', 'running', 'turn', 'shut_until', 'held_until'] as const
-const blank: LaneRow = { ready: 0, running: 0, turn: null, shut_until: null, held_until: null }
+const columns = ['ready', 'running', 'turn', 'shut_until', 'held_until', 'paused'] as const
+const blank: LaneRow = { ready: 0, running: 0, turn: null, shut_until: null, held_until: null, paused: 0 }
 
 interface HeldLane {
   readonly queue: QueueRow
@@ -49,12 +50,14 @@ export class SqliteLanes {
   readonly #opening: Statement
   readonly #openAll: Statement
   readonly #lapsed: Statement
+  readonly #dropHeld: Statement
+  readonly #endHolds: Statement
   readonly #recount: Statement
 
   constructor(db: Database) {
     this.#select = db.prepare(`SELECT ${columns.join(', ')} FROM lane WHERE qid = ? AND grp = ?`)
     this.#write = db.prepare(
-      `INSERT OR REPLACE INTO lane (qid, grp, ${columns.join(', ')}) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT OR REPLACE INTO lane (qid, grp, ${columns.join(', ')}) VALUES (?, ?, ${columns.map(() => '?').join(', ')})`,
     )
     this.#delete = db.prepare('DELETE FROM lane WHERE qid = ? AND grp = ?')
     this.#turns = db.prepare('SELECT grp FROM lane WHERE qid = ? AND turn IS NOT NULL ORDER BY turn LIMIT ?')
@@ -72,6 +75,10 @@ export class SqliteLanes {
     this.#lapsed = db.prepare(
       'SELECT grp FROM lane WHERE qid = ? AND held_until IS NOT NULL AND held_until <= ? LIMIT ?',
     )
+    this.#dropHeld = db.prepare(
+      'DELETE FROM lane WHERE qid = ? AND held_until IS NOT NULL AND ready + running + paused = 0 AND turn IS NULL AND shut_until IS NULL',
+    )
+    this.#endHolds = db.prepare('UPDATE lane SET held_until = NULL WHERE qid = ? AND held_until IS NOT NULL')
     this.#recount = db.prepare(
       'SELECT count(*) AS n FROM job INDEXED BY job_lane WHERE qid = ? AND state = 1 AND pool = 2 AND grp = ?',
     )
@@ -86,8 +93,9 @@ export class SqliteLanes {
     return group === '' ? queue.running - queue.grouped_running : this.#of(queue, group).running
   }
 
-  /** How many more jobs of the group may run. */
+  /** How many more jobs of the group may run: none while it is paused. */
   roomIn(queue: QueueRow, group: string): number {
+    if (group !== '' && this.#of(queue, group).paused === 1) return 0
     if (queue.max_per_group === null) return Number.POSITIVE_INFINITY
     return queue.max_per_group - this.runningIn(queue, group)
   }
@@ -150,7 +158,7 @@ export class SqliteLanes {
     queue.grouped_running += runningBy
   }
 
-  /** A lane has a turn while it has a job and its group is not full. A shut lane waits for its time. */
+  /** A lane has a turn while it has a job and its group has room. A shut lane waits for its time. */
   refresh(queue: QueueRow, grp: string | null): void {
     if (grp === null) return
     const lane = this.#of(queue, grp)
@@ -209,6 +217,29 @@ export class SqliteLanes {
     lane.held_until = Math.max(until, lane.held_until ?? until)
     if (lane.turn !== null || lane.shut_until !== null)
       this.close(queue, group, Math.max(until, lane.shut_until ?? until))
+  }
+
+  /** Ends the hold of the group. A lane that is shut is looked at anew. */
+  release(queue: QueueRow, group: string): void {
+    const lane = this.#of(queue, group)
+    lane.held_until = null
+    if (lane.shut_until !== null) this.open(queue, group)
+  }
+
+  /** Ends the holds of all groups, however many there are. */
+  releaseAll(queue: QueueRow): void {
+    if (!queue.laned) return
+    this.flush()
+    this.#dropHeld.run(queue.qid)
+    this.#endHolds.run(queue.qid)
+    this.openAll(queue)
+  }
+
+  /** Pauses the group, or ends that. */
+  pause(queue: QueueRow, group: string, paused: 0 | 1): void {
+    if (paused === 1) queue.laned = 1
+    this.#of(queue, group).paused = paused
+    this.refresh(queue, group)
   }
 
   /** Counts the ready jobs of a lane anew: a wrong count must not stop a fleet. */

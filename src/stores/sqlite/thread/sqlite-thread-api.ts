@@ -56,6 +56,10 @@ export function sqliteOperations(session: SqliteTransaction) {
   const history = new SqliteHistory(session)
   const throttleAdmin = new SqliteThrottleAdmin(session)
   const dataVersion = session.db.prepare('PRAGMA data_version')
+  /** Whether something in the queue changes by itself. Ready jobs may be shut for a while. */
+  const mayChange = (row: QueueRow, mono: number) =>
+    row.scheduled + row.running > 0 ||
+    (row.ready > 0 && isLimited(row) && session.limits.opensAt(row, mono) !== undefined)
   return {
     reads: {
       depth: settings.depth.bind(settings),
@@ -72,6 +76,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       readLive: live.read.bind(live),
       readHistory: history.read.bind(history),
       throttleState: throttleAdmin.state.bind(throttleAdmin),
+      holds: throttleAdmin.holds.bind(throttleAdmin),
       /** The result of a wait's look at its queues. `rung`: those of the queues whose last ring nobody heard. */
       peek(names: readonly string[], rung: readonly string[]): Peeked {
         const { clock, queues } = session
@@ -81,7 +86,7 @@ export function sqliteOperations(session: SqliteTransaction) {
           look.wakes(row, now, mono) || (rung.includes(row.name) && look.needsLead(row, now, mono))
         return {
           found: [...new Set(rows.filter(ends).map(({ name }) => name))],
-          changes: rows.some((row) => !isStopped(row) && mayChange(row)),
+          changes: rows.some((row) => !isStopped(row) && mayChange(row, mono)),
         }
       },
       /** Changes when another connection commits. */
@@ -123,12 +128,10 @@ export function sqliteOperations(session: SqliteTransaction) {
       unwatchLive: live.unwatch.bind(live),
       addHistory: history.add.bind(history),
       setThrottle: throttleAdmin.set.bind(throttleAdmin),
+      release: throttleAdmin.release.bind(throttleAdmin),
+      pauseGroup: throttleAdmin.pause.bind(throttleAdmin),
+      resumeGroup: throttleAdmin.resume.bind(throttleAdmin),
       repair: (queue: string) => repairQueue(session, queue),
     },
   }
-}
-
-/** Whether something in the queue changes by itself. Ready jobs may be shut for a while. */
-function mayChange(row: QueueRow): boolean {
-  return row.scheduled + row.running > 0 || (row.ready > 0 && isLimited(row))
 }

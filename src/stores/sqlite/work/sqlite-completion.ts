@@ -27,8 +27,7 @@ export function completionsOf(items: readonly SettleItem[]): Completions | undef
   const [first] = items
   if (first === undefined || items.length < fewestTogether) return undefined
   const { queue, fence } = first
-  const isSame = (item: SettleItem) =>
-    item.kind === 'complete' && item.result === undefined && item.fence === fence && item.queue === queue
+  const isSame = (item: SettleItem) => leavesNothing(item) && item.fence === fence && item.queue === queue
   if (!items.every(isSame)) return undefined
   return { queue, fence, ids: JSON.stringify(items.map(({ id }) => id)), count: items.length }
 }
@@ -120,7 +119,7 @@ export class SqliteCompletion {
 
 /** As far as the item shows. The id of a plain job may still have to be remembered; an ordered one may have a successor. */
 function leavesNothing(item: SettleItem): boolean {
-  return item.kind === 'complete' && item.result === undefined
+  return item.kind === 'complete' && item.result === undefined && item.hold === undefined
 }
 
 /** The jobs by claim, from queues in which no job of a group runs: such a job must be counted in its lane. */

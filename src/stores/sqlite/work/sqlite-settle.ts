@@ -123,7 +123,6 @@ export class SqliteSettle {
       case 'release':
         if (item.error !== undefined) job.error = storedOrNull(item.error)
         this.#backToQueue(queue, job, item.delayMs, now)
-        if (item.hold !== undefined) this.#hold(queue, job, item.hold)
         break
       case 'bury':
         jobs.bury(queue, job, item.reason, item.error, now)
@@ -134,6 +133,7 @@ export class SqliteSettle {
         this.#cancel(queue, job, now)
         break
     }
+    if (item.hold !== undefined) this.#hold(queue, job, item.hold)
   }
 
   /** Stores when and where the job ran, as far as no beat has reported it. */
