@@ -25,6 +25,7 @@ export { type Backoff, exponential, kale, lowkiq } from './core/task/backoff.js'
 export type { BatchContext, BatchJob } from './core/task/batch-context.js'
 export type { BatchOptions, JobsHandler } from './core/task/batch-task.js'
 export type { EnqueueOptions, EnqueueOptionsOf, OrderedEnqueueOptions } from './core/task/enqueue-options.js'
+export type { HoldOptions, HoldTime } from './core/task/hold-time.js'
 export type { JobContext } from './core/task/job-context.js'
 export type { JobsContext } from './core/task/jobs-context.js'
 export type {

@@ -36,6 +36,12 @@ type TickRefusal = 'full' | 'draining' | 'failed'
  */
 export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired' | 'ordered'
 
+/** An end that may hold the job's group. */
+interface Holding {
+  /** How long nothing of its group, or of its queue, is started, if the handler asked for a hold. */
+  readonly holdMs?: number
+}
+
 export interface EventMap {
   'job.enqueued': JobRef & { readonly outcome: EnqueueOutcome }
   /**
@@ -46,11 +52,11 @@ export interface EventMap {
   'job.started': JobRef & { readonly attempt: number; readonly worker: string }
   /** The handler has reported its progress. */
   'job.progressed': JobRef & { readonly attempt: number; readonly progress: Progress }
-  'job.completed': JobRef & { readonly attempt: number; readonly runMs: number }
-  'job.failed': JobRef & { readonly attempt: number; readonly error: unknown; readonly retryMs: number | undefined }
+  'job.completed': JobRef & Holding & { readonly attempt: number; readonly runMs: number }
+  'job.failed': JobRef &
+    Holding & { readonly attempt: number; readonly error: unknown; readonly retryMs: number | undefined }
   'job.buried': JobRef & { readonly reason: string; readonly error: string | undefined }
-  /** `holdMs`: how long nothing of its group, or of its queue, is started, if the handler asked for a hold. */
-  'job.released': JobRef & { readonly reason: string; readonly delayMs: number; readonly holdMs?: number }
+  'job.released': JobRef & Holding & { readonly reason: string; readonly delayMs: number }
   'job.cancelled': JobRef & { readonly reason: string | undefined }
   /**
    * A lease ended unsettled and this process found it: `worker` died, was stopped, or lost the store. `charged`: the

@@ -41,6 +41,8 @@ interface Observed {
   readonly enqueued: readonly ChildRecord[]
   /** The progress that the handler has reported, in order. */
   readonly progressed: readonly Progress[]
+  /** The ms for which the handler has held its group by `ctx.hold()`, the longest of its calls; undefined: not at all. */
+  readonly heldMs: number | undefined
   /** Aborts `signal`. Default: with the reason of a worker whose grace is over. */
   abort(reason?: Error): void
 }

@@ -15,7 +15,8 @@ export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answ
   if (answer === 'ok') countSettled(events, queue, verdict, runMs)
   if (answer === 'ok' && verdict.kind === 'complete') {
     // Most jobs end here: build no event that nobody hears.
-    if (events.has('job.completed')) events.emit('job.completed', { queue, id, task, attempt, runMs })
+    if (events.has('job.completed'))
+      events.emit('job.completed', { queue, id, task, attempt, runMs, ...holdOf(verdict) })
     return
   }
   const ref = refOf(claim)
@@ -30,6 +31,7 @@ export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answ
         attempt,
         error: verdict.error,
         retryMs: verdict.last ? undefined : verdict.delayMs,
+        ...holdOf(verdict),
       })
       if (verdict.last) events.emit('job.buried', { ...ref, reason: verdict.reason, error: wordsOf(verdict.error) })
       return
@@ -38,7 +40,7 @@ export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answ
         ...ref,
         reason: verdict.reason,
         delayMs: verdict.delayMs,
-        ...(verdict.holdMs === undefined ? {} : { holdMs: verdict.holdMs }),
+        ...holdOf(verdict),
       })
       return
     case 'bury':
@@ -47,6 +49,10 @@ export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answ
     case 'cancel':
       events.emit('job.cancelled', { ...ref, reason: verdict.reason })
   }
+}
+
+function holdOf({ holdMs }: Verdict): { readonly holdMs?: number } {
+  return holdMs === undefined ? {} : { holdMs }
 }
 
 function countSettled({ counter }: Events, queue: string, verdict: Verdict, runMs: number): void {

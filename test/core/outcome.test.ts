@@ -29,8 +29,8 @@ describe('an outcome', () => {
     expect(() => snooze(delay as Duration)).toThrow(/^snooze\(delay\) must be a duration/)
   })
 
-  it.each([['later'], [-1], [Number.NaN], [undefined]])('to throttle for %o is refused', (hold) => {
-    expect(() => throttle(hold as Duration)).toThrow(InvalidArgumentError)
-    expect(() => throttle(hold as Duration)).toThrow(/^throttle\(hold\) must be a duration/)
+  it.each([[true], [{}.toString], [[30]], [{ headers: 'none' }]])('to throttle for %o is refused', (when) => {
+    expect(() => throttle(when as never)).toThrow(InvalidArgumentError)
+    expect(() => throttle(when as never)).toThrow(/^throttle\(when\) must be a duration/)
   })
 })

@@ -4,6 +4,7 @@ import type { RunningJob } from '../job.js'
 import type { FieldWriter } from '../job-fields.js'
 import type { ChildOptions } from './child-options.js'
 import type { EnqueueArguments, EnqueueOptionsOf } from './enqueue-options.js'
+import type { HoldOptions, HoldTime } from './hold-time.js'
 import type { HandlesOf, JobsOf } from './many-jobs.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 
@@ -40,6 +41,15 @@ export interface JobContext {
    * and never delays the handler.
    */
   log(text: string): void
+  /**
+   * Holds the job's group, or its queue if it has no group, from the end of this run on: none of their jobs is started
+   * for that time. For an answer that is no failure but says that no more calls are allowed: `ctx.hold(answer)`. Takes
+   * what `throttle()` takes, and never throws for what a server sends; the hold lasts at most `atMost` (default 1 h).
+   * The longest hold of a run counts, and comes with its end whatever that is: a result, an error, an outcome. A lost
+   * lease holds nothing, and so does a store without throttles. For a batch the groups of all its jobs are held. Throws
+   * `InvalidArgumentError` once the run has ended.
+   */
+  hold(when: HoldTime, options?: HoldOptions): void
   /**
    * Stores a value that the next attempt finds in `lastCheckpoint`, whatever happens to this attempt. It replaces the
    * checkpoint before. Resolves once the store has it, and waits as long as the store is unavailable. Rejects with

@@ -1,8 +1,10 @@
 /** Outcomes: values that a handler returns if it has no result but did not fail. */
 
 import { InvalidArgumentError } from '../errors.js'
+import { systemClock } from '../platform/clock.js'
 import { describe } from '../values/describe.js'
 import { type Duration, durationMs } from '../values/duration.js'
+import { type HoldOptions, type HoldTime, holdTimeMs } from './hold-time.js'
 
 const mark = Symbol.for('millrace.outcome')
 
@@ -33,12 +35,16 @@ export function bury(reason?: string): OutcomeValue {
 }
 
 /**
- * Holds the job's group, or its queue if it has no group, for this time: none of their jobs is started. Return it when
- * a service asks for fewer calls (HTTP 429). A longer hold stays. The job itself keeps its place; not a failure, not
- * counted. For a batch the groups of all jobs are held. On a store without throttles only the job itself waits.
+ * Holds the job's group, or its queue if it has no group: none of their jobs is started for that time, and this job
+ * runs again then. Return it when a service asks for fewer calls (HTTP 429): `throttle(answer)` heeds its `Retry-After`
+ * header, which may be seconds or a date. Also takes a duration, the text of that header, or a Date. Nothing that a
+ * server sends makes it throw: what cannot be read, or is missing, means 30 s, and the hold lasts at most `atMost`
+ * (default 1 h). A longer hold stays; `queue.throttle.release()` ends it before its time. The job keeps its place; not
+ * a failure, not counted. For a batch the groups of all jobs are held. On a store without throttles only the job itself
+ * waits.
  */
-export function throttle(hold: Duration): OutcomeValue {
-  return { [mark]: { kind: 'throttle', holdMs: durationMs(hold, 'throttle(hold)') } }
+export function throttle(when: HoldTime, options?: HoldOptions): OutcomeValue {
+  return { [mark]: { kind: 'throttle', holdMs: holdTimeMs(when, options, systemClock.now(), 'throttle(when)') } }
 }
 
 function refuseReason(reason: unknown, what: string): void {

@@ -36,10 +36,28 @@ export const durationForm =
 export function parseDuration(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? value : undefined
   if (typeof value !== 'string' || value.length > 64 || !whole.test(value)) return undefined
-  let ms = 0
-  for (const [, amount, unit] of value.matchAll(part)) ms += Number(amount) * unitMs[unit!]!
-  ms = Math.round(ms)
+  const ms = Math.round(sumOf(value))
   return ms <= longestMs ? ms : undefined
+}
+
+function sumOf(text: string): number {
+  let ms = 0
+  for (const [, amount, unit] of text.matchAll(part)) ms += Number(amount) * unitMs[unit!]!
+  return ms
+}
+
+/** A number as JavaScript writes it, with a unit. */
+const computed = /^(-?(?:\d+(?:\.\d+)?|Infinity)(?:e[+-]\d+)?)(ms|[smhdw])$/
+
+/**
+ * The milliseconds that a text states, even if they are out of range: too many, infinitely many, or fewer than none, as
+ * in `${-1}s`. Undefined if it does not have the form of a duration.
+ */
+export function statedMs(text: string): number | undefined {
+  if (text.length > 400) return undefined
+  if (whole.test(text)) return sumOf(text)
+  const [, amount, unit] = computed.exec(text) ?? []
+  return amount === undefined ? undefined : Number(amount) * unitMs[unit!]!
 }
 
 /** The milliseconds of a duration. Throws `InvalidArgumentError`, which names `what`, if it is not one. */

@@ -6,8 +6,10 @@
 import { CodecError, InvalidArgumentError } from '../../core/errors.js'
 import type { JobRef } from '../../core/events.js'
 import type { Meta, Progress } from '../../core/job.js'
+import { systemClock } from '../../core/platform/clock.js'
 import type { Span } from '../../core/queue/start-window.js'
 import type { AnyTask } from '../../core/task/any-task.js'
+import { type HoldOptions, type HoldTime, holdTimeMs } from '../../core/task/hold-time.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { bindMethods } from './bound-methods.js'
 
@@ -36,6 +38,10 @@ export abstract class Execution {
   /** Its claims: one, or those of a batch. Some may be taken out before it begins. */
   abstract leased: readonly Leased[]
   lastProgress: Progress | undefined
+  /** For how long its end holds the groups of its jobs; undefined: they are not held. */
+  heldMs: number | undefined
+  /** When the claim that brought it was sent, on the monotonic clock. */
+  claimedAt = 0
   /** When its handler was called, on the monotonic clock; undefined while it waits for a slot. */
   begunAt: number | undefined
   /** For a throttled queue: the span, on the monotonic clock, in which its handler must begin. */
@@ -54,7 +60,7 @@ export abstract class Execution {
   #abortReason: Error | undefined
 
   static {
-    bindMethods(Execution.prototype, ['progress'])
+    bindMethods(Execution.prototype, ['progress', 'hold'])
   }
 
   /** Made at its first use: most handlers do not look at it. */
@@ -100,6 +106,13 @@ export abstract class Execution {
     throw new InvalidArgumentError(
       `${call} was called when the run had ended, and does nothing: its handler had returned. Await everything that may call it before the handler returns.`,
     )
+  }
+
+  hold(when: HoldTime, options?: HoldOptions): void {
+    if (this.isDecided)
+      throw new InvalidArgumentError('ctx.hold() was called when the run had ended, and holds nothing.')
+    const forMs = holdTimeMs(when, options, systemClock.now(), 'ctx.hold(when)')
+    this.heldMs = Math.max(this.heldMs ?? 0, forMs)
   }
 
   progress(fraction: number, note?: string): void {

@@ -26,6 +26,7 @@ import {
   verdictInBatch,
   verdictOnFailure,
   verdictOnReturn,
+  withHold,
 } from './verdict.js'
 
 interface ExecutorParts {
@@ -114,7 +115,11 @@ export class Executor {
     if (execution.isDecided) return
     execution.isDecided = true
     this.#limits.stop(execution)
-    this.#parts.bench.decided(execution, verdicts)
+    const { heldMs } = execution
+    this.#parts.bench.decided(
+      execution,
+      heldMs === undefined ? verdicts : verdicts.map((verdict) => withHold(verdict, heldMs)),
+    )
   }
 
   /** The verdict on an execution whose handler must not be called. */
@@ -253,7 +258,9 @@ export class Executor {
 /** An id whose payloads are all done is completed, however the run ends. */
 function withDone(verdict: Verdict, { done, inputs }: BatchedJob): Verdict {
   if (done === 0 || verdict.kind === 'complete') return verdict
-  return done === inputs.length ? { kind: 'complete', result: undefined } : { ...verdict, done }
+  return done === inputs.length
+    ? withHold({ kind: 'complete', result: undefined }, verdict.holdMs)
+    : { ...verdict, done }
 }
 
 function isAbort(error: unknown): boolean {

@@ -8,7 +8,7 @@ import { payloadBytes } from '../../core/values/codec.js'
 import { errorText, type FormatError } from '../../core/values/error-text.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { EndedRun } from '../../stores/contract/job-beat.js'
-import type { SettleItem } from '../../stores/contract/settle.js'
+import type { Hold, SettleItem } from '../../stores/contract/settle.js'
 import type { Execution } from './execution.js'
 import type { Verdict } from './verdict.js'
 
@@ -17,7 +17,7 @@ export interface SettlementRules {
   readonly formatError: FormatError
   readonly maxResultBytes: number
   readonly maxDelayMs: number
-  /** Whether the store can hold a queue or a group. If not, the job waits alone. */
+  /** Whether the store can hold a queue or a group. If not, a job that is released waits alone. */
   readonly canHold: boolean
   /**
    * When and where it ran; undefined if it has not begun. Called only if the job's record is kept. Absent: another part
@@ -53,19 +53,20 @@ export function settlementOf(
   ran?: Execution,
 ): SettleItem {
   const { queue, id, fence } = claim
+  const delayMs = (ms: number) => Math.min(ms, rules.maxDelayMs)
+  const held = holdOf(claim, verdict, rules)
   if (verdict.kind === 'complete') {
     const result = keptResult(claim, verdict.result, results, rules)
-    if (result === undefined) return new Completion(claim)
-    return { queue, id, fence, kind: 'complete', result, ...runOf(ran, rules) }
+    if (result !== undefined) return { queue, id, fence, ...held, kind: 'complete', result, ...runOf(ran, rules) }
+    return held === undefined ? new Completion(claim) : { queue, id, fence, ...held, kind: 'complete' }
   }
   const { done } = verdict
-  const key = { queue, id, fence }
+  const key = { queue, id, fence, ...held }
   const left = done === undefined ? key : { ...key, done }
   // The payloads that are left had not failed before this run.
   const before = done === undefined ? claim : { attempt: 1, error: undefined }
   const text = (error: unknown, failed?: { readonly attempt: number; readonly at: number }) =>
     storedError(errorText(error, rules.formatError), before.error, failed)
-  const delayMs = (ms: number) => Math.min(ms, rules.maxDelayMs)
   switch (verdict.kind) {
     case 'retry': {
       const error = text(verdict.error, { attempt: before.attempt, at: rules.now() })
@@ -73,12 +74,14 @@ export function settlementOf(
       return verdict.last ? { ...failure, last: true, reason: verdict.reason, ...runOf(ran, rules) } : failure
     }
     case 'release': {
-      const { holdMs, error } = verdict
-      const why = error === undefined ? {} : { error: text(error) }
-      if (holdMs === undefined) return { ...left, kind: 'release', delayMs: delayMs(verdict.delayMs), ...why }
-      if (!rules.canHold) return { ...left, kind: 'release', delayMs: delayMs(holdMs) }
-      const of = claim.group === undefined ? 'queue' : 'group'
-      return { ...left, kind: 'release', delayMs: delayMs(verdict.delayMs), hold: { of, forMs: delayMs(holdMs) } }
+      const { error, holdMs = 0 } = verdict
+      const waitMs = rules.canHold ? verdict.delayMs : Math.max(verdict.delayMs, holdMs)
+      return {
+        ...left,
+        kind: 'release',
+        delayMs: delayMs(waitMs),
+        ...(error === undefined ? {} : { error: text(error) }),
+      }
     }
     case 'bury':
       return {
@@ -91,6 +94,16 @@ export function settlementOf(
     case 'cancel':
       return { ...key, kind: 'cancel', ...(verdict.reason === undefined ? {} : { reason: bounded(verdict.reason) }) }
   }
+}
+
+/** The hold that the end of the claim brings with it. */
+function holdOf(
+  { group }: Claim,
+  { holdMs }: Verdict,
+  { canHold, maxDelayMs }: SettlementRules,
+): { readonly hold: Hold } | undefined {
+  if (holdMs === undefined || !canHold) return undefined
+  return { hold: { of: group === undefined ? 'queue' : 'group', forMs: Math.min(holdMs, maxDelayMs) } }
 }
 
 function runOf(ran: Execution | undefined, { endedRun }: SettlementRules): { readonly run?: EndedRun } {

@@ -8,8 +8,11 @@ import type { AnyTask } from '../../core/task/any-task.js'
 import { type Backoff, delayAfter, exponential } from '../../core/task/backoff.js'
 import { type Outcome, outcomeOf } from '../../core/task/outcome.js'
 
-/** `done`: how many payloads of an ordered id, from the oldest, are completed whatever becomes of the others. */
-export type Verdict = { readonly done?: number } & (
+/**
+ * `done`: how many payloads of an ordered id, from the oldest, are completed whatever becomes of the others. `holdMs`:
+ * for how long the group of its job, or its queue, is held from then on.
+ */
+export type Verdict = { readonly done?: number; readonly holdMs?: number } & (
   | { readonly kind: 'complete'; readonly result: unknown }
   | { readonly kind: 'retry'; readonly delayMs: number; readonly last: false; readonly error: unknown }
   | {
@@ -19,17 +22,17 @@ export type Verdict = { readonly done?: number } & (
       readonly error: unknown
       readonly reason: string
     }
-  /** `holdMs`: how long its group, or its queue, is held. `error`: why the job waits; kept with it. */
-  | {
-      readonly kind: 'release'
-      readonly delayMs: number
-      readonly reason: string
-      readonly holdMs?: number
-      readonly error?: string
-    }
+  /** `error`: why the job waits; kept with it. */
+  | { readonly kind: 'release'; readonly delayMs: number; readonly reason: string; readonly error?: string }
   | { readonly kind: 'bury'; readonly reason: string; readonly error?: unknown }
   | { readonly kind: 'cancel'; readonly reason: string | undefined }
 )
+
+/** The verdict with the hold that its handler asked for by `ctx.hold()`; a longer one stays. */
+export function withHold(verdict: Verdict, heldMs: number | undefined): Verdict {
+  if (heldMs === undefined) return verdict
+  return { ...verdict, holdMs: Math.max(heldMs, verdict.holdMs ?? 0) }
+}
 
 /** Whether another attempt may follow, if only out of the morgue. */
 export function mayComeAgain({ kind }: Verdict): boolean {

@@ -329,8 +329,7 @@ function end(dice: Dice): Settlement {
   const hold = { of: dice.pick(['queue', 'group'] as const), forMs: dice.pick([1, 1_000, 4_000]) }
   return dice.weighted<Settlement>([
     [6, { kind: 'complete' }],
-    [2, { kind: 'complete', hold }],
-    [1, { kind: 'complete', hold, result: { payload: '"done"', keepMs: 60_000 } }],
+    [3, { kind: 'complete', hold }],
     [3, { kind: 'retry', delayMs }],
     [1, { kind: 'retry', delayMs, hold }],
     [1, { kind: 'retry', delayMs, last: true }],

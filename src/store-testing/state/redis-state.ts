@@ -26,6 +26,7 @@ import {
   type CanonicalState,
   canonicalPayload,
 } from './canonical-state.js'
+import { redisLanes } from './redis-lanes-state.js'
 import { redisThrottleStates } from './redis-throttle-state.js'
 
 /** A shard's hashes, unchanged. */
@@ -120,14 +121,6 @@ async function readShard(client: RedisClient, tag: string): Promise<Shard> {
   }
 }
 
-/** The paused groups, sorted. `pausedGroups` must say whether there are any. */
-function pausedIn({ holds, meta }: Shard): string[] {
-  const paused = [...holds.keys()].filter((group) => group.startsWith('\0')).map((group) => group.slice(1))
-  if (meta.has('pausedGroups') !== paused.length > 0)
-    throw new Error(`'pausedGroups' is wrong for ${paused.length} groups`)
-  return paused.sort(compareBytes)
-}
-
 function canonicalQueue(
   name: string,
   number: number | null,
@@ -181,14 +174,7 @@ function canonicalQueue(
     heldInMs: inMs(count('heldUntil'), now),
     shutInMs: inMs(count('shutUntil'), now),
     sparesInMs: inMs(count('sparesUntil'), now),
-    lanes: {
-      turns: shard.turns,
-      shut: inLanes(shard.shut, now),
-      held: inLanes(new Map([...shard.holds].filter(([group]) => !group.startsWith('\0'))), now).filter(
-        (one) => one.inMs > 0,
-      ),
-      paused: pausedIn(shard),
-    },
+    lanes: redisLanes(shard, now),
     paused: meta.get('paused') === '1',
     draining: meta.get('draining') === '1',
     processed: count('processed'),
@@ -214,15 +200,6 @@ function callsIn([first, entry]: [string, Buffer]): { id: string; at: number }[]
 
 function inMs(until: number, now: number): number | null {
   return until > now ? until - now : null
-}
-
-function inLanes(
-  groups: ReadonlyMap<string, number>,
-  now: number,
-): { readonly group: string; readonly inMs: number }[] {
-  return [...groups]
-    .map(([group, until]) => ({ group, inMs: until - now }))
-    .sort((a, b) => compareBytes(a.group, b.group))
 }
 
 function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payloads?: ShardPayloads): CanonicalJob {

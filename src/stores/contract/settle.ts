@@ -10,22 +10,15 @@ export interface ClaimKey {
   readonly fence: number
 }
 
-/** What every end of a claim may bring with it. */
-interface Ending extends ClaimKey {
-  /** Made in the same step as the end. A claim that is lost holds nothing. */
-  readonly hold?: Hold
-}
-
 /**
  * The end of a claim. `run` (plain queues) says when and where the job ran, for a job whose record is kept. It does not
- * change what a beat has already recorded.
+ * change what a beat has already recorded. `hold` is made in the same step as the end; a claim that is lost holds nothing.
  *
  * `done` (ordered queues): so many payloads in hand, from the oldest, are completed, and the end is that of the others,
  * of which there is always one. For these the run was the first: they begin with attempt 1, no crashes and no error,
  * and a failure of this claim is their first.
  */
-export type SettleItem = Ending &
-  (
+export type SettleItem = ClaimKey & { readonly hold?: Hold } & (
     | {
         readonly kind: 'complete'
         /** Absent: nothing is kept. Without a payload: the store keeps that the job completed with no value. */

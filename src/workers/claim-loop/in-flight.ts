@@ -29,6 +29,7 @@ import { emitSettled } from '../settle-events.js'
 import { longestInBacklogMs, SlotBatch } from '../slot-batch.js'
 import type { Slots } from '../slots.js'
 import { Gathering } from './gathering.js'
+import { HeldGroups } from './held-groups.js'
 
 interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
   readonly worker: string
@@ -66,6 +67,7 @@ export class InFlight implements Bench, ProcessBench {
   #alone: { readonly claim: Claim; readonly settled: () => void } | undefined
   /** Claims held by processes of their own. */
   readonly #handedOver = new Set<Claim>()
+  readonly #heldGroups: HeldGroups
   #taken = 0
   #unsettled = 0
   #isClosed = false
@@ -73,6 +75,7 @@ export class InFlight implements Bench, ProcessBench {
   constructor(parts: InFlightParts) {
     this.#parts = parts
     this.#executor = parts.executor(this)
+    this.#heldGroups = new HeldGroups(parts.mono, parts.rules.canHold)
     this.#processes = parts.processes?.(this)
     const begin = (stints: readonly SlotBatch<Execution>[]) => {
       this.#backlog.unshift(...stints)
@@ -96,12 +99,10 @@ export class InFlight implements Bench, ProcessBench {
     return this.#gathering
   }
 
-  /** The number of executions that wait for a slot. */
   get backlog(): number {
     return this.#backlog.length
   }
 
-  /** The number of claims taken so far. */
   get taken(): number {
     return this.#taken
   }
@@ -133,6 +134,7 @@ export class InFlight implements Bench, ProcessBench {
       for (const execution of executions) this.#putBack(execution, 'stopping')
       return
     }
+    for (const execution of executions) execution.claimedAt = trip.sentAt
     const { leaseMs, renewLease } = this.#parts.registry.queue(queue)
     const { keeper, maxBlockMs, mono, limited, soloGate } = this.#parts
     const stints: SlotBatch<Execution>[] = []
@@ -148,8 +150,8 @@ export class InFlight implements Bench, ProcessBench {
     else stints.push(this.#boundedStint(executions, trip.sentAt, leaseMs))
     if (this.#departures.add(queue, executions, stints, trip)) return
     this.#backlog.push(...stints)
-    // If they fill the slots, after the loop has sent its next claim: store and handlers then work at the same time.
     if (this.free > 0) this.#begin()
+    // After the loop has sent its next claim: store and handlers then work at the same time.
     else process.nextTick(() => this.#begin())
   }
 
@@ -176,24 +178,18 @@ export class InFlight implements Bench, ProcessBench {
     const now = this.#parts.mono()
     for (const stint of this.#running.values())
       if (stint.arrivedAt <= now - longestInARowMs) this.#putBackRest(stint, 'no-slot')
-    const reasonOf = ({ arrivedAt, waiting }: SlotBatch<Execution>) =>
-      this.#departures.isMissed(waiting[0]!, now)
-        ? 'late'
-        : arrivedAt <= now - longestInBacklogMs
-          ? 'no-slot'
-          : undefined
-    const looked = this.#backlog.map((stint) => ({ stint, reason: reasonOf(stint) }))
-    this.#backlog = looked.filter(({ reason }) => reason === undefined).map(({ stint }) => stint)
-    for (const { stint, reason } of looked) if (reason !== undefined) this.#putBackRest(stint, reason)
+    for (const stint of this.#backlog.splice(0))
+      if (this.#departures.isMissed(stint.waiting[0]!, now)) this.#putBackRest(stint, 'late')
+      else if (stint.arrivedAt <= now - longestInBacklogMs) this.#putBackRest(stint, 'no-slot')
+      else this.#backlog.push(stint)
   }
 
   /** Aborts all running executions and releases them now, whatever their handlers do. */
   giveUpAll(): void {
     const reason = 'the worker is stopping and its grace is over; the job is released.'
-    for (const execution of [...this.#running.keys()]) {
+    for (const execution of [...this.#running.keys()])
       if (isIsolated(execution)) this.#processes!.stop(execution)
       else this.#executor.giveUp(execution, new WorkerStoppedError(reason))
-    }
   }
 
   /** Fails the job that was claimed alone, if there is one: an uncaught error can only be its own. */
@@ -243,7 +239,7 @@ export class InFlight implements Bench, ProcessBench {
     this.#begin()
   }
 
-  /** Settles jobs that were lost or cancelled while they waited for a slot. False if none is left. */
+  /** Settles jobs that were lost, cancelled or held while they waited for a slot. False if none is left. */
   #mayBegin(execution: Execution, now: number): boolean {
     const { keeper } = this.#parts
     if (this.#departures.isMissed(execution, now)) {
@@ -254,6 +250,7 @@ export class InFlight implements Bench, ProcessBench {
       if (hasCode(job.abortReason, 'job-cancelled')) this.#cancelUnbegun(job)
       // This loop stood still for longer than the lease: another worker may have run it by now.
       else if (keeper.isOverdue(job, now)) this.#putBackOne(job, 'lease-lost')
+      else if (this.#heldGroups.areHolding(job.claim, execution.claimedAt, now)) this.#putBackOne(job, 'held')
       else continue
       execution.leased = execution.leased.filter((one) => one !== job)
     }
@@ -300,7 +297,9 @@ export class InFlight implements Bench, ProcessBench {
     execution.isLate = verdict.reason === 'late' && verdict.kind === 'release'
     this.#departures.ended(execution)
     this.#letGo(claim)
-    emitSettled(events, claim, verdictOfChild(verdict), verdict.answer, verdict.runMs)
+    const told = verdictOfChild(verdict)
+    this.#heldGroups.heed(claim, told, verdict.answer)
+    emitSettled(events, claim, told, verdict.answer, verdict.runMs)
     for (const [queue, jobs] of Object.entries(verdict.enqueued ?? {})) events.counter?.enqueued(queue, jobs)
   }
 
@@ -374,8 +373,10 @@ export class InFlight implements Bench, ProcessBench {
     const { events, registry, settler, keeper, notes, rules } = this.#parts
     const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, rules, kept?.ran)
     this.#unsettled += 1
+    this.#heldGroups.heed(claim, verdict)
     const answered: Answered = (answer) => {
       this.#unsettled -= 1
+      this.#heldGroups.heed(claim, verdict, answer)
       // Only now, as a settle may outlast the lease; and always, as a kept lease keeps the job from everybody.
       if (kept !== undefined) keeper.forget(kept)
       this.#letGo(claim)
@@ -385,7 +386,6 @@ export class InFlight implements Bench, ProcessBench {
     settler.settle(item, answered, kept instanceof JobExecution ? notes.lastWords(kept, verdict) : undefined)
   }
 
-  /** Its process may have held it for long. */
   #letGo(claim: Claim): void {
     if (!this.#handedOver.delete(claim)) this.#settled(claim)
   }

@@ -48,6 +48,7 @@ export interface ChildVerdict {
   readonly answer: 'ok' | 'lost' | 'gone'
   readonly runMs: number
   readonly delayMs?: number
+  readonly holdMs?: number
   readonly last?: boolean
   readonly reason?: string
   readonly error?: string

@@ -247,6 +247,7 @@ function told(verdict: Verdict, answer: SettleAnswer, runMs: number, counts: Cou
   return {
     ...{ kind: verdict.kind, answer, runMs },
     ...('delayMs' in verdict ? { delayMs: verdict.delayMs } : {}),
+    ...(verdict.holdMs === undefined ? {} : { holdMs: verdict.holdMs }),
     ...('last' in verdict ? { last: verdict.last } : {}),
     ...('reason' in verdict && verdict.reason !== undefined ? { reason: verdict.reason } : {}),
     ...('error' in verdict && verdict.error !== undefined ? { error: messageOf(verdict.error) } : {}),

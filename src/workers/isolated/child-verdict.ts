@@ -1,10 +1,14 @@
 /** The verdict of a child: the verdict of an isolated job's process, as its worker reports it. */
 
-import type { Verdict } from '../../runtime/run/verdict.js'
+import { type Verdict, withHold } from '../../runtime/run/verdict.js'
 import type { ChildVerdict } from './child-messages.js'
 
 /** The same as a verdict of this process. */
-export function verdictOfChild({ kind, delayMs = 0, last = false, reason = '', error }: ChildVerdict): Verdict {
+export function verdictOfChild(told: ChildVerdict): Verdict {
+  return withHold(endingOf(told), told.holdMs)
+}
+
+function endingOf({ kind, delayMs = 0, last = false, reason = '', error }: ChildVerdict): Verdict {
   switch (kind) {
     case 'complete':
       return { kind, result: undefined }

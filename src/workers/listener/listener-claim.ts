@@ -2,6 +2,7 @@
 
 import type { Meta, RunningJob } from '../../core/job.js'
 import type { FieldWriter } from '../../core/job-fields.js'
+import type { HoldOptions, HoldTime } from '../../core/task/hold-time.js'
 import type { Duration } from '../../core/values/duration.js'
 import type { ExtendAnswer, SettleAnswer } from '../../stores/contract/settle.js'
 
@@ -64,6 +65,8 @@ export interface ListenerClaim<Input = unknown> {
   progress(fraction: number, note?: string): void
   /** Like `ctx.log()`: sent within about a second. Never throws. */
   log(text: string): void
+  /** Like `ctx.hold()`: comes with the call that settles the claim. */
+  hold(when: HoldTime, options?: HoldOptions): void
   /** Like `ctx.fields`: small named values that the job's record shows. */
   readonly fields: FieldWriter
   /** Like `ctx.checkpoint()`: resolves once the store has it. Waits while the store is away. */

@@ -5,6 +5,7 @@ import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '../../c
 import type { Events } from '../../core/events.js'
 import type { Meta } from '../../core/job.js'
 import type { Random } from '../../core/platform/clock.js'
+import type { HoldOptions, HoldTime } from '../../core/task/hold-time.js'
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { onceThere } from '../../runtime/outage.js'
@@ -122,6 +123,10 @@ export class ListenerHand implements ListenerClaim {
 
   progress(fraction: number, note?: string): void {
     this.execution.progress(fraction, note)
+  }
+
+  hold(when: HoldTime, options?: HoldOptions): void {
+    this.execution.hold(when, options)
   }
 
   log(text: string): void {

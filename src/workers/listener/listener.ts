@@ -18,7 +18,7 @@ import type { JobExecution } from '../../runtime/run/job-execution.js'
 import { emitStarted } from '../../runtime/run/job-start.js'
 import { settlementOf } from '../../runtime/run/settlement.js'
 import { TimeLimits } from '../../runtime/run/time-limits.js'
-import { cancelledWhileRunning, type Verdict } from '../../runtime/run/verdict.js'
+import { cancelledWhileRunning, type Verdict, withHold } from '../../runtime/run/verdict.js'
 import { processSoloGate } from '../../runtime/solo-gate.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Claim } from '../../stores/contract/claim.js'
@@ -252,7 +252,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
 
   #settleHand(hand: ListenerHand, verdict: Verdict, opened: ListenerAssembly): Promise<SettleAnswer> {
     const { execution } = hand
-    const settled = this.#settle(hand.claim, verdict, opened, execution)
+    const settled = this.#settle(hand.claim, withHold(verdict, execution.heldMs), opened, execution)
     execution.isDecided = true
     this.#limits.stop(execution)
     return settled.finally(() => this.#drop(execution, opened))

@@ -332,15 +332,6 @@ export class MemoryQueue {
     else this.lanes.hold(group, until)
   }
 
-  /** Ends the hold of the group; without one, all holds. Returns how many it ended. */
-  release(group: string | undefined, now: number): number {
-    this.setBack.follow(now)
-    if (group !== undefined) return this.lanes.release(group, now)
-    const ended = this.heldUntil > now ? 1 : 0
-    this.heldUntil = Number.NEGATIVE_INFINITY
-    return ended + this.lanes.releaseAll(now)
-  }
-
   /** Opens everything that its throttle has shut. */
   reopen(): void {
     this.shutUntil = Number.NEGATIVE_INFINITY

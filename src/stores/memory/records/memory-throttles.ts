@@ -62,7 +62,7 @@ export function memoryThrottles(store: MemoryAdmin): Throttles {
 
     async release(queue, group) {
       const { shards } = store.queues().limitsOf(queue)
-      const ended = Math.max(...shards.map((shard) => shard.release(group, store.now())))
+      const ended = Math.max(...shards.map((shard) => release(shard, group, store.now())))
       store.ring(queue)
       return ended
     },
@@ -80,6 +80,15 @@ export function memoryThrottles(store: MemoryAdmin): Throttles {
       store.ring(queue)
     },
   }
+}
+
+/** Ends the hold of the group; without one, all holds of the shard. Returns how many it ended. */
+function release(shard: MemoryQueue, group: string | undefined, now: number): number {
+  shard.setBack.follow(now)
+  if (group !== undefined) return shard.lanes.release(group, now)
+  const ended = shard.heldUntil > now ? 1 : 0
+  shard.heldUntil = Number.NEGATIVE_INFINITY
+  return ended + shard.lanes.releaseAll(now)
 }
 
 /** An instant that is over if neither the queue nor the group is held. */
