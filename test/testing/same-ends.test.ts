@@ -232,6 +232,8 @@ function listen(mill: Mill): string[] {
   for (const name of eventNames)
     mill.on(name, (event) => {
       const { queue, id, attempt, reason, error } = { attempt: 0, reason: '', error: '', ...event }
+      // A worker puts back what it has claimed ahead.
+      if (reason === 'held') return
       const job = queue === 'children' ? 'child' : id
       heard.push(`${queue} ${job} ${name} ${attempt} ${reason} ${textOf(error)}`)
     })

@@ -15,9 +15,10 @@ describe.each(storeKinds)('a method that was taken out of its context, on %s', (
     const plain = defineTask({
       name: 'plain',
       retry: { max: 0 },
-      async run(_, { log, progress, checkpoint, enqueue, enqueueMany, fields: { set } }) {
+      async run(_, { log, progress, hold, checkpoint, enqueue, enqueueMany, fields: { set } }) {
         log('one line')
         progress(0.5, 'half')
+        hold(0)
         await checkpoint({ page: 7 })
         await set({ node: 'eu-3' })
         const job = await enqueue(child, 1)
@@ -41,8 +42,9 @@ describe.each(storeKinds)('a method that was taken out of its context, on %s', (
       name: 'batch',
       batch: { size: 10, wait: 0 },
       retry: { max: 0 },
-      async run(inputs: readonly number[], { progress, fail, enqueue, enqueueMany }) {
+      async run(inputs: readonly number[], { progress, hold, fail, enqueue, enqueueMany }) {
         progress(0.5)
+        hold(0)
         await enqueue(child, 'one', { parent: 0 })
         await enqueueMany(child, ['two'], () => ({ parent: 1 }))
         fail(1, new Error('this one'))
@@ -62,8 +64,9 @@ describe.each(storeKinds)('a method that was taken out of its context, on %s', (
     const ordered = defineOrderedTask({
       name: 'ordered',
       retry: { max: 0 },
-      async run(_, { progress, fail, more, enqueue, enqueueMany }) {
+      async run(_, { progress, hold, fail, more, enqueue, enqueueMany }) {
         progress(1)
+        hold(0)
         told.push(more('a'))
         await enqueue(child, 'one')
         await enqueueMany(child, ['two'])
@@ -114,13 +117,16 @@ export default millrace({ store: 'sqlite:jobs.db', tasks: [long, child] })`,
 
   it('works in a test context, and notes what it does', async () => {
     const ctx = testContext(child)
-    const { log, progress, checkpoint, enqueue } = ctx
+    const { log, progress, hold, checkpoint, enqueue } = ctx
     log('one line')
     progress(0.5)
+    hold('20s')
+    hold('10s')
     await checkpoint(7)
     await enqueue(child, 1)
 
     expect([ctx.logged, ctx.progressed, ctx.checkpoints]).toEqual([['one line'], [{ fraction: 0.5 }], [7]])
     expect(ctx.enqueued).toHaveLength(1)
+    expect(ctx.heldMs).toBe(20_000)
   })
 })
