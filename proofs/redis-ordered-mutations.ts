@@ -117,6 +117,7 @@ export const redisOrderedMutations: readonly Mutation[] = [
     file: 'redis/settle/settle-script.js',
     from: "  j.attempt, j.crashes = 1, 0\n  call('HDEL', NOTES, 'e' .. j.id)\n",
     to: '  j.attempt, j.crashes = 1, 0\n',
+    concern: 'ends of which some payloads are done',
   },
   {
     what: 'what waits beside is dropped on failure',
