@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander'
 import { graceFlag, namesFlag, wholeFlag } from '../flags.js'
 import { loaded, type MillFlags, millCommand, withJson } from '../mill-command.js'
 import { exitCodes } from '../output/exit-code.js'
+import { outliveReaders } from '../output/process-output.js'
 import { stopRequest } from '../output/stop-request.js'
 import { Terminal } from '../output/terminal.js'
 import { WorkLog } from '../supervise/work-log.js'
@@ -51,7 +52,8 @@ Examples:
 }
 
 async function exec(queue: string, file: string, args: readonly string[], flags: ExecFlags): Promise<void> {
-  const terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
+  outliveReaders()
+  const terminal = new Terminal({ json: flags.json ?? false })
   const { mill, files } = await loaded(flags)
   const { concurrency, timeLimit, retries, env = [] } = flags
   const limit = timeLimit === Number.POSITIVE_INFINITY ? ('none' as const) : timeLimit

@@ -6,6 +6,7 @@ import { defaultSelector, selectorNames } from '../../selectors/named-selectors.
 import { bytesFlag, durationFlag, fromEnvironment, graceFlag, namesFlag, wholeFlag } from '../flags.js'
 import { millCommand, withJson } from '../mill-command.js'
 import { UsageError } from '../output/exit-code.js'
+import { outliveReaders } from '../output/process-output.js'
 import { stopRequest } from '../output/stop-request.js'
 import { Terminal } from '../output/terminal.js'
 import { onDumpRequest } from '../supervise/state-dump.js'
@@ -115,7 +116,8 @@ function nodeFlag(given: string): { member: number; members: number } {
 }
 
 async function work(flags: WorkFlags & { readonly watch?: boolean }, args: readonly string[]): Promise<void> {
-  const terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
+  outliveReaders()
+  const terminal = new Terminal({ json: flags.json ?? false })
   const { processes, grace: graceMs, maxBlock: maxBlockMs } = flags
   const metrics = await metricsOf(flags, () => supervisor)
   const start = () => new Supervisor({ args, processes, graceMs, maxBlockMs, ...metrics?.hearing }, terminal)

@@ -8,8 +8,6 @@ import { printableJson } from './printable.js'
 
 interface TerminalOptions {
   readonly json: boolean
-  /** Goes on silently if nobody reads the output or nothing can be written, instead of ending the process. */
-  readonly outlivesReader?: boolean
 }
 
 export class Terminal {
@@ -19,16 +17,12 @@ export class Terminal {
   #drawn = 0
   #readerGone = false
 
-  constructor({ json, outlivesReader = false }: TerminalOptions) {
+  constructor({ json }: TerminalOptions) {
     this.json = json
     const { NO_COLOR, TERM } = process.env
     this.colors = picocolors.createColors(this.live && !NO_COLOR && TERM !== 'dumb')
     this.#out.on('error', (error: NodeJS.ErrnoException) => {
       this.#readerGone ||= error.code === 'EPIPE'
-      // A worker goes on even if its log has no room: only this line is lost.
-      if (outlivesReader) return
-      if (error.code !== 'EPIPE') throw error
-      process.exit(0)
     })
   }
 

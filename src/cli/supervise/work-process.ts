@@ -16,6 +16,7 @@ import { loaded, type MillFlags } from '../mill-command.js'
 import { exitCodes, OperationError, UsageError } from '../output/exit-code.js'
 import { counted } from '../output/figures.js'
 import { printable, printableLines } from '../output/printable.js'
+import { endProcess, outliveReaders } from '../output/process-output.js'
 import { type StopCause, stopRequest } from '../output/stop-request.js'
 import { Terminal } from '../output/terminal.js'
 import { dumpWorker, onDumpRequest } from './state-dump.js'
@@ -65,7 +66,8 @@ export class WorkProcess {
   /** Listens for signals and uncaught errors from now on: both may come while the configuration is being loaded. */
   constructor(flags: WorkFlags) {
     this.#flags = flags
-    this.#terminal = new Terminal({ json: flags.json ?? false, outlivesReader: true })
+    outliveReaders()
+    this.#terminal = new Terminal({ json: flags.json ?? false })
     const dump = () => dumpWorker(this.#terminal, this.#worker?.status())
     this.#link = new SupervisorLink(flags.linked === true, dump)
     // The supervisor passes its signal on, and a service manager may also send it to every process: together they are
@@ -148,7 +150,8 @@ export class WorkProcess {
   #stopFor(cause: StopCause, log: WorkLog | undefined): void {
     const worker = this.#worker
     // Nothing is in hand yet, and loading or opening may take long.
-    if (log === undefined || worker === undefined || worker.status().state === 'starting') leave(exitCodes.ok)
+    if (log === undefined || worker === undefined || worker.status().state === 'starting')
+      return void leave(exitCodes.ok)
     this.#endWithin(this.#flags.grace + closeMs)
     log.stopping(cause, worker.running)
     // `finished()` rejects with the same error.
@@ -163,7 +166,7 @@ export class WorkProcess {
     const [first, ...rest] = printableLines(errorText(error, formatError)).split('\n')
     const lines = [`millrace: process ${process.pid}: uncaught ${first}${inHand}`, ...rest]
     process.stderr.write(`${lines.join('\n')}\n`)
-    if (worker === undefined || status!.state === 'starting') leave(exitCodes.failed)
+    if (worker === undefined || status!.state === 'starting') return void leave(exitCodes.failed)
     if (this.#failed) return
     this.#failed = true
     this.#endWithin(this.#flags.grace + closeMs)
@@ -180,7 +183,7 @@ export class WorkProcess {
         process.stderr.write(
           `millrace: process ${process.pid} did not end within ${formatDuration(ms)} and is given up (${left}); its jobs run again when their leases end.\n`,
         )
-        process.exit(exitCodes.failed)
+        void endProcess(exitCodes.failed)
       },
       Math.min(ms, longestTimerMs),
     )
@@ -224,7 +227,7 @@ function refuseIdle({ mill, file, unknownTasks }: Loaded, warns: boolean): void 
 }
 
 /** Ends the process, even while it is still loading. */
-function leave(code: number): never {
+function leave(code: number): Promise<never> {
   leaveLoading()
-  process.exit(code)
+  return endProcess(code)
 }
