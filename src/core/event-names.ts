@@ -24,6 +24,7 @@ const known: Readonly<Record<EventName, true>> = {
   'heap.unwatched': true,
   'process.failed': true,
   'process.ended': true,
+  'remains.ended': true,
   'permit.wasted': true,
   'start.late': true,
   'result.dropped': true,

@@ -86,6 +86,11 @@ export interface EventMap {
    * kept of it.
    */
   'process.ended': JobRef & { readonly child: number; readonly state: JobState | undefined }
+  /**
+   * Processes that a job had started were ended, because the process of the job, `child`, died and nobody saw it.
+   * `processes`: how many there were.
+   */
+  'remains.ended': { readonly worker: string; readonly child: number; readonly processes: number }
   /** A job of a throttled queue was claimed but not started. The throttle counts its start all the same. */
   'permit.wasted': JobRef & { readonly reason: string }
   /**

@@ -88,6 +88,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     message: `process ${child} of an adopted job has ended; ${state === undefined ? 'nothing is kept of the job' : `the job is ${state}`}`,
     fields: { ...job, child, state },
   }),
+  'remains.ended': (remains) => ({
+    level: 'warn',
+    message: 'what a job had started was ended, because its process had died',
+    fields: { ...remains },
+  }),
   'heap.unwatched': ({ worker, tasks }) => ({
     level: 'warn',
     message: `this system does not report the size of a process: maxHeap bounds only the heap of ${tasks.join(', ')}`,

@@ -35,6 +35,8 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
   'process.ended': ({ child, state, ...job }) =>
     `process ${child} of ${nameOf(job)}, which was adopted, has ended; ${state === undefined ? 'nothing is kept of the job' : `the job is ${state}`}`,
   'process.failed': ({ child, error, ...job }) => `process ${child ?? ''} of ${nameOf(job)} could not run it: ${error}`,
+  'remains.ended': ({ child, processes }) =>
+    `ended ${counted(processes, 'process', 'processes')} that a job had started: the process of the job, ${child}, is dead`,
   'job.slow': ({ attempt, runMs, ...job }) =>
     `slow ${nameOf(job)}, attempt ${attempt}, has run for ${formatDuration(runMs)} and goes on`,
   'slot.retired': ({ left, worker: _worker, ...job }) =>

@@ -34,6 +34,19 @@ export function hasEnded(stat: string): boolean | undefined {
   return state === undefined || !/^[A-Za-z]$/.test(state) ? undefined : /^[ZX]$/.test(state)
 }
 
+/** From `/proc/<pid>/stat`, fields 5 and 6: its process group and its session. */
+export function groupIn(stat: string): { readonly group: number; readonly session: number } | undefined {
+  const [, , group = '', session = '', next] = fieldsBehindCommand(stat)
+  if (next === undefined || !/^\d+$/.test(group) || !/^\d+$/.test(session)) return undefined
+  return { group: Number(group), session: Number(session) }
+}
+
+/** From `/proc/<pid>/environ`: the value of a variable that the process was started with. */
+export function variableIn(environ: string, name: string): string | undefined {
+  const [found] = environ.split('\0').filter((entry) => entry.startsWith(`${name}=`))
+  return found?.slice(name.length + 1)
+}
+
 /** From `/proc/sys/kernel/random/boot_id`: the id of the running kernel. */
 export function bootIdIn(text: string): string | undefined {
   return /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.exec(text.trim())?.[0]

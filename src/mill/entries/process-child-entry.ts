@@ -21,6 +21,7 @@ import {
   messageFd,
 } from '../../workers/isolated/child-messages.js'
 import type { ChildRun } from '../../workers/isolated/child-run.js'
+import { leadGroup, signalGroup } from '../../workers/isolated/job-group.js'
 import { WorkerLine } from '../../workers/isolated/worker-line.js'
 import { filesFor, type IsolatedFrom } from '../isolated-from.js'
 import { loadIsolated } from '../load-isolated.js'
@@ -40,6 +41,7 @@ const words: GuardMessage[] = []
 /** The reason of a stop that was requested before the run. */
 let stopped: string | undefined
 
+leadGroup()
 // The end of the channel does not end the process. A process that must not outlive its worker is ended by its guard.
 const worker = new WorkerLine(new Socket({ fd: messageFd, readable: true, writable: true }), () =>
   stop('the worker is stopping and its grace is over; the job is released.'),
@@ -101,7 +103,7 @@ function startGuard(assignment: Assignment, { descriptor, access }: IsolatedFrom
   // Without a guard nobody keeps the lease: no process is better than one that nobody can stop.
   guard.on('error', (error) => {
     print(error)
-    process.kill(-process.pid, 'SIGKILL')
+    signalGroup(process.pid, 'SIGKILL')
   })
   return guard
 }
@@ -129,6 +131,6 @@ function tell(word: ChildMessage): Promise<boolean> {
 
 /** Ends the process and everything that the job has started. */
 async function finished(): Promise<never> {
-  process.kill(-process.pid, 'SIGKILL')
+  signalGroup(process.pid, 'SIGKILL')
   return new Promise(() => {})
 }

@@ -18,6 +18,7 @@ import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { captureFd, drainMark, tailFd } from './capture.js'
 import type { GuardedMessage, GuardMessage } from './child-messages.js'
+import { endMembers, signalGroup } from './job-group.js'
 import { type TailWord, tailLine } from './tail.js'
 
 export interface GuardSettings {
@@ -243,12 +244,14 @@ class ProcessGuard {
     if (this.#isEnding || this.#isOver) return
     this.#isEnding = true
     this.#tell({ word })
-    setTimeout(() => signalGroup('SIGTERM'), timerMs(graceMs / 2))
+    setTimeout(() => signalGroup(process.pid, 'SIGTERM'), timerMs(graceMs / 2))
     setTimeout(() => void this.#kill(settlement), timerMs(graceMs))
   }
 
   /** Sends the last settle, if the store takes it soon, and ends the whole group. Never rejects. */
   async #kill(settlement: GuardSettlement): Promise<void> {
+    // Another run may begin once the job is settled.
+    endMembers()
     const settled = this.#connect().then((store) => store.settle([{ ...this.#settings.job, ...settlement }]))
     await endsWithin(lastWordMs, settled).catch(() => {})
     killGroup()
@@ -265,16 +268,7 @@ function markBegunIn(text: string): string {
 }
 
 function killGroup(): void {
-  signalGroup('SIGKILL')
-}
-
-/** The process leads the group of all its children, except those that left the group. */
-function signalGroup(signal: NodeJS.Signals): void {
-  try {
-    process.kill(-process.pid, signal)
-  } catch {
-    // The group is empty.
-  }
+  signalGroup(process.pid, 'SIGKILL')
 }
 
 function longTimeout(due: () => void, ms: number): NodeJS.Timeout | undefined {

@@ -23,6 +23,7 @@ import {
   messageFd,
   type WorkerMessage,
 } from './child-messages.js'
+import { signalGroup } from './job-group.js'
 import { isTooLarge, mostBytes, ranOutOfMemory } from './memory-bound.js'
 import { Tail } from './tail.js'
 
@@ -174,12 +175,7 @@ export class IsolatedProcess {
 
   /** Kills it at once, with all its children that have stayed in its group. */
   kill(): void {
-    if (this.#child.pid === undefined) return
-    try {
-      process.kill(-this.#child.pid, 'SIGKILL')
-    } catch {
-      // The group is empty.
-    }
+    if (this.#child.pid !== undefined) signalGroup(this.#child.pid, 'SIGKILL')
   }
 
   /** In the order of printing. */

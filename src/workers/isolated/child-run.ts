@@ -31,6 +31,7 @@ import { EndHooks } from '../end-hooks.js'
 import { emitSettled } from '../settle-events.js'
 import { drainMark } from './capture.js'
 import type { Assignment, ChildMessage, ChildVerdict, GuardedMessage, GuardMessage } from './child-messages.js'
+import { endMembers, members } from './job-group.js'
 import { PrintedNotes } from './printed-notes.js'
 
 export interface ChildRunParts {
@@ -72,6 +73,8 @@ export class ChildRun implements Bench {
   /** Counts the jobs that its handler enqueues, for its verdict. The worker, if it is there, counts the job itself. */
   readonly #tally = new JobTally()
   #execution: JobExecution | undefined
+  /** Processes that were started before the handler was called, such as by a hook. They end with this process. */
+  #helpers: ReadonlySet<number> = new Set()
   /** The reason not to begin. */
   #givenUp: Error | undefined
   #drained: () => void = () => {}
@@ -110,6 +113,7 @@ export class ChildRun implements Bench {
     if (this.#givenUp !== undefined && !execution.isDecided) this.#executor.giveUp(execution, this.#givenUp)
     if (execution.isDecided) return
     execution.begunAt = clock.mono()
+    this.#helpers = new Set(members())
     guard.postMessage({ word: 'begun' } satisfies GuardedMessage)
     // Heard before the handler can end the process: a process that dies before that has not failed its job.
     await tell({ word: 'started' })
@@ -186,6 +190,8 @@ export class ChildRun implements Bench {
   }
 
   async #settle(execution: JobExecution, verdict: Verdict): Promise<void> {
+    // Another run may begin once the job is settled.
+    endMembers(this.#helpers)
     await this.#drain()
     const { events, clock, middleware } = this.#parts
     const now = clock.mono()

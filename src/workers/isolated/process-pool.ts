@@ -20,6 +20,7 @@ import type { Claim } from '../../stores/contract/claim.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { ChildMessage, ChildVerdict } from './child-messages.js'
 import { IsolatedProcess, type ProcessEnd } from './child-process.js'
+import { endRemainsAnew } from './job-group.js'
 
 /** The source of its executions, and the receiver of their outcomes. */
 export interface ProcessBench {
@@ -85,12 +86,13 @@ export class ProcessPool {
 
   /** Never rejects. */
   async run(execution: JobExecution): Promise<void> {
-    const { worker, source, registry, bench, mono } = this.#parts
+    const { worker, source, registry, events, bench, mono } = this.#parts
     const { claim, task } = execution
     const { onSupervisorLoss, module, env, maxHeapBytes } = task.isolation!
     const { timeLimitMs } = task
     const { leaseMs, results } = registry.queue(claim.queue)
     let end: ProcessEnd
+    endRemainsAnew(worker, events)
     try {
       const runner = await IsolatedProcess.start({
         entry: source.entry,

@@ -114,7 +114,7 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
       (error) => events.emit('store.failed', { call: 'workers.beat', error, retryMs: registryBeatMs }),
     ),
     recoverer: new Recoverer({
-      ...{ workers, isRemote: traits.remote, identity: self.identity, events, mono, random },
+      ...{ worker: self.id, workers, isRemote: traits.remote, identity: self.identity, events, mono, random },
       found: (queues) => {
         if (queues.includes(queue.name)) self.look()
       },

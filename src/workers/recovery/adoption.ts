@@ -21,6 +21,7 @@ import type { Claim } from '../../stores/contract/claim.js'
 import type { Records, StoredJob } from '../../stores/contract/job-records.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { HeldClaim, WorkerRegistry } from '../../stores/contract/worker-registry.js'
+import { endGroup, endRemains } from '../isolated/job-group.js'
 import { emitSettled } from '../settle-events.js'
 import type { Slots } from '../slots.js'
 import type { JobStatus } from '../worker-status.js'
@@ -64,9 +65,13 @@ export class Adoption {
     this.#parts = parts
   }
 
-  /** Adopts the jobs that it finds, as far as there are slots. Rejects as the store does. */
+  /**
+   * Ends what remains of jobs whose processes are dead, then adopts the jobs that it finds, as far as there are slots.
+   * Rejects as the store does.
+   */
   async start(): Promise<void> {
-    const { workers, worker, slots, identity } = this.#parts
+    const { workers, worker, slots, identity, events } = this.#parts
+    endRemains(worker, events)
     for (const dead of await this.#deadWorkers()) {
       for (const claim of await workers.held(dead)) {
         if (slots.free <= 0 || this.#isStopped) return
@@ -142,8 +147,11 @@ export class Adoption {
       if (!isOver && !this.#isStill(claim, stillness)) continue
       this.#adopted.delete(claim)
       this.#parts.slots.give()
-      if (isOver) void this.#judge(claim, ageMs(claim, this.#parts.identity))
-      else this.#end(claim)
+      if (isOver) {
+        // What it had started has lost its leader.
+        endGroup(claim)
+        void this.#judge(claim, ageMs(claim, this.#parts.identity))
+      } else this.#end(claim)
     }
     if (this.#adopted.size > 0) return
     clearInterval(this.#timer)
@@ -156,12 +164,9 @@ export class Adoption {
   }
 
   /** It must not wake up next to its successor. */
-  #end({ queue, id, task, pid }: ProcessClaim): void {
-    try {
-      process.kill(-pid, 'SIGKILL')
-    } catch {
-      // It has ended this moment.
-    }
+  #end(claim: ProcessClaim): void {
+    const { queue, id, task, pid } = claim
+    endGroup(claim)
     this.#parts.events.emit('lease.lost', { queue, id, task, child: pid })
   }
 

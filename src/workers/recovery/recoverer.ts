@@ -9,6 +9,7 @@ import { timerMs } from '../../core/platform/timer.js'
 import type { ProcessIdentity } from '../../runtime/process-identity.js'
 import { isDead, isNeighbour } from '../../runtime/process-peers.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../stores/contract/worker-registry.js'
+import { endRemains } from '../isolated/job-group.js'
 import { emitFound } from '../settle-events.js'
 import { isAlive } from './adoption.js'
 
@@ -21,6 +22,7 @@ const listedForMs = 5_000
 const aloneForMs = 20_000
 
 interface RecovererParts {
+  readonly worker: string
   readonly workers: WorkerRegistry
   /** Whether the list of workers costs a trip. */
   readonly isRemote: boolean
@@ -103,6 +105,8 @@ export class Recoverer {
       if (survivors.length > 0) this.#survivors.set(worker, survivors)
       const held = claims.filter((claim) => !survivors.includes(claim))
       if (held.length === 0 && survivors.length > 0) return
+      // Another worker may run a job as soon as its claim is ended.
+      if (held.some(({ pid }) => pid !== undefined)) endRemains(this.#parts.worker, events)
       const ended = await workers.gone(held, worker)
       emitFound(events, ended)
       found([...new Set(ended.crashed.map(({ queue }) => queue))])
