@@ -4,6 +4,7 @@ import { type HistoryOptions, type QueueHistory, queueHistories } from '../clien
 import { InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js'
 import type { Clock } from '../core/platform/clock.js'
 import type { Registry } from '../core/registry.js'
+import { refuseMore } from '../core/values/call-check.js'
 import { describe } from '../core/values/describe.js'
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { Depth } from '../stores/contract/queue-depth.js'
@@ -99,3 +100,17 @@ export abstract class MillAdmin<QueueName extends string> {
     return (await store.provision?.create(settingsOfAll(this.#registry), tags)) ?? []
   }
 }
+
+refuseMore('mill.', MillAdmin.prototype, {
+  promised: {
+    depths: 1,
+    histories: 2,
+    apiCalls: 0,
+    workers: 0,
+    orderWorker: 2,
+    health: 0,
+    examine: 0,
+    storedQueues: 0,
+    createQueues: 1,
+  },
+})

@@ -23,6 +23,7 @@ import type { EnqueueArguments, EnqueueOptionsOf } from '../core/task/enqueue-op
 import type { ManyArguments } from '../core/task/many-items.js'
 import type { HandlesOf, JobsOf } from '../core/task/many-jobs.js'
 import type { HandleOf, TaskInput } from '../core/task/task-definition.js'
+import { refuseMore } from '../core/values/call-check.js'
 import type { Duration } from '../core/values/duration.js'
 import { createIdSource, idMistake, isJobId, orderedIdOf } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
@@ -374,3 +375,9 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     return this.close()
   }
 }
+
+// An enqueue checks what it is given itself.
+refuseMore('mill.', Mill.prototype, {
+  promised: { results: 2, ready: 0, close: 0 },
+  direct: { enqueueIn: 4, job: 2, worker: 2, listener: 2, throttledQueue: 2, queue: 1, on: 2 },
+})

@@ -9,6 +9,7 @@ import { systemClock } from '../core/platform/clock.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { TaskInput, TaskResult } from '../core/task/task-definition.js'
+import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
 import { describe } from '../core/values/describe.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
 import { Mill } from '../mill/mill.js'
@@ -51,6 +52,8 @@ const mostAttempts = 10_000
 const pageSize = 200
 
 /** A mill for tests, made by `testMill()`. */
+const checkDrain = callOptions('drain', { queues: callForms.own, limit: callForms.own })
+
 export class TestMill<QueueName extends string = string, Task extends AnyTask = AnyTask> extends Mill<QueueName> {
   readonly #clock: ManualClock
   readonly #failures: StoreFailures
@@ -94,7 +97,9 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
    * is an outcome. Rejects with the errors of the store, and with `InvalidArgumentError` if jobs are still due after
    * `limit` attempts.
    */
-  async drain({ queues, limit = mostAttempts }: WhatToDrain<QueueName> = {}): Promise<RanJob<Task>[]> {
+  async drain(options: WhatToDrain<QueueName> = {}): Promise<RanJob<Task>[]> {
+    checkDrain(options)
+    const { queues, limit = mostAttempts } = options
     for (const name of queues ?? []) this.queue(name)
     if (!this.#hasSchedules) await this.schedules.reconcile(this.#madeAt)
     this.#hasSchedules = true
@@ -140,6 +145,11 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
     return this.#failures.outage()
   }
 }
+
+refuseMore('', TestMill.prototype, {
+  promised: { drain: 1, enqueued: 1 },
+  direct: { advance: 1, failNext: 2, outage: 0 },
+})
 
 /**
  * A mill for tests. Takes the options of `millrace()` except the store, and throws the same errors. Jobs live in

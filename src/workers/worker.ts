@@ -6,6 +6,7 @@
 
 import { ConfigError } from '../core/errors.js'
 import type { RecycleReason } from '../core/events.js'
+import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
 import { messageOf } from '../core/values/describe.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
 import { onceThere } from '../runtime/outage.js'
@@ -32,6 +33,8 @@ const courtesyMs = 500
 const longestTimerMs = 2 ** 31 - 1
 /** With an unlimited grace the store still needs a bound. */
 const boundlessSettleMs = 5_000
+
+const checkStop = callOptions('stop', { grace: callForms.own })
 
 export class Worker implements AsyncDisposable {
   readonly id: string
@@ -185,7 +188,8 @@ export class Worker implements AsyncDisposable {
    * Resolves when everything is settled, or at the latest a second after the grace: jobs whose settle the store has not
    * taken by then end with their lease. A second call waits for the first.
    */
-  stop(options: { readonly grace?: Duration | 'none' } = {}): Promise<void> {
+  async stop(options: { readonly grace?: Duration | 'none' } = {}): Promise<void> {
+    checkStop(options)
     const { grace } = options
     const graceMs =
       grace === undefined
@@ -329,6 +333,8 @@ export class Worker implements AsyncDisposable {
       this.#recycle('slot-retired')
   }
 }
+
+refuseMore('worker.', Worker.prototype, { promised: { start: 0, stop: 1, finished: 0 }, direct: { status: 0 } })
 
 /** Node prints it, once: there is neither a logger nor a listener. */
 function warnOfWaiting(error: unknown): void {

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
-import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../../core/errors.js'
+import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import { type JobRecord, jobStates } from '../../core/job.js'
 import { storedError } from '../../core/job-failures.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
@@ -11,6 +11,7 @@ import type { Packing } from '../../core/packing/packing.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Registry } from '../../core/registry.js'
 import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js'
+import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { idMistake, isJobId, isListenerId, isQueueName, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
@@ -26,6 +27,7 @@ import { type JobPage, type ListOptions, limitOf, orderOf } from './job-listing.
 import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
 import { type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
 import { ThrottleAdmin } from './throttle-admin.js'
+import { refuseLeft } from './undeleted-jobs.js'
 
 /** The current state of a queue. */
 export interface QueueLook {
@@ -47,8 +49,14 @@ interface DrainOptions {
 /** The chosen jobs: these ids (a number is the id of an ordered job), all jobs, or those that have failed before. */
 type JobChoice = readonly (string | number)[] | 'all' | 'failed'
 
-/** The number of ids in one look-up. */
-const idsPerLook = 200
+const { signal: signalForm, hook, own, text, flag } = callForms
+const progressForms = { signal: signalForm, onProgress: hook }
+const checkDrain = callOptions('drain', progressForms)
+const checkReshard = callOptions('reshard', progressForms)
+const checkMove = callOptions('move', progressForms)
+const checkList = callOptions('jobs.list', { task: own, state: own, by: own, cursor: text, limit: own })
+const checkDeadList = callOptions('morgue.list', { task: own, by: own, cursor: text, limit: own })
+const checkFail = callOptions('jobs.fail', { delay: own, last: flag })
 
 /** The interval at which a drain checks whether it is done. */
 const drainLookMs = 100
@@ -85,6 +93,10 @@ export class QueueAdmin {
     this.#clock = clock
     this.#total = loop ?? total
     this.#patientTotal = loop ?? patientTotal
+    refuseMore('jobs.', this.jobs, {
+      promised: { list: 1, get: 1, cancel: 2, delete: 1, runNow: 1, bury: 1, fail: 3, setFields: 2 },
+    })
+    refuseMore('morgue.', this.morgue, { promised: { get: 1, list: 1, revive: 1, delete: 1 } })
   }
 
   /**
@@ -144,7 +156,9 @@ export class QueueAdmin {
    * Refuses new jobs from now on, and resolves when no job waits or runs. It refuses them until `resume()`, even if
    * `signal` ends the waiting; it then rejects with the signal's reason.
    */
-  async drain({ signal, onProgress }: DrainOptions = {}): Promise<void> {
+  async drain(options: DrainOptions = {}): Promise<void> {
+    checkDrain(options)
+    const { signal, onProgress } = options
     signal?.throwIfAborted()
     await (await this.#records()).drain(this.name)
     for (;;) {
@@ -173,6 +187,7 @@ export class QueueAdmin {
    * plain queue, and for several shards with `maxRunning: { perGroup }`.
    */
   async reshard(shards: number, options: LongActionOptions = {}): Promise<number> {
+    checkReshard(options)
     if (!Number.isInteger(shards) || shards < 1 || shards > mostShards)
       throw new InvalidArgumentError(
         `the shards of queue '${this.name}' must be a whole number from 1 to ${mostShards}; got ${describe(shards)}.`,
@@ -189,6 +204,7 @@ export class QueueAdmin {
    * `InvalidArgumentError` if one of the two is plain.
    */
   async move(to: string, options: LongActionOptions = {}): Promise<number> {
+    checkMove(options)
     if (!isQueueName(to)) throw new InvalidArgumentError(`a queue name must be ${queueNameForm}; got ${describe(to)}.`)
     const records = await this.#records()
     return this.#patientTotal(() => records.move(this.name, to), options)
@@ -198,6 +214,7 @@ export class QueueAdmin {
     list: async <Input = unknown, Result = unknown>(
       options: ListOptions<Input, Result> = {},
     ): Promise<JobPage<Input, Result>> => {
+      checkList(options)
       const { task, state, by = 'time', cursor, limit = 50 } = options
       if (task !== undefined) refuseNoTask(task, 'list({ task })')
       if (state !== undefined && !jobStates.includes(state)) {
@@ -226,8 +243,10 @@ export class QueueAdmin {
      * queue the waiting payloads go at once, and those of a running job when it ends, unless it completes; its batch is
      * not aborted. Resolves with the number, without jobs that were cancelled already.
      */
-    cancel: (where: JobChoice, reason?: string) =>
-      this.#change(where, (records, which) => records.cancel(this.name, which, reason)),
+    cancel: async (where: JobChoice, reason?: string) => {
+      const why = checkedReason('jobs.cancel', reason)
+      return this.#change(where, (records, which) => records.cancel(this.name, which, why))
+    },
     /**
      * Removes waiting jobs, in an ordered queue with all their payloads, and kept results. Running and dead jobs stay,
      * with the payloads that wait for them. Resolves with the number. Throws `JobRunningError`, after deleting the
@@ -238,7 +257,8 @@ export class QueueAdmin {
       const which = await this.#whereOf(where)
       const records = await this.#records()
       const deleted = await this.#total(() => records.delete(this.name, which))
-      if (typeof which === 'object' && deleted < which.ids.length) await this.#refuseLeft(records, which.ids, deleted)
+      if (typeof which === 'object' && deleted < which.ids.length)
+        await refuseLeft(this.name, records, which.ids, deleted)
       return deleted
     },
     /** Makes scheduled jobs due now; their attempts stay. Resolves with the number. */
@@ -256,6 +276,7 @@ export class QueueAdmin {
       reason: string,
       options: { readonly delay?: Duration; readonly last?: boolean } = {},
     ): Promise<boolean> => {
+      checkFail(options)
       const delayMs = durationMs(options.delay ?? 0, 'fail({ delay })')
       const asked = await this.#idOf(id)
       const records = await this.#records()
@@ -282,6 +303,7 @@ export class QueueAdmin {
     list: async <Input = unknown, Result = unknown>(
       options: Omit<ListOptions<Input, Result>, 'state' | 'by'> & { readonly by?: 'id' | 'time' } = {},
     ): Promise<JobPage<Input, Result>> => {
+      checkDeadList(options)
       const { task, by = 'time', cursor, limit = 50 } = options
       if (task !== undefined) refuseNoTask(task, 'list({ task })')
       const query = { by: orderOf(by, ['id', 'time']), limit: limitOf(limit), ...(cursor && { cursor }) }
@@ -303,36 +325,6 @@ export class QueueAdmin {
     const task = this.#registry?.orderedTask(this.name) ?? this.#registry?.find(job.task)
     if (task?.kind === 'plain' && task.isolation !== undefined) return true
     return task !== undefined && job.attempt > task.retry.max
-  }
-
-  /** Throws if an id was left for a reason that the caller should know. */
-  async #refuseLeft(records: Records, ids: readonly string[], deleted: number): Promise<void> {
-    const running = new Set<string>()
-    const absent = new Set<string>()
-    for (let from = 0; from < ids.length; from += idsPerLook) {
-      const some = ids.slice(from, from + idsPerLook)
-      const jobs = await Promise.all(some.map((id) => records.get(this.name, id)))
-      for (const [i, job] of jobs.entries())
-        if (job === undefined) absent.add(some[i]!)
-        else if (job.state === 'running') running.add(job.id)
-    }
-    if (running.size > 0) throw new JobRunningError(this.name, [...running], deleted)
-    // Nothing is known of the deleted jobs: other queues may well have jobs of the same ids.
-    if (deleted > 0) return
-    const elsewhere = await this.#elsewhere(records, [...absent].slice(0, idsPerLook))
-    if (elsewhere.length > 0) throw new JobElsewhereError(this.name, elsewhere)
-  }
-
-  /** The ids that other queues of the store have. */
-  async #elsewhere(records: Records, ids: readonly string[]): Promise<{ id: string; queue: string }[]> {
-    if (ids.length === 0) return []
-    const others = (await records.queues()).map(({ name }) => name).filter((name) => name !== this.name)
-    const found: { id: string; queue: string }[] = []
-    for (const queue of others) {
-      const jobs = await Promise.all(ids.map((id) => records.get(queue, id)))
-      for (const job of jobs) if (job !== undefined) found.push({ id: job.id, queue })
-    }
-    return found
   }
 
   async #records(): Promise<Records> {
@@ -385,6 +377,11 @@ export class QueueAdmin {
     return stored?.kind === 'ordered'
   }
 }
+
+refuseMore('', QueueAdmin.prototype, {
+  promised: { history: 1, look: 0, depth: 0, pause: 0, resume: 0, drain: 1, clear: 0, reshard: 2, move: 2 },
+  direct: { events: 1 },
+})
 
 /** The id in its stored form. Only ordered jobs may have a number. */
 function checkedId(given: unknown, isOrdered: boolean): string {

@@ -1,6 +1,7 @@
 /** The history of queues for users: the counts of their jobs in each minute or hour. */
 
 import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
+import { callForms, callOptions } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import { instantMistake, parseInstant } from '../../core/values/instant.js'
 import type { HistoryPoint, HistorySpan, HistoryStep } from '../../stores/contract/history.js'
@@ -53,7 +54,11 @@ export async function queueHistories(
   return queues.map((queue, i) => ({ queue, step: span.step, points: withoutGaps(histories[i]!, span) }))
 }
 
-function spanOf({ step = 'minute', from, to }: HistoryOptions, now: number): HistorySpan {
+const checkHistory = callOptions('history', { step: callForms.own, from: callForms.own, to: callForms.own })
+
+function spanOf(options: HistoryOptions, now: number): HistorySpan {
+  checkHistory(options)
+  const { step = 'minute', from, to } = options
   if (!historySteps.includes(step))
     throw new InvalidArgumentError(
       `history({ step }) must be ${historySteps.map((one) => `'${one}'`).join(' or ')}; got ${describe(step)}.`,

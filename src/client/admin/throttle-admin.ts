@@ -5,6 +5,7 @@ import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from '../../core/queue/throttle-options.js'
+import { refuseMore } from '../../core/values/call-check.js'
 import { groupMistake, groupNameOf } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -86,6 +87,8 @@ export class ThrottleAdmin {
     throw new InvalidArgumentError(`a group ${groupMistake(given)}`)
   }
 }
+
+refuseMore('throttle.', ThrottleAdmin.prototype, { promised: { get: 1, set: 1 } })
 
 function throttlesOf({ throttles, traits }: Store): Throttles {
   if (throttles !== undefined) return throttles

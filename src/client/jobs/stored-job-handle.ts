@@ -9,6 +9,7 @@ import type { Packing } from '../../core/packing/packing.js'
 import type { Clock } from '../../core/platform/clock.js'
 import { keepsEnds } from '../../core/queue/queue.js'
 import type { Registry } from '../../core/registry.js'
+import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
 import { type Duration, durationMs, exactDuration } from '../../core/values/duration.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -42,6 +43,8 @@ export function handlePartsOf(
     mono: () => clock.mono(),
   }
 }
+
+const checkResult = callOptions('result', { timeout: callForms.own })
 
 /** `Result` is what its handler returns, `Input` what it was enqueued with. */
 export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHandle<Result, Input> {
@@ -81,6 +84,7 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
   }
 
   async result(options: { readonly timeout?: Duration } = {}): Promise<Result> {
+    checkResult(options)
     const timeoutMs =
       options.timeout === undefined ? Number.POSITIVE_INFINITY : durationMs(options.timeout, 'result({ timeout })')
     const deadline = this.#parts.mono() + timeoutMs
@@ -108,9 +112,10 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
   }
 
   async cancel(reason?: string): Promise<boolean> {
+    const why = checkedReason('cancel', reason)
     const job = await this.#find()
     if (job === undefined) return false
-    const { changed } = await recordsOf(await this.#parts.connect()).cancel(job.queue, { ids: [this.id] }, reason)
+    const { changed } = await recordsOf(await this.#parts.connect()).cancel(job.queue, { ids: [this.id] }, why)
     return changed > 0
   }
 
@@ -152,3 +157,5 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     return job
   }
 }
+
+refuseMore('', StoredJobHandle.prototype, { promised: { record: 0, status: 0, result: 1, cancel: 1 } })

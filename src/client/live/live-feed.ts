@@ -5,6 +5,7 @@ import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
 import { type LiveEvent, liveBatch, liveEvent } from '../../core/live-event.js'
 import { systemClock, systemRandom } from '../../core/platform/clock.js'
+import { callForms, callOptions } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
 import type { LiveMessages } from '../../stores/contract/live-messages.js'
@@ -158,13 +159,17 @@ function liveOf({ live, traits }: Store): LiveMessages {
   )
 }
 
+const checkEvents = callOptions('events', { signal: callForms.signal, buffer: callForms.own })
+
 /** A feed, which `closing` also ends. Throws `InvalidArgumentError` for an invalid `buffer`. */
 export function liveFeed(
   queue: string,
   connect: () => Promise<Store>,
   closing: AbortSignal | undefined,
-  { signal, buffer = 1_000 }: LiveOptions,
+  options: LiveOptions,
 ): LiveFeed {
+  checkEvents(options)
+  const { signal, buffer = 1_000 } = options
   if (!Number.isInteger(buffer) || buffer < 1 || buffer > 1_000_000)
     throw new InvalidArgumentError(
       `\`buffer\` must be a whole number of events from 1 to 1,000,000; got ${describe(buffer)}.`,

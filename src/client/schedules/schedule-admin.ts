@@ -6,6 +6,7 @@ import type { JobHandle } from '../../core/job-handle.js'
 import { type CheckedSchedule, type ScheduleOptions, scheduleSchema } from '../../core/schedule/schedule-options.js'
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
 import type { AnyTask } from '../../core/task/any-task.js'
+import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
@@ -39,6 +40,8 @@ export interface SchedulePage {
 
 const mostInPage = 200
 const mostPreviewed = 1_000
+
+const checkList = callOptions('schedules.list', { cursor: callForms.text, limit: callForms.own })
 
 export class ScheduleAdmin {
   readonly #parts: ScheduleParts
@@ -89,13 +92,9 @@ export class ScheduleAdmin {
   }
 
   /** The schedules by name. `limit`: 1 … 200, by default 50. Throws `InvalidArgumentError` for another limit. */
-  async list({
-    cursor,
-    limit = 50,
-  }: {
-    readonly cursor?: string
-    readonly limit?: number
-  } = {}): Promise<SchedulePage> {
+  async list(options: { readonly cursor?: string; readonly limit?: number } = {}): Promise<SchedulePage> {
+    checkList(options)
+    const { cursor, limit = 50 } = options
     if (!Number.isInteger(limit) || limit < 1 || limit > mostInPage)
       throw new InvalidArgumentError(`limit must be a whole number from 1 to ${mostInPage}; got ${describe(limit)}.`)
     const [store, { packing }] = await this.#opened()
@@ -231,6 +230,10 @@ export class ScheduleAdmin {
     return Promise.all([this.#parts.connect(), this.#parts.rules()])
   }
 }
+
+refuseMore('schedules.', ScheduleAdmin.prototype, {
+  promised: { set: 2, remove: 1, get: 1, list: 1, pause: 1, resume: 1, runNow: 1, next: 2, reconcile: 1 },
+})
 
 function refuseNoName(name: unknown): void {
   if (!isQueueName(name))

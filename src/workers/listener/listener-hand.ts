@@ -6,6 +6,7 @@ import type { Events } from '../../core/events.js'
 import type { Meta } from '../../core/job.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { HoldOptions, HoldTime } from '../../core/task/hold-time.js'
+import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { onceThere } from '../../runtime/outage.js'
@@ -29,6 +30,9 @@ interface HandParts {
   /** It runs in another process: the death of this one is not its doing. */
   readonly movedOut: (hand: ListenerHand) => void
 }
+
+const checkRelease = callOptions('claim.release', { delay: callForms.own })
+const checkStarted = callOptions('claim.started', { pid: callForms.own, host: callForms.own })
 
 export class ListenerHand implements ListenerClaim {
   readonly execution: JobExecution
@@ -103,7 +107,9 @@ export class ListenerHand implements ListenerClaim {
     return this.execution.signal
   }
 
-  async started({ pid = process.pid, host }: RunPlace = {}): Promise<ExtendAnswer> {
+  async started(given: RunPlace = {}): Promise<ExtendAnswer> {
+    checkStarted(given)
+    const { pid = process.pid, host } = given
     if (!Number.isSafeInteger(pid) || pid < 1)
       throw new InvalidArgumentError(`\`pid\` must be the number of a process; got ${describe(pid)}.`)
     const here = processIdentity(pid)
@@ -151,6 +157,7 @@ export class ListenerHand implements ListenerClaim {
   }
 
   async release(options: { readonly delay?: Duration } = {}): Promise<SettleAnswer> {
+    checkRelease(options)
     const delayMs = options.delay === undefined ? 0 : durationMs(options.delay, 'release({ delay })')
     return this.#parts.settle(this, this.#unlessCancelled({ kind: 'release', delayMs, reason: 'released' }))
   }
@@ -183,3 +190,8 @@ export class ListenerHand implements ListenerClaim {
     this.execution.abort(answer === 'lost' ? new LeaseLostError(queue, id) : new JobCancelledError(queue, id))
   }
 }
+
+refuseMore('claim.', ListenerHand.prototype, {
+  promised: { started: 1, extend: 0, checkpoint: 1, complete: 1, fail: 1, release: 1 },
+  direct: { progress: 2, log: 1, hold: 2 },
+})

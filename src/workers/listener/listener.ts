@@ -9,6 +9,7 @@ import { hasCode } from '../../core/error-codes.js'
 import { ClosedError, LeaseLostError, WorkerStoppedError } from '../../core/errors.js'
 import { timerMs } from '../../core/platform/timer.js'
 import { longWorkResults } from '../../core/queue/queue.js'
+import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { onceThere } from '../../runtime/outage.js'
 import { processIdentity } from '../../runtime/process-identity.js'
@@ -38,6 +39,9 @@ const settleMs = 5_000
 const courtesyMs = 500
 /** How often another listener may win the race of an attach. */
 const mostAttachRaces = 3
+
+const checkNext = callOptions('listener.next', { signal: callForms.signal })
+const checkClose = callOptions('listener.close', { grace: callForms.own })
 
 /**
  * A listener, made by `mill.listener(queue)`. It opens the store at its first call, and is then one of the workers of
@@ -81,7 +85,9 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
    * claims are held. It does not poll, and waits for a store that is away (`store.failed`). Several calls wait in their
    * order. Rejects with the reason of `signal` once that aborts, and with `ClosedError` once the listener is closed.
    */
-  async next({ signal }: { readonly signal?: AbortSignal } = {}): Promise<ListenerClaim<Input>> {
+  async next(options: { readonly signal?: AbortSignal } = {}): Promise<ListenerClaim<Input>> {
+    checkNext(options)
+    const { signal } = options
     for (;;) {
       const granted = await this.#claims.next(signal)
       const hand = await this.#take(granted)
@@ -133,7 +139,9 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
    * and puts them back, uncounted. Jobs that were `started` in another process go on: their lease has a full term left,
    * in which that process, or another listener, must attach. A second call waits for the first.
    */
-  close({ grace }: { readonly grace?: Duration | 'none' } = {}): Promise<void> {
+  async close(options: { readonly grace?: Duration | 'none' } = {}): Promise<void> {
+    checkClose(options)
+    const { grace } = options
     const graceMs =
       grace === undefined
         ? defaultGraceMs
@@ -371,3 +379,5 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     void this.#settle(claim, verdict, opened, execution).then(() => this.#drop(execution, opened))
   }
 }
+
+refuseMore('listener.', QueueListener.prototype, { promised: { next: 1, attach: 1, close: 1 } })

@@ -9,6 +9,7 @@ import { ClosedError, InvalidArgumentError } from '../../core/errors.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import { Registry } from '../../core/registry.js'
 import { defineTask } from '../../core/task/task.js'
+import { refuseMore } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -168,3 +169,7 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
     if (this.#closed) throw new ClosedError(`throttled queue '${this.name}'`)
   }
 }
+
+refuseMore('throttledQueue.', ThrottledQueue.prototype, {
+  promised: { push: 2, pop: 0, tryPop: 0, length: 0, clear: 0, close: 0 },
+})
