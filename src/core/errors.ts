@@ -286,7 +286,7 @@ export class ProcessDiedError extends MillraceError {
     const by = isOutOfMemory ? 'oom' : signal !== null ? 'signal' : code !== null ? 'exit' : 'unknown'
     const how = {
       oom: 'ran out of memory (oom): give the task more by `maxHeap`, or the machine',
-      signal: `was killed by ${signal}${signal === 'SIGKILL' ? ', as the kernel does when memory is short' : ''}`,
+      signal: `was killed by ${signal}${signal === 'SIGKILL' ? ': by somebody, or by the kernel if memory was short (`dmesg` says so)' : ''}`,
       exit: `exited with code ${code}`,
       unknown: 'is gone, and how it ended is not known: another worker had started it',
     }[by]

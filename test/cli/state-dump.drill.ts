@@ -78,7 +78,7 @@ describe('the state dump', () => {
     await command.stdoutMatches(/test\.spinning/)
     command.kill('SIGTTIN')
     await command.stderrMatches(
-      /process \d+ does not answer: its event loop has been blocked, or it has been stopped, for \d+s; before that it said:\n {2}worker \S+ running, 1 of 10 slots busy, the store answered \S+ ago\n {2}default spin evil\\u001b\[31m, for \S+ by now\n/,
+      /process \d+ does not answer: its event loop has been blocked, or it has been stopped, for \d+s; its last report, which may be older than what it does now, said:\n {2}worker \S+ running, 1 of 10 slots busy, the store answered \S+ ago\n {2}default spin evil\\u001b\[31m, for \S+ then\n/,
     )
     for (let i = 0; i < 2; i += 1) command.kill('SIGTERM')
     await command.end()

@@ -1,10 +1,11 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { runJson } from './command-in-process.js'
+import { run, runJson } from './command-in-process.js'
 import { CommandProcess, runProcess, runProcessJson } from './command-process.js'
-import { project, root, tasksFile } from './project.js'
+import { project, projectFiles, root, tasksFile } from './project.js'
 
 interface Stats {
   totals: Record<string, number>
@@ -191,27 +192,45 @@ describe('millrace work --processes', () => {
     expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
   })
 
-  it('stops when npx, which does not pass a signal on, is gone', async () => {
-    // What npx does: a shell runs the command, and ends at SIGTERM without passing it on.
-    const cwd = project()
-    const script = join(cwd, 'as-npx-does.mjs')
-    writeFileSync(script, shellScript)
-    const shell = new CommandProcess([join(root, 'dist/cli/main.js')], { cwd, script, env: { npm_command: 'exec' } })
+  it.each([
+    ['npm run', ['run', 'work']],
+    ['npx', ['exec', 'work']],
+  ])('stops when %s, which does not pass a signal on, is gone', async (_, args) => {
+    const cwd = project({ ...projectFiles, ...scripts })
+    const bin = join(cwd, 'node_modules/.bin')
+    mkdirSync(bin)
+    symlinkSync(join(cwd, 'work.mjs'), join(bin, 'work'))
+    chmodSync(join(cwd, 'work.mjs'), 0o755)
+    const shell = new CommandProcess([...args, '--silent'], { cwd, script: npmScript })
     await shell.events('processes.started')
     shell.kill('SIGTERM')
     expect(await shell.events('processes.stopping')).toMatchObject([{ cause: 'disconnect' }])
     // The command holds the output open: it ends when that has.
     await shell.end()
   })
+
+  it('goes on when a script that has put it into the background is over', async () => {
+    const cwd = project({ ...projectFiles, ...scripts })
+    const shell = new CommandProcess(['run', 'background', '--silent'], { cwd, script: npmScript })
+    const [started] = await shell.events('processes.started')
+    if (shell.child.exitCode === null) await once(shell.child, 'exit')
+    await run(['enqueue', 'echo', '1'], { cwd })
+    await shell.events('test.running')
+    process.kill(Number(started!['pid']), 'SIGTERM')
+    await shell.end()
+  })
 })
 
-const shellScript = `
-import { spawn } from 'node:child_process'
-const command = JSON.stringify(process.execPath) + ' ' + JSON.stringify(process.argv[2]) + ' work --json; true'
-const shell = spawn('sh', ['-c', command], { stdio: 'inherit' })
-process.on('SIGTERM', () => shell.kill('SIGTERM'))
-shell.on('exit', () => process.exit())
-`
+const main = join(root, 'dist/cli/main.js')
+/** Where npm itself is, beside Node. */
+const npmScript = join(dirname(dirname(realpathSync(process.execPath))), 'lib/node_modules/npm/bin/npm-cli.js')
+const scripts = {
+  'package.json': JSON.stringify({
+    ...{ name: 'shop', type: 'module' },
+    scripts: { work: `node ${main} work --json`, background: `node ${main} work --json &` },
+  }),
+  'work.mjs': `#!/usr/bin/env node\nprocess.argv.push('work', '--json')\nawait import('${main}')\n`,
+}
 
 function isAlive(pid: number): boolean {
   try {

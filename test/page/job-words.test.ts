@@ -61,6 +61,29 @@ describe('the timeline', () => {
     expect(words({ state: 'running', startedAt: at(40) })).toEqual(['waited 40 s', 'ran 1 min'])
     expect(words({ state: 'scheduled', runAt: at(900) })).toEqual(['delayed 1 min 40 s'])
     expect(words({ attempt: 2, runAt: at(60) })).toEqual(['earlier attempts 1 min', 'waited 40 s'])
+  })
+
+  it('tells what a job failed at from the time for which it was put off', () => {
+    const words = (given: Partial<JobDetail>) => spansOf(job(given), now).map(spanWords)
+    const failures = [1, 2, 5].map((second, i) => ({ attempt: i + 1, at: at(second), error: 'refused' }))
+
+    expect(words({ state: 'scheduled', attempt: 2, runAt: at(160), failures: failures.slice(0, 1) })).toEqual([
+      ...['earlier attempts 1 s', 'put off 1 min 39 s'],
+    ])
+    expect(words({ attempt: 4, runAt: at(60), failures })).toEqual([
+      ...['earlier attempts 5 s', 'put off 55 s', 'waited 40 s'],
+    ])
+    expect(
+      words({ state: 'running', attempt: 3, runAt: at(4), startedAt: at(4), failures: failures.slice(0, 2) }),
+    ).toEqual(['earlier attempts 2 s', 'put off 2 s', 'ran 1 min 36 s'])
+    expect(words({ state: 'dead', attempt: 4, runAt: at(4), startedAt: at(4), finishedAt: at(5), failures })).toEqual([
+      ...['earlier attempts 2 s', 'put off 2 s', 'ran 1 s'],
+    ])
+  })
+
+  it('gives a job that died at once no part at all', () => {
+    const words = (given: Partial<JobDetail>) => spansOf(job(given), now).map(spanWords)
+
     expect(words({ state: 'dead', finishedAt: at(0) })).toEqual([])
   })
 })

@@ -4,10 +4,9 @@
  */
 
 import { type StopSignal, signalExitCode, stopSignals } from './exit-code.js'
+import { whenRunnerIsGone } from './script-runner.js'
 
 export type StopCause = StopSignal | 'disconnect'
-
-const parentEveryMs = 500
 
 /**
  * Listens from now on; resolves with the first cause. `endNow` is called at the second signal, before the process ends.
@@ -34,21 +33,6 @@ export function stopRequest(
     process.once('disconnect', () => resolve('disconnect'))
     // The parent may have died while this process was still loading.
     if (process.send !== undefined && !process.connected) resolve('disconnect')
-    if (process.env['npm_command'] === 'exec') whenOrphaned(() => resolve('disconnect'))
+    whenRunnerIsGone(() => resolve('disconnect'))
   })
-}
-
-/**
- * Calls `orphaned` when a shell of `npx` is gone. `npx` passes a signal to the shell that runs the command, and the
- * shell ends without passing it on. The end of the shell is the only sign of a stop. No other parent is watched like
- * this: a command in the background of a script should go on.
- */
-function whenOrphaned(orphaned: () => void): void {
-  const parent = process.ppid
-  const watch = setInterval(() => {
-    if (process.ppid === parent) return
-    clearInterval(watch)
-    orphaned()
-  }, parentEveryMs)
-  watch.unref()
 }

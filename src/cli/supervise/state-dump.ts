@@ -41,13 +41,13 @@ export function dumpSilent(terminal: Terminal, { pid, heardMs, state, pulse }: P
   print(terminal, { ...pulse, child: pid, state, blockedMs: Math.round(heardMs) }, () => {
     const silent = `process ${pid} does not answer: its event loop has been blocked, or it has been stopped, for ${formatDuration(heardMs)}`
     if (pulse === undefined) return [`${silent}; it is still starting`]
+    // The job that blocks it may have begun after that, and those in hand then may have ended.
     return [
-      `${silent}; before that it said:`,
+      `${silent}; its last report, which may be older than what it does now, said:`,
       `  worker ${printable(pulse.id)} ${pulse.state}, ${inHand(pulse.running, pulse.concurrency)}, ${storeSilence(pulse.silentMs)}`,
       ...pulse.damaged.map((queue) => `  queue ${printable(queue)} is damaged and left out: see 'millrace fsck'`),
       ...pulse.oldest.map(
-        (job) =>
-          `  ${printable(`${job.queue} ${job.task} ${job.id}`)}, for ${formatDuration(job.forMs + heardMs)} by now`,
+        (job) => `  ${printable(`${job.queue} ${job.task} ${job.id}`)}, for ${formatDuration(job.forMs)} then`,
       ),
       ...(pulse.running > pulse.oldest.length ? [`  and ${count(pulse.running - pulse.oldest.length)} more`] : []),
     ]

@@ -34,6 +34,12 @@ export function hasEnded(stat: string): boolean | undefined {
   return state === undefined || !/^[A-Za-z]$/.test(state) ? undefined : /^[ZX]$/.test(state)
 }
 
+/** From `/proc/<pid>/stat`, field 4: its parent. */
+export function parentIn(stat: string): number | undefined {
+  const [, parent = '', next] = fieldsBehindCommand(stat)
+  return next !== undefined && /^\d+$/.test(parent) ? Number(parent) : undefined
+}
+
 /** From `/proc/<pid>/stat`, fields 5 and 6: its process group and its session. */
 export function groupIn(stat: string): { readonly group: number; readonly session: number } | undefined {
   const [, , group = '', session = '', next] = fieldsBehindCommand(stat)

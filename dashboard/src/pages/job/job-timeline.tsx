@@ -69,6 +69,7 @@ function Step({ step: { name, at, note, isReached, tone }, isLast, isOnward }: S
 
 const fills: Readonly<Record<TimelineSpan['name'], string>> = {
   'earlier attempts': 'bg-warn',
+  'put off': 'bg-line',
   delayed: 'bg-line',
   waited: 'bg-edge',
   ran: 'bg-accent',

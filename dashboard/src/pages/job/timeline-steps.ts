@@ -13,7 +13,8 @@ export interface TimelineStep {
 }
 
 export interface TimelineSpan {
-  readonly name: 'earlier attempts' | 'delayed' | 'waited' | 'ran'
+  /** `put off`: from the last failure until it was due again, as its back-off or a snooze said. */
+  readonly name: 'earlier attempts' | 'put off' | 'delayed' | 'waited' | 'ran'
   readonly ms: number
 }
 
@@ -96,16 +97,27 @@ export function spansOf(job: JobDetail, now: number): readonly TimelineSpan[] {
   const created = Date.parse(job.createdAt)
   const due = Math.max(created, Date.parse(job.runAt))
   const end = hasEnded(job.state) ? Date.parse(job.finishedAt ?? job.updatedAt) : now
-  const begin = job.startedAt === undefined ? end : Date.parse(job.startedAt)
+  const hasBegun = job.startedAt !== undefined && (job.state === 'running' || hasEnded(job.state))
+  const begin = hasBegun ? Date.parse(job.startedAt!) : end
   const spans: TimelineSpan[] = [
-    {
-      name: job.attempt > 1 && job.state !== 'dead' ? 'earlier attempts' : 'delayed',
-      ms: Math.min(due, begin) - created,
-    },
+    ...spansBefore(job, created, Math.min(due, begin), begin),
     { name: 'waited', ms: begin - due },
     { name: 'ran', ms: end - begin },
   ]
   return spans.filter(({ ms }) => ms > 0)
+}
+
+/** From `created` until the attempt that began at `begin` was due. The last failure of a dead job is its end. */
+function spansBefore(job: JobDetail, created: number, due: number, begin: number): readonly TimelineSpan[] {
+  const failedBefore = job.attempt > (job.state === 'dead' ? 2 : 1)
+  const failed = (job.failures ?? []).map(({ at }) => Date.parse(at)).filter((at) => at <= begin)
+  const [last] = failed.slice(-1)
+  if (!failedBefore || last === undefined)
+    return [{ name: failedBefore ? 'earlier attempts' : 'delayed', ms: due - created }]
+  return [
+    { name: 'earlier attempts', ms: last - created },
+    { name: 'put off', ms: due - last },
+  ]
 }
 
 export function spanWords({ name, ms }: TimelineSpan): string {
