@@ -80,7 +80,7 @@ export function ticking(now: number, everyMs = 60_000): ScheduleChange {
   return {
     definition: {
       ...{ name: 'minutely', queue: queue.name, rule, onMissed: 'latest', overlap: 'allow' },
-      ...{ jitterMs: 0, isDeclared: false, job },
+      ...{ jitterMs: 0, job },
     },
     revision: 'first',
     paused: false,

@@ -40,6 +40,8 @@ const known: Readonly<Record<EventName, true>> = {
   'schedule.missed': true,
   'schedule.refused': true,
   'schedule.reconciled': true,
+  'schedule.foreign': true,
+  'schedule.lost': true,
   'worker.started': true,
   'worker.stopped': true,
   'worker.ordered': true,

@@ -42,6 +42,12 @@ interface Holding {
   readonly holdMs?: number
 }
 
+/** A change of a schedule that another configuration may have declared. */
+interface TakenOver {
+  /** The `schedulesOf` of the configuration that had declared the schedule, if that is another one. */
+  readonly takenFrom?: string
+}
+
 export interface EventMap {
   'job.enqueued': JobRef & { readonly outcome: EnqueueOutcome }
   /**
@@ -139,7 +145,17 @@ export interface EventMap {
   /** A tick could not be enqueued, and is tried again in `retryMs`. For `'failed'` the error says why. */
   'schedule.refused': TickRef & { readonly reason: TickRefusal; readonly error: unknown; readonly retryMs: number }
   /** A schedule in the store differed from the configuration, and was changed to match it. */
-  'schedule.reconciled': { readonly schedule: string; readonly change: 'added' | 'changed' | 'removed' }
+  'schedule.reconciled': TakenOver & { readonly schedule: string; readonly change: 'added' | 'changed' | 'removed' }
+  /**
+   * Schedules of another configuration, named by its `schedulesOf`, are in the store, and are left alone. Reported once
+   * for each; `by` is the `schedulesOf` of this one.
+   */
+  'schedule.foreign': { readonly declaredBy: string; readonly schedules: readonly string[]; readonly by: string }
+  /**
+   * The store had lost what it held, schedules too. Those of this configuration were written again; those that were set
+   * at run time are gone.
+   */
+  'schedule.lost': { readonly restored: readonly string[] }
   'worker.started': { readonly worker: string; readonly queues: readonly string[] }
   /** `apiCalls`: the calls that the mill has made so far, by kind, on a store that charges for calls. */
   'worker.stopped': { readonly worker: string; readonly apiCalls?: Readonly<Record<string, number>> }

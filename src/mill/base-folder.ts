@@ -20,6 +20,12 @@ export function hasBaseFolder(): boolean {
   return (known[key] ?? mainProject()) !== undefined
 }
 
+/** The name of the project, as its `package.json` has it; undefined without one. */
+export function projectName(): string | undefined {
+  const folder = known[key] ?? mainProject()
+  return folder === undefined ? undefined : nameIn(join(folder, 'package.json'))
+}
+
 /** Sets the base folder until `load` has ended. */
 export async function withBaseFolder<T>(folder: string, load: () => Promise<T>): Promise<T> {
   const before = known[key]
@@ -54,18 +60,19 @@ function projectAbove(from: string): string | undefined {
   for (let folder = from; ; folder = dirname(folder)) {
     const file = join(folder, 'package.json')
     if (existsSync(file)) {
-      if (isNamed(file)) return folder
+      if (nameIn(file) !== undefined) return folder
       nearest ??= folder
     }
     if (folder === dirname(folder)) return nearest
   }
 }
 
-function isNamed(file: string): boolean {
+function nameIn(file: string): string | undefined {
   try {
-    return typeof (JSON.parse(readFileSync(file, 'utf8')) as { readonly name?: unknown } | null)?.name === 'string'
+    const { name } = (JSON.parse(readFileSync(file, 'utf8')) ?? {}) as { readonly name?: unknown }
+    return typeof name === 'string' ? name : undefined
   } catch {
-    // Not ours to report: npm does.
-    return false
+    // A mistake in it is not ours to report: npm does.
+    return undefined
   }
 }

@@ -8,6 +8,9 @@ import { type Logger, silentLogger } from '../core/logger.js'
 import { messageOf } from '../core/values/describe.js'
 import { formatDuration } from '../core/values/duration.js'
 
+/** The most names in a line. */
+const mostNamed = 20
+
 type LogLine = { readonly level: keyof Logger; readonly message: string; readonly fields: Record<string, unknown> }
 
 const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine } = {
@@ -154,9 +157,22 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     fields: { ...schedule },
   }),
   'schedule.reconciled': (schedule) => ({
-    level: 'info',
-    message: `schedule ${schedule.change}, as the configuration has it`,
+    level: schedule.change === 'removed' || schedule.takenFrom !== undefined ? 'warn' : 'info',
+    message:
+      schedule.takenFrom === undefined
+        ? `schedule ${schedule.change}, as the configuration has it`
+        : `schedule taken from the configuration '${schedule.takenFrom}': if that is another service, each takes it from the other whenever it starts. Give the schedule another name, or each service a namespace of its own`,
     fields: { ...schedule },
+  }),
+  'schedule.foreign': ({ schedules, declaredBy, by }) => ({
+    level: 'warn',
+    message: `schedules of the configuration '${declaredBy}' are in this store and are left alone by '${by}': if that is a service of its own, a namespace keeps the two apart; if it is gone, remove them by \`millrace schedules remove <name>\``,
+    fields: { schedules: schedules.slice(0, mostNamed), declaredBy },
+  }),
+  'schedule.lost': ({ restored }) => ({
+    level: 'warn',
+    message: `the store had lost its schedules: those of the configuration are written again (${restored.length}), those that were set at run time are gone`,
+    fields: { restored: restored.slice(0, mostNamed) },
   }),
   'hook.failed': ({ hook, error }) => ({
     level: 'error',

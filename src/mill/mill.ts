@@ -100,7 +100,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     }
     this.schedules = new ScheduleAdmin({
       ...{ ...this.#clientParts, connect: this.#connection.opened },
-      declared: options.schedules,
+      declared: options.schedules && { by: options.schedulesOf, schedules: options.schedules },
     })
     const client = new Client({ ...this.#clientParts, sender: new Sender(this.#connection.opened, () => clock.mono()) })
     this.#client = client
@@ -261,6 +261,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
       registry,
       waitsForStore: this.#source.traits?.remote !== false,
       onStart: () => this.#life.begin(),
+      restoreSchedules: () => this.schedules.restore(),
       onEnd: (error: unknown) => this.#life.end(error),
       ended: () => this.#workers.delete(worker),
       processes: from && { entry: childEntry(), from },

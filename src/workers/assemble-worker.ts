@@ -76,6 +76,8 @@ export interface WorkerParts extends RunParts {
   readonly waitsForStore: boolean
   /** Called before the first claim; a worker whose hook rejects does not start. */
   readonly onStart: () => Promise<void>
+  /** Writes the declared schedules again. */
+  readonly restoreSchedules: () => Promise<void>
   /** Called once the worker has ended, for whatever reason. */
   readonly onEnd: (error: unknown) => Promise<void>
   /** Called last of all: the worker has ended, and nobody need stop it again. */
@@ -206,7 +208,10 @@ export function assembleWorker(
     adoption,
     schedules:
       store.schedules &&
-      new ScheduleLoop({ ...shared, schedules: store.schedules, packing, newId: createIdSource(clock) }),
+      new ScheduleLoop({
+        ...{ ...shared, schedules: store.schedules, packing, newId: createIdSource(clock) },
+        restore: parts.restoreSchedules,
+      }),
   }
 }
 

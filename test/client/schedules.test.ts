@@ -9,6 +9,11 @@ import { recorded } from '../next-event.js'
 import { testMillOn } from '../test-mill.js'
 
 const report = defineTask({ name: 'report', input: z.object({ kind: z.string() }) })
+/** Its schema answers later. */
+const slow = defineTask({
+  name: 'slow',
+  input: z.object({ kind: z.string() }).refine(async (input) => input.kind !== 'none'),
+})
 const sync = defineTask({ name: 'sync', queue: 'syncs', run: () => {} })
 const order = defineOrderedTask({ name: 'order', input: z.object({ id: z.string() }), id: ({ id }) => id })
 
@@ -19,8 +24,9 @@ const at = (text: string) => new Date(`2026-11-${text}Z`)
 function scene(schedules?: MillOptions['schedules'], more: Partial<MillOptions> = {}) {
   const clock = new ManualClock(startAt)
   const data = new MemoryData()
-  const again = (others?: MillOptions['schedules']) => {
-    const options = { ...more, tasks: [report, sync, order], ...(others === undefined ? {} : { schedules: others }) }
+  const again = (others?: MillOptions['schedules'], own: Partial<MillOptions> = more) => {
+    const tasks = [report, slow, sync, order]
+    const options = { ...own, tasks, ...(others === undefined ? {} : { schedules: others }) }
     return testMillOn(new MemoryStore(clock, data), options, clock)
   }
   return { clock, mill: again(schedules), again }
@@ -78,7 +84,7 @@ describe('a schedule that is set', () => {
     )
     const late = { every: '1h', task: sync, jitter: '10m', enqueue: { expiresIn: '5m' } } as const
     await expect(mill.schedules.set('s', late)).rejects.toThrow(
-      /expiresIn \(300000 ms\) must be longer than delay and jitter/,
+      /schedule 's': expiresIn \(300000 ms\) must be longer than delay and jitter/,
     )
     expect((await mill.schedules.list()).schedules).toEqual([])
   })
@@ -173,6 +179,39 @@ describe('a schedule that is set', () => {
 })
 
 describe('declared schedules', () => {
+  it('of another service in the same store are left alone, and that is told once', async () => {
+    const { again } = scene()
+    const crm = again({ daily: { every: '1h', task: sync } }, { schedulesOf: 'crm' })
+    await again({ nightly, weekly: nightly }, { schedulesOf: 'billing' }).schedules.reconcile()
+    const told = recorded(crm, 'schedule.foreign')
+    for (let i = 0; i < 2; i += 1) await crm.schedules.reconcile()
+    expect(told).toEqual([{ declaredBy: 'billing', schedules: ['nightly', 'weekly'], by: 'crm' }])
+    const next = again({ nightly }, { schedulesOf: 'billing' })
+    expect(await next.schedules.reconcile()).toEqual([{ schedule: 'weekly', change: 'removed' }])
+    const { schedules } = await crm.schedules.list()
+    expect(schedules.map(({ name, declaredBy }) => [name, declaredBy])).toEqual([
+      ['daily', 'crm'],
+      ['nightly', 'billing'],
+    ])
+  })
+
+  it('of the same name in two configurations are taken by the one that starts last, which says from whom', async () => {
+    const { again } = scene({}, { schedulesOf: 'crm' })
+    const billing = again({ nightly }, { schedulesOf: 'billing' })
+    const renamed = again({ nightly }, { schedulesOf: 'invoices' })
+    await billing.schedules.reconcile()
+    const taken = [{ schedule: 'nightly', change: 'changed', takenFrom: 'billing' }]
+    expect(await renamed.schedules.reconcile()).toEqual(taken)
+    expect(await renamed.schedules.reconcile()).toEqual([])
+  })
+
+  it('belong to the project unless the configuration names itself', async () => {
+    const { mill } = scene({ nightly })
+    await mill.schedules.reconcile()
+    expect(await mill.schedules.get('nightly')).toMatchObject({ isDeclared: true, declaredBy: 'millrace' })
+    expect(() => scene({ nightly }, { schedulesOf: '' })).toThrow(/schedulesOf: must be a name of 1 to 256 characters/)
+  })
+
   it('are added, changed and removed as code has them, and others are left alone', async () => {
     const { mill, again } = scene({ nightly, old: { every: '1h', task: sync } })
     await mill.schedules.set('tenant', { every: '1h', task: sync })
@@ -268,9 +307,25 @@ describe('declared schedules', () => {
     await worker.start()
     expect(await mill.schedules.get('nightly')).toMatchObject({ isDeclared: true })
     await worker.stop()
-    const wrong = again({ nightly: { ...nightly, input: {} }, sync: { every: '1h', task: sync } })
-    await expect(wrong.worker().start()).rejects.toThrow(InvalidJobError)
+    const schedules = {
+      nightly: { ...nightly, task: slow, input: { kind: 'none' } },
+      sync: { every: '1h', task: sync },
+    } as const
+    await expect(again(schedules).worker().start()).rejects.toThrow(/^schedule 'nightly': the input of a job of task/)
     expect(await mill.schedules.get('sync')).toBeUndefined()
+  })
+
+  it('are refused with their names when the mill is put together, if their jobs could not be enqueued', () => {
+    const schedules = {
+      fine: nightly,
+      nightly: { ...nightly, input: {} },
+      group: { every: '1h', task: sync, enqueue: { prio: 1 } as object },
+      late: { every: '1h', task: sync, jitter: '10m', enqueue: { expiresIn: '5m' } },
+    } as never
+    expect(() => scene(schedules)).toThrow(
+      /schedules\.nightly: the input of a job of task 'report' does not match[\s\S]*schedules\.group: .*'prio' is not an option[\s\S]*schedules\.late: expiresIn/,
+    )
+    expect(() => scene(schedules)).not.toThrow(/schedules\.fine/)
   })
 
   it('are refused with every mistake when the mill is put together', () => {

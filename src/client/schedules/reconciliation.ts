@@ -1,6 +1,6 @@
 /**
- * The reconciliation of schedules: writes the declared ones, and removes those that were once declared and are no
- * longer.
+ * The reconciliation of schedules: writes the declared ones, and removes those that the same configuration once declared
+ * and does no longer.
  */
 
 import type { CheckedSchedule } from '../../core/schedule/schedule-options.js'
@@ -12,52 +12,71 @@ import { scheduleDraft } from './schedule-draft.js'
 import type { ScheduleDifference } from './schedule-view.js'
 import { allSchedules, schedulesOf } from './schedules-facet.js'
 
+/** The schedules of a configuration, and its name. */
+export interface Declaration {
+  readonly by: string
+  readonly schedules: ReadonlyMap<string, CheckedSchedule>
+}
+
+interface Reconciliation {
+  readonly differences: ScheduleDifference[]
+  /** The schedules that other configurations have declared, by the names of those. */
+  readonly foreign: ReadonlyMap<string, readonly string[]>
+}
+
 /** The number of tries while others write the same schedule. */
 const mostTries = 10
 
 /**
- * Changes the store to match the declaration; schedules set at run time are left alone. New ones tick from `since` on,
- * an instant, by default the time of the store. Repeating changes nothing. Throws the errors of enqueueing a job of one
- * of them; nothing was changed then.
+ * Changes the store to match the declaration. Schedules that were set at run time or declared by another configuration
+ * are left alone. New ones tick from `since` on, an instant, by default the time of the store. Repeating changes
+ * nothing. Throws the errors of enqueueing a job of one of them; nothing was changed then.
  */
 export async function reconcile(
   store: Store,
-  declared: ReadonlyMap<string, CheckedSchedule>,
+  { by, schedules: declared }: Declaration,
   rules: DraftRules,
   since?: number,
-): Promise<ScheduleDifference[]> {
+): Promise<Reconciliation> {
   const schedules = schedulesOf(store)
   const definitions = await Promise.all(
-    [...declared].map(([name, schedule]) => scheduleDraft(name, schedule, true, rules)),
+    [...declared].map(([name, schedule]) => scheduleDraft(name, schedule, by, rules)),
   )
   const differences: ScheduleDifference[] = []
   for (const definition of definitions) {
     const { name, queue } = definition
-    const change = await insist(async () => {
+    const difference = await insist(async (): Promise<ScheduleDifference | 'same' | undefined> => {
       const stored = await schedules.get(name)
       const now = since ?? (await store.depth([queue])).now
       const wanted = changeTo(definition, stored, now, rules)
       if (wanted === undefined) return 'same'
       if (!(await schedules.put(wanted, stored))) return undefined
-      return stored === undefined ? 'added' : 'changed'
+      const takenFrom = stored?.definition.declaredBy
+      return {
+        ...{ schedule: name, change: stored === undefined ? 'added' : 'changed' },
+        ...(takenFrom === undefined || takenFrom === by ? {} : { takenFrom }),
+      }
     })
-    if (change === 'added' || change === 'changed') differences.push({ schedule: name, change })
+    if (difference !== undefined && difference !== 'same') differences.push(difference)
   }
-  differences.push(...(await removeOthers(schedules, declared)))
-  return differences
+  const others = await removeOthers(schedules, declared, by)
+  return { differences: [...differences, ...others.differences], foreign: others.foreign }
 }
 
 async function removeOthers(
   schedules: Schedules,
-  declared: ReadonlyMap<string, CheckedSchedule>,
-): Promise<ScheduleDifference[]> {
-  const gone: ScheduleDifference[] = []
+  declared: ReadonlyMap<string, unknown>,
+  by: string,
+): Promise<Reconciliation> {
+  const differences: ScheduleDifference[] = []
+  const foreign = new Map<string, string[]>()
   for (const { definition, revision } of await allSchedules(schedules)) {
-    const { name, isDeclared } = definition
-    if (!isDeclared || declared.has(name)) continue
-    if (await schedules.remove(name, revision)) gone.push({ schedule: name, change: 'removed' })
+    const { name, declaredBy } = definition
+    if (declaredBy === undefined || declared.has(name)) continue
+    if (declaredBy !== by) foreign.set(declaredBy, [...(foreign.get(declaredBy) ?? []), name])
+    else if (await schedules.remove(name, revision)) differences.push({ schedule: name, change: 'removed' })
   }
-  return gone
+  return { differences, foreign }
 }
 
 /** The result of the step, tried again while others are in its way; undefined if they always are. */

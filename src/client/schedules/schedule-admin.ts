@@ -3,7 +3,7 @@
 import { InvalidArgumentError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { JobHandle } from '../../core/job-handle.js'
-import { type CheckedSchedule, type ScheduleOptions, scheduleSchema } from '../../core/schedule/schedule-options.js'
+import { type ScheduleOptions, scheduleSchema } from '../../core/schedule/schedule-options.js'
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
@@ -15,7 +15,7 @@ import type { ScheduleDefinition, StoredSchedule, TickAnswer } from '../../store
 import type { Store } from '../../stores/contract/store.js'
 import { idBeside } from '../../stores/rules/schedule-tick.js'
 import type { DraftRules } from '../enqueue/draft-content.js'
-import { insist, reconcile } from './reconciliation.js'
+import { type Declaration, insist, reconcile } from './reconciliation.js'
 import { changeTo, nextTick } from './schedule-change.js'
 import { scheduleDraft } from './schedule-draft.js'
 import { type ScheduleDifference, type ScheduleRecord, scheduleRecordOf } from './schedule-view.js'
@@ -28,8 +28,8 @@ interface ScheduleParts {
   readonly rules: () => Promise<DraftRules>
   readonly events: Events
   readonly handle: (queue: string, id: string, outcome: 'added' | 'merged' | 'duplicate') => JobHandle<unknown>
-  /** The schedules of the configuration; undefined if it has no `schedules`. */
-  readonly declared: ReadonlyMap<string, CheckedSchedule> | undefined
+  /** Those of the configuration; undefined if it has no `schedules`. */
+  readonly declared: Declaration | undefined
 }
 
 export interface SchedulePage {
@@ -45,6 +45,8 @@ const checkList = callOptions('schedules.list', { cursor: callForms.text, limit:
 
 export class ScheduleAdmin {
   readonly #parts: ScheduleParts
+  /** The configurations of whose schedules was told that they are left alone. */
+  readonly #toldOf = new Set<string>()
 
   /** @internal */
   constructor(parts: ScheduleParts) {
@@ -59,14 +61,14 @@ export class ScheduleAdmin {
    */
   async set<T extends AnyTask>(name: string, options: ScheduleOptions<T>): Promise<ScheduleRecord> {
     refuseNoName(name)
-    if (this.#parts.declared?.has(name))
+    if (this.#parts.declared?.schedules.has(name))
       throw new InvalidArgumentError(
         `schedule '${name}' is declared in the configuration; change it there, or set one of another name.`,
       )
     const checked = parsed(scheduleSchema, options, `schedule '${name}'`)
     const [store, rules] = await this.#opened()
     const schedules = schedulesOf(store)
-    const definition = await scheduleDraft(name, checked, false, rules)
+    const definition = await scheduleDraft(name, checked, undefined, rules)
     const written = await insist(async () => {
       const stored = await schedules.get(name)
       const { now } = await store.depth([definition.queue])
@@ -175,8 +177,8 @@ export class ScheduleAdmin {
 
   /**
    * Changes the store to match the configuration, as each worker does when it starts: adds, changes, and removes
-   * schedules that were once declared. Without `schedules` it does nothing; `schedules: {}` removes all that were
-   * declared. Throws the errors of enqueueing a job of one of them.
+   * schedules that a configuration of the same `schedulesOf` once declared. Without `schedules` it does nothing;
+   * `schedules: {}` removes all that were declared. Throws the errors of enqueueing a job of one of them.
    */
   reconcile(): Promise<ScheduleDifference[]>
   /** New ones tick from `since` on. @internal */
@@ -185,9 +187,22 @@ export class ScheduleAdmin {
     const { declared, events } = this.#parts
     if (declared === undefined) return []
     const [store, rules] = await this.#opened()
-    const differences = await reconcile(store, declared, rules, since)
+    const { differences, foreign } = await reconcile(store, declared, rules, since)
     for (const difference of differences) events.emit('schedule.reconciled', difference)
+    for (const [declaredBy, schedules] of foreign)
+      if (!this.#toldOf.has(declaredBy)) events.emit('schedule.foreign', { declaredBy, schedules, by: declared.by })
+    for (const declaredBy of foreign.keys()) this.#toldOf.add(declaredBy)
     return differences
+  }
+
+  /**
+   * Writes the schedules of the configuration again after the store has lost what it held.
+   * @internal
+   */
+  async restore(): Promise<void> {
+    const differences = await this.reconcile()
+    const restored = differences.flatMap(({ schedule, change }) => (change === 'added' ? [schedule] : []))
+    this.#parts.events.emit('schedule.lost', { restored })
   }
 
   async #change(
@@ -213,9 +228,10 @@ export class ScheduleAdmin {
 
   /** The definition that a starting worker would write. */
   async #declared(store: Store, name: string): Promise<ScheduleDefinition> {
-    const declared = this.#parts.declared?.get(name)
-    if (declared === undefined) return this.#none(store, name)
-    return scheduleDraft(name, declared, true, await this.#parts.rules())
+    const { declared } = this.#parts
+    const schedule = declared?.schedules.get(name)
+    if (schedule === undefined) return this.#none(store, name)
+    return scheduleDraft(name, schedule, declared!.by, await this.#parts.rules())
   }
 
   async #none(store: Store, name: string): Promise<never> {

@@ -21,8 +21,10 @@ export interface ScheduleRecord {
   readonly onMissed: OnMissed
   readonly overlap: Overlap
   readonly jitterMs: number
-  /** Whether the configuration declares it; others were set at run time. */
+  /** Whether a configuration declares it; others were set at run time. */
   readonly isDeclared: boolean
+  /** The `schedulesOf` of the configuration that declares it. */
+  readonly declaredBy?: string
   readonly isPaused: boolean
   /** Absent while it is paused, and after it has ended. */
   readonly nextAt?: Date
@@ -44,11 +46,13 @@ export interface ScheduleRecord {
 export interface ScheduleDifference {
   readonly schedule: string
   readonly change: 'added' | 'changed' | 'removed'
+  /** The `schedulesOf` of the configuration that had declared it. Absent if that is the same, or there was none. */
+  readonly takenFrom?: string
 }
 
 export function scheduleRecordOf(stored: StoredSchedule, packing: Packing): ScheduleRecord {
   const { definition, paused, nextAt, lastAt, lastId, ticked, skipped, missed, createdAt, updatedAt } = stored
-  const { name, queue, rule, onMissed, overlap, jitterMs, isDeclared, job } = definition
+  const { name, queue, rule, onMissed, overlap, jitterMs, declaredBy, job } = definition
   const { cron, everyMs, timeZone, fromAt, untilAt } = rule
   const isOrdered = job.id !== undefined
   const owner = { queue, id: job.id ?? name }
@@ -64,7 +68,7 @@ export function scheduleRecordOf(stored: StoredSchedule, packing: Packing): Sche
     input: unpacked(job.payload, isOrdered ? 'ordered payload' : 'payload'),
     meta: unpacked(job.meta, isOrdered ? 'ordered meta' : 'meta') as Meta | undefined,
     ...{ cron, everyMs, timeZone, from: dateOf(fromAt), until: dateOf(untilAt) },
-    ...{ onMissed, overlap, jitterMs, isDeclared, isPaused: paused },
+    ...{ onMissed, overlap, jitterMs, isDeclared: declaredBy !== undefined, declaredBy, isPaused: paused },
     ...{ nextAt: dateOf(nextAt), lastAt: dateOf(lastAt), lastId, ticked, skipped, missed },
     ...{ createdAt: new Date(createdAt), updatedAt: new Date(updatedAt) },
   }

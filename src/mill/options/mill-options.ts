@@ -19,9 +19,11 @@ import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import { byteSize, callable, duration, exactly, parsed, whole } from '../../core/values/option-check.js'
 import { selectorNames } from '../../selectors/named-selectors.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
+import { projectName } from '../base-folder.js'
 import { readQueueFile } from '../queue-file/queue-file.js'
 import type { StoreDescriptor } from '../store-source.js'
 import { declaredQueues, queueClashes } from './declared-queues.js'
+import { refuseScheduledJobs, scheduleIssues } from './schedule-issues.js'
 import { refuseUnsupported } from './unsupported.js'
 import { type WorkerDefaults, workerDefaults } from './worker-options.js'
 
@@ -71,10 +73,16 @@ export interface MillOptions<
   readonly tasksElsewhere?: readonly string[]
   /**
    * The schedules by name, each with a task, its input and its times. A worker that starts changes the store to match:
-   * it adds new ones, updates changed ones, and removes those that are no longer declared here. Default: workers leave
-   * the stored schedules as they are.
+   * it adds new ones, updates changed ones, and removes those that are no longer declared here (`schedulesOf`). Default:
+   * workers leave the stored schedules as they are.
    */
   readonly schedules?: SchedulesOf<Scheduled>
+  /**
+   * The name under which `schedules` are declared: workers remove only what was declared under the same name, so several
+   * services may share a store. 1 to 256 characters. Default: the name in the `package.json` of the project that holds
+   * the configuration or the main script, otherwise `'default'`.
+   */
+  readonly schedulesOf?: string
   /** The codec that stores values. Default: JSON, with support for Date, Map, Set, BigInt and bytes. */
   readonly codec?: Codec
   /** Stores larger values as gzip, unless that saves nothing: `{ above: '1kB' }`. Default: no compression. */
@@ -133,6 +141,7 @@ export interface CheckedOptions {
   readonly tasksElsewhere: readonly string[]
   /** Undefined if the options have no `schedules`. */
   readonly schedules: ReadonlyMap<string, CheckedSchedule> | undefined
+  readonly schedulesOf: string
   readonly packing: Packing
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
@@ -186,6 +195,12 @@ const shape = exactly({
   ),
   tasksElsewhere: v.exactOptional(v.array(taskName), []),
   schedules: v.exactOptional(v.record(queueName, scheduleSchema)),
+  schedulesOf: v.optional(
+    v.pipe(
+      v.string(),
+      v.check((name) => name.length > 0 && name.length <= 256, 'must be a name of 1 to 256 characters'),
+    ),
+  ),
   codec: v.exactOptional(
     v.custom<Codec>(isCodec, `must be { name, encode, decode }, the name ${queueNameForm}`),
     () => jsonCodec,
@@ -233,6 +248,7 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
   ]
   const sealKeys = 'seal' in given ? sealKeysOf(given.seal, issues) : undefined
   if (issues.length > 0) throw new ConfigError('the configuration', issues)
+  const packing = new Packing(given.codec, given.compress?.above, sealKeys && new Seal(sealKeys, given.namespace))
   if (traits !== undefined) refuseUnsupported(registry, traits, schedules)
   if (traits !== undefined && given.replicas > 0 && !traits.replicated)
     throw new UnsupportedByStoreError(
@@ -240,13 +256,19 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
       'waiting for replicas',
       'Leave `replicas` out, or use Redis with replicas.',
     )
+  if (traits !== undefined && schedules !== undefined) {
+    const { tasksElsewhere, maxPayloadBytes, idempotency } = given
+    const rules = { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs: idempotency }
+    refuseScheduledJobs(schedules, rules)
+  }
   return {
     namespace: given.namespace,
     replicas: given.replicas,
     registry,
     tasksElsewhere: given.tasksElsewhere,
     schedules,
-    packing: new Packing(given.codec, given.compress?.above, sealKeys && new Seal(sealKeys, given.namespace)),
+    schedulesOf: given.schedulesOf ?? (schedules && projectName()) ?? 'default',
+    packing,
     formatError: given.formatError,
     maxPayloadBytes: given.maxPayloadBytes,
     idempotencyMs: given.idempotency,
@@ -295,24 +317,6 @@ function workerIssues(
       ? []
       : [{ path: 'worker.selector', message: `must be one of ${selectorNames.join(', ')}, or a function` }]),
   ]
-}
-
-/** Mistakes in the schedules: their tasks must be known. */
-function scheduleIssues(
-  schedules: ReadonlyMap<string, CheckedSchedule> | undefined,
-  registry: Registry,
-  tasksElsewhere: readonly string[],
-): ConfigIssue[] {
-  return [...(schedules ?? [])].flatMap(([name, { task }]) =>
-    registry.find(task.name) !== undefined || tasksElsewhere.includes(task.name)
-      ? []
-      : [
-          {
-            path: `schedules.${name}.task`,
-            message: `is the task '${task.name}', which is not under \`tasks\`: add it there, or its name to \`tasksElsewhere\` if only other workers run it`,
-          },
-        ],
-  )
 }
 
 /** Mistakes between options that are valid by themselves. */

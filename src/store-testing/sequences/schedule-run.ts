@@ -29,8 +29,11 @@ export class ScheduleRun {
         const schedule = await this.#idea(schedules, command.name, command.by)
         return schedule && schedules.tick(tickOf(schedule, command, now))
       }
-      case 'due':
-        return schedules.due(command.worker, leadMs, command.limit)
+      case 'due': {
+        // Each store has its own.
+        const { origin: _, ...due } = await schedules.due(command.worker, leadMs, command.limit)
+        return due
+      }
       case 'resign':
         return schedules.resign(command.worker)
       case 'schedules':

@@ -86,7 +86,7 @@ function schedule(dice: Dice, step: number): PlannedSchedule {
   return {
     definition: {
       ...{ name: dice.pick(names), queue, rule: { everyMs, timeZone: 'UTC' }, onMissed: 'all', overlap: 'skip' },
-      ...{ jitterMs: 0, isDeclared: dice.chance(0.5), job },
+      ...{ jitterMs: 0, ...(dice.chance(0.5) ? { declaredBy: 'shop' } : {}), job },
     },
     revision: `revision-${step}`,
     ...maybe(dice, { nextInMs: dice.pick([-70_000, -1_000, 0, 0, 0, 1_000, 60_000]) }, 0.85),

@@ -24,10 +24,10 @@ export interface ScheduleDefinition {
   readonly overlap: Overlap
   readonly jitterMs: number
   /**
-   * Whether code declares it. A declared schedule is removed once the code no longer declares it; other schedules are
-   * set at run time.
+   * The name of the configuration that declares it, which removes it once it no longer does. Absent: it was set at run
+   * time.
    */
-  readonly isDeclared: boolean
+  readonly declaredBy?: string
   readonly job: ScheduledJob
 }
 
@@ -99,6 +99,11 @@ export type TickAnswer =
 
 export interface DueSchedules {
   readonly now: number
+  /**
+   * Names what the store holds now: the same to all who ask, for as long as the store forgets nothing. A store that was
+   * emptied, or was restarted and kept nothing, has another one.
+   */
+  readonly origin: string
   /** Whether the caller leads. If not, the answer holds nothing else about schedules. */
   readonly isLead: boolean
   /** Ms until the lead lapses: the caller's, or the present lead's. */

@@ -27,6 +27,8 @@ interface ScheduleLook {
   readonly isLead: boolean
   /** Ms until the next look. */
   readonly forMs: number
+  /** Names what the store holds; another one says that it has lost what it held. */
+  readonly origin: string
 }
 
 /** A silent lead is replaced after this long. */
@@ -63,12 +65,12 @@ export class ScheduleLead {
   async look(): Promise<ScheduleLook> {
     const { schedules, worker } = this.#parts
     const limit = mostDue + this.#refusals.size
-    const { now, isLead, leadMs: leftMs, due, nextAt } = await schedules.due(worker, leadMs, limit)
+    const { now, origin, isLead, leadMs: leftMs, due, nextAt } = await schedules.due(worker, leadMs, limit)
     if (!isLead) {
       this.#lookedAt = undefined
       this.#refusals.clear()
       this.#rooms.clear()
-      return { isLead, forMs: Math.max(leftMs, 1) }
+      return { isLead, forMs: Math.max(leftMs, 1), origin }
     }
     // A new lead does not know whether the clock was ahead before.
     const mayBeAhead = this.#lookedAt === undefined || now < this.#lookedAt - setBackMs
@@ -89,7 +91,7 @@ export class ScheduleLead {
       ...next.flatMap((at) => (at === undefined ? [] : at - now)),
       ...[...this.#refusals.values()].map(({ until }) => until - mono),
     )
-    return { isLead, forMs: Math.max(1, forMs) }
+    return { isLead, forMs: Math.max(1, forMs), origin }
   }
 
   /** When to look at it next; undefined if it has ended or was refused. */

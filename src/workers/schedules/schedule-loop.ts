@@ -1,6 +1,6 @@
 /**
  * The schedule loop of a worker: looks when a tick is due, when a schedule was written, or when the lead may have
- * lapsed.
+ * lapsed. It also hears that the store has lost its schedules.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -16,6 +16,8 @@ const mostPauseMs = 5_000
 interface ScheduleLoopParts extends ScheduleLeadParts {
   readonly schedules: Schedules
   readonly random: Random
+  /** Called when the store has lost what it held. It may be called again after it has rejected. */
+  readonly restore: () => Promise<void>
 }
 
 export class ScheduleLoop {
@@ -45,10 +47,13 @@ export class ScheduleLoop {
     const { signal } = this.#stopping
     const { schedules, worker } = this.#parts
     let leads = false
+    let known: string | undefined
     for (let failures = 0; !signal.aborted; ) {
       try {
-        const { isLead, forMs } = await this.#lead.look()
+        const { isLead, forMs, origin } = await this.#lead.look()
         leads = isLead
+        if (known !== undefined && known !== origin) await this.#parts.restore()
+        known = origin
         failures = 0
         if (isLead) await schedules.changed(forMs, signal)
         else await pause(forMs, signal)

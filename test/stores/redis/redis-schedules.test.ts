@@ -31,7 +31,7 @@ const queue = (name: string) => ({ name, kind: 'plain', order: 'fifo', maxCrashe
 function due(revision: string, of = 'mail'): ScheduleChange {
   const job = { task: 'send', payload: '{}', priority: 0, rememberMs: 0 }
   const rule = { everyMs: 3_600_000, timeZone: 'UTC' }
-  const rest = { onMissed: 'latest', overlap: 'allow', jitterMs: 0, isDeclared: false } as const
+  const rest = { onMissed: 'latest', overlap: 'allow', jitterMs: 0 } as const
   return { definition: { name: 's', queue: of, rule, job, ...rest }, revision, paused: false, nextAt: 1_000 }
 }
 const dueOf = async ({ schedules }: RedisStore) =>

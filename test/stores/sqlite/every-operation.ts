@@ -187,7 +187,7 @@ export class EveryOperation {
   #schedule(queue: string): void {
     const { id: _, ...rest } = job('a')
     const times = { rule: { everyMs: 1_000, timeZone: 'UTC' }, jitterMs: 0 }
-    const policy = { onMissed: 'latest', overlap: 'skip', isDeclared: false } as const
+    const policy = { onMissed: 'latest', overlap: 'skip' } as const
     const [revision, dueAt, nextAt] = ['r', this.#clock.at, this.#clock.at + 1_000]
     for (const name of ['s', 't'])
       this.#call(

@@ -35,7 +35,7 @@ export function hourly(
   return {
     definition: {
       ...{ name, queue: 'mail', rule: { everyMs: hourMs, timeZone: 'UTC' }, onMissed: 'latest', overlap: 'allow' },
-      ...{ jitterMs: 0, isDeclared: false, job },
+      ...{ jitterMs: 0, job },
       ...definition,
     },
     revision: `${name}-1`,

@@ -17,7 +17,7 @@ export const scheduling: ContractConcern = {
           ...{ priority: 3, group: 'tenant', delayMs: 5, rememberMs: 60_000 },
         }
         const rule = { cron: '0 3 * * *', timeZone: 'Europe/Zurich', fromAt: now, untilAt: now + 9 * hourMs }
-        const definition = { rule, onMissed: 'all', overlap: 'skip', jitterMs: 17, isDeclared: true, job }
+        const definition = { rule, onMissed: 'all', overlap: 'skip', jitterMs: 17, declaredBy: 'shop', job }
         const change = hourly('nightly', now + hourMs, { definition })
         assert.equal(await schedulesOf(scene.store).put(change, undefined), true)
 

@@ -18,6 +18,8 @@ type MemorySchedule = Omit<StoredSchedule, 'shards'>
 export class MemorySchedules {
   readonly byName = new Map<string, MemorySchedule>()
   lead: ScheduleLeadership | undefined
+  /** It forgets nothing while it is there. */
+  readonly origin = 'memory'
 }
 
 export function memorySchedules(store: MemoryAdmin, data: () => MemorySchedules): Schedules {
@@ -105,13 +107,14 @@ export function memorySchedules(store: MemoryAdmin, data: () => MemorySchedules)
       const lead = scheduleLeadAfter(data().lead, worker, leadMs, now)
       data().lead = lead
       const [isLead, leftMs] = [lead.worker === worker, lead.until - now]
-      if (!isLead) return { now, isLead, leadMs: leftMs, due: [] }
+      const { origin } = data()
+      if (!isLead) return { now, origin, isLead, leadMs: leftMs, due: [] }
       const waiting = [...data().byName.values()]
         .filter(({ nextAt }) => nextAt !== undefined)
         .sort((a, b) => a.nextAt! - b.nextAt! || compareBytes(a.definition.name, b.definition.name))
       const due = waiting.filter(({ nextAt }) => nextAt! <= now).slice(0, limit)
       const nextAt = waiting[due.length]?.nextAt
-      return { now, isLead, leadMs: leftMs, due: due.map(told), ...(nextAt === undefined ? {} : { nextAt }) }
+      return { now, origin, isLead, leadMs: leftMs, due: due.map(told), ...(nextAt === undefined ? {} : { nextAt }) }
     },
 
     async resign(worker) {

@@ -108,8 +108,8 @@ export class RedisSchedules implements Schedules {
     this.#known = this.#heard
     const [, places, leadKey] = scheduleIndexKeys(this.#namespace)
     const args = [worker, String(Math.ceil(leadMs))]
-    const [asked, lead, left, tags] = listIn(await this.#client.run(scheduleLeadScript, [leadKey, places], args))
-    const leads = { isLead: textIn(lead) === worker, leadMs: numberIn(left) }
+    const [asked, lead, left, tags, named] = listIn(await this.#client.run(scheduleLeadScript, [leadKey, places], args))
+    const leads = { origin: textIn(named), isLead: textIn(lead) === worker, leadMs: numberIn(left) }
     if (!leads.isLead) return { now: numberIn(asked), ...leads, due: [] }
     // Schedules on a server that is away must not stop the others.
     const looks = await partialReplies(
@@ -140,7 +140,8 @@ export class RedisSchedules implements Schedules {
   async resign(worker: string): Promise<void> {
     const lead = scheduleIndexKeys(this.#namespace)[2]
     const known = await this.#client.command('HGET', [lead, 'worker'])
-    if (known !== null && textIn(known) === worker) await this.#client.command('DEL', [lead])
+    if (known !== null && textIn(known) === worker)
+      await this.#client.command('HDEL', [lead, 'worker', 'seen', 'until'])
   }
 
   async changed(forMs: number, signal: AbortSignal): Promise<void> {

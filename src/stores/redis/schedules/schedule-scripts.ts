@@ -100,7 +100,8 @@ return { now, later[2] or '-1', due }
  * Makes a worker the one that ticks schedules, unless another leads.
  * KEYS: the hash that says who leads, the places that may have schedules.
  * ARGV: the worker, for how many ms it leads.
- * Returns now, the worker that leads, for how many ms it still does, and the places.
+ * Returns now, the worker that leads, for how many ms it still does, the places, and the origin, which the first to ask
+ * names.
  */
 export const scheduleLeadScript = redisScript(
   'schedule-lead',
@@ -117,7 +118,8 @@ if not worker or worker == ARGV[1] or until_at <= now then
   worker, until_at = ARGV[1], now + ARGV[2]
   redis.call('HSET', KEYS[1], 'worker', worker, 'seen', now, 'until', until_at)
 end
-return { now, worker, until_at - now, redis.call('HKEYS', KEYS[2]) }
+redis.call('HSETNX', KEYS[1], 'origin', now .. ' ' .. ARGV[1])
+return { now, worker, until_at - now, redis.call('HKEYS', KEYS[2]), redis.call('HGET', KEYS[1], 'origin') }
 `,
   { whenFull: true },
 )

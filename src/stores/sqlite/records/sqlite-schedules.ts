@@ -49,6 +49,8 @@ export class SqliteSchedules {
   readonly #delete: Statement
   readonly #lead: Statement
   readonly #writeLead: Statement
+  readonly #origin: Statement
+  readonly #writeOrigin: Statement
 
   constructor(session: SqliteTransaction, enqueue: SqliteEnqueue) {
     this.#session = session
@@ -69,6 +71,8 @@ export class SqliteSchedules {
     this.#delete = db.prepare('DELETE FROM schedule WHERE name = ?')
     this.#lead = db.prepare("SELECT value FROM meta WHERE name = 'schedule-lead'")
     this.#writeLead = db.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('schedule-lead', ?)")
+    this.#origin = db.prepare("SELECT value FROM meta WHERE name = 'schedule-origin'")
+    this.#writeOrigin = db.prepare("INSERT INTO meta (name, value) VALUES ('schedule-origin', ?)")
   }
 
   put({ definition, revision, paused, nextAt }: ScheduleChange, expects: ScheduleState | undefined): boolean {
@@ -117,17 +121,27 @@ export class SqliteSchedules {
     // Only one of many workers leads. The others must cause no commit, after which all would look for a change.
     if (text !== before?.value) this.#writeLead.run(text)
     const [isLead, leftMs] = [lead.worker === worker, lead.until - now]
-    if (!isLead) return { now, isLead, leadMs: leftMs, due: [] }
+    const origin = this.#originFor(worker, now)
+    if (!isLead) return { now, origin, isLead, leadMs: leftMs, due: [] }
     const rows = this.#waiting.all(limit + 1) as unknown as ScheduleRow[]
     const due = rows.filter(({ next_at }) => next_at! <= now).slice(0, limit)
     const nextAt = rows[due.length]?.next_at ?? undefined
-    return { now, isLead, leadMs: leftMs, due: this.#toldAll(due), ...(nextAt === undefined ? {} : { nextAt }) }
+    return { now, origin, isLead, leadMs: leftMs, due: this.#toldAll(due), ...(nextAt === undefined ? {} : { nextAt }) }
   }
 
   resign(worker: string): void {
     const lead = this.#lead.get() as { value: string } | undefined
     if (lead === undefined || (JSON.parse(lead.value) as ScheduleLeadership).worker !== worker) return
     this.#writeLead.run(JSON.stringify({ worker, seenAt: 0, until: 0 } satisfies ScheduleLeadership))
+  }
+
+  /** The first to ask names it. */
+  #originFor(worker: string, now: number): string {
+    const known = this.#origin.get() as { value: string } | undefined
+    if (known !== undefined) return known.value
+    const origin = `${now} ${worker}`
+    this.#writeOrigin.run(origin)
+    return origin
   }
 
   #pass({ name, nextAt, lastAt, jobs, skips, misses }: ScheduleTick, isSkipped: boolean): void {
