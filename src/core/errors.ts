@@ -163,13 +163,22 @@ export class EnqueueManyError extends MillraceError {
   }
 }
 
-/** The store keeps nothing of this job: it ended before the call without a kept result, or it never existed. */
+/**
+ * There is no result to give: the job ended before the call and nothing is kept of it, it never existed, or it completed
+ * with a result that could not be kept.
+ */
 export class ResultNotKeptError extends MillraceError {
-  constructor(queue: string, id: string) {
+  /** Why the result of a completed job could not be kept; undefined if nothing is known of the job. */
+  readonly why: string | undefined
+
+  constructor(queue: string, id: string, why?: string) {
     super(
       'result-not-kept',
-      `nothing is kept of job '${id}' in queue '${queue}': it has ended and its result was not kept (or has expired), or it never existed. Wait for the result before the job ends, or set the queue's retention.results.`,
+      why === undefined
+        ? `nothing is kept of job '${id}' in queue '${queue}': it has ended and its result was not kept (or has expired), or it never existed. Wait for the result before the job ends, or set the queue's retention.results.`
+        : `job '${id}' in queue '${queue}' has completed, and its result could not be kept: ${why.replace(/\.$/, '')}. Return a value that the codec can store within maxPayloadBytes, or a reference to it.`,
     )
+    this.why = why
   }
 }
 

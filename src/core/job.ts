@@ -68,7 +68,7 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   /** The last 64 KiB of the text that its attempts logged and, for isolated tasks, printed. */
   readonly log?: string
   readonly result?: Result
-  /** Message and bounded stack of the last failure. */
+  /** Message and bounded stack of the last failure; also why a part of the record cannot be shown, or was not kept. */
   readonly error?: string
   /**
    * The latest failed attempts, at most 10, oldest first. The last has the text of `error`, unless that is about

@@ -1,6 +1,8 @@
 /** Error text: bounded and readable, whatever was thrown. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { UnrecoverableError } from '#src/core/errors.js'
+import { messageOf } from '#src/core/values/describe.js'
 import { errorText, errorTextLimit, formatError } from '#src/core/values/error-text.js'
 
 const text = (error: unknown) => errorText(error, formatError)
@@ -47,9 +49,42 @@ describe('the text of an error', () => {
     [5n, '5'],
     [Symbol('s'), 'Symbol(s)'],
     [{ message: 'like an error' }, 'like an error'],
-    [Object.create(null), 'an error that cannot be shown'],
+    [{ message: 'refused', code: 42 }, 'refused (code 42)'],
+    [{ status: 500, body: { why: 'full' } }, "{ status: 500, body: { why: 'full' } }"],
+    [Object.create(null), '[Object: null prototype] {}'],
+    ['', '""'],
   ])('of %o, thrown as it is, is %j', (thrown, shown) => {
     expect(text(thrown)).toBe(shown)
+  })
+
+  it('names every error that an AggregateError stands for, with their codes, before its causes', () => {
+    const refused = Object.assign(new Error('connect ::1:5432'), { code: 'ECONNREFUSED' })
+    const shown = text(new AggregateError([refused, new TypeError('B refused')], '', { cause: new Error('why') }))
+
+    expect(shown).toMatch(/error 1 of 2: Error: connect ::1:5432 \(code ECONNREFUSED\)\n\s+at /)
+    expect(shown).toMatch(/error 2 of 2: TypeError: B refused\n/)
+    expect(shown.indexOf('caused by: Error: why')).toBeGreaterThan(shown.indexOf('B refused'))
+  })
+
+  it('names the errors of an AggregateError also where one is another, is itself, or where they are many', () => {
+    const round = new AggregateError([], 'round')
+    round.errors.push(
+      new AggregateError([new Error('within'), round], 'inner'),
+      ...Array(1_000).fill(new Error('same')),
+    )
+    const shown = text(round)
+
+    expect(shown).toContain('of: Error: within; AggregateError: round')
+    expect(shown.match(/Error: same/g)).toHaveLength(7)
+    expect(shown).toContain('and 993 more errors')
+  })
+
+  it('has the code of an error behind its message, once', () => {
+    expect(text(Object.assign(new Error('refused'), { code: 'E_REFUSED' }))).toMatch(
+      /^Error: refused \(code E_REFUSED\)\n/,
+    )
+    expect(text(Object.assign(new Error('E_REFUSED: no'), { code: 'E_REFUSED' }))).toMatch(/^Error: E_REFUSED: no\n/)
+    expect(text(new UnrecoverableError('never'))).toMatch(/^UnrecoverableError: never\n/)
   })
 
   it('survives getters and proxies that throw', () => {
@@ -58,7 +93,7 @@ describe('the text of an error', () => {
     }
     const proxy = new Proxy({}, { get: refuse, has: refuse, getPrototypeOf: refuse })
 
-    expect(text(proxy)).toBe('an error that cannot be shown')
+    expect(text(proxy)).toBe('{}')
     expect(text(Object.defineProperty(new Error('x'), 'stack', { get: refuse }))).toBe('x')
   })
 
@@ -102,5 +137,34 @@ describe("a user's own format", () => {
     ['gives a promise', async () => 'later'],
   ])('that %s is passed over', (_, format) => {
     expect(errorText(new Error('mine'), format as () => string)).toMatch(/^Error: mine\n/)
+  })
+})
+
+describe('the words for a thrown value', () => {
+  it.each([
+    [new Error('boom'), 'boom'],
+    [new Error(''), 'Error'],
+    [Object.assign(new Error(''), { code: 'ECONNREFUSED' }), 'Error (code ECONNREFUSED)'],
+    [new AggregateError([new Error('A refused'), new Error('B refused')], ''), 'A refused; B refused'],
+    [new AggregateError([new Error('A refused')], 'two of three failed'), 'two of three failed: A refused'],
+    [new AggregateError([1, 2, 3, 4, 5].map((n) => new Error(`${n}`))), '1; 2; 3; and 2 more'],
+    [{ message: 'like an error' }, 'like an error'],
+    [{ status: 500 }, '{ status: 500 }'],
+    ['', '""'],
+    [undefined, 'undefined'],
+  ])('%# are its message, and of an AggregateError those of its errors', (thrown, words) => {
+    expect(messageOf(thrown)).toBe(words)
+  })
+
+  it('are never empty, whatever was thrown', () => {
+    fc.assert(
+      fc.property(fc.anything(), (thrown) => {
+        for (const value of [thrown, new AggregateError([thrown]), Object.assign(new Error(''), { code: thrown })]) {
+          expect(messageOf(value)).not.toBe('')
+          expect(text(value)).not.toBe('')
+        }
+      }),
+      { seed: 1 },
+    )
   })
 })

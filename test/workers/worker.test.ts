@@ -332,6 +332,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     await m.worker().start()
 
     expect((await dropped).id).toBe(job.id)
-    expect(await result).toBeUndefined()
+    await expect(result).rejects.toMatchObject({ code: 'result-not-kept', why: expect.stringMatching(/deep|cycle/) })
+    expect(await job.record()).toMatchObject({ state: 'completed', error: expect.stringMatching(/deep|cycle/) })
   })
 })

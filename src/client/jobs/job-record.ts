@@ -1,11 +1,13 @@
 /** The job record for users, made from the store's record. */
 
+import { CodecError, ResultNotKeptError } from '../../core/errors.js'
 import type { JobRecord, Meta, PayloadRecord } from '../../core/job.js'
 import { failuresIn, ownError } from '../../core/job-failures.js'
 import { type JobOrigin, originIn, ownMeta } from '../../core/job-origin.js'
 import { readCheckpoint } from '../../core/marked-checkpoint.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { JobPart, Owner } from '../../core/packing/seal.js'
+import { whyUnkept } from '../../core/packing/unkept-result.js'
 import type { Payload } from '../../core/values/codec.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
@@ -25,7 +27,9 @@ export function recordOf(job: StoredJob, packing: Packing): JobRecord {
   }
   const input = unpacked('input', 'payload', job.payload, job.codec)
   const stored = unpacked('meta', 'meta', job.meta, job.codec) as Meta | undefined
-  const result = unpacked('result', 'result', job.result?.payload, job.result?.codec)
+  const unkept = whyUnkept(job.result)
+  if (unkept !== undefined) problems.push(`the result could not be kept: ${unkept}`)
+  const result = unkept === undefined ? unpacked('result', 'result', job.result?.payload, job.result?.codec) : undefined
   const noted = unpacked('checkpoint', 'checkpoint', job.checkpoint?.payload, job.checkpoint?.codec)
   const payloads = job.payloads && payloadRecords(job.payloads, job, packing, problems)
   const error = [job.error && ownError(job.error), ...problems].filter((text) => text !== undefined).join('\n')
@@ -121,10 +125,20 @@ function unpackedBy(
   }
 }
 
-/** The value of a kept result. Throws `CodecError`. */
+/** The value of a kept result. Throws `CodecError`, and `ResultNotKeptError` if it could not be kept. */
 export function resultIn(job: StoredJob, packing: Packing): unknown {
+  const unkept = whyUnkept(job.result)
+  if (unkept !== undefined) throw new ResultNotKeptError(job.queue, job.id, unkept)
   const { payload, codec } = job.result ?? {}
-  return payload === undefined || payload.length === 0 ? undefined : packing.unpack(payload, codec, 'result', job)
+  if (payload === undefined || payload.length === 0) return undefined
+  try {
+    return packing.unpack(payload, codec, 'result', job)
+  } catch (error) {
+    throw new CodecError(
+      `the result of job '${job.id}' in queue '${job.queue}' cannot be read: ${messageOf(error).replace(/\.$/, '')}.`,
+      { cause: error },
+    )
+  }
 }
 
 function dateOf(at: number | undefined): Date | undefined {

@@ -1,5 +1,7 @@
 /** The description of a value for messages: short, for any value. */
 
+import { codeIn, contentOf, errorsIn, messageIn, partOf } from './thrown-parts.js'
+
 const longest = 80
 
 export function describe(value: unknown): string {
@@ -17,14 +19,43 @@ export function describe(value: unknown): string {
   }
 }
 
-/** The thrown value in words: an error's message, or the value itself. */
+/** The most of the errors of an `AggregateError` that its words name. */
+const mostNamed = 3
+
+/**
+ * The thrown value in words, never none: the message of an error and those of the errors that it stands for, otherwise
+ * its code or name; of any other object its message or content.
+ */
 export function messageOf(error: unknown): string {
-  try {
-    if (error instanceof Error) return String(error.message)
-  } catch {
-    // A user's getter or proxy threw: the value is described below.
+  return wordsOf(error, 2)
+}
+
+function wordsOf(error: unknown, deep: number): string {
+  const words = messageIn(error)
+  const errors = deep > 0 ? errorsIn(error) : []
+  if (errors.length > 0) {
+    const told = errors.slice(0, mostNamed).map((one) => wordsOf(one, deep - 1))
+    const more = errors.length > mostNamed ? [`and ${errors.length - mostNamed} more`] : []
+    return `${words === undefined ? '' : `${words}: `}${[...told, ...more].join('; ')}`
   }
-  return describe(error)
+  if (words !== undefined) return words
+  const code = codeIn(error)
+  if (code !== undefined) return `${nameIn(error)} (code ${code})`
+  return isError(error) ? nameIn(error) : (contentOf(error) ?? describe(error))
+}
+
+function nameIn(error: unknown): string {
+  const name = partOf(error, 'name')
+  return typeof name === 'string' && name !== '' ? name : 'Error'
+}
+
+/** A proxy may throw at the question. */
+function isError(value: unknown): boolean {
+  try {
+    return value instanceof Error
+  } catch {
+    return false
+  }
 }
 
 function shortened(text: string): string {

@@ -3,6 +3,7 @@
 import { PayloadTooLargeError } from '../../core/errors.js'
 import { storedError } from '../../core/job-failures.js'
 import type { Packing } from '../../core/packing/packing.js'
+import { unkeptResult } from '../../core/packing/unkept-result.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { payloadBytes } from '../../core/values/codec.js'
 import { errorText, type FormatError } from '../../core/values/error-text.js'
@@ -26,7 +27,7 @@ export interface SettlementRules {
   readonly endedRun?: (ran: Execution) => EndedRun | undefined
   /** The wall clock, for the instants of failures. */
   readonly now: () => number
-  /** Called with a result that cannot be kept; the job completes without it. */
+  /** Called with a result that cannot be kept; the job completes, and the reason is kept instead. */
   readonly resultDropped: (claim: Claim, error: unknown) => void
 }
 
@@ -127,7 +128,7 @@ function keptResult(
     return { ...packed, ...keepMs }
   } catch (error) {
     rules.resultDropped(claim, error)
-    return undefined
+    return { ...unkeptResult(error), ...keepMs }
   }
 }
 
