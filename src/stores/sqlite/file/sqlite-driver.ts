@@ -132,12 +132,12 @@ function builtIn(): NodeModule {
 }
 
 function packaged(): NodeModule {
-  return loaded('@photostructure/sqlite', () => require('@photostructure/sqlite') as NodeModule)
+  return loaded('@photostructure/sqlite') as NodeModule
 }
 
 function betterDriver(): SqliteDriver {
   const name = 'better-sqlite3'
-  const Connection = loaded(name, () => require('better-sqlite3') as BetterModule)
+  const Connection = loaded(name) as BetterModule
   const memory = new Connection(':memory:')
   const { version } = memory.prepare('SELECT sqlite_version() AS version').get() as { version: string }
   memory.close()
@@ -150,9 +150,10 @@ function betterDriver(): SqliteDriver {
   }
 }
 
-function loaded<T>(name: DriverName, load: () => T): T {
+/** By a name that a bundler does not see: it would look for a package that is optional, and fail the build without it. */
+function loaded(name: DriverName): unknown {
   try {
-    return load()
+    return require(name)
   } catch (cause) {
     throw cannotLoad(name, cause)
   }
