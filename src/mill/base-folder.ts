@@ -17,7 +17,8 @@ export function baseFolder(): string {
 
 /** Whether relative paths belong to a project, and not to whatever the working directory is. */
 export function hasBaseFolder(): boolean {
-  return (known[key] ?? mainProject()) !== undefined
+  const given = known[key]
+  return (given === undefined ? mainProject() : projectAbove(given)) !== undefined
 }
 
 /** The name of the project, as its `package.json` has it; undefined without one. */
@@ -38,9 +39,9 @@ export async function withBaseFolder<T>(folder: string, load: () => Promise<T>):
   }
 }
 
-/** The base folder of a configuration: its project, or its own folder without one. */
+/** The base folder of a configuration: its project, or the working directory without one. */
 export function baseFolderOf(file: string): string {
-  return projectAbove(dirname(file)) ?? dirname(file)
+  return projectAbove(dirname(file)) ?? process.cwd()
 }
 
 /** The project of the script that Node was started with. A tool among the dependencies runs for the project that has it. */
