@@ -82,8 +82,8 @@ export const redisEnqueueMutations: readonly Mutation[] = [
   {
     what: 'a running job is replaced',
     file: 'redis/enqueue/enqueue-script.js',
-    from: 'return added[id] or (j and is_waiting(j))',
-    to: 'return added[id] or j',
+    from: "if j.claim then return 'p' end",
+    to: '',
   },
   {
     what: 'what has come in by the same trip is not written before it is replaced',

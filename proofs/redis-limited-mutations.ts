@@ -375,8 +375,8 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'a job without a group that holds its group holds only those without one',
     file: 'redis/settle/settle-script.js',
-    from: "b == 'group' and j.group ~= '' and j.group or nil",
-    to: "b == 'group' and j.group or nil",
+    from: "ARGV[hold + 3] == 'group' and j.group ~= '' and j.group or nil",
+    to: "ARGV[hold + 3] == 'group' and j.group or nil",
   },
   {
     what: 'a group is full without its suspect',

@@ -289,10 +289,16 @@ export const redisMutations: readonly Mutation[] = [
     to: '',
   },
   {
+    what: 'a job that was taken expires no more',
+    file: 'redis/lua/prelude.js',
+    from: "call('ZADD', EXPIRING, expires_at, j.seq .. j.id)",
+    to: '',
+  },
+  {
     what: 'a waiting job that is cancelled or buried leaves its expiry behind',
     file: 'redis/lua/prelude.js',
-    from: "if is_waiting(j) then call('ZREM', EXPIRING, j.seq .. j.id) end",
-    to: '',
+    from: "if is_waiting(j) then call('ZREM', EXPIRING, j.seq .. j.id)",
+    to: 'if false then',
   },
   {
     what: 'a claim that ends jobs out of the middle of the ready list passes over too few stale elements',

@@ -119,8 +119,8 @@ export const sqliteMutations: readonly Mutation[] = [
   {
     what: 'a running job is replaced',
     file: 'sqlite/work/sqlite-enqueue.js',
-    from: 'if (before?.state !== ready && before?.state !== scheduled)',
-    to: 'if (before === undefined)',
+    from: "job.state === running ? 'running' : job.state === dead",
+    to: 'job.state === dead',
   },
   {
     what: 'a job that expired is ended and not counted',
@@ -129,10 +129,10 @@ export const sqliteMutations: readonly Mutation[] = [
     to: 'queue.expired += 0',
   },
   {
-    what: 'a job that was taken expires later',
+    what: 'a job that was taken expires no more',
     file: 'sqlite/work/sqlite-claim.js',
-    from: ', expires_at = NULL WHERE rid IN',
-    to: ' WHERE rid IN',
+    from: 'lease_until = ?, updated_at = ? WHERE rid IN',
+    to: 'lease_until = ?, updated_at = ?, expires_at = NULL WHERE rid IN',
   },
   {
     what: 'a job expires a millisecond late',
