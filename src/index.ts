@@ -4,14 +4,20 @@ import './core/platform/node-version.js'
 
 export type { JobPage, ListOptions } from './client/admin/job-listing.js'
 export type { QueueAdmin, QueueLook } from './client/admin/queue-admin.js'
-export type { ThrottleAdmin, ThrottleChange, ThrottleStatus } from './client/admin/throttle-admin.js'
+export type {
+  QueueHold,
+  QueueHolds,
+  ThrottleAdmin,
+  ThrottleChange,
+  ThrottleStatus,
+} from './client/admin/throttle-admin.js'
 export type { EnqueueResult } from './client/enqueue/client.js'
 export type { ScheduleAdmin, SchedulePage } from './client/schedules/schedule-admin.js'
 export type { ScheduleRecord } from './client/schedules/schedule-view.js'
 export { type ErrorsByCode, hasCode } from './core/error-codes.js'
 export { isMillraceError, MillraceError, UnrecoverableError } from './core/errors.js'
 export type { EventMap, EventName, JobRef } from './core/events.js'
-export type { JobRecord, JobState, Meta, PayloadRecord, Progress, RunningJob } from './core/job.js'
+export type { JobHold, JobRecord, JobState, Meta, PayloadRecord, Progress, RunningJob } from './core/job.js'
 export type { JobFailure } from './core/job-failures.js'
 export type { JobHandle } from './core/job-handle.js'
 export type { LiveEvent } from './core/live-event.js'

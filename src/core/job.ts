@@ -38,6 +38,8 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly meta?: Meta
   readonly priority: number
   readonly group?: string
+  /** Why a ready job does not start although it is due: its group, or its queue, is held, or its group is paused. */
+  readonly held?: JobHold
   /** Failures so far + 1. */
   readonly attempt: number
   /** Crashes charged to the job: its worker died while the job ran alone. `attempt` counts failures. */
@@ -77,6 +79,14 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly failures?: readonly JobFailure[]
   /** Why the job was buried or cancelled. */
   readonly reason?: string
+}
+
+/** What holds a ready job. */
+export interface JobHold {
+  /** When the hold ends by itself; absent if the group is paused. */
+  readonly until?: Date
+  /** The group waits for `queue.resume({ group })`. */
+  readonly paused?: true
 }
 
 /** One payload of a job of an ordered queue. */

@@ -91,6 +91,18 @@ export interface Throttle {
   readonly groups?: number
 }
 
+/** A hold of a queue, or of a group of it; without `until` the group is paused. */
+export interface QueueHold {
+  readonly group?: string
+  readonly until?: Instant
+  readonly forMs?: number
+}
+
+export interface QueueHolds {
+  readonly holds: readonly QueueHold[]
+  readonly total: number
+}
+
 export interface WorkerRow {
   readonly id: string
   readonly host: string
@@ -123,6 +135,7 @@ export interface QueueDetail extends QueueRow {
   readonly settings: Readonly<Record<string, unknown>>
   readonly shardLagsMs?: readonly number[]
   readonly throttle?: Throttle
+  readonly holds?: QueueHolds
   readonly workers: readonly WorkerRow[]
 }
 
@@ -170,6 +183,8 @@ export interface JobRow {
   readonly parent?: { readonly queue: string; readonly id: string; readonly task: string }
   readonly priority: number
   readonly group?: string
+  /** What holds a ready job; without `until` its group is paused. */
+  readonly held?: { readonly until?: Instant }
   readonly attempt: number
   readonly crashes: number
   readonly suspect?: true

@@ -6,7 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
 import type { QueueHistory } from '../../client/admin/queue-history.js'
-import type { ThrottleStatus } from '../../client/admin/throttle-admin.js'
+import type { QueueHolds, ThrottleStatus } from '../../client/admin/throttle-admin.js'
 import { hasCode } from '../../core/error-codes.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { Mill } from '../../mill/mill.js'
@@ -20,6 +20,7 @@ import { queueViewLines } from '../output/queue-view.js'
 import { Screen } from '../output/screen.js'
 import { type Column, table } from '../output/table.js'
 import type { Terminal } from '../output/terminal.js'
+import { holdWords } from '../throttles/hold-lines.js'
 import { limitLines } from '../throttles/limit-lines.js'
 
 const everyMs = 1_000
@@ -48,6 +49,8 @@ type QueueTotals = Readonly<Record<(typeof sums)[number], number>>
 interface Limits {
   readonly throttle?: ThrottleStatus
   readonly maxRunning?: StoredQueue['maxRunning']
+  /** Holds of the queue and of groups, and paused groups; absent: there are none. */
+  readonly holds?: QueueHolds
   /** The number of shards to which it is on its way: until then none of its jobs starts. */
   readonly resharding?: number
 }
@@ -197,12 +200,17 @@ function totalsOf(workers: readonly (WorkerRecord & { readonly seenAt: number })
 /** The limits of the declared queues, in their stored form: these hold, whatever is declared. */
 async function limitsOf(mill: Mill): Promise<ReadonlyMap<string, Limits>> {
   const stored = ((await mill.storedQueues()) ?? []).filter(({ name }) => mill.queues.has(name))
-  const limited = stored.filter((queue) => isLimited(queue) || queue.resharding !== undefined)
+  const canHold = (await mill.adminParts.connect()).throttles !== undefined
   return new Map(
     await Promise.all(
-      limited.map(async ({ name, throttle: has, maxRunning, resharding }): Promise<[string, Limits]> => {
-        const throttle = has && (await mill.queue(name).throttle.get())
+      stored.map(async ({ name, throttle: has, maxRunning, resharding }): Promise<[string, Limits]> => {
+        const admin = mill.queue(name).throttle
+        const [throttle, holds] = await Promise.all([
+          has && admin.get(),
+          canHold ? admin.holds({ limit: 1 }) : undefined,
+        ])
         const bounds = {
+          ...(holds !== undefined && holds.total > 0 && { holds }),
           ...(maxRunning !== undefined && { maxRunning }),
           ...(resharding !== undefined && { resharding }),
         }
@@ -292,11 +300,12 @@ function lagText(lagMs: number): string {
   return lagMs === 0 ? '-' : formatDuration(lagMs)
 }
 
-function noteOf({ paused, draining, suspects, resharding }: QueueStats): string {
+function noteOf({ paused, draining, suspects, resharding, holds }: QueueStats): string {
   const words = [
     paused ? 'paused' : '',
     draining ? 'draining' : '',
     resharding === undefined ? '' : `resharding to ${resharding}`,
+    holds === undefined ? '' : holdWords(holds),
     suspects > 0 ? counted(suspects, 'suspect') : '',
   ]
   return words.filter((word) => word !== '').join(', ')

@@ -4,7 +4,7 @@
  */
 
 import { linesOf } from '../../client/jobs/log-tail.js'
-import type { JobRecord, PayloadRecord } from '../../core/job.js'
+import type { JobHold, JobRecord, PayloadRecord } from '../../core/job.js'
 import type { JobFailure } from '../../core/job-failures.js'
 import type { JobOrigin } from '../../core/job-origin.js'
 import { formatDuration } from '../../core/values/duration.js'
@@ -33,6 +33,7 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
     ...(parent && { parent }),
     ...(trace && { trace: trace.traceparent }),
     ...(job.progress && { progress: progressWords(job) }),
+    ...(job.held && { held: heldWords(job.held) }),
   }
   return [
     ...fieldLines(fields, remarks, terminal),
@@ -40,6 +41,10 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
     ...(payloads === undefined ? [] : ['', ...payloadLines(payloads, job, terminal)]),
     ...(log === undefined || log === '' ? [] : ['', ...endOf(log, all, terminal)]),
   ]
+}
+
+function heldWords({ until }: JobHold): string {
+  return until === undefined ? 'its group is paused' : `until ${until.toISOString()}`
 }
 
 /** The fields of a record, each with its value and a remark after it. */

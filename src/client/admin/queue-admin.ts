@@ -19,14 +19,15 @@ import type { Morgue, Page, Records, Step, StoredJob, Where } from '../../stores
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
+import { holdsOn } from '../jobs/held-jobs.js'
 import { recordOf } from '../jobs/job-record.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from '../live/live-feed.js'
 import { morgueOf, recordsOf } from '../records-facet.js'
 import type { AdminParts } from './admin-parts.js'
 import { type JobPage, type ListOptions, limitOf, orderOf } from './job-listing.js'
 import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
-import { type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
-import { ThrottleAdmin } from './throttle-admin.js'
+import { type DrainOptions, type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
+import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
 import { refuseLeft } from './undeleted-jobs.js'
 
 /** The current state of a queue. */
@@ -36,14 +37,6 @@ export interface QueueLook {
    * The workers that serve it and whose registration is current. A process that has just died may still be among them.
    */
   readonly workers: readonly (WorkerRecord & { readonly seenAt: number })[]
-}
-
-/** The options of a drain. */
-interface DrainOptions {
-  /** Ends the waiting, but not the drain. Default: nothing does. */
-  readonly signal?: AbortSignal
-  /** Called about ten times a second, with the number of jobs left. Default: none. */
-  readonly onProgress?: (left: { readonly waiting: number; readonly running: number }) => void
 }
 
 /** The chosen jobs: these ids (a number is the id of an ordered job), all jobs, or those that have failed before. */
@@ -66,7 +59,7 @@ export const mostShards = 1_024
 
 export class QueueAdmin {
   readonly name: string
-  /** Its throttle: the counted starts, and a way to change the limits. */
+  /** Its throttle: the counted starts, a way to change the limits, and what holds the queue and its groups. */
   readonly throttle: ThrottleAdmin
   readonly #connect: () => Promise<Store>
   readonly #look: () => Promise<Store>
@@ -84,7 +77,7 @@ export class QueueAdmin {
   constructor(name: string, parts: AdminParts, loop?: StepLoop) {
     const { connect, look = connect, packing, registry, closing, clock = systemClock } = parts
     this.name = name
-    this.throttle = new ThrottleAdmin(name, look, connect)
+    this.throttle = new ThrottleAdmin(name, look, connect, clock)
     this.#connect = connect
     this.#look = look
     this.#packing = packing
@@ -142,14 +135,19 @@ export class QueueAdmin {
     return depths[0]!
   }
 
-  /** Starts no job from now on; running ones go on. */
-  async pause(): Promise<void> {
-    await (await this.#records()).pause(this.name)
+  /**
+   * Starts no job from now on; running ones go on. With `group` no job of that group: its jobs are kept, the others go
+   * on, and `throttle.holds()` lists it. Throws `UnsupportedByStoreError` for a group on a store without throttles.
+   */
+  async pause(options?: GroupChoice): Promise<void> {
+    if (options === undefined) await (await this.#records()).pause(this.name)
+    else await this.throttle.pauseGroup(options)
   }
 
-  /** Ends a pause or a drain. */
-  async resume(): Promise<void> {
-    await (await this.#records()).resume(this.name)
+  /** Ends a pause or a drain of the queue; with `group` the pause of that group alone. Holds go on. */
+  async resume(options?: GroupChoice): Promise<void> {
+    if (options === undefined) await (await this.#records()).resume(this.name)
+    else await this.throttle.resumeGroup(options)
   }
 
   /**
@@ -335,14 +333,22 @@ export class QueueAdmin {
     return morgueOf(await this.#connect())
   }
 
-  #record(job: StoredJob | undefined): JobRecord | undefined {
-    return job === undefined ? undefined : recordOf(job, this.#packing)
+  async #record(job: StoredJob | undefined): Promise<JobRecord | undefined> {
+    return job === undefined ? undefined : (await this.#recordsOf([job]))[0]
+  }
+
+  async #recordsOf(jobs: readonly StoredJob[]): Promise<JobRecord[]> {
+    const heldBy = await holdsOn(await this.#connect(), this.name, jobs, this.#clock.now())
+    return jobs.map((job) => recordOf(job, this.#packing, heldBy(job)))
   }
 
   /** The jobs of the task, if one is given. */
-  #page<Input, Result>({ jobs, cursor }: Page, task: TaskOf<Input, Result> | undefined): JobPage<Input, Result> {
+  async #page<Input, Result>(
+    { jobs, cursor }: Page,
+    task: TaskOf<Input, Result> | undefined,
+  ): Promise<JobPage<Input, Result>> {
     const listed = task === undefined ? jobs : jobs.filter((job) => isNameOf(task, job.task))
-    const records = listed.map((job) => recordOf(job, this.#packing) as JobRecord<Input, Result>)
+    const records = (await this.#recordsOf(listed)) as JobRecord<Input, Result>[]
     return { jobs: records, ...(cursor && { cursor }) }
   }
 
@@ -379,7 +385,7 @@ export class QueueAdmin {
 }
 
 refuseMore('', QueueAdmin.prototype, {
-  promised: { history: 1, look: 0, depth: 0, pause: 0, resume: 0, drain: 1, clear: 0, reshard: 2, move: 2 },
+  promised: { history: 1, look: 0, depth: 0, pause: 1, resume: 1, drain: 1, clear: 0, reshard: 2, move: 2 },
   direct: { events: 1 },
 })
 

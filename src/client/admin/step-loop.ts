@@ -12,6 +12,14 @@ export interface StepProgress {
   readonly isWaiting: boolean
 }
 
+/** The options of a drain. */
+export interface DrainOptions {
+  /** Ends the waiting, but not the drain. Default: nothing does. */
+  readonly signal?: AbortSignal
+  /** Called about ten times a second, with the number of jobs left. Default: none. */
+  readonly onProgress?: (left: { readonly waiting: number; readonly running: number }) => void
+}
+
 export interface LongActionOptions {
   /** Ends the action between two steps; it then rejects with the signal's reason. Default: nothing does. */
   readonly signal?: AbortSignal

@@ -1,11 +1,16 @@
-/** The administration of one queue's throttle: the counted starts, and changes of its limits. */
+/**
+ * The administration of one queue's throttle: the counted starts, changes of its limits, and what holds the queue and
+ * its groups.
+ */
 
 import * as v from 'valibot'
 import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
+import type { Clock } from '../../core/platform/clock.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from '../../core/queue/throttle-options.js'
-import { refuseMore } from '../../core/values/call-check.js'
+import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
+import { describe } from '../../core/values/describe.js'
 import { groupMistake, groupNameOf } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -21,6 +26,39 @@ export interface ThrottleStatus extends Omit<ThrottleState, 'throttle'> {
 /** The parts of a throttle that can change: all except its unit and its scope. */
 export type ThrottleChange = Omit<ThrottleOptions, 'by' | 'scope'>
 
+/** A group of the queue. */
+export interface GroupChoice {
+  readonly group: string | number
+}
+
+/** A hold of the queue, or of one of its groups; or the pause of a group. */
+export interface QueueHold {
+  /** Absent: the whole queue is held. */
+  readonly group?: string
+  /** When it ends by itself, by the clock of this process. Absent: the group is paused until it is resumed. */
+  readonly until?: Date
+  /** Ms until then; absent likewise. */
+  readonly forMs?: number
+}
+
+export interface QueueHolds {
+  /** First the hold of the queue, then paused groups by name, then held ones, the next to end first. */
+  readonly holds: readonly QueueHold[]
+  /** How many there are in all. */
+  readonly total: number
+}
+
+interface HoldsOptions {
+  /** Only what holds this group: the hold of the queue, and the group's own. Default: all groups. */
+  readonly group?: string | number
+  /** The most holds to return, 1 … 1,000. Default 100. */
+  readonly limit?: number
+}
+
+const mostHolds = 1_000
+
+const checkHolds = callOptions('holds', { group: callForms.own, limit: callForms.own })
+
 const changeSchema = v.pipe(
   throttleSchema,
   v.check(
@@ -33,14 +71,16 @@ export class ThrottleAdmin {
   readonly #queue: string
   readonly #look: () => Promise<Store>
   readonly #connect: () => Promise<Store>
+  readonly #clock: Pick<Clock, 'now'>
 
   /**
    * `look` connects without opening a queue, because opening is refused if the declared throttle differs from the
    * stored one.
    * @internal
    */
-  constructor(queue: string, look: () => Promise<Store>, connect: () => Promise<Store>) {
+  constructor(queue: string, look: () => Promise<Store>, connect: () => Promise<Store>, clock: Pick<Clock, 'now'>) {
     this.#queue = queue
+    this.#clock = clock
     this.#look = look
     this.#connect = connect
   }
@@ -70,6 +110,58 @@ export class ThrottleAdmin {
     await this.#ask((throttles) => throttles.set(this.#queue, rules))
   }
 
+  /**
+   * What keeps the queue, or groups of it, from starting jobs: holds, which handlers set by `throttle()` and
+   * `ctx.hold()`, and pauses of groups. A group that is held and paused is there twice. Works for queues without a
+   * throttle too. Throws `InvalidArgumentError`, `UnsupportedByStoreError`, `UnknownQueueError`.
+   */
+  async holds(options: HoldsOptions = {}): Promise<QueueHolds> {
+    checkHolds(options)
+    const { limit = 100 } = options
+    const of = this.#groupOf(options.group)
+    if (!Number.isInteger(limit) || limit < 1 || limit > mostHolds)
+      throw new InvalidArgumentError(`limit must be a whole number from 1 to ${mostHolds}; got ${describe(limit)}.`)
+    const query = { limit, ...(of === undefined ? {} : { groups: [of] }) }
+    const { holds, total } = await this.#ask((throttles) => throttles.holds(this.#queue, query))
+    const now = this.#clock.now()
+    return {
+      holds: holds.map((hold) => (hold.forMs === undefined ? hold : { ...hold, until: new Date(now + hold.forMs) })),
+      total,
+    }
+  }
+
+  /**
+   * Ends the hold of `group` before its time; without `group` that of the queue, and those of all its groups. Jobs that
+   * waited for it start at once, as far as limits permit. Pauses stay: `queue.resume()` ends them. Resolves with the
+   * number of holds that it ended. Throws `InvalidArgumentError`, `UnsupportedByStoreError`, `UnknownQueueError`.
+   */
+  async release(group?: string | number): Promise<number> {
+    const of = this.#groupOf(group)
+    return this.#ask((throttles) => throttles.release(this.#queue, of))
+  }
+
+  /** @internal */
+  async pauseGroup(choice: GroupChoice): Promise<void> {
+    const group = this.#chosenGroup(choice, 'pause')
+    await this.#ask((throttles) => throttles.pause(this.#queue, group))
+  }
+
+  /** @internal */
+  async resumeGroup(choice: GroupChoice): Promise<void> {
+    const group = this.#chosenGroup(choice, 'resume')
+    await this.#ask((throttles) => throttles.resume(this.#queue, group))
+  }
+
+  /** Only a group that has a name: jobs without one are paused with their queue. */
+  #chosenGroup(choice: unknown, call: string): string {
+    const isChoice = typeof choice === 'object' && choice !== null && Object.keys(choice).join() === 'group'
+    const group = isChoice ? this.#groupOf(Reflect.get(choice, 'group')) : undefined
+    if (group !== undefined && group !== '') return group
+    throw new InvalidArgumentError(
+      `${call}() takes nothing, for the whole queue, or { group }, with the name of a group; got ${describe(choice)}.`,
+    )
+  }
+
   /** Asks the store without opening the queue; a queue that the store does not have yet is opened first. */
   async #ask<T>(ask: (throttles: Throttles) => Promise<T>): Promise<T> {
     try {
@@ -88,7 +180,7 @@ export class ThrottleAdmin {
   }
 }
 
-refuseMore('throttle.', ThrottleAdmin.prototype, { promised: { get: 1, set: 1 } })
+refuseMore('throttle.', ThrottleAdmin.prototype, { promised: { get: 1, set: 1, holds: 1, release: 1 } })
 
 function throttlesOf({ throttles, traits }: Store): Throttles {
   if (throttles !== undefined) return throttles

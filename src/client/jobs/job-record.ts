@@ -1,7 +1,7 @@
 /** The job record for users, made from the store's record. */
 
 import { CodecError, ResultNotKeptError } from '../../core/errors.js'
-import type { JobRecord, Meta, PayloadRecord } from '../../core/job.js'
+import type { JobHold, JobRecord, Meta, PayloadRecord } from '../../core/job.js'
 import { failuresIn, ownError } from '../../core/job-failures.js'
 import { type JobOrigin, originIn, ownMeta } from '../../core/job-origin.js'
 import { readCheckpoint } from '../../core/marked-checkpoint.js'
@@ -16,8 +16,8 @@ import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
 /** The most payloads for which a decoding error is reported: the reasons are mostly the same. */
 const mostProblems = 3
 
-/** The record. Fields that cannot be decoded are left out; `error` then says why. */
-export function recordOf(job: StoredJob, packing: Packing): JobRecord {
+/** The record. Fields that cannot be decoded are left out; `error` then says why. `held`: what holds it. */
+export function recordOf(job: StoredJob, packing: Packing, held?: JobHold): JobRecord {
   const problems: string[] = []
   const unpacked = (what: string, part: JobPart, payload: Payload | undefined, codec?: string): unknown => {
     if (payload === undefined || payload.length === 0) return undefined
@@ -46,6 +46,7 @@ export function recordOf(job: StoredJob, packing: Packing): JobRecord {
     ...originIn(stored),
     priority: job.priority,
     group: job.group,
+    held,
     attempt: job.attempt,
     crashes: job.crashes,
     suspect: job.suspect,

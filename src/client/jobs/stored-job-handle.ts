@@ -14,6 +14,7 @@ import { type Duration, durationMs, exactDuration } from '../../core/values/dura
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../records-facet.js'
+import { holdsOn } from './held-jobs.js'
 import { recordOf, resultIn } from './job-record.js'
 import { type Mark, ResultWatcher } from './result-watcher.js'
 
@@ -27,6 +28,8 @@ export interface HandleParts {
   readonly keepsEnds: (queue: string) => boolean
   /** Milliseconds that only grow. */
   readonly mono: () => number
+  /** The wall clock. */
+  readonly now: () => number
 }
 
 /** The handle parts for the queues of a mill. */
@@ -41,6 +44,7 @@ export function handlePartsOf(
     isOrdered: (queue) => registry.queues.get(queue)?.ordered === true,
     keepsEnds: (queue) => keepsEnds(registry.queues.get(queue)),
     mono: () => clock.mono(),
+    now: () => clock.now(),
   }
 }
 
@@ -76,7 +80,10 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
 
   async record(): Promise<JobRecord<Input, Result> | undefined> {
     const job = await this.#find()
-    return job === undefined ? undefined : (recordOf(job, this.#parts.packing) as JobRecord<Input, Result>)
+    if (job === undefined) return undefined
+    const { connect, packing, now } = this.#parts
+    const heldBy = await holdsOn(await connect(), job.queue, [job], now())
+    return recordOf(job, packing, heldBy(job)) as JobRecord<Input, Result>
   }
 
   async status(): Promise<JobState | undefined> {

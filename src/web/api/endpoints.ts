@@ -2,6 +2,7 @@
 
 import type { Endpoint } from './endpoint.js'
 import { enqueueEndpoints } from './enqueue-endpoint.js'
+import { holdEndpoints } from './hold-endpoints.js'
 import { jobEndpoints } from './job-endpoints.js'
 import { morgueEndpoints } from './morgue-endpoints.js'
 import { overviewEndpoints } from './overview-endpoints.js'
@@ -14,6 +15,7 @@ export const endpoints: readonly Endpoint[] = [
   ...sessionEndpoints,
   ...overviewEndpoints,
   ...queueEndpoints,
+  ...holdEndpoints,
   ...enqueueEndpoints,
   ...jobEndpoints,
   ...morgueEndpoints,

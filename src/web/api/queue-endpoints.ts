@@ -23,21 +23,6 @@ export function refuseUnconfirmed(queue: string, confirm: string | undefined): v
     throw new WebRefusal('argument-invalid', `to confirm it send \`confirm\` with the name of the queue, '${queue}'.`)
 }
 
-function switchEndpoint(verb: 'pause' | 'resume', summary: string) {
-  return endpoint({
-    method: 'POST',
-    path: `/queues/:queue/${verb}`,
-    summary,
-    action: `queue.${verb}`,
-    body: nothing,
-    answer: changed,
-    run: async ({ window, params: { queue = '' } }) => {
-      await (await window.known(queue))[verb]()
-      return { changed: 1, more: false }
-    },
-  })
-}
-
 /** Begins a drain. Resolves with whether jobs are left. */
 async function beginDrain(queue: QueueAdmin): Promise<boolean> {
   const begun = new AbortController()
@@ -56,13 +41,15 @@ export const queueEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue',
-    summary: 'A queue: its counts, its settings, its throttle and its workers',
+    summary: 'A queue: its counts, its settings, its throttle, what is held, and its workers',
     run: async ({ window, params: { queue = '' } }) => {
       const admin = await window.known(queue)
       const { mill } = window
       const [[row], all] = await Promise.all([queueRows(mill, sparksOfLast(sparkMinutes), [queue]), namedQueues(mill)])
       const stored = all.find(({ name }) => name === queue)?.stored
       const throttle = stored?.throttle && (await admin.throttle.get())
+      const canHold = stored !== undefined && (await mill.adminParts.connect()).throttles !== undefined
+      const holds = canHold ? await admin.throttle.holds() : undefined
       const look = row?.damaged === undefined ? await admin.look() : undefined
       const { shardLagsMs } = look?.depth ?? {}
       const settings = { ...mill.queues.get(queue), ...stored }
@@ -72,6 +59,7 @@ export const queueEndpoints = [
         settings,
         ...(shardLagsMs && { shardLagsMs }),
         ...(throttle && { throttle }),
+        ...(holds && holds.total > 0 && { holds }),
         workers: (look?.workers ?? []).map((worker) => workerRow(worker, here)),
       }
     },
@@ -88,8 +76,6 @@ export const queueEndpoints = [
     },
     run: async ({ window, params: { queue = '' }, query }) => (await window.known(queue)).history(query),
   }),
-  switchEndpoint('pause', 'Start no more jobs; running jobs go on'),
-  switchEndpoint('resume', 'End a pause and a drain'),
   endpoint({
     method: 'POST',
     path: '/queues/:queue/drain',

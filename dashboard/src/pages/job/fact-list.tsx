@@ -9,7 +9,7 @@ import type { JobDetail } from './job-detail.js'
 import { Panel } from './titled-panel.js'
 
 export function FactList({ job }: { readonly job: JobDetail }) {
-  const { queue, task, priority, group, host, pid, worker, state, leaseMs, createdAt, updatedAt, expiresAt } = job
+  const { queue, task, priority, group, host, pid, worker, state, leaseMs, createdAt, updatedAt, expiresAt, held } = job
   const isRunning = state === 'running'
   const ran = isRunning ? 'runs' : 'ran last'
   return (
@@ -28,6 +28,9 @@ export function FactList({ job }: { readonly job: JobDetail }) {
           <Fact name="Group">
             <Name text={group} canCopy />
           </Fact>
+        )}
+        {held !== undefined && (
+          <Fact name="Held">{held.until === undefined ? 'its group is paused' : <Moment at={held.until} />}</Fact>
         )}
         <Fact name="Enqueued">
           <Moment at={createdAt} />

@@ -7,14 +7,15 @@ import { Meter } from '../../parts/fill-meter.js'
 import { Name } from '../../parts/name-text.js'
 import { countOf } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
+import { HoldTable } from './hold-table.js'
 
 /** With more shards, only those with the longest lag are shown. */
 const mostShards = 24
 
-export function QueueLimits({ queue }: { readonly queue: QueueDetail }) {
-  const { throttle, maxRunning, running, shardLagsMs } = queue
+export function QueueLimits({ queue, refresh }: { readonly queue: QueueDetail; readonly refresh: () => void }) {
+  const { throttle, holds, maxRunning, running, shardLagsMs } = queue
   const hasBound = typeof maxRunning === 'number'
-  if (!throttle && !hasBound && (shardLagsMs?.length ?? 0) < 2) return null
+  if (!throttle && !holds && !hasBound && (shardLagsMs?.length ?? 0) < 2) return null
   return (
     <Section title="Limits">
       <div class="grid gap-3 lg:grid-cols-2">
@@ -24,6 +25,7 @@ export function QueueLimits({ queue }: { readonly queue: QueueDetail }) {
             {throttle && <ThrottleMeters throttle={throttle} name={queue.name} />}
           </div>
         )}
+        {holds && <HoldTable queue={queue.name} holds={holds} refresh={refresh} />}
         {shardLagsMs && shardLagsMs.length > 1 && <ShardLags lags={shardLagsMs} />}
       </div>
     </Section>

@@ -74,7 +74,7 @@ export function QueuePage({ queue: name }: { readonly queue: string }) {
       {queue && (
         <>
           {queue.suspects > 0 && <Suspects name={name} count={queue.suspects} />}
-          <QueueLimits queue={queue} />
+          <QueueLimits queue={queue} refresh={() => void detail.refresh()} />
           {features?.workers && <QueueWorkers workers={queue.workers} />}
           {features?.live && <LiveFeed queue={name} />}
           <QueueSettings settings={queue.settings} />

@@ -3,14 +3,18 @@
  * start.
  */
 
-import type { ListPage, Throttle } from '../../api/answers.js'
+import type { ListPage, QueueHolds, Throttle } from '../../api/answers.js'
 import { get } from '../../api/api-client.js'
-import { PageHead } from '../../frame/page-head.js'
+import { PageHead, Section } from '../../frame/page-head.js'
 import { SearchField } from '../../parts/search-field.js'
 import { TableNotice } from '../../parts/table-notice.js'
 import { query } from '../../state/page-address.js'
 import { useResource } from '../../state/resource.js'
+import { HoldTable } from '../queue/hold-table.js'
 import { ThrottlePanel } from './throttle-panel.js'
+
+/** A queue that is held, or has held or paused groups. */
+type HeldQueue = QueueHolds & { readonly queue: string }
 
 /** Windows fill and empty all the time. */
 const everyMs = 1_000
@@ -21,6 +25,7 @@ const fits = ({ scope, queues }: Throttle, text: string) =>
 export function ThrottlesPage() {
   const list = useResource((signal) => get<ListPage<Throttle>>('throttles', { signal }), [], { everyMs })
   const throttles = list.data.value?.items
+  const held = useResource((signal) => get<ListPage<HeldQueue>>('holds', { signal }), [], { everyMs })
   const text = query.value.get('q') ?? ''
   const shown = throttles?.filter((throttle) => fits(throttle, text))
   return (
@@ -40,6 +45,13 @@ export function ThrottlesPage() {
           <ThrottlePanel key={throttle.scope} throttle={throttle} onChanged={() => void list.refresh()} />
         ))}
       </div>
+      {held.data.value?.items
+        .filter(({ queue }) => queue.toLowerCase().includes(text.toLowerCase()))
+        .map((one) => (
+          <Section key={one.queue} title={`Held in ${one.queue}`}>
+            <HoldTable queue={one.queue} holds={one} refresh={() => void held.refresh()} />
+          </Section>
+        ))}
       {shown?.length === 0 && (
         <div class="panel">
           <TableNotice>{text === '' ? <NoThrottles /> : <p>No throttle fits the filter.</p>}</TableNotice>

@@ -7,6 +7,7 @@ import { confirm } from '../../output/confirmation.js'
 import { count, counted } from '../../output/figures.js'
 import { queueLines, queueRows } from '../../output/queue-table.js'
 import type { Terminal } from '../../output/terminal.js'
+import { addHolds } from './hold-commands.js'
 import { addMove, addReshard } from './queue-moves.js'
 import { addCreate } from './queues-create.js'
 import { addThrottle } from './throttle-command.js'
@@ -31,22 +32,21 @@ Example:
       terminal.print({ queues: rows }, () => queueLines(rows, terminal))
     }),
   )
-  addSwitch(queues, 'pause', 'Start no jobs from now on; running ones go on', async (mill, terminal, queue) => {
-    await mill.queue(queue).pause()
-    terminal.print({ queue, paused: true }, () => [`${queue}: paused until \`millrace queues resume ${queue}\`.`])
-  })
-  addSwitch(queues, 'resume', 'End a pause and a drain', async (mill, terminal, queue) => {
-    await mill.queue(queue).resume()
-    terminal.print({ queue, paused: false, draining: false }, () => [`${queue}: resumed.`])
-  })
-  addSwitch(
+  addHolds(queues)
+  const drainIt = millCommand(
     queues,
-    'drain',
+    'drain <queue>',
     'Refuse new jobs, and wait until none waits or runs',
-    drain,
+  ).addHelpText(
+    'after',
     `
   After an interruption the queue still refuses new jobs, until \`millrace queues resume\`.
-`,
+
+Example:
+  $ millrace queues drain default`,
+  )
+  withJson(drainIt, 'print {"queue","drained"}').action((queue: string, flags: MillFlags) =>
+    withMill(flags, (mill, terminal) => drain(mill, terminal, mill.queue(queue).name)),
   )
   const clear = millCommand(queues, 'clear <queue>', 'Remove the waiting and dead jobs, never running ones')
     .option('--yes', 'do not ask first (only a person at a terminal is asked)')
@@ -66,28 +66,6 @@ Example:
   addThrottle(queues)
   addReshard(queues)
   addMove(queues)
-}
-
-const printed = {
-  pause: '{"queue","paused"}',
-  resume: '{"queue","paused","draining"}',
-  drain: '{"queue","drained"}',
-} as const
-
-function addSwitch(
-  queues: Command,
-  verb: keyof typeof printed,
-  summary: string,
-  act: (mill: Mill, terminal: Terminal, queue: string) => Promise<void>,
-  more = '',
-): void {
-  const command = millCommand(queues, `${verb} <queue>`, summary).addHelpText(
-    'after',
-    `${more}\nExample:\n  $ millrace queues ${verb} default`,
-  )
-  withJson(command, `print ${printed[verb]}`).action((queue: string, flags: MillFlags) =>
-    withMill(flags, (mill, terminal) => act(mill, terminal, mill.queue(queue).name)),
-  )
 }
 
 /** The interval at which a drain reports the jobs left. */

@@ -12,6 +12,7 @@ import { type MillFlags, millCommand, withJson, withMill } from '../../mill-comm
 import { confirm } from '../../output/confirmation.js'
 import { OperationError, UsageError } from '../../output/exit-code.js'
 import type { Terminal } from '../../output/terminal.js'
+import { holdLines } from '../../throttles/hold-lines.js'
 import { throttleLines } from '../../throttles/throttle-lines.js'
 import { type Rate, ratesFlag, rulesOf, rulesText, windowsOf } from '../../throttles/throttle-text.js'
 
@@ -27,9 +28,9 @@ export function addThrottle(queues: Command): void {
   const command = millCommand(
     queues,
     'throttle <queue>',
-    'Show the starts that its throttle has counted, or set other rules',
+    'Show the starts that its throttle has counted, and what is held; or set other rules',
   )
-    .option('--group <group>', 'show the starts of this group')
+    .option('--group <group>', 'show the starts and the holds of this group')
     .option('--set <rates>', 'the windows from now on: 10/60s, or 3/s,300/h; may be repeated', ratesFlag)
     .option('--moderate', 'with --set: space starts evenly')
     .option(
@@ -51,7 +52,7 @@ Examples:
     )
   withJson(
     command,
-    'print {"queue","group","scope","by","rules","queues","hits","forMs","quietForMs","groups"}; with --set {"queue","queues","before","after"}',
+    'print {"queue","group","scope","by","rules","queues","hits","forMs","quietForMs","groups","holds","held"}; with --set {"queue","queues","before","after"}',
   ).action((queue: string, flags: ThrottleFlags) => {
     refuseLoneFlags(flags)
     return withMill(flags, (mill, terminal) =>
@@ -70,12 +71,14 @@ function refuseLoneFlags({ group, set, moderate, elastic, yes }: ThrottleFlags):
 
 async function show(mill: Mill, terminal: Terminal, queue: string, { group }: ThrottleFlags): Promise<void> {
   const state = await stateOf(mill, queue, group)
-  if (state === undefined) throw new OperationError(noThrottle(queue))
-  if (group !== undefined && state.by === 'queue')
+  const { holds, total: held } = await mill.queue(queue).throttle.holds(group === undefined ? {} : { group })
+  if (state === undefined && held === 0) throw new OperationError(noThrottle(queue))
+  if (group !== undefined && state?.by === 'queue' && held === 0)
     throw new UsageError(`the throttle of queue '${queue}' holds for all of its jobs together: leave --group out.`)
-  terminal.print({ queue, ...(group !== undefined && { group }), ...state }, () =>
-    throttleLines(state, { queue, group, terminal }),
-  )
+  terminal.print({ queue, ...(group !== undefined && { group }), ...state, holds, held }, () => [
+    ...(state === undefined ? [`${queue} has no throttle.`] : throttleLines(state, { queue, group, terminal })),
+    ...holdLines(queue, { holds, total: held }, terminal),
+  ])
 }
 
 async function set(mill: Mill, terminal: Terminal, queue: string, flags: ThrottleFlags): Promise<void> {
