@@ -292,4 +292,22 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     to: '',
     concern: 'limits by group',
   },
+  {
+    what: 'a paused group has room',
+    file: 'sqlite/rows/sqlite-lanes.js',
+    from: 'this.#of(queue, group).paused === 1',
+    to: 'this.#of(queue, group).paused === 2',
+  },
+  {
+    what: 'a hold that is released leaves its lane shut',
+    file: 'sqlite/rows/sqlite-lanes.js',
+    from: 'lane.held_until = null;\n        if (lane.shut_until !== null)',
+    to: 'lane.held_until = null;\n        if (lane.turn !== null)',
+  },
+  {
+    what: 'a completion holds nothing',
+    file: 'sqlite/work/sqlite-completion.js',
+    from: ' && item.hold === undefined',
+    to: '',
+  },
 ]

@@ -207,10 +207,12 @@ describe('other tables of the documentation', () => {
 
   it('list every event with its fields, and no other', () => {
     const [, map] = source('core/events.ts').split('export interface EventMap')
-    const events = [...map!.split('\n}')[0]!.matchAll(/'([a-z.]+)': (.+)/gi)].map(([, name, shape]) => [
-      name!,
-      [...shape!.matchAll(/readonly (\w+):/g)].map(([, field]) => field!),
-    ])
+    const events = [
+      ...map!
+        .split('\n}')[0]!
+        .replaceAll(/&\n +/g, '& ')
+        .matchAll(/'([a-z.]+)': (.+)/gi),
+    ].map(([, name, shape]) => [name!, [...shape!.matchAll(/readonly (\w+):/g)].map(([, field]) => field!)])
     const told = new Document('docs/middleware.md')
       .rows('Events')
       .map(([name, , fields]) => [plain(name!), (fields!.match(/`\w+`/g) ?? []).map(plain)])
@@ -219,7 +221,9 @@ describe('other tables of the documentation', () => {
   })
 
   it('list every reason why a job is put back, and no other', () => {
-    const workbench = source('workers/claim-loop/in-flight.ts').matchAll(/#putBack(?:Rest)?\([^()]*, '([a-z-]+)'[,)]/g)
+    const workbench = source('workers/claim-loop/in-flight.ts').matchAll(
+      /#putBack(?:Rest|One)?\([^()]*, '([a-z-]+)'[,)]/g,
+    )
     const verdicts = [
       'runtime/run/executor.ts',
       'runtime/run/claim-decoder.ts',

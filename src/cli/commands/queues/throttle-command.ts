@@ -75,7 +75,7 @@ async function show(mill: Mill, terminal: Terminal, queue: string, { group }: Th
   if (state === undefined && held === 0) throw new OperationError(noThrottle(queue))
   if (group !== undefined && state?.by === 'queue' && held === 0)
     throw new UsageError(`the throttle of queue '${queue}' holds for all of its jobs together: leave --group out.`)
-  terminal.print({ queue, ...(group !== undefined && { group }), ...state, holds, held }, () => [
+  terminal.print({ queue, ...(group !== undefined && { group }), ...state, ...(held > 0 && { holds, held }) }, () => [
     ...(state === undefined ? [`${queue} has no throttle.`] : throttleLines(state, { queue, group, terminal })),
     ...holdLines(queue, { holds, total: held }, terminal),
   ])
