@@ -1,6 +1,7 @@
 /** The mutations of the Redis store's throttles, bounds, lanes and holds. */
 
 import type { Mutation } from './mutants.js'
+import { redisHoldMutations } from './redis-hold-mutations.js'
 
 export const redisLimitedMutations: readonly Mutation[] = [
   {
@@ -396,28 +397,5 @@ export const redisLimitedMutations: readonly Mutation[] = [
     from: 'local is_shut = count > 0 and ready > 0 and not (EXCLUSIVE and not is_open) and not can',
     to: 'local is_shut = false',
   },
-  {
-    what: 'a paused group has room',
-    file: 'redis/lua/lanes-lua.js',
-    from: 'then return 0 end\n  if not most',
-    to: 'then most = nil end\n  if not most',
-  },
-  {
-    what: 'a hold that is released leaves its lane shut',
-    file: 'redis/lua/lanes-lua.js',
-    from: "if call('ZSCORE', SHUT, group) then lanes.open(group) end",
-    to: '',
-  },
-  {
-    what: 'a release of all holds ends pauses too',
-    file: 'redis/lua/lanes-lua.js',
-    from: "call('ZREMRANGEBYSCORE', HOLDS, '-inf', '(+inf')",
-    to: "call('ZREMRANGEBYSCORE', HOLDS, '-inf', '+inf')",
-  },
-  {
-    what: 'a completion holds nothing',
-    file: 'redis/settle/settle-script.js',
-    from: "if kinds[i] == 'c' and not hold and",
-    to: "if kinds[i] == 'c' and",
-  },
+  ...redisHoldMutations,
 ]

@@ -5,7 +5,7 @@ import { type HoldTime, holdTimeMs } from '#src/core/task/hold-time.js'
 
 const now = Date.parse('1994-11-06T08:49:37Z')
 const [s, m, h, d] = [1_000, 60_000, 3_600_000, 86_400_000]
-const ms = (when: HoldTime, atMost = '7d' as const) => holdTimeMs(when, { atMost }, now, 'throttle(when)')
+const ms = (when: HoldTime, atMost = '7d' as const) => holdTimeMs(when, { atMost }, now, 'throttle')
 const answer = (headers: Record<string, string>) => new Response(null, { status: 429, headers })
 
 describe('the time of a hold', () => {
@@ -80,15 +80,15 @@ describe('the time of a hold', () => {
   })
 
   it('is cut at an hour, or at another bound that is given', () => {
-    expect(holdTimeMs('5h', undefined, now, 'throttle(when)')).toBe(h)
-    expect(holdTimeMs('5h', { atMost: '2h' }, now, 'throttle(when)')).toBe(2 * h)
-    expect(holdTimeMs('1m', { atMost: '10s' }, now, 'throttle(when)')).toBe(10 * s)
-    expect(holdTimeMs(undefined, { atMost: '10s' }, now, 'throttle(when)')).toBe(10 * s)
+    expect(holdTimeMs('5h', undefined, now, 'throttle')).toBe(h)
+    expect(holdTimeMs('5h', { atMost: '2h' }, now, 'throttle')).toBe(2 * h)
+    expect(holdTimeMs('1m', { atMost: '10s' }, now, 'throttle')).toBe(10 * s)
+    expect(holdTimeMs(undefined, { atMost: '10s' }, now, 'throttle')).toBe(10 * s)
   })
 
   it.each([
-    [{ atMost: 'long' }, 'throttle(when): atMost must be a duration'],
-    [{ atMots: '5m' }, "throttle(when) has no option 'atMots'; check its spelling: there is atMost."],
+    [{ atMost: 'long' }, 'throttle({ atMost }) must be a duration'],
+    [{ atMots: '5m' }, 'throttle({ atMots }) is not an option; check its spelling: there are atMost'],
   ])('is refused with the options %o', (options, message) => {
     expect(() => throttle('5s', options as never)).toThrow(
       expect.objectContaining({ code: 'argument-invalid', message: expect.stringContaining(message) }),

@@ -4,6 +4,7 @@
  */
 
 import { InvalidArgumentError } from '../errors.js'
+import { callForms, callOptions } from '../values/call-check.js'
 import { describe } from '../values/describe.js'
 import { type Duration, durationForm, durationMs, statedMs } from '../values/duration.js'
 
@@ -44,26 +45,27 @@ const dated =
 /** `Sun Nov  6 08:49:37 1994`, which is in GMT too. */
 const asctime = /^[a-z]{3} [a-z]{3} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/i
 
+const entries = { atMost: callForms.duration }
+const checkOptions = { throttle: callOptions('throttle', entries), 'ctx.hold': callOptions('ctx.hold', entries) }
+
 /**
  * The ms to hold. `call`: the call whose arguments these are. `now`: the wall clock. Throws `InvalidArgumentError` for
  * what no server can have sent, and for wrong options.
  */
-export function holdTimeMs(when: HoldTime, options: HoldOptions | undefined, now: number, call: string): number {
-  const mostMs = mostOf(options, call)
+export function holdTimeMs(
+  when: HoldTime,
+  options: HoldOptions = {},
+  now: number,
+  call: keyof typeof checkOptions,
+): number {
+  checkOptions[call](options)
   const askedMs = askedFor(when, now)
   if (askedMs === undefined)
     throw new InvalidArgumentError(
-      `${call} must be ${durationForm}, the text of a Retry-After header, a date, or an answer with headers; got ${describe(when)}.`,
+      `${call}(when) must be ${durationForm}, the text of a Retry-After header, a date, or an answer with headers; got ${describe(when)}.`,
     )
-  return Math.min(askedMs, mostMs)
-}
-
-function mostOf(options: HoldOptions | undefined, call: string): number {
-  if (options === undefined) return usualMostMs
-  const strange = Object.keys(options).find((name) => name !== 'atMost')
-  if (strange !== undefined)
-    throw new InvalidArgumentError(`${call} has no option '${strange}'; check its spelling: there is atMost.`)
-  return options.atMost === undefined ? usualMostMs : durationMs(options.atMost, `${call}: atMost`)
+  const { atMost } = options
+  return Math.min(askedMs, atMost === undefined ? usualMostMs : durationMs(atMost, `${call}({ atMost })`))
 }
 
 /** Undefined: no server says such a thing. */

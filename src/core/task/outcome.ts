@@ -44,7 +44,7 @@ export function bury(reason?: string): OutcomeValue {
  * waits.
  */
 export function throttle(when: HoldTime, options?: HoldOptions): OutcomeValue {
-  return { [mark]: { kind: 'throttle', holdMs: holdTimeMs(when, options, systemClock.now(), 'throttle(when)') } }
+  return { [mark]: { kind: 'throttle', holdMs: holdTimeMs(when, options, systemClock.now(), 'throttle') } }
 }
 
 function refuseReason(reason: unknown, what: string): void {

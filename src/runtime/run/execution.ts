@@ -111,7 +111,7 @@ export abstract class Execution {
   hold(when: HoldTime, options?: HoldOptions): void {
     if (this.isDecided)
       throw new InvalidArgumentError('ctx.hold() was called when the run had ended, and holds nothing.')
-    const forMs = holdTimeMs(when, options, systemClock.now(), 'ctx.hold(when)')
+    const forMs = holdTimeMs(when, options, systemClock.now(), 'ctx.hold')
     this.heldMs = Math.max(this.heldMs ?? 0, forMs)
   }
 
