@@ -1,4 +1,4 @@
-/** The mutations of the Redis store's releases of holds and pauses of groups. */
+/** The mutations of the Redis store's shut lanes, releases of holds and pauses of groups. */
 
 import type { Mutation } from './mutants.js'
 
@@ -26,5 +26,11 @@ export const redisHoldMutations: readonly Mutation[] = [
     file: 'redis/settle/settle-script.js',
     from: "if kinds[i] == 'c' and not hold and",
     to: "if kinds[i] == 'c' and",
+  },
+  {
+    what: 'a shut lane opens for a new job',
+    file: 'redis/lua/lanes-lua.js',
+    from: "return call('ZSCORE', TURNS, group) or call('ZSCORE', SHUT, group)",
+    to: "return call('ZSCORE', TURNS, group)",
   },
 ]

@@ -35,12 +35,6 @@ export const redisLimitedMutations: readonly Mutation[] = [
     to: "  call('ZADD', SHUT",
   },
   {
-    what: 'a shut lane opens for a new job',
-    file: 'redis/lua/lanes-lua.js',
-    from: "return call('ZSCORE', TURNS, group) or call('ZSCORE', SHUT, group)",
-    to: "return call('ZSCORE', TURNS, group)",
-  },
-  {
     what: 'a lane whose group is full no longer stays shut',
     file: 'redis/lua/lanes-lua.js',
     from: 'if not is_open then lanes.leave_turn(group)',
