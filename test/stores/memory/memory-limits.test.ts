@@ -52,6 +52,7 @@ describe.each(seeds)('limited sequence %i', (seed) => {
         const asked = before.queues.filter(({ name }) => name === queue)
         expect(asked.every(({ heldInMs }) => heldInMs === null)).toBe(true)
         expect(asked.flatMap(({ lanes }) => lanes.held.map((held) => held.group))).not.toContain(group ?? '')
+        expect(asked.flatMap(({ lanes }) => lanes.paused)).not.toContain(group ?? '')
         const shards = after.queues.filter(({ name }) => name === queue)
         const running = shards.flatMap(({ jobs }) => jobs.filter(({ state }) => state === 'running'))
         const { maxRunning } = shards[0]!
@@ -69,7 +70,8 @@ describe.each(seeds)('limited sequence %i', (seed) => {
           typeof maxRunning === 'object' &&
           maxRunning !== null &&
           jobs.filter((job) => job.state === 'running' && job.group === group).length >= maxRunning.perGroup
-        const meant = [...new Set(waiting.map(({ group }) => group!))].filter((group) => !isFull(group))
+        const hasRoom = (group: string) => !isFull(group) && !lanes.paused.includes(group)
+        const meant = [...new Set(waiting.map(({ group }) => group!))].filter(hasRoom)
         expect(lined.filter((group) => group !== '').sort()).toEqual(meant.sort())
       }
     })
