@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ticksOf } from '#src/core/schedule/schedule-rule.js'
+import { WallClock } from '#src/core/schedule/wall-clock.js'
 
 /** The ticks of a cron text after an instant, as UTC says them. */
 function ticks(cron: string, timeZone: string, after: string, count: number): string[] {
@@ -25,12 +26,17 @@ const table: readonly (readonly [zone: string, cron: string, after: string, ...t
     '2026-03-30T00:45Z',
   ],
   ['Europe/Zurich', '30 2,3 * * *', '2026-03-28T12:00Z', '2026-03-29T01:00Z', '2026-03-29T01:30Z', '2026-03-30T00:30Z'],
-  ['Europe/Zurich', '30 * * * *', '2026-03-28T23:45Z', '2026-03-29T00:30Z', '2026-03-29T01:00Z', '2026-03-29T01:30Z'],
+  // In every hour: as time passes.
+  ['Europe/Zurich', '30 * * * *', '2026-03-28T23:45Z', '2026-03-29T00:30Z', '2026-03-29T01:30Z', '2026-03-29T02:30Z'],
+  ['Europe/Zurich', '15 0 * * * *', '2026-03-29T00:30Z', '2026-03-29T01:00:15.000Z', '2026-03-29T02:00:15.000Z'],
   ['Europe/Zurich', '30 2 * * *', '2026-10-24T12:00Z', '2026-10-25T00:30Z', '2026-10-26T01:30Z'],
   ['Europe/Zurich', '*/30 2 * * *', '2026-10-24T12:00Z', '2026-10-25T00:00Z', '2026-10-25T00:30Z', '2026-10-26T01:00Z'],
   ['Europe/Zurich', '0 3 * * *', '2026-10-24T12:00Z', '2026-10-25T02:00Z', '2026-10-26T02:00Z'],
   ['Europe/Zurich', '0 */2 * * *', '2026-10-24T21:00Z', '2026-10-24T22:00Z', '2026-10-25T00:00Z', '2026-10-25T03:00Z'],
-  ['Europe/Zurich', '30 * * * *', '2026-10-25T00:00Z', '2026-10-25T00:30Z', '2026-10-25T02:30Z'],
+  ['Europe/Zurich', '30 * * * *', '2026-10-25T00:00Z', '2026-10-25T00:30Z', '2026-10-25T01:30Z', '2026-10-25T02:30Z'],
+  ['Europe/Zurich', '@hourly', '2026-10-24T23:30Z', '2026-10-25T00:00Z', '2026-10-25T01:00Z', '2026-10-25T02:00Z'],
+  ['Europe/Zurich', '0 0-23 * * *', '2026-10-24T23:30Z', '2026-10-25T00:00Z', '2026-10-25T01:00Z', '2026-10-25T02:00Z'],
+  ['Europe/Zurich', '0 * 1 1 *', '2026-01-01T22:30Z', '2026-12-31T23:00Z', '2027-01-01T00:00Z'],
   // Between the two 02:45, those of the repeated hour are past.
   ['Europe/Zurich', '45 2 * * *', '2026-10-25T01:10Z', '2026-10-26T01:45Z'],
   ['Europe/Zurich', '0 0 L * *', '2026-01-31T00:00Z', '2026-02-27T23:00Z', '2026-03-30T22:00Z', '2026-04-29T22:00Z'],
@@ -66,27 +72,67 @@ const table: readonly (readonly [zone: string, cron: string, after: string, ...t
   ['UTC', '0 0 29 2 *', '2096-03-01T00:00Z', '2104-02-29T00:00Z'],
   ['UTC', '0 0 * * 5L', '2026-01-01T00:00Z', '2026-01-30T00:00Z', '2026-02-27T00:00Z', '2026-03-27T00:00Z'],
   ['UTC', '0 0 * * MON#5', '2026-01-01T00:00Z', '2026-03-30T00:00Z', '2026-06-29T00:00Z'],
+  // A day that begins with a star: both must match, as Vixie cron has it.
+  ['UTC', '0 0 */2 * 1', '2026-01-01T00:00Z', '2026-01-05T00:00Z', '2026-01-19T00:00Z', '2026-02-09T00:00Z'],
+  ['UTC', '0 0 13 * */5', '2026-01-01T00:00Z', '2026-02-13T00:00Z', '2026-03-13T00:00Z', '2026-09-13T00:00Z'],
   ['UTC', '0 0 1,15 * 1', '2026-02-01T00:00Z', '2026-02-02T00:00Z', '2026-02-09T00:00Z', '2026-02-15T00:00Z'],
   ['UTC', '59 59 23 L 2 *', '2027-01-01T00:00Z', '2027-02-28T23:59:59.000Z', '2028-02-29T23:59:59.000Z'],
 ]
+
+const dayMs = 86_400_000
+
+/** Cron texts of every hour, and whether one ticks at a local time, here in the form of UTC. */
+const hourly: Readonly<Record<string, (wall: Date) => boolean>> = {
+  '*/15 * * * *': (wall) => wall.getUTCMinutes() % 15 === 0,
+  '7,37 * * * *': (wall) => [7, 37].includes(wall.getUTCMinutes()),
+  '0 * */2 * *': (wall) => wall.getUTCMinutes() === 0 && wall.getUTCDate() % 2 === 1,
+}
 
 describe('the ticks of a rule', () => {
   it.each(table)('in %s, %s after %s', (zone, cron, after, ...expected) => {
     expect(ticks(cron, zone, after, expected.length)).toEqual(expected)
   })
 
-  it('are the same from wherever they are asked for', () => {
-    const { next, latest } = ticksOf({ cron: '*/20 1-3 * * *', timeZone: 'Europe/Zurich' })
-    for (const day of ['2026-03-28T22:00Z', '2026-10-24T22:00Z']) {
-      const from = Date.parse(day)
-      const found: number[] = []
-      for (let at = next(from); at !== undefined && at < from + 8 * 3_600_000; at = next(at)) found.push(at)
-      for (let at = from; at < from + 8 * 3_600_000; at += 300_000) {
-        const following = found.find((tick) => tick > at)
-        if (following !== undefined) expect(next(at)).toBe(following)
-        expect(latest(at, from)).toBe(found.findLast((tick) => tick <= at))
+  it('in every hour are the instants at which the clocks show them, through all changes of the clocks', () => {
+    const zones = [
+      ...['Europe/Zurich', 'America/New_York', 'Australia/Lord_Howe', 'Africa/Cairo', 'Asia/Beirut', 'America/Havana'],
+      ...['Pacific/Apia', 'America/Santiago', 'America/Sao_Paulo', 'Africa/Casablanca', 'Asia/Kolkata', 'UTC'],
+    ]
+    for (const timeZone of zones) {
+      const clock = new WallClock(timeZone)
+      // The days around each change, and a date line that was crossed.
+      const days = [Date.UTC(2011, 11, 29), Date.UTC(2018, 1, 17), Date.UTC(2018, 10, 3)]
+      for (let day = Date.UTC(2026, 0, 1); day < Date.UTC(2027, 0, 1); day += dayMs)
+        if (clock.changeIn(day, day + dayMs) !== undefined) days.push(day)
+      for (const [cron, isShown] of Object.entries(hourly)) {
+        const { next } = ticksOf({ cron, timeZone })
+        for (const day of days) {
+          const found: number[] = []
+          for (let at = next(day - 1); at !== undefined && at < day + 2 * dayMs; at = next(at)) found.push(at)
+          const shown = Array.from({ length: (2 * dayMs) / 60_000 }, (_, i) => day + i * 60_000)
+          expect([timeZone, cron, found]).toEqual([
+            timeZone,
+            cron,
+            shown.filter((at) => isShown(new Date(clock.wallAt(at)))),
+          ])
+        }
       }
     }
+  })
+
+  it('are the same from wherever they are asked for', () => {
+    for (const cron of ['*/20 1-3 * * *', '*/20 * * * *'])
+      for (const day of ['2026-03-28T22:00Z', '2026-10-24T22:00Z']) {
+        const { next, latest } = ticksOf({ cron, timeZone: 'Europe/Zurich' })
+        const from = Date.parse(day)
+        const found: number[] = []
+        for (let at = next(from); at !== undefined && at < from + 8 * 3_600_000; at = next(at)) found.push(at)
+        for (let at = from; at < from + 8 * 3_600_000; at += 300_000) {
+          const following = found.find((tick) => tick > at)
+          if (following !== undefined) expect(next(at)).toBe(following)
+          expect(latest(at, from)).toBe(found.findLast((tick) => tick <= at))
+        }
+      }
   })
 
   it('of an interval are the multiples since 1970, or since `from`', () => {

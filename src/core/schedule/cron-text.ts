@@ -3,6 +3,7 @@
 import { createRequire } from 'node:module'
 import type * as Croner from 'croner'
 import { messageOf } from '../values/describe.js'
+import { fieldForms, fieldMistake } from './cron-field.js'
 
 /**
  * Loaded at the first cron text, because a mill without schedules does not need it. By `require`, because options are
@@ -14,22 +15,27 @@ const croner = () => require('croner') as typeof Croner
 const cronForm =
   "5 fields (minute, hour, day of month, month, day of week), 6 with seconds before them, or one of @hourly, @daily, @weekly, @monthly and @yearly, such as '0 3 * * *'"
 
-const fieldNames = ['second', 'minute', 'hour', 'day of month', 'month', 'day of week'] as const
 const nicknames = new Set(['@hourly', '@daily', '@midnight', '@weekly', '@monthly', '@yearly', '@annually'])
 
 /** The mistake in a cron text, as the continuation of “cron …”; undefined if there is none. */
-export function cronMistake(text: unknown): string | undefined {
-  if (typeof text !== 'string') return `must be ${cronForm}`
+export function cronMistake(given: unknown): string | undefined {
+  if (typeof given !== 'string') return `must be ${cronForm}`
+  const text = given.trim()
+  const foreign = foreignMistake(text)
+  if (foreign !== undefined) return foreign
   if (text.startsWith('@')) return nicknames.has(text.toLowerCase()) ? undefined : `must be ${cronForm}`
-  const fields = [...text.matchAll(/\S+/g)]
+  const fields = [...given.matchAll(/\S+/g)]
+  const texts = fields.map(([field]) => field)
+  if (fields.length > 5 && !isRead(texts) && isRead(texts.slice(0, 5)) && !texts.includes('?'))
+    return `has '${texts.slice(5).join(' ')}' after its five fields. A crontab has a command there: give the \`task\` and its \`input\` instead`
   if (fields.length !== 5 && fields.length !== 6) return `must be ${cronForm}; its fields are ${fields.length}`
-  const names = fieldNames.slice(6 - fields.length)
+  const forms = fieldForms.slice(6 - fields.length)
   for (const [i, { 0: field, index }] of fields.entries()) {
-    const reason = fieldMistake(field, i, fields.length)
-    if (reason !== undefined) return `has '${field}' as its ${names[i]}, at character ${index + 1}: ${reason}`
+    const reason = fieldMistake(field, forms[i]!) ?? mistakeIn(texts.map((_, at) => (at === i ? field : '*')))
+    if (reason !== undefined) return `has '${field}' as its ${forms[i]!.name}, at character ${index + 1}: ${reason}`
   }
   // A mistake that no field has by itself.
-  const whole = mistakeIn(text)
+  const whole = mistakeIn(texts)
   if (whole !== undefined) return `cannot be read: ${whole}`
   if (wallTimes(text)(Date.UTC(2000, 0, 1) - 1) === undefined)
     return 'names a date that never comes; check its day of month and its month'
@@ -38,21 +44,54 @@ export function cronMistake(text: unknown): string | undefined {
 
 /** The first local time that the text names after a given one; undefined if there is none. The text must be valid. */
 export function wallTimes(text: string): (afterWall: number) => number | undefined {
-  const cron = new (croner().Cron)(text, { timezone: 'UTC', paused: true })
+  const cron = read(text.trim())
   return (afterWall) => cron.nextRun(new Date(afterWall))?.getTime()
 }
 
-/** The mistake in one field, found with all other fields set to `*`. */
-function fieldMistake(field: string, at: number, count: number): string | undefined {
-  return mistakeIn(Array.from({ length: count }, (_, i) => (i === at ? field : '*')).join(' '))
+/**
+ * Whether the text ticks in every hour, so that what it means is time that passes. A repeated hour then ticks twice, and
+ * one that is skipped not at all.
+ */
+export function isHourly(text: string): boolean {
+  const fields = text.trim().split(/\s+/)
+  if (fields.length === 1) return fields[0]!.toLowerCase() === '@hourly'
+  return /^(?:\*(?:\/1)?|0-23)$/.test(fields.at(-4)!)
+}
+
+/** The mistake of a text that another program understands. */
+function foreignMistake(text: string): string | undefined {
+  const [first = ''] = text.split(/\s/)
+  if (/^@reboot$/i.test(first))
+    return '@reboot names no time: enqueue the job when your program starts, or in `onWorkerStart`'
+  if (/^@every$/i.test(first))
+    return `@every is an interval: give \`every: '${text.slice(7).trim() || '15m'}'\` instead of \`cron\``
+  const zone = /^(?:CRON_)?TZ=(\S*)/.exec(text)
+  if (zone !== null)
+    return `must begin with its first field: give the zone as \`timeZone: '${zone[1] || 'Europe/Zurich'}'\``
+  const wrapped = /^(?:cron|rate)\(/i.exec(text)
+  if (wrapped !== null)
+    return `must be ${cronForm}, without '${wrapped[0]}…)'. An expression of EventBridge has the year as its last field: leave it out`
+  return undefined
+}
+
+function isRead(fields: readonly string[]): boolean {
+  return fields.length <= 6 && mistakeIn(fields) === undefined
 }
 
 /** The library's message without its own name in front. */
-function mistakeIn(text: string): string | undefined {
+function mistakeIn(fields: readonly string[]): string | undefined {
   try {
-    ;new (croner().Cron)(text, { timezone: 'UTC', paused: true })
+    read(fields.join(' '))
     return undefined
   } catch (error) {
     return messageOf(error).replace(/^\w+: /, '')
   }
+}
+
+// As Vixie cron has it: if both days are given, one match is enough. But if one of the two begins with `*`, as `*/2` does,
+// both must match.
+function read(text: string): Croner.Cron {
+  const fields = text.split(/\s+/)
+  const domAndDow = [fields.at(-3), fields.at(-1)].some((field) => field?.startsWith('*'))
+  return new (croner().Cron)(text, { timezone: 'UTC', paused: true, domAndDow })
 }

@@ -15,8 +15,8 @@ import { timeZoneMistake } from './time-zone.js'
 /** When a schedule ticks, and what happens to ticks that are missed or overlap a job. */
 interface ScheduleTiming {
   /**
-   * A cron text: 5 fields, 6 with seconds before them, or a nickname such as `'@daily'`. `L` and `#` are allowed. Give
-   * this or `every`.
+   * A cron text: 5 fields, 6 with seconds before them, or a nickname such as `'@daily'`. `L` and `#` are allowed. Given a
+   * day of month and a day of week, one match is enough unless one of them begins with `*`. Give this or `every`.
    */
   readonly cron?: string
   /**
@@ -24,7 +24,10 @@ interface ScheduleTiming {
    * Give this or `cron`.
    */
   readonly every?: Duration
-  /** The time zone in which `cron` is read. Default `'UTC'`. */
+  /**
+   * The time zone in which `cron` is read. When its clocks change, a text whose hour is `*` goes on as time passes, and
+   * each other local time ticks once. Default `'UTC'`.
+   */
   readonly timeZone?: string
   /**
    * What happens to ticks that were missed because no worker ran: none of them runs, only the latest, or all of them,

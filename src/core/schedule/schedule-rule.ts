@@ -1,6 +1,6 @@
 /** The rule of a schedule: the instants that it names. Pure; the caller passes the time in. */
 
-import { wallTimes } from './cron-text.js'
+import { isHourly, wallTimes } from './cron-text.js'
 import { WallClock } from './wall-clock.js'
 
 /** A rule in its stored form. It has either `cron` or `everyMs`. */
@@ -26,7 +26,7 @@ export interface Ticks {
 
 /**
  * The ticks of a checked rule. A local time that does not exist ticks at the next time that does. One that exists twice
- * ticks once.
+ * ticks once. But a cron text that ticks in every hour goes on as time passes.
  */
 export function ticksOf(rule: ScheduleRule): Ticks {
   const { fromAt = Number.NEGATIVE_INFINITY, untilAt = Number.POSITIVE_INFINITY } = rule
@@ -45,11 +45,36 @@ function everyTicks(everyMs: number, fromAt = 0): (afterAt: number) => number {
 function cronTicks({ cron = '', timeZone }: ScheduleRule): (afterAt: number) => number | undefined {
   const clock = new WallClock(timeZone)
   const nextWall = wallTimes(cron)
+  if (isHourly(cron)) return steadyTicks(clock, nextWall)
   return (afterAt) => {
     // While an hour is repeated, the clocks show times whose first instant is past.
     for (let wall = nextWall(clock.wallAt(afterAt)); wall !== undefined; wall = nextWall(wall)) {
       const at = clock.instantOf(wall)
       if (at > afterAt) return at
+    }
+    return undefined
+  }
+}
+
+/** Further from now than clocks are ever moved. */
+const nearMs = 36 * 3_600_000
+
+/** The instants at which the clocks show one of the local times, however often they do. */
+function steadyTicks(
+  clock: WallClock,
+  nextWall: (wall: number) => number | undefined,
+): (afterAt: number) => number | undefined {
+  return (afterAt) => {
+    // From an instant on, with the local time after which to look.
+    let [from, shown] = [afterAt, clock.wallAt(afterAt)]
+    for (let wall = nextWall(shown); wall !== undefined; wall = nextWall(shown)) {
+      const aheadMs = wall - clock.wallAt(from)
+      const changedAt = clock.changeIn(from, from + Math.min(aheadMs, nearMs))
+      const at = changedAt ?? (aheadMs <= nearMs ? from + aheadMs : clock.instantOf(wall))
+      if (changedAt === undefined && clock.wallAt(at) === wall)
+        return at
+        // The clocks were moved, or skip that time: look on from there.
+      ;[from, shown] = [at, clock.wallAt(at) - 1]
     }
     return undefined
   }

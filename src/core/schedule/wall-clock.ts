@@ -35,6 +35,11 @@ export class WallClock {
     return this.#jump(first, second)
   }
 
+  /** When the clocks are moved in `(from, to]`, which are less than two days apart; undefined if they are not. */
+  changeIn(from: number, to: number): number | undefined {
+    return this.#offset(from) === this.#offset(to) ? undefined : this.#jump(from, to)
+  }
+
   /** The instant in `(from, to]` at which the offset changes. */
   #jump(from: number, to: number): number {
     const offset = this.#offset(from)
