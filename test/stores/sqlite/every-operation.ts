@@ -269,6 +269,11 @@ export class EveryOperation {
       this.#read('getDead', name, 'x')
       this.#read('peek', [name], [name])
       this.#read('throttleState', name, 'g0')
+      this.#call('pauseGroup', name, 'g0')
+      this.#read('holds', name, { groups: ['g0'], limit: 10 })
+      this.#call('resumeGroup', name, 'g0')
+      this.#call('release', name, 'g0')
+      this.#call('release', name)
       this.#call('repair', name)
     }
     this.#read(
