@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import { InvalidArgumentError, type Option } from 'commander'
 import { byteSizeForm, parseByteSize } from '../core/values/byte-size.js'
 import { durationForm, parseDuration } from '../core/values/duration.js'
+import { exactJson } from '../core/values/exact-json.js'
 import { UsageError } from './output/exit-code.js'
 import { count } from './output/figures.js'
 import { shortened } from './output/printable.js'
@@ -69,7 +70,7 @@ export function bytesFlag(given: string): number {
 export async function jsonGiven(given: string, what: string): Promise<unknown> {
   const [source, read] = sourceOf(given)
   try {
-    return JSON.parse(await read())
+    return exactJson(await read())
   } catch (error) {
     throw new UsageError(
       `${what} must be JSON, @file with JSON, or - for standard input; ${source}: ${(error as Error).message}`,

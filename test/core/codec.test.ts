@@ -53,8 +53,9 @@ describe('round trips', () => {
     }
   })
 
-  it('bring back a Buffer as plain bytes and a proto-less object as a plain one', () => {
-    expect(again(Buffer.from('é'))).toStrictEqual(new Uint8Array([0xc3, 0xa9]))
+  it('bring back a Buffer as a Buffer, other bytes as bytes and a proto-less object as a plain one', () => {
+    expect(again(Buffer.from('é'))).toStrictEqual(Buffer.from('é'))
+    expect(again(new Uint8Array([0xc3, 0xa9]))).toStrictEqual(new Uint8Array([0xc3, 0xa9]))
     expect(again(Object.assign(Object.create(null), { a: 1 }))).toStrictEqual({ a: 1 })
   })
 
@@ -142,10 +143,10 @@ describe('a value that is JSON with sorted keys, which is written without a copy
     expect(encode({ b: 1, c: { a: 1, constructor: 1 } })).toBe('{"b":1,"c":{"a":1,"constructor":1}}')
     expect(encode(Object.assign(['a'], { toJSON: () => 'b' }))).toBe('["a"]')
     const named = { a: 1, [Symbol.toStringTag]: 'Account' }
-    expect(refusal(() => encode(named))).toBe('the value is a Account, which cannot be stored')
+    expect(refusal(() => encode(named))).toBe('the value is an Account, which cannot be stored')
     // It is still a date inside, and has none of the methods of one.
     const disguised = Object.setPrototypeOf(new Date(0), Object.prototype)
-    expect(refusal(() => encode({ disguised }))).toBe('the value cannot be read')
+    expect(refusal(() => encode({ disguised }))).toMatch(/'disguised' is an object with a prototype of its own/)
     const hostile = JSON.parse('{"a":1,"constructor":{"prototype":{}}}')
     expect(refusal(() => encode(hostile))).toMatch(/'constructor' is refused/)
     expect(refusal(() => encode(JSON.parse('{"__proto__":1,"a":1}')))).toMatch(/'__proto__' is refused/)
@@ -211,7 +212,12 @@ describe('what cannot be stored', () => {
       [
         [Promise.resolve(), 'a Promise'],
         [/x/, 'a RegExp'],
-        [new Error('x'), 'a Error'],
+        [new Error('x'), 'an Error'],
+        [new (class Moment extends Date {})(), 'a Moment'],
+        [new (class Lru extends Map {})(), 'a Lru'],
+        [new (class Tags extends Set {})(), 'a Tags'],
+        [new (class List extends Array {})(), 'a List'],
+        [new (class Bytes extends Uint8Array {})(), 'a Bytes'],
         [new WeakMap(), 'a WeakMap'],
         [new Float64Array(1), 'a Float64Array'],
         [new URL('http://a.example/b'), 'a URL'],
@@ -223,6 +229,10 @@ describe('what cannot be stored', () => {
       value,
       `the value at 'a.0.b' is ${what}, which cannot be stored: give its fields as a plain object, or its text, or give the mill a codec of yours`,
     ]),
+    [
+      Object.assign(new Date(0), { zone: 'UTC' }),
+      "the value at 'a.0.b' is a Date with a field 'zone' of its own, which would be lost",
+    ],
     ['\ud800', "the value at 'a.0.b' is text with a lone surrogate"],
     [{ '\udfff': 1 }, "the value at 'a.0.b' has a key with a lone surrogate"],
   ]

@@ -1,6 +1,7 @@
 /** A Blueque task as an envelope: the line from which `enqueue - --envelope` makes a job. Pure. */
 
 import { messageOf } from '../../core/values/describe.js'
+import { exactJson } from '../../core/values/exact-json.js'
 import { isJobId, jobIdForm } from '../../core/values/ids.js'
 import { packedInput } from '../streaming/envelopes.js'
 import type { BluequeTask } from './blueque-server.js'
@@ -22,7 +23,7 @@ export function bluequeEnvelope(
   if (!isJobId(id)) return { mistake: `task '${id}': its id must be ${jobIdForm}` }
   const { parameters = '' } = record
   try {
-    const input = packedInput(isText ? parameters : JSON.parse(parameters))
+    const input = packedInput(isText ? parameters : exactJson(parameters))
     const due =
       eta === undefined ? { state: 'ready' } : { state: 'scheduled', runAt: new Date(eta * 1_000).toISOString() }
     return { envelope: { task, queue, id, ...due, input } }

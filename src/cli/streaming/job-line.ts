@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import { jsonCodec } from '../../core/values/codec.js'
 import { describe, messageOf } from '../../core/values/describe.js'
+import { exactJson } from '../../core/values/exact-json.js'
 import { idOf } from '../../core/values/ids.js'
 import { instantMistake, parseInstant } from '../../core/values/instant.js'
 import type { NumberedLine } from './numbered-lines.js'
@@ -120,15 +121,16 @@ function isEnvelope(value: unknown): value is JobEnvelope {
 
 function parsedLine({ text }: NumberedLine): unknown {
   try {
-    return JSON.parse(text)
+    return exactJson(text)
   } catch (error) {
     throw new Error(`not JSON: ${messageOf(error)}`)
   }
 }
 
-/** The value with everything that the codec has wrapped (dates, maps, big integers …) restored. */
+/** The value with everything that the codec has wrapped (dates, maps, bytes …) restored. */
 function unpacked(value: unknown): unknown {
-  return value === undefined ? undefined : jsonCodec.decode(JSON.stringify(value))
+  const isWrapped = typeof value === 'object' && value !== null && Object.hasOwn(value, '$millrace')
+  return isWrapped ? jsonCodec.decode(JSON.stringify(value)) : value
 }
 
 function lineIdOf({ number, text }: NumberedLine, task: string): string {
@@ -140,7 +142,7 @@ function keyOf(input: unknown, key: string): string {
   let value = input
   for (const step of key.split('.'))
     value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[step] : undefined
-  if (typeof value === 'number') return String(value)
+  if (typeof value === 'number' || typeof value === 'bigint') return String(value)
   // A text that is no id is refused with the others of its line.
   if (typeof value === 'string') return value !== '' && value.isWellFormed() ? idOf(value) : value
   throw new Error(`has no text and no number at '${key}', which --key names`)

@@ -6,7 +6,7 @@ import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../task/enqueue-option
 import type { TaskInput } from '../task/task-definition.js'
 import type { Duration } from '../values/duration.js'
 import { instantMistake, parseInstant } from '../values/instant.js'
-import { duration, exactly } from '../values/option-check.js'
+import { anyRecord, duration, exactly } from '../values/option-check.js'
 import { cronMistake } from './cron-text.js'
 import type { OnMissed, Overlap } from './due-ticks.js'
 import type { ScheduleRule } from './schedule-rule.js'
@@ -114,7 +114,7 @@ export const scheduleSchema = v.pipe(
     ),
     task: v.custom<AnyTask>(isTask, 'must be a task made by defineTask() or defineOrderedTask()'),
     input: v.optional(v.unknown()),
-    enqueue: v.optional(v.record(v.string(), v.unknown()), {}),
+    enqueue: v.optional(anyRecord(), {}),
     onMissed: v.optional(v.picklist(['skip', 'latest', 'all'], "must be 'skip', 'latest' or 'all'"), 'latest'),
     overlap: v.optional(v.picklist(['allow', 'skip'], "must be 'allow' or 'skip'"), 'allow'),
     jitter: v.optional(duration(0, mostJitterMs), 0),

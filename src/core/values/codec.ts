@@ -13,6 +13,7 @@ import { types } from 'node:util'
 import { hasCode } from '../error-codes.js'
 import { CodecError } from '../errors.js'
 import { describe } from './describe.js'
+import { exactJsonOfNode } from './exact-json.js'
 
 /** The stored form of a value. A store returns it unread, and of the same kind. */
 export type Payload = string | Uint8Array
@@ -40,7 +41,7 @@ export interface Codec {
 export const maxDepth = 100
 
 const marker = '$millrace'
-type TypeName = 'date' | 'map' | 'set' | 'bigint' | 'bytes' | 'undefined' | 'number'
+type TypeName = 'date' | 'map' | 'set' | 'bigint' | 'bytes' | 'buffer' | 'undefined' | 'number'
 type PathStep = string | number
 /** A type and the path to its value; inner values come before those that hold them. */
 type TypeNote = [TypeName, ...PathStep[]]
@@ -65,7 +66,7 @@ export const jsonCodec: Codec = {
   decode(payload) {
     let json: unknown
     try {
-      json = JSON.parse(typeof payload === 'string' ? payload : utf8.decode(payload))
+      json = exactJsonOfNode(typeof payload === 'string' ? payload : utf8.decode(payload))
     } catch (error) {
       throw new CodecError(`not JSON: ${(error as Error).message}`, { cause: error })
     }
@@ -108,7 +109,8 @@ function isSortedJson(value: unknown, depth: number): boolean {
     case 'object':
       if (value === null) return true
       if (depth > maxDepth || 'toJSON' in value) return false
-      return Array.isArray(value) ? areSortedItems(value, depth) : areSortedFields(value, depth)
+      if (!Array.isArray(value)) return areSortedFields(value, depth)
+      return Object.getPrototypeOf(value) === Array.prototype && areSortedItems(value, depth)
     default:
       return false
   }
@@ -164,11 +166,11 @@ function plainObject(value: object, writing: Writing, asked = false): unknown {
   const { path } = writing
   if (path.length > maxDepth)
     throw new CodecError(`${at(path.slice(0, 5))}… is nested deeper than ${maxDepth} levels, or contains itself`)
-  if (Array.isArray(value)) return plainItems(value, writing)
-  if (types.isDate(value)) return noted('date', Number.isNaN(value.getTime()) ? null : value.toISOString(), writing)
-  if (value instanceof Uint8Array) return noted('bytes', Buffer.from(value).toString('base64'), writing)
-  if (value instanceof Map) return noted('map', plainItems([...value], writing), writing)
-  if (value instanceof Set) return noted('set', plainItems([...value], writing), writing)
+  const kind = kindOf(value)
+  if (kind !== undefined) {
+    refuseSubclass(value, kind, path)
+    return kinds[kind](value as never, writing)
+  }
   refuseInstance(value, path)
   if (!asked && 'toJSON' in value && typeof value.toJSON === 'function') {
     // Only once, like JSON.stringify: the returned value may have a toJSON again, or be the object itself.
@@ -176,6 +178,48 @@ function plainObject(value: object, writing: Writing, asked = false): unknown {
     return typeof json === 'object' && json !== null ? plainObject(json, writing, true) : plain(json, writing)
   }
   return plainFields(value as Record<string, unknown>, writing)
+}
+
+/** The built-in classes whose instances come back as what they were, and how each is written. */
+const kinds = {
+  Array: (items: readonly unknown[], writing: Writing) => plainItems(items, writing),
+  Date: (date: Date, writing: Writing) =>
+    noted('date', Number.isNaN(date.getTime()) ? null : date.toISOString(), writing),
+  Buffer: (bytes: Buffer, writing: Writing) => noted('buffer', bytes.toString('base64'), writing),
+  Uint8Array: (bytes: Uint8Array, writing: Writing) => noted('bytes', Buffer.from(bytes).toString('base64'), writing),
+  Map: (map: ReadonlyMap<unknown, unknown>, writing: Writing) => noted('map', plainItems([...map], writing), writing),
+  Set: (set: ReadonlySet<unknown>, writing: Writing) => noted('set', plainItems([...set], writing), writing),
+} as const
+
+function kindOf(value: object): keyof typeof kinds | undefined {
+  if (Array.isArray(value)) return 'Array'
+  if (types.isDate(value)) return 'Date'
+  if (Buffer.isBuffer(value)) return 'Buffer'
+  if (value instanceof Uint8Array) return 'Uint8Array'
+  if (value instanceof Map) return 'Map'
+  return value instanceof Set ? 'Set' : undefined
+}
+
+/** Refuses an instance of a class of the user's below a built-in one: the methods and fields of its own would be lost. */
+function refuseSubclass(value: object, kind: keyof typeof kinds, path: readonly PathStep[]): void {
+  const made: unknown = Object.getPrototypeOf(value)?.constructor
+  const name = typeof made === 'function' ? made.name : kind
+  if (name !== kind) throw unstorable(path, name)
+  const extra = kind === 'Date' || kind === 'Map' || kind === 'Set' ? Object.keys(value)[0] : undefined
+  if (extra !== undefined)
+    throw new CodecError(`${at(path)} is ${named(kind)} with a field '${extra}' of its own, which would be lost`)
+}
+
+/** With its article: `a Money`, `an Error`. */
+function named(name: string): string {
+  return `${/^[aeio]/i.test(name) ? 'an' : 'a'} ${name}`
+}
+
+function unstorable(path: readonly PathStep[], name: string): CodecError {
+  const what = name === '' || name === 'Object' ? 'an object with a prototype of its own' : named(name)
+  return new CodecError(
+    `${at(path)} is ${what}, which cannot be stored: give its fields as a plain object, or its text, or give the mill a codec of yours`,
+  )
 }
 
 /**
@@ -188,10 +232,7 @@ function refuseInstance(value: object, path: readonly PathStep[]): void {
   const tag = tagOf(value)
   const made: unknown = prototype.constructor
   const name = tag === 'Object' && typeof made === 'function' ? made.name : tag
-  const what = name === '' || name === 'Object' ? 'an object with a prototype of its own' : `a ${name}`
-  throw new CodecError(
-    `${at(path)} is ${what}, which cannot be stored: give its fields as a plain object, or its text, or give the mill a codec of yours`,
-  )
+  throw unstorable(path, name)
 }
 
 /** Holes count as undefined. */
@@ -201,7 +242,7 @@ function plainItems(items: readonly unknown[], writing: Writing): unknown[] {
 
 function plainFields(value: Record<string, unknown>, writing: Writing): unknown {
   const tag = tagOf(value)
-  if (tag !== 'Object') throw new CodecError(`${at(writing.path)} is a ${tag}, which cannot be stored`)
+  if (tag !== 'Object') throw new CodecError(`${at(writing.path)} is ${named(tag)}, which cannot be stored`)
   const fields: Record<string, unknown> = {}
   for (const key of Object.keys(value).sort()) {
     const item = value[key]
@@ -294,6 +335,7 @@ function restored(type: string, json: unknown): unknown {
   if (type === 'date' && typeof json === 'string' && !Number.isNaN(Date.parse(json))) return new Date(json)
   if (type === 'number' && typeof json === 'string' && oddNumbers.includes(json)) return Number(json)
   if (type === 'bigint' && typeof json === 'string' && /^-?\d+$/.test(json)) return BigInt(json)
+  if (type === 'buffer' && typeof json === 'string') return Buffer.from(json, 'base64')
   if (type === 'bytes' && typeof json === 'string') return new Uint8Array(Buffer.from(json, 'base64'))
   if (type === 'set' && Array.isArray(json)) return new Set(json)
   if (type === 'map' && Array.isArray(json) && json.every((pair) => Array.isArray(pair) && pair.length === 2))

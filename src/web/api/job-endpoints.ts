@@ -2,8 +2,8 @@
 
 import * as v from 'valibot'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
-import { checkFields } from '../../core/job-fields.js'
-import { exactly } from '../../core/values/option-check.js'
+import { checkFields, type FieldChanges } from '../../core/job-fields.js'
+import { anyRecord, exactly } from '../../core/values/option-check.js'
 import { WebRefusal } from '../refusal.js'
 import { familyOf } from '../state/job-family.js'
 import { retryOutlook } from '../state/retry-outlook.js'
@@ -57,6 +57,14 @@ const acts = {
   bury: (admin: QueueAdmin, which: ChosenJobs) => admin.jobs.bury(which),
   delete: (admin: QueueAdmin, which: ChosenJobs) => admin.jobs.delete(which),
 } as const
+
+/** Of a field's value, and of null, which removes it. */
+const fieldsJson = {
+  type: 'object',
+  additionalProperties: {
+    anyOf: [{ anyOf: [{ type: 'string' }, { type: 'number' }, { type: 'boolean' }] }, { type: 'null' }],
+  },
+}
 
 const summaries = {
   cancel: 'Cancel $: waiting jobs never run; a running job learns of it at its next beat',
@@ -154,7 +162,7 @@ export const jobEndpoints = [
     path: '/queues/:queue/jobs/:id/fields',
     summary: 'Set fields of a job; null removes a field',
     action: 'job.fields',
-    body: v.record(v.string(), v.nullable(v.union([v.string(), v.number(), v.boolean()]))),
+    body: v.pipe(anyRecord<FieldChanges[string]>(), v.metadata({ json: fieldsJson })),
     answer: changed,
     run: (call) => {
       checkFields(call.body)

@@ -1,5 +1,6 @@
 /** The body of a request: JSON of a bounded size. */
 
+import { exactJson } from '../../core/values/exact-json.js'
 import { WebRefusal } from '../refusal.js'
 
 /** The most bytes of one body. */
@@ -34,7 +35,7 @@ export async function bodyOf(request: Request, { isOpen = false } = {}): Promise
 
 function parsedJson(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return exactJson(text)
   } catch {
     throw new WebRefusal(
       'argument-invalid',

@@ -13,7 +13,7 @@ import {
   queueNameForm,
   taskNameForm,
 } from '../../core/values/ids.js'
-import { exactly, whole } from '../../core/values/option-check.js'
+import { anyRecord, exactly, whole } from '../../core/values/option-check.js'
 
 /** The description of a shape, if its check alone does not give it. */
 interface Described {
@@ -141,7 +141,7 @@ const newJob = exactly({
   priority: v.exactOptional(whole(lowestPriority, highestPriority)),
   group: v.exactOptional(group),
   score: v.exactOptional(v.pipe(v.number(), v.finite())),
-  meta: v.exactOptional(v.record(v.string(), v.unknown())),
+  meta: v.exactOptional(v.pipe(anyRecord(), v.metadata({ json: { type: 'object', additionalProperties: {} } }))),
 })
 
 export type NewJobBody = v.InferOutput<typeof newJob>

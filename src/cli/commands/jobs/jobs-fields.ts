@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import type { FieldChanges } from '../../../core/job-fields.js'
+import { exactJson } from '../../../core/values/exact-json.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
 import { OperationError, UsageError } from '../../output/exit-code.js'
 import { counted } from '../../output/figures.js'
@@ -54,8 +55,11 @@ function changesIn(given: readonly string[]): FieldChanges {
 
 function valueIn(text: string): FieldChanges[string] {
   try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? text : (value as FieldChanges[string])
+    const value = exactJson(text)
+    // A field is no BigInt: as text it keeps its digits.
+    return (typeof value === 'object' && value !== null) || typeof value === 'bigint'
+      ? text
+      : (value as FieldChanges[string])
   } catch {
     return text
   }

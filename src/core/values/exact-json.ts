@@ -1,0 +1,41 @@
+/**
+ * Exact JSON: the reader of JSON that others wrote. `JSON.parse` turns 1234567890123456789 into another number without a word, and
+ * ids of other languages have 64 bits: here such an integer becomes a BigInt. Pure.
+ */
+
+/** Strings, which may hold anything, and numbers. Valid JSON has no other digits. */
+const tokens = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+/** The fewest digits of an integer that is not safe. */
+const long = /\d{16}/
+const integer = /^-?\d+$/
+
+/** The value, with a BigInt for each integer beyond ±(2^53 − 1). Throws `SyntaxError` like `JSON.parse`. */
+export function exactJson(text: string): unknown {
+  return parsed(text, (digits) => !Number.isSafeInteger(Number(digits)))
+}
+
+/**
+ * Like `exactJson`, for JSON that Node may have written: what it wrote of a number stays a number, such as the 2^60 of
+ * 1152921504606847000.
+ */
+export function exactJsonOfNode(text: string): unknown {
+  return parsed(text, (digits) => String(Number(digits)) !== digits && digits !== '-0')
+}
+
+function parsed(text: string, isBig: (digits: string) => boolean): unknown {
+  const value: unknown = JSON.parse(text)
+  if (!long.test(text)) return value
+  // No text may be taken for a number: the mark is one that does not occur.
+  let mark = '#'
+  while (text.includes(mark)) mark += '#'
+  let isFound = false
+  const marked = text.replace(tokens, (token) => {
+    if (!integer.test(token) || !isBig(token)) return token
+    isFound = true
+    return `"${mark}${token}"`
+  })
+  if (!isFound) return value
+  return JSON.parse(marked, (_, one: unknown) =>
+    typeof one === 'string' && one.startsWith(mark) ? BigInt(one.slice(mark.length)) : one,
+  )
+}
