@@ -27,6 +27,9 @@ interface TickRef {
   readonly tickAt: number
 }
 
+/** The reason why ticks were not enqueued in time. */
+type MissedReason = 'late' | 'paused' | 'changed'
+
 /** The reason why a tick could not be enqueued: its queue is full or draining, or there was an error. */
 type TickRefusal = 'full' | 'draining' | 'failed'
 
@@ -138,10 +141,11 @@ export interface EventMap {
   /** Ticks of a schedule, `ticks` of them up to this one, were left out because its last job waits or runs. */
   'schedule.skipped': TickRef & { readonly lastId: string | undefined; readonly ticks: number }
   /**
-   * From this tick on no process was there to enqueue. `enqueued` ticks are enqueued now and `leftOut` are left out
-   * (1,000: as many or more).
+   * From this tick on ticks were not enqueued in time: no process was there (`'late'`), or its queue took no jobs before
+   * the schedule was paused or got other times. `enqueued` ticks are enqueued now and `leftOut` are left out (1,000: as
+   * many or more).
    */
-  'schedule.missed': TickRef & { readonly enqueued: number; readonly leftOut: number }
+  'schedule.missed': TickRef & { readonly enqueued: number; readonly leftOut: number; readonly reason: MissedReason }
   /** A tick could not be enqueued, and is tried again in `retryMs`. For `'failed'` the error says why. */
   'schedule.refused': TickRef & { readonly reason: TickRefusal; readonly error: unknown; readonly retryMs: number }
   /** A schedule in the store differed from the configuration, and was changed to match it. */

@@ -3,6 +3,7 @@
  * key of its own, so a store need not know of it; users see the two apart.
  */
 
+import { tickAtOf } from './tick-name.js'
 import { type TraceContext, traceContextOf } from './trace-context.js'
 
 /** The known origin of a job; handlers see it in `ctx.job`, records show it. */
@@ -11,6 +12,14 @@ export interface JobOrigin {
   readonly parent?: JobParent
   /** The span that enqueued it, if a tracer or a request supplied one. */
   readonly trace?: TraceContext
+  /** The schedule that enqueued it, for a job of a plain task. */
+  readonly schedule?: JobSchedule
+}
+
+interface JobSchedule {
+  readonly name: string
+  /** The instant of the tick; of a job that was run out of turn, when it was enqueued. */
+  readonly tickAt: Date
 }
 
 export interface JobParent {
@@ -28,8 +37,10 @@ type StoredMeta = Readonly<Record<string, unknown>>
  * An origin as it is stored. `life` names one job among all that an id has in turn, for jobs that may take the place of
  * another: their times of creation do not tell them apart.
  */
-interface StoredOrigin extends JobOrigin {
+export interface StoredOrigin extends Omit<JobOrigin, 'schedule'> {
   readonly life?: string
+  /** The name of its schedule. All jobs of a schedule have the same meta; the instant of the tick is in their ids. */
+  readonly schedule?: string
 }
 
 /** The meta in its stored form. */
@@ -46,13 +57,24 @@ export function ownMeta(stored: StoredMeta): StoredMeta {
 
 const unknownOrigin: JobOrigin = {}
 
-/** The origin in a stored meta. Invalid parts, as another program may have written them, are left out. */
-export function originIn(stored: StoredMeta | undefined): JobOrigin {
+/**
+ * The origin in a stored meta. Invalid parts, as another program may have written them, are left out. `job`: the plain
+ * job that has the meta; absent for a payload of an ordered one.
+ */
+export function originIn(
+  stored: StoredMeta | undefined,
+  job?: { readonly id: string; readonly createdAt: number },
+): JobOrigin {
   const origin = stored?.[originKey]
   if (typeof origin !== 'object' || origin === null) return unknownOrigin
-  const { parent, trace } = origin as Partial<Record<keyof JobOrigin, unknown>>
+  const { parent, trace, schedule } = origin as Partial<Record<keyof JobOrigin, unknown>>
   const context = traceIn(trace)
-  return { ...(isParent(parent) && { parent }), ...(context && { trace: context }) }
+  return {
+    ...(isParent(parent) && { parent }),
+    ...(context && { trace: context }),
+    ...(typeof schedule === 'string' &&
+      job && { schedule: { name: schedule, tickAt: new Date(tickAtOf(job.id, schedule) ?? job.createdAt) } }),
+  }
 }
 
 /** The life in a stored meta; absent for a job that takes no other's place. */

@@ -13,6 +13,12 @@ const mostNamed = 20
 
 type LogLine = { readonly level: keyof Logger; readonly message: string; readonly fields: Record<string, unknown> }
 
+const missedWords = {
+  late: 'as no worker was there',
+  paused: 'due when it was paused',
+  changed: 'due when its times were changed',
+} as const
+
 const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine } = {
   'job.dropped': (job) => ({
     level: 'warn',
@@ -148,7 +154,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   }),
   'schedule.missed': ({ enqueued, leftOut, ...schedule }) => ({
     level: 'warn',
-    message: `schedule missed ticks, as no worker was there: enqueued now ${enqueued}, left out ${leftOut}`,
+    message: `schedule missed ticks, ${missedWords[schedule.reason]}: enqueued now ${enqueued}, left out ${leftOut}`,
     fields: { ...schedule, enqueued, leftOut },
   }),
   'schedule.refused': ({ error, ...schedule }) => ({

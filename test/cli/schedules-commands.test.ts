@@ -67,9 +67,25 @@ describe('millrace schedules', () => {
     const ran = await runJson<{ id: string }>(['schedules', 'run', 'nightly'], { cwd })
     expect(ran).toEqual({ schedule: 'nightly', queue: 'reports', id: ran.id, outcome: 'added' })
     expect(await runJson(['jobs', 'show', ran.id], { cwd })).toMatchObject({ task: 'report', input: { kind: 'daily' } })
-    expect(await runJson(['schedules', 'pause', 'nightly'], { cwd })).toEqual({ schedule: 'nightly', paused: true })
+    const paused = { schedule: 'nightly', paused: true, waiting: 1 }
+    expect(await runJson(['schedules', 'pause', 'nightly'], { cwd })).toEqual(paused)
     expect((await run(['schedules', 'list'], { cwd })).stdout).toMatch(/nightly .* paused +1 /)
     expect((await run(['schedules', 'resume', 'nightly'], { cwd })).stdout).toMatch(/^nightly: resumed, next \d{4}-/)
+  })
+
+  it('clear deletes its waiting jobs, of which a pause has told, and remove the schedule with them', async () => {
+    const cwd = await reconciled()
+    const ran = await runJson<{ id: string }>(['schedules', 'run', 'nightly'], { cwd })
+    const { stdout } = await run(['schedules', 'pause', 'nightly'], { cwd })
+    expect(stdout).toMatch(/1 job of it that no worker has begun will still run: `millrace schedules clear nightly`/)
+    const shown = await run(['jobs', 'show', ran.id], { cwd })
+    expect(shown.stdout).toMatch(/^schedule +nightly, tick of \d{4}-/m)
+    expect((await run(['schedules', 'clear', 'nightly'], { cwd })).stdout).toBe('nightly: 1 job deleted.\n')
+    expect((await run(['jobs', 'show', ran.id], { cwd })).code).toBe(1)
+    await run(['schedules', 'run', 'nightly'], { cwd })
+    expect(await runJson(['schedules', 'remove', 'nightly'], { cwd })).toEqual({ schedule: 'nightly', removed: true })
+    expect(await runJson(['jobs', 'list', 'reports'], { cwd })).toMatchObject({ queues: [{ jobs: [] }] })
+    expect((await run(['schedules', 'remove', 'nightly'], { cwd })).code).toBe(1)
   })
 
   it('says which there are where there is none of the name', async () => {

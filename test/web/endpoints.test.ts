@@ -263,6 +263,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     const ran = await scene.post('schedules/nightly/run')
     const paused = await scene.post('schedules/nightly/pause')
     const standing = await scene.get('schedules/nightly')
+    const cleared = await scene.post('schedules/nightly/clear')
     const resumed = await scene.post('schedules/nightly/resume')
     const unknown = await scene.post('schedules/none/run')
 
@@ -274,6 +275,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
       expect.stringMatching(/T03:00:00/),
     ])
     expect(ran.json).toMatchObject({ changed: 1, job: { queue: 'mail', outcome: 'added' } })
+    expect([paused.json, cleared.json]).toMatchObject([{ changed: 1, waiting: 1 }, { changed: 1 }])
     expect([paused.status, standing.json, resumed.status]).toMatchObject([200, { isPaused: true }, 200])
     expect([unknown.status, errorOf(unknown).code]).toEqual([404, 'not-found'])
   })

@@ -108,3 +108,16 @@ it('health names nothing, and needs no token', async () => {
 
   expect([status, text]).toEqual([200, '{"status":"ok"}'])
 })
+
+it('input and meta that a schedule gives its jobs are shown as those of a job', async () => {
+  const redacted = await WebScene.on('sqlite', {
+    token,
+    redact: ({ meta: _, ...job }) => ({ ...job, input: { to: `… of ${job.task} by ${job.schedule?.name}` } }),
+  })
+  const { mill } = redacted
+  await mill.schedules.set('s', { every: '1h', task: mail, input: { to: 'ada' }, enqueue: { meta: { card: '4111' } } })
+  const one = (await redacted.get('schedules/s')).json
+  expect(one).toMatchObject({ name: 's', input: { to: '… of send-mail by s' } })
+  for (const shown of [one, (await redacted.get('schedules')).json])
+    expect(JSON.stringify(shown)).not.toMatch(/ada|4111/)
+})

@@ -92,7 +92,9 @@ describe.each([
       await advance(3 * dayMs)
       await lead.look()
       const tickAt = midnight + 3 * hourMs
-      expect(told.missed).toEqual([{ schedule: 'nightly', queue: 'reports', tickAt, enqueued, leftOut }])
+      expect(told.missed).toEqual([
+        { schedule: 'nightly', queue: 'reports', tickAt, enqueued, leftOut, reason: 'late' },
+      ])
       expect(told.ticked.map(({ id }) => id)).toEqual(
         ['01', '02', '03'].slice(3 - enqueued).map((day) => `nightly@2024-01-${day}T03:00:00Z`),
       )

@@ -1,4 +1,4 @@
-/** The command `schedules`: lists schedules and their ticks, and runs, pauses and resumes them. */
+/** The command `schedules`: lists schedules and their ticks, and runs, pauses, resumes, clears and removes them. */
 
 import type { Command } from 'commander'
 import type { SchedulePage } from '../../client/schedules/schedule-admin.js'
@@ -17,7 +17,7 @@ import type { Terminal } from '../output/terminal.js'
 export function addSchedules(program: Command): void {
   const schedules = program
     .command('schedules')
-    .description('Look at schedules, run, pause or resume them')
+    .description('Look at schedules, run, pause, resume, clear or remove them')
     .helpCommand(false)
   const list = millCommand(schedules, 'list', 'List the stored schedules by name').addHelpText(
     'after',
@@ -70,9 +70,14 @@ Example:
     }),
   )
   addSwitch(schedules, 'pause', 'Stop its ticks until it is resumed', async (mill, terminal, name) => {
-    await mill.schedules.pause(name)
-    terminal.print({ schedule: name, paused: true }, () => [
+    const waiting = await mill.schedules.pause(name)
+    terminal.print({ schedule: name, paused: true, waiting }, () => [
       `${name}: paused until \`millrace schedules resume ${name}\`.`,
+      ...(waiting === 0
+        ? []
+        : [
+            `${counted(waiting, 'job')} of it that no worker has begun will still run: \`millrace schedules clear ${name}\` deletes them.`,
+          ]),
     ])
   })
   addSwitch(schedules, 'resume', 'End a pause; missed ticks are not made up for', async (mill, terminal, name) => {
@@ -82,6 +87,14 @@ Example:
       `${name}: resumed${nextAt === undefined ? '; it ticks no more' : `, next ${nextAt.toISOString()}`}.`,
     ])
   })
+  addSwitch(schedules, 'clear', 'Delete its jobs that no worker has begun', async (mill, terminal, name) => {
+    const deleted = await mill.schedules.clear(name)
+    terminal.print({ schedule: name, deleted }, () => [`${name}: ${counted(deleted, 'job')} deleted.`])
+  })
+  addSwitch(schedules, 'remove', 'Remove it, with its jobs that no worker has begun', async (mill, terminal, name) => {
+    if (!(await mill.schedules.remove(name))) throw new OperationError(`there is no schedule '${name}'.`)
+    terminal.print({ schedule: name, removed: true }, () => [`${name}: removed.`])
+  })
   const reconcile = millCommand(
     schedules,
     'reconcile',
@@ -89,7 +102,8 @@ Example:
   ).addHelpText(
     'after',
     `
-  Each worker does so when it starts. Schedules that were set at run time are left alone.
+  Each worker does so when it starts. Schedules that were set at run time, or declared by another configuration
+  (schedulesOf), are left alone.
 
 Example:
   $ millrace schedules reconcile`,
@@ -110,11 +124,16 @@ interface NextFlags extends MillFlags {
   readonly count: number
 }
 
-const printed = { pause: '{"schedule","paused"}', resume: '{"schedule","paused","nextAt"}' }
+const printed = {
+  pause: '{"schedule","paused","waiting"}',
+  resume: '{"schedule","paused","nextAt"}',
+  clear: '{"schedule","deleted"}',
+  remove: '{"schedule","removed"}',
+}
 
 function addSwitch(
   schedules: Command,
-  verb: 'pause' | 'resume',
+  verb: keyof typeof printed,
   summary: string,
   act: (mill: Mill, terminal: Terminal, name: string) => Promise<void>,
 ): void {

@@ -23,7 +23,7 @@ const lastLines = 20
 
 /** The lines of a record. `log`: print the whole kept log. */
 export function recordLines(job: JobRecord, terminal: Terminal, { log: all = false } = {}): string[] {
-  const { payloads, payloadCount, pendingCount, priority, log, failures, parent: _, trace, ...rest } = job
+  const { payloads, payloadCount, pendingCount, priority, log, failures, parent: _, trace, schedule, ...rest } = job
   const parent = parentOf(job)
   const remarks = remarksOn(job, Date.now())
   // Ordered jobs have no input of their own.
@@ -31,6 +31,7 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
     ...rest,
     ...(payloads === undefined && { priority }),
     ...(parent && { parent }),
+    ...(schedule && { schedule: `${printable(schedule.name)}, tick of ${schedule.tickAt.toISOString()}` }),
     ...(trace && { trace: trace.traceparent }),
     ...(job.progress && { progress: progressWords(job) }),
     ...(job.held && { held: heldWords(job.held) }),

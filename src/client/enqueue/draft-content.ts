@@ -1,7 +1,7 @@
 /** The content of a draft, for any kind of job: its checked and encoded input, meta and group, and its due time. */
 
 import { InvalidJobError, PayloadTooLargeError, UnsupportedByStoreError } from '../../core/errors.js'
-import { type JobOrigin, originKey, storedMeta } from '../../core/job-origin.js'
+import { originKey, type StoredOrigin, storedMeta } from '../../core/job-origin.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnyTask } from '../../core/task/any-task.js'
@@ -107,7 +107,7 @@ export function addContent(
   queue: string,
   task: AnyTask,
   options: AnyEnqueueOptions,
-  origin: JobOrigin | undefined,
+  origin: StoredOrigin | undefined,
   rules: DraftRules,
 ): number {
   const { delay, runAt } = options

@@ -2,6 +2,7 @@
 
 import { type InvalidJobError, UnknownTaskError, UnsupportedByStoreError } from '../../core/errors.js'
 import { isPriority, priorityForm } from '../../core/job.js'
+import type { StoredOrigin } from '../../core/job-origin.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { type AnyTask, isRunElsewhere } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
@@ -179,11 +180,12 @@ function otherTasks(task: AnyPlainTask, queue: string, owner: string | undefined
 
 function plainDraft(
   task: AnyPlainTask,
-  { input, options, origin, child }: EnqueueItem,
+  item: EnqueueItem,
   made: MadeInput,
   queue: string,
   rules: DraftRules,
 ): JobDraft {
+  const { input, options, child } = item
   // Text, otherwise it would be refused by now.
   const given = options.id as string | undefined
   const id = given ?? child
@@ -196,7 +198,7 @@ function plainDraft(
     if (group !== undefined) job.group = group
   }
   if (options.ifWaiting === 'replace') job.ifWaiting = 'replace'
-  const bytes = addContent(job, queue, task, options, origin, rules)
+  const bytes = addContent(job, queue, task, options, originOf(item), rules)
   const expiresMs = expiryOf(task, options, job, rules)
   if (expiresMs !== undefined) {
     job.expiresMs = expiresMs
@@ -204,6 +206,10 @@ function plainDraft(
   }
   if (options.atMost !== undefined) job.atMostMs = checkedBound(task, options, job)
   return new JobDraft(queue, job, bytes, id === undefined)
+}
+
+function originOf({ origin, schedule }: EnqueueItem): StoredOrigin | undefined {
+  return schedule === undefined ? origin : { ...origin, schedule }
 }
 
 /**

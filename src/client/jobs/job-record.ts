@@ -43,7 +43,7 @@ export function recordOf(job: StoredJob, packing: Packing, held?: JobHold): JobR
     payloadCount: job.payloadCount,
     pendingCount: job.pendingCount,
     meta: givenMeta(stored),
-    ...originIn(stored),
+    ...originIn(stored, job),
     priority: job.priority,
     group: job.group,
     held,
@@ -104,7 +104,7 @@ function storedIn(stored: Meta): Pick<PayloadRecord, 'meta'> & JobOrigin {
 }
 
 /** Undefined if the user gave none. */
-function givenMeta(stored: Meta | undefined): Meta | undefined {
+export function givenMeta(stored: Meta | undefined): Meta | undefined {
   const meta = stored && ownMeta(stored)
   return meta === stored || Object.keys(meta!).length > 0 ? meta : undefined
 }

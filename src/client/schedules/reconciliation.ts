@@ -3,10 +3,12 @@
  * and does no longer.
  */
 
+import type { Events } from '../../core/events.js'
 import type { CheckedSchedule } from '../../core/schedule/schedule-options.js'
-import type { Schedules } from '../../stores/contract/schedules.js'
+import type { ScheduleChange, Schedules, StoredSchedule } from '../../stores/contract/schedules.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { DraftRules } from '../enqueue/draft-content.js'
+import { enqueueDueBefore, type TickParts } from './due-enqueue.js'
 import { changeTo } from './schedule-change.js'
 import { scheduleDraft } from './schedule-draft.js'
 import type { ScheduleDifference } from './schedule-view.js'
@@ -36,6 +38,7 @@ export async function reconcile(
   store: Store,
   { by, schedules: declared }: Declaration,
   rules: DraftRules,
+  events: Events,
   since?: number,
 ): Promise<Reconciliation> {
   const schedules = schedulesOf(store)
@@ -50,7 +53,7 @@ export async function reconcile(
       const now = since ?? (await store.depth([queue])).now
       const wanted = changeTo(definition, stored, now, rules)
       if (wanted === undefined) return 'same'
-      if (!(await schedules.put(wanted, stored))) return undefined
+      if (!(await replaced({ ...rules, schedules, events }, wanted, stored, now))) return undefined
       const takenFrom = stored?.definition.declaredBy
       return {
         ...{ schedule: name, change: stored === undefined ? 'added' : 'changed' },
@@ -61,6 +64,19 @@ export async function reconcile(
   }
   const others = await removeOthers(schedules, declared, by)
   return { differences: [...differences, ...others.differences], foreign: others.foreign }
+}
+
+/** Writes the change; false if somebody else was faster. Ticks that are due by the times of before come first. */
+export async function replaced(
+  parts: TickParts & { readonly schedules: Schedules },
+  change: ScheduleChange,
+  stored: StoredSchedule | undefined,
+  now: number,
+): Promise<boolean> {
+  const isDropped = stored?.nextAt !== undefined && stored.nextAt <= now && stored.nextAt !== change.nextAt
+  const present = isDropped ? await enqueueDueBefore(parts, stored, now, 'changed') : stored
+  if (isDropped && present === undefined) return false
+  return parts.schedules.put(change, present)
 }
 
 async function removeOthers(

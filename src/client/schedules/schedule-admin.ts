@@ -6,21 +6,25 @@ import type { JobHandle } from '../../core/job-handle.js'
 import { type ScheduleOptions, scheduleSchema } from '../../core/schedule/schedule-options.js'
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
 import type { AnyTask } from '../../core/task/any-task.js'
+import { runName } from '../../core/tick-name.js'
 import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
-import type { ScheduleDefinition, StoredSchedule, TickAnswer } from '../../stores/contract/schedules.js'
+import type { ScheduleChange, ScheduleDefinition, StoredSchedule, TickAnswer } from '../../stores/contract/schedules.js'
 import type { Store } from '../../stores/contract/store.js'
 import { idBeside } from '../../stores/rules/schedule-tick.js'
 import type { DraftRules } from '../enqueue/draft-content.js'
-import { type Declaration, insist, reconcile } from './reconciliation.js'
+import { recordsOf } from '../records-facet.js'
+import { enqueueDueBefore } from './due-enqueue.js'
+import { type Declaration, insist, reconcile, replaced } from './reconciliation.js'
 import { changeTo, nextTick } from './schedule-change.js'
 import { scheduleDraft } from './schedule-draft.js'
 import { type ScheduleDifference, type ScheduleRecord, scheduleRecordOf } from './schedule-view.js'
 import { scheduledJob } from './scheduled-job.js'
 import { schedulesOf } from './schedules-facet.js'
+import { clearWaiting, waitingOf } from './waiting-ticks.js'
 
 /** @internal */
 interface ScheduleParts {
@@ -36,6 +40,12 @@ export interface SchedulePage {
   readonly schedules: ScheduleRecord[]
   /** Pass it to the next call; absent on the last page. */
   readonly cursor?: string
+}
+
+/** A change, and the schedule that it changes. */
+interface Changed {
+  readonly change: Omit<ScheduleChange, 'revision'>
+  readonly present: StoredSchedule
 }
 
 const mostInPage = 200
@@ -73,18 +83,33 @@ export class ScheduleAdmin {
       const stored = await schedules.get(name)
       const { now } = await store.depth([definition.queue])
       const change = changeTo(definition, stored, now, rules)
-      if (change !== undefined && !(await schedules.put(change, stored))) return undefined
+      if (change !== undefined && !(await replaced(this.#ticking(store, rules), change, stored, now))) return undefined
       return schedules.get(name)
     })
     return scheduleRecordOf(written ?? disputed(name), rules.packing)
   }
 
   /**
-   * Removes a schedule; resolves to whether there was one. A schedule that the configuration declares comes back when
-   * the next worker starts: pause it instead.
+   * Removes a schedule, with those of its jobs that no worker has begun (`clear`); resolves to whether there was one. A
+   * schedule that the configuration declares comes back when the next worker starts: pause it instead.
    */
   async remove(name: string): Promise<boolean> {
-    return schedulesOf(await this.#parts.connect()).remove(name)
+    const [store, { packing }] = await this.#opened()
+    const stored = await schedulesOf(store).get(name)
+    const isRemoved = await schedulesOf(store).remove(name)
+    if (stored !== undefined) await clearWaiting(recordsOf(store), stored.definition, packing)
+    return isRemoved
+  }
+
+  /**
+   * Deletes those jobs of a schedule that no worker has begun: they wait for the end of a `delay` or `jitter`, or for a
+   * worker. Running jobs, and jobs that wait for a retry, go on; so do payloads of an ordered task. It looks at every
+   * waiting job of the queue. Resolves with the number. Throws `InvalidArgumentError` if there is no such schedule.
+   */
+  async clear(name: string): Promise<number> {
+    const [store, { packing }] = await this.#opened()
+    const { definition } = await this.#found(store, name)
+    return clearWaiting(recordsOf(store), definition, packing)
   }
 
   async get(name: string): Promise<ScheduleRecord | undefined> {
@@ -109,11 +134,19 @@ export class ScheduleAdmin {
   }
 
   /**
-   * Pauses a schedule: it does not tick until it is resumed, even if the code changes it meanwhile. Throws
-   * `InvalidArgumentError` if there is none.
+   * Pauses a schedule: it does not tick until it is resumed, even if the code changes it meanwhile. Ticks that are due
+   * are enqueued, unless they were missed. Resolves with the number of its jobs that no worker has begun: they still run,
+   * unless `clear` deletes them. Throws `InvalidArgumentError` if there is none.
    */
-  async pause(name: string): Promise<void> {
-    await this.#change(name, async (stored) => ({ definition: stored.definition, paused: true }))
+  async pause(name: string): Promise<number> {
+    await this.#change(name, async (stored, store, rules) => {
+      const { now } = await store.depth([stored.definition.queue])
+      const present = await enqueueDueBefore(this.#ticking(store, rules), stored, now, 'paused')
+      return present && { change: { definition: present.definition, paused: true }, present }
+    })
+    const [store, { packing }] = await this.#opened()
+    const { definition } = await this.#found(store, name)
+    return (await waitingOf(recordsOf(store), definition, packing)).length
   }
 
   /**
@@ -122,10 +155,11 @@ export class ScheduleAdmin {
    */
   async resume(name: string): Promise<void> {
     await this.#change(name, async (stored, store) => {
-      if (!stored.paused) return undefined
+      if (!stored.paused) return 'same'
       const { now } = await store.depth([stored.definition.queue])
       const nextAt = nextTick(stored.definition, stored, now)
-      return { definition: stored.definition, paused: false, ...(nextAt === undefined ? {} : { nextAt }) }
+      const change = { definition: stored.definition, paused: false, ...(nextAt === undefined ? {} : { nextAt }) }
+      return { change, present: stored }
     })
   }
 
@@ -142,7 +176,7 @@ export class ScheduleAdmin {
       const stored = await schedules.get(name)
       const definition = stored?.definition ?? (await this.#declared(store, name))
       const { queue } = definition
-      const id = idBeside(name, `${name}@run-${rules.newId()}`, stored?.shards ?? 1)
+      const id = idBeside(name, runName(name, rules.newId()), stored?.shards ?? 1)
       const job = scheduledJob({ definition }, id, rules.packing)
       const call = { callId: rules.newId(), queue, jobs: [job] }
       if (stored === undefined) return { answer: (await store.enqueue([call]))[0]![0]!, queue, job }
@@ -187,7 +221,7 @@ export class ScheduleAdmin {
     const { declared, events } = this.#parts
     if (declared === undefined) return []
     const [store, rules] = await this.#opened()
-    const { differences, foreign } = await reconcile(store, declared, rules, since)
+    const { differences, foreign } = await reconcile(store, declared, rules, events, since)
     for (const difference of differences) events.emit('schedule.reconciled', difference)
     for (const [declaredBy, schedules] of foreign)
       if (!this.#toldOf.has(declaredBy)) events.emit('schedule.foreign', { declaredBy, schedules, by: declared.by })
@@ -205,21 +239,22 @@ export class ScheduleAdmin {
     this.#parts.events.emit('schedule.lost', { restored })
   }
 
+  /** `changed`: the change of the schedule; `'same'` for none, undefined to look at it anew. */
   async #change(
     name: string,
-    changed: (
-      stored: StoredSchedule,
-      store: Store,
-    ) => Promise<(Pick<StoredSchedule, 'definition' | 'paused'> & { readonly nextAt?: number }) | undefined>,
+    changed: (stored: StoredSchedule, store: Store, rules: DraftRules) => Promise<Changed | 'same' | undefined>,
   ): Promise<void> {
     const [store, rules] = await this.#opened()
     const isDone = await insist(async () => {
-      const stored = await this.#found(store, name)
-      const change = await changed(stored, store)
-      if (change === undefined) return true
-      return (await schedulesOf(store).put({ ...change, revision: rules.newId() }, stored)) || undefined
+      const made = await changed(await this.#found(store, name), store, rules)
+      if (made === undefined || made === 'same') return made && true
+      return (await schedulesOf(store).put({ ...made.change, revision: rules.newId() }, made.present)) || undefined
     })
     if (isDone === undefined) disputed(name)
+  }
+
+  #ticking(store: Store, { packing, newId }: DraftRules) {
+    return { schedules: schedulesOf(store), packing, newId, events: this.#parts.events }
   }
 
   async #found(store: Store, name: string): Promise<StoredSchedule> {

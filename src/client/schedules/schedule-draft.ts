@@ -44,7 +44,7 @@ export function draftMistake(name: string, schedule: CheckedSchedule, rules: Dra
 
 function itemOf(name: string, { task, input, enqueue }: CheckedSchedule): EnqueueItem {
   if (task.kind === 'ordered') return { task, input, options: enqueue }
-  return { task, input, options: { ...enqueue, id: name } }
+  return { task, input, options: { ...enqueue, id: name }, schedule: name }
 }
 
 function definitionOf(

@@ -4,6 +4,7 @@ import type { Meta } from '../../core/job.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { OnMissed, Overlap } from '../../core/schedule/due-ticks.js'
 import type { StoredSchedule } from '../../stores/contract/schedules.js'
+import { givenMeta } from '../jobs/job-record.js'
 
 /** Everything that is known of a schedule. An absent field does not apply, or not yet. */
 export interface ScheduleRecord {
@@ -66,7 +67,7 @@ export function scheduleRecordOf(stored: StoredSchedule, packing: Packing): Sche
   const record: { -readonly [Key in keyof ScheduleRecord]?: ScheduleRecord[Key] | undefined } = {
     ...{ name, task: job.task, queue },
     input: unpacked(job.payload, isOrdered ? 'ordered payload' : 'payload'),
-    meta: unpacked(job.meta, isOrdered ? 'ordered meta' : 'meta') as Meta | undefined,
+    meta: givenMeta(unpacked(job.meta, isOrdered ? 'ordered meta' : 'meta') as Meta | undefined),
     ...{ cron, everyMs, timeZone, from: dateOf(fromAt), until: dateOf(untilAt) },
     ...{ onMissed, overlap, jitterMs, isDeclared: declaredBy !== undefined, declaredBy, isPaused: paused },
     ...{ nextAt: dateOf(nextAt), lastAt: dateOf(lastAt), lastId, ticked, skipped, missed },

@@ -8,7 +8,7 @@ export type OnMissed = 'skip' | 'latest' | 'all'
 export type Overlap = 'allow' | 'skip'
 
 /** A later tick counts as missed: no process was there to enqueue it. A dead lead is replaced sooner than this. */
-const punctualMs = 60_000
+export const punctualMs = 60_000
 /** The most missed ticks that are enqueued, and the most that are counted. */
 const mostMissed = 1_000
 

@@ -21,7 +21,7 @@ export interface EnqueueItem {
   input: unknown
   options: AnyEnqueueOptions
   /** Where the job comes from; absent if only the caller knows. */
-  origin?: JobOrigin
+  origin?: Omit<JobOrigin, 'schedule'>
   /** The job, once `next()` has resolved. */
   job?: JobHandle
   /** The reason why the store refused the job, once `next()` has resolved; `job` is then absent. */
@@ -32,6 +32,11 @@ export interface EnqueueItem {
    * @internal
    */
   readonly child?: string
+  /**
+   * The name of the schedule, for the job of its ticks.
+   * @internal
+   */
+  readonly schedule?: string
   /**
    * For a child job: its options as the handler gave them, with `key` and `parent`.
    * @internal

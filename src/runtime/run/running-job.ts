@@ -19,7 +19,7 @@ export function runningJob(claim: Claim, task: AnyTask, stored: Meta): RunningJo
     crashes: claim.crashes,
     fence: claim.fence,
     meta: ownMeta(stored),
-    ...originIn(stored),
+    ...originIn(stored, claim),
     createdAt: new Date(claim.createdAt),
     runAt: new Date(claim.runAt),
     ...(claim.expiresAt === undefined ? {} : { expiresAt: new Date(claim.expiresAt) }),

@@ -1,5 +1,6 @@
 /** A tick of a schedule: the id of its job, and the jitter by which the job is due later. */
 
+import { tickName } from '../../core/tick-name.js'
 import { shardOf } from './payloads.js'
 
 /**
@@ -7,7 +8,7 @@ import { shardOf } from './payloads.js'
  * id keeps all jobs of a schedule in the schedule's shard.
  */
 export function tickId(name: string, at: number, shards: number): string {
-  return idBeside(name, `${name}@${new Date(at).toISOString().replace('.000Z', 'Z')}`, shards)
+  return idBeside(name, tickName(name, at), shards)
 }
 
 /** The id, followed by a number if it would otherwise be in another shard than its schedule. */

@@ -2,15 +2,41 @@
 
 import * as v from 'valibot'
 import type { ScheduleRecord } from '../../client/schedules/schedule-view.js'
+import type { JobRecord } from '../../core/job.js'
+import { tickName } from '../../core/tick-name.js'
 import type { Mill } from '../../mill/mill.js'
 import { WebRefusal } from '../refusal.js'
 import { namedQueues } from '../state/queue-rows.js'
+import { shownJob } from '../window/shown-job.js'
+import type { CheckedWebOptions } from '../window/web-options.js'
 import { endpoint } from './endpoint.js'
 import { cursor, limit, nothing, page, wholeText } from './shapes.js'
 
-/** The shown part of a schedule. */
-function shown({ input, meta, ...schedule }: ScheduleRecord, isHidden: boolean) {
-  return isHidden ? { ...schedule, payloadsHidden: true } : { ...schedule, input, meta }
+/** The shown part of a schedule: of its input and its meta, what is shown of a job that has them. */
+function shown(record: ScheduleRecord, options: Pick<CheckedWebOptions, 'hidePayloads' | 'redact'>) {
+  const { input: _input, meta: _meta, ...schedule } = record
+  if (options.hidePayloads) return { ...schedule, payloadsHidden: true }
+  const { input, meta } = shownJob(jobOf(record), options)
+  return { ...schedule, input, meta }
+}
+
+/** The job of its next tick, or of one right now, as a record. */
+function jobOf({ name, task, queue, input, meta, createdAt, updatedAt, nextAt }: ScheduleRecord): JobRecord {
+  const tickAt = nextAt ?? updatedAt
+  return {
+    ...{
+      id: tickName(name, tickAt.getTime()),
+      task,
+      queue,
+      state: 'scheduled',
+      input,
+      priority: 0,
+      attempt: 1,
+      crashes: 0,
+    },
+    ...(meta && { meta }),
+    ...{ createdAt, updatedAt, runAt: tickAt, schedule: { name, tickAt } },
+  }
 }
 
 /** Throws a refusal if there is no such schedule. */
@@ -21,7 +47,7 @@ async function found({ schedules }: Mill, name: string): Promise<ScheduleRecord>
   return schedule
 }
 
-function actEndpoint(verb: 'run' | 'pause' | 'resume', summary: string) {
+function actEndpoint(verb: 'run' | 'pause' | 'resume' | 'clear', summary: string) {
   return endpoint({
     method: 'POST',
     path: `/schedules/:name/${verb}`,
@@ -31,7 +57,9 @@ function actEndpoint(verb: 'run' | 'pause' | 'resume', summary: string) {
     answer: v.looseObject({ changed: v.number(), more: v.boolean() }),
     run: async ({ window: { mill }, params: { name = '' } }) => {
       await found(mill, name)
-      if (verb !== 'run') await mill.schedules[verb](name)
+      if (verb === 'clear') return { changed: await mill.schedules.clear(name), more: false }
+      if (verb === 'pause') return { changed: 1, more: false, waiting: await mill.schedules.pause(name) }
+      if (verb === 'resume') await mill.schedules.resume(name)
       const job = verb === 'run' ? await mill.schedules.runNow(name) : undefined
       return { changed: 1, more: false, ...(job && { job: { queue: job.queue, id: job.id, outcome: job.outcome } }) }
     },
@@ -79,7 +107,7 @@ export const scheduleEndpoints = [
     answer: page,
     run: async ({ window: { mill, options }, query }) => {
       const { schedules, cursor: next } = await mill.schedules.list(query)
-      const items = schedules.map((schedule) => shown(schedule, options.hidePayloads))
+      const items = schedules.map((schedule) => shown(schedule, options))
       return { items, ...(next !== undefined && { cursor: next }) }
     },
   }),
@@ -87,8 +115,7 @@ export const scheduleEndpoints = [
     method: 'GET',
     path: '/schedules/:name',
     summary: 'A schedule',
-    run: async ({ window: { mill, options }, params: { name = '' } }) =>
-      shown(await found(mill, name), options.hidePayloads),
+    run: async ({ window: { mill, options }, params: { name = '' } }) => shown(await found(mill, name), options),
   }),
   endpoint({
     method: 'GET',
@@ -102,6 +129,7 @@ export const scheduleEndpoints = [
     },
   }),
   actEndpoint('run', 'Enqueue its job now; its next tick does not change'),
-  actEndpoint('pause', 'Stop its ticks until it is resumed'),
+  actEndpoint('pause', 'Stop its ticks until it is resumed; `waiting` of its jobs still run'),
   actEndpoint('resume', 'End a pause, from its next tick on'),
+  actEndpoint('clear', 'Delete its jobs that no worker has begun'),
 ]

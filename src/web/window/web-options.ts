@@ -23,7 +23,7 @@ export interface WebOptions {
   readonly hosts?: readonly string[]
   /** Whether it refuses every change. Default false. */
   readonly readOnly?: boolean
-  /** Returns the part of a job to show. Default: all of it. */
+  /** Returns the part of a job to show, also of the jobs that a schedule enqueues. Default: all of it. */
   readonly redact?: (job: JobRecord) => JobRecord
   /** Whether inputs, metas, results and checkpoints are left out. Default false. */
   readonly hidePayloads?: boolean

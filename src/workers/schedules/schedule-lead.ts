@@ -3,23 +3,15 @@
  * makes sure that no tick is enqueued twice: a slow lead that has not heard of its successor harms nobody.
  */
 
+import { enqueueDue, type TickParts } from '../../client/schedules/due-enqueue.js'
 import { nextTick, setBackMs } from '../../client/schedules/schedule-change.js'
 import { allSchedules } from '../../client/schedules/schedules-facet.js'
 import { hasCode } from '../../core/error-codes.js'
-import type { Events } from '../../core/events.js'
-import type { Packing } from '../../core/packing/packing.js'
-import { dueTicks } from '../../core/schedule/due-ticks.js'
-import { ticksOf } from '../../core/schedule/schedule-rule.js'
-import type { Enqueued } from '../../stores/contract/new-job.js'
 import type { Schedules, StoredSchedule } from '../../stores/contract/schedules.js'
-import { type TickStep, tickSteps } from './tick-steps.js'
 
-export interface ScheduleLeadParts {
+export interface ScheduleLeadParts extends TickParts {
   readonly schedules: Pick<Schedules, 'due' | 'tick' | 'list'>
   readonly worker: string
-  readonly packing: Packing
-  readonly events: Events
-  readonly newId: () => string
   readonly mono: () => number
 }
 
@@ -101,61 +93,22 @@ export class ScheduleLead {
     const refusal = this.#refusals.get(name)
     if (nextAt === undefined || (refusal?.dueAt === nextAt && this.#parts.mono() < refusal.until)) return undefined
     try {
-      const due = dueTicks(ticksOf(definition.rule), definition, nextAt, now)
-      const steps = tickSteps(schedule, due, this.#parts.packing, this.#parts.newId, this.#rooms.get(name))
-      let enqueued = 0
-      for (const step of steps) {
-        const outcome = await this.#step(schedule, step, now)
-        if (outcome === 'lost' || outcome === 'too many') return now
-        if (outcome === 'refused') return undefined
-        enqueued += step.instants.length
+      const ticked = await enqueueDue(this.#parts, { ...schedule, nextAt }, now, this.#rooms.get(name))
+      if (ticked.outcome === 'too many') this.#rooms.set(name, ticked.room)
+      if (ticked.outcome === 'lost' || ticked.outcome === 'too many') return now
+      if (ticked.outcome === 'done' || ticked.hasStepped) this.#refusals.delete(name)
+      if (ticked.outcome !== 'done') {
+        this.#refuse(schedule, ticked.outcome)
+        return undefined
       }
       this.#rooms.delete(name)
-      if (due.areMissed)
-        this.#parts.events.emit('schedule.missed', {
-          ...{ schedule: name, queue: definition.queue, tickAt: nextAt, enqueued, leftOut: due.leftOut },
-        })
-      return due.nextAt
+      return ticked.nextAt
     } catch (error) {
       // Trouble of the whole store waits for the next look; trouble of one schedule must not stop the others.
       if (hasCode(error, 'store-unavailable') || hasCode(error, 'closed')) throw error
       this.#refuse(schedule, 'failed', error)
       return undefined
     }
-  }
-
-  async #step(
-    { definition, ...schedule }: StoredSchedule,
-    { tick, instants }: TickStep,
-    now: number,
-  ): Promise<'done' | 'lost' | 'too many' | 'refused'> {
-    const { name, queue } = definition
-    const { events, schedules } = this.#parts
-    const answer = await schedules.tick(tick)
-    if (answer.outcome === 'lost') return 'lost'
-    if (answer.outcome === 'full' && instants.length > 1) {
-      // A step enqueues all or nothing: a queue with less room would be full for ever.
-      this.#rooms.set(name, Math.floor(instants.length / 2))
-      return 'too many'
-    }
-    if (answer.outcome === 'full' || answer.outcome === 'draining') {
-      this.#refuse({ definition, ...schedule }, answer.outcome)
-      return 'refused'
-    }
-    this.#refusals.delete(name)
-    const skipped = tick.skips + (answer.outcome === 'skipped' ? instants.length : 0)
-    if (skipped > 0)
-      events.emit('schedule.skipped', {
-        ...{ schedule: name, queue, tickAt: tick.lastAt!, lastId: tick.unless, ticks: skipped },
-      })
-    if (answer.outcome === 'ticked') events.counter?.enqueued(queue, answer.enqueued.filter(isStored).length)
-    if (answer.outcome === 'ticked' && events.has('schedule.ticked'))
-      for (const [i, { id, task }] of tick.jobs.entries())
-        events.emit('schedule.ticked', {
-          ...{ schedule: name, queue, id, task, tickAt: instants[i]!, lateMs: now - instants[i]! },
-          outcome: isStored(answer.enqueued[i]!) ? (answer.enqueued[i] as 'added' | 'merged') : 'duplicate',
-        })
-    return 'done'
   }
 
   #refuse({ definition, nextAt }: StoredSchedule, reason: 'full' | 'draining' | 'failed', error?: unknown): void {
@@ -192,10 +145,6 @@ export class ScheduleLead {
     }
     return true
   }
-}
-
-function isStored(answer: Enqueued): boolean {
-  return answer !== 'duplicate' && answer !== 'dead'
 }
 
 function unlessAway(error: unknown): undefined {

@@ -1,11 +1,11 @@
 /** The steps of a schedule over its due ticks: each step enqueues some of them and goes on to the next. Pure. */
 
-import { scheduledJob } from '../../client/schedules/scheduled-job.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { DueTicks } from '../../core/schedule/due-ticks.js'
 import { payloadBytes } from '../../core/values/codec.js'
 import type { ScheduleTick, StoredSchedule } from '../../stores/contract/schedules.js'
 import { tickId } from '../../stores/rules/schedule-tick.js'
+import { scheduledJob } from './scheduled-job.js'
 
 /** The most jobs that one step enqueues. */
 const mostJobs = 100

@@ -1,0 +1,146 @@
+/** The enqueue of due ticks: a schedule is stepped past them, and what became of each is reported. */
+
+import { hasCode } from '../../core/error-codes.js'
+import type { Events } from '../../core/events.js'
+import type { Packing } from '../../core/packing/packing.js'
+import { dueTicks, punctualMs } from '../../core/schedule/due-ticks.js'
+import { ticksOf } from '../../core/schedule/schedule-rule.js'
+import type { Enqueued } from '../../stores/contract/new-job.js'
+import type { Schedules, StoredSchedule } from '../../stores/contract/schedules.js'
+import { type TickStep, tickSteps } from './tick-steps.js'
+
+export interface TickParts {
+  readonly schedules: Pick<Schedules, 'tick'>
+  readonly packing: Packing
+  readonly events: Events
+  readonly newId: () => string
+}
+
+/**
+ * `'done'`: nothing is due any more. `'lost'`: somebody else ticks it, or it was changed. `'too many'`: the queue has no
+ * room for as many jobs at once; try again with `room`. `'full'`, `'draining'`: the queue takes none.
+ */
+type DueOutcome =
+  | { readonly outcome: 'done'; readonly nextAt: number | undefined }
+  | { readonly outcome: 'lost' }
+  | { readonly outcome: 'too many'; readonly room: number }
+  | { readonly outcome: 'full' | 'draining'; readonly hasStepped: boolean }
+
+/**
+ * Enqueues the due ticks of a schedule, as its policy has it. `room`: the most jobs of one step. Any process may call it
+ * at any time: each tick is enqueued once. Throws `CodecError` for jobs that cannot be sealed here.
+ */
+export async function enqueueDue(
+  parts: TickParts,
+  schedule: StoredSchedule & { readonly nextAt: number },
+  now: number,
+  room?: number,
+): Promise<DueOutcome> {
+  const { definition, nextAt } = schedule
+  const { name, queue, rule } = definition
+  const due = dueTicks(ticksOf(rule), definition, nextAt, now)
+  let enqueued = 0
+  for (const [i, step] of tickSteps(schedule, due, parts.packing, parts.newId, room).entries()) {
+    const outcome = await enqueueStep(parts, schedule, step, now)
+    if (outcome === 'too many') return { outcome, room: Math.floor(step.instants.length / 2) }
+    if (outcome === 'lost') return { outcome }
+    if (outcome !== 'done') return { outcome, hasStepped: i > 0 }
+    enqueued += step.instants.length
+  }
+  if (due.areMissed)
+    parts.events.emit('schedule.missed', {
+      ...{ schedule: name, queue, tickAt: nextAt, enqueued, leftOut: due.leftOut, reason: 'late' },
+    })
+  return { outcome: 'done', nextAt: due.nextAt }
+}
+
+async function enqueueStep(
+  { events, schedules }: TickParts,
+  { definition: { name, queue } }: StoredSchedule,
+  { tick, instants }: TickStep,
+  now: number,
+): Promise<'done' | 'lost' | 'too many' | 'full' | 'draining'> {
+  const answer = await schedules.tick(tick)
+  if (answer.outcome === 'lost') return 'lost'
+  if (answer.outcome === 'full' || answer.outcome === 'draining')
+    // A step enqueues all or nothing: a queue with less room would be full for ever.
+    return answer.outcome === 'full' && instants.length > 1 ? 'too many' : answer.outcome
+  const skipped = tick.skips + (answer.outcome === 'skipped' ? instants.length : 0)
+  if (skipped > 0)
+    events.emit('schedule.skipped', {
+      ...{ schedule: name, queue, tickAt: tick.lastAt!, lastId: tick.unless, ticks: skipped },
+    })
+  if (answer.outcome === 'ticked') events.counter?.enqueued(queue, answer.enqueued.filter(isStored).length)
+  if (answer.outcome === 'ticked' && events.has('schedule.ticked'))
+    for (const [i, { id, task }] of tick.jobs.entries())
+      events.emit('schedule.ticked', {
+        ...{ schedule: name, queue, id, task, tickAt: instants[i]!, lateMs: now - instants[i]! },
+        outcome: isStored(answer.enqueued[i]!) ? (answer.enqueued[i] as 'added' | 'merged') : 'duplicate',
+      })
+  return 'done'
+}
+
+function isStored(answer: Enqueued): boolean {
+  return answer !== 'duplicate' && answer !== 'dead'
+}
+
+/**
+ * Before a schedule stops to tick as it did, enqueues the ticks that are due: whoever was to do it may have been away for
+ * a moment. A pause makes up for none that were missed. What is left is given up, as well as ticks that the queue does
+ * not take, and reported as missed for this reason. Returns the schedule as it is then; undefined if somebody else
+ * changed it meanwhile.
+ */
+export async function enqueueDueBefore(
+  parts: TickParts & { readonly schedules: Pick<Schedules, 'tick' | 'get'> },
+  schedule: StoredSchedule,
+  now: number,
+  reason: 'paused' | 'changed',
+): Promise<StoredSchedule | undefined> {
+  const { definition, revision, nextAt } = schedule
+  if (nextAt === undefined || nextAt > now) return schedule
+  const { name, queue } = definition
+  if (reason === 'changed' || now - nextAt <= punctualMs) await enqueuePatiently(parts, { ...schedule, nextAt }, now)
+  const left = await parts.schedules.get(name)
+  if (left?.revision !== revision) return undefined
+  if (left.nextAt === undefined || left.nextAt > now) return left
+  const { nextAt: next, leftOut, lastAt } = passed(left.definition, left.nextAt, now)
+  const { outcome } = await parts.schedules.tick({
+    ...{ name, queue, revision, dueAt: left.nextAt, lastAt, callId: parts.newId() },
+    ...{ jobs: [], skips: 0, misses: leftOut },
+    ...(next === undefined ? {} : { nextAt: next }),
+  })
+  if (outcome === 'lost') return undefined
+  parts.events.emit('schedule.missed', {
+    ...{ schedule: name, queue, tickAt: left.nextAt, enqueued: 0, leftOut, reason },
+  })
+  return parts.schedules.get(name)
+}
+
+/** Enqueues as many of the due ticks as the queue takes. A job that cannot be sealed here is none of them. */
+async function enqueuePatiently(
+  parts: TickParts & { readonly schedules: Pick<Schedules, 'get'> },
+  schedule: StoredSchedule & { readonly nextAt: number },
+  now: number,
+): Promise<void> {
+  const { name } = schedule.definition
+  let present = schedule
+  for (let room: number | undefined; ; ) {
+    const done: DueOutcome | undefined = await enqueueDue(parts, present, now, room).catch(unlessUnsealed)
+    if (done?.outcome !== 'too many') return
+    const read = await parts.schedules.get(name)
+    if (read?.revision !== schedule.revision || read.nextAt === undefined || read.nextAt > now) return
+    present = { ...read, nextAt: read.nextAt }
+    room = done.room
+  }
+}
+
+function unlessUnsealed(error: unknown): undefined {
+  if (!hasCode(error, 'codec-failed')) throw error
+}
+
+/** The ticks from `dueAt` to `now`, all left out. */
+function passed(definition: StoredSchedule['definition'], dueAt: number, now: number) {
+  const ticks = ticksOf(definition.rule)
+  const due = dueTicks(ticks, { onMissed: 'latest', overlap: 'allow' }, dueAt, now)
+  return { nextAt: due.nextAt, leftOut: due.leftOut + due.ticks.length, lastAt: due.latestAt }
+}
