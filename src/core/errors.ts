@@ -175,7 +175,7 @@ export class ResultNotKeptError extends MillraceError {
     super(
       'result-not-kept',
       why === undefined
-        ? `nothing is kept of job '${id}' in queue '${queue}': it has ended and its result was not kept (or has expired), or it never existed. Wait for the result before the job ends, or set the queue's retention.results.`
+        ? `nothing is kept of job '${id}' in queue '${queue}': it has ended and its result was not kept (or has expired), or it never existed. Wait for the result from the enqueue on; or give the job an id of your own, or set the queue's retention.results: then its end is remembered.`
         : `job '${id}' in queue '${queue}' has completed, and its result could not be kept: ${why.replace(/\.$/, '')}. Return a value that the codec can store within maxPayloadBytes, or a reference to it.`,
     )
     this.why = why

@@ -28,9 +28,9 @@ export interface JobHandle<Result = unknown, Input = unknown> {
   /**
    * The handler's result, as soon as the job has completed; undefined if the handler returned nothing or the queue
    * keeps no results. Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none)
-   * and `CodecError` for a result that this mill cannot read. Throws `ResultNotKeptError` if nothing is kept of the
-   * job: it had ended before the call, or it was deleted, cleared or dropped by `retention` meanwhile, perhaps among
-   * others of its queue. It throws that also for a result that could not be kept (an instance of a class, too many
+   * and `CodecError` for a result that this mill cannot read. Whoever waits gets the result, whatever
+   * `retention` says. Throws `ResultNotKeptError` if nothing is kept of the job: it had ended before the call, or it was
+   * deleted or cleared meanwhile, perhaps among others of its queue. It throws that also for a result that could not be kept (an instance of a class, too many
    * bytes); `error.why` then says what is wrong with it.
    *
    * An ordered job has no result, and its handle is about the id, not about the enqueued payload. It resolves to

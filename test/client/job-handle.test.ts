@@ -63,23 +63,57 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     expect(['result-not-kept', 'job-dead']).toContain(((await ended) as { code?: string }).code)
   })
 
-  it.each([{ count: 0 }, { count: 1 }])(
-    'throws where the result is trimmed before it is looked at, by %j',
+  it.each([{ count: 0 }, { count: 1 }, { age: '1ms' as const }])(
+    'gives whoever waits the result, of every job, where the queue would keep %j',
     async (results) => {
       const task = scriptedTask()
       const m = testMill({ tasks: [task], queues: { default: { retention: { results } } } }, kind)
       const jobs = await m.enqueueMany(
         task,
-        Array.from({ length: 100 }, (_, i) => ({ steps: ['result' as const], result: i })),
+        Array.from({ length: 500 }, (_, i) => ({ steps: ['result' as const], result: i })),
       )
-      const ends = jobs.map((job) => job.result({ timeout: '20s' }).catch((error: { code: string }) => error.code))
+      // Once more each: two handles of a process wait for one job.
+      const again = jobs.slice(0, 50).map(({ id }) => m.job(task, id))
+      const ends = m.results([...jobs, ...again], { timeout: '60s' })
       await m.worker({ concurrency: 50 }).start()
-      const ended = await Promise.all(ends)
+      const values = (await ends).map((end) => (end.status === 'fulfilled' ? end.value : end.reason))
 
-      for (const [i, end] of ended.entries()) expect([i, 'result-not-kept']).toContain(end)
-      expect(ended).toContain('result-not-kept')
+      expect(values).toEqual([...jobs.keys(), ...again.keys()])
     },
   )
+
+  it('says of a job that completes with nothing that it did, however many results are dropped meanwhile', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task], queues: { default: { retention: { results: { count: 1 } } } } }, kind)
+    await m.enqueueMany(
+      task,
+      Array.from({ length: 100 }, () => ({ steps: ['result' as const], result: 1 })),
+    )
+    const last = await m.enqueue(task, { steps: ['ok'] })
+    const result = last.result({ timeout: '20s' })
+    await m.worker({ concurrency: 1 }).start()
+
+    expect(await result).toBeUndefined()
+  })
+
+  it('never contradicts its status: of a job with an own id it knows that it completed with nothing, or that its result is gone', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task], queues: { default: { retention: { results: { count: 0 } } } } }, kind)
+    const own = defineTask({ name: 'own', queue: 'other', run: async () => {} })
+    const plain = testMill({ tasks: [own] }, kind)
+    const [dropped, blank] = [
+      await m.enqueue(task, { steps: ['result'], result: 1 }, { id: 'dropped' }),
+      await plain.enqueue(own, {}, { id: 'blank' }),
+    ]
+    const ended = [nextEvent(m, 'job.completed'), nextEvent(plain, 'job.completed')]
+    await m.worker().start()
+    await plain.worker().start()
+    await Promise.all(ended)
+
+    expect([await dropped.status(), await blank.status()]).toEqual(['completed', 'completed'])
+    await expect(dropped.result()).rejects.toMatchObject({ code: 'result-not-kept' })
+    expect(await blank.result()).toBeUndefined()
+  })
 
   it('tells a job that completed with nothing from one that is not kept, where the queue is told to keep results', async () => {
     const task = scriptedTask()

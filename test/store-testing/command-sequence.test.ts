@@ -30,6 +30,7 @@ it('a long sequence has every verb and every end of a claim', () => {
         'enqueue',
       ],
       ...[
+        'expect',
         'extend',
         'fail',
         'get',

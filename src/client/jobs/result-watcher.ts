@@ -3,7 +3,9 @@
  * completed and lost jobs.
  */
 
+import { randomBytes } from 'node:crypto'
 import { setImmediate as endOfTick } from 'node:timers/promises'
+import type { JobKey, Records } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../records-facet.js'
 
@@ -24,8 +26,16 @@ interface Look {
   readonly lostAt: number
 }
 
-/** An older mark is no evidence: a result with a short retention may be hidden but not counted as lost yet. */
-const longestMarkMs = 60_000
+/**
+ * An older mark is no evidence: by then the store may have dropped the result of a job that this process, stopped for so
+ * long, had said that it waits for.
+ */
+const longestMarkMs = 30_000
+/** For how long one call keeps results for this process. They are kept on before that is over. */
+const expectedMs = 60_000
+const againMs = 20_000
+/** Jobs that are no longer waited for are told of together. */
+const leaveAfterMs = 100
 /** The number of watches ended by a job after which a new mark is made. */
 const watchesPerMark = 16
 
@@ -37,6 +47,19 @@ interface Watched {
   readonly wake: Set<(error?: unknown) => void>
 }
 
+/** The store has been sent the jobs that are waited for; `told`: it has answered. */
+export interface SentWaits {
+  readonly told: Promise<void>
+}
+
+/** A job whose result the store keeps for this process, and for how many waits. */
+interface Expected {
+  readonly key: JobKey
+  waits: number
+  /** When the store was told last. */
+  toldAt: number
+}
+
 export class ResultWatcher {
   readonly #connect: () => Promise<Store>
   readonly #watched = new Map<string, Watched>()
@@ -46,8 +69,80 @@ export class ResultWatcher {
   readonly #begun = new Map<string, Promise<Look>>()
   readonly #planned = new Map<string, Promise<Look>>()
 
+  /** The name of this process among those that wait. */
+  readonly #name = randomBytes(4).toString('hex')
+  readonly #expected = new Map<string, Expected>()
+  /** By queue: jobs of which the store is to be told at once. */
+  readonly #toTell = new Map<string, { readonly jobs: JobKey[]; readonly sent: Promise<SentWaits> }>()
+  /** Those that are no longer waited for. */
+  readonly #left = new Map<string, JobKey>()
+  #leaving: NodeJS.Timeout | undefined
+
   constructor(connect: () => Promise<Store>) {
     this.#connect = connect
+  }
+
+  /**
+   * Says to the store that this process waits for the job, until `leave`: retention then leaves its result. Resolves when
+   * that is sent, with the promise of the answer, so that a look at the job can follow without waiting.
+   */
+  expect(queue: string, id: string): Promise<SentWaits> {
+    const name = `${queue}:${id}`
+    const key = { queue, id }
+    const expected = this.#expected.get(name) ?? { key, waits: 0, toldAt: 0 }
+    expected.waits += 1
+    this.#expected.set(name, expected)
+    this.#left.delete(name)
+    // One call for all jobs of a queue that are asked for in one go.
+    const batch = this.#toTell.get(queue) ?? { jobs: [], sent: Promise.resolve().then(() => this.#send(queue)) }
+    batch.jobs.push(key)
+    this.#toTell.set(queue, batch)
+    return batch.sent
+  }
+
+  /** Each `expect` has one. */
+  leave(queue: string, id: string): void {
+    const name = `${queue}:${id}`
+    const expected = this.#expected.get(name)!
+    expected.waits -= 1
+    if (expected.waits > 0) return
+    this.#expected.delete(name)
+    this.#left.set(name, expected.key)
+    this.#leaving ??= setTimeout(() => {
+      const jobs = [...this.#left.values()]
+      this.#left.clear()
+      this.#leaving = undefined
+      // If this fails, the store forgets them by itself.
+      void this.#connect()
+        .then((store) => recordsOf(store).expect(jobs, this.#name, 0))
+        .catch(() => {})
+    }, leaveAfterMs).unref()
+  }
+
+  async #send(queue: string): Promise<SentWaits> {
+    const { jobs } = this.#toTell.get(queue)!
+    this.#toTell.delete(queue)
+    return { told: this.#tell(recordsOf(await this.#connect()), jobs) }
+  }
+
+  async #tell(records: Records, jobs: readonly JobKey[]): Promise<void> {
+    const toldAt = performance.now()
+    await records.expect(jobs, this.#name, expectedMs)
+    for (const { queue, id } of jobs) {
+      const expected = this.#expected.get(`${queue}:${id}`)
+      if (expected !== undefined) expected.toldAt = toldAt
+    }
+  }
+
+  /** Tells the store again of those of which it was told long ago. */
+  async #tellAgain(records: Records): Promise<void> {
+    const now = performance.now()
+    const due = [...this.#expected.values()].filter(({ toldAt }) => toldAt > 0 && toldAt <= now - againMs)
+    if (due.length > 0)
+      await this.#tell(
+        records,
+        due.map(({ key }) => key),
+      )
   }
 
   /** The present state of the queue. Later questions to the store find this state or a newer one. */
@@ -115,10 +210,12 @@ export class ResultWatcher {
       const round = new AbortController()
       this.#round = round
       try {
+        const records = recordsOf(await this.#connect())
+        await this.#tellAgain(records)
         const watched = [...this.#watched.values()]
         const jobs = watched.map(({ queue, id }) => ({ queue, id }))
         const marks = untilMark > 0 ? undefined : await this.#marks(new Set(jobs.map(({ queue }) => queue)))
-        const ended = await recordsOf(await this.#connect()).watch(jobs, roundMs, round.signal)
+        const ended = await records.watch(jobs, roundMs, round.signal)
         untilMark = marks === undefined && ended.length > 0 ? untilMark - 1 : ended.length === 0 ? 0 : watchesPerMark
         if (marks !== undefined && !round.signal.aborted) {
           const gone = new Set(ended.map(({ queue, id }) => `${queue}:${id}`))

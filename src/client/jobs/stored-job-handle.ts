@@ -11,12 +11,12 @@ import { keepsEnds } from '../../core/queue/queue.js'
 import type { Registry } from '../../core/registry.js'
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
 import { type Duration, durationMs, exactDuration } from '../../core/values/duration.js'
-import type { StoredJob } from '../../stores/contract/job-records.js'
+import { resultDropped, type StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../records-facet.js'
 import { holdsOn } from './held-jobs.js'
 import { recordOf, resultIn } from './job-record.js'
-import { type Mark, ResultWatcher } from './result-watcher.js'
+import { type Mark, ResultWatcher, type SentWaits } from './result-watcher.js'
 
 export interface HandleParts {
   readonly connect: () => Promise<Store>
@@ -95,15 +95,35 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     const timeoutMs =
       options.timeout === undefined ? Number.POSITIVE_INFINITY : durationMs(options.timeout, 'result({ timeout })')
     const deadline = this.#parts.mono() + timeoutMs
+    let expected: string | undefined
+    try {
+      return await this.#resultBy(deadline, timeoutMs, (queue) => {
+        if (expected !== undefined || this.#parts.isOrdered(queue)) return
+        expected = queue
+        return this.#parts.watcher.expect(queue, this.id)
+      })
+    } finally {
+      if (expected !== undefined) this.#parts.watcher.leave(expected, this.id)
+    }
+  }
+
+  /** `expect` says to the store that a result of the job is to stay until it has been read. */
+  async #resultBy(
+    deadline: number,
+    timeoutMs: number,
+    expect: (queue: string) => Promise<SentWaits> | undefined,
+  ): Promise<Result> {
     let seen: Mark | undefined
     for (;;) {
+      const sent = this.queue === undefined ? undefined : await expect(this.queue)
       // Requested before the job, so that a found job was there after the mark.
       const marking = seen === undefined ? this.#mark() : undefined
-      const [job, mark] = await Promise.all([this.#find(), marking])
+      const [job, mark] = await Promise.all([this.#find(), marking, sent?.told])
       const queue = this.queue ?? this.#queues.join(' | ')
       if (job === undefined || job.state === 'completed') {
         if (job?.result !== undefined) return resultIn(job, this.#parts.packing) as Result
-        if (this.#queues.every(this.#parts.isOrdered) || (await this.#hasCompleted(seen))) return undefined as Result
+        const isKnown = job === undefined ? await this.#hasCompleted(seen) : job.reason !== resultDropped
+        if (isKnown || this.#queues.every(this.#parts.isOrdered)) return undefined as Result
         throw new ResultNotKeptError(queue, this.id)
       }
       if (job.state === 'dead') throw new JobDeadError(queue, this.id, job.reason, job.error && ownError(job.error))

@@ -12,6 +12,7 @@ import { clockSteps } from './jobs/clock-steps.js'
 import { closing } from './jobs/closing.js'
 import { crashing } from './jobs/crashing.js'
 import { depth } from './jobs/depth.js'
+import { expecting } from './jobs/expecting.js'
 import { leading } from './jobs/leading.js'
 import { leasing } from './jobs/leasing.js'
 import { opening } from './jobs/opening.js'
@@ -77,6 +78,7 @@ export const storeContract: readonly ContractConcern[] = [
   settling,
   runs,
   retention,
+  expecting,
   depth,
   waiting,
   ringing,

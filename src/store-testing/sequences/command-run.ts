@@ -220,6 +220,8 @@ async function administer(records: Records, command: Administration): Promise<un
       return toTheEnd(() => records.reshard(command.queue, command.shards))
     case 'move':
       return toTheEnd(() => records.move(command.from, command.to))
+    case 'expect':
+      return records.expect(command.jobs, command.by, command.forMs)
     case 'watch': {
       const ended = await records.watch(command.jobs, 0, new AbortController().signal)
       return ended.map(({ queue, id }) => `${queue} ${id}`).sort()

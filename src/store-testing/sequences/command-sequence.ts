@@ -144,6 +144,16 @@ function command(dice: Dice, step: number): Command {
     [4, () => ({ handle, verb: 'resume', queue })],
     [1.5, () => ({ handle, verb: 'clear', queue })],
     [1, () => ({ handle, verb: 'watch', jobs: dice.several(1, 3, () => ({ queue, id: dice.pick(ids) })) })],
+    [
+      4,
+      () => ({
+        handle,
+        verb: 'expect',
+        jobs: dice.several(1, 4, () => ({ queue, id: dice.pick(ids) })),
+        by: dice.pick(['waiter01', 'waiter02']),
+        forMs: dice.pick([0, 2_000, 20_000]),
+      }),
+    ],
     [1, () => ({ handle, verb: 'beat', worker: worker(dice, names), ttlMs: dice.pick([1_000, 30_000]) })],
     [0.5, () => ({ handle, verb: 'remove worker', id: dice.pick(workers) })],
     [2, () => ({ handle, verb: 'held', worker: dice.pick(workers) })],

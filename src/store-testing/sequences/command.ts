@@ -100,6 +100,12 @@ export type Command = { readonly handle: number } & (
   | { readonly verb: 'reshard'; readonly queue: string; readonly shards: number }
   /** To its end. */
   | { readonly verb: 'move'; readonly from: string; readonly to: string }
+  | {
+      readonly verb: 'expect'
+      readonly jobs: readonly { readonly queue: string; readonly id: string }[]
+      readonly by: string
+      readonly forMs: number
+    }
   | { readonly verb: 'watch'; readonly jobs: readonly { readonly queue: string; readonly id: string }[] }
   | { readonly verb: 'beat'; readonly worker: WorkerRecord; readonly ttlMs: number }
   | { readonly verb: 'remove worker'; readonly id: string }

@@ -7,6 +7,7 @@ import type { MemoryJob, RememberedJob } from '../../stores/memory/queue/memory-
 
 import { MemoryOrderedQueue } from '../../stores/memory/queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../../stores/memory/queue/memory-queue.js'
+import { memoryOf } from '../../stores/memory/queue/memory-retention.js'
 import type { MemoryThrottle } from '../../stores/memory/queue/memory-throttle.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import type { PayloadEntry } from '../../stores/rules/payloads.js'
@@ -83,7 +84,7 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
   const jobs = queue.kept()
   const hiddenMemories = jobs
     .filter((job) => queue.isHidden(job, now))
-    .flatMap((job) => queue.memoryOf(job.spec.id, now) ?? [])
+    .flatMap((job) => memoryOf(queue, job.spec.id, now) ?? [])
   return {
     name,
     shard: queue instanceof MemoryOrderedQueue ? queue.shard : null,

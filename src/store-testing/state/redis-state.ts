@@ -1,5 +1,6 @@
 /** The Redis store's canonical state, read from its keys one by one and not by its scripts. */
 
+import { resultDropped } from '../../stores/contract/job-records.js'
 import type { RedisClient } from '../../stores/redis/client/redis-client.js'
 import { listIn, textIn } from '../../stores/redis/client/redis-reply.js'
 import {
@@ -155,7 +156,7 @@ function canonicalQueue(
       runAt: Math.floor(job.stamp / 1_000),
       finishedAt: job.finishedAt!,
       until: job.finishedAt! + job.rememberMs,
-      reason: job.reason,
+      reason: job.result === null || job.result.payload === null ? null : resultDropped,
     }))
   return {
     name,

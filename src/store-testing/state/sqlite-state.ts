@@ -1,6 +1,7 @@
 /** The canonical state of a SQLite store, read from its tables. */
 
 import type { Payload } from '../../core/values/codec.js'
+import { resultDropped } from '../../stores/contract/job-records.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
@@ -285,6 +286,7 @@ function memoryOfResult(row: JobColumns): CanonicalMemory {
     priority: 0 - Number(row['rank']),
     run_at: Math.floor(Number(row['stamp']) / 1_000),
     until: finishedAt + Number(row['remember_ms']),
+    reason: row['result'] === null ? null : resultDropped,
   })
 }
 

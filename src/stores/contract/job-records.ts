@@ -11,6 +11,12 @@ import type { ScoredPayload } from './scored-payload.js'
 export const payloadsInRecord = 1_000
 export const payloadsInPage = 10
 
+/**
+ * The reason in the record of a completed job of which only the id is remembered, if it had a result. Absent: it completed
+ * with nothing.
+ */
+export const resultDropped = 'result-dropped'
+
 /** A job as the store has it. */
 export interface StoredJob extends JobProcess {
   readonly queue: string
@@ -125,7 +131,7 @@ export interface Records {
   queues(): Promise<StoredQueue[]>
   /**
    * The job, or undefined if nothing of it is kept. If a job ended without a kept result but its id is remembered, the
-   * record holds id, task, state, times and an empty payload. Remembered ids and results past their time are never
+   * record holds id, task, state, times and an empty payload; with the reason `resultDropped` if it had a result. Remembered ids and results past their time are never
    * returned. In an ordered queue it is the live job, and the entry in the morgue only if there is none.
    */
   get(queue: string, id: string): Promise<StoredJob | undefined>
@@ -195,4 +201,11 @@ export interface Records {
    * after `forMs` or when `signal` aborts.
    */
   watch(jobs: readonly JobKey[], forMs: number, signal: AbortSignal): Promise<JobKey[]>
+  /**
+   * Says that `by` waits for the ends of these jobs for the next `forMs` (at most a minute), or no longer with 0. Until
+   * then no retention drops the result of one of them, whatever its age and however many results there are; it counts
+   * among those that are kept. An id of which the store has no job is passed over, and ordered jobs have no results.
+   * `by` has 8 characters of A-Z a-z 0-9.
+   */
+  expect(jobs: readonly JobKey[], by: string, forMs: number): Promise<void>
 }

@@ -26,8 +26,9 @@ export interface Depth {
   /** Jobs cancelled because nobody began them in time (`NewJob.expiresMs`), since the queue exists. */
   readonly expired: number
   /**
-   * Plain queues only: no job that existed or ended after this instant was removed by hand or by its retention. Absent:
-   * no job ever was.
+   * Plain queues only: no job that existed or ended after this instant was removed by hand, or from the morgue by its
+   * retention. Absent: no job ever was. Results that were dropped do not count: whoever waits for one has said so
+   * (`Records.expect`).
    */
   readonly lostAt?: number
   readonly paused: boolean

@@ -31,5 +31,8 @@ export function rememberedForMs(state: 'completed' | 'cancelled', rememberMs: nu
   return rememberMs === 0 && state === 'cancelled' ? cancelMemoryMs : rememberMs
 }
 
+/** The longest time, in ms, for which one call keeps results for a caller that waits: a dead caller leaves no more behind. */
+export const longestExpectMs = 60_000
+
 /** The most queues and shards that one claim may ask: the contract's bound. */
 export const mostPerTrip = 16

@@ -198,7 +198,7 @@ function sqliteSchedules(inbox: SqliteThreadClient, wait: SqliteWait): Schedules
 
 function sqliteRecords(inbox: SqliteThreadClient, wait: SqliteWait): Records {
   return {
-    ...inbox.calls('queues', 'get', 'list', 'cancel', 'delete', 'runNow', 'bury', 'fail', 'setFields'),
+    ...inbox.calls('queues', 'get', 'list', 'cancel', 'delete', 'runNow', 'bury', 'fail', 'setFields', 'expect'),
     ...inbox.calls('pause', 'resume', 'drain', 'clear', 'reshard', 'move'),
     morgue: {
       get: (queue, id) => inbox.call('getDead', queue, id),

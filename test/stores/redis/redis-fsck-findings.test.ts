@@ -351,9 +351,9 @@ const breaches: readonly Breach[] = [
   ],
   [
     'a foreign key under the tag of a queue',
-    (s) => s.raw('SET', 'ends', 'x'),
+    (s) => s.client.command('SET', [s.key('ends').replace(/ends$/, 'others'), 'x']),
     'warning',
-    /not ours, .*: {[^}]*:mail}:ends\./,
+    /not ours, .*: {[^}]*:mail}:others\./,
   ],
   [
     'a foreign key under the tag of the namespace',

@@ -155,6 +155,8 @@ export class EveryOperation {
       ])
       this.#call('adopt', first, 'w', 'v')
       this.#read('get', queue, second.id)
+      this.#call('expect', [{ queue, id: second.id }], 'waiter01', 60_000)
+      this.#call('expect', [{ queue, id: second.id }], 'waiter01', 0)
       this.#call('fail', queue, second.id, { delayMs: 0, reason: 'no' })
       this.#call('setFields', queue, second.id, { node: 'eu-3' })
     }

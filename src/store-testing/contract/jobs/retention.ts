@@ -1,6 +1,7 @@
 /** Contract cases: how many ended jobs are kept, and for how long. */
 
 import assert from 'node:assert/strict'
+import { resultDropped } from '../../../stores/contract/job-records.js'
 import { type ContractConcern, contractCase, exactDepth, records } from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
 
@@ -61,18 +62,18 @@ export const retention: ContractConcern = {
     }),
 
     contractCase(
-      'depth tells since when nothing was lost: by hand, or as one too many or too old',
+      'depth tells since when nothing was lost: by hand, or out of the morgue; results that are dropped are not lost',
       async (scene) => {
         const lostAt = async () => (await scene.store.depth([scene.queue])).depths[0]!.lostAt
         await scene.openQueue({ resultsCount: 1, dead: { count: 1 } })
         await scene.add('blank')
         await scene.end(await scene.claimOne(), { kind: 'complete' })
         await scene.addCompleted('a')
-        const firstEnd = (await scene.records.get(scene.queue, 'a'))!.finishedAt!
         assert.equal(await lostAt(), undefined)
         await scene.advance(10)
         await scene.addCompleted('b')
-        assert.equal(await lostAt(), firstEnd)
+        assert.deepEqual(await scene.states(), ['b completed'])
+        assert.equal(await lostAt(), undefined)
         await scene.advance(10)
         await scene.add('c', 'd', 'e')
         for (const act of [
@@ -99,6 +100,33 @@ export const retention: ContractConcern = {
         assert.equal(await lostAt(), before)
         await scene.records.morgue.delete(scene.queue, 'all')
         assert.ok((await lostAt())! > before!)
+      },
+      records,
+    ),
+
+    contractCase(
+      'an id whose result was dropped, or is past its time, is remembered as of a job that had one; others have no such reason',
+      async (scene) => {
+        await scene.openQueue({ resultsCount: 1 })
+        const remembered = { rememberMs: 60_000 }
+        await scene.addCompleted('trimmed', remembered)
+        await scene.addCompleted('expired', remembered, 1_000)
+        await scene.add({ id: 'blank', ...remembered })
+        await scene.end(await scene.claimOne(), { kind: 'complete' })
+        await scene.advance(1_000)
+        const reasons = async () =>
+          Promise.all(
+            ['trimmed', 'expired', 'blank'].map(async (id) => {
+              const job = await scene.records.get(scene.queue, id)
+              assert.equal(job?.state, 'completed')
+              assert.equal(job.result, undefined)
+              return job.reason
+            }),
+          )
+        assert.deepEqual(await reasons(), [resultDropped, resultDropped, undefined])
+        // The next settle removes what is past its time.
+        await scene.addCompleted('z')
+        assert.deepEqual(await reasons(), [resultDropped, resultDropped, undefined])
       },
       records,
     ),

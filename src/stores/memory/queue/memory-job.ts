@@ -4,7 +4,7 @@ import type { JobState, Progress } from '../../../core/job.js'
 import type { JobFields } from '../../../core/job-fields.js'
 import type { Claim } from '../../contract/claim.js'
 import type { Checkpoint, JobProcess } from '../../contract/job-beat.js'
-import { payloadsInPage, payloadsInRecord, type StoredJob } from '../../contract/job-records.js'
+import { payloadsInPage, payloadsInRecord, resultDropped, type StoredJob } from '../../contract/job-records.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
 import type { HeldClaim } from '../../contract/worker-registry.js'
@@ -145,6 +145,12 @@ export function rememberedJob(
     until: finishedAt + forMs,
     reason: job.reason,
   }
+}
+
+/** The memory of a completed job without its result. */
+export function withoutResult(job: MemoryJob): RememberedJob {
+  const reason = job.result?.payload === undefined ? undefined : resultDropped
+  return rememberedJob({ ...job, reason }, 'completed', job.finishedAt!, job.spec.rememberMs)
 }
 
 export function claimOf(job: MemoryJob): Claim {

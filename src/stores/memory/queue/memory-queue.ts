@@ -12,8 +12,9 @@ import { dueAt, nextStamp, stampOf } from '../../rules/sequence.js'
 import { boundedDelayMs } from '../../rules/taken-id.js'
 import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
 import { CallMemory } from './call-memory.js'
+import { ExpectedIds } from './expected-ids.js'
 import { MemoryExpiry } from './memory-expiry.js'
-import { byId, bySeq, type MemoryJob, newMemoryJob, type RememberedJob, rememberedJob } from './memory-job.js'
+import { byId, bySeq, type MemoryJob, newMemoryJob, rememberedJob } from './memory-job.js'
 import { MemoryLanes } from './memory-lanes.js'
 import { groupOf, MemoryLimits } from './memory-limits.js'
 import { nextOpening } from './memory-opening.js'
@@ -37,7 +38,7 @@ export class MemoryQueue {
   /** The claimer that makes room for the suspects. */
   suspectLead: Lead | undefined
   readonly limits: MemoryLimits<MemoryQueue>
-  /** Nothing is granted before: the queue is held, or its throttle has denied its ready jobs. */
+  /** Nothing is granted before: it is held, or its throttle has denied its ready jobs. */
   heldUntil = Number.NEGATIVE_INFINITY
   shutUntil = Number.NEGATIVE_INFINITY
   /** The run of the store in which an expired lease was last found, and until when such leases are left alone. */
@@ -46,6 +47,7 @@ export class MemoryQueue {
   readonly lanes = new MemoryLanes()
   readonly jobs = new Map<string, MemoryJob>()
   readonly remembered = new RememberedIds()
+  readonly expected = new ExpectedIds()
   readonly calls = new CallMemory()
   /** Ready jobs for all claims, in the order of claims. */
   readonly ready: SortedList<MemoryJob>
@@ -196,14 +198,6 @@ export class MemoryQueue {
 
   // The past
 
-  /** The memory of an ended job, whether or not its result is kept. */
-  memoryOf(id: string, now: number): RememberedJob | undefined {
-    const job = this.jobs.get(id)
-    if (job === undefined) return this.remembered.get(id, now)
-    if (job.state !== 'completed' || job.finishedAt! + job.spec.rememberMs <= now) return undefined
-    return rememberedJob(job, 'completed', job.finishedAt!, job.spec.rememberMs)
-  }
-
   /** Beyond its time and not yet trimmed. */
   isHidden(job: MemoryJob, now: number): boolean {
     if (job.state === 'completed') return job.expiresAt !== undefined && job.expiresAt <= now
@@ -304,7 +298,8 @@ export class MemoryQueue {
     job.result = result
     job.error = undefined
     job.checkpoint = undefined
-    this.move(job, 'completed', now, { finishedAt: now, expiresAt: keepMs === undefined ? undefined : now + keepMs })
+    const expiresAt = keepMs === undefined ? undefined : Math.max(now + keepMs, this.expected.until(job.spec.id))
+    this.move(job, 'completed', now, { finishedAt: now, expiresAt })
   }
 
   bury(job: MemoryJob, reason: string | undefined, error: string | undefined, now: number): void {

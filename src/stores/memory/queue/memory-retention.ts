@@ -1,7 +1,7 @@
 /** The retention of one queue of the memory store: removes expired things, and those beyond the kept number. */
 
 import { trimLimit } from '../../rules/bounds.js'
-import { bySeq, type MemoryJob } from './memory-job.js'
+import { bySeq, type MemoryJob, type RememberedJob, withoutResult } from './memory-job.js'
 import type { MemoryQueue } from './memory-queue.js'
 
 /** Called once for every queue that a settle touched. */
@@ -12,7 +12,9 @@ export function trim(queue: MemoryQueue, now: number): void {
   expired.sort((a, b) => a.expiresAt! - b.expiresAt! || bySeq(a, b))
   for (const job of expired.slice(0, trimLimit)) dropResult(queue, job, now)
   const excess = completed.size - (settings.resultsCount ?? Number.POSITIVE_INFINITY)
-  for (const job of completed.head(Math.min(trimLimit, excess))) dropResult(queue, job, now)
+  // Those that somebody waits for stay; no others go in their place.
+  for (const job of completed.head(Math.min(trimLimit, excess)))
+    if (queue.expected.until(job.spec.id) <= now) dropResult(queue, job, now)
   for (const job of dead.head(trimLimit)) {
     if (!queue.isHidden(job, now)) break
     lose(queue, job, job.finishedAt!)
@@ -21,10 +23,18 @@ export function trim(queue: MemoryQueue, now: number): void {
   for (const job of dead.head(Math.min(trimLimit, excessDead))) lose(queue, job, job.finishedAt!)
 }
 
+/** The memory of an ended job, whether or not its result is kept. */
+export function memoryOf(queue: MemoryQueue, id: string, now: number): RememberedJob | undefined {
+  const job = queue.jobs.get(id)
+  if (job === undefined) return queue.remembered.get(id, now)
+  if (job.state !== 'completed' || job.finishedAt! + job.spec.rememberMs <= now) return undefined
+  return withoutResult(job)
+}
+
 /** Drops a kept result; the id stays remembered as long as it would have been without one. */
 function dropResult(queue: MemoryQueue, job: MemoryJob, now: number): void {
-  const memory = queue.memoryOf(job.spec.id, now)
-  lose(queue, job, job.finishedAt!)
+  const memory = memoryOf(queue, job.spec.id, now)
+  queue.drop(job)
   if (memory !== undefined) queue.remembered.add(memory)
 }
 

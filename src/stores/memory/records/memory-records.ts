@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { JobState } from '../../../core/job.js'
 import type { Records, Step, Where } from '../../contract/job-records.js'
-import { stepLimit, stepPayloads } from '../../rules/bounds.js'
+import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
 import { dueAt } from '../../rules/sequence.js'
 import type { MemoryAdmin } from '../memory-admin.js'
@@ -11,7 +11,7 @@ import type { MemoryQueues } from '../memory-queues.js'
 import { type MemoryJob, rememberedRecord, storedJob } from '../queue/memory-job.js'
 import type { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
-import { lose } from '../queue/memory-retention.js'
+import { lose, memoryOf } from '../queue/memory-retention.js'
 import { failClaim } from '../work/memory-settle.js'
 import { page } from './memory-listing.js'
 
@@ -64,7 +64,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
       const now = store.now()
       const job = queue.jobs.get(id) ?? queue.deadJob(id)
       if (job !== undefined && !queue.isHidden(job, now)) return storedJob(job, 'alone')
-      const memory = queue.memoryOf(id, now)
+      const memory = memoryOf(queue, id, now)
       return memory === undefined ? undefined : rememberedRecord(name, memory)
     },
 
@@ -193,6 +193,20 @@ export function memoryRecords(store: MemoryAdmin): Records {
         const left = deadline - store.now()
         if (ended.length > 0 || left <= 0 || signal.aborted) return ended
         if ((await store.nextEnd(left, signal)) === undefined) return []
+      }
+    },
+
+    async expect(jobs, by, forMs) {
+      const now = store.now()
+      const until = forMs > 0 ? now + Math.min(forMs, longestExpectMs) : undefined
+      for (const { queue: name, id } of jobs) {
+        const queue = store.queues().holding(name, id)
+        if (queue.settings.kind === 'ordered') continue
+        queue.expected.expire(now)
+        const job = queue.jobs.get(id)
+        queue.expected.set(id, by, job === undefined || queue.isHidden(job, now) ? undefined : until)
+        if (job?.state === 'completed' && job.expiresAt !== undefined && !queue.isHidden(job, now))
+          job.expiresAt = Math.max(job.expiresAt, until ?? job.expiresAt)
       }
     },
   }

@@ -9,6 +9,7 @@ import { answerToTaken, type TakenAs } from '../../rules/taken-id.js'
 import { isWaiting } from '../queue/memory-job.js'
 import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
+import { memoryOf } from '../queue/memory-retention.js'
 
 /** The jobs of a call that belong to one queue or shard. */
 interface CallPart {
@@ -76,5 +77,5 @@ function takenAs(queue: MemoryQueue, id: string, now: number): TakenAs | undefin
   const job = queue.jobs.get(id)
   if (job !== undefined && job.state !== 'completed' && !queue.isHidden(job, now))
     return isWaiting(job) ? 'waiting' : (job.state as 'running' | 'dead')
-  return queue.memoryOf(id, now) === undefined ? undefined : 'remembered'
+  return memoryOf(queue, id, now) === undefined ? undefined : 'remembered'
 }

@@ -4,7 +4,7 @@ import { InvalidArgumentError } from '../../../core/errors.js'
 import type { JobState, Progress } from '../../../core/job.js'
 import type { JobFields } from '../../../core/job-fields.js'
 import type { Checkpoint, JobProcess } from '../../contract/job-beat.js'
-import type { StoredJob } from '../../contract/job-records.js'
+import { resultDropped, type StoredJob } from '../../contract/job-records.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { readNumber, readRecord } from './redis-record.js'
@@ -236,8 +236,13 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
     seq,
     stamp,
     fence: held?.fence ?? 0,
-    memory: isRemembered ? { ...bare(job), updatedAt: since.updatedAt } : memory,
+    memory: isRemembered ? { ...bare(job), updatedAt: since.updatedAt, ...droppedIn(job) } : memory,
   }
+}
+
+/** Why there is no result in the record of a job that had one. */
+function droppedIn({ result }: StoredJob): { readonly reason?: string } {
+  return result?.payload === undefined ? {} : { reason: resultDropped }
 }
 
 /** The letter of the job's first state. */

@@ -6,7 +6,6 @@
 import { UnknownQueueError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/values/describe.js'
 import { isQueueName } from '../../../core/values/ids.js'
-import type { QueueKind } from '../../contract/queue-settings.js'
 import type { Finding } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
@@ -30,10 +29,8 @@ import { metaFaults } from './redis-fsck-meta.js'
 import { type ThrottleMember, throttleFindings } from './redis-fsck-throttles.js'
 import { serversOf } from './redis-servers.js'
 
-/** The keys in the order in which they are walked: the ready list before the jobs. */
-const keysIn = (kind: QueueKind) => keyNames(kind).filter((key) => keyTypes[key] !== 'none')
 /** Keys that are checked in one step instead. */
-const unwalked: ReadonlySet<string> = new Set(['calls', 'call-order', 'meta', 'wake'])
+const unwalked: ReadonlySet<string> = new Set(['calls', 'call-order', 'meta', 'wake', 'ends'])
 
 /** The number of elements in a step. It starts small, because elements may be large, and is bounded to delay no client. */
 const firstCount = 10
@@ -115,7 +112,7 @@ async function checkShard(
     const isDeep = isSearched && !breaches.has('disordered', 'ready-list') && !breaches.has('unreadable', 'ready-list')
     for await (const some of steps(client, shard, key, isDeep)) addAll(breaches, some)
   }
-  for (const key of keysIn(shard.kind)) if (!unwalked.has(key)) await walk(key, key === 'jobs' && isUneven)
+  for (const key of keyNames(shard.kind)) if (!unwalked.has(key)) await walk(key, key === 'jobs' && isUneven)
   // Two errors may cancel out in the sums. So if there is any breach, search the ready list for each job after all.
   if (!isUneven && !breaches.isEmpty) await walk('jobs', true)
   const findings = [...breaches.findings(what), ...metaFaults(meta!, what)]
@@ -129,7 +126,7 @@ function unusable(types: readonly string[], { tag, kind }: RedisShard, what: str
   const names = keyNames(kind)
   for (const [i, key] of names.entries()) {
     const expected = keyTypes[key]
-    if (expected === 'none' || types[i] === 'none' || types[i] === expected) continue
+    if (types[i] === 'none' || types[i] === expected) continue
     const text = `'${tag}:${key}' is a ${types[i]}, where a ${expected} belongs. Nobody can use the queue. Rename or delete that key.`
     findings.push({ level: 'error', what, text })
   }
@@ -184,7 +181,7 @@ async function foreignKeys(client: RedisClient, namespace: string): Promise<Find
     })
     const shards = layouts.flatMap(({ name, layout }) => liveShards(queueIn(namespace, name, layout)))
     const scopes = layouts.flatMap(({ layout: { scope } }) => (scope === undefined ? [] : scopeKeys(namespace, scope)))
-    const ours = shards.flatMap(({ kind, tag }) => keysIn(kind).map((key) => `${tag}:${key}`))
+    const ours = shards.flatMap(({ kind, tag }) => keyNames(kind).map((key) => `${tag}:${key}`))
     const index = scheduleIndexKeys(namespace)
     const schedules = listIn(await client.command('HKEYS', [index[1]])).flatMap((tag) => scheduleKeys(textIn(tag)))
     const others = [...index, ...schedules, queuesKey(namespace), workersKey(namespace)]

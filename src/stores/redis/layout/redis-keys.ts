@@ -69,7 +69,10 @@ export const shardKeys = [
    * Sorted set: the marker that a waiter is to be woken. On a cluster also the name of the channel that announces it.
    */
   'wake',
-  /** The channel that announces ended jobs; never a key. */
+  /**
+   * Hash, id → those who wait for the result of the job: for each 8 characters, and the instant in ms until which it is
+   * kept for them (6 bytes). Also the name of the channel that announces ended jobs.
+   */
   'ends',
   /** Sorted set: ready jobs with a group, which are not in `ready`: group, NUL, place as in `ready`. */
   'lanes',
@@ -137,7 +140,7 @@ export function luaName(name: ShardKey): string {
 }
 
 /** The type of each key, as the server names it. */
-export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset' | 'none'>> = {
+export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset'>> = {
   'ready-list': 'list',
   ready: 'zset',
   suspects: 'zset',
@@ -158,7 +161,7 @@ export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset' | 'non
   'call-order': 'list',
   meta: 'hash',
   wake: 'zset',
-  ends: 'none',
+  ends: 'hash',
   lanes: 'zset',
   grouped: 'zset',
   turns: 'zset',

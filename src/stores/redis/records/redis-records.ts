@@ -185,5 +185,6 @@ export function redisRecords(
     },
 
     watch: (jobs, forMs, signal) => ends.watch(jobs, forMs, signal),
+    expect: (jobs, by, forMs) => ends.expect(jobs, by, forMs),
   }
 }

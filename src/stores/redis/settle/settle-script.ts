@@ -1,6 +1,7 @@
 /** The settle script: ends claims of one shard. */
 
 import type { QueueKind } from '../../contract/queue-settings.js'
+import { longestExpectMs } from '../../rules/bounds.js'
 import { beatNotes } from '../lua/beats-lua.js'
 import { scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
@@ -33,7 +34,10 @@ local function keep(j, result, for_ms)
   call('HDEL', NOTES, 'e' .. j.id, 'k' .. j.id)
   enter(j, 'c')
   call('HSET', NOTES, 'r' .. j.id, result)
-  if for_ms ~= '' then call('ZADD', EXPIRY, now + tonumber(for_ms), j.seq .. j.id) end
+  if for_ms == '' then return end
+  local until_at = now + tonumber(for_ms)
+  if tonumber(for_ms) < ${longestExpectMs} then until_at = math.max(until_at, expected_until(j.id)) end
+  call('ZADD', EXPIRY, until_at, j.seq .. j.id)
 end
 local function drop_done() end
 `,

@@ -2,9 +2,16 @@
  * Retention in Lua: removes expired and excess jobs, at most 300 of each kind per call, which is more than a call adds.
  */
 
+import { resultDropped } from '../../contract/job-records.js'
 import { trimLimit } from '../../rules/bounds.js'
 
 export const retention = `
+-- The instant until which somebody waits for the result of the job; 0: nobody does.
+local function expected_until(id)
+  local entries, until_at = call('HGET', ENDS, id), 0
+  for at = 9, #(entries or ''), 14 do until_at = math.max(until_at, unpackn('>I6', entries, at)) end
+  return until_at
+end
 -- Removes a completed job whose result is no longer kept. Its id stays remembered for as long as without a result.
 local lost_at = 0
 local function lose(j)
@@ -13,7 +20,8 @@ local function lose(j)
 end
 local function drop_result(id)
   local j = job(id)
-  lose(j)
+  if (call('HGET', NOTES, 'r' .. id) or '') ~= '' then j.reason = '${resultDropped}' end
+  drop(j)
   if j.updated + j.remember > now then remember(j, 'c', j.updated, j.remember) end
 end
 local function trim()
@@ -27,7 +35,12 @@ local function trim()
   if bounds[1] then
     local excess = math.min(${trimLimit}, call('ZCARD', COMPLETED) - tonumber(bounds[1]))
     if excess > 0 then
-      for _, member in ipairs(call('ZRANGE', COMPLETED, 0, excess - 1)) do drop_result(sub(member, 13)) end
+      -- Those that somebody waits for stay; no others go in their place.
+      local waits = call('EXISTS', ENDS) == 1
+      for _, member in ipairs(call('ZRANGE', COMPLETED, 0, excess - 1)) do
+        local id = sub(member, 13)
+        if not waits or expected_until(id) <= now then drop_result(id) end
+      end
     end
   end
   -- The age may reach back before 1970.

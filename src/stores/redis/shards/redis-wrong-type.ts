@@ -19,7 +19,7 @@ export async function namingWrongType(
   if (at < 0) return error
   const { queue, key, type } = named[at]!
   return new StoreCorruptError(
-    `queue '${queue}' cannot be used: its key '${key}' holds a ${found[at]} where Millrace keeps ${type === 'none' ? 'nothing' : `a ${type}`}. ` +
+    `queue '${queue}' cannot be used: its key '${key}' holds a ${found[at]} where Millrace keeps a ${type}. ` +
       "It was left as it is. Move or delete what is not Millrace's, or give the store a namespace of its own.",
     { cause: error },
   )

@@ -4,15 +4,20 @@
 
 import { setMaxListeners } from 'node:events'
 import type { JobKey } from '../../contract/job-records.js'
+import { longestExpectMs } from '../../rules/bounds.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, textIn } from '../client/redis-reply.js'
 import { keyIn } from '../layout/redis-keys.js'
 import { type RedisShard, shardsHolding } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { endedScripts } from './ended-scripts.js'
+import { expectScripts } from './expect-script.js'
 
 /** For each shard, the jobs that it may have something of. */
 type Places = ReadonlyMap<RedisShard, readonly JobKey[]>
+
+/** The most jobs of one call: it stops the server for less than a few ms. */
+const mostExpected = 1_000
 
 /** The shortest time between two looks, however many jobs end. */
 const pauseMs = 20
@@ -39,6 +44,22 @@ export class RedisResultWatch {
     const first = await this.#ended(places)
     if (first.length > 0 || forMs <= 0 || signal.aborted || places.size === 0) return first
     return this.#heard(places, deadline, signal)
+  }
+
+  /** As `expect` of the contract. */
+  async expect(jobs: readonly JobKey[], by: string, forMs: number): Promise<void> {
+    const ms = String(Math.ceil(Math.min(forMs, longestExpectMs)))
+    await this.#queues.following(async () => {
+      const calls: Promise<unknown>[] = []
+      for (const [shard, some] of await this.#placesOf(jobs)) {
+        if (shard.kind === 'ordered') continue
+        for (let i = 0; i < some.length; i += mostExpected) {
+          const ids = some.slice(i, i + mostExpected).map(({ id }) => id)
+          calls.push(this.#queues.run(shard, expectScripts, [by, ms, ...ids]))
+        }
+      }
+      await Promise.all(calls)
+    })
   }
 
   async #placesOf(jobs: readonly JobKey[]): Promise<Places> {

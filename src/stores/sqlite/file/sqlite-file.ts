@@ -233,6 +233,7 @@ function voidLeasesOfOtherBoot(db: Database, clock: SqliteClock): void {
     // The processes that could send a call again are gone as well.
     db.exec('DELETE FROM call')
     db.exec('DELETE FROM live_watch')
+    db.exec('DELETE FROM result_wait')
     const at = Number(stored('bootedAt') ?? Number.NaN)
     carryHolds(db, bootedAt === undefined || Number.isNaN(at) ? undefined : at - bootedAt)
     db.exec(

@@ -1,6 +1,6 @@
 /** Jobs of a SQLite store, read by id or as rows of a listing. */
 
-import { payloadsInPage, payloadsInRecord, type StoredJob } from '../../contract/job-records.js'
+import { payloadsInPage, payloadsInRecord, resultDropped, type StoredJob } from '../../contract/job-records.js'
 import type { Row, Statement } from '../file/sqlite-driver.js'
 import { isHidden, isRemembered, type JobRow } from '../rows/sqlite-job.js'
 import { scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'
@@ -85,7 +85,8 @@ export class SqliteLook {
 }
 
 /** A completed job whose result has expired, as the row of a remembered job. */
-function endedRow({ id, task, rank, attempt, crashes, created_at, stamp, finished_at, reason }: Row & JobRow): Row {
+function endedRow({ id, task, rank, attempt, crashes, created_at, stamp, finished_at, result }: Row & JobRow): Row {
+  const reason = result === null ? null : resultDropped
   const run_at = Math.floor(stamp / 1_000)
   return { id, task, state: 'completed', priority: 0 - rank, attempt, crashes, created_at, run_at, finished_at, reason }
 }

@@ -1,6 +1,7 @@
 /** Job rows: the statements that change the state of a job, and the counters that follow. */
 
 import type { Payload } from '../../../core/values/codec.js'
+import { resultDropped } from '../../contract/job-records.js'
 import type { NewJob } from '../../contract/new-job.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { dueAt, stampOf } from '../../rules/sequence.js'
@@ -70,6 +71,7 @@ export class SqliteJobs {
   readonly #deleteAll: Statement
   readonly #remember: Statement
   readonly #flag: Statement
+  readonly #hasResult: Statement
 
   constructor(db: Database, lanes: SqliteLanes, notes: SqliteCheckpoints) {
     this.lanes = lanes
@@ -93,6 +95,7 @@ export class SqliteJobs {
       `INSERT INTO remembered (qid, id, until, task, state, priority, attempt, crashes, created_at, run_at, finished_at, reason)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
+    this.#hasResult = db.prepare('SELECT 1 FROM job WHERE rid = ? AND result IS NOT NULL')
     this.#flag = db.prepare('UPDATE job SET cancelling = 1, reason = ? WHERE rid = ?')
   }
 
@@ -186,10 +189,11 @@ export class SqliteJobs {
   keep(
     queue: QueueRow,
     job: JobRow,
-    result: { readonly payload?: Payload; readonly codec?: string; readonly keepMs?: number },
+    result: { readonly payload?: Payload; readonly codec?: string },
+    keepMs: number | undefined,
     now: number,
   ): void {
-    const expiresAt = result.keepMs === undefined ? null : bounded(now + result.keepMs)
+    const expiresAt = keepMs === undefined ? null : bounded(now + keepMs)
     const payload = result.payload === undefined ? null : payloadToStored(result.payload)
     changeOne(this.#keep, payload, result.codec ?? null, now, expiresAt, job.rid)
     if (job.noted) this.notes.dropCheckpoint(job.rid)
@@ -205,9 +209,11 @@ export class SqliteJobs {
 
   /** Removes a kept result. The id stays remembered for as long as it would have been without a result. */
   dropResult(queue: QueueRow, job: JobRow, now: number): void {
-    queue.lost_at = Math.max(queue.lost_at ?? 0, job.finished_at!)
+    const memory = isRemembered(job, now)
+      ? { ...job, reason: this.#hasResult.get(job.rid) === undefined ? null : resultDropped }
+      : undefined
     this.drop(queue, job)
-    if (isRemembered(job, now)) this.#rememberJob(queue, job, 'completed', job.finished_at!, job.remember_ms)
+    if (memory !== undefined) this.#rememberJob(queue, memory, 'completed', job.finished_at!, job.remember_ms)
   }
 
   #rememberJob(

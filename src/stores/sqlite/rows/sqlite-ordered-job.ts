@@ -211,7 +211,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
   }
 
   /** An ordered queue keeps no results. */
-  override keep(queue: QueueRow, job: JobRow, _result: unknown, now: number): void {
+  override keep(queue: QueueRow, job: JobRow, _result: unknown, _keepMs: number | undefined, now: number): void {
     this.end(queue, job, 'completed', now)
   }
 

@@ -11,6 +11,7 @@ import { ready, scheduled } from '../file/sqlite-schema.js'
 import { SqliteCalls } from './sqlite-calls.js'
 import { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import { SqliteClaimWeight } from './sqlite-claim-weight.js'
+import { SqliteExpected } from './sqlite-expected.js'
 import { type JobRow, SqliteJobs } from './sqlite-job.js'
 import { SqliteLanes } from './sqlite-lanes.js'
 import { SqliteLimits } from './sqlite-limits.js'
@@ -30,6 +31,7 @@ export class SqliteTransaction {
   readonly jobs: SqliteJobs
   readonly orderedJobs: SqliteOrderedJobs
   readonly calls: SqliteCalls
+  readonly expected: SqliteExpected
   /** Queues in which this transaction made a job claimable, or due before their lead would ask. */
   rung = new Set<string>()
   /** Whether jobs ended in this transaction. */
@@ -65,6 +67,7 @@ export class SqliteTransaction {
     this.jobs = new SqliteJobs(db, this.lanes, this.notes)
     this.orderedJobs = new SqliteOrderedJobs(db, this.lanes, this.notes)
     this.calls = new SqliteCalls(db, clock)
+    this.expected = new SqliteExpected(db, clock, this.queues)
     this.#begin = db.prepare('BEGIN IMMEDIATE')
     this.#commit = db.prepare('COMMIT')
     this.#version = db.prepare('PRAGMA data_version')

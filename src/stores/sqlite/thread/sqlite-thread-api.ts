@@ -104,6 +104,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       runNow: records.runNow.bind(records),
       bury: records.bury.bind(records),
       fail: records.fail.bind(records),
+      expect: session.expected.expect.bind(session.expected),
       setFields: records.setFields.bind(records),
       pause: records.pause.bind(records),
       resume: records.resume.bind(records),

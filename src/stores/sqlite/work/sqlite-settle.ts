@@ -114,7 +114,7 @@ export class SqliteSettle {
         queue.processed += 1
         job.reason = null
         if (item.result === undefined) jobs.end(queue, job, 'completed', now)
-        else jobs.keep(queue, job, item.result, now)
+        else jobs.keep(queue, job, item.result, this.#session.expected.keptMs(queue, job.id, item.result.keepMs), now)
         this.#session.hasEnds = true
         break
       case 'retry':
@@ -232,13 +232,15 @@ export class SqliteSettle {
 
   /** Drops what has expired or exceeds its bound. Called once for each queue that a settle touched. */
   #trim(queue: QueueRow, now: number): void {
-    const { jobs } = this.#session
+    const { jobs, expected } = this.#session
     if (queue.remembered > 0) queue.remembered -= Number(this.#forget.run(queue.qid, now).changes)
     if (queue.completed > 0) {
       for (const job of this.#expiredResults.all(queue.qid, now) as JobRow[]) jobs.dropResult(queue, job, now)
       const over = Math.min(trimLimit, queue.completed - share(queue, queue.results_limit))
+      // Those that somebody waits for stay; no others go in their place.
       if (over > 0)
-        for (const job of this.#oldResults.all(queue.qid, over) as JobRow[]) jobs.dropResult(queue, job, now)
+        for (const job of this.#oldResults.all(queue.qid, over) as JobRow[])
+          if (!expected.isExpected(queue, job.id)) jobs.dropResult(queue, job, now)
     }
     if (queue.dead > 0) {
       if (queue.dead_age_ms !== null) this.#dropDead(queue, now - queue.dead_age_ms, trimLimit)
