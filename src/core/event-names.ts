@@ -35,6 +35,7 @@ const known: Readonly<Record<EventName, true>> = {
   'queue.mended': true,
   'expiry.short': true,
   'schema.varied': true,
+  'task.unknown': true,
   'schedule.ticked': true,
   'schedule.skipped': true,
   'schedule.missed': true,

@@ -136,6 +136,11 @@ export interface EventMap {
    * be stored because the schema does not accept it as input. Each attempt gets another value. Reported once for a task.
    */
   'schema.varied': TaskRef
+  /**
+   * A worker claimed a job of a task for which it has no handler. It leaves such jobs to the workers that have one.
+   * Reported once for a task and its queue.
+   */
+  'task.unknown': TaskRef
   /** A schedule has enqueued the job of a tick, `lateMs` after its instant. */
   'schedule.ticked': JobRef & TickRef & { readonly lateMs: number; readonly outcome: 'added' | 'merged' | 'duplicate' }
   /** Ticks of a schedule, `ticks` of them up to this one, were left out because its last job waits or runs. */

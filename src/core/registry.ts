@@ -65,6 +65,11 @@ export class Registry {
     return [...this.tasks.values()].filter((task) => task.run !== undefined || isolationOf(task) !== undefined)
   }
 
+  /** The names, old ones included, of jobs that this mill can run; undefined if it can run any. */
+  get runnableNames(): readonly string[] | undefined {
+    return this.#every === undefined ? this.runnable.flatMap(({ name, aliases }) => [name, ...aliases]) : undefined
+  }
+
   task(name: string): AnyTask {
     const task = this.find(name)
     if (task === undefined) throw new UnknownTaskError(name, [...this.tasks.keys()])

@@ -43,6 +43,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
       'its schema makes something else at each attempt, and what it makes cannot be stored because the schema transforms it. Make random values and times where you enqueue, or leave the transform to the handler',
     fields: { ...task },
   }),
+  'task.unknown': ({ task, queue }) => ({
+    level: 'warn',
+    message: `no handler for task '${task}' here: its jobs on queue '${queue}' are left to workers that have one. If it belongs to another service, give each service a namespace or queues of its own; if not, add it to \`tasks\``,
+    fields: { task, queue },
+  }),
   'job.failed': ({ error, ...job }) => ({
     level: 'warn',
     message: `job failed: ${messageOf(error)}`,
@@ -50,7 +55,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   }),
   'job.buried': (job) => ({ level: 'error', message: `job buried: ${job.reason}`, fields: { ...job } }),
   'job.released': (job) => ({
-    level: ['unknown-task', 'unknown-codec', 'unknown-key', 'not-loaded'].includes(job.reason) ? 'warn' : 'debug',
+    level: ['unknown-codec', 'unknown-key', 'not-loaded'].includes(job.reason) ? 'warn' : 'debug',
     message: `job released: ${job.reason}`,
     fields: { ...job },
   }),

@@ -28,6 +28,7 @@ import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
 import type { WorkerOrder, WorkerRecord } from '../stores/contract/worker-registry.js'
 import { ClaimLoop } from './claim-loop/claim-loop.js'
+import { ForeignJobs } from './claim-loop/foreign-jobs.js'
 import { InFlight } from './claim-loop/in-flight.js'
 import { QueuePicker } from './claim-loop/queue-picker.js'
 import { DepartureSizes } from './departures/departure-sizes.js'
@@ -155,11 +156,12 @@ export function assembleWorker(
     resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
   }
   const notes = new JobUpdates({ store, packing, maxCheckpointBytes: maxPayload, events, random })
+  const foreign = new ForeignJobs({ ...shared, store, leave: (queue, forMs) => picker.leave(queue, forMs) })
   const inFlight = new InFlight({
     ...{ ...shared, keeper, soloGate: processSoloGate, rules, maxBlockMs, after: afterMs },
     deferred: (queue) => picker.passOver(queue),
     ...{ notes, hooks: new EndHooks(parts.middleware, events) },
-    decoder: new ClaimDecoder(registry, packing, notes, children),
+    decoder: new ClaimDecoder(registry, packing, notes, children, (claim, reason) => foreign.putAside(claim, reason)),
     executor: (bench) => new Executor({ ...parts, mono, worker, bench }),
     processes: processes && ((bench) => new ProcessPool({ ...shared, store, source: processes, bench })),
   })
@@ -181,11 +183,17 @@ export function assembleWorker(
   })
   const version = packageVersion()
   const signs = new VitalSigns()
+  const taskNames = registry.runnableNames
   const heartbeat = new Heartbeat({
     ...{ store, signs, mono, beaten: self.beaten, state: self.state, ordered: self.ordered },
     worker: {
       ...{ id: worker, ...identity, queues: names, concurrency, startedAt: clock.now() },
-      ...{ selector: settings.selectorName, tasks: registry.runnable.length, ...(version && { version }) },
+      ...{
+        selector: settings.selectorName,
+        tasks: registry.runnable.length,
+        ...(taskNames && { taskNames }),
+        ...(version && { version }),
+      },
     },
     running: () => slots.used,
     // The recoverer finds only registered workers. The registry must not forget one that may still hold a claim.

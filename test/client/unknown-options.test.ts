@@ -111,6 +111,8 @@ const objects: readonly (readonly [name: string, object: object, calls: Calls])[
     {
       set: ['s', { every: '1h', task }],
       remove: ['s'],
+      clear: ['s'],
+      restore: [],
       get: ['s'],
       list: [],
       pause: ['s'],

@@ -155,7 +155,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
 
     expect(await released).toMatchObject({ id: stray.id, reason: 'unknown-task' })
     expect(await stray.record()).toMatchObject({
-      ...{ state: 'scheduled', attempt: 1 },
+      attempt: 1,
       error: expect.stringMatching(/^no handler for task 'no-handler' in the worker that claimed it; .* `aliases`\.$/),
     })
   })

@@ -22,6 +22,8 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
     `buried ${nameOf(job)}, ${reason}${error === undefined ? '' : `: ${error}`}`,
   'job.released': ({ reason, delayMs, holdMs = 0, ...job }) =>
     `released ${nameOf(job)}, ${reason}, again in ${formatDuration(Math.max(delayMs, holdMs))}`,
+  'task.unknown': ({ task, queue }) =>
+    `no handler for task '${task}' here: its jobs on queue '${queue}' are left to workers that have one. If it belongs to another service, give each service a namespace or queues of its own`,
   'job.cancelled': ({ reason, ...job }) => `cancelled ${nameOf(job)}${reason === undefined ? '' : `: ${reason}`}`,
   'settle.refused': ({ kind, answer, ...job }) => `late ${kind} of ${nameOf(job)} refused: the claim is ${answer}`,
   'lease.lost': ({ child, ...job }) =>
@@ -59,8 +61,8 @@ const recycleWords: Readonly<Record<RecycleReason, string>> = {
   ordered: 'as it was ordered',
 }
 
-/** Releases that a task asks for itself, or that belong to every stop. */
-const quietReleases = new Set(['snoozed', 'should-run', 'stopping'])
+/** Releases that a task asks for itself, that belong to every stop, or of which another line tells once. */
+const quietReleases = new Set(['snoozed', 'should-run', 'stopping', 'unknown-task'])
 
 interface Totals {
   completed: number
@@ -100,7 +102,6 @@ export class WorkLog {
   readonly #terminal: Terminal
   readonly #startedAt = performance.now()
   readonly #totals: Totals = { completed: 0, failed: 0, buried: 0, released: 0, cancelled: 0, crashed: 0 }
-  readonly #foreignTasks = new Set<string>()
   #told = { at: this.#startedAt, completed: 0, changes: 0 }
   #timer: NodeJS.Timeout | undefined
 
@@ -167,7 +168,7 @@ export class WorkLog {
   }
 
   #tell<Name extends EventName>(name: Name, event: EventMap[Name]): void {
-    if (name === 'job.released' && this.#isQuiet(event as EventMap['job.released'])) return
+    if (name === 'job.released' && quietReleases.has((event as EventMap['job.released']).reason)) return
     // The burial follows, and says the same to people.
     if (name === 'job.failed' && (event as EventMap['job.failed']).retryMs === undefined && !this.#terminal.json) return
     const fields = Object.entries(event).map(([key, value]) => [key, value instanceof Error ? value.message : value])
@@ -175,15 +176,6 @@ export class WorkLog {
     const { red, yellow } = this.#terminal.colors
     const paint = name === 'job.buried' || name === 'hook.failed' ? red : yellow
     this.#terminal.event(name, Object.fromEntries(fields), () => paint(shortened(printable(words(event)), longestLine)))
-  }
-
-  /** A task that no handler here knows is reported once: its jobs come back every half minute. */
-  #isQuiet({ reason, task }: EventMap['job.released']): boolean {
-    if (quietReleases.has(reason)) return true
-    if (reason !== 'unknown-task') return false
-    const known = this.#foreignTasks.has(task)
-    this.#foreignTasks.add(task)
-    return known
   }
 }
 

@@ -283,7 +283,10 @@ export class ScheduleAdmin {
 }
 
 refuseMore('schedules.', ScheduleAdmin.prototype, {
-  promised: { set: 2, remove: 1, get: 1, list: 1, pause: 1, resume: 1, runNow: 1, next: 2, reconcile: 1 },
+  promised: {
+    ...{ set: 2, remove: 1, clear: 1, get: 1, list: 1, pause: 1, resume: 1, runNow: 1, next: 2, reconcile: 1 },
+    restore: 0,
+  },
 })
 
 function refuseNoName(name: unknown): void {

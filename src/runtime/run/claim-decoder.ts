@@ -27,20 +27,36 @@ interface OpenBatch {
 /** Called with a claim that cannot run here: it is released uncounted, or buried if it cannot be decoded. */
 type Refused = (claim: Claim, verdict: Verdict) => void
 
+/** Why a worker cannot run a job that another may run. */
+export type ForeignReason = 'unknown-task' | Lack['reason']
+
+/** For how many ms such a job is put aside. */
+type PutAside = (claim: Claim, reason: ForeignReason) => number
+
 /**
- * How long a job waits that this worker cannot run but another version of it may: by then a rolling deploy is over, or
- * goes on.
+ * The longest for which a job waits that this worker cannot run but another version of it may: by then a rolling deploy
+ * is over, or goes on.
  */
-export const foreignJobDelayMs = 30_000
+export const longestForeignMs = 30_000
 
 export class ClaimDecoder {
   readonly #registry: Registry
   readonly #packing: Packing
   readonly #notes: JobUpdates
   readonly #client: ChildClient | undefined
+  readonly #putAside: PutAside
 
-  /** `client`: enqueues for handlers; absent if none is called. */
-  constructor(registry: Registry, packing: Packing, notes: JobUpdates, client?: ChildClient) {
+  /**
+   * `client`: enqueues for handlers; absent if none is called. `putAside`: default the longest time.
+   */
+  constructor(
+    registry: Registry,
+    packing: Packing,
+    notes: JobUpdates,
+    client?: ChildClient,
+    putAside: PutAside = () => longestForeignMs,
+  ) {
+    this.#putAside = putAside
     this.#registry = registry
     this.#packing = packing
     this.#notes = notes
@@ -88,11 +104,11 @@ export class ClaimDecoder {
   #job(claim: Claim, task: AnyTask | undefined): JobExecution | Verdict {
     const packing = this.#packing
     // The process of an isolated job finds its handler itself.
-    if (task === undefined || task.kind === 'ordered' || isBatchTask(task)) return unknownTask(claim)
-    if (task.run === undefined && task.isolation === undefined) return unknownTask(claim)
+    if (task === undefined || task.kind === 'ordered' || isBatchTask(task)) return this.#unknownTask(claim)
+    if (task.run === undefined && task.isolation === undefined) return this.#unknownTask(claim)
     const { payload, meta, codec } = claim
     const lack = packing.lackFor(payload, codec)
-    if (lack !== undefined) return unreadable(lack)
+    if (lack !== undefined) return this.#unreadable(claim, lack)
     try {
       const stored = metaOf(meta === undefined ? undefined : packing.unpack(meta, codec, 'meta', claim))
       const input = packing.unpack(payload, codec, 'payload', claim)
@@ -106,7 +122,7 @@ export class ClaimDecoder {
   #batches(claims: readonly Claim[], refused: Refused): Execution[] {
     const task = this.#registry.orderedTask(claims[0]!.queue)
     if (task?.run === undefined) {
-      for (const claim of claims) refused(claim, unknownTask(claim))
+      for (const claim of claims) refused(claim, this.#unknownTask(claim))
       return []
     }
     const decoded: DecodedClaim[] = []
@@ -120,23 +136,24 @@ export class ClaimDecoder {
 
   #decoded(claim: Claim): DecodedClaim | Verdict {
     const lack = lackIn(claim, this.#packing)
-    if (lack !== undefined) return unreadable(lack)
+    if (lack !== undefined) return this.#unreadable(claim, lack)
     try {
       return decodedClaim(claim, this.#packing)
     } catch (error) {
       return badPayload(error)
     }
   }
-}
 
-function unknownTask({ task, queue }: Claim): Verdict {
-  const error = `no handler for task '${task}' in the worker that claimed it; the job is put back every 30 s until a worker of queue '${queue}' has one. Add the task with its handler to \`tasks\`, or its old name to \`aliases\`.`
-  return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'unknown-task', error }
-}
+  #unknownTask(claim: Claim): Verdict {
+    const { task, queue } = claim
+    const error = `no handler for task '${task}' in the worker that claimed it; the job is put back until a worker of queue '${queue}' has one. Add the task with its handler to \`tasks\`, or its old name to \`aliases\`.`
+    return { kind: 'release', delayMs: this.#putAside(claim, 'unknown-task'), reason: 'unknown-task', error }
+  }
 
-function unreadable({ reason, stored, has }: Lack): Verdict {
-  const error = `${stored}, which the worker that claimed it does not have; the job is put back every 30 s until a worker has it. That worker has ${has}.`
-  return { kind: 'release', delayMs: foreignJobDelayMs, reason, error }
+  #unreadable(claim: Claim, { reason, stored, has }: Lack): Verdict {
+    const error = `${stored}, which the worker that claimed it does not have; the job is put back until a worker has it. That worker has ${has}.`
+    return { kind: 'release', delayMs: this.#putAside(claim, reason), reason, error }
+  }
 }
 
 /** It will never fit: another run would not help. */

@@ -29,6 +29,8 @@ export interface WorkerRecord {
   readonly selector?: string
   /** The number of tasks that it can run. */
   readonly tasks?: number
+  /** The names of these tasks, old ones included; absent if it runs every job. */
+  readonly taskNames?: readonly string[]
   /** The memory of its process. */
   readonly rssBytes?: number
   /** The delay of its event loop since its last beat, in ms: the 99th percentile. */

@@ -7,6 +7,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
+import { timerMs } from '../../core/platform/timer.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
 import type { IdleWaiter } from '../../runtime/idle-waiter.js'
@@ -167,6 +168,7 @@ export class ClaimLoop {
       inFlight.gathering.beginAll()
       return settledOr(this.#stopping.signal, soloGate.opened())
     }
+    picker.return()
     const drawn = picker.next()
     if (drawn.length === 0) return this.#underWay.count > 0 ? this.#underWay.next() : this.#idle()
     const from = this.#entries.of(drawn, this.#underWay.jobs)
@@ -180,8 +182,9 @@ export class ClaimLoop {
     // A resting worker may be rung, and must then have room.
     if (inFlight.free <= 0) return this.#gather()
     // Nothing is held here: a suspect can be taken at once, whoever leads.
-    const goesAlone = this.#suspects.size > 0 && soloGate.held === 0 && mayBeAlone()
-    return goesAlone ? this.#claimSuspects() : this.#restOn(picker.tried)
+    if (this.#suspects.size > 0 && soloGate.held === 0 && mayBeAlone()) return this.#claimSuspects()
+    if (picker.tried.length === 0) return settledOr(this.#stopping.signal, delay(timerMs(picker.backInMs)))
+    return this.#restOn(picker.tried)
   }
 
   /** The only room is for jobs that would join a batch: rests on their queues until a slot is free. */
@@ -295,7 +298,11 @@ export class ClaimLoop {
   async #restOn(queues: readonly string[]): Promise<void> {
     const { waiter, picker, shards, mono, soloGate, queues: served } = this.#parts
     this.#calling = 'wait'
-    const longPollMs = Math.min(...served.map((queue) => queue.longPollMs), Math.max(1, this.calls.dueInMs))
+    const longPollMs = Math.min(
+      ...served.map((queue) => queue.longPollMs),
+      Math.max(1, this.calls.dueInMs),
+      picker.backInMs,
+    )
     // Postponed suspects ring nobody when their time comes.
     const putOffMs = this.#suspects.size > 0 ? this.#patience.dueInMs : 0
     const rest = new AbortController()

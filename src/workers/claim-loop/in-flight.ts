@@ -6,7 +6,7 @@ import type { Registry } from '../../core/registry.js'
 import { Roster } from '../../core/values/roster.js'
 import type { LeaseKeeper } from '../../runtime/leases/lease-keeper.js'
 import { longestInARowMs, type Prefetch } from '../../runtime/prefetch.js'
-import { type ClaimDecoder, foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
+import { type ClaimDecoder, longestForeignMs } from '../../runtime/run/claim-decoder.js'
 import { type Execution, type Leased, refOf } from '../../runtime/run/execution.js'
 import type { Bench, Executor } from '../../runtime/run/executor.js'
 import { isIsolated, JobExecution } from '../../runtime/run/job-execution.js'
@@ -210,7 +210,7 @@ export class InFlight implements Bench, ProcessBench {
       leftMs: () => sentAt + leaseMs - mono(),
       // A job too long for any lease of this queue must not come back again and again.
       defer: (execution) => {
-        const delayMs = execution.task.timeLimitMs < leaseMs ? 0 : foreignJobDelayMs
+        const delayMs = execution.task.timeLimitMs < leaseMs ? 0 : longestForeignMs
         this.#putBack(execution, 'deferred', delayMs)
         this.#parts.deferred(execution.leased[0]!.claim.queue)
       },

@@ -56,6 +56,8 @@ export class QueuePicker {
    */
   #isBusy = false
   readonly #rung = new Set<string>()
+  /** Queues that it neither asks nor rests on, and until when. */
+  readonly #left = new Map<string, number>()
   readonly #heads = new Map<string, number>()
   /** Queues drawn and not asked yet: an unused draw is kept. */
   #drawn: string[] | undefined
@@ -123,7 +125,27 @@ export class QueuePicker {
 
   /** The queues found empty or denied: those to rest on. */
   get tried(): string[] {
-    return [...this.#tried.keys()]
+    return [...this.#tried.keys()].filter((name) => !this.#left.has(name))
+  }
+
+  /** Ms until it may ask a queue again that it left to others; Infinity if there is none. */
+  get backInMs(): number {
+    return this.#left.size === 0
+      ? Number.POSITIVE_INFINITY
+      : Math.max(1, Math.min(...this.#left.values()) - this.#mono())
+  }
+
+  /** Leaves a queue to others for so long: a job of it was put back that they are to be rung for. */
+  leave(queue: string, forMs: number): void {
+    this.passOver(queue)
+    this.#left.set(queue, this.#mono() + forMs)
+  }
+
+  /** Asks the queues again that it left to others for long enough. */
+  return(): void {
+    const back = [...this.#left].filter(([, until]) => until <= this.#mono()).map(([name]) => name)
+    for (const name of back) this.#left.delete(name)
+    if (back.length > 0) this.heard(back)
   }
 
   /** These queues may have work: they were rung, or something in them has fallen due. */
@@ -215,7 +237,7 @@ export class QueuePicker {
   }
 
   #candidates() {
-    const open = this.#queues.filter(({ name }) => !this.#tried.has(name))
+    const open = this.#queues.filter(({ name }) => !this.#tried.has(name) && !this.#left.has(name))
     // A rung queue is asked in any case: nobody else was rung for it.
     const own = open.filter(({ name }) => this.#rung.has(name) || !this.#isForOthers(name))
     return (own.length > 0 ? own : open).map(({ name, weight }) => {

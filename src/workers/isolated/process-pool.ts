@@ -11,7 +11,7 @@ import type { Registry } from '../../core/registry.js'
 import { exactDuration } from '../../core/values/duration.js'
 import { sharedMono } from '../../runtime/leases/lease-messages.js'
 import { processIdentity } from '../../runtime/process-identity.js'
-import { foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
+import { longestForeignMs } from '../../runtime/run/claim-decoder.js'
 import { refOf } from '../../runtime/run/execution.js'
 import type { JobExecution } from '../../runtime/run/job-execution.js'
 import { emitStarted } from '../../runtime/run/job-start.js'
@@ -205,7 +205,7 @@ export class ProcessPool {
     if (end.kind === 'unable' || running?.startedAt === undefined) {
       const error = end.kind === 'unable' ? end.error : died!.message
       events.emit('process.failed', { ...refOf(claim), child: pid, error })
-      return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded', error }
+      return { kind: 'release', delayMs: longestForeignMs, reason: 'not-loaded', error }
     }
     const isOverdue = end.signal === 'SIGKILL' && mono() - running.startedAt >= task.timeLimitMs
     const error = isOverdue ? new TimeLimitError(task.name, exactDuration(task.timeLimitMs)) : died

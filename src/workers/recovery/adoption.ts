@@ -12,7 +12,7 @@ import type { AnyTask } from '../../core/task/any-task.js'
 import { exactDuration } from '../../core/values/duration.js'
 import { identityIn, type ProcessIdentity } from '../../runtime/process-identity.js'
 import { ageMs, isDead, isNeighbour } from '../../runtime/process-peers.js'
-import { foreignJobDelayMs } from '../../runtime/run/claim-decoder.js'
+import { longestForeignMs } from '../../runtime/run/claim-decoder.js'
 import { type SettlementRules, settlementOf } from '../../runtime/run/settlement.js'
 import type { Settler } from '../../runtime/run/settler.js'
 import { type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
@@ -200,7 +200,7 @@ export class Adoption {
     // The handler was never called: nothing counts against the job.
     if (startedAt === undefined) {
       events.emit('process.failed', { queue, id, task: held.task, child: pid, error: died.message })
-      return { kind: 'release', delayMs: foreignJobDelayMs, reason: 'not-loaded', error: died.message }
+      return { kind: 'release', delayMs: longestForeignMs, reason: 'not-loaded', error: died.message }
     }
     const hookFailed = (hook: string, error: unknown) => events.emit('hook.failed', { hook, error })
     // Its own guard kills it then; no other cause of its end can be known here.

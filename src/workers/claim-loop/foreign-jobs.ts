@@ -1,0 +1,125 @@
+/**
+ * The foreign jobs of a worker: those that it has claimed and cannot run, because it has no handler for their task or
+ * cannot read them. Each is put aside for a moment, so that a worker that can run it gets it, and so that its own jobs
+ * behind them have their turn. If nobody can, the moments grow.
+ */
+
+import type { Events } from '../../core/events.js'
+import type { Registry } from '../../core/registry.js'
+import type { ForeignReason } from '../../runtime/run/claim-decoder.js'
+import { longestForeignMs } from '../../runtime/run/claim-decoder.js'
+import type { Claim } from '../../stores/contract/claim.js'
+import type { Store } from '../../stores/contract/store.js'
+import type { LimitedQueues } from '../departures/limited-queues.js'
+
+/** The first time: enough for an idle worker that is rung now. */
+const firstMs = 20
+/** Meanwhile it leaves the queue to others. */
+const leaveMs = 25
+/**
+ * So often it leaves the queue for twice as long each time: of many workers that cannot run the job, all have left at the
+ * same time then, and one that can is the only one there.
+ */
+const mostLeaves = 6
+/** The first time if each claim costs money. */
+const firstMeteredMs = 1_000
+/** The most if a worker that lives has a handler: it may be busy, and its next slot must not wait. */
+const briefMs = 250
+/** With many foreign jobs, each waits this much longer for each of the last second: looking at them costs claims. */
+const paceMs = 2
+/** How long the list of workers is good for. */
+const listMs = 5_000
+/** The most jobs whose times are remembered. */
+const mostRemembered = 10_000
+
+interface ForeignJobsParts {
+  readonly worker: string
+  readonly registry: Registry
+  readonly store: Pick<Store, 'workers' | 'traits'>
+  readonly limited: LimitedQueues
+  readonly events: Events
+  /** Leaves the queue of a foreign job to others for so many ms: the store then rings one of them, and not this worker. */
+  readonly leave: (queue: string, forMs: number) => void
+  readonly mono: () => number
+}
+
+export class ForeignJobs {
+  readonly #parts: ForeignJobsParts
+  /** How often each job was put aside, by queue and id; the one put aside longest ago is first. */
+  readonly #times = new Map<string, number>()
+  readonly #toldOf = new Set<string>()
+  /** Those that were put aside in the second that began then, and in the one before. */
+  #second = { beganAt: 0, count: 0, before: 0 }
+  /** Which tasks the other workers of a queue run; undefined: not known yet. */
+  #runElsewhere: ((task: string, queue: string) => boolean) | undefined
+  /** When it may leave a queue for longer again. */
+  #leavesAt = Number.NEGATIVE_INFINITY
+  #listedAt = Number.NEGATIVE_INFINITY
+
+  constructor(parts: ForeignJobsParts) {
+    this.#parts = parts
+  }
+
+  /** For how many ms this claim is to be released. */
+  putAside(claim: Claim, reason: ForeignReason): number {
+    const { store, limited, events, leave } = this.#parts
+    const { queue, id, task } = claim
+    this.#list()
+    const isElsewhere = reason === 'unknown-task' && (this.#runElsewhere?.(task, queue) ?? true)
+    if (reason === 'unknown-task' && !this.#toldOf.has(`${queue} ${task}`)) {
+      this.#toldOf.add(`${queue} ${task}`)
+      events.emit('task.unknown', { task, queue })
+    }
+    const times = this.#timesOf(queue, id)
+    const atLeastMs = Math.min(this.#lately() * paceMs, longestForeignMs)
+    // A throttle counts each claim.
+    const isBrief = isElsewhere && !limited.isThrottled(queue) && !store.traits.metered
+    const isSought = isBrief && times < mostLeaves
+    leave(queue, this.#leaveMs(isSought ? leaveMs * 2 ** times : leaveMs))
+    if (isSought) return Math.max(firstMs, atLeastMs)
+    const grownMs = (store.traits.metered ? firstMeteredMs : firstMs) * 2 ** Math.min(times, 16)
+    return Math.max(Math.min(grownMs, isBrief ? briefMs : longestForeignMs), atLeastMs)
+  }
+
+  /** It is there for at least as long as it was away: its own jobs may wait there too. */
+  #leaveMs(wantedMs: number): number {
+    const now = this.#parts.mono()
+    if (now < this.#leavesAt) return leaveMs
+    this.#leavesAt = now + 2 * wantedMs
+    return wantedMs
+  }
+
+  #timesOf(queue: string, id: string): number {
+    const key = `${queue} ${id}`
+    const times = this.#times.get(key) ?? 0
+    this.#times.delete(key)
+    this.#times.set(key, times + 1)
+    if (this.#times.size > mostRemembered) this.#times.delete(this.#times.keys().next().value!)
+    return times
+  }
+
+  /** How many were put aside within about a second. */
+  #lately(): number {
+    const now = this.#parts.mono()
+    const { beganAt, count } = this.#second
+    if (now >= beganAt + 1_000) this.#second = { beganAt: now, count: 0, before: now < beganAt + 2_000 ? count : 0 }
+    this.#second.count += 1
+    return Math.max(this.#second.count, this.#second.before)
+  }
+
+  /** Refreshes what is known of the other workers. Nobody waits for it. */
+  #list(): void {
+    const { worker, store, mono } = this.#parts
+    if (mono() < this.#listedAt + listMs) return
+    this.#listedAt = mono()
+    if (store.workers === undefined) this.#runElsewhere = () => false
+    void store.workers
+      ?.list()
+      .then((all) => {
+        const others = all.filter(({ id, state }) => id !== worker && state !== 'stopping')
+        this.#runElsewhere = (task, queue) =>
+          others.some(({ queues, taskNames }) => queues.includes(queue) && (taskNames?.includes(task) ?? true))
+      })
+      .catch(() => {})
+  }
+}
