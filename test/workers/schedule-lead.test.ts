@@ -138,6 +138,17 @@ describe.each([
     expect(await mill.schedules.get('s')).toMatchObject({ ticked: 2, skipped: 2, missed: 0 })
   })
 
+  it('tells the last tick that it skipped, also where it enqueues the one after at the same look', async () => {
+    const { lead, told, advance } = await scene(makeHarness, { s: { every: '1s', task, overlap: 'skip' } })
+    await advance(4_000)
+    await lead.look()
+    expect(told.ticked.map(({ tickAt }) => tickAt)).toEqual([midnight + 4_000])
+    expect(told.skipped).toMatchObject([{ tickAt: midnight + 3_000, ticks: 3 }])
+    await advance(4_000)
+    await lead.look()
+    expect(told.skipped.slice(1)).toMatchObject([{ tickAt: midnight + 8_000, ticks: 4 }])
+  })
+
   it('tries again later where the queue is full or drains, says so, and loses nothing', async () => {
     const { lead, told, mill, advance } = await scene(makeHarness, { s: { every: '1h', task } })
     await mill.queue('reports').drain()

@@ -38,10 +38,12 @@ export async function enqueueDue(
 ): Promise<DueOutcome> {
   const { definition, nextAt } = schedule
   const { name, queue, rule } = definition
-  const due = dueTicks(ticksOf(rule), definition, nextAt, now)
+  const ticks = ticksOf(rule)
+  const due = dueTicks(ticks, definition, nextAt, now)
   let enqueued = 0
   for (const [i, step] of tickSteps(schedule, due, parts.packing, parts.newId, room).entries()) {
-    const outcome = await enqueueStep(parts, schedule, step, now)
+    const passedAt = step.tick.skips > 0 ? ticks.latest(step.instants[0]! - 1, nextAt - 1) : undefined
+    const outcome = await enqueueStep(parts, schedule, step, now, passedAt)
     if (outcome === 'too many') return { outcome, room: Math.floor(step.instants.length / 2) }
     if (outcome === 'lost') return { outcome }
     if (outcome !== 'done') return { outcome, hasStepped: i > 0 }
@@ -54,11 +56,13 @@ export async function enqueueDue(
   return { outcome: 'done', nextAt: due.nextAt }
 }
 
+/** `passedAt`: the last tick that the step leaves out before those that it enqueues. */
 async function enqueueStep(
   { events, schedules }: TickParts,
   { definition: { name, queue } }: StoredSchedule,
   { tick, instants }: TickStep,
   now: number,
+  passedAt: number | undefined,
 ): Promise<'done' | 'lost' | 'too many' | 'full' | 'draining'> {
   const answer = await schedules.tick(tick)
   if (answer.outcome === 'lost') return 'lost'
@@ -68,7 +72,8 @@ async function enqueueStep(
   const skipped = tick.skips + (answer.outcome === 'skipped' ? instants.length : 0)
   if (skipped > 0)
     events.emit('schedule.skipped', {
-      ...{ schedule: name, queue, tickAt: tick.lastAt!, lastId: tick.unless, ticks: skipped },
+      ...{ schedule: name, queue, lastId: tick.unless, ticks: skipped },
+      tickAt: answer.outcome === 'skipped' ? tick.lastAt! : passedAt!,
     })
   if (answer.outcome === 'ticked') events.counter?.enqueued(queue, answer.enqueued.filter(isStored).length)
   if (answer.outcome === 'ticked' && events.has('schedule.ticked'))
