@@ -40,6 +40,12 @@ export interface LiveBatch {
   readonly lost: number
 }
 
+/**
+ * Only events within so many ms from the begin of a watch may be unheard. By then each process that holds jobs has asked
+ * whether anybody watches, even if its timers are a little late.
+ */
+export const unheardMs = 1_000
+
 const longestError = 1_000
 
 /** The event as it is sent. */

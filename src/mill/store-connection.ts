@@ -110,9 +110,9 @@ export class StoreConnection {
   async forWorkers(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
     const store = await this.opened()
     if (hasProcesses) refuseUnshared(store.traits)
-    this.publishFrom(store)
+    const publisher = this.publishFrom(store)
     this.#connection ??= Promise.resolve({
-      ...{ store, stored: this.#stored, keeper: this.#keeper(store, launch) },
+      ...{ store, stored: this.#stored, keeper: this.#keeper(store, launch), publisher },
       waiter: new IdleWaiter(store, () => this.#clock.mono()),
     })
     return this.#connection

@@ -12,6 +12,7 @@ import type { FormatError } from '../core/values/error-text.js'
 import { createIdSource } from '../core/values/ids.js'
 import type { IdleWaiter } from '../runtime/idle-waiter.js'
 import type { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
+import type { LivePublisher } from '../runtime/live/live-publisher.js'
 import { Prefetch } from '../runtime/prefetch.js'
 import type { ProcessIdentity } from '../runtime/process-identity.js'
 import { Repeating } from '../runtime/repeating.js'
@@ -52,6 +53,7 @@ export interface Connection {
   readonly stored: readonly StoredQueue[]
   readonly keeper: LeaseKeeper
   readonly waiter: IdleWaiter
+  readonly publisher: LivePublisher
 }
 
 /** The parts that run a mill's jobs, in any process. */
@@ -104,6 +106,8 @@ export interface WorkerAssembly extends Connection {
   readonly inFlight: InFlight
   readonly claimLoop: ClaimLoop
   readonly heartbeat: Repeating
+  /** Its jobs no longer have watchers noticed. */
+  readonly leavePublisher: () => void
   readonly signs: VitalSigns
   /** Refreshes the shards of ordered queues. */
   readonly sharing: Repeating | undefined
@@ -181,6 +185,9 @@ export function assembleWorker(
     mayBeAlone: () => !(settings.isSupervised && slots.retired > 0),
     mayTake: () => (settings.maxJobs ?? Number.POSITIVE_INFINITY) - inFlight.taken,
   })
+  const leavePublisher = connection.publisher.holding(() =>
+    [...inFlight.held, ...(adoption?.held ?? [])].map(({ queue }) => queue),
+  )
   const version = packageVersion()
   const signs = new VitalSigns()
   const taskNames = registry.runnableNames
@@ -203,7 +210,7 @@ export function assembleWorker(
     events.emit('store.failed', { call, error, retryMs })
   const found = (queues: readonly string[]) => claimLoop.look(queues)
   return {
-    ...{ ...connection, settler, inFlight, claimLoop, signs },
+    ...{ ...connection, settler, inFlight, claimLoop, signs, leavePublisher },
     heartbeat: new Repeating(registryBeatMs, () => heartbeat.beat(), failed('workers.beat', registryBeatMs)),
     sharing: shards.areServed
       ? new Repeating(sharingMs, () => shards.refresh(), failed('workers.list', sharingMs))

@@ -295,6 +295,7 @@ export class Worker implements AsyncDisposable {
     // A claim whose answer was lost may have made claims that only the store knows.
     await endsWithin(brieflyMs(), assembly.claimLoop.calls.unheard.putBack())
     await settler.settled(leftMs())
+    assembly.leavePublisher()
     const removed = Promise.all([sharing?.stop(), limits?.stop(), heartbeat.stop(), ticksEnded]).then(() => {
       assembly.signs.stop()
       return store.workers?.remove(this.id)

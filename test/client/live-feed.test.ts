@@ -1,8 +1,10 @@
+import { defineTask } from 'millrace'
 import type { Store } from 'millrace/store'
 import { beforeEach, expect, it } from 'vitest'
 import { LiveFeed, liveFeed } from '#src/client/live/live-feed.js'
 import { StoreCorruptError, StoreUnavailableError } from '#src/core/errors.js'
-import { testMill } from '../test-mill.js'
+import { nextEvent } from '../next-event.js'
+import { storeKinds, testMill } from '../test-mill.js'
 
 let hear: (message: string | undefined) => void
 let failures: Error[]
@@ -13,7 +15,7 @@ const closing = new AbortController()
 beforeEach(() => {
   failures = []
   watches = []
-  feed = new LiveFeed('video', async () => store, [closing.signal], 3)
+  feed = new LiveFeed('video', async () => store, [closing.signal], 3, 0)
 })
 
 const store = {
@@ -129,4 +131,40 @@ it('closing the mill ends its feeds', async () => {
   const waiting = one.next()
   await mill.close()
   expect(await waiting).toEqual({ done: true, value: undefined })
+})
+
+it.each(storeKinds)(
+  'a feed that is ready reports the end of a job that was running when it began to watch, on %s',
+  async (kind) => {
+    let end = () => {}
+    const over = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    const task = defineTask({ name: 'slow', run: () => over })
+    const m = testMill({ tasks: [task] }, kind)
+    await m.worker().start()
+    const started = nextEvent(m, 'job.started')
+    const job = await m.enqueue(task, {})
+    await started
+    const late = m.queue('default').events()
+    await late.ready()
+    end()
+
+    expect((await late.next()).value).toMatchObject({ type: 'job.completed', id: job.id })
+    await late.return()
+  },
+)
+
+it('a feed that is ready reports the end of a job that a listener holds', async () => {
+  const long = defineTask({ name: 'long' })
+  const m = testMill({ tasks: [long] })
+  const job = await m.enqueue(long, {})
+  const listener = m.listener('default')
+  const claim = await listener.next()
+  const late = m.queue('default').events()
+  await late.ready()
+  await claim.complete()
+
+  expect((await late.next()).value).toMatchObject({ type: 'job.completed', id: job.id })
+  await late.return()
 })

@@ -48,19 +48,34 @@ const started = (id = 'a') => events.emit('job.started', { ...job, id, attempt: 
 /** Until what was asked is answered. */
 const answered = () => new Promise((resolve) => setImmediate(resolve))
 
-it('while nobody watches nobody hears what every job has, and the store is asked once in three seconds', async () => {
+it('while nobody watches nobody hears what every job has, and the store is asked once in half a second', async () => {
   for (let n = 0; n < 100; n += 1) claimed()
   await answered()
   expect(messages.asked).toBe(1)
   expect(events.has('job.started') || events.has('job.completed')).toBe(false)
-  mono = 2_999
+  mono = 499
   claimed()
   await answered()
   expect(messages.asked).toBe(1)
-  mono = 3_000
+  mono = 500
   claimed()
   await answered()
   expect(messages.asked).toBe(2)
+})
+
+it('a process that holds jobs notices a watch without a claim, also of their last end, and asks no more once it holds none', async () => {
+  let held = ['video']
+  const leave = publisher.holding(() => held)
+  claimed()
+  await answered()
+  messages.isWatched = true
+  mono = 500
+  await expect.poll(() => messages.asked).toBe(2)
+  events.emit('job.completed', { ...job, attempt: 1, runMs: 5 })
+  expect((await messages.batch(1))[0]!.events).toMatchObject([{ type: 'job.completed', id: 'a' }])
+  messages.isWatched = false
+  held = []
+  leave()
 })
 
 it('a process that claims nothing asks nothing', async () => {

@@ -3,8 +3,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
-import { type LiveEvent, liveBatch, liveEvent } from '../../core/live-event.js'
+import { type LiveEvent, liveBatch, liveEvent, unheardMs } from '../../core/live-event.js'
 import { systemClock, systemRandom } from '../../core/platform/clock.js'
+import { timerMs } from '../../core/platform/timer.js'
 import { callForms, callOptions } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
@@ -36,6 +37,7 @@ export class LiveFeed implements AsyncIterable<LiveEvent>, AsyncIterator<LiveEve
   readonly #queue: string
   readonly #connect: () => Promise<Store>
   readonly #buffer: number
+  readonly #readyAfterMs: number
   readonly #over = new AbortController()
   /** The unread events, with one `events.lost` wherever some are missing. */
   readonly #events: LiveEvent[] = []
@@ -46,10 +48,17 @@ export class LiveFeed implements AsyncIterable<LiveEvent>, AsyncIterator<LiveEve
   readonly #end = () => this.#finish()
 
   /**
-   * The feed ends when one of the `signals` aborts.
+   * The feed ends when one of the `signals` aborts. It is ready so many ms after it began to watch.
    * @internal
    */
-  constructor(queue: string, connect: () => Promise<Store>, signals: readonly AbortSignal[], buffer: number) {
+  constructor(
+    queue: string,
+    connect: () => Promise<Store>,
+    signals: readonly AbortSignal[],
+    buffer: number,
+    readyAfterMs = unheardMs,
+  ) {
+    this.#readyAfterMs = readyAfterMs
     this.#queue = queue
     this.#connect = connect
     this.#buffer = buffer
@@ -59,8 +68,9 @@ export class LiveFeed implements AsyncIterable<LiveEvent>, AsyncIterator<LiveEve
   }
 
   /**
-   * Resolves once the feed receives events. A page that reads the queue after this misses nothing in between. A running
-   * worker sends its events to others within about 3 s of that. Also resolves when the feed has ended. Rejects like
+   * Resolves once the feed receives the events of all workers, about 1 s after it began to watch: by then each worker
+   * that holds jobs of the queue has noticed. A page that reads the queue after this misses nothing in between, except
+   * what a process whose loop is blocked has not noticed yet. Also resolves when the feed has ended. Rejects like
    * `next()`.
    */
   ready(): Promise<void> {
@@ -91,6 +101,7 @@ export class LiveFeed implements AsyncIterable<LiveEvent>, AsyncIterator<LiveEve
       try {
         const live = liveOf(await this.#connect())
         await live.watch(this.#queue, (message) => this.#heard(message), this.#over.signal)
+        await delay(timerMs(this.#readyAfterMs), undefined, { signal: this.#over.signal }).catch(() => {})
         return
       } catch (error) {
         if (this.#over.signal.aborted) return

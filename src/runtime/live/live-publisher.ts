@@ -2,9 +2,9 @@
  * The live publisher: sends the events of this process' jobs to the watchers of a queue in any process.
  *
  * While nobody watches it costs nothing per job: it listens to the events of every job only while somebody watches. It
- * asks whether anybody watches when a claim is granted or a rarer event occurs, and the answer holds for some seconds.
- * Events wait meanwhile for the answer. A watcher therefore sees the first job that is claimed after the watch began,
- * or else one that is claimed a few seconds later.
+ * asks whether anybody watches when a claim is granted or a rarer event occurs, and again and again while this process
+ * holds jobs; the answer holds for half a second. Events wait meanwhile for the answer. Within `unheardMs` of the begin
+ * of a watch each process that has jobs of the queue knows of it.
  */
 
 import type { EventMap, Events } from '../../core/events.js'
@@ -24,8 +24,10 @@ interface LivePublisherParts {
   readonly ofOneJob?: boolean
 }
 
-/** Once the store has said that nobody watches, this holds for so many ms. */
-const unwatchedMs = 3_000
+/** Once the store has said that nobody watches, this holds for so many ms, counted from the question. */
+const unwatchedMs = 500
+/** How often this process looks whether an answer about a queue of which it holds jobs is out of date, in ms. */
+const lookMs = 250
 /** Events within this time travel together. */
 const gatherMs = 50
 /** The most waiting events of a queue, and the most in one message. */
@@ -43,7 +45,7 @@ interface Line {
   readonly queue: string
   /** `'unknown'`: the store must be asked whether anybody watches. */
   state: 'unknown' | 'asking' | 'watched' | 'unwatched'
-  /** When `'unwatched'` was learnt, on the monotonic clock. */
+  /** When it was asked that became `'unwatched'`, on the monotonic clock. */
   since: number
   held: SentEvent[]
   lost: number
@@ -55,6 +57,9 @@ export class LivePublisher {
   readonly #parts: LivePublisherParts
   readonly #lines = new Map<string, Line>()
   readonly #stops: (() => void)[] = []
+  /** Each gives the queues of the jobs that a worker or a listener of this process holds. */
+  readonly #holders = new Set<() => Iterable<string>>()
+  #timer: NodeJS.Timeout | undefined
   /** Unsubscribes from the events that every job has; empty while nobody watches. */
   #stopsOfAll: (() => void)[] = []
 
@@ -70,16 +75,36 @@ export class LivePublisher {
   start(): void {
     const { store, events } = this.#parts
     if (store.live === undefined) return
-    this.#stops.push(events.on('queue.claimed', ({ queue }) => this.#wanted(queue)))
+    const claimed = ({ queue }: EventMap['queue.claimed']) => {
+      this.#wanted(queue)
+      this.#timer ??= setInterval(() => this.#look(), lookMs).unref()
+    }
+    this.#stops.push(events.on('queue.claimed', claimed))
     const heard = liveEventNames.filter((name) => !ofEveryJob.includes(name))
     for (const name of this.#ofOneJob ? [...heard, itsEnd] : heard) this.#stops.push(this.#listen(name))
   }
 
+  /** Watches are noticed while there are queues in `held`, until the function that it returns is called. */
+  holding(held: () => Iterable<string>): () => void {
+    this.#holders.add(held)
+    return () => this.#holders.delete(held)
+  }
+
   /** Sends the rest. Never rejects. */
   async close(): Promise<void> {
+    clearInterval(this.#timer)
     for (const stop of [...this.#stops.splice(0), ...this.#stopsOfAll.splice(0)]) stop()
     const lines = [...this.#lines.values()].filter(({ held, sending }) => held.length > 0 || sending !== undefined)
     await endsWithin(closingMs, Promise.all(lines.map((line) => this.#drained(line))))
+  }
+
+  /** Asks again for the queues of which jobs are held; once none are, the next claim does. */
+  #look(): void {
+    const held = new Set([...this.#holders].flatMap((queues) => [...queues()]))
+    for (const queue of held) this.#wanted(queue)
+    if (held.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 
   #listen(name: LiveEventName): () => void {
@@ -143,6 +168,7 @@ export class LivePublisher {
 
   /** Resolves with whether the store took it. */
   async #publish(line: Line, message?: string): Promise<boolean> {
+    const askedAt = this.#parts.clock.mono()
     let isWatched = false
     let isTaken = true
     try {
@@ -154,7 +180,7 @@ export class LivePublisher {
     }
     line.state = isWatched ? 'watched' : 'unwatched'
     if (!isWatched) {
-      line.since = this.#parts.clock.mono()
+      line.since = askedAt
       line.held = []
       line.lost = 0
       if ([...this.#lines.values()].every(({ state }) => state === 'unwatched'))

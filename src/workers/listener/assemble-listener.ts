@@ -64,6 +64,8 @@ export interface ListenerAssembly extends Connection {
   readonly rules: SettlementRules
   readonly punctuality: Punctuality
   readonly heartbeat: Repeating
+  /** Its jobs no longer have watchers noticed. */
+  readonly leavePublisher: () => void
   readonly signs: VitalSigns
   readonly recoverer: Recoverer
 }
@@ -95,6 +97,7 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
   const registry = new Registry([], [queue], task)
   return {
     ...{ ...connection, workers, records, notes, signs },
+    leavePublisher: connection.publisher.holding(() => (self.held() > 0 ? [queue.name] : [])),
     punctuality: new Punctuality(new LimitedQueues(connection.stored), registry),
     settler: new Settler({ store, events, random, mono }),
     decoder: new ClaimDecoder(registry, packing, notes),

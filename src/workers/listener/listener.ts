@@ -341,6 +341,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     )
     for (const { hand } of [...this.#hands.values()]) this.#putBack(hand, opened)
     await settler.settled(settleMs)
+    opened.leavePublisher()
     await keeper.stop()
     await endsWithin(
       courtesyMs,
