@@ -7,6 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { root } from './cli/project.js'
 import { installed, packed } from './tarball.js'
 import { typedProgram } from './typed-program.js'
+import { wrappingProgram } from './wrapping-program.js'
 
 describe('the types of the installed package', () => {
   const tarball = packed()
@@ -97,6 +98,21 @@ describe('the types of the installed package', () => {
       expect(mistakes).toEqual([])
     },
     60_000,
+  )
+
+  it.each([{ module: 'nodenext' }, { module: 'esnext', moduleResolution: 'bundler' }])(
+    'can be named in the declarations of a library that wraps each call: %o',
+    (options) => {
+      const emits = {
+        ...options,
+        noEmit: false,
+        declaration: true,
+        outDir: 'out',
+        types: ['node'],
+        exactOptionalPropertyTypes: true,
+      }
+      expect(checked(emits, ['@types/node'], wrappingProgram)).toEqual({ status: 0, stdout: '' })
+    },
   )
 
   it('are what they promise next to those of Node, ioredis and a schema', () => {

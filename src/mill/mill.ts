@@ -27,7 +27,7 @@ import { refuseMore } from '../core/values/call-check.js'
 import type { Duration } from '../core/values/duration.js'
 import { createIdSource, idMistake, isJobId, orderedIdOf } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
-import type { Store } from '../stores/contract/store.js'
+import type { Store, StoreTraits } from '../stores/contract/store.js'
 import type { UserConnection } from '../stores/contract/transactions.js'
 import type { Connection, RunParts } from '../workers/assemble-worker.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
@@ -143,7 +143,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
   }
 
   /** The store of its jobs: its descriptor without secrets, and its traits if they are known before it is opened. */
-  get store(): Pick<StoreSource, 'text' | 'traits'> {
+  get store(): { readonly text: string; readonly traits: StoreTraits | undefined } {
     // Not the source itself: its descriptor holds the password, and this value may be logged.
     const { text, traits } = this.#source
     return { text, traits }

@@ -144,7 +144,19 @@ const ordered = defineOrderedTask({
 expectTypeOf<TaskInput<typeof ordered>>().toEqualTypeOf<{ order: number; at: string }>()
 expectTypeOf<TaskResult<typeof ordered>>().toEqualTypeOf<undefined>()
 expectTypeOf<EnqueueOptionsOf<typeof ordered>>().toEqualTypeOf<OrderedEnqueueOptions>()
-expectTypeOf<EnqueueOptionsOf<typeof zodTask>>().toEqualTypeOf<EnqueueOptions>()
+expectTypeOf<EnqueueOptionsOf<typeof zodTask>>().toEqualTypeOf<EnqueueOptions<string>>()
+// Options that name no queue fit every mill, and so does what is not given.
+expectTypeOf<EnqueueOptions>().toExtend<EnqueueOptions<'default' | 'high'>>()
+expectTypeOf({ priority: undefined, delay: undefined }).toExtend<EnqueueOptions<'high'>>()
+// The annotation of `id` types the payloads of an ordered task without a schema.
+defineOrderedTask({
+  name: 'annotated',
+  id: (order: { id: string; rev: number }) => order.id,
+  score: (order) => order.rev,
+  run: (payloadsById) => {
+    for (const [, orders] of payloadsById) expectTypeOf(orders).toEqualTypeOf<readonly { id: string; rev: number }[]>()
+  },
+})
 expectTypeOf(await mill.enqueue(ordered, { order: 1, at: '' }, { id: 1, score: 2 })).toEqualTypeOf<
   JobHandle<undefined, { order: number; at: string }>
 >()

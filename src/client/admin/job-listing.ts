@@ -16,17 +16,17 @@ export interface ListOptions<Input = unknown, Result = unknown> {
    * Lists only jobs of this task, and types them. A page examines `limit` jobs, so it may hold fewer or none and still
    * have a `cursor`. Default: all tasks.
    */
-  readonly task?: TaskOf<Input, Result>
+  readonly task?: TaskOf<Input, Result> | undefined
   /** Only jobs in this state. Default: all. */
-  readonly state?: JobState
+  readonly state?: JobState | undefined
   /**
    * The order. `'time'` (default): running jobs, ready jobs in the order of claiming, scheduled jobs by due time, then
    * the latest ended. `'retry'`: only jobs that have failed.
    */
-  readonly by?: 'id' | 'time' | 'retry'
-  readonly cursor?: string
+  readonly by?: 'id' | 'time' | 'retry' | undefined
+  readonly cursor?: string | undefined
   /** The most jobs on the page, 1 … 200. Default 50. */
-  readonly limit?: number
+  readonly limit?: number | undefined
 }
 
 /**

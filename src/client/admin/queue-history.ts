@@ -10,11 +10,11 @@ import { countsLength, historyKeptMs, historySteps, pointOf, slotAt, stepMs } fr
 
 export interface HistoryOptions {
   /** The length of a point. Default `'minute'`. */
-  readonly step?: HistoryStep
+  readonly step?: HistoryStep | undefined
   /** A moment within the first point. Default: 60 points. Minutes are kept for a week, hours for 366 days. */
-  readonly from?: Date | string
+  readonly from?: Date | string | undefined
   /** The end: the last point begins before this moment. Default: now. */
-  readonly to?: Date | string
+  readonly to?: Date | string | undefined
 }
 
 /** One minute or hour. */

@@ -15,16 +15,16 @@ export interface StepProgress {
 /** The options of a drain. */
 export interface DrainOptions {
   /** Ends the waiting, but not the drain. Default: nothing does. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Called about ten times a second, with the number of jobs left. Default: none. */
-  readonly onProgress?: (left: { readonly waiting: number; readonly running: number }) => void
+  readonly onProgress?: ((left: { readonly waiting: number; readonly running: number }) => void) | undefined
 }
 
 export interface LongActionOptions {
   /** Ends the action between two steps; it then rejects with the signal's reason. Default: nothing does. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Called after each step. Default: none. */
-  readonly onProgress?: (progress: StepProgress) => void
+  readonly onProgress?: ((progress: StepProgress) => void) | undefined
 }
 
 const firstWaitMs = 50

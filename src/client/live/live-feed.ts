@@ -15,11 +15,11 @@ import type { Store } from '../../stores/contract/store.js'
 /** The options of a live feed. */
 export interface LiveOptions {
   /** Ends the feed. Default: leaving the loop or `mill.close()` ends it. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /**
    * The most events that wait for a slow reader, 1 … 1,000,000; further ones are dropped and counted. Default 1,000.
    */
-  readonly buffer?: number
+  readonly buffer?: number | undefined
 }
 
 interface Reader {

@@ -14,7 +14,7 @@ export interface BatchOptions {
    * in hand meanwhile, and its batch has a slot. A batch does not wait if leases are not renewed or the queue has a
    * throttle. Default 0.
    */
-  readonly wait?: Duration
+  readonly wait?: Duration | undefined
 }
 
 /** The batch options with every default filled in. */

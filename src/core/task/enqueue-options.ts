@@ -4,18 +4,22 @@ import type { Meta } from '../job.js'
 import type { Duration } from '../values/duration.js'
 import type { DefinedTask, TaskInput } from './task-definition.js'
 
-export interface EnqueueOptions<QueueName extends string = string> {
+/**
+ * The options of one job when it is enqueued. `QueueName`: the names of the mill's queues, for options that name one; without
+ * it they fit every mill.
+ */
+export interface EnqueueOptions<QueueName extends string = never> {
   /**
    * An id of your own. If you enqueue the same id again, the outcome is `'duplicate'` and nothing is stored. This holds
    * while a job with the id waits, runs or is in the morgue, and after its end for `idempotency`. At most 256 bytes;
    * `idOf(text)` makes an id of a longer text. Default: a new id.
    */
-  readonly id?: string
+  readonly id?: string | undefined
   /**
    * With an `id`: how long the id is remembered after its job has ended; 0 is not at all. Default: the task's
    * `idempotency`, otherwise the mill's.
    */
-  readonly idempotency?: Duration
+  readonly idempotency?: Duration | undefined
   /**
    * With an `id`: what happens to a waiting or dead job with the same id. `'keep'`, the default: that job stays as it
    * is, and the outcome is `'duplicate'`. `'replace'`: this job takes its place as if it were new, with its own input,
@@ -23,49 +27,49 @@ export interface EnqueueOptions<QueueName extends string = string> {
    * `delay` this is a debounce; bound it by `atMost`. The id of such a job is not remembered after its end, unless
    * `idempotency` is given with it. A running job stays as it is in both cases (`'duplicate'`).
    */
-  readonly ifWaiting?: 'keep' | 'replace'
+  readonly ifWaiting?: 'keep' | 'replace' | undefined
   /**
    * With `delay` and `ifWaiting: 'replace'`: later enqueues put the job off until at most this time after the first of
    * them, which created it. At least `delay`. Default: no bound, so a job that is replaced again and again never runs.
    */
-  readonly atMost?: Duration
+  readonly atMost?: Duration | undefined
   /**
    * The job does not run before this time has passed, on the store's clock. Not together with `runAt`. Default: none.
    */
-  readonly delay?: Duration
+  readonly delay?: Duration | undefined
   /**
    * The job does not run before this moment: a Date, or ISO-8601 text with a zone. A bare number is refused. Default:
    * now.
    */
-  readonly runAt?: Date | string
+  readonly runAt?: Date | string | undefined
   /**
    * The job does not begin after this time, on the store's clock: neither its first run nor a retry. It is then
    * cancelled with the reason `expired`. A run that has begun goes on. The time counts from the enqueue, and must be
    * longer than `delay`. Default: the task's `expiresIn`, otherwise `'never'`.
    */
-  readonly expiresIn?: Duration | 'never'
+  readonly expiresIn?: Duration | 'never' | undefined
   /** −32,768 … 32,767, higher first. Default 0. */
-  readonly priority?: number
+  readonly priority?: number | undefined
   /** Data that is stored with the input and kept through every retry. */
-  readonly meta?: Meta
+  readonly meta?: Meta | undefined
   /**
    * The group by which throttles, `maxRunning` and fairness count this job, instead of the task's `group`. At most 256
    * bytes, `''` for none; a finite number is converted to text.
    */
-  readonly group?: string | number
+  readonly group?: string | number | undefined
   /** The queue of the job. Default: the task's queue. */
-  readonly queue?: QueueName
+  readonly queue?: QueueName | undefined
 }
 
 /** The options of one payload of an ordered job when it is enqueued. */
 export interface OrderedEnqueueOptions extends Pick<EnqueueOptions, 'delay' | 'runAt' | 'meta'> {
   /** The id of the payload, instead of the task's `id`; a finite number is converted to text. */
-  readonly id?: string | number
+  readonly id?: string | number | undefined
   /**
    * The position among the payloads of its id, ascending, instead of the task's `score`; a finite number. Default: the
    * store's time in ms, strictly growing.
    */
-  readonly score?: number
+  readonly score?: number | undefined
 }
 
 /** The enqueue options for a job of this task, in a mill with these queues. */
@@ -84,4 +88,4 @@ export type EnqueueArguments<T extends DefinedTask, QueueName extends string = s
 /**
  * The enqueue options of some task, as middleware sees them. The kind of the task decides which of them are refused.
  */
-export interface AnyEnqueueOptions extends Omit<EnqueueOptions, 'id'>, OrderedEnqueueOptions {}
+export interface AnyEnqueueOptions extends Omit<EnqueueOptions<string>, 'id'>, OrderedEnqueueOptions {}

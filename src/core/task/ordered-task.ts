@@ -43,53 +43,53 @@ export interface OrderedTaskOptions<Name extends string, Input, Output, QueueNam
   /** Stored with every job; to rename a task, list the old name in `aliases`. */
   readonly name: Name
   /** The queue of the task; no other task may use it. Default: the task's name, if that is a valid queue name. */
-  readonly queue?: QueueName
+  readonly queue?: QueueName | undefined
   /**
    * The schema for each payload, any Standard Schema. It validates a payload when it is enqueued and again before it
    * runs. Default: anything is accepted, and the payloads have the type of `run`'s first parameter.
    */
-  readonly input?: Schema<Input, Output>
+  readonly input?: Schema<Input, Output> | undefined
   /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
-  readonly run?: BatchHandler<Output>
+  readonly run?: BatchHandler<Output> | undefined
   /** The id of a job, from its payload; a finite number is converted to text. Absent: each enqueue must give an id. */
-  readonly id?: (input: Input) => string | number
+  readonly id?: ((input: Input) => string | number) | undefined
   /**
    * The position of a payload among those of its id: ascending, finite. Default: the store's time in ms, strictly
    * growing.
    */
-  readonly score?: (input: Input) => number
+  readonly score?: ((input: Input) => number) | undefined
   /**
    * The group of a job, from its id: throttles, `maxRunning` and fairness count by it. At most 256 bytes, `''` for
    * none; a finite number is converted to text. Default: none.
    */
-  readonly group?: (id: string) => string | number
+  readonly group?: ((id: string) => string | number) | undefined
   /** The most ids that one run gets. Default 1. */
-  readonly batchSize?: number
+  readonly batchSize?: number | undefined
   /**
    * The payloads of an id that are kept until they run. `'all'`: each one; only an equal payload with an equal given
    * score is the same one, so enqueueing it again adds nothing. `'distinct'`: equal payloads once, with the smallest of
    * their scores; so of `active`, `paused`, `active` the last change is dropped. `'latest'`: only the one with the
    * highest score. What is stored under another rule stays until it runs. Default `'all'`.
    */
-  readonly merge?: Merge
+  readonly merge?: Merge | undefined
   /** The most payloads of one id that one run gets, oldest first; `Infinity` for all. Default 1,000. */
-  readonly maxPayloads?: number
+  readonly maxPayloads?: number | undefined
   /** A run that takes longer is aborted, abandoned and counted as a failure. Default `'60s'`. */
-  readonly timeLimit?: Duration
+  readonly timeLimit?: Duration | undefined
   /** A run that takes longer is reported as `job.slow` and goes on. Default: none is. */
-  readonly slowAfter?: Duration
+  readonly slowAfter?: Duration | undefined
   /**
    * The retry policy. `max` defaults to 25, `backoff` to `lowkiq()`: about 20 days in all. The last failure buries only
    * the oldest payload that is not done (`ctx.done`).
    */
-  readonly retry?: RetryOptions
+  readonly retry?: RetryOptions | undefined
   /**
    * Called with the payloads of a batch that were buried because retries are exhausted, as `max-retries` or
    * `no-retries`. An error that it throws is reported and changes nothing.
    */
-  readonly onExhausted?: (payloads: readonly ExhaustedPayload<Output>[]) => void | Promise<void>
+  readonly onExhausted?: ((payloads: readonly ExhaustedPayload<Output>[]) => void | Promise<void>) | undefined
   /** Former names, under which jobs may still be stored. */
-  readonly aliases?: readonly string[]
+  readonly aliases?: readonly string[] | undefined
 }
 
 /** A defined ordered task. `Input` is what producers pass, `Output` what the handler gets. */
@@ -134,13 +134,19 @@ const optionsSchema = exactly({
   onExhausted: v.optional(callable<(payloads: readonly ExhaustedPayload<unknown>[]) => void | Promise<void>>()),
 })
 
-/** Defines an ordered task. Throws `ConfigError` that lists everything wrong with the options. */
-export function defineOrderedTask<
-  const Name extends string,
-  Output = unknown,
-  Input = Output,
-  const QueueName extends string = Name,
->(options: OrderedTaskOptions<Name, Input, Output, QueueName>): OrderedTask<Name, Input, Output, QueueName> {
+/**
+ * Defines an ordered task. Its payloads have the type that `id`, `score` or `run` names; with a schema `run` is given what that
+ * makes. Throws `ConfigError` that lists everything wrong with the options.
+ */
+export function defineOrderedTask<const Name extends string, Output, Input, const QueueName extends string = Name>(
+  options: OrderedTaskOptions<Name, Input, Output, QueueName> & { readonly input: Schema<Input, Output> },
+): OrderedTask<Name, Input, Output, QueueName>
+export function defineOrderedTask<const Name extends string, Payload = unknown, const QueueName extends string = Name>(
+  options: OrderedTaskOptions<Name, Payload, Payload, QueueName>,
+): OrderedTask<Name, Payload, Payload, QueueName>
+export function defineOrderedTask<Name extends string, Input, Output, QueueName extends string>(
+  options: OrderedTaskOptions<Name, Input, Output, QueueName>,
+): OrderedTask<Name, Input, Output, QueueName> {
   const what = `ordered task${quotedName(options)}`
   const { retry, timeLimit, slowAfter, run, ...rest } = checkedTask(optionsSchema, options, what)
   const { name, queue = name } = rest

@@ -15,11 +15,11 @@ import { isSchema, type Schema } from './schema.js'
 
 export interface RetryOptions {
   /** Retries after the first run; 4 makes 5 runs, 0 makes one. Default 4. */
-  readonly max?: number
+  readonly max?: number | undefined
   /** The delay before each retry. Default `exponential()`: full jitter, 1 minute doubling up to 15. */
-  readonly backoff?: Backoff
+  readonly backoff?: Backoff | undefined
   /** Whether this error is worth another run; false buries the job at once as `unrecoverable`. Default: always. */
-  readonly when?: (error: unknown) => boolean
+  readonly when?: ((error: unknown) => boolean) | undefined
 }
 
 export declare const types: unique symbol

@@ -48,50 +48,50 @@ export interface TaskOptions<Name extends string, Input, Output, Return, QueueNa
   /** Stored with every job; to rename a task, list the old name in `aliases`. */
   readonly name: Name
   /** The queue of its jobs. Default `'default'`. */
-  readonly queue?: QueueName
+  readonly queue?: QueueName | undefined
   /**
    * The schema of the input, any Standard Schema. It validates the input when it is enqueued and again before it runs.
    * Default: anything is accepted, and the input has the type of `run`'s first parameter.
    */
-  readonly input?: Schema<Input, Output>
+  readonly input?: Schema<Input, Output> | undefined
   /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
-  readonly run?: Handler<Output, Return>
+  readonly run?: Handler<Output, Return> | undefined
   /**
    * An attempt that takes longer is aborted, abandoned and counted as a failure. `'none'`, for isolated tasks only: no
    * limit. Default `'60s'`.
    */
-  readonly timeLimit?: Duration | 'none'
+  readonly timeLimit?: Duration | 'none' | undefined
   /** An attempt that takes longer is reported as `job.slow` and goes on. Default: none is. */
-  readonly slowAfter?: Duration
+  readonly slowAfter?: Duration | undefined
   /** The retry policy. For an isolated task `max` defaults to 0, so that work of hours does not start again unasked. */
-  readonly retry?: RetryOptions
+  readonly retry?: RetryOptions | undefined
   /**
    * The group of a job, from its input: throttles, `maxRunning` and fairness count by it. At most 256 bytes, `''` for
    * none; a finite number is converted to text. Default: none.
    */
-  readonly group?: (input: Input) => string | number
+  readonly group?: ((input: Input) => string | number) | undefined
   /**
    * The job does not begin after this time from its enqueue: neither its first run nor a retry. Default for the
    * `expiresIn` of an enqueue. Default: never.
    */
-  readonly expiresIn?: Duration
+  readonly expiresIn?: Duration | undefined
   /**
    * How long an id of your own is remembered after its job has ended; 0 is not at all. Default: the mill's
    * `idempotency`.
    */
-  readonly idempotency?: Duration
+  readonly idempotency?: Duration | undefined
   /**
    * Whether the job may run now. False: the job is put back with the delay of its backoff (at least 1 s), and no
    * attempt is counted. Default: always.
    */
-  readonly shouldRun?: (input: Output, job: RunningJob) => boolean | Promise<boolean>
+  readonly shouldRun?: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
   /**
    * Called after a job was buried because its retries are exhausted, as `max-retries` or `no-retries`. An error that it
    * throws is reported and changes nothing.
    */
-  readonly onExhausted?: (exhausted: ExhaustedJob<Output>) => void | Promise<void>
+  readonly onExhausted?: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
   /** Former names, under which jobs may still be stored. */
-  readonly aliases?: readonly string[]
+  readonly aliases?: readonly string[] | undefined
 }
 
 /**
@@ -139,9 +139,9 @@ export interface BatchTaskOptions<Name extends string, Input, Output, Return, Qu
   /** Its handler gets up to `size` jobs at once, and takes one slot. Not together with `isolate`. */
   readonly batch: BatchOptions
   /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
-  readonly run?: JobsHandler<Output, Return>
+  readonly run?: JobsHandler<Output, Return> | undefined
   /** A run that takes longer is aborted, abandoned and counted as a failure of each of its jobs. Default `'60s'`. */
-  readonly timeLimit?: Duration
+  readonly timeLimit?: Duration | undefined
 }
 
 /** A defined batch task. `Input`, `Output` and `Result` are those of one job. */

@@ -12,14 +12,14 @@ import { QueueListener } from '../../workers/listener/listener.js'
 
 export interface ListenerOptions {
   /** The most claims in hand; `next()` then waits until one is settled. Default 10. */
-  readonly concurrency?: number
+  readonly concurrency?: number | undefined
   /** The retry policy after `claim.fail()`. Default: a failure is final, `max` 0. */
-  readonly retry?: RetryOptions
+  readonly retry?: RetryOptions | undefined
   /**
    * A claim that is not settled within this time is aborted. If it is still not settled 5 s later, it fails. Default
    * `'none'`.
    */
-  readonly timeLimit?: Duration | 'none'
+  readonly timeLimit?: Duration | 'none' | undefined
 }
 
 const listenerOptions = exactly({

@@ -56,71 +56,71 @@ export interface MillOptions<
    * The prefix of all keys in a store that others share. It has no effect on SQLite, where the file is the mill's own.
    * Default `'millrace'`.
    */
-  readonly namespace?: string
+  readonly namespace?: string | undefined
   /** The number of replicas that must have a job before its enqueue is accepted (Redis). Default 0. */
-  readonly replicas?: number
+  readonly replicas?: number | undefined
   /**
    * The queues by name, or the path of a YAML file with them, in Kale's form or with these options. You may omit queues
    * that only tasks name; they get the defaults, and are ordered if their task is.
    */
-  readonly queues?: Readonly<Record<Declared, QueueOptions>> | QueueFile<Queues>
+  readonly queues?: Readonly<Record<Declared, QueueOptions>> | QueueFile<Queues> | undefined
   /** The tasks to enqueue; those with a handler also run here. Default `[]`. */
-  readonly tasks?: Tasks
+  readonly tasks?: Tasks | undefined
   /**
    * Names of tasks that are not in `tasks` but may be enqueued all the same, because only workers elsewhere know them.
    * Default `[]`.
    */
-  readonly tasksElsewhere?: readonly string[]
+  readonly tasksElsewhere?: readonly string[] | undefined
   /**
    * The schedules by name, each with a task, its input and its times. A worker that starts changes the store to match:
    * it adds new ones, updates changed ones, and removes those that are no longer declared here (`schedulesOf`). Default:
    * workers leave the stored schedules as they are.
    */
-  readonly schedules?: SchedulesOf<Scheduled>
+  readonly schedules?: SchedulesOf<Scheduled> | undefined
   /**
    * The name under which `schedules` are declared: workers remove only what was declared under the same name, so several
    * services may share a store. 1 to 256 characters. Default: the name in the `package.json` of the project that holds
    * the configuration or the main script, otherwise `'default'`.
    */
-  readonly schedulesOf?: string
+  readonly schedulesOf?: string | undefined
   /** The codec that stores values. Default: JSON, with support for Date, Map, Set, BigInt and bytes. */
-  readonly codec?: Codec
+  readonly codec?: Codec | undefined
   /** Stores larger values as gzip, unless that saves nothing: `{ above: '1kB' }`. Default: no compression. */
-  readonly compress?: { readonly above: number | string }
+  readonly compress?: { readonly above: number | string } | undefined
   /**
    * Encrypts inputs, metas, results and checkpoints before they are stored (AES-256-GCM), and refuses values that were
    * changed: `{ current: '2026-11', keys: { '2026-11': … } }`. Default: no encryption.
    */
-  readonly seal?: SealOptions
+  readonly seal?: SealOptions | undefined
   /**
    * The function that makes the stored text of an error, at most 4,096 bytes. Default: its stack, which begins with its
    * message, and its causes.
    */
-  readonly formatError?: FormatError
+  readonly formatError?: FormatError | undefined
   /** The most bytes of one input, meta or result in its stored form, 1 … 1,048,576. Default 256,000. */
-  readonly maxPayloadBytes?: number
+  readonly maxPayloadBytes?: number | undefined
   /** How long an id of your own is remembered after its job ended. Default `'5m'`. */
-  readonly idempotency?: Duration
+  readonly idempotency?: Duration | undefined
   /** Functions around enqueues and handler calls; the first is the outermost. Default `[]`. */
-  readonly middleware?: readonly Middleware[]
+  readonly middleware?: readonly Middleware[] | undefined
   /**
    * Counts the enqueues, starts and ends of jobs, and sums them up in the store by minute and hour, for
    * `mill.queue(q).history()`, `stats --watch` and charts. Default true.
    */
-  readonly history?: boolean
+  readonly history?: boolean | undefined
   /** The logger for events that users should know. Default: none. */
-  readonly logger?: Logger
+  readonly logger?: Logger | undefined
   /**
    * Defaults for the workers of this mill, also those of `millrace work`; `mill.worker()` or a flag overrides them.
    * Default: the default of each worker option.
    */
-  readonly worker?: WorkerDefaults<NoInfer<QueueNamesOf<Declared, Tasks, Queues>>>
+  readonly worker?: WorkerDefaults<NoInfer<QueueNamesOf<Declared, Tasks, Queues>>> | undefined
   /** Called once in every process that runs workers, before its first claim. If it rejects, no worker starts. */
-  readonly onWorkerStart?: () => void | Promise<void>
+  readonly onWorkerStart?: (() => void | Promise<void>) | undefined
   /** Called when the last worker of the process has ended. An error that it throws is reported as `hook.failed`. */
-  readonly onWorkerStop?: () => void | Promise<void>
+  readonly onWorkerStop?: (() => void | Promise<void>) | undefined
   /** Called once, with the error that ended a worker of this process; `onWorkerStop` follows. */
-  readonly onFatal?: (error: unknown) => void | Promise<void>
+  readonly onFatal?: ((error: unknown) => void | Promise<void>) | undefined
 }
 
 /**

@@ -12,28 +12,28 @@ import type { WorkerSettings } from '../../workers/worker-settings.js'
 
 export interface WorkerOptions<QueueName extends string = string> {
   /** The queues to serve. Default: all. */
-  readonly queues?: readonly QueueName[]
+  readonly queues?: readonly QueueName[] | undefined
   /** The most jobs at once. Default 10. */
-  readonly concurrency?: number
+  readonly concurrency?: number | undefined
   /** The rule that picks the queue the next claim asks first. Default `'reduced-lottery'`. */
-  readonly selector?: SelectorName | Selector
+  readonly selector?: SelectorName | Selector | undefined
   /** How long a stop waits for running handlers. Default `'30s'`; `'none'` waits until they end. */
-  readonly grace?: Duration | 'none'
+  readonly grace?: Duration | 'none' | undefined
   /** A handler that blocks the event loop for longer loses its lease, and its process is replaced. Default `'30s'`. */
-  readonly maxBlock?: Duration
+  readonly maxBlock?: Duration | undefined
   /**
    * The worker stops, to be replaced, when its process exceeds this size: `'512MB'`, or a number of bytes. Default: no
    * limit.
    */
-  readonly maxRss?: number | string
+  readonly maxRss?: number | string | undefined
   /** The worker stops, to be replaced, after it has taken this many jobs. Default: no limit. */
-  readonly maxJobs?: number
+  readonly maxJobs?: number | undefined
   /**
    * The shards of ordered queues that the worker asks first; it asks others when these are empty. `{ member, members
    * }`, numbered from 0, deals all shards of all ordered queues in turn, in the order of declaration. A function picks
    * from all shards. Default: the live workers share the shards.
    */
-  readonly shardsOf?: ShardsOf
+  readonly shardsOf?: ShardsOf | undefined
 }
 
 /**

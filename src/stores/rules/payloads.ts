@@ -57,7 +57,7 @@ export function payloadMark(
 export function payloadContent(
   { payload, codec = 'json' }: Pick<Arriving, 'payload' | 'codec'>,
   mark = '',
-): string | Buffer {
+): string | Uint8Array {
   if (typeof payload === 'string') return `${mark}\0${codec}\0t${payload}`
   return Buffer.concat([Buffer.from(`${mark}\0${codec}\0b`), payload])
 }
@@ -65,7 +65,7 @@ export function payloadContent(
 /** The same for payloads that are one, and for no others. */
 export function payloadIdentity(job: Arriving, merge: Merge, place: CallPlace): string {
   const content = payloadContent(job, payloadMark(job, merge, place))
-  return typeof content === 'string' ? content : content.toString('latin1')
+  return typeof content === 'string' ? content : Buffer.from(content).toString('latin1')
 }
 
 /** The order in which payloads are handed over: old to new. */

@@ -10,25 +10,25 @@ import type { Audit } from './audit.js'
 
 export interface WebOptions {
   /** The path of the window, such as `/jobs`. Default: the mount path in Express, otherwise the root. */
-  readonly basePath?: string
+  readonly basePath?: string | undefined
   /** A secret that allows everything. At least 16 characters; `openssl rand -base64 24` makes one. Default: none. */
-  readonly token?: string
+  readonly token?: string | undefined
   /**
    * Decides whether the request is let in, and as whom; `true` is an operator. Called if the request has neither the
    * token nor a session. `incoming` is Node's own request with what your framework has put on it (a session, a user);
    * undefined for `window.fetch`. Default: none.
    */
-  readonly authorize?: Authorize
+  readonly authorize?: Authorize | undefined
   /** The host names of the window besides loopback: `jobs.example.org`, or with a port. Default: none. */
-  readonly hosts?: readonly string[]
+  readonly hosts?: readonly string[] | undefined
   /** Whether it refuses every change. Default false. */
-  readonly readOnly?: boolean
+  readonly readOnly?: boolean | undefined
   /** Returns the part of a job to show, also of the jobs that a schedule enqueues. Default: all of it. */
-  readonly redact?: (job: JobRecord) => JobRecord
+  readonly redact?: ((job: JobRecord) => JobRecord) | undefined
   /** Whether inputs, metas, results and checkpoints are left out. Default false. */
-  readonly hidePayloads?: boolean
+  readonly hidePayloads?: boolean | undefined
   /** Called with each action: who did what to how many jobs. Default: only the mill's logger receives it. */
-  readonly onAction?: (audit: Audit) => void
+  readonly onAction?: ((audit: Audit) => void) | undefined
 }
 
 export type CheckedWebOptions = v.InferOutput<typeof schema>

@@ -15,24 +15,24 @@ import { duration, exactly, parsed, whole } from '../../core/values/option-check
  */
 export interface ThrottledQueueOptions {
   /** The most pops in any window, wherever it begins; 1 … 1,000,000. Default: the stored throttle of the queue. */
-  readonly limit?: number
+  readonly limit?: number | undefined
   /** The length of the window. Required with `limit`. A number is milliseconds: ten seconds are `'10s'` or `10_000`. */
-  readonly window?: Duration
+  readonly window?: Duration | undefined
   /** Whether pops are evenly spaced, one in each `window / limit`. Default false. No effect with a limit of 1. */
-  readonly moderate?: boolean
+  readonly moderate?: boolean | undefined
   /**
    * With `moderate`: whether a tempo that fell behind while there were items may catch up, as long as more than
    * `buffer` pops of the window are unused; 0 … `limit` − 1. Default: it may not.
    */
-  readonly elastic?: { readonly buffer: number }
+  readonly elastic?: { readonly buffer: number } | undefined
   /** Queues with the same scope share one limit. Default: the name of the queue. */
-  readonly scope?: string
+  readonly scope?: string | undefined
   /**
    * The order of pops. `'priority'`: the highest first, equal ones in the order of their pushes. `'fifo'` and `'lifo'`:
    * the oldest or the newest first; items have no priority. Default: the order that the mill declares for the queue,
    * otherwise `'priority'`.
    */
-  readonly order?: 'priority' | 'fifo' | 'lifo'
+  readonly order?: 'priority' | 'fifo' | 'lifo' | undefined
 }
 
 const schema = v.pipe(

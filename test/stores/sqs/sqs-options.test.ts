@@ -36,7 +36,7 @@ const queueOptions: Fates<QueueOptions> = {
 }
 const ofOrdered = new Set(['ordered', 'shards', 'exclusive', 'shardOrder'])
 
-const enqueueOptions: Fates<EnqueueOptions> = {
+const enqueueOptions: Fates<EnqueueOptions<string>> = {
   id: ['refused', 'welcome-42'],
   delay: ['works', '20m'],
   runAt: ['works', '2100-01-01T00:00:00Z'],

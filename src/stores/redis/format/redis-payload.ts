@@ -44,7 +44,7 @@ export function scoreText(score: number | undefined): string {
   return score === undefined ? '' : String(score)
 }
 
-function digestOf(text: string | Buffer): string {
+function digestOf(text: Payload): string {
   return hash('sha256', text, 'base64').slice(0, digestLength)
 }
 
