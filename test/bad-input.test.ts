@@ -331,7 +331,7 @@ describe('what is made before a mill is there', () => {
       /exponential\(\{ base \}\) must be a duration/,
     ],
     ['a snooze for no duration', () => snooze('later' as Duration), /snooze\(delay\) must be a duration/],
-    ['a throttle for no duration', () => throttle('later' as Duration), /throttle\(hold\) must be a duration/],
+    ['a throttle for what no server sends', () => throttle(true as never), /throttle\(when\) must be a duration/],
     ['a task without a name', () => defineTask({} as never), /task is not valid:\n {2}name: is missing/],
     [
       'an ordered task whose name can be no queue',

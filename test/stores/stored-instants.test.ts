@@ -15,6 +15,7 @@ import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { listIn, textIn } from '#src/stores/redis/client/redis-reply.js'
 import { keyTypes, scopeKeys, scopeKeyTypes, workersKey } from '#src/stores/redis/layout/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { longestExpectMs } from '#src/stores/rules/bounds.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 
 const windowMs = 10_000
@@ -104,6 +105,7 @@ const sqliteRules: Record<string, Record<string, Rule>> = {
   // A clock that is set back is found by the lead: see `workers/schedules/schedule-lead`.
   schedule: { next_at: 'wall', last_at: 'wall', created_at: 'told', updated_at: 'told' },
   live_watch: { until: ttlMs },
+  result_wait: { until: longestExpectMs },
   history: { at: 'told' },
 }
 
