@@ -27,7 +27,7 @@ export function watchOutput(): void {
     // The reader has seen enough, as `head` has: there is nobody left to work for.
     if (code === 'EPIPE') process.exit(exitCodes.ok)
     process.stderr.write(`millrace: the output could not be written: ${printable(message)}\n`)
-    void endProcess(exitCodes.failed)
+    endProcess(exitCodes.failed).catch(() => process.exit(exitCodes.failed))
   })
 }
 

@@ -183,7 +183,7 @@ export class WorkProcess {
         process.stderr.write(
           `millrace: process ${process.pid} did not end within ${formatDuration(ms)} and is given up (${left}); its jobs run again when their leases end.\n`,
         )
-        void endProcess(exitCodes.failed)
+        endProcess(exitCodes.failed).catch(() => process.exit(exitCodes.failed))
       },
       Math.min(ms, longestTimerMs),
     )

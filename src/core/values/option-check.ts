@@ -51,28 +51,13 @@ export function exactly<E extends v.ObjectEntries>(entries: E): v.StrictObjectSc
   return v.objectWithRest(entries, v.never(stranger), form) as unknown as v.StrictObjectSchema<E, undefined>
 }
 
-/** Keys that valibot's own `record` leaves out without a word. */
-const lostKeys = ['__proto__', 'constructor', 'prototype']
-
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** An object with any keys, all of which are kept; its values are checked elsewhere. */
+/** An object with any keys; its values are checked elsewhere. valibot's own `record` leaves out `constructor` without a word. */
 export function anyRecord<T = unknown>() {
   return v.custom<Readonly<Record<string, T>>>(isRecord, 'must be an object')
-}
-
-/** An object of named options, as `{ mail: { … } }`. */
-export function namedRecord<K extends v.GenericSchema<string, string>, V extends v.GenericSchema>(name: K, value: V) {
-  const isKept = (given: unknown) => !isRecord(given) || lostKeys.every((key) => !Object.hasOwn(given, key))
-  return v.pipe(
-    v.custom<v.InferInput<v.RecordSchema<K, V, undefined>>>(
-      isKept,
-      `must have no ${lostKeys.map((key) => `'${key}'`).join(', ')} among its names`,
-    ),
-    v.record(name, value),
-  )
 }
 
 export function callable<T extends (...args: never[]) => unknown>() {

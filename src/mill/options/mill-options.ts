@@ -16,7 +16,7 @@ import { type Codec, jsonCodec } from '../../core/values/codec.js'
 import { type Duration, formatDuration } from '../../core/values/duration.js'
 import { type FormatError, formatError } from '../../core/values/error-text.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
-import { byteSize, callable, duration, exactly, namedRecord, parsed, whole } from '../../core/values/option-check.js'
+import { byteSize, callable, duration, exactly, parsed, whole } from '../../core/values/option-check.js'
 import { selectorNames } from '../../selectors/named-selectors.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
 import { projectName } from '../base-folder.js'
@@ -188,13 +188,13 @@ const shape = exactly({
     'millrace',
   ),
   replicas: v.optional(whole(0, 100), 0),
-  queues: v.exactOptional(namedRecord(queueName, queueOptionsSchema), {}),
+  queues: v.exactOptional(v.record(queueName, queueOptionsSchema), {}),
   tasks: v.exactOptional(
     v.array(v.custom<AnyTask>(isTask, 'must be a task made by defineTask() or defineOrderedTask()')),
     [],
   ),
   tasksElsewhere: v.exactOptional(v.array(taskName), []),
-  schedules: v.exactOptional(namedRecord(queueName, scheduleSchema)),
+  schedules: v.exactOptional(v.record(queueName, scheduleSchema)),
   schedulesOf: v.optional(
     v.pipe(
       v.string(),
