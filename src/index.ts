@@ -3,7 +3,8 @@
 import './core/platform/node-version.js'
 
 export type { JobPage, ListOptions } from './client/admin/job-listing.js'
-export type { QueueAdmin, QueueLook } from './client/admin/queue-admin.js'
+export type { QueueAdmin } from './client/admin/queue-admin.js'
+export type { QueueLook } from './client/admin/queue-looks.js'
 export type { HistoryOptions, QueueHistory } from './client/admin/queue-history.js'
 export type {
   QueueHold,

@@ -11,7 +11,7 @@ import {
 import { parsed } from '../../core/values/option-check.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
-import { boundsOf } from '../../stores/rules/queue-limits.js'
+import { boundsOf } from '../../stores/rules/limit-rules.js'
 import { recordsOf } from '../records-facet.js'
 
 const changeSchema = v.pipe(

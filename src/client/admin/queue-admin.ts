@@ -18,7 +18,6 @@ import { isListenerId, isQueueName, queueNameForm } from '../../core/values/ids.
 import type { Morgue, Page, Records, Step, StoredJob, Where } from '../../stores/contract/job-records.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
-import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { holdsOn } from '../jobs/held-jobs.js'
 import { recordOf } from '../jobs/job-record.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from '../live/live-feed.js'
@@ -29,20 +28,11 @@ import { type JobPage, type ListOptions, limitOf, orderOf } from './job-listing.
 import { LimitsAdmin } from './limits-admin.js'
 import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
 
-import { depthsIn, lookInto, noJobs } from './queue-looks.js'
+import { depthsIn, lookInto, noJobs, type QueueLook } from './queue-looks.js'
 import { type DrainOptions, type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
 import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
 
 import { refuseLeft } from './undeleted-jobs.js'
-
-/** The current state of a queue. */
-export interface QueueLook {
-  readonly depth: Depth
-  /**
-   * The workers that serve it and whose registration is current. A process that has just died may still be among them.
-   */
-  readonly workers: readonly (WorkerRecord & { readonly seenAt: number })[]
-}
 
 /** The chosen jobs: these ids (a number is the id of an ordered job), all jobs, or those that have failed before. */
 type JobChoice = readonly (string | number)[] | 'all' | 'failed'

@@ -7,6 +7,16 @@ import { hasCode } from '../../core/error-codes.js'
 import type { Page } from '../../stores/contract/job-records.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
+import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
+
+/** The current state of a queue. */
+export interface QueueLook {
+  readonly depth: Depth
+  /**
+   * The workers that serve it and whose registration is current. A process that has just died may still be among them.
+   */
+  readonly workers: readonly (WorkerRecord & { readonly seenAt: number })[]
+}
 
 /** The jobs of a queue that is not stored yet. */
 export const noJobs: Page = { jobs: [] }

@@ -11,7 +11,7 @@ interface KeptDead<Age> {
   readonly count?: number
 }
 
-interface Limits<Age> {
+interface LimitsIn<Age> {
   /** The most jobs that run at once. */
   readonly maxRunning: MaxRunning | 'none'
   /** The most waiting jobs, in an ordered queue the most waiting payloads. */
@@ -26,11 +26,11 @@ interface Limits<Age> {
 }
 
 /** The limits that hold. */
-export type StandingLimits = Limits<number>
+export type StandingLimits = LimitsIn<number>
 
 /** The limits to change; those that are left out stay. */
-export type LimitChange = Partial<Omit<Limits<Duration>, 'retention'>> & {
-  readonly retention?: Partial<Limits<Duration>['retention']>
+export type LimitChange = Partial<Omit<LimitsIn<Duration>, 'retention'>> & {
+  readonly retention?: Partial<LimitsIn<Duration>['retention']>
 }
 
 /** @internal */

@@ -30,7 +30,7 @@ export interface QueueBasis {
 }
 
 /**
- * The settings of a queue that a store must know. Its limits are those that its configuration says; `rules/queue-limits`
+ * The settings of a queue that a store must know. Its limits are those that its configuration says; `rules/limit-rules`
  * tells what becomes of them. A limit of running jobs per group needs a queue of one shard: with several, `open` throws
  * `ConfigConflictError`.
  */

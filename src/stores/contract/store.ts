@@ -47,7 +47,7 @@ export interface Store {
   readonly traits: StoreTraits
   /**
    * Declares queues. The first use fixes kind, order and `exclusive`: another value throws `ConfigConflictError` and
-   * opens nothing. So does another limit than the stored one (`rules/queue-limits`), and another throttle, with
+   * opens nothing. So does another limit than the stored one (`rules/limit-rules`), and another throttle, with
    * `ThrottleConflictError`. The stored number of shards applies, `merge` is that of the latest `open`. Opening again is
    * harmless. `follows`: a queue that is stored stays as it is, and its limits and its throttle are not compared.
    */

@@ -12,7 +12,7 @@ import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } fro
 import type { Store } from '../../../stores/contract/store.js'
 import type { Throttles } from '../../../stores/contract/throttles.js'
 import type { WorkerRegistry } from '../../../stores/contract/worker-registry.js'
-import { limitsIn } from '../../../stores/rules/queue-limits.js'
+import { limitsIn } from '../../../stores/rules/limit-rules.js'
 import type { StoreHarness } from '../../harness/store-harness.js'
 import type { Settlement } from '../../sequences/command.js'
 import type { CanonicalJob, CanonicalQueue } from '../../state/canonical-state.js'

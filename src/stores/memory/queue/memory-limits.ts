@@ -4,7 +4,7 @@
 
 import type { MaxRunning } from '../../../core/queue/queue-limits.js'
 import type { QueueBasis } from '../../contract/queue-settings.js'
-import { type QueueBounds, runningBounds } from '../../rules/queue-limits.js'
+import { type QueueBounds, runningBounds } from '../../rules/limit-rules.js'
 import type { LimitedShard, MemoryThrottle } from './memory-throttle.js'
 
 /** The settings of a shard, with its share of the limits that hold. */

@@ -2,8 +2,8 @@
 
 import type { QueueLimits } from '../../../core/queue/queue-limits.js'
 import type { QueueBasis, StoredQueue } from '../../contract/queue-settings.js'
+import { boundsOf, limitsFrom, limitsText, runningBounds } from '../../rules/limit-rules.js'
 import type { QueueForm } from '../../rules/queue-form.js'
-import { boundsOf, limitsFrom, limitsText, runningBounds } from '../../rules/queue-limits.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import type { RedisQueue } from '../layout/redis-layout.js'
