@@ -8,6 +8,7 @@ import {
   limitsOfChange,
   type StandingLimits,
 } from '../../core/queue/limit-change.js'
+import { refuseMore } from '../../core/values/call-check.js'
 import { parsed } from '../../core/values/option-check.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -32,6 +33,7 @@ export class LimitsAdmin {
     this.#queue = queue
     this.#look = look
     this.#connect = connect
+    refuseMore('limits.', this, { promised: { get: 0, set: 1 } })
   }
 
   /**
