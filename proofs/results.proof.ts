@@ -1,9 +1,12 @@
 /**
- * Proof of results that disappear during a wait, on SQLite and on Redis: of 10,000 jobs a store, each waited for, a
- * third is deleted meanwhile. Of the results of the others only the last 20 are kept. Each wait ends with the value of
- * its job or with a typed error. The proof takes at most three minutes a store.
+ * Proof of results that somebody waits for. On SQLite and on Redis, of 10,000 jobs a store, each waited for, a third is
+ * deleted meanwhile, and a queue keeps 20 results: each wait ends with the value of its job, or with a typed error if the
+ * job was deleted. Then on every store ten times 5,000 jobs, all waited for at once, in a queue that keeps 1,000 results,
+ * with the worker in this process, and on SQLite and Redis in another: each wait ends with its value.
  */
 
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,6 +26,9 @@ const longestMs = 180_000
 /** A wait that takes this long has been forgotten. */
 const patience = '60s'
 
+const rounds = 10
+const atOnce = 5_000
+
 const expected = new Set(['value', 'result-not-kept'])
 
 export async function prove(report: Report): Promise<Summary> {
@@ -33,7 +39,21 @@ export async function prove(report: Report): Promise<Summary> {
     const sqlite = await outcomesOn(`sqlite:${join(folder, 'jobs.db')}`)
     const redis = await outcomesOn(server.url)
     for (const [store, counts] of Object.entries({ SQLite: sqlite, Redis: redis })) judge(report, store, counts)
-    return { sqlite, redis }
+    const many: Record<string, number> = {}
+    for (const [name, store, isElsewhere] of [
+      ['memory', 'memory:', false],
+      ['SQLite', `sqlite:${join(folder, 'many.db')}`, false],
+      ['SQLite, worker in another process', `sqlite:${join(folder, 'apart.db')}`, true],
+      ['Redis', server.url, false],
+      ['Redis, worker in another process', server.url, true],
+    ] as const) {
+      let values = 0
+      for (let round = 0; round < rounds; round += 1)
+        values += await valuesOn(store, `many-${isElsewhere ? 'apart' : 'here'}-${round}`, isElsewhere)
+      many[name] = values
+      report.claim(`${name}: ${values} values of ${rounds * atOnce}`, values === rounds * atOnce)
+    }
+    return { sqlite, redis, many }
   } finally {
     await server.stop()
     rmSync(folder, { recursive: true, force: true })
@@ -53,6 +73,37 @@ function judge(report: Report, store: string, counts: Counts): void {
     `${store}: both came about`,
     [...expected].every((outcome) => (counts[outcome] ?? 0) > 0),
   )
+}
+
+/** The number of right values, of `atOnce` waits that began before the first of their jobs. */
+async function valuesOn(store: string, namespace: string, isElsewhere: boolean): Promise<number> {
+  const double = defineTask({ name: 'double', queue: 'double', run: async (n: number) => n * 2 })
+  const mill = millrace({ store, namespace, tasks: [double] })
+  let other: ChildProcess | undefined
+  try {
+    const jobs = await mill.enqueueMany(
+      double,
+      Array.from({ length: atOnce }, (_, i) => i),
+    )
+    const waiting = mill.results(jobs, { timeout: patience })
+    if (isElsewhere) other = workerProcess(store, namespace)
+    else await mill.worker({ concurrency: 50 }).start()
+    return (await waiting).filter((end, i) => end.status === 'fulfilled' && end.value === i * 2).length
+  } finally {
+    if (other !== undefined) {
+      other.kill()
+      await once(other, 'exit')
+    }
+    await mill.close()
+  }
+}
+
+function workerProcess(store: string, namespace: string): ChildProcess {
+  const program = `
+    import { defineTask, millrace } from 'millrace'
+    const double = defineTask({ name: 'double', queue: 'double', run: async (n) => n * 2 })
+    await millrace({ store: ${JSON.stringify(store)}, namespace: '${namespace}', tasks: [double] }).worker({ concurrency: 50 }).start()`
+  return spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' })
 }
 
 /** The number of waits by how they ended: `value`, the code of an error, `undefined`, or another outcome. */
