@@ -204,7 +204,7 @@ describe('a job that is sealed by a key which the worker has not', () => {
         .result(),
     ).rejects.toMatchObject({
       code: 'codec-failed',
-      message: expect.stringContaining("it is sealed by key '2026-11', and this mill has no keys"),
+      message: `the result of job '${job.id}' in queue '${task.queue}' cannot be read: it is sealed by key '2026-11', and this mill has no keys.`,
     })
   })
 })

@@ -48,6 +48,8 @@ const redisRules: Record<string, Rule> = {
   expiry: 'wall',
   expiring: 'wall',
   'ended-until': 'wall',
+  // Nobody waits for longer than that: a later instant is over.
+  ends: longestExpectMs,
   ended: 'wall',
   dead: 'wall',
   morgue: 'wall',
@@ -65,7 +67,6 @@ const timeless = [
   'call-order',
   'meta',
   'wake',
-  'ends',
   'turns',
   'running-by-group',
   'payloads',

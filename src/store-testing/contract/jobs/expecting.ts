@@ -148,6 +148,22 @@ export const expecting: ContractConcern = {
     ),
 
     contractCase(
+      'nobody waits for longer because the clock is set back',
+      async (scene) => {
+        await scene.openQueue({ resultsCount: 0 })
+        await scene.add('a', 'b')
+        await expectEnds(scene, ['a'], me, 60_000)
+        await completeAll(scene, ['a'])
+        await scene.harness.step(-3_600_000)
+        await scene.advance(60_000)
+        await completeAll(scene, ['b'])
+
+        assert.deepEqual(await scene.states(), [])
+      },
+      records,
+    ),
+
+    contractCase(
       'what is deleted by hand is gone, whoever waits for it; and what ends in another way is as ever',
       async (scene) => {
         await scene.openQueue({ resultsCount: 0 })

@@ -1,5 +1,7 @@
 /** The ids of a queue's jobs whose results somebody waits for, each with those who wait and until when. */
 
+import { longestExpectMs } from '../../rules/bounds.js'
+
 export class ExpectedIds {
   readonly #untilById = new Map<string, Map<string, number>>()
 
@@ -12,9 +14,13 @@ export class ExpectedIds {
     else this.#untilById.delete(id)
   }
 
-  /** Until when somebody waits for it; -Infinity: nobody does. */
-  until(id: string): number {
-    return Math.max(Number.NEGATIVE_INFINITY, ...(this.#untilById.get(id)?.values() ?? []))
+  /**
+   * Until when somebody waits for it; -Infinity: nobody does. An instant that is further away than anybody may wait is from
+   * before the clock was set back.
+   */
+  until(id: string, now: number): number {
+    const all = [...(this.#untilById.get(id)?.values() ?? [])]
+    return Math.max(Number.NEGATIVE_INFINITY, ...all.filter((until) => until <= now + longestExpectMs))
   }
 
   /** Forgets those whose time is over. */

@@ -298,7 +298,7 @@ export class MemoryQueue {
     job.result = result
     job.error = undefined
     job.checkpoint = undefined
-    const expiresAt = keepMs === undefined ? undefined : Math.max(now + keepMs, this.expected.until(job.spec.id))
+    const expiresAt = keepMs === undefined ? undefined : Math.max(now + keepMs, this.expected.until(job.spec.id, now))
     this.move(job, 'completed', now, { finishedAt: now, expiresAt })
   }
 

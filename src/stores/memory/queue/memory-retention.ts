@@ -14,7 +14,7 @@ export function trim(queue: MemoryQueue, now: number): void {
   const excess = completed.size - (settings.resultsCount ?? Number.POSITIVE_INFINITY)
   // Those that somebody waits for stay; no others go in their place.
   for (const job of completed.head(Math.min(trimLimit, excess)))
-    if (queue.expected.until(job.spec.id) <= now) dropResult(queue, job, now)
+    if (queue.expected.until(job.spec.id, now) <= now) dropResult(queue, job, now)
   for (const job of dead.head(trimLimit)) {
     if (!queue.isHidden(job, now)) break
     lose(queue, job, job.finishedAt!)

@@ -3,13 +3,17 @@
  */
 
 import { resultDropped } from '../../contract/job-records.js'
-import { trimLimit } from '../../rules/bounds.js'
+import { longestExpectMs, trimLimit } from '../../rules/bounds.js'
 
 export const retention = `
--- The instant until which somebody waits for the result of the job; 0: nobody does.
+-- The instant until which somebody waits for the result of the job; 0: nobody does. Nobody waits for longer than a minute:
+-- a later instant is from before the clock was set back.
 local function expected_until(id)
   local entries, until_at = call('HGET', ENDS, id), 0
-  for at = 9, #(entries or ''), 14 do until_at = math.max(until_at, unpackn('>I6', entries, at)) end
+  for at = 9, #(entries or ''), 14 do
+    local one = unpackn('>I6', entries, at)
+    if one <= now + ${longestExpectMs} then until_at = math.max(until_at, one) end
+  end
   return until_at
 end
 -- Removes a completed job whose result is no longer kept. Its id stays remembered for as long as without a result.

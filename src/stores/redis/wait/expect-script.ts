@@ -1,5 +1,6 @@
 /** The expect script: keeps the results of jobs for somebody who waits for them. */
 
+import { longestExpectMs } from '../../rules/bounds.js'
 import { guard, scriptPair } from '../lua/script-kinds.js'
 
 /** The number of entries of others that each call looks at, to remove those whose time is over. */
@@ -16,7 +17,10 @@ local until_at = now + for_ms
 local function others(entries)
   local kept = ''
   for at = 1, #entries, 14 do
-    if sub(entries, at, at + 7) ~= by and unpackn('>I6', entries, at + 8) > now then kept = kept .. sub(entries, at, at + 13) end
+    local left = unpackn('>I6', entries, at + 8) - now
+    -- Longer than anybody may wait: the clock was set back.
+    local waits = left > 0 and left <= ${longestExpectMs}
+    if waits and sub(entries, at, at + 7) ~= by then kept = kept .. sub(entries, at, at + 13) end
   end
   return kept
 end
