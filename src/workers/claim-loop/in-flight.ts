@@ -221,8 +221,7 @@ export class InFlight implements Bench, ProcessBench {
   #begin(): void {
     const { slots } = this.#parts
     while (slots.free > this.#departures.slots + this.#gathering.size && this.#backlog.length > 0) {
-      slots.take()
-      this.#next(this.#backlog.shift()!)
+      this.#next(this.#backlog.shift()!.in(slots.take()))
     }
   }
 
@@ -235,7 +234,7 @@ export class InFlight implements Bench, ProcessBench {
       this.#run(next, stint, now)
       return
     }
-    slots.give()
+    slots.give(stint.slot)
     this.#begin()
   }
 
@@ -259,6 +258,7 @@ export class InFlight implements Bench, ProcessBench {
 
   #run(execution: Execution, stint: SlotBatch<Execution>, now: number): void {
     execution.begunAt = now
+    execution.slot = stint.slot
     this.#running.set(execution, stint)
     if (isIsolated(execution)) {
       void this.#processes!.run(execution)
@@ -317,7 +317,7 @@ export class InFlight implements Bench, ProcessBench {
       this.#next(stint)
       return
     }
-    this.#parts.slots.give(this.#retired.delete(execution))
+    this.#parts.slots.give(execution.slot, this.#retired.delete(execution))
     this.#begin()
   }
 
