@@ -3,8 +3,10 @@
 import './core/platform/node-version.js'
 
 export type { JobPage, ListOptions } from './client/admin/job-listing.js'
-export type { QueueAdmin, QueueLook } from './client/admin/queue-admin.js'
+export type { LimitsAdmin } from './client/admin/limits-admin.js'
+export type { QueueAdmin } from './client/admin/queue-admin.js'
 export type { HistoryOptions, QueueHistory } from './client/admin/queue-history.js'
+export type { QueueLook } from './client/admin/queue-looks.js'
 export type {
   QueueHold,
   QueueHolds,
@@ -25,7 +27,9 @@ export type { FieldChanges, FieldWriter } from './core/job-fields.js'
 export type { JobHandle } from './core/job-handle.js'
 export type { LiveEvent } from './core/live-event.js'
 export type { Logger } from './core/logger.js'
+export type { LimitChange, StandingLimits } from './core/queue/limit-change.js'
 export type { Queue, QueueOptions, ShardCandidate } from './core/queue/queue.js'
+export type { MaxRunning } from './core/queue/queue-limits.js'
 export type { Throttle, ThrottleRule } from './core/queue/throttle.js'
 export type { ThrottleOptions } from './core/queue/throttle-options.js'
 export type { ScheduleOptions } from './core/schedule/schedule-options.js'

@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest'
 import { exitCodeOf } from '#src/cli/output/exit-code.js'
 import { parseDuration } from '#src/core/values/duration.js'
 import { selectorNames } from '#src/selectors/named-selectors.js'
+import { boundsOf } from '#src/stores/rules/limit-rules.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { project, root } from './cli/project.js'
@@ -142,15 +143,17 @@ describe('the page of the configuration', () => {
 
   it('has the defaults of a queue', () => {
     const queue = testMill({ queues: { it: {} } }).queues.get('it')!
-    const { results, dead, name: _name, throttle, maxPending, maxRunning, ...rest } = queue
+    const { results, dead, name: _name, throttle, maxPending, maxRunning, maxCrashes, ...rest } = queue
 
-    expect({ results, dead, throttle, maxPending, maxRunning }).toEqual({
+    expect({ results, dead, throttle, maxPending, maxRunning, maxCrashes }).toEqual({
       results: { ageMs: parseDuration('1h'), count: 1000 },
-      dead: {},
+      dead: undefined,
       throttle: undefined,
       maxPending: undefined,
       maxRunning: undefined,
+      maxCrashes: undefined,
     })
+    expect(toldOf(configuration.rows('A queue'), 'maxCrashes')).toBe(boundsOf({}).maxCrashes)
     expect(configuration.prose).toContain("`{ age: '1h', count: 1000 }`")
     for (const [field, actual] of Object.entries(rest))
       expect({ field, told: toldOf(configuration.rows('A queue'), field) }).toEqual({ field, told: actual })

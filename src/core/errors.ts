@@ -61,7 +61,7 @@ export class ConfigConflictError extends MillraceError {
   constructor(queue: string, property: string, stored: unknown, asked: unknown, remedy: string) {
     super(
       'config-conflict',
-      `queue '${queue}' was created with ${property} ${JSON.stringify(stored)} and cannot be opened with ${JSON.stringify(asked)}. ${remedy}`,
+      `queue '${queue}' is stored with ${property} ${JSON.stringify(stored)} and cannot be opened with ${JSON.stringify(asked)}. ${remedy}`,
     )
   }
 }

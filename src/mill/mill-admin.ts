@@ -1,6 +1,7 @@
 /** The administration of a whole mill: the counts of its queues, its workers, the health of its store. */
 
 import { type HistoryOptions, type QueueHistory, queueHistories } from '../client/admin/queue-history.js'
+import { depthsIn } from '../client/admin/queue-looks.js'
 import { InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js'
 import type { Clock } from '../core/platform/clock.js'
 import type { Registry } from '../core/registry.js'
@@ -30,7 +31,8 @@ export abstract class MillAdmin<QueueName extends string> {
   /** Counts of every declared queue, or of the named ones, in one round trip. */
   async depths(queues: readonly QueueName[] = [...this.#registry.queues.keys()] as QueueName[]): Promise<Depth[]> {
     for (const name of queues) this.#registry.queue(name)
-    return (await (await this.#connection.opened()).depth(queues)).depths
+    const { depths } = await depthsIn(await this.#connection.looked(), queues, () => true)
+    return depths
   }
 
   /**
@@ -42,12 +44,12 @@ export abstract class MillAdmin<QueueName extends string> {
     options: HistoryOptions = {},
   ): Promise<QueueHistory[]> {
     for (const name of queues) this.#registry.queue(name)
-    return queueHistories(await this.#connection.opened(), queues, options, this.#clock.now())
+    return queueHistories(await this.#connection.looked(), queues, options, this.#clock.now())
   }
 
   /** The calls to a paid API that this mill has made, by kind; undefined if the store's calls cost nothing. */
   async apiCalls(): Promise<Readonly<Record<string, number>> | undefined> {
-    return (await this.#connection.opened()).apiCalls?.()
+    return (await this.#connection.looked()).apiCalls?.()
   }
 
   /**
@@ -55,7 +57,7 @@ export abstract class MillAdmin<QueueName extends string> {
    * registry.
    */
   async workers(): Promise<readonly (WorkerRecord & { readonly seenAt: number })[] | undefined> {
-    return (await this.#connection.opened()).workers?.list()
+    return (await this.#connection.looked()).workers?.list()
   }
 
   /**
@@ -67,7 +69,7 @@ export abstract class MillAdmin<QueueName extends string> {
   async orderWorker(id: string, order: WorkerOrder): Promise<boolean> {
     if (order !== 'stop' && order !== 'recycle')
       throw new InvalidArgumentError(`an order to a worker must be 'stop' or 'recycle'; got ${describe(order)}.`)
-    const { workers, traits } = await this.#connection.opened()
+    const { workers, traits } = await this.#connection.looked()
     if (workers !== undefined) return workers.order(id, order)
     throw new UnsupportedByStoreError(traits.name, 'orders to workers', 'Send a signal to their processes.')
   }

@@ -46,12 +46,12 @@ export class StoreConnection {
   readonly #hasHistory: boolean
   #store: Promise<Store> | undefined
   #ready: Store | undefined
-  /** The queues as the store reported them when it was opened. */
-  #stored: readonly StoredQueue[] = []
   /** The store of a process that has opened one for itself. */
   #given: Store | undefined
   /** A store for read access, whose queues are not opened. */
   #unopened: Promise<Store> | undefined
+  /** The queues as workers declare them. */
+  #stored: Promise<StoredQueue[]> | undefined
   #connection: Promise<Connection> | undefined
   #publisher: LivePublisher | undefined
   #meter: Meter | undefined
@@ -84,11 +84,19 @@ export class StoreConnection {
   looked(): Promise<Store> {
     if (this.#store !== undefined) return this.#store
     this.refuseClosed()
-    this.#unopened ??= this.#source.create({ inPlace: this.#isInPlace })
+    return this.#made()
+  }
+
+  #made(): Promise<Store> {
+    this.#unopened ??=
+      this.#given !== undefined ? Promise.resolve(this.#given) : this.#source.create({ inPlace: this.#isInPlace })
     return this.#unopened
   }
 
-  /** The opened store. A failed opening is tried again at the next call. */
+  /**
+   * The store with the queues of the mill, for enqueues and actions: it follows what is stored of them, and creates
+   * what is not. A failed opening is tried again at the next call.
+   */
   readonly opened = (): Promise<Store> => {
     if (this.#store === undefined) {
       this.refuseClosed()
@@ -110,9 +118,15 @@ export class StoreConnection {
   async forWorkers(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
     const store = await this.opened()
     if (hasProcesses) refuseUnshared(store.traits)
+    // Workers are bound by the limits that they declare.
+    this.#stored ??= store.open(settingsOfAll(this.#registry))
+    this.#stored.catch(() => {
+      this.#stored = undefined
+    })
+    const stored = await this.#stored
     const publisher = this.publishFrom(store)
     this.#connection ??= Promise.resolve({
-      ...{ store, stored: this.#stored, keeper: this.#keeper(store, launch), publisher },
+      ...{ store, stored, keeper: this.#keeper(store, launch), publisher },
       waiter: new IdleWaiter(store, () => this.#clock.mono()),
     })
     return this.#connection
@@ -159,15 +173,16 @@ export class StoreConnection {
 
   async #open(): Promise<Store> {
     const file = this.#given === undefined ? this.#source.strayFile?.() : undefined
-    const store = this.#given ?? (await this.#source.create({ inPlace: this.#isInPlace }))
+    const store = await this.#made()
     try {
       refuseUnsupported(this.#registry, store.traits)
-      this.#stored = await store.open(settingsOfAll(this.#registry))
+      await store.open(settingsOfAll(this.#registry), { follows: true })
       this.#ready = store
       if (file !== undefined) this.#events.emit('store.strayed', { file })
       this.#count(store)
       return store
     } catch (error) {
+      this.#unopened = undefined
       if (store !== this.#given) await store.close()
       throw error
     }
@@ -211,9 +226,7 @@ export class StoreConnection {
     await Promise.all([this.#publisher?.close(), this.#meter?.close()])
     const connection = await this.#connection?.catch(() => undefined)
     await connection?.keeper.stop()
-    for (const one of [this.#store, this.#unopened]) {
-      const store = await one?.catch(() => undefined)
-      if (store !== this.#given) await store?.close()
-    }
+    const store = await this.#unopened?.catch(() => undefined)
+    if (store !== this.#given) await store?.close()
   }
 }

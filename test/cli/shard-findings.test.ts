@@ -11,6 +11,7 @@ const stored = (kind: 'plain' | 'ordered', shards: number): StoredQueue => ({
   shards,
   paused: false,
   draining: false,
+  limits: {},
 })
 const found = (kind: 'plain' | 'ordered', shards: number, asked: number) =>
   shardFindings(new Map([['q', { shards: asked } as Queue]]), [stored(kind, shards)])

@@ -84,7 +84,7 @@ describe('millrace queues throttle', () => {
     })
   })
 
-  it('sets them also where the configuration has others than are stored, which nothing else can open', async () => {
+  it('sets them also where the configuration has others than are stored, and so does a look', async () => {
     const cwd = throttledProject()
     const env = { DAILY: '30' }
     const { code, stdout } = await run(['queues', 'throttle', 'mail', '--set', '3/1h,30/1d'], { cwd, env })
@@ -92,8 +92,7 @@ describe('millrace queues throttle', () => {
       code: 0,
       first: 'mail: 3 in 1h and 30 in 1d; before: 3 in 1h and 20 in 1d.',
     })
-    const stats = await run(['stats'], { cwd, env })
-    expect(stats).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('--set') })
+    expect((await run(['stats'], { cwd, env })).code).toBe(0)
   })
 
   it('says of a queue that the store does not have that it is not stored yet', async () => {

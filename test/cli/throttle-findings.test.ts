@@ -16,7 +16,7 @@ const throttle = (rules: ThrottleRule[], more: Partial<Throttle> = {}): Throttle
   ...more,
 })
 const stored = (name: string, has?: Throttle): StoredQueue => ({
-  ...{ name, kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+  ...{ name, kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false, limits: {} },
   ...(has && { throttle: has }),
 })
 const ten = throttle([rule(10, 60_000)])

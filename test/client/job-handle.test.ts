@@ -244,7 +244,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     const store = new MemoryStore()
     const task = scriptedTask()
     const m = testMillOn(store, { tasks: [task] })
-    await m.depths()
+    await m.ready()
     const payload = new Uint8Array([0xff, 0x00, 0x7b])
     await store.enqueue([
       { callId: 'c', queue: 'default', jobs: [{ id: 'b', task: 'scripted', payload, priority: 0, rememberMs: 0 }] },

@@ -91,7 +91,8 @@ describe('what is refused', () => {
     ['names a scope', [{ limit: 1, window: '1s', scope: 'q' }], /must not name `by` or `scope`: they are fixed/],
     ['is none', 5, /must be an object, with limit, window, .*; got 5/],
   ])('to set is a rule that %s, and nothing is changed', async (_, change, message) => {
-    const { throttle } = scene(limited)
+    const { throttle, mill } = scene(limited)
+    await mill.ready()
     const refused = await throttle.set(change as never).catch((error: unknown) => error)
 
     expect(refused).toBeInstanceOf(ConfigError)

@@ -37,11 +37,11 @@ describe('a queue', () => {
       exclusive: 'id',
       shardOrder: 'lag',
       maxPending: undefined,
-      maxCrashes: 3,
+      maxCrashes: undefined,
       throttle: undefined,
       maxRunning: undefined,
       results: { ageMs: 3_600_000, count: 1_000 },
-      dead: {},
+      dead: undefined,
     })
   })
 

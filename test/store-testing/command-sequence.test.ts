@@ -45,7 +45,7 @@ it('a long sequence has every verb and every end of a claim', () => {
         'reopen',
         'resume',
       ],
-      ...['revive', 'runNow', 'set fields', 'settle', 'watch', 'workers'],
+      ...['revive', 'runNow', 'set fields', 'setLimits', 'settle', 'watch', 'workers'],
     ].sort(),
   )
   const ends = commands

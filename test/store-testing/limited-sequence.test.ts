@@ -197,7 +197,7 @@ const rareThings: Record<string, (step: Step) => boolean> = {
     ),
   ),
   'a queue that is given another bound': verb(
-    'open',
+    'setLimits',
     queue((before, after) => JSON.stringify(before.maxRunning) !== JSON.stringify(after.maxRunning)),
   ),
   'a suspect that a throttle by group grants': verb(

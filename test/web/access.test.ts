@@ -221,6 +221,7 @@ describe('what is sent', () => {
     ['a cursor of nobody', 'queues/mail/jobs?cursor=abc', 'cursor'],
   ])('is refused as a parameter that is %s', async (_, path, named) => {
     const scene = await WebScene.on('sqlite')
+    await scene.mill.ready()
     const answer = await scene.get(path)
 
     expect([answer.status, codeOf(answer)]).toEqual([400, 'argument-invalid'])

@@ -218,6 +218,7 @@ describe('a scrape', () => {
 
   it('tells of 1,000 queues and of 200 throttles, and how many it leaves out', async () => {
     const mill = testMillOn(new MemoryStore(), { queues: many(1_203, { throttle: { limit: 5, window: '1s' } }) })
+    await mill.ready()
     const values = valuesIn(await textOf(mill))
     const reading = await readMill(mill)
 
@@ -239,6 +240,7 @@ describe('a scrape', () => {
     }
     const { store } = counted(inner, broken)
     const mill = testMillOn(store, { queues: { broken: { throttle: { limit: 5, window: '1s' } }, well: {} } })
+    await mill.ready()
     const values = valuesIn(await textOf(mill))
 
     expect(pick(values, /^millrace_(?:up|queue_damaged|jobs\{.*dead|scrape_errors)/)).toEqual({

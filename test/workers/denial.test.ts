@@ -5,7 +5,16 @@ import { denialsIn } from '#src/workers/claim-loop/denial.js'
 import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
 
 const stored = (limits: Partial<StoredQueue>): StoredQueue => ({
-  ...{ name: 'q', kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+  ...{
+    name: 'q',
+    kind: 'plain',
+    order: 'fifo',
+    exclusive: 'id',
+    shards: 1,
+    paused: false,
+    draining: false,
+    limits: {},
+  },
   ...limits,
 })
 const throttled = (by: 'queue' | 'group') =>

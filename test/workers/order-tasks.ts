@@ -53,7 +53,7 @@ export async function raw(kind: (typeof kinds)[number], ...tasks: [AnyOrderedTas
   onTestFinished(() => harness.close())
   const store = await harness.open()
   const m = testMillOn(store, { tasks, queues: oneShard })
-  await m.depths()
+  await m.ready()
   let calls = 0
   const put = (id: string, payload: string, codec = 'json', name = 'orders') =>
     store.enqueue([

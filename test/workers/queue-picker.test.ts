@@ -288,7 +288,16 @@ describe('a draw', () => {
       let now = 0
       const rules = [{ limit: 1, windowMs: 1, moderate: false }]
       const stored = (name: string, by: 'queue' | 'group'): StoredQueue => ({
-        ...{ name, kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+        ...{
+          name,
+          kind: 'plain',
+          order: 'fifo',
+          exclusive: 'id',
+          shards: 1,
+          paused: false,
+          draining: false,
+          limits: {},
+        },
         throttle: { scope: name, by, rules },
       })
       const subject = new QueuePicker({

@@ -17,6 +17,7 @@ const stored = (name: string, shards: number, kind: 'plain' | 'ordered' = 'order
   shards,
   paused: false,
   draining: false,
+  limits: {},
 })
 type Seen = WorkerRecord & { readonly seenAt: number }
 const seen = (id: string, seenAt: number, ...queues: string[]): Seen => ({

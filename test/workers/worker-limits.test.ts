@@ -124,7 +124,7 @@ describe('limits that are only stored', () => {
   it('hold for a worker whose mill declares none: it claims for free slots, and no more than may run', async () => {
     const data = new MemoryData()
     const [mine, stranger] = [new MemoryStore(undefined, data), new MemoryStore(undefined, data)]
-    await testMillOn(stranger, { tasks: [nothing], queues: { q: { throttle: { limit: 29, window: '1h' } } } }).depths()
+    await testMillOn(stranger, { tasks: [nothing], queues: { q: { throttle: { limit: 29, window: '1h' } } } }).ready()
     const m = testMillOn(mine, { tasks: [nothing] })
     const claimed = recorded(m, 'queue.claimed')
     await m.enqueueMany(nothing, ones(29))

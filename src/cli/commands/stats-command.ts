@@ -200,7 +200,7 @@ function totalsOf(workers: readonly (WorkerRecord & { readonly seenAt: number })
 /** The limits of the declared queues, in their stored form: these hold, whatever is declared. */
 async function limitsOf(mill: Mill): Promise<ReadonlyMap<string, Limits>> {
   const stored = ((await mill.storedQueues()) ?? []).filter(({ name }) => mill.queues.has(name))
-  const canHold = (await mill.adminParts.connect()).throttles !== undefined
+  const canHold = (await mill.adminParts.look()).throttles !== undefined
   return new Map(
     await Promise.all(
       stored.map(async ({ name, throttle: has, maxRunning, resharding }): Promise<[string, Limits]> => {

@@ -1,6 +1,6 @@
 /** The queue table: every declared or stored queue, with its waiting and running jobs and the number of its workers. */
 
-import type { QueueLook } from '../../client/admin/queue-admin.js'
+import type { QueueLook } from '../../client/admin/queue-looks.js'
 import type { Mill } from '../../mill/mill.js'
 import { serving } from '../../runtime/liveness.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'

@@ -14,30 +14,25 @@ import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
-import { idMistake, isJobId, isListenerId, isQueueName, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
+import { isListenerId, isQueueName, queueNameForm } from '../../core/values/ids.js'
 import type { Morgue, Page, Records, Step, StoredJob, Where } from '../../stores/contract/job-records.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
-import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { holdsOn } from '../jobs/held-jobs.js'
 import { recordOf } from '../jobs/job-record.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from '../live/live-feed.js'
 import { morgueOf, recordsOf } from '../records-facet.js'
 import type { AdminParts } from './admin-parts.js'
+import { checkedId } from './job-choice.js'
 import { type JobPage, type ListOptions, limitOf, orderOf } from './job-listing.js'
+import { LimitsAdmin } from './limits-admin.js'
 import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
+
+import { depthsIn, lookInto, noJobs, type QueueLook } from './queue-looks.js'
 import { type DrainOptions, type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
 import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
-import { refuseLeft } from './undeleted-jobs.js'
 
-/** The current state of a queue. */
-export interface QueueLook {
-  readonly depth: Depth
-  /**
-   * The workers that serve it and whose registration is current. A process that has just died may still be among them.
-   */
-  readonly workers: readonly (WorkerRecord & { readonly seenAt: number })[]
-}
+import { refuseLeft } from './undeleted-jobs.js'
 
 /** The chosen jobs: these ids (a number is the id of an ordered job), all jobs, or those that have failed before. */
 type JobChoice = readonly (string | number)[] | 'all' | 'failed'
@@ -61,6 +56,8 @@ export class QueueAdmin {
   readonly name: string
   /** Its throttle: the counted starts, a way to change the limits, and what holds the queue and its groups. */
   readonly throttle: ThrottleAdmin
+  /** Its other limits that hold in all processes: those of running and waiting jobs, of crashes and of retention. */
+  readonly limits: LimitsAdmin
   readonly #connect: () => Promise<Store>
   readonly #look: () => Promise<Store>
   readonly #packing: Packing
@@ -78,6 +75,7 @@ export class QueueAdmin {
     const { connect, look = connect, packing, registry, closing, clock = systemClock } = parts
     this.name = name
     this.throttle = new ThrottleAdmin(name, look, connect, clock)
+    this.limits = new LimitsAdmin(name, look, connect)
     this.#connect = connect
     this.#look = look
     this.#packing = packing
@@ -131,7 +129,7 @@ export class QueueAdmin {
    * each shard. Its length is `fresh + retries`.
    */
   async depth(): Promise<Depth> {
-    const { depths } = await (await this.#connect()).depth([this.name])
+    const { depths } = await depthsIn(await this.#look(), [this.name], () => this.#isDeclared)
     return depths[0]!
   }
 
@@ -226,7 +224,7 @@ export class QueueAdmin {
         ...(state && { state }),
         ...(cursor && { cursor }),
       }
-      return this.#page(await (await this.#records()).list(this.name, query), task)
+      return this.#page(await this.#read((store) => recordsOf(store).list(this.name, query), noJobs), task)
     },
     /**
      * The job, or undefined if nothing is kept of it. In an ordered queue the live one; if there is none, its entry in
@@ -234,7 +232,7 @@ export class QueueAdmin {
      */
     get: async (id: string | number): Promise<JobRecord | undefined> => {
       const asked = await this.#idOf(id)
-      return this.#record(await (await this.#records()).get(this.name, asked))
+      return this.#record(await this.#read((store) => recordsOf(store).get(this.name, asked), undefined))
     },
     /**
      * Cancels jobs: waiting ones never run; the worker of a running one learns of it at the next beat. In an ordered
@@ -296,7 +294,7 @@ export class QueueAdmin {
     /** The dead job, or undefined if there is none; in an ordered queue even if a live job has the same id. */
     get: async (id: string | number): Promise<JobRecord | undefined> => {
       const asked = await this.#idOf(id)
-      return this.#record(await (await this.#morgue()).get(this.name, asked))
+      return this.#record(await this.#read((store) => morgueOf(store).get(this.name, asked), undefined))
     },
     list: async <Input = unknown, Result = unknown>(
       options: Omit<ListOptions<Input, Result>, 'state' | 'by'> & { readonly by?: 'id' | 'time' } = {},
@@ -305,7 +303,7 @@ export class QueueAdmin {
       const { task, by = 'time', cursor, limit = 50 } = options
       if (task !== undefined) refuseNoTask(task, 'list({ task })')
       const query = { by: orderOf(by, ['id', 'time']), limit: limitOf(limit), ...(cursor && { cursor }) }
-      return this.#page(await (await this.#morgue()).list(this.name, query), task)
+      return this.#page(await this.#read((store) => morgueOf(store).list(this.name, query), noJobs), task)
     },
     /**
      * Puts dead jobs back, ready now, with all attempts. In an ordered queue the payloads join those of their id, even
@@ -325,6 +323,16 @@ export class QueueAdmin {
     return task !== undefined && job.attempt > task.retry.max
   }
 
+  get #isDeclared(): boolean {
+    return this.#registry?.queues.has(this.name) === true
+  }
+
+  /** `nothing` if the queue is declared, but not stored yet. */
+  async #read<T>(ask: (store: Store) => Promise<T>, nothing: T): Promise<T> {
+    const store = await this.#look()
+    return lookInto(this.#isDeclared, () => ask(store), nothing)
+  }
+
   async #records(): Promise<Records> {
     return recordsOf(await this.#connect())
   }
@@ -338,7 +346,7 @@ export class QueueAdmin {
   }
 
   async #recordsOf(jobs: readonly StoredJob[]): Promise<JobRecord[]> {
-    const heldBy = await holdsOn(await this.#connect(), this.name, jobs, this.#clock.now())
+    const heldBy = await holdsOn(await this.#look(), this.name, jobs, this.#clock.now())
     return jobs.map((job) => recordOf(job, this.#packing, heldBy(job)))
   }
 
@@ -379,7 +387,7 @@ export class QueueAdmin {
   /** Decided by the store if the mill does not know its task. Asked only if an id is a number. */
   async #isOrdered(): Promise<boolean> {
     if (this.#registry?.orderedTask(this.name) !== undefined) return true
-    const stored = (await (await this.#records()).queues()).find(({ name }) => name === this.name)
+    const stored = (await recordsOf(await this.#look()).queues()).find(({ name }) => name === this.name)
     return stored?.kind === 'ordered'
   }
 }
@@ -388,10 +396,3 @@ refuseMore('', QueueAdmin.prototype, {
   promised: { history: 1, look: 0, depth: 0, pause: 1, resume: 1, drain: 1, clear: 0, reshard: 2, move: 2 },
   direct: { events: 1 },
 })
-
-/** The id in its stored form. Only ordered jobs may have a number. */
-function checkedId(given: unknown, isOrdered: boolean): string {
-  const id = isOrdered ? orderedIdOf(given) : given
-  if (isJobId(id)) return id
-  throw new InvalidArgumentError(`a job id ${idMistake(given, isOrdered)}`)
-}

@@ -15,6 +15,7 @@ import { groupMistake, groupNameOf } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { ThrottleState, Throttles } from '../../stores/contract/throttles.js'
+import { lookInto } from './queue-looks.js'
 
 /** The current state of a throttle. */
 export interface ThrottleStatus extends Omit<ThrottleState, 'throttle'> {
@@ -88,12 +89,13 @@ export class ThrottleAdmin {
   /**
    * Its rules and, for each, the starts in the window that ends now (`hits`); the time until the next job may start, in
    * ms; and the queues that share it. If it counts by group, the figures are those of `group` (`''`: jobs without one).
-   * Without `group`, `groups` is the number of groups that have started jobs. Undefined if the queue has no throttle.
-   * Throws `UnsupportedByStoreError`, `UnknownQueueError`.
+   * Without `group`, `groups` is the number of groups that have started jobs. Undefined if the queue has no throttle, or
+   * is not stored yet. Throws `UnsupportedByStoreError`.
    */
   async get(group?: string | number): Promise<ThrottleStatus | undefined> {
     const of = this.#groupOf(group)
-    const state = await this.#ask((throttles) => throttles.state(this.#queue, of))
+    const throttles = throttlesOf(await this.#look())
+    const state = await lookInto(true, () => throttles.state(this.#queue, of), undefined)
     if (state === undefined) return undefined
     const { throttle, ...counted } = state
     return { ...throttle, ...counted }
@@ -113,7 +115,7 @@ export class ThrottleAdmin {
   /**
    * What keeps the queue, or groups of it, from starting jobs: holds, which handlers set by `throttle()` and
    * `ctx.hold()`, and pauses of groups. A group that is held and paused is there twice. Works for queues without a
-   * throttle too. Throws `InvalidArgumentError`, `UnsupportedByStoreError`, `UnknownQueueError`.
+   * throttle too. Throws `InvalidArgumentError`, `UnsupportedByStoreError`.
    */
   async holds(options: HoldsOptions = {}): Promise<QueueHolds> {
     checkHolds(options)
@@ -122,7 +124,8 @@ export class ThrottleAdmin {
     if (!Number.isInteger(limit) || limit < 1 || limit > mostHolds)
       throw new InvalidArgumentError(`limit must be a whole number from 1 to ${mostHolds}; got ${describe(limit)}.`)
     const query = { limit, ...(of === undefined ? {} : { groups: [of] }) }
-    const { holds, total } = await this.#ask((throttles) => throttles.holds(this.#queue, query))
+    const throttles = throttlesOf(await this.#look())
+    const { holds, total } = await lookInto(true, () => throttles.holds(this.#queue, query), { holds: [], total: 0 })
     const now = this.#clock.now()
     return {
       holds: holds.map((hold) => (hold.forMs === undefined ? hold : { ...hold, until: new Date(now + hold.forMs) })),
@@ -162,7 +165,7 @@ export class ThrottleAdmin {
     )
   }
 
-  /** Asks the store without opening the queue; a queue that the store does not have yet is opened first. */
+  /** For a change: without opening the queue, but a queue that the store does not have yet is made first. */
   async #ask<T>(ask: (throttles: Throttles) => Promise<T>): Promise<T> {
     try {
       return await ask(throttlesOf(await this.#look()))

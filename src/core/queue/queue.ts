@@ -4,6 +4,8 @@ import * as v from 'valibot'
 import type { Random } from '../platform/clock.js'
 import type { Duration } from '../values/duration.js'
 import { callable, duration, exactly, whole } from '../values/option-check.js'
+import { keptOf, maxRunningSchema } from './limit-change.js'
+import type { Kept, MaxRunning, QueueLimits } from './queue-limits.js'
 import type { Throttle } from './throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from './throttle-options.js'
 
@@ -92,37 +94,35 @@ export interface QueueOptions {
   /** Ordered queues only. The order in which a claim asks their shards. Default `'lag'`. */
   readonly shardOrder?: ShardOrder
   /**
-   * The most waiting jobs, for an ordered queue the most waiting payloads. More are refused with `QueueFullError`.
-   * Default: no limit.
+   * The most waiting jobs, for an ordered queue the most waiting payloads. More are refused with `QueueFullError`. Left
+   * out: the stored one holds. Default: no limit.
    */
   readonly maxPending?: number
-  /** The number of crashes after which a job is buried. Only crashes while the job ran alone count. Default 3. */
+  /**
+   * The number of crashes after which a job is buried. Only crashes while the job ran alone count. Left out: the stored
+   * one holds. Default 3.
+   */
   readonly maxCrashes?: number
   /**
-   * The rate limit over all processes: one throttle, or several with different windows. Fixed at first use, except for
-   * changes by `millrace queues throttle`. Left out: the stored one holds. Default: none.
+   * The rate limit over all processes: one throttle, or several with different windows. Changed by `millrace queues
+   * throttle`. Left out: the stored one holds. Default: none.
    */
   readonly throttle?: ThrottleOptions | readonly ThrottleOptions[]
   /**
-   * The most jobs that run at once over all processes, or per group; `perGroup` only in a queue of one shard. A job
-   * counts from its claim until it is settled. Default: no limit.
+   * The most jobs that run at once over all processes: in all, per group, or both; `perGroup` only in a queue of one
+   * shard. A job counts from its claim until it is settled. Left out: the stored one holds. Default: no limit.
    */
-  readonly maxRunning?: number | { readonly perGroup: number }
+  readonly maxRunning?: MaxRunning
   readonly retention?: {
     /**
      * Retention of completed jobs; ordered queues have no results. Default `{ age: '1h', count: 1000 }`, only for jobs
-     * whose handlers returned something. If you set it, jobs whose handlers returned nothing are kept too.
+     * whose handlers returned something. If you set it, jobs whose handlers returned nothing are kept too. The age is
+     * that of the worker that ends the job; the stored count holds for all.
      */
     readonly results?: Keep | 'untilDeleted' | 'none'
-    /** Retention of dead jobs. Default `'untilDeleted'`. */
+    /** Retention of dead jobs. Left out: the stored one holds. Default `'untilDeleted'`. */
     readonly dead?: Keep | 'untilDeleted'
   }
-}
-
-/** A retention: for how long, and how many; an absent number sets no limit. */
-export interface Kept {
-  readonly ageMs?: number
-  readonly count?: number
 }
 
 /** The retention of completed jobs. `ends`: also of those whose handlers returned nothing. */
@@ -130,7 +130,7 @@ interface KeptResults extends Kept {
   readonly ends?: true
 }
 
-/** A queue with every default filled in. */
+/** A queue with every default filled in. Of its limits it has those that are declared; the stored ones may differ. */
 export interface Queue {
   readonly name: string
   readonly weight: number
@@ -147,12 +147,11 @@ export interface Queue {
   readonly exclusive: Exclusive
   readonly shardOrder: ShardOrder
   readonly maxPending: number | undefined
-  readonly maxCrashes: number
-  /** The declared throttle; the stored one may differ. */
+  readonly maxCrashes: number | undefined
   readonly throttle: Throttle | undefined
-  readonly maxRunning: number | { readonly perGroup: number } | undefined
+  readonly maxRunning: MaxRunning | undefined
   readonly results: KeptResults | 'none'
-  readonly dead: Kept
+  readonly dead: Kept | undefined
 }
 
 const keep = exactly({ age: v.optional(duration(1)), count: v.optional(whole(0)) })
@@ -188,10 +187,10 @@ export const queueOptionsSchema = exactly({
     ),
   ),
   maxPending: v.optional(whole(1)),
-  maxCrashes: v.optional(whole(1), 3),
+  maxCrashes: v.optional(whole(1)),
   // An explicit undefined would mean no limit at all.
   throttle: v.exactOptional(throttleSchema),
-  maxRunning: v.optional(v.union([whole(1), exactly({ perGroup: whole(1) })])),
+  maxRunning: v.optional(maxRunningSchema),
   retention: v.optional(
     exactly({
       results: v.optional(v.union([v.literal('untilDeleted'), v.literal('none'), keep])),
@@ -259,16 +258,20 @@ export function queueOf(
           : defaultResults
         : results === 'none'
           ? 'none'
-          : { ...kept(results), ends: true },
-    dead: dead === undefined ? {} : kept(dead),
+          : { ...keptOf(results), ends: true },
+    dead: dead === undefined ? undefined : keptOf(dead),
   }
 }
 
-function kept(keep: { age?: number | undefined; count?: number | undefined } | 'untilDeleted'): Kept {
-  if (keep === 'untilDeleted') return {}
+/** The limits that the declaration of the queue names. */
+export function declaredLimits({ maxRunning, maxPending, maxCrashes, results, dead }: Queue): QueueLimits {
+  const namesResults = results !== 'none' && results !== defaultResults && results !== longResults
   return {
-    ...(keep.age === undefined ? {} : { ageMs: keep.age }),
-    ...(keep.count === undefined ? {} : { count: keep.count }),
+    ...(maxRunning === undefined ? {} : { maxRunning }),
+    ...(maxPending === undefined ? {} : { maxPending }),
+    ...(maxCrashes === undefined ? {} : { maxCrashes }),
+    ...(namesResults ? { resultsCount: results.count ?? 'none' } : {}),
+    ...(dead === undefined ? {} : { dead }),
   }
 }
 

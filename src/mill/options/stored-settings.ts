@@ -1,6 +1,6 @@
 /** The settings of a queue in the form that a store takes. */
 
-import type { Queue } from '../../core/queue/queue.js'
+import { declaredLimits, type Queue } from '../../core/queue/queue.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
@@ -12,21 +12,16 @@ export function settingsOfAll(registry: Registry): QueueSettings[] {
 
 /** The settings of a queue. The task says how payloads merge; if no task is known, the stored setting stays. */
 export function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettings {
-  const { name, ordered, fifo, order, shards, exclusive, throttle, maxRunning, maxPending, maxCrashes, results, dead } =
-    queue
+  const { name, ordered, fifo, order, shards, exclusive, throttle } = queue
   return {
     name,
     kind: ordered ? 'ordered' : 'plain',
     order,
-    maxCrashes,
     shards,
-    dead,
     ...(ordered ? { exclusive } : {}),
     ...(fifo ? { fifo } : {}),
     ...(task === undefined ? {} : { merge: task.merge }),
     ...(throttle === undefined ? {} : { throttle }),
-    ...(maxRunning === undefined ? {} : { maxRunning }),
-    ...(maxPending === undefined ? {} : { maxPending }),
-    ...(results === 'none' || results.count === undefined ? {} : { resultsCount: results.count }),
+    ...declaredLimits(queue),
   }
 }

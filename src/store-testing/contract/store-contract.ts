@@ -32,6 +32,7 @@ import { limits } from './limits/limits.js'
 import { pausedGroups } from './limits/paused-groups.js'
 import { recoveredThrottles } from './limits/recovered-throttles.js'
 import { releasing } from './limits/releasing.js'
+import { saidLimits } from './limits/said-limits.js'
 import { throttleRests } from './limits/throttle-rests.js'
 import { throttleScopes } from './limits/throttle-scopes.js'
 import { throttleWaits } from './limits/throttle-waits.js'
@@ -63,6 +64,7 @@ import { ticking } from './schedules/ticking.js'
 
 export const storeContract: readonly ContractConcern[] = [
   opening,
+  saidLimits,
   enqueueing,
   idempotency,
   replacing,

@@ -56,7 +56,9 @@ export class CommandRun {
   async #run(command: Command, store: Store): Promise<unknown> {
     switch (command.verb) {
       case 'open':
-        return store.open(command.queues)
+        return store.open(command.queues, { follows: command.follows === true })
+      case 'setLimits':
+        return store.records!.setLimits(command.queue, command.change)
       case 'enqueue':
         return store.enqueue((await called(store, command.calls)).map((call) => this.#asSent(call)))
       case 'claim': {

@@ -23,6 +23,7 @@ import {
   workers,
 } from './command-parts.js'
 import { Dice } from './dice.js'
+import { limitChange, opening } from './limit-changes.js'
 
 /** The queues of every sequence, as its first command opens them: roomy, tight and last in first out, and impatient. */
 export const sequenceQueues: readonly QueueSettings[] = [
@@ -116,7 +117,8 @@ function command(dice: Dice, step: number): Command {
     [18, () => ({ handle, verb: 'settle', items: dice.several(1, 3, () => ({ claim: ref(dice), end: end(dice) })) })],
     [7, () => ({ handle, verb: 'extend', items: dice.several(1, 3, () => extension(dice)) })],
     [16, () => ({ handle, verb: 'advance', ms: span(dice) })],
-    [2, () => ({ handle, verb: 'open', queues: [changedSettings(dice)] })],
+    [1, () => ({ handle, ...opening(dice, changedSettings(dice)) })],
+    [2, () => ({ handle, ...limitChange(dice, sequenceQueues) })],
     [0.5, () => ({ handle, verb: 'reopen' })],
     [2, () => ({ handle, verb: 'depth', queues: names })],
     [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
@@ -230,16 +232,8 @@ function end(dice: Dice): Settlement {
   ])
 }
 
-/** New limits for a queue; sometimes an order that the queue does not have. */
+/** A queue without its limits; sometimes with an order that it does not have. */
 function changedSettings(dice: Dice): QueueSettings {
-  const { name, kind, order, maxCrashes } = dice.pick(sequenceQueues)
-  return {
-    name,
-    kind,
-    order: dice.chance(0.1) ? 'lifo' : order,
-    maxCrashes: dice.chance(0.5) ? maxCrashes : dice.whole(1, 3),
-    ...maybe(dice, { maxPending: dice.whole(1, 8) }),
-    ...maybe(dice, { resultsCount: dice.whole(0, 3) }),
-    dead: { ...maybe(dice, { count: dice.whole(0, 3) }), ...maybe(dice, { ageMs: dice.pick([5_000, 60_000]) }) },
-  }
+  const { name, kind, order } = dice.pick(sequenceQueues)
+  return { name, kind, order: dice.chance(0.1) ? 'lifo' : order }
 }

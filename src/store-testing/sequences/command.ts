@@ -4,6 +4,7 @@
  */
 
 import type { FieldChanges } from '../../core/job-fields.js'
+import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom } from '../../stores/contract/claim.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
@@ -60,7 +61,8 @@ export type ScheduleCommand =
 
 export type Command = { readonly handle: number } & (
   | ScheduleCommand
-  | { readonly verb: 'open'; readonly queues: readonly QueueSettings[] }
+  | { readonly verb: 'open'; readonly queues: readonly QueueSettings[]; readonly follows?: boolean }
+  | { readonly verb: 'setLimits'; readonly queue: string; readonly change: QueueLimits }
   | { readonly verb: 'enqueue'; readonly calls: readonly PlannedCall[] }
   | { readonly verb: 'claim'; readonly from: readonly ClaimFrom[]; readonly by: Claimer }
   | { readonly verb: 'settle'; readonly items: readonly { readonly claim: ClaimRef; readonly end: Settlement }[] }

@@ -10,6 +10,7 @@ import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { Command, PlannedJob, Settlement } from './command.js'
 import { extension, failure, listQuery, maybe, ref, someoneElse, where, workers } from './command-parts.js'
 import { Dice } from './dice.js'
+import { otherRunning } from './limit-changes.js'
 
 const rule = (limit: number, windowMs: number, even: Partial<ThrottleRule> = {}): ThrottleRule => ({
   limit,
@@ -247,7 +248,8 @@ function command(dice: Dice, step: number): Command {
     [3, () => ({ handle, verb: 'extend', items: dice.several(1, 3, () => extension(dice)) })],
     [20, () => ({ handle, verb: 'advance', ms: span(dice) })],
     [1.5, () => ({ handle, verb: 'restart' })],
-    [1, () => ({ handle, verb: 'open', queues: [changedSettings(dice)] })],
+    [1, () => ({ handle, verb: 'open', queues: [changedSettings(dice)], ...maybe(dice, { follows: true }, 0.2) })],
+    [2, () => ({ handle, ...changedRunning(dice) })],
     [0.5, () => ({ handle, verb: 'reopen' })],
     [4, () => ({ handle, verb: 'throttle', queue, ...maybe(dice, { group: dice.pick(groups) }) })],
     [1.5, () => ({ handle, verb: 'set throttle', ...changedRules(dice) })],
@@ -361,6 +363,12 @@ function changedRules(dice: Dice): { queue: string; rules: ThrottleRule[] } {
       ...maybe(dice, { ...moderate, elasticBuffer: dice.whole(0, 1) }, 0.3),
     })
   return { queue: name, rules: throttle!.rules.map(changed) }
+}
+
+/** Other numbers of running jobs, for a queue that has some. */
+function changedRunning(dice: Dice) {
+  const queue = dice.pick(limitedQueues.filter(({ maxRunning }) => maxRunning !== undefined))
+  return { verb: 'setLimits', queue: queue.name, change: otherRunning(dice, queue) } as const
 }
 
 /**

@@ -22,6 +22,7 @@ import {
   workers,
 } from './command-parts.js'
 import { Dice } from './dice.js'
+import { limitChange, opening } from './limit-changes.js'
 import { hardCases } from './ordered-rows.js'
 
 /**
@@ -93,7 +94,8 @@ function command(dice: Dice, step: number): Command {
     [18, () => ({ handle, verb: 'settle', items: dice.several(1, 4, () => ({ claim: ref(dice), end: end(dice) })) })],
     [5, () => ({ handle, verb: 'extend', items: dice.several(1, 3, () => extension(dice)) })],
     [14, () => ({ handle, verb: 'advance', ms: span(dice) })],
-    [3, () => ({ handle, verb: 'open', queues: [changedSettings(dice)] })],
+    [3, () => ({ handle, ...opening(dice, changedSettings(dice)) })],
+    [2, () => ({ handle, ...limitChange(dice, orderedQueues) })],
     [0.5, () => ({ handle, verb: 'reopen' })],
     [2, () => ({ handle, verb: 'depth', queues: names })],
     [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
@@ -191,17 +193,21 @@ function end(dice: Dice): Settlement {
   ])
 }
 
-/** New limits for a queue, sometimes without `merge`; or a form that it does not have. */
+/** A queue without its limits, sometimes without `merge`; or in a form that it does not have. */
 function changedSettings(dice: Dice): QueueSettings {
-  const { maxPending: _, merge: __, ...stored } = dice.pick(orderedQueues)
+  const {
+    maxPending: _,
+    merge: __,
+    maxCrashes: ___,
+    dead: ____,
+    resultsCount: _____,
+    ...stored
+  } = dice.pick(orderedQueues)
   const other = dice.pick<Partial<QueueSettings>>([{ order: 'lifo' }, { exclusive: 'shard' }, { kind: 'plain' }])
   return {
     ...stored,
     ...maybe(dice, stored.kind === 'ordered' ? other : { kind: 'ordered' }, 0.1),
     ...maybe(dice, { merge: dice.pick(['all', 'all', 'all', 'distinct', 'latest'] as const) }),
     ...maybe(dice, { shards: dice.whole(1, 3) }),
-    maxCrashes: dice.chance(0.5) ? stored.maxCrashes : dice.whole(1, 3),
-    ...maybe(dice, { maxPending: dice.whole(1, 12) }),
-    dead: { ...maybe(dice, { count: dice.whole(0, 3) }), ...maybe(dice, { ageMs: dice.pick([5_000, 60_000]) }) },
   }
 }

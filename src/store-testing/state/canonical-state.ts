@@ -9,6 +9,7 @@
 
 import type { JobState, Progress } from '../../core/job.js'
 import type { JobFields } from '../../core/job-fields.js'
+import type { MaxRunning } from '../../core/queue/queue-limits.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { QueueKind } from '../../stores/contract/queue-settings.js'
 
@@ -71,7 +72,7 @@ export interface CanonicalQueue {
   readonly resultsCount: number | null
   readonly deadAgeMs: number | null
   readonly deadCount: number | null
-  readonly maxRunning: number | { readonly perGroup: number } | null
+  readonly maxRunning: MaxRunning | null
   /** The scope of its throttle; null if it has none. */
   readonly throttle: string | null
   /** Ms until its hold ends or its throttle opens; null if neither denies jobs. */
@@ -224,4 +225,10 @@ export type CanonicalPayload = `text:${string}` | `bytes:${string}`
 
 export function canonicalPayload(payload: Payload): CanonicalPayload {
   return typeof payload === 'string' ? `text:${payload}` : `bytes:${Buffer.from(payload).toString('hex')}`
+}
+
+/** `maxRunning`, from the bounds as a store has them. */
+export function runningOf(total: number | null, perGroup: number | null): MaxRunning | null {
+  if (perGroup === null) return total
+  return { perGroup, ...(total === null ? {} : { total }) }
 }

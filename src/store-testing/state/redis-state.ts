@@ -26,6 +26,7 @@ import {
   type CanonicalQueue,
   type CanonicalState,
   canonicalPayload,
+  runningOf,
 } from './canonical-state.js'
 import { redisLanes } from './redis-lanes-state.js'
 import { redisThrottleStates } from './redis-throttle-state.js'
@@ -170,7 +171,7 @@ function canonicalQueue(
     resultsCount: bound('resultsCount'),
     deadAgeMs,
     deadCount: bound('deadCount'),
-    maxRunning: meta.has('perGroup') ? { perGroup: count('perGroup') } : bound('maxRunning'),
+    maxRunning: runningOf(bound('maxRunning'), bound('perGroup')),
     throttle: meta.get('scope') ?? null,
     heldInMs: inMs(count('heldUntil'), now),
     shutInMs: inMs(count('shutUntil'), now),

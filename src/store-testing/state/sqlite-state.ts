@@ -26,6 +26,7 @@ import {
   type CanonicalQueue,
   type CanonicalState,
   canonicalPayload,
+  runningOf,
 } from './canonical-state.js'
 import { canonicalLanes, canonicalThrottle, type JobColumns, refuseWrongLanes } from './sqlite-limits-state.js'
 
@@ -85,7 +86,7 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     resultsCount: bound(queue.results_limit),
     deadAgeMs: queue.dead_age_ms,
     deadCount: bound(queue.dead_count),
-    maxRunning: queue.max_running ?? (queue.max_per_group === null ? null : { perGroup: queue.max_per_group }),
+    maxRunning: runningOf(queue.max_running, queue.max_per_group),
     throttle: queue.throttle,
     heldInMs: inMs(queue.held_until, now),
     shutInMs: inMs(queue.shut_until, now),

@@ -2,6 +2,7 @@
 
 import type { JobState, Progress } from '../../core/job.js'
 import type { FieldChanges, JobFields } from '../../core/job-fields.js'
+import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { Checkpoint, JobProcess } from './job-beat.js'
 import type { StoredQueue } from './queue-settings.js'
@@ -175,6 +176,12 @@ export interface Records {
   resume(queue: string): Promise<void>
   /** Refuses new jobs from now on; waiting jobs still run. Idempotent. */
   drain(queue: string): Promise<void>
+  /**
+   * Gives the queue these limits, whatever was said before; the others stay. Waiting jobs may start by them at once.
+   * Resolves with all limits that have been said. Throws `ConfigConflictError` for a limit that the queue's shards
+   * cannot keep.
+   */
+  setLimits(queue: string, change: QueueLimits): Promise<QueueLimits>
   /** Removes waiting and dead jobs. Running jobs stay, and so do payloads that wait behind them. */
   clear(queue: string): Promise<Step>
   /**

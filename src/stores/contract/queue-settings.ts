@@ -1,12 +1,13 @@
 /** The settings of a queue: the part that a store must know, and the part that it reports of a stored queue. */
 
-import type { Exclusive, Kept, Merge } from '../../core/queue/queue.js'
+import type { Exclusive, Merge } from '../../core/queue/queue.js'
+import type { MaxRunning, QueueLimits } from '../../core/queue/queue-limits.js'
 import type { Throttle } from '../../core/queue/throttle.js'
 
 export type QueueKind = 'plain' | 'ordered'
 
-/** The settings of a queue that a store must know. */
-export interface QueueSettings {
+/** The settings of a queue apart from its limits. */
+export interface QueueBasis {
   readonly name: string
   readonly kind: QueueKind
   readonly order: 'fifo' | 'lifo'
@@ -18,9 +19,6 @@ export interface QueueSettings {
   readonly exclusive?: Exclusive
   /** Ordered queues only: which payloads of an id are kept. Absent: as stored, initially `'all'`. */
   readonly merge?: Merge
-  /** The most waiting jobs; in an ordered queue the most waiting payloads. */
-  readonly maxPending?: number
-  readonly maxCrashes: number
   /**
    * The number of shards; a plain queue has several only on a store with several servers. An existing queue keeps its
    * stored number. The rules of this contract hold in each shard; bounds are divided by the number of shards, rounded
@@ -29,15 +27,14 @@ export interface QueueSettings {
   readonly shards?: number
   /** Absent: as stored, initially none. */
   readonly throttle?: Throttle
-  /**
-   * The most claims at a time over all shards, or of each group. A limit per group needs a queue of one shard: with
-   * several, `open` throws `ConfigConflictError`. Default: no limit.
-   */
-  readonly maxRunning?: number | { readonly perGroup: number }
-  /** How many results are kept; each settle brings the age to which its result is kept. */
-  readonly resultsCount?: number
-  readonly dead: Kept
 }
+
+/**
+ * The settings of a queue that a store must know. Its limits are those that its configuration says; `rules/limit-rules`
+ * tells what becomes of them. A limit of running jobs per group needs a queue of one shard: with several, `open` throws
+ * `ConfigConflictError`.
+ */
+export interface QueueSettings extends QueueBasis, QueueLimits {}
 
 export interface StoredQueue {
   readonly name: string
@@ -47,7 +44,9 @@ export interface StoredQueue {
   /** 1 for a plain queue on a store that does not spread it. */
   readonly shards: number
   readonly throttle?: Throttle
-  readonly maxRunning?: number | { readonly perGroup: number }
+  readonly maxRunning?: MaxRunning
+  /** The limits that somebody has said. Where nobody has, the defaults hold. */
+  readonly limits: QueueLimits
   readonly paused: boolean
   readonly draining: boolean
   /** The number of shards to which it is on its way. Until all jobs have moved, none starts. */

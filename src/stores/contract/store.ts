@@ -47,10 +47,11 @@ export interface Store {
   readonly traits: StoreTraits
   /**
    * Declares queues. The first use fixes kind, order and `exclusive`: another value throws `ConfigConflictError` and
-   * opens nothing. Another throttle than the stored one throws `ThrottleConflictError`, likewise. The stored number of
-   * shards applies. Every other setting comes from the latest `open`. Opening again is harmless.
+   * opens nothing. So does another limit than the stored one (`rules/limit-rules`), and another throttle, with
+   * `ThrottleConflictError`. The stored number of shards applies, `merge` is that of the latest `open`. Opening again is
+   * harmless. `follows`: a queue that is stored stays as it is, and its limits and its throttle are not compared.
    */
-  open(queues: readonly QueueSettings[]): Promise<StoredQueue[]>
+  open(queues: readonly QueueSettings[], how?: { readonly follows: boolean }): Promise<StoredQueue[]>
   /**
    * Puts jobs into one queue per call. Of the jobs of a call, those in one shard are all accepted or all refused
    * (`'full'` or `'draining'` for each). The store remembers a call id for 1 minute (≤ 10,000 per queue): a call sent

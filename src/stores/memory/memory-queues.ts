@@ -1,12 +1,14 @@
 /** The queues of a memory store by name, each with its shards; plain ones have one. */
 
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
+import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import type { Throttle } from '../../core/queue/throttle.js'
 import { refuseOtherThrottle } from '../../core/queue/throttle.js'
-import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
+import type { QueueBasis, QueueSettings, StoredQueue } from '../contract/queue-settings.js'
+import { boundsOf, changedLimits, limitsIn, saidLimits } from '../rules/limit-rules.js'
 import { shardOf } from '../rules/payloads.js'
 import { refuseGroupBound, refuseOtherForm, refuseSpreading, reshardUnderWay as underWay } from '../rules/queue-form.js'
-import { MemoryLimits } from './queue/memory-limits.js'
+import { MemoryLimits, type ShardSettings } from './queue/memory-limits.js'
 import { MemoryOrderedQueue } from './queue/memory-ordered-queue.js'
 import { MemoryQueue } from './queue/memory-queue.js'
 import { MemoryThrottle } from './queue/memory-throttle.js'
@@ -14,7 +16,8 @@ import { MemoryThrottle } from './queue/memory-throttle.js'
 type MemoryShards = readonly MemoryQueue[]
 
 interface MemoryEntry {
-  settings: QueueSettings
+  settings: QueueBasis
+  said: QueueLimits
   readonly limits: MemoryLimits<MemoryQueue>
   shards: MemoryShards
   /** The number of shards to which it is being resharded. */
@@ -60,15 +63,18 @@ export class MemoryQueues {
   }
 
   /**
-   * Throws if a queue is stored in another form, or with another throttle, even if the other is a queue of this call.
+   * Throws if a queue is stored in another form, or with other limits or another throttle, even if the other is a queue
+   * of this call. `follows`: only the form of a stored queue counts.
    */
-  refuseOthers(queues: readonly QueueSettings[]): void {
+  refuseOthers(queues: readonly QueueSettings[], follows: boolean): void {
     const scopes = new Map<string, Throttle>(this.#throttles)
     for (const settings of queues) {
       const { name, throttle } = settings
       const entry = this.#entries.get(name)
       if (entry !== undefined) {
         refuseOtherForm(name, entry.settings, settings)
+        if (follows) continue
+        saidLimits(name, entry.said, settings)
         refuseGroupBound(name, settings.maxRunning, entry.resharding ?? entry.shards.length)
       }
       if (throttle === undefined) continue
@@ -77,22 +83,38 @@ export class MemoryQueues {
     }
   }
 
-  open(settings: QueueSettings): StoredQueue {
+  open(settings: QueueSettings, follows: boolean): StoredQueue {
     const { name } = settings
     const entry = this.#entries.get(name)
     if (entry === undefined) {
       const limits = new MemoryLimits<MemoryQueue>()
-      this.#limit(limits, settings)
-      const shards = newShards(settings, settings.kind === 'ordered' ? (settings.shards ?? 1) : 1, limits)
-      const made = { settings, limits, shards }
+      const said = limitsIn(settings)
+      this.#limit(limits, settings.throttle)
+      const shards = newShards(
+        basisOf(settings),
+        said,
+        settings.kind === 'ordered' ? (settings.shards ?? 1) : 1,
+        limits,
+      )
+      const made = { settings: basisOf(settings), said, limits, shards }
       this.#entries.set(name, made)
       return storedIn(made)
     }
-    this.#limit(entry.limits, settings)
+    if (follows) return storedIn(entry)
+    this.#limit(entry.limits, settings.throttle)
     const merge = settings.merge ?? entry.settings.merge
-    entry.settings = merge === undefined ? settings : { ...settings, merge }
-    for (const shard of entry.shards) shard.settings = shareOf(entry.settings, entry.shards.length)
+    entry.settings = { ...basisOf(settings), ...(merge === undefined ? {} : { merge }) }
+    bound(entry, saidLimits(name, entry.said, settings))
     return storedIn(entry)
+  }
+
+  /** See `Records.setLimits`. */
+  setLimits(name: string, change: QueueLimits): QueueLimits {
+    const entry = this.#entry(name)
+    refuseGroupBound(name, change.maxRunning, entry.resharding ?? entry.shards.length)
+    bound(entry, changedLimits(entry.said, change))
+    for (const shard of entry.shards) shard.relimit()
+    return entry.said
   }
 
   /**
@@ -108,7 +130,7 @@ export class MemoryQueues {
     entry.resharding = count
     for (const shard of old) shard.isHeld = true
     if (old.some((shard) => shard.running.size > 0)) return undefined
-    const shards = newShards(entry.settings, count, entry.limits) as MemoryOrderedQueue[]
+    const shards = newShards(entry.settings, entry.said, count, entry.limits) as MemoryOrderedQueue[]
     for (const shard of shards) {
       shard.lastStamp = Math.max(...old.map((one) => one.lastStamp))
       shard.lastFence = Math.max(...old.map((one) => one.lastFence))
@@ -130,8 +152,7 @@ export class MemoryQueues {
     return jobs.length
   }
 
-  #limit(limits: MemoryLimits, { throttle, maxRunning }: QueueSettings): void {
-    limits.maxRunning = maxRunning
+  #limit(limits: MemoryLimits, throttle: Throttle | undefined): void {
     if (throttle === undefined || limits.throttle !== undefined) return
     const known = this.#throttles.get(throttle.scope) ?? new MemoryThrottle(throttle)
     this.#throttles.set(throttle.scope, known)
@@ -146,11 +167,23 @@ export class MemoryQueues {
   }
 }
 
-function storedIn({ settings, shards, resharding, limits: { throttle, maxRunning } }: MemoryEntry): StoredQueue {
+function basisOf(settings: QueueSettings): QueueBasis {
+  const { maxRunning: _, maxPending: __, maxCrashes: ___, resultsCount: ____, dead: _____, ...basis } = settings
+  return basis
+}
+
+/** From now on these limits hold. */
+function bound(entry: MemoryEntry, said: QueueLimits): void {
+  entry.said = said
+  entry.limits.maxRunning = boundsOf(said).maxRunning
+  for (const shard of entry.shards) shard.settings = shareOf(entry.settings, said, entry.shards.length)
+}
+
+function storedIn({ settings, said, shards, resharding, limits: { throttle, maxRunning } }: MemoryEntry): StoredQueue {
   const { name, kind, order, exclusive = 'id' } = settings
   const { paused, draining } = shards[0]!
   return {
-    ...{ name, kind, order, exclusive, shards: shards.length, paused, draining },
+    ...{ name, kind, order, exclusive, shards: shards.length, paused, draining, limits: said },
     ...(throttle === undefined ? {} : { throttle: { scope: throttle.scope, by: throttle.by, rules: throttle.rules } }),
     ...(maxRunning === undefined ? {} : { maxRunning }),
     ...(resharding === undefined ? {} : { resharding }),
@@ -158,20 +191,29 @@ function storedIn({ settings, shards, resharding, limits: { throttle, maxRunning
 }
 
 /** From now on the limits count these shards. */
-function newShards(settings: QueueSettings, count: number, limits: MemoryLimits<MemoryQueue>): MemoryShards {
+function newShards(
+  settings: QueueBasis,
+  said: QueueLimits,
+  count: number,
+  limits: MemoryLimits<MemoryQueue>,
+): MemoryShards {
+  const own = shareOf(settings, said, count)
+  limits.maxRunning = own.maxRunning
   limits.shards =
     settings.kind === 'plain'
-      ? [new MemoryQueue(settings, limits)]
-      : Array.from({ length: count }, (_, shard) => new MemoryOrderedQueue(shareOf(settings, count), shard, limits))
+      ? [new MemoryQueue(own, limits)]
+      : Array.from({ length: count }, (_, shard) => new MemoryOrderedQueue(own, shard, limits))
   return limits.shards
 }
 
 /** Bounds are divided by the number of shards, rounded up. */
-function shareOf(settings: QueueSettings, shards: number): QueueSettings {
+function shareOf(settings: QueueBasis, said: QueueLimits, shards: number): ShardSettings {
   const share = (bound: number) => Math.ceil(bound / shards)
-  const { maxPending, resultsCount, dead } = settings
+  const bounds = boundsOf(said)
+  const { maxPending, resultsCount, dead } = bounds
   return {
     ...settings,
+    ...bounds,
     ...(maxPending === undefined ? {} : { maxPending: share(maxPending) }),
     ...(resultsCount === undefined ? {} : { resultsCount: share(resultsCount) }),
     dead: dead.count === undefined ? dead : { ...dead, count: share(dead.count) },

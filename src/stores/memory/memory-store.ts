@@ -111,10 +111,10 @@ export class MemoryStore implements Store {
     })
   }
 
-  async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
+  async open(queues: readonly QueueSettings[], { follows } = { follows: false }): Promise<StoredQueue[]> {
     this.#refuseClosed()
-    this.#data.queues.refuseOthers(queues)
-    return queues.map((settings) => this.#data.queues.open(settings))
+    this.#data.queues.refuseOthers(queues, follows)
+    return queues.map((settings) => this.#data.queues.open(settings, follows))
   }
 
   async enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {

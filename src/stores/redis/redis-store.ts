@@ -111,10 +111,10 @@ export class RedisStore implements Store {
     }
   }
 
-  async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
+  async open(queues: readonly QueueSettings[], how = { follows: false }): Promise<StoredQueue[]> {
     this.#refuseClosed()
     await this.#client.reach()
-    return this.#queues.open(queues)
+    return this.#queues.open(queues, how)
   }
 
   enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {

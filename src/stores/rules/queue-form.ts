@@ -1,7 +1,8 @@
 /** The form of a queue: the settings that are fixed once it is stored, and the refusal of other values. */
 
 import { ConfigConflictError, InvalidArgumentError } from '../../core/errors.js'
-import type { Exclusive, QueueOptions } from '../../core/queue/queue.js'
+import type { Exclusive } from '../../core/queue/queue.js'
+import type { MaxRunning } from '../../core/queue/queue-limits.js'
 import type { QueueKind } from '../contract/queue-settings.js'
 
 /** The settings that the first use of a queue fixes. */
@@ -38,14 +39,14 @@ export function reshardUnderWay(queue: string, towards: number, asked: number): 
 const oneShard = 'What runs of each group is counted within one shard'
 
 /** Throws if a queue with several shards, or on its way to several, is to limit the running jobs of each group. */
-export function refuseGroupBound(queue: string, maxRunning: QueueOptions['maxRunning'], shards: number): void {
+export function refuseGroupBound(queue: string, maxRunning: MaxRunning | 'none' | undefined, shards: number): void {
   if (typeof maxRunning !== 'object' || shards === 1) return
   const remedy = `${oneShard}: run \`millrace queues reshard ${queue} 1\` first, or give \`maxRunning\` a number for all groups together.`
   throw new ConfigConflictError(queue, 'shards', shards, 1, remedy)
 }
 
 /** Throws if a queue that limits the running jobs of each group is to be spread over several shards. */
-export function refuseSpreading(queue: string, maxRunning: QueueOptions['maxRunning'], shards: number): void {
+export function refuseSpreading(queue: string, maxRunning: MaxRunning | 'none' | undefined, shards: number): void {
   if (typeof maxRunning !== 'object' || shards === 1) return
   throw new InvalidArgumentError(
     `queue '${queue}' cannot be spread over ${shards} shards. ${oneShard}: give its \`maxRunning\` a number for all groups together first.`,

@@ -109,8 +109,8 @@ export class SqliteStore implements Store {
     }
   }
 
-  async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
-    const stored = await this.#inbox.call('open', queues)
+  async open(queues: readonly QueueSettings[], how = { follows: false }): Promise<StoredQueue[]> {
+    const stored = await this.#inbox.call('open', queues, how)
     this.#userEnqueue.clock = await loadClock(this.#clockUrl)
     return stored
   }
@@ -199,7 +199,7 @@ function sqliteSchedules(inbox: SqliteThreadClient, wait: SqliteWait): Schedules
 function sqliteRecords(inbox: SqliteThreadClient, wait: SqliteWait): Records {
   return {
     ...inbox.calls('queues', 'get', 'list', 'cancel', 'delete', 'runNow', 'bury', 'fail', 'setFields', 'expect'),
-    ...inbox.calls('pause', 'resume', 'drain', 'clear', 'reshard', 'move'),
+    ...inbox.calls('pause', 'resume', 'drain', 'setLimits', 'clear', 'reshard', 'move'),
     morgue: {
       get: (queue, id) => inbox.call('getDead', queue, id),
       list: (queue, query) => inbox.call('list', queue, { ...query, state: 'dead' }),

@@ -54,7 +54,7 @@ export const holdEndpoints = [
     summary: `The queues that are held, or that have held or paused groups, each with the first ${mostOfQueue} of these`,
     answer: page,
     run: async ({ window: { mill } }) => {
-      const { throttles } = await mill.adminParts.connect()
+      const { throttles } = await mill.adminParts.look()
       if (throttles === undefined) return { items: [] }
       const stored = (await namedQueues(mill)).filter(({ stored }) => stored !== undefined)
       const items = await Promise.all(

@@ -2,6 +2,7 @@
 
 import * as v from 'valibot'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
+import { lookInto } from '../../client/admin/queue-looks.js'
 import type { ThrottleChange } from '../../client/admin/throttle-admin.js'
 import { throttleSchema } from '../../core/queue/throttle-options.js'
 import { exactly, whole } from '../../core/values/option-check.js'
@@ -48,9 +49,9 @@ export const queueEndpoints = [
       const [[row], all] = await Promise.all([queueRows(mill, sparksOfLast(sparkMinutes), [queue]), namedQueues(mill)])
       const stored = all.find(({ name }) => name === queue)?.stored
       const throttle = stored?.throttle && (await admin.throttle.get())
-      const canHold = stored !== undefined && (await mill.adminParts.connect()).throttles !== undefined
+      const canHold = stored !== undefined && (await mill.adminParts.look()).throttles !== undefined
       const holds = canHold ? await admin.throttle.holds() : undefined
-      const look = row?.damaged === undefined ? await admin.look() : undefined
+      const look = row?.damaged === undefined ? await lookInto(true, () => admin.look(), undefined) : undefined
       const { shardLagsMs } = look?.depth ?? {}
       const settings = { ...mill.queues.get(queue), ...stored }
       const here = processIdentity()

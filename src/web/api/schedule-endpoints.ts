@@ -68,7 +68,7 @@ function actEndpoint(verb: 'run' | 'pause' | 'resume' | 'clear', summary: string
 
 /** A throttle, with the queues that share it. */
 async function throttleOf(mill: Mill, scope: string, queues: readonly string[]) {
-  const status = await mill.adminParts.connect().then(({ throttles }) => throttles?.state(queues[0]!))
+  const status = await mill.adminParts.look().then(({ throttles }) => throttles?.state(queues[0]!))
   if (status === undefined) return undefined
   const { throttle, hits, forMs, quietForMs, groups } = status
   return {

@@ -12,7 +12,7 @@ export const sessionEndpoints = [
     path: '/session',
     summary: 'The caller, and the abilities of the store',
     run: async ({ window: { mill, options }, viewer: { name, role, csrf } }) => {
-      const store = await mill.adminParts.connect()
+      const store = await mill.adminParts.look()
       return {
         ...{ user: name, role, readOnly: options.readOnly, ...(csrf !== undefined && { csrf }) },
         ...{ store: mill.store.text, version: packageVersion() ?? 'unknown', namespace: mill.namespace },

@@ -14,7 +14,7 @@ const defaultHeld = 50
 
 /** Throws `UnsupportedByStoreError` if the store keeps no registry. */
 async function registryOf({ adminParts, store }: Mill): Promise<WorkerRegistry> {
-  const { workers } = await adminParts.connect()
+  const { workers } = await adminParts.look()
   if (workers !== undefined) return workers
   throw new UnsupportedByStoreError(store.text, 'a registry of workers', 'Look at the logs of their processes.')
 }

@@ -28,7 +28,7 @@ const latestMs = stepMs.hour
 
 /** Rejects if the store cannot be reached; other parts that cannot be read are named in the reading. */
 export async function readMill(mill: Mill): Promise<MillReading> {
-  const store = await mill.adminParts.connect()
+  const store = await mill.adminParts.look()
   const all = await namedQueues(mill)
   const queues = all.slice(0, mostQueues)
   const unread = new Set<ReadingPart>()

@@ -36,8 +36,8 @@ export async function familyOf(
   { queue, id }: JobKey,
   parent: JobParent | undefined,
 ): Promise<JobFamily> {
-  const { connect, packing } = window.mill.adminParts
-  const store = await connect()
+  const { look, packing } = window.mill.adminParts
+  const store = await look()
   const [stored, above] = await Promise.all([kept(store, queue, id), parent && kept(store, parent.queue, parent.id)])
   const calls = callsIn(stored, packing)
   return {

@@ -1,5 +1,6 @@
 /** The queue rows: each declared or stored queue, with its counts and its limits. */
 
+import { emptyDepth, noCounts } from '../../client/admin/queue-looks.js'
 import { hasCode } from '../../core/error-codes.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { Mill } from '../../mill/mill.js'
@@ -33,11 +34,6 @@ export interface OverviewRow extends Omit<Depth, 'queue' | 'shardLagsMs' | 'lost
   readonly spark: Spark
 }
 
-const noCounts = {
-  ...{ ready: 0, payloads: 0, suspects: 0, scheduled: 0, running: 0, dead: 0, fresh: 0, retries: 0, lagMs: 0 },
-  ...{ processed: 0, failed: 0, crashed: 0, expired: 0 },
-} as const
-
 /** How many throttles are read at once. */
 const throttlesPerTrip = 20
 
@@ -55,7 +51,7 @@ export async function queueRows(
   readSparks: SparkReader,
   names?: readonly string[],
 ): Promise<OverviewRow[]> {
-  const store = await mill.adminParts.connect()
+  const store = await mill.adminParts.look()
   const all = await namedQueues(mill)
   const queues = names === undefined ? all : all.filter(({ name }) => names.includes(name))
   const [{ now, depths }, limits] = await Promise.all([depthsOf(store, queues), limitsOf(store, queues)])
@@ -69,7 +65,6 @@ export async function queueRows(
 
 /** The declared queues, then those that are only stored. */
 export async function namedQueues(mill: Mill): Promise<NamedQueue[]> {
-  await mill.ready()
   const stored = (await mill.storedQueues()) ?? []
   const byName = new Map(stored.map((queue) => [queue.name, queue]))
   const declared = [...mill.queues.values()].map(({ name, ordered, shards }): NamedQueue => {
@@ -88,15 +83,26 @@ export async function depthsOf(
   queues: readonly NamedQueue[],
 ): Promise<{ readonly now: number; readonly depths: (Depth | Error)[] }> {
   try {
-    return await store.depth(queues.map(({ name }) => name))
+    return await depthsIn(store, queues)
   } catch (error) {
     if (!isOfOneQueue(error)) throw error
   }
-  const looks = await Promise.allSettled(queues.map(({ name }) => store.depth([name])))
+  const looks = await Promise.allSettled(queues.map((queue) => depthsIn(store, [queue])))
   const away = looks.find((look) => look.status === 'rejected' && !isOfOneQueue(look.reason))
   if (away?.status === 'rejected') throw away.reason
   const now = Math.max(0, ...looks.map((look) => (look.status === 'fulfilled' ? look.value.now : 0)))
   return { now, depths: looks.map((look) => (look.status === 'fulfilled' ? look.value.depths[0]! : look.reason)) }
+}
+
+/** The counts of the queues, in their order; a declared one that is not stored yet is empty. */
+async function depthsIn(
+  store: Store,
+  queues: readonly NamedQueue[],
+): Promise<{ readonly now: number; readonly depths: Depth[] }> {
+  const there = store.records === undefined ? queues : queues.filter(({ stored }) => stored !== undefined)
+  const { now, depths } = await store.depth(there.map(({ name }) => name))
+  const byName = new Map(depths.map((depth) => [depth.queue, depth]))
+  return { now, depths: queues.map(({ name }) => byName.get(name) ?? emptyDepth(name)) }
 }
 
 export function isOfOneQueue(error: unknown): boolean {

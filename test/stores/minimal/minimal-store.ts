@@ -84,7 +84,7 @@ export class MinimalStore implements Store {
     }
     return queues.map(({ name, kind, order }) => {
       this.#service.create(name)
-      return { name, kind, order, exclusive: 'id', shards: 1, paused: false, draining: false }
+      return { name, kind, order, exclusive: 'id', shards: 1, paused: false, draining: false, limits: {} }
     })
   }
 

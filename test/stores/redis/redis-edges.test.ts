@@ -54,7 +54,7 @@ describe('a server that has no memory left', () => {
 
     const late = new RedisStore({ client: connect(server), namespace: scene.namespace })
     onTestFinished(() => late.close())
-    await late.open([{ ...settings, maxCrashes: 5 }])
+    await late.open([{ ...settings, maxPending: 5 }])
 
     expect((await late.claim([{ queue, limit: 1 }], { worker: 'w2', leaseMs: 1_000 })).claims).toHaveLength(1)
   })

@@ -108,7 +108,7 @@ for (const mode of ['single', 'cluster'] as const) {
       const ids = Array.from({ length: 20 }, (_, i) => `id-${i}`)
       await enqueue(before, 'orders', ids)
       await take(before, 'orders', 1)
-      await after.open([ordered('orders', { maxRunning: 3 })])
+      await after.records.setLimits('orders', { maxRunning: 3 })
 
       const claims = await take(before, 'orders')
       expect(claims).toHaveLength(2)

@@ -230,6 +230,7 @@ export class EveryOperation {
       this.#call('pause', name)
       this.#call('resume', name)
       this.#call('drain', name)
+      this.#call('setLimits', name, { maxCrashes: 3 })
       this.#call('resume', name)
       this.#passLimit(name)
     }

@@ -17,7 +17,16 @@ it('who only asks which queues there are leaves the file as it is', async () => 
 
     const store = scene.store()
     expect(await store.records.queues()).toEqual([
-      { name: queue.name, kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+      {
+        name: queue.name,
+        kind: 'plain',
+        order: 'fifo',
+        exclusive: 'id',
+        shards: 1,
+        paused: false,
+        draining: false,
+        limits: {},
+      },
     ])
     await store.close()
 

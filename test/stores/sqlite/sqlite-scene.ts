@@ -7,7 +7,7 @@ import type { EnqueueCall, NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 
-export const queue: QueueSettings = { name: 'work', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }
+export const queue: QueueSettings = { name: 'work', kind: 'plain', order: 'fifo' }
 
 export class SqliteScene {
   readonly folder = mkdtempSync(join(tmpdir(), 'millrace-sqlite-'))

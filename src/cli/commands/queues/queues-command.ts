@@ -8,6 +8,8 @@ import { count, counted } from '../../output/figures.js'
 import { queueLines, queueRows } from '../../output/queue-table.js'
 import type { Terminal } from '../../output/terminal.js'
 import { addHolds } from './hold-commands.js'
+
+import { addLimits } from './limits-command.js'
 import { addMove, addReshard } from './queue-moves.js'
 import { addCreate } from './queues-create.js'
 import { addThrottle } from './throttle-command.js'
@@ -64,6 +66,7 @@ Example:
   )
   addCreate(queues)
   addThrottle(queues)
+  addLimits(queues)
   addReshard(queues)
   addMove(queues)
 }

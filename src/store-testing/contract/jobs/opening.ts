@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { ConfigConflictError, UnknownQueueError } from '../../../core/errors.js'
-import { type ContractConcern, contractCase, exactEnqueue, inOrder, records } from '../scenes/contract-case.js'
+import { type ContractConcern, contractCase, inOrder, records } from '../scenes/contract-case.js'
 import { newJob } from '../scenes/scene.js'
 
-const settings = { kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
+const settings = { kind: 'plain', order: 'fifo' } as const
 
 export const opening: ContractConcern = {
   concern: 'opening',
@@ -18,9 +18,10 @@ export const opening: ContractConcern = {
           { ...settings, name: 'a', order: 'lifo' },
         ])
 
+        const rest = { exclusive: 'id', shards: 1, paused: false, draining: false, limits: {} }
         assert.deepEqual(stored, [
-          { name: 'z', kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false },
-          { name: 'a', kind: 'plain', order: 'lifo', exclusive: 'id', shards: 1, paused: false, draining: false },
+          { name: 'z', kind: 'plain', order: 'fifo', ...rest },
+          { name: 'a', kind: 'plain', order: 'lifo', ...rest },
         ])
       },
       inOrder,
@@ -57,23 +58,6 @@ export const opening: ContractConcern = {
         assert.equal((await scene.stored()).maxPending, null)
       },
       inOrder,
-    ),
-
-    contractCase(
-      'the settings of the latest open hold, over all handles',
-      async (scene) => {
-        await scene.openQueue({ maxPending: 5, resultsCount: 7, maxCrashes: 2, dead: { ageMs: 1_000, count: 3 } })
-        const other = await scene.harness.open()
-        await other.open([{ ...settings, name: scene.queue, maxPending: 1, maxCrashes: 9 }])
-
-        assert.deepEqual(await scene.enqueue(['a', 'b']), ['full', 'full'])
-        const { maxPending, resultsCount, maxCrashes, deadAgeMs, deadCount } = await scene.stored()
-        assert.deepEqual(
-          { maxPending, resultsCount, maxCrashes, deadAgeMs, deadCount },
-          { maxPending: 1, resultsCount: null, maxCrashes: 9, deadAgeMs: null, deadCount: null },
-        )
-      },
-      exactEnqueue,
     ),
 
     contractCase(

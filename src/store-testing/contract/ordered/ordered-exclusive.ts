@@ -18,7 +18,7 @@ export const orderedExclusive: ContractConcern = {
       const stored = await openStrict(scene)
       assert.deepEqual(stored, {
         ...{ name: strict, kind: 'ordered', order: 'fifo', exclusive: 'shard', shards: 2 },
-        ...{ paused: false, draining: false },
+        ...{ paused: false, draining: false, limits: {} },
       })
     }),
 

@@ -12,6 +12,7 @@ import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } fro
 import type { Store } from '../../../stores/contract/store.js'
 import type { Throttles } from '../../../stores/contract/throttles.js'
 import type { WorkerRegistry } from '../../../stores/contract/worker-registry.js'
+import { limitsIn } from '../../../stores/rules/limit-rules.js'
 import type { StoreHarness } from '../../harness/store-harness.js'
 import type { Settlement } from '../../sequences/command.js'
 import type { CanonicalJob, CanonicalQueue } from '../../state/canonical-state.js'
@@ -63,12 +64,20 @@ export class Scene {
     return this.store.throttles
   }
 
+  /** Opens the queue, or another by its name. The limits hold from now on, even if others were said before. */
   async openQueue(settings: Partial<QueueSettings> = {}): Promise<StoredQueue> {
-    const [stored] = await this.store.open([
-      { name: this.queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, ...settings },
-    ])
+    const asked: QueueSettings = { name: this.queue, kind: 'plain', order: 'fifo', ...settings }
+    const limits = limitsIn(asked)
+    const isStored = Object.keys(limits).length > 0 && (await this.#isStored(asked.name))
+    if (isStored) await this.records.setLimits(asked.name, limits)
+    const [stored] = await this.store.open([asked])
     assert.ok(stored, 'open answers for each queue')
     return stored
+  }
+
+  async #isStored(queue: string): Promise<boolean> {
+    const stored = (await this.store.records?.queues()) ?? []
+    return stored.some(({ name }) => name === queue)
   }
 
   /** One call; a job may be given as its id alone. */

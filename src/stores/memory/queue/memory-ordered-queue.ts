@@ -6,7 +6,6 @@
 
 import type { Merge } from '../../../core/queue/queue.js'
 import type { NewJob } from '../../contract/new-job.js'
-import type { QueueSettings } from '../../contract/queue-settings.js'
 import {
   afterEnd,
   type CallPlace,
@@ -17,7 +16,7 @@ import {
 } from '../../rules/payloads.js'
 import { dueAt, nextScore, stampOf } from '../../rules/sequence.js'
 import { type MemoryJob, newMemoryJob } from './memory-job.js'
-import type { MemoryLimits } from './memory-limits.js'
+import type { MemoryLimits, ShardSettings } from './memory-limits.js'
 import { MemoryQueue } from './memory-queue.js'
 import { PayloadSet } from './payload-set.js'
 
@@ -27,7 +26,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
   /** The last default score given, in µs. */
   lastScore = 0
 
-  constructor(settings: QueueSettings, shard: number, limits?: MemoryLimits<MemoryQueue>) {
+  constructor(settings: ShardSettings, shard: number, limits?: MemoryLimits<MemoryQueue>) {
     super(settings, limits)
     this.shard = shard
   }

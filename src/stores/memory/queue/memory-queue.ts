@@ -4,7 +4,6 @@
  */
 
 import type { NewJob } from '../../contract/new-job.js'
-import type { QueueSettings } from '../../contract/queue-settings.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { compareBytes } from '../../rules/byte-order.js'
 import { expiryOf } from '../../rules/expiry.js'
@@ -16,14 +15,14 @@ import { ExpectedIds } from './expected-ids.js'
 import { MemoryExpiry } from './memory-expiry.js'
 import { byId, bySeq, type MemoryJob, newMemoryJob, rememberedJob } from './memory-job.js'
 import { MemoryLanes } from './memory-lanes.js'
-import { groupOf, MemoryLimits } from './memory-limits.js'
+import { groupOf, MemoryLimits, type ShardSettings } from './memory-limits.js'
 import { nextOpening } from './memory-opening.js'
 import { MemorySetBack } from './memory-set-back.js'
 import { RememberedIds } from './remembered-ids.js'
 import { SortedList } from './sorted-list.js'
 
 export class MemoryQueue {
-  settings: QueueSettings
+  settings: ShardSettings
   paused = false
   /** Being moved into other shards: as good as paused, until that is done. */
   isHeld = false
@@ -67,7 +66,7 @@ export class MemoryQueue {
   #seq = 0
   readonly setBack = new MemorySetBack(this)
 
-  constructor(settings: QueueSettings, limits = new MemoryLimits<MemoryQueue>()) {
+  constructor(settings: ShardSettings, limits = new MemoryLimits<MemoryQueue>()) {
     this.settings = settings
     this.limits = limits
     const direction = settings.order === 'lifo' ? -1 : 1
@@ -331,6 +330,10 @@ export class MemoryQueue {
   reopen(): void {
     this.shutUntil = Number.NEGATIVE_INFINITY
     this.lanes.openDue(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
+  }
+
+  relimit(): void {
+    for (const group of new Set([...this.running].map(groupOf).sort(compareBytes))) this.refresh(group)
   }
 
   protected insert(job: MemoryJob): void {

@@ -4,7 +4,7 @@
  */
 
 import type { Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
-import type { QueueSettings } from '../../contract/queue-settings.js'
+import type { QueueBasis } from '../../contract/queue-settings.js'
 import { sightOf } from '../../rules/throttle/start-log.js'
 import {
   type Counter,
@@ -20,7 +20,7 @@ import type { SortedList } from './sorted-list.js'
 
 /** A shard of a queue, as its limits know it. */
 export interface LimitedShard {
-  readonly settings: QueueSettings
+  readonly settings: QueueBasis
   readonly isStopped: boolean
   readonly ready: SortedList<MemoryJob>
   readonly running: SortedList<MemoryJob>

@@ -2,7 +2,7 @@
 
 import type { JobState } from '../../../core/job.js'
 import type { ListQuery, Page } from '../../contract/job-records.js'
-import type { QueueSettings } from '../../contract/queue-settings.js'
+import type { QueueBasis } from '../../contract/queue-settings.js'
 import { comparePositions, cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
 import { type MemoryJob, storedJob } from '../queue/memory-job.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
@@ -21,18 +21,18 @@ export function page(shards: readonly MemoryQueue[], query: ListQuery, now: numb
   return found.length > jobs.length ? { jobs, cursor: cursorAt(found[jobs.length - 1]!.position, query.by) } : { jobs }
 }
 
-const positions: Record<ListQuery['by'], (job: MemoryJob, settings: QueueSettings) => ListPosition> = {
+const positions: Record<ListQuery['by'], (job: MemoryJob, settings: QueueBasis) => ListPosition> = {
   id: (job) => [job.spec.id, job.state === 'dead' ? 1 : 0],
   time: timePosition,
   retry: (job, settings) => [job.attempt, tie(job, settings)],
 }
 
 /** The jobs of an ordered queue are in several shards, each of which counts for itself. */
-function tie(job: MemoryJob, { kind }: QueueSettings): number | string {
+function tie(job: MemoryJob, { kind }: QueueBasis): number | string {
   return kind === 'ordered' ? job.spec.id : job.seq
 }
 
-function timePosition(job: MemoryJob, settings: QueueSettings): ListPosition {
+function timePosition(job: MemoryJob, settings: QueueBasis): ListPosition {
   const { order, kind } = settings
   const last = tie(job, settings)
   switch (job.state) {

@@ -140,6 +140,12 @@ export function memoryRecords(store: MemoryAdmin): Records {
       for (const shard of store.queues().shardsOf(name)) shard.draining = true
     },
 
+    async setLimits(name, change) {
+      const limits = store.queues().setLimits(name, change)
+      store.ring(name)
+      return limits
+    },
+
     clear: async (name) => step(name, 'all', [...waitingStates, 'dead'], removed),
 
     async reshard(name, shards) {

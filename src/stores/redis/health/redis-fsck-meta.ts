@@ -35,6 +35,8 @@ const optional: Readonly<Record<string, RegExp>> = {
   shutUntil: counter,
   maxRunning: counter,
   perGroup: counter,
+  limits: /^\{.*\}$/,
+  limitsTurn: counter,
   turn: counter,
   scope: /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/,
   by: /^(?:queue|group)$/,

@@ -8,6 +8,7 @@
  * running jobs.
  */
 
+import { StoreCorruptError } from '../../../core/errors.js'
 import type { QueueKind, QueueSettings } from '../../contract/queue-settings.js'
 import { shardOf } from '../../rules/payloads.js'
 import { keysOf, orderedTag, placedTag, shardTag } from './redis-keys.js'
@@ -68,6 +69,15 @@ export function layoutIn(text: string): RedisLayout | undefined {
   }
 }
 
+/** The layout that the registry has. Throws `StoreCorruptError` if it cannot be read. */
+export function layoutOf(name: string, stored: string): RedisLayout {
+  const layout = layoutIn(stored)
+  if (layout !== undefined) return layout
+  throw new StoreCorruptError(
+    `the registry says that queue '${name}' has '${stored}' shards, which cannot be. Run \`millrace fsck\`.`,
+  )
+}
+
 export function layoutText({ kind, shards, generation, towards, place, scope, isBounded }: RedisLayout): string {
   const lies = kind === 'plain' ? '' : ` ordered ${generation}${towards === undefined ? '' : ` to ${towards}`}`
   const at = place === undefined ? '' : ` at ${place}`
@@ -77,7 +87,8 @@ export function layoutText({ kind, shards, generation, towards, place, scope, is
 /** The layout in which a queue is created, or in which a stored one continues with these settings. */
 export function layoutFor(settings: QueueSettings, stored?: RedisLayout): RedisLayout {
   const { name, kind, throttle, maxRunning } = settings
-  const isLimited = throttle !== undefined || maxRunning !== undefined
+  const isBounded = maxRunning !== undefined && maxRunning !== 'none'
+  const isLimited = throttle !== undefined || isBounded
   const scope = stored?.scope ?? throttle?.scope
   const made: RedisLayout = stored ?? {
     kind,
@@ -88,7 +99,7 @@ export function layoutFor(settings: QueueSettings, stored?: RedisLayout): RedisL
   return {
     ...made,
     ...(scope === undefined ? {} : { scope }),
-    ...(made.isBounded || (made.kind === 'ordered' && maxRunning !== undefined) ? { isBounded: true } : {}),
+    ...(made.isBounded || (made.kind === 'ordered' && isBounded) ? { isBounded: true } : {}),
   }
 }
 

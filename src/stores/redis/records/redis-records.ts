@@ -173,6 +173,11 @@ export function redisRecords(
     pause: (queue) => everywhere(queue, ['pause']),
     resume: (queue) => everywhere(queue, ['resume']),
     drain: (queue) => everywhere(queue, ['drain']),
+    async setLimits(queue, change) {
+      const limits = await queues.setLimits(queue, change)
+      await everywhere(queue, ['relimit'])
+      return limits
+    },
     clear: (queue) => change(queue, 'all', { name: 'delete', states: 'wsd' }),
 
     reshard: (queue, shards) => queues.following(() => reshard.reshard(queue, shards)),

@@ -151,6 +151,6 @@ function settingsOf(meta: ShardMeta, shards: number): string[] {
     share(resultsCount),
     field('deadAge'),
     share(deadCount),
-    ...['bounds', 'maxRunning', 'perGroup', 'scope', 'by'].map(field),
+    ...['bounds', 'maxRunning', 'perGroup', 'scope', 'by', 'limits', 'limitsTurn'].map(field),
   ]
 }

@@ -10,7 +10,8 @@ import { isSetBack, setBack } from '../lua/set-back-lua.js'
  * KEYS: those of one shard; for an ordered queue with `maxRunning` then those of all its shards.
  * ARGV: verb, and its arguments: pause · resume · drain · fail: id, ms, last (1 or 0), reason (plain queues only) ·
  * unlead: worker · hold: queue or group, ms, the group · reopen: opens what its throttle has shut · release: the group,
- * or nothing for all holds · pause-group, resume-group: the group.
+ * or nothing for all holds · pause-group, resume-group: the group ·
+ * relimit: gives turns by the new limits of running jobs.
  * Returns 1, or 0 for a `fail` of a job that does not run; for `release` how many holds it ended. Refuses `unknown`.
  */
 const text = `
@@ -37,6 +38,18 @@ elseif verb == 'release' then
 elseif verb == 'pause-group' then lanes.pause(ARGV[2], true)
 elseif verb == 'resume-group' then
   lanes.pause(ARGV[2], false)
+  ring_unpaused()
+elseif verb == 'relimit' then
+  local busy = call('HKEYS', RUNNING_BY_GROUP)
+  -- By their bytes: the order of < depends on the server's locale.
+  table.sort(busy, function(a, b)
+    for i = 1, math.min(#a, #b) do
+      local x, y = byte(a, i), byte(b, i)
+      if x ~= y then return x < y end
+    end
+    return #a < #b
+  end)
+  for _, group in ipairs(busy) do lanes.refresh(group) end
   ring_unpaused()
 elseif verb == 'resume' then
   call('HDEL', META, 'paused', 'draining')

@@ -1,22 +1,19 @@
 /** The queues of a Redis store as a handle knows them, with their shards. */
 
 import { hasCode } from '../../../core/error-codes.js'
-import {
-  ConfigConflictError,
-  StoreCorruptError,
-  StoreUnavailableError,
-  UnknownQueueError,
-} from '../../../core/errors.js'
+import { StoreUnavailableError, UnknownQueueError } from '../../../core/errors.js'
+import type { QueueLimits } from '../../../core/queue/queue-limits.js'
 import { refuseOtherThrottle, type Throttle } from '../../../core/queue/throttle.js'
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
-import { refuseGroupBound, refuseOtherForm } from '../../rules/queue-form.js'
+import { boundsOf, changedLimits, limitsIn, saidLimits } from '../../rules/limit-rules.js'
+import { refuseOtherForm } from '../../rules/queue-form.js'
 import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { ScriptRefusal } from '../client/redis-script.js'
 import { queuesKey } from '../layout/redis-keys.js'
 import {
   layoutFor,
-  layoutIn,
+  layoutOf,
   layoutText,
   queueIn,
   type RedisLayout,
@@ -26,9 +23,11 @@ import {
 import type { ShardScript } from '../lua/prelude.js'
 import { runOn, type ScriptPair, scriptFor } from '../lua/script-kinds.js'
 import { RedisScopes } from '../throttle/redis-scopes.js'
+import { giveSettings, stateOf } from './given-settings.js'
 import { layoutScript } from './layout-script.js'
+import { refuseElsewhere } from './limit-place.js'
 import { openScript } from './open-script.js'
-import { formIn, settingArgs, storedIn } from './redis-settings.js'
+import { formIn, isSaid, nextSaid, saidIn, storedIn } from './redis-settings.js'
 import { namingWrongType } from './redis-wrong-type.js'
 
 /** A shard is no longer where the caller looked. The handle knows its new place by now. The call was not executed. */
@@ -61,7 +60,7 @@ export class RedisQueues {
     this.scopes = new RedisScopes(client, namespace)
   }
 
-  async open(queues: readonly QueueSettings[]): Promise<StoredQueue[]> {
+  async open(queues: readonly QueueSettings[], { follows } = { follows: false }): Promise<StoredQueue[]> {
     const names = queues.map(({ name }) => name)
     const stored = await this.#layouts(names)
     // All are checked before the first is written.
@@ -71,11 +70,13 @@ export class RedisQueues {
         if (layout === undefined) return
         const queue = queueIn(this.#namespace, settings.name, layout)
         const reply = await this.#run(queue.shards[0]!, openScript, ['0']).catch(unlessDamaged)
-        if (reply !== null) refuseOtherForm(settings.name, formIn(reply), settings)
+        if (reply === null) return
+        refuseOtherForm(settings.name, formIn(reply), settings)
+        if (!follows) saidLimits(settings.name, saidIn(reply).limits, settings)
       }),
     )
-    await this.#refuseLimits(queues, stored)
-    const written = await Promise.allSettled(queues.map((settings, i) => this.#write(settings, stored[i])))
+    await this.#refuseLimits(queues, stored, follows)
+    const written = await Promise.allSettled(queues.map((settings, i) => this.#open(settings, stored[i], follows)))
     const isAnySound = written.some(({ status }) => status === 'fulfilled')
     return written.map((one, i) => {
       if (one.status === 'fulfilled') return one.value
@@ -87,12 +88,14 @@ export class RedisQueues {
 
   /** Answers with the declared settings, because the stored ones are unreadable. */
   #openDamaged(settings: QueueSettings, stored: RedisLayout | undefined): StoredQueue {
-    const { name, kind, order, exclusive = 'id', throttle, maxRunning } = settings
+    const { name, kind, order, exclusive = 'id', throttle } = settings
+    const { maxRunning } = boundsOf(limitsIn(settings))
     const queue = queueIn(this.#namespace, name, stored ?? layoutFor(settings))
     this.#queues.set(name, queue)
     this.#opened.set(name, settings)
     return {
       ...{ name, kind, order, exclusive, shards: queue.shards.length, paused: false, draining: false },
+      limits: limitsIn(settings),
       ...(throttle === undefined ? {} : { throttle }),
       ...(maxRunning === undefined ? {} : { maxRunning }),
     }
@@ -132,13 +135,19 @@ export class RedisQueues {
   /** The queue as it is stored. Throws `UnknownQueueError` if it is registered but nothing of it is stored. */
   async stored(name: string): Promise<StoredQueue> {
     const [queue] = await this.findLimits([name])
-    // If the queue is moving, its first shard may be gone already.
-    for (const shard of [queue!.shards[0]!, ...queue!.next.slice(0, 1)]) {
-      const reply = await this.run(shard, openScript, ['0'])
-      if (reply !== null) return this.#storedIn(queue!, reply)
-    }
+    const reply = await stateOf(this.#client, queue!)
+    if (reply !== null) return this.#storedIn(queue!, reply)
     await this.#restore(name)
     return this.stored(name)
+  }
+
+  /** See `Records.setLimits`. */
+  async setLimits(name: string, change: QueueLimits): Promise<QueueLimits> {
+    const { kind, order, exclusive, shards } = await this.stored(name)
+    const settings: QueueSettings = { name, kind, order, exclusive, shards, maxRunning: change.maxRunning ?? 'none' }
+    const layout = this.#queues.get(name)!.layout
+    refuseElsewhere(settings, layout, this.#client.isCluster)
+    return (await this.#write(settings, layout, (said = {}) => changedLimits(said, change))).limits
   }
 
   /** Stores the layout `after` if the stored one is still `before`. Returns whether it was. */
@@ -259,34 +268,46 @@ export class RedisQueues {
   async #restore(queue: string): Promise<void> {
     const settings = this.#opened.get(queue)
     // Stays known while it is created again, so that concurrent calls find it.
-    if (settings !== undefined) return void (await this.open([settings]))
+    if (settings !== undefined) {
+      const [layout] = await this.#layouts([queue])
+      return void (await this.#write(settings, layout, (said = limitsIn(settings)) => said, false))
+    }
     this.#queues.delete(queue)
     throw new UnknownQueueError(queue, await this.names())
   }
 
-  async #write(settings: QueueSettings, stored: RedisLayout | undefined): Promise<StoredQueue> {
-    const { name, kind } = settings
+  async #open(settings: QueueSettings, stored: RedisLayout | undefined, follows: boolean): Promise<StoredQueue> {
+    const { name } = settings
+    const queue = follows && stored !== undefined ? queueIn(this.#namespace, name, stored) : undefined
+    const reply = queue === undefined ? null : await stateOf(this.#client, queue)
+    if (reply === null) return this.#write(settings, stored, (said = {}) => saidLimits(name, said, settings))
+    this.#queues.set(name, queue!)
+    this.#opened.set(name, settings)
+    return this.#storedIn(queue!, reply)
+  }
+
+  /** `decide`: the limits that are said from now on, by those that were; undefined if nothing is stored of the queue. */
+  async #write(
+    settings: QueueSettings,
+    stored: RedisLayout | undefined,
+    decide: (said?: QueueLimits) => QueueLimits,
+    comparesThrottle = true,
+  ): Promise<StoredQueue> {
+    const { name, kind, throttle } = settings
     const layout = await this.#fixLayout(settings, stored)
     if (layout.kind !== kind) refuseOtherForm(name, { ...settings, kind: layout.kind }, settings)
     const queue = queueIn(this.#namespace, name, layout)
-    const isMoving = layout.towards !== undefined
-    // Another process may be first: the creator of the first shard decides the form of all. If the queue is moving, the
-    // process that moves it creates the next shards.
-    const args = [isMoving ? '2' : '1', ...settingArgs(settings, layout.shards)]
-    if (settings.throttle !== undefined)
-      refuseOtherThrottle(name, await this.scopes.join(name, settings.throttle), settings.throttle)
-    const [first, ...others] = queue.shards
-    let reply = await this.#run(first!, openScript, args)
-    if (reply !== null) refuseOtherForm(name, formIn(reply), settings)
-    await Promise.all(others.map((shard) => this.#run(shard, openScript, args)))
-    // As in `stored`, an old shard answers if it exists: new ones learn last whether the queue is paused.
-    for (const shard of queue.next) {
-      const made = await this.#run(shard, openScript, ['2', ...settingArgs(settings, queue.next.length)])
-      reply ??= made
+    const joined = throttle && (await this.scopes.join(name, throttle))
+    if (throttle !== undefined && comparesThrottle) refuseOtherThrottle(name, joined, throttle)
+    for (;;) {
+      const said = nextSaid(await stateOf(this.#client, queue), decide)
+      const reply = await giveSettings(this.#client, queue, settings, said)
+      // Another process has said something meanwhile.
+      if (reply !== null && !isSaid(reply, said)) continue
+      this.#queues.set(name, queue)
+      this.#opened.set(name, settings)
+      return this.#storedIn(queue, reply)
     }
-    this.#queues.set(name, queue)
-    this.#opened.set(name, settings)
-    return this.#storedIn(queue, reply)
   }
 
   /** The first stored number of shards counts for good. Limits are stored here before any shard knows them. */
@@ -300,7 +321,7 @@ export class RedisQueues {
       isKnown = text !== null
       // The server has lost its data meanwhile, so this is a new queue.
       if (!isKnown) continue
-      const before = layoutOf(name, text)
+      const before = layoutOf(name, textIn(text))
       const after = layoutFor(settings, before)
       if (layoutText(after) === layoutText(before) || (await this.change(name, before, after))) return after
     }
@@ -309,32 +330,20 @@ export class RedisQueues {
   /**
    * Throws if a throttle differs from that stored or declared for its scope, or a queue is where it cannot be limited.
    */
-  async #refuseLimits(queues: readonly QueueSettings[], layouts: readonly (RedisLayout | undefined)[]): Promise<void> {
+  async #refuseLimits(
+    queues: readonly QueueSettings[],
+    layouts: readonly (RedisLayout | undefined)[],
+    follows: boolean,
+  ): Promise<void> {
     const asked = new Map<string, Throttle>()
     for (const [i, { name, throttle }] of queues.entries()) {
-      if (throttle === undefined) continue
+      if (throttle === undefined || (follows && layouts[i] !== undefined)) continue
       const stored = await this.scopes.throttle(layouts[i]?.scope ?? throttle.scope).catch(unlessDamaged)
       refuseOtherThrottle(name, stored ?? asked.get(throttle.scope), throttle)
       asked.set(throttle.scope, throttle)
     }
     for (const [i, settings] of queues.entries())
-      if (layouts[i] !== undefined) this.#refuseElsewhere(settings, layouts[i])
-  }
-
-  /**
-   * What is counted together must be together: a plain queue in one shard, and on a cluster everything in one place.
-   */
-  #refuseElsewhere(settings: QueueSettings, { kind, shards, towards, place, scope }: RedisLayout): void {
-    const { name, throttle, maxRunning } = settings
-    if (throttle === undefined && maxRunning === undefined) return
-    if (kind === 'ordered') refuseGroupBound(name, maxRunning, towards ?? shards)
-    const limit = throttle === undefined ? 'maxRunning' : 'throttle'
-    const remedy = `Its jobs lie where nothing can count them together. Give a new queue the ${limit} from its first use, and drain this one.`
-    if (kind === 'plain' && shards > 1) throw new ConfigConflictError(name, 'shards', shards, 1, remedy)
-    if (!this.#client.isCluster) return
-    const at = place ?? (kind === 'plain' ? name : undefined)
-    const wanted = throttle?.scope ?? scope ?? at ?? name
-    if (at !== wanted) throw new ConfigConflictError(name, 'the place', at ?? 'of each shard', wanted, remedy)
+      if (layouts[i] !== undefined && !follows) refuseElsewhere(settings, layouts[i], this.#client.isCluster)
   }
 
   async #storedIn(queue: RedisQueue, reply: RedisReply): Promise<StoredQueue> {
@@ -363,7 +372,7 @@ export class RedisQueues {
   async #layouts(names: readonly string[]): Promise<(RedisLayout | undefined)[]> {
     if (names.length === 0) return []
     const reply = await this.#client.command('HMGET', [queuesKey(this.#namespace), ...names])
-    return listIn(reply).map((text, i) => (text === null ? undefined : layoutOf(names[i]!, text)))
+    return listIn(reply).map((text, i) => (text === null ? undefined : layoutOf(names[i]!, textIn(text))))
   }
 
   #run(shard: RedisShard, script: ShardScript | ScriptPair, args: readonly RedisArgument[]): Promise<RedisReply> {
@@ -388,12 +397,4 @@ export async function unlessUnknown<T>(asked: Promise<T>): Promise<T | undefined
     if (hasCode(error, 'queue-unknown')) return undefined
     throw error
   }
-}
-
-function layoutOf(name: string, text: RedisReply): RedisLayout {
-  const layout = layoutIn(textIn(text))
-  if (layout !== undefined) return layout
-  throw new StoreCorruptError(
-    `the registry says that queue '${name}' has '${textIn(text)}' shards, which cannot be. Run \`millrace fsck\`.`,
-  )
 }

@@ -27,9 +27,9 @@ export class SqliteReshard {
     const { db } = session
     this.#rename = db.prepare('UPDATE queue SET shard = -1 - shard WHERE name = ?')
     this.#insert = db.prepare(
-      `INSERT INTO queue (name, shard, shards, resharding, number, kind, ord, exclusive, merge, paused, draining, max_pending, crash_limit,
+      `INSERT INTO queue (name, shard, shards, resharding, number, kind, ord, exclusive, merge, paused, draining, limits, max_pending, crash_limit,
            results_limit, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned, last_stamp, last_fence, last_score)
-         SELECT name, ?2, ?3, resharding, number, kind, ord, exclusive, merge, paused, draining, max_pending, crash_limit,
+         SELECT name, ?2, ?3, resharding, number, kind, ord, exclusive, merge, paused, draining, limits, max_pending, crash_limit,
            results_limit, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned, ?4, ?5, ?6 FROM queue WHERE name = ?1 AND shard = -1`,
     )
     this.#jobs = db.prepare(

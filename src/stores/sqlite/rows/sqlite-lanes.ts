@@ -52,6 +52,7 @@ export class SqliteLanes {
   readonly #lapsed: Statement
   readonly #dropHeld: Statement
   readonly #endHolds: Statement
+  readonly #busy: Statement
   readonly #recount: Statement
 
   constructor(db: Database) {
@@ -79,6 +80,7 @@ export class SqliteLanes {
       'DELETE FROM lane WHERE qid = ? AND held_until IS NOT NULL AND ready + running + paused = 0 AND turn IS NULL AND shut_until IS NULL',
     )
     this.#endHolds = db.prepare('UPDATE lane SET held_until = NULL WHERE qid = ? AND held_until IS NOT NULL')
+    this.#busy = db.prepare("SELECT grp FROM lane WHERE qid = ? AND running > 0 AND grp <> '' ORDER BY grp")
     this.#recount = db.prepare(
       'SELECT count(*) AS n FROM job INDEXED BY job_lane WHERE qid = ? AND state = 1 AND pool = 2 AND grp = ?',
     )
@@ -165,6 +167,13 @@ export class SqliteLanes {
     const isOpen = lane.ready > 0 && this.roomIn(queue, grp) > 0
     if (!isOpen) this.leave(queue, grp)
     else if (lane.turn === null && lane.shut_until === null) this.open(queue, grp)
+  }
+
+  /** Gives turns by new limits of running jobs. */
+  relimit(queue: QueueRow): void {
+    if (!queue.laned) return
+    this.flush()
+    for (const { grp } of this.#busy.all(queue.qid) as { grp: string }[]) this.refresh(queue, grp)
   }
 
   /** Gives the lane the last turn. */

@@ -8,6 +8,7 @@ import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js
 import type { Exclusive, Merge } from '../../../core/queue/queue.js'
 import type { Throttle } from '../../../core/queue/throttle.js'
 import type { QueueKind, StoredQueue } from '../../contract/queue-settings.js'
+import { boundsOf, limitsFrom } from '../../rules/limit-rules.js'
 import { shardOf } from '../../rules/payloads.js'
 import { nextScore, nextStamp } from '../../rules/sequence.js'
 import type { Lead } from '../../rules/wake-lead.js'
@@ -31,6 +32,8 @@ export interface QueueRow {
   paused: number
   draining: number
   /** This bound and those that follow are for the whole queue: see `share`. */
+  /** The limits that have been said; those that hold follow. */
+  limits: string
   max_pending: number | null
   crash_limit: number
   results_limit: number | null
@@ -92,6 +95,7 @@ const changing = [
   'merge',
   'paused',
   'draining',
+  'limits',
   'max_pending',
   'crash_limit',
   'results_limit',
@@ -382,10 +386,11 @@ export function bounded(value: number): number {
 
 /** The queue as the contract describes it. Columns that a file of an older version lacks are undefined. */
 export function storedQueue(row: QueueRow, throttle: Throttle | undefined): StoredQueue {
-  const { name, kind, ord, exclusive, shards, paused, draining, resharding, max_running, max_per_group } = row
-  const maxRunning = max_running ?? (max_per_group == null ? undefined : { perGroup: max_per_group })
+  const { name, kind, ord, exclusive, shards, paused, draining, resharding } = row
+  const limits = limitsFrom(row.limits)
+  const { maxRunning } = boundsOf(limits)
   return {
-    ...{ name, kind, order: ord, exclusive, shards, paused: paused === 1, draining: draining === 1 },
+    ...{ name, kind, order: ord, exclusive, shards, paused: paused === 1, draining: draining === 1, limits },
     ...(throttle === undefined ? {} : { throttle }),
     ...(maxRunning === undefined ? {} : { maxRunning }),
     ...(resharding === null ? {} : { resharding }),

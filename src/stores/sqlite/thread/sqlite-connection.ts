@@ -341,7 +341,7 @@ export class SqliteConnection {
   /** Opens the known queues in a file that took the place of ours. */
   #openQueues({ session, operations }: OpenedFile): void {
     session.begin()
-    operations.writes.open([...this.#queues.values()])
+    operations.writes.open([...this.#queues.values()], { follows: true })
     session.flush()
     session.commit()
     session.forget()

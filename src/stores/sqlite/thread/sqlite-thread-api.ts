@@ -109,6 +109,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       pause: records.pause.bind(records),
       resume: records.resume.bind(records),
       drain: records.drain.bind(records),
+      setLimits: settings.setLimits.bind(settings),
       clear: records.clear.bind(records),
       move: records.move.bind(records),
       reshard: reshard.reshard.bind(reshard),

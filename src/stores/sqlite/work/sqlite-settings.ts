@@ -1,8 +1,10 @@
 /** Opening queues in a SQLite store, and counting what is in them. */
 
+import type { QueueLimits } from '../../../core/queue/queue-limits.js'
 import { refuseOtherThrottle, type Throttle } from '../../../core/queue/throttle.js'
 import type { Depth } from '../../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
+import { boundsOf, changedLimits, limitsFrom, limitsText, runningBounds, saidLimits } from '../../rules/limit-rules.js'
 import { refuseGroupBound, refuseOtherForm } from '../../rules/queue-form.js'
 import { depthOfShards } from '../../rules/shard-depths.js'
 import type { Statement } from '../file/sqlite-driver.js'
@@ -19,24 +21,46 @@ export class SqliteSettings {
     this.#session = session
     this.#look = look
     this.#insert = session.db.prepare(
-      'INSERT INTO queue (name, shard, shards, number, kind, ord, exclusive, crash_limit) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+      'INSERT INTO queue (name, shard, shards, number, kind, ord, exclusive) VALUES (?, ?, ?, ?, ?, ?, ?)',
     )
   }
 
-  open(queues: readonly QueueSettings[]): StoredQueue[] {
+  open(queues: readonly QueueSettings[], { follows } = { follows: false }): StoredQueue[] {
     const scopes = new Map<string, Throttle>()
     for (const settings of queues) {
       const { name, throttle } = settings
       const row = this.#session.queues.find(name)
       if (row !== undefined) {
         refuseOtherForm(name, { kind: row.kind, order: row.ord, exclusive: row.exclusive }, settings)
+        if (follows) continue
+        saidLimits(name, limitsFrom(row.limits), settings)
         refuseGroupBound(name, settings.maxRunning, row.resharding ?? row.shards)
       }
       if (throttle === undefined) continue
       refuseOtherThrottle(name, this.#knownThrottle(row, throttle.scope, scopes), throttle)
       scopes.set(throttle.scope, throttle)
     }
-    return queues.map((settings) => this.#open(settings))
+    return queues.map((settings) => {
+      const isNew = this.#session.queues.find(settings.name) === undefined
+      if (isNew) this.#make(settings)
+      if (isNew || !follows) this.#declare(settings)
+      const row = this.#session.queues.get(settings.name)
+      return storedQueue(row, this.#session.throttles.of(row)?.told)
+    })
+  }
+
+  /** See `Records.setLimits`. */
+  setLimits(name: string, change: QueueLimits): QueueLimits {
+    const { queues, lanes } = this.#session
+    const row = queues.get(name)
+    refuseGroupBound(name, change.maxRunning, row.resharding ?? row.shards)
+    const limits = changedLimits(limitsFrom(row.limits), change)
+    this.#bound(name, limits)
+    for (const shard of queues.rowsOf(name)) {
+      lanes.relimit(shard)
+      this.#session.ring(shard)
+    }
+    return limits
   }
 
   /** The throttle of the queue, otherwise that of the scope, which another queue of the same call may declare. */
@@ -50,19 +74,12 @@ export class SqliteSettings {
     return own?.told ?? scopes.get(scope) ?? throttles.find(scope)?.told
   }
 
-  #open(settings: QueueSettings): StoredQueue {
-    const { name, maxPending, maxCrashes, resultsCount, dead, merge, maxRunning, throttle } = settings
+  #declare(settings: QueueSettings): void {
+    const { name, merge, throttle } = settings
     const { queues, throttles } = this.#session
-    if (queues.find(name) === undefined) this.#make(settings)
+    this.#bound(name, saidLimits(name, limitsFrom(queues.get(name).limits), settings))
     for (const row of queues.rowsOf(name)) {
-      row.max_pending = maxPending ?? null
-      row.crash_limit = maxCrashes
-      row.results_limit = resultsCount ?? null
-      row.dead_age_ms = dead.ageMs ?? null
-      row.dead_count = dead.count ?? null
       row.merge = merge ?? row.merge
-      row.max_running = typeof maxRunning === 'number' ? maxRunning : null
-      row.max_per_group = typeof maxRunning === 'object' ? maxRunning.perGroup : null
       if (throttle === undefined || row.throttle !== null) continue
       if (throttles.find(throttle.scope) === undefined) throttles.make(throttle)
       row.throttle = throttle.scope
@@ -70,15 +87,28 @@ export class SqliteSettings {
     }
     // The queues that share a scope are looked up in the file.
     this.#session.flushRows()
-    const first = queues.get(name)
-    return storedQueue(first, throttles.of(first)?.told)
   }
 
-  #make({ name, kind, order, exclusive = 'id', shards = 1, maxCrashes }: QueueSettings): void {
+  /** From now on these limits hold. */
+  #bound(name: string, limits: QueueLimits): void {
+    const { maxPending, maxCrashes, resultsCount, dead, maxRunning } = boundsOf(limits)
+    const { total, perGroup } = runningBounds(maxRunning)
+    for (const row of this.#session.queues.rowsOf(name)) {
+      row.limits = limitsText(limits)
+      row.max_pending = maxPending ?? null
+      row.crash_limit = maxCrashes
+      row.results_limit = resultsCount ?? null
+      row.dead_age_ms = dead.ageMs ?? null
+      row.dead_count = dead.count ?? null
+      row.max_running = total ?? null
+      row.max_per_group = perGroup ?? null
+    }
+  }
+
+  #make({ name, kind, order, exclusive = 'id', shards = 1 }: QueueSettings): void {
     const count = kind === 'ordered' ? shards : 1
     const number = 1 + Math.max(0, ...this.#session.queues.all().map((row) => row.number))
-    for (let shard = 0; shard < count; shard += 1)
-      this.#insert.run(name, shard, count, number, kind, order, exclusive, maxCrashes)
+    for (let shard = 0; shard < count; shard += 1) this.#insert.run(name, shard, count, number, kind, order, exclusive)
   }
 
   depth(names: readonly string[]): { readonly now: number; readonly depths: Depth[] } {

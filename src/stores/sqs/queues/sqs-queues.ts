@@ -54,7 +54,7 @@ export class SqsQueues implements Provision {
     const missing = all.filter((_, i) => found[i] === undefined)
     if (missing.length > 0) throw this.#missing(missing)
     return all.map(({ name, kind, order }) => ({
-      ...{ name, kind, order, exclusive: 'id' as const, shards: 1, paused: false, draining: false },
+      ...{ name, kind, order, exclusive: 'id' as const, shards: 1, paused: false, draining: false, limits: {} },
     }))
   }
 

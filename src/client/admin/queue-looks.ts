@@ -1,0 +1,65 @@
+/**
+ * Looks at queues that change nothing in the store: a declared queue that is not stored yet is shown empty, and is not
+ * made.
+ */
+
+import { hasCode } from '../../core/error-codes.js'
+import type { Page } from '../../stores/contract/job-records.js'
+import type { Depth } from '../../stores/contract/queue-depth.js'
+import type { Store } from '../../stores/contract/store.js'
+import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
+
+/** The current state of a queue. */
+export interface QueueLook {
+  readonly depth: Depth
+  /**
+   * The workers that serve it and whose registration is current. A process that has just died may still be among them.
+   */
+  readonly workers: readonly (WorkerRecord & { readonly seenAt: number })[]
+}
+
+/** The jobs of a queue that is not stored yet. */
+export const noJobs: Page = { jobs: [] }
+
+/** The counts of a queue that has nothing. */
+export const noCounts = {
+  ...{ ready: 0, payloads: 0, suspects: 0, scheduled: 0, running: 0, dead: 0, fresh: 0, retries: 0, lagMs: 0 },
+  ...{ processed: 0, failed: 0, crashed: 0, expired: 0 },
+} as const
+
+/** The counts of a queue that is not stored yet. */
+export function emptyDepth(queue: string): Depth {
+  return { queue, ...noCounts, paused: false, draining: false }
+}
+
+/** The counts of the queues, in their order. Throws `UnknownQueueError` for one that is neither stored nor declared. */
+export async function depthsIn(
+  store: Store,
+  names: readonly string[],
+  isDeclared: (name: string) => boolean,
+): Promise<{ readonly now: number; readonly depths: Depth[] }> {
+  try {
+    return await store.depth(names)
+  } catch (error) {
+    const stored = hasCode(error, 'queue-unknown') ? await store.records?.queues() : undefined
+    if (stored === undefined) throw error
+    const known = new Set(stored.map(({ name }) => name))
+    if (names.some((name) => !known.has(name) && !isDeclared(name))) throw error
+    const { now, depths } = await store.depth(names.filter((name) => known.has(name)))
+    const byName = new Map(depths.map((depth) => [depth.queue, depth]))
+    return {
+      now,
+      depths: names.map((name) => byName.get(name) ?? emptyDepth(name)),
+    }
+  }
+}
+
+/** What `ask` answers; `nothing` if the declared queue is not stored yet. */
+export async function lookInto<T>(isDeclared: boolean, ask: () => Promise<T>, nothing: T): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (!isDeclared || !hasCode(error, 'queue-unknown')) throw error
+    return nothing
+  }
+}
