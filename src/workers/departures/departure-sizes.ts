@@ -13,7 +13,10 @@ import type { LimitedQueues } from './limited-queues.js'
 const spreadShare = 1 / 4
 /** However long the spread: meanwhile they have every slot, and jobs of other queues wait. */
 const longestReadyMs = 20
-/** If a worker has few slots, at most this share of a limit waits in it: when it stops, these permits are wasted. */
+/**
+ * If a worker has few slots, at most this share of a limit waits in it, or of each group's limit: when it stops, these
+ * permits are wasted.
+ */
 const permitShare = 1 / 10
 
 /** The executions of one queue that wait for their instants, and the slots kept for them. */
@@ -32,6 +35,8 @@ export class DepartureSizes {
   readonly #parts: DepartureSizesParts
   /** For each queue: as many may wait as departures have shown to begin in time. */
   readonly #proven = new Map<string, number>()
+  /** For each queue whose limits hold for each group: the groups of its last departure. */
+  readonly #groups = new Map<string, number>()
 
   constructor(parts: DepartureSizesParts) {
     this.#parts = parts
@@ -59,16 +64,19 @@ export class DepartureSizes {
 
   /** The most jobs of this queue that may wait, however many slots are free; 0 until departures have shown more. */
   #mostOf(queue: string): number {
-    const rules = this.#parts.limited.rulesOf(queue) ?? []
-    const permits = Math.min(...rules.map(({ limit }) => limit)) * permitShare
-    return Math.floor(Math.min(this.#proven.get(queue) ?? 0, permits))
+    const { limited } = this.#parts
+    const permits = Math.min(...(limited.rulesOf(queue) ?? []).map(({ limit }) => limit)) * permitShare
+    // A claim goes round the groups: where there were so many, there may be twice as many.
+    const most = limited.isByGroup(queue) ? 2 * (this.#groups.get(queue) ?? 0) * Math.max(1, permits) : permits
+    return Math.floor(Math.min(this.#proven.get(queue) ?? 0, most))
   }
 
   /**
-   * Notes a departure of the queue: the number of its jobs, and by how many ms the last of them began after its instant
-   * (infinity: too late).
+   * Notes a departure of the queue: the number of its jobs, by how many ms the last of them began after its instant
+   * (infinity: too late), and the number of their groups.
    */
-  departed(queue: string, jobs: number, lagMs: number): void {
+  departed(queue: string, jobs: number, lagMs: number, groups: number): void {
+    this.#groups.set(queue, groups)
     const proven = this.#proven.get(queue) ?? 0
     const withinMs = readyMs(this.#parts.limited.rulesOf(queue) ?? [])
     // Twice as many take about twice as long.

@@ -29,6 +29,8 @@ interface Departure {
   readonly start: Start
   /** The number of jobs granted together. */
   readonly jobs: number
+  /** The number of their groups. */
+  readonly groups: number
   /** Those whose handlers have not ended. */
   left: number
   /** When the last of the others' handlers began, on the monotonic clock. */
@@ -70,7 +72,8 @@ export class Departures {
     const start = punctuality.startOf(queue, trip)
     if (start === undefined) return false
     const { length } = executions
-    const departure: Departure = { start, jobs: length, left: length, lastAt: start.from }
+    const groups = new Set(executions.flatMap(({ leased }) => leased.map(({ claim }) => claim.group))).size
+    const departure: Departure = { start, jobs: length, groups, left: length, lastAt: start.from }
     for (const execution of executions) {
       this.#departures.set(execution, departure)
       // A task whose own preparation is slow must still run.
@@ -128,7 +131,7 @@ export class Departures {
     departure.left -= 1
     departure.lastAt = Math.max(departure.lastAt, handlerAt)
     if (departure.left === 0)
-      sizes.departed(queueOf(execution), departure.jobs, departure.lastAt - departure.start.from)
+      sizes.departed(queueOf(execution), departure.jobs, departure.lastAt - departure.start.from, departure.groups)
     const lateMs = handlerAt - departure.start.to
     punctuality.prepared(task.name, lateMs <= 0, handlerAt)
     if (lateMs <= 0) punctuality.kept(queueOf(execution))
@@ -142,10 +145,10 @@ export class Departures {
     this.#shares.set(queue, { jobs: before.jobs + jobs, slots: before.slots + slots })
   }
 
-  #missed(execution: Execution, { jobs }: Departure): void {
+  #missed(execution: Execution, { jobs, groups }: Departure): void {
     const queue = queueOf(execution)
     this.#parts.punctuality.missed(queue, jobs)
-    this.#parts.sizes.departed(queue, jobs, Number.POSITIVE_INFINITY)
+    this.#parts.sizes.departed(queue, jobs, Number.POSITIVE_INFINITY, groups)
   }
 
   /** Undefined for a job of a queue without a throttle. Most jobs are, by the thousand: keep it cheap. */

@@ -32,6 +32,11 @@ export class LimitedQueues {
     return this.#stored.get(queue)?.throttle !== undefined
   }
 
+  /** Whether its throttle holds for the jobs of each group separately. */
+  isByGroup(queue: string): boolean {
+    return this.#stored.get(queue)?.throttle?.by === 'group'
+  }
+
   rulesOf(queue: string): readonly ThrottleRule[] | undefined {
     return this.#stored.get(queue)?.throttle?.rules
   }
