@@ -1,7 +1,8 @@
 /**
  * Proof: a worker with few slots, which claims more jobs of a throttled queue than it has slots, starts no more of them
  * in any closed window than the limit. Three processes of five slots work off 6,000 jobs, 500 in a second, with
- * handlers that end at once, take some ms, or block their loop; on an idle machine and with both cores busy.
+ * handlers that end at once, take some ms, or block their loop; on an idle machine and with both cores busy. Also 20,000
+ * groups that may start once an hour each.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -11,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
 import { startRedis } from 'millrace/store-testing'
+import { briskGroups } from './brisk-groups.js'
 import { type BriskEnd, brisk, type Handler, limit, slots, throttle, windowMs } from './brisk-words.js'
 import { forkedProgram } from './forked-program.js'
 import type { Report, Summary } from './report.js'
@@ -27,6 +29,7 @@ const mostWasted = 0.01
 
 export async function prove(report: Report): Promise<Summary> {
   const figures: Record<string, unknown> = {}
+  for (const kind of ['sqlite', 'redis'] as const) figures[`groups, ${kind}`] = await briskGroups(report, kind)
   for (const load of ['idle', 'busy'] as const) {
     const loops = load === 'idle' ? [] : [busyLoop(), busyLoop()]
     try {
