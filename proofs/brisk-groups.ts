@@ -28,7 +28,7 @@ export async function briskGroups(report: Report, kind: 'sqlite' | 'redis'): Pro
     name: 'begin',
     queue: 'groups',
     group: (name: string) => name,
-    run: (name) => {
+    run: (name: string) => {
       starts.set(name, (starts.get(name) ?? 0) + 1)
       if (starts.size === groups) all()
     },
