@@ -30,11 +30,14 @@ const program = await createProgram()
 const commands = new Map(leaves(program))
 
 describe('the pages of the command line', () => {
-  const argumentsOf = (command: Command) =>
-    command.registeredArguments.map((argument) => {
+  const argumentsOf = (command: Command) => {
+    const jobs = /^\[options\] (\[queue\] .+)$/.exec(command.usage())?.[1]
+    if (jobs !== undefined) return [jobs]
+    return command.registeredArguments.map((argument) => {
       const name = `${argument.name()}${argument.variadic ? '...' : ''}`
       return argument.required ? `<${name}>` : `[${name}]`
     })
+  }
 
   const sections = commandParts.flatMap(({ path, headings }) =>
     headings.filter((heading) => heading.startsWith('millrace')).map((heading) => ({ path, heading })),

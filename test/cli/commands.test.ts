@@ -108,7 +108,7 @@ describe('the commands of millrace', () => {
       '2031-01-02T03:04:05Z',
     ]
     const { id } = await runJson<Enqueued>(args, { cwd })
-    expect(await runJson(['jobs', 'show', id, '--queue', 'slow'], { cwd })).toMatchObject({
+    expect(await runJson(['jobs', 'show', 'slow', id], { cwd })).toMatchObject({
       task: 'elsewhere',
       queue: 'slow',
       state: 'scheduled',
@@ -217,6 +217,30 @@ describe('the commands of millrace', () => {
     expect((await run(['jobs', 'fields', 'default', 'one', 'a'], { cwd })).code).toBe(2)
   })
 
+  it('a listing of one task passes over the pages without one of its jobs', async () => {
+    const cwd = project()
+    for (const [task, id] of ['echo 1', 'echo 2', 'fail 3', 'echo 4', 'fail 5'].map((job) => job.split(' ')))
+      await runJson(['enqueue', task!, '"x"', '--id', id!], { cwd })
+    const list = (...more: string[]) => runJson<Listing>(['jobs', 'list', 'default', '--by', 'id', ...more], { cwd })
+    const { jobs, cursor } = (await list('--task', 'fail', '--limit', '2')).queues[0]!
+    expect(jobs.map(({ id }) => id)).toEqual(['3'])
+    const next = await list('--task', 'fail', '--limit', '2', '--cursor', cursor!)
+    expect(next.queues[0]!.jobs.map(({ id }) => id)).toEqual(['5'])
+    expect((await list('--task', 'nobodys', '--limit', '2')).queues).toEqual([{ queue: 'default', jobs: [] }])
+    await runJson(['jobs', 'bury', 'default', '--all'], { cwd })
+    const dead = await runJson<Listing>(['morgue', 'list', '--task', 'fail', '--by', 'id'], { cwd })
+    expect(dead.queues[0]!.jobs.map(({ id }) => id)).toEqual(['3', '5'])
+    await runJson(['morgue', 'revive', 'default', '--all'], { cwd })
+    const { stdout } = await run(['jobs', 'list', 'default', '--task', 'fail', '--envelope'], { cwd })
+    expect(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line).id)
+        .sort(),
+    ).toEqual(['3', '5'])
+  })
+
   it('a listing goes on where its cursor says', async () => {
     const cwd = project()
     for (const id of ['a', 'b', 'c']) await runJson(['enqueue', 'echo', '1', '--id', id], { cwd })
@@ -232,7 +256,7 @@ describe('the commands of millrace', () => {
     const cwd = project()
     const missing = await run(['jobs', 'show', 'nobody'], { cwd })
     expect(missing).toMatchObject({ code: 1, stdout: '' })
-    expect(missing.stderr).toMatch(/^millrace: nothing is kept of a job 'nobody' in any of the queues default, slow/)
+    expect(missing.stderr).toMatch(/^millrace: 'nobody' is neither a declared queue nor a job that one of them keeps/)
     const unavailable = await run(['stats'], { cwd, env: { MILLRACE_STORE: 'sqlite:tasks.js/jobs.db' } })
     expect(unavailable).toMatchObject({ code: 1, stdout: '' })
     expect(unavailable.stderr).toMatch(/^millrace: .*tasks\.js/)

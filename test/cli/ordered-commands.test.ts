@@ -47,7 +47,7 @@ describe('ordered queues on the command line', () => {
       /\n\npayloads: 3, old to new\n +score {2}meta {10}input\n +1 +\{"rev":1\}\n +2 {2}\{"by":"Ada"\} {2}\{"rev":2\}\n +3\.5 +\(cannot be decoded\)\n$/,
     )
     expect(stdout).not.toContain('priority')
-    const running = await run(['jobs', 'show', 'run', '--queue', 'orders'], { cwd })
+    const running = await run(['jobs', 'show', 'orders', 'run'], { cwd })
     expect(running.stdout).toMatch(/payloads: 1, old to new; 2 more wait for the end of this run\n/)
     expect(await runJson(['jobs', 'show', 'run'], { cwd })).toMatchObject({
       payloads: [{ input: 1, score: 1 }],

@@ -23,7 +23,7 @@ describe('millrace work --watch', () => {
     await command.events('processes.started', 2)
     // Put back, uncounted, and begun again by the new process.
     await command.events('test.running', 2)
-    expect(await runJson(['jobs', 'show', 'long', '--queue', 'slow'], { cwd })).toMatchObject({
+    expect(await runJson(['jobs', 'show', 'slow', 'long'], { cwd })).toMatchObject({
       attempt: 1,
       crashes: 0,
     })

@@ -13,8 +13,7 @@ function example() {
   return {
     listener: () => new CommandProcess(['listener.ts'], { cwd, script }),
     enqueue: async (...args: string[]) => (await runProcess(['enqueue.ts', ...args], { cwd, script })).stdout.trim(),
-    show: (id: string) =>
-      runProcessJson<Record<string, unknown>>(['jobs', 'show', id, '--queue', 'some.queue'], { cwd }),
+    show: (id: string) => runProcessJson<Record<string, unknown>>(['jobs', 'show', 'some.queue', id], { cwd }),
   }
 }
 

@@ -30,7 +30,7 @@ function example() {
     /** Worker processes say what they do on stdout and stderr, until they are told to stop. */
     worker: (...args: string[]) => new CommandProcess(['work', ...args], { cwd }),
     job: (id: string, queue: string, ...more: string[]) =>
-      runProcessJson<Stored>(['jobs', 'show', id, '--queue', queue, ...more], { cwd }),
+      runProcessJson<Stored>(['jobs', 'show', queue, id, ...more], { cwd }),
   }
 }
 

@@ -4,11 +4,11 @@ import type { Command } from 'commander'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
 import type { JobState } from '../../../core/job.js'
 import type { Depth } from '../../../stores/contract/queue-depth.js'
-import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { type MillFlags, withJson, withMill } from '../../mill-command.js'
 import { confirm } from '../../output/confirmation.js'
 import { OperationError, UsageError } from '../../output/exit-code.js'
 import { counted } from '../../output/figures.js'
-import { jobNamed } from './job-named.js'
+import { type JobFacet, jobCommand, jobsNamed } from './job-named.js'
 import { leftSentence, mostLookedAt, type StatesBefore } from './left-jobs.js'
 
 interface ActionFlags extends MillFlags {
@@ -31,7 +31,7 @@ export interface JobAction {
   readonly takes: readonly JobState[]
   readonly not: string
   /** Where these jobs are looked up. */
-  readonly facet: 'jobs' | 'morgue'
+  readonly facet: JobFacet
   /** The help of `--all` and `--failed`; without `failed` there is no `--failed`. */
   readonly all: string
   readonly failed?: string
@@ -49,16 +49,16 @@ export interface JobAction {
 export function addJobAction(noun: Command, action: JobAction): void {
   const { verb, done, field = done, victims } = action
   const path = `$ millrace ${noun.name()} ${verb} default`
-  const command = millCommand(noun, `${verb} <queue> [ids...]`, action.summary).option('--all', action.all)
+  const command = jobCommand(noun, verb, '<id...>', action.summary).option('--all', action.all)
   if (action.failed !== undefined) command.option('--failed', action.failed)
   if (victims !== undefined) command.option('--yes', 'do not ask first (only a person at a terminal is asked)')
   for (const [flags, description] of action.options ?? []) command.option(flags, description)
   command.addHelpText('after', `\nExamples:\n  ${path} welcome-42\n  ${path} --${action.failed ? 'failed' : 'all'}`)
-  withJson(command, `print {"queue","${field}"}`).action((first: string, given: string[], flags: ActionFlags) =>
+  withJson(command, `print {"queue","${field}"}`).action((words: [string, ...string[]], flags: ActionFlags) =>
     withMill(flags, async (mill, terminal) => {
-      const isJob = given.length === 0 && !flags.all && !flags.failed && !mill.queues.has(first)
-      const job = isJob ? await jobNamed(mill, first, undefined) : undefined
-      const [name, ids] = job === undefined ? [first, given] : [job.queue, [job.id]]
+      const [first, ...rest] = words
+      const isWhole = flags.all || flags.failed
+      const { queue: name, ids } = isWhole ? { queue: first, ids: rest } : await jobsNamed(mill, action.facet, words)
       const queue = mill.queue(name)
       const which = whichOf(ids, flags, action.failed !== undefined)
       if (victims !== undefined && typeof which === 'string')

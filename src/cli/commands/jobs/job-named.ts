@@ -1,47 +1,80 @@
 /**
- * The job that a command names: by its queue and id, by both in one word as in logs, `sync/e-3`, or by its id alone.
+ * The jobs that a command names, in every command alike: by queue and id, by both in one word as in logs, `sync/e-3`, or by
+ * an id alone, which is looked for in all declared queues.
  */
 
+import type { Command } from 'commander'
 import type { Mill } from '../../../mill/mill.js'
+import { millCommand } from '../../mill-command.js'
 import { OperationError, UsageError } from '../../output/exit-code.js'
+
+/** The words after the name of the command. */
+type JobWords = readonly [first: string, ...rest: string[]]
 
 interface JobPlace {
   readonly queue: string
   readonly id: string
 }
 
+interface JobPlaces {
+  readonly queue: string
+  readonly ids: readonly string[]
+}
+
+/** Where an id alone is looked for. */
+export type JobFacet = 'jobs' | 'morgue'
+
+/** A command that takes jobs. `ids` is how its help writes their ids; the action gets all its words in one list. */
+export function jobCommand(parent: Command, verb: string, ids: string, summary: string): Command {
+  return millCommand(parent, `${verb} <id...>`, summary).usage(`[options] [queue] ${ids}`)
+}
+
 /**
- * The job of this queue and id; without an id `queue` is the word that names the job. Rejects with `UnknownQueueError`,
- * with `UsageError` if the id is missing or several queues have it, and with `OperationError` if nothing is kept of the
- * job.
+ * The job that these words name, and the words after it. Rejects with `UnknownQueueError`, with `UsageError` if the id is
+ * missing or several queues have it, and with `OperationError` if no queue keeps a job of this id.
  */
-export async function jobNamed(mill: Mill, queue: string, id: string | undefined): Promise<JobPlace> {
-  if (id !== undefined) return { queue: mill.queue(queue).name, id }
-  if (mill.queues.has(queue))
-    throw new UsageError(`the id of the job is missing; it comes behind the queue '${queue}'.`)
-  const found = await queuesWith(mill, queue)
+export async function jobNamed(
+  mill: Mill,
+  facet: JobFacet,
+  words: JobWords,
+): Promise<JobPlace & { readonly rest: readonly string[] }> {
+  const [first, ...rest] = words
+  if (!mill.queues.has(first)) return { ...(await placeOf(mill, facet, first)), rest }
+  const [id, ...others] = rest
+  if (id === undefined) throw new UsageError(`the id of the job is missing; it comes behind the queue '${first}'.`)
+  return { queue: first, id, rest: others }
+}
+
+/** The one job that these words name. Rejects like `jobNamed`, and with `UsageError` if a word is left over. */
+export async function oneJobNamed(mill: Mill, facet: JobFacet, words: JobWords): Promise<JobPlace> {
+  if (words.length > 1) mill.queue(words[0])
+  const { queue, id, rest } = await jobNamed(mill, facet, words)
+  if (rest.length === 0) return { queue, id }
+  throw new UsageError(`one job is expected, as [queue] <id>; '${rest[0]}' is too much.`)
+}
+
+/** The jobs of one queue that these words name: none if the queue stands alone. Rejects like `jobNamed`. */
+export async function jobsNamed(mill: Mill, facet: JobFacet, words: JobWords): Promise<JobPlaces> {
+  const [first, ...ids] = words
+  if (ids.length > 0 || mill.queues.has(first)) return { queue: mill.queue(first).name, ids }
+  const { queue, id } = await placeOf(mill, facet, first)
+  return { queue, ids: [id] }
+}
+
+/** The place of a job that is named by a single word. */
+async function placeOf(mill: Mill, facet: JobFacet, word: string): Promise<JobPlace> {
+  const names = [...mill.queues.keys()]
+  const jobs = await Promise.all(names.map((name) => mill.queue(name)[facet].get(word)))
+  const found = names.filter((_, i) => jobs[i] !== undefined)
   if (found.length > 1)
     throw new UsageError(
-      `job '${queue}' is in the queues ${found.join(', ')}: name the one that is meant before the id.`,
+      `job '${word}' is in the queues ${found.join(', ')}: name the one that is meant before the id.`,
     )
-  if (found.length === 1) return { queue: found[0]!, id: queue }
-  const place = placeIn(mill, queue)
-  if (place !== undefined) return place
-  const declared = [...mill.queues.keys()].join(', ')
-  throw new OperationError(
-    `'${queue}' is neither a declared queue nor a job that one of them keeps; declared are: ${declared}.`,
-  )
-}
-
-/** The queue and the id in one word; undefined if the word begins with no declared queue. */
-export function placeIn(mill: Mill, word: string): JobPlace | undefined {
+  if (found.length === 1) return { queue: found[0]!, id: word }
   const end = word.indexOf('/')
   const [queue, id] = [word.slice(0, end), word.slice(end + 1)]
-  return end > 0 && id !== '' && mill.queues.has(queue) ? { queue, id } : undefined
-}
-
-async function queuesWith(mill: Mill, id: string): Promise<string[]> {
-  const names = [...mill.queues.keys()]
-  const jobs = await Promise.all(names.map((name) => mill.queue(name).jobs.get(id)))
-  return names.filter((_, i) => jobs[i] !== undefined)
+  if (end > 0 && id !== '' && mill.queues.has(queue)) return { queue, id }
+  throw new OperationError(
+    `'${word}' is neither a declared queue nor a job that one of them keeps: it ended without a kept result, or never existed; declared are: ${names.join(', ')}.`,
+  )
 }

@@ -6,15 +6,14 @@ import { hasCode } from '../../../core/error-codes.js'
 import { JobCancelledError, JobDeadError } from '../../../core/errors.js'
 import type { JobRecord } from '../../../core/job.js'
 import type { Mill } from '../../../mill/mill.js'
-import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { type MillFlags, withJson, withMill } from '../../mill-command.js'
 import { OperationError, signalExitCode } from '../../output/exit-code.js'
 import { isEnded, JobFollower } from '../../output/job-follower.js'
 import { recordLines } from '../../output/record-lines.js'
 import type { Terminal } from '../../output/terminal.js'
-import { placeIn } from './job-named.js'
+import { jobCommand, oneJobNamed } from './job-named.js'
 
 interface ShowFlags extends MillFlags {
-  readonly queue?: string
   readonly log?: boolean
   readonly follow?: boolean
 }
@@ -23,8 +22,7 @@ interface ShowFlags extends MillFlags {
 const everyMs = 500
 
 export function addShow(jobs: Command): void {
-  const show = millCommand(jobs, 'show <id>', 'Show everything that is known of a job')
-    .option('--queue <queue>', 'search only this queue')
+  const show = jobCommand(jobs, 'show', '<id>', 'Show everything that is known of a job')
     .option('--log', 'print all of the kept log, not only the last 20 lines')
     .option('--follow', 'also print its new log lines and changes, until it ends or this is interrupted')
     .addHelpText(
@@ -34,18 +32,22 @@ export function addShow(jobs: Command): void {
   died or was cancelled.
 
 Examples:
-  $ millrace jobs show welcome-42 --queue default
+  $ millrace jobs show default welcome-42
   $ millrace jobs show sync/e-3
   $ millrace jobs show encode-7 --follow`,
     )
   withJson(
     show,
     'print the job record; with --follow one line at every change, with only the new part of its log',
-  ).action((id: string, flags: ShowFlags) => {
+  ).action((words: [string, ...string[]], flags: ShowFlags) => {
     const print = async (mill: Mill, terminal: Terminal) => {
-      const look = lookAt(mill, id, flags.queue)
+      const { queue, id } = await oneJobNamed(mill, 'jobs', words)
+      const look = () => mill.queue(queue).jobs.get(id)
       const job = await look()
-      if (job === undefined) throw nothingKept(mill, id, flags.queue)
+      if (job === undefined)
+        throw new OperationError(
+          `nothing is kept of a job '${id}' in queue '${queue}': it ended without a kept result, or never existed.`,
+        )
       // Listening starts before anything is printed: a reader of the first lines may end this process at once.
       const over = flags.follow ? toldToEnd() : undefined
       terminal.print(job, () => recordLines(job, terminal, flags))
@@ -53,20 +55,6 @@ Examples:
     }
     return withMill(flags, print, { isLong: flags.follow ?? false })
   })
-}
-
-function lookAt(mill: Mill, id: string, queue: string | undefined): () => Promise<JobRecord | undefined> {
-  if (queue !== undefined) return () => mill.queue(queue).jobs.get(id)
-  const job = mill.job(id)
-  const place = placeIn(mill, id)
-  return async () => (await job.record()) ?? (place && mill.queue(place.queue).jobs.get(place.id))
-}
-
-function nothingKept(mill: Mill, id: string, queue: string | undefined): OperationError {
-  const where = queue === undefined ? `any of the queues ${[...mill.queues.keys()].join(', ')}` : `queue '${queue}'`
-  return new OperationError(
-    `nothing is kept of a job '${id}' in ${where}: it ended without a kept result, or never existed.`,
-  )
 }
 
 /** Aborts when a signal asks this process to end; the process then exits with the code of that signal. */

@@ -1,11 +1,13 @@
 /** The command `jobs`: the records of jobs, as a list or one by one, and an operator's actions on jobs. */
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { ListOptions } from '../../../client/admin/job-listing.js'
+import type { JobPage, ListOptions } from '../../../client/admin/job-listing.js'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
 import { type JobRecord, type JobState, jobStates } from '../../../core/job.js'
 import { stateHint } from '../../../core/job-state-words.js'
+import { isNameOf } from '../../../core/task/any-task.js'
 import type { Mill } from '../../../mill/mill.js'
+import { namedTask } from '../../../mill/named-task.js'
 import type { Depth } from '../../../stores/contract/queue-depth.js'
 import { durationFlag, wholeFlag } from '../../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
@@ -14,11 +16,12 @@ import { counted, fromNow } from '../../output/figures.js'
 import { pageLines, type QueuePage } from '../../output/job-table.js'
 import { printable } from '../../output/printable.js'
 import { addJobAction, type JobAction, type Which } from './job-action.js'
-import { jobNamed } from './job-named.js'
+import { jobCommand, oneJobNamed } from './job-named.js'
 import { addShow } from './job-show.js'
 import { addFields } from './jobs-fields.js'
 
 export interface ListFlags extends MillFlags {
+  readonly task?: string
   readonly limit?: number
   readonly cursor?: string
 }
@@ -104,12 +107,12 @@ export function addJobs(program: Command): void {
     .option('--envelope', 'print all waiting jobs, one line of JSON each, for enqueue - --envelope')
     .addHelpText(
       'after',
-      '\nExamples:\n  $ millrace jobs list default --state running\n  $ millrace jobs list --by retry --json\n  $ millrace jobs list default --envelope > default.ndjson',
+      '\nExamples:\n  $ millrace jobs list default --state running\n  $ millrace jobs list --by retry --task resize\n  $ millrace jobs list default --envelope > default.ndjson',
     )
   withPaging(list).action((queue: string | undefined, flags: JobListFlags) => {
     if (flags.envelope) return listEnvelopes(queue, flags)
     return listPages(queue, flags, (mill, name, paging) =>
-      mill.queue(name).jobs.list({ ...paging, by: flags.by, ...(flags.state && { state: flags.state }) }),
+      mill.queue(name).jobs.list({ ...paging, by: flags.by, state: flags.state }),
     )
   })
   addShow(jobs)
@@ -120,7 +123,7 @@ export function addJobs(program: Command): void {
 
 /** Prints all waiting jobs, as lines that can be enqueued elsewhere. Exits with 1 if some cannot be written. */
 async function listEnvelopes(queue: string | undefined, flags: JobListFlags): Promise<void> {
-  const { state, cursor, by } = flags
+  const { state, cursor, by, task } = flags
   if (cursor !== undefined || by !== 'time')
     throw new UsageError('--envelope lists all that wait, as they will run: leave out --cursor and --by.')
   if (state !== undefined && state !== 'ready' && state !== 'scheduled')
@@ -129,12 +132,15 @@ async function listEnvelopes(queue: string | undefined, flags: JobListFlags): Pr
   await withMill(flags, async (mill, terminal) => {
     const names = queue === undefined ? [...mill.queues.keys()] : [mill.queue(queue).name]
     const lost: string[] = []
-    for (const name of names)
+    for (const name of names) {
+      const wanted = task === undefined ? undefined : namedTask(mill, task, name)
       for await (const jobs of waitingJobs(mill.queue(name), state === undefined ? ['ready', 'scheduled'] : [state])) {
-        const envelopes = jobs.map((job) => ({ job, envelope: envelopeOf(job) }))
+        const listed = wanted === undefined ? jobs : jobs.filter((job) => isNameOf(wanted, job.task))
+        const envelopes = listed.map((job) => ({ job, envelope: envelopeOf(job) }))
         lost.push(...envelopes.flatMap(({ job, envelope }) => (envelope === undefined ? [`${name} ${job.id}`] : [])))
         await terminal.stream(envelopes.flatMap(({ envelope }) => envelope ?? []))
       }
+    }
     if (lost.length > 0)
       throw new OperationError(
         `${counted(lost.length, 'job')} could not be written: the input cannot be decoded, or more than 1,000 payloads wait: ${lost.slice(0, 10).join(', ')}${lost.length > 10 ? ' …' : ''}`,
@@ -149,7 +155,7 @@ interface FailFlags extends MillFlags {
 }
 
 function addFail(jobs: Command): void {
-  const fail = millCommand(jobs, 'fail <queue> [id]', 'End the current run of a job as a failure, from outside')
+  const fail = jobCommand(jobs, 'fail', '<id>', 'End the current run of a job as a failure, from outside')
     .option('--reason <text>', 'the error in its record', 'failed by an operator')
     .option('--delay <duration>', 'due again after this time', durationFlag, 0)
     .option('--last', 'leave no attempts: bury it, in an ordered queue only its oldest payload')
@@ -165,10 +171,10 @@ Examples:
   $ millrace jobs fail default welcome-42 --delay 10m
   $ millrace jobs fail default welcome-42 --last --reason "the address does not exist"`,
     )
-  withJson(fail, 'print {"queue","id","failed"}').action((first: string, given: string | undefined, flags: FailFlags) =>
+  withJson(fail, 'print {"queue","id","failed"}').action((words: [string, ...string[]], flags: FailFlags) =>
     withMill(flags, async (mill, terminal) => {
       const { reason, delay, last } = flags
-      const { queue: name, id } = await jobNamed(mill, first, given)
+      const { queue: name, id } = await oneJobNamed(mill, 'jobs', words)
       const { jobs } = mill.queue(name)
       if (!(await jobs.fail(id, reason, { delay, ...(last !== undefined && { last }) })))
         throw new OperationError(`job '${id}' does not run in queue '${name}'; nothing was changed.`)
@@ -206,25 +212,35 @@ async function runningOf(queue: QueueAdmin, ids: readonly string[]): Promise<num
 export function withPaging(command: Command): Command {
   return withJson(
     command
+      .option('--task <task>', 'only jobs of this task')
       .option('--limit <n>', 'the most jobs of one queue', wholeFlag(1, mostPerPage), 50)
       .option('--cursor <cursor>', 'continue where a page ended; needs the queue'),
     'print {"queues":[{"queue","jobs","cursor"}]}',
   )
 }
 
-/** Lists one queue, or all declared ones. */
+/**
+ * Lists one queue, or all declared ones. A page of the jobs of one task holds those among `--limit` jobs; pages without any
+ * are passed over.
+ */
 export async function listPages(
   queue: string | undefined,
   flags: ListFlags,
-  list: (mill: Mill, queue: string, paging: Pick<ListOptions, 'limit' | 'cursor'>) => Promise<Omit<QueuePage, 'queue'>>,
+  list: (mill: Mill, queue: string, paging: Pick<ListOptions, 'task' | 'limit' | 'cursor'>) => Promise<JobPage>,
 ): Promise<void> {
-  const { limit, cursor } = flags
+  const { limit, cursor, task: taskName } = flags
   if (cursor !== undefined && queue === undefined)
     throw new UsageError('--cursor goes on in one queue: name the queue that the page was of.')
   await withMill(flags, async (mill, terminal) => {
     const names = queue === undefined ? [...mill.queues.keys()] : [mill.queue(queue).name]
-    const paging = { ...(limit !== undefined && { limit }), ...(cursor !== undefined && { cursor }) }
-    const pages = await Promise.all(names.map(async (name) => ({ queue: name, ...(await list(mill, name, paging)) })))
+    const firstPage = async (name: string): Promise<QueuePage> => {
+      const task = taskName === undefined ? undefined : namedTask(mill, taskName, name)
+      let page = await list(mill, name, { task, limit, cursor })
+      while (page.jobs.length === 0 && page.cursor !== undefined)
+        page = await list(mill, name, { task, limit, cursor: page.cursor })
+      return { queue: name, ...page }
+    }
+    const pages = await Promise.all(names.map(firstPage))
     terminal.print({ queues: pages }, () => pageLines(pages, terminal))
   })
 }

@@ -3,16 +3,17 @@
 import type { Command } from 'commander'
 import type { FieldChanges } from '../../../core/job-fields.js'
 import { exactJson } from '../../../core/values/exact-json.js'
-import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
+import { type MillFlags, withJson, withMill } from '../../mill-command.js'
 import { OperationError, UsageError } from '../../output/exit-code.js'
 import { counted } from '../../output/figures.js'
 import { printable } from '../../output/printable.js'
-import { jobNamed } from './job-named.js'
+import { jobCommand, jobNamed } from './job-named.js'
 
 export function addFields(jobs: Command): void {
-  const command = millCommand(
+  const command = jobCommand(
     jobs,
-    'fields <queue> [id] [changes...]',
+    'fields',
+    '<id> [changes...]',
     'Show or set the fields of a job: small named values',
   ).addHelpText(
     'after',
@@ -23,23 +24,20 @@ Examples:
   $ millrace jobs fields video encode-7 node=eu-3 cost=0.25
   $ millrace jobs fields video encode-7 node=null`,
   )
-  withJson(command, 'print {"queue","id","fields"}').action(
-    (first: string, second: string | undefined, rest: string[], flags: MillFlags) =>
-      withMill(flags, async (mill, terminal) => {
-        const isJob = !mill.queues.has(first)
-        const given = isJob && second !== undefined ? [second, ...rest] : rest
-        const changes = changesIn(given)
-        const { queue: name, id } = await jobNamed(mill, first, isJob ? undefined : second)
-        const { jobs } = mill.queue(name)
-        const isThere = given.length === 0 || (await jobs.setFields(id, changes))
-        const job = isThere ? await jobs.get(id) : undefined
-        if (job === undefined) throw new OperationError(`nothing is kept of a job '${id}' in queue '${name}'.`)
-        const { fields = {} } = job
-        terminal.print({ queue: name, id, fields }, () => [
-          `${name}: job ${printable(id)} has ${counted(Object.keys(fields).length, 'field')}.`,
-          ...Object.entries(fields).map(([field, value]) => `  ${field}  ${printable(String(value))}`),
-        ])
-      }),
+  withJson(command, 'print {"queue","id","fields"}').action((words: [string, ...string[]], flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const { queue: name, id, rest } = await jobNamed(mill, 'jobs', words)
+      const changes = changesIn(rest)
+      const { jobs } = mill.queue(name)
+      const isThere = rest.length === 0 || (await jobs.setFields(id, changes))
+      const job = isThere ? await jobs.get(id) : undefined
+      if (job === undefined) throw new OperationError(`nothing is kept of a job '${id}' in queue '${name}'.`)
+      const { fields = {} } = job
+      terminal.print({ queue: name, id, fields }, () => [
+        `${name}: job ${printable(id)} has ${counted(Object.keys(fields).length, 'field')}.`,
+        ...Object.entries(fields).map(([field, value]) => `  ${field}  ${printable(String(value))}`),
+      ])
+    }),
   )
 }
 

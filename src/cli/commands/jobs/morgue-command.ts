@@ -5,7 +5,7 @@ import { type MillFlags, millCommand, withJson, withMill } from '../../mill-comm
 import { OperationError } from '../../output/exit-code.js'
 import { recordLines } from '../../output/record-lines.js'
 import { addJobAction } from './job-action.js'
-import { jobNamed } from './job-named.js'
+import { jobCommand, oneJobNamed } from './job-named.js'
 import { type ListFlags, listPages, withPaging } from './jobs-command.js'
 
 export function addMorgue(program: Command): void {
@@ -16,17 +16,16 @@ export function addMorgue(program: Command): void {
   withPaging(list).action((queue: string | undefined, flags: ListFlags & { by: 'id' | 'time' }) =>
     listPages(queue, flags, (mill, name, paging) => mill.queue(name).morgue.list({ ...paging, by: flags.by })),
   )
-  const show = millCommand(morgue, 'show <queue> [id]', 'Show everything that is known of a dead job')
+  const show = jobCommand(morgue, 'show', '<id>', 'Show everything that is known of a dead job')
     .option('--log', 'print all of the kept log, not only the last 20 lines')
     .addHelpText('after', '\nExample:\n  $ millrace morgue show default welcome-42')
-  withJson(show, 'print the job record').action(
-    (first: string, given: string | undefined, flags: MillFlags & { log?: boolean }) =>
-      withMill(flags, async (mill, terminal) => {
-        const { queue, id } = await jobNamed(mill, first, given)
-        const job = await mill.queue(queue).morgue.get(id)
-        if (job === undefined) throw new OperationError(`there is no job '${id}' in the morgue of queue '${queue}'.`)
-        terminal.print(job, () => recordLines(job, terminal, flags))
-      }),
+  withJson(show, 'print the job record').action((words: [string, ...string[]], flags: MillFlags & { log?: boolean }) =>
+    withMill(flags, async (mill, terminal) => {
+      const { queue, id } = await oneJobNamed(mill, 'morgue', words)
+      const job = await mill.queue(queue).morgue.get(id)
+      if (job === undefined) throw new OperationError(`there is no job '${id}' in the morgue of queue '${queue}'.`)
+      terminal.print(job, () => recordLines(job, terminal, flags))
+    }),
   )
   addJobAction(morgue, {
     verb: 'revive',
