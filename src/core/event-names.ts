@@ -36,6 +36,7 @@ const known: Readonly<Record<EventName, true>> = {
   'expiry.short': true,
   'schema.varied': true,
   'task.unknown': true,
+  'group.missing': true,
   'schedule.ticked': true,
   'schedule.skipped': true,
   'schedule.missed': true,

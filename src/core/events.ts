@@ -141,6 +141,11 @@ export interface EventMap {
    * Reported once for a task and its queue.
    */
   'task.unknown': TaskRef
+  /**
+   * A worker claimed a job without a group from a queue whose throttle, or `maxRunning`, holds for each group, and no
+   * task of the queue says one: all jobs without a group share the limit of one. Reported once for a queue.
+   */
+  'group.missing': TaskRef & { readonly limit: 'throttle' | 'maxRunning' }
   /** A schedule has enqueued the job of a tick, `lateMs` after its instant. */
   'schedule.ticked': JobRef & TickRef & { readonly lateMs: number; readonly outcome: 'added' | 'merged' | 'duplicate' }
   /** Ticks of a schedule, `ticks` of them up to this one, were left out because its last job waits or runs. */

@@ -54,6 +54,11 @@ export class Registry {
     return this.#isolated.has(queue)
   }
 
+  /** Whether a task of this queue says the groups of its jobs. */
+  saysGroups(queue: string): boolean {
+    return [...this.tasks.values()].some((task) => task.queue === queue && task.group !== undefined)
+  }
+
   /** Whether this mill can run any job: a task has a handler. */
   get hasHandler(): boolean {
     return this.#every !== undefined || this.runnable.length > 0

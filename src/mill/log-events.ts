@@ -48,6 +48,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     message: `no handler for task '${task}' here: its jobs on queue '${queue}' are left to workers that have one. If it belongs to another service, give each service a namespace or queues of its own; if not, add it to \`tasks\``,
     fields: { task, queue },
   }),
+  'group.missing': ({ task, queue, limit }) => ({
+    level: 'warn',
+    message: `the ${limit === 'throttle' ? 'throttle' : '`maxRunning`'} of queue '${queue}' holds for each group, but jobs of task '${task}' have none: they all share the limit of one group. Give the task a \`group\`, or ${limit === 'throttle' ? "leave out `by: 'group'`" : 'give `maxRunning` a number'}`,
+    fields: { task, queue },
+  }),
   'job.failed': ({ error, ...job }) => ({
     level: 'warn',
     message: `job failed: ${messageOf(error)}`,

@@ -30,6 +30,7 @@ import type { Store } from '../stores/contract/store.js'
 import type { WorkerOrder, WorkerRecord } from '../stores/contract/worker-registry.js'
 import { ClaimLoop } from './claim-loop/claim-loop.js'
 import { ForeignJobs } from './claim-loop/foreign-jobs.js'
+import { GrouplessJobs } from './claim-loop/groupless-jobs.js'
 import { InFlight } from './claim-loop/in-flight.js'
 import { QueuePicker } from './claim-loop/queue-picker.js'
 import { DepartureSizes } from './departures/departure-sizes.js'
@@ -164,7 +165,7 @@ export function assembleWorker(
   const inFlight = new InFlight({
     ...{ ...shared, keeper, soloGate: processSoloGate, rules, maxBlockMs, after: afterMs },
     deferred: (queue) => picker.passOver(queue),
-    ...{ notes, hooks: new EndHooks(parts.middleware, events) },
+    ...{ notes, hooks: new EndHooks(parts.middleware, events), groupless: new GrouplessJobs(shared) },
     decoder: new ClaimDecoder(registry, packing, notes, children, (claim, reason) => foreign.putAside(claim, reason)),
     executor: (bench) => new Executor({ ...parts, mono, worker, bench }),
     processes: processes && ((bench) => new ProcessPool({ ...shared, store, source: processes, bench })),

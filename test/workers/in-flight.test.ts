@@ -12,6 +12,7 @@ import { ClaimDecoder } from '#src/runtime/run/claim-decoder.js'
 import { Executor } from '#src/runtime/run/executor.js'
 import { Settler } from '#src/runtime/run/settler.js'
 import { SoloGate } from '#src/runtime/solo-gate.js'
+import { GrouplessJobs } from '#src/workers/claim-loop/groupless-jobs.js'
 import { InFlight } from '#src/workers/claim-loop/in-flight.js'
 import { DepartureSizes } from '#src/workers/departures/departure-sizes.js'
 import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
@@ -113,6 +114,7 @@ async function benchBefore(task: AnyTask, slots: number, groups: readonly string
     },
     notes,
     hooks: new EndHooks([], events),
+    groupless: new GrouplessJobs({ ...options, limited, events }),
     decoder: new ClaimDecoder(options.registry, options.packing, notes),
     deferred: () => {},
     processes: undefined,

@@ -24,6 +24,8 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
     `released ${nameOf(job)}, ${reason}, again in ${formatDuration(Math.max(delayMs, holdMs))}`,
   'task.unknown': ({ task, queue }) =>
     `no handler for task '${task}' here: its jobs on queue '${queue}' are left to workers that have one. If it belongs to another service, give each service a namespace or queues of its own`,
+  'group.missing': ({ queue, task, limit }) =>
+    `the ${limit === 'throttle' ? 'throttle' : '`maxRunning`'} of queue '${queue}' holds for each group, but jobs of task '${task}' have none and share one limit: give the task a \`group\``,
   'job.cancelled': ({ reason, ...job }) => `cancelled ${nameOf(job)}${reason === undefined ? '' : `: ${reason}`}`,
   'settle.refused': ({ kind, answer, ...job }) => `late ${kind} of ${nameOf(job)} refused: the claim is ${answer}`,
   'lease.lost': ({ child, ...job }) =>

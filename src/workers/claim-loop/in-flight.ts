@@ -29,6 +29,7 @@ import { emitSettled } from '../settle-events.js'
 import { longestInBacklogMs, SlotBatch } from '../slot-batch.js'
 import type { Slots } from '../slots.js'
 import { Gathering } from './gathering.js'
+import type { GrouplessJobs } from './groupless-jobs.js'
 import { HeldGroups } from './held-groups.js'
 
 interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
@@ -46,6 +47,7 @@ interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
   readonly decoder: ClaimDecoder
   readonly notes: JobUpdates
   readonly hooks: EndHooks
+  readonly groupless: GrouplessJobs
   readonly maxBlockMs: number
   /** Called with a queue whose job was put back because of its short lease: other queues come first now. */
   readonly deferred: (queue: string) => void
@@ -127,6 +129,7 @@ export class InFlight implements Bench, ProcessBench {
   /** Takes over the claims of one queue that a call brought, and begins as many as there are slots for. */
   accept(claims: readonly Claim[], trip: Trip): void {
     this.#taken += claims.length
+    this.#parts.groupless.note(claims)
     const executions = this.#parts.decoder.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
     if (executions.length === 0) return
     const { queue } = claims[0]!
@@ -247,9 +250,11 @@ export class InFlight implements Bench, ProcessBench {
       return false
     }
     for (const job of execution.leased) {
-      if (hasCode(job.abortReason, 'job-cancelled')) this.#cancelUnbegun(job)
-      // This loop stood still for longer than the lease: another worker may have run it by now.
-      else if (keeper.isOverdue(job, now)) this.#putBackOne(job, 'lease-lost')
+      if (hasCode(job.abortReason, 'job-cancelled')) {
+        this.#wasted(job.claim, 'cancelled')
+        this.#settle(job.claim, cancelledWhileRunning, 0, job)
+        // This loop stood still for longer than the lease: another worker may have run it by now.
+      } else if (keeper.isOverdue(job, now)) this.#putBackOne(job, 'lease-lost')
       else if (this.#heldGroups.areHolding(job.claim, execution.claimedAt, now)) this.#putBackOne(job, 'held')
       else continue
       execution.leased = execution.leased.filter((one) => one !== job)
@@ -260,12 +265,11 @@ export class InFlight implements Bench, ProcessBench {
   #run(execution: Execution, stint: SlotBatch<Execution>, now: number): void {
     execution.begunAt = now
     this.#running.set(execution, stint)
-    if (isIsolated(execution)) {
-      void this.#processes!.run(execution)
-      return
+    if (isIsolated(execution)) void this.#processes!.run(execution)
+    else {
+      for (const job of execution.leased) this.#parts.keeper.begin(job, now)
+      void this.#executor.run(execution)
     }
-    for (const job of execution.leased) this.#parts.keeper.begin(job, now)
-    void this.#executor.run(execution)
   }
 
   decided(execution: Execution, verdicts: readonly Verdict[]): void {
@@ -350,11 +354,6 @@ export class InFlight implements Bench, ProcessBench {
     this.#parts.keeper.forget(job)
     this.#wasted(job.claim, reason)
     this.#settle(job.claim, { kind: 'release', delayMs, reason })
-  }
-
-  #cancelUnbegun(job: Leased): void {
-    this.#wasted(job.claim, 'cancelled')
-    this.#settle(job.claim, cancelledWhileRunning, 0, job)
   }
 
   /** The job cannot run here. */

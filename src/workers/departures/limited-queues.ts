@@ -37,6 +37,12 @@ export class LimitedQueues {
     return this.#stored.get(queue)?.throttle?.by === 'group'
   }
 
+  /** The limit that holds for each group separately; undefined if none does. */
+  limitOfGroups(queue: string): 'throttle' | 'maxRunning' | undefined {
+    if (this.isByGroup(queue)) return 'throttle'
+    return typeof this.#stored.get(queue)?.maxRunning === 'object' ? 'maxRunning' : undefined
+  }
+
   rulesOf(queue: string): readonly ThrottleRule[] | undefined {
     return this.#stored.get(queue)?.throttle?.rules
   }
