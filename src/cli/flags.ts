@@ -83,3 +83,6 @@ function sourceOf(given: string): [string, () => Promise<string>] {
   if (given.startsWith('@')) return [`file '${given.slice(1)}'`, () => readFile(given.slice(1), 'utf8')]
   return [`'${shortened(given, 60)}'`, async () => given]
 }
+
+export const affinityHelp =
+  'what this has that others on the machine have not: adopts processes of the same affinity first (default: the GPUs of its environment)'

@@ -139,7 +139,7 @@ export function assembleWorker(
 ): WorkerAssembly {
   const { store, stored, keeper, waiter } = connection
   const { registry, packing, clock, random, events, formatError, maxPayloadBytes, processes, children } = parts
-  const { queues, selector, shardsOf, concurrency, maxBlockMs } = settings
+  const { queues, selector, shardsOf, concurrency, affinity, maxBlockMs } = settings
   const { id: worker, identity, slots } = self
   const { traits, workers, records } = store
   const names = queues.map(({ name }) => name)
@@ -168,10 +168,13 @@ export function assembleWorker(
     ...{ notes, hooks: new EndHooks(parts.middleware, events), groupless: new GrouplessJobs(shared) },
     decoder: new ClaimDecoder(registry, packing, notes, children, (claim, reason) => foreign.putAside(claim, reason)),
     executor: (bench) => new Executor({ ...parts, mono, worker, bench }),
-    processes: processes && ((bench) => new ProcessPool({ ...shared, store, source: processes, bench })),
+    processes: processes && ((bench) => new ProcessPool({ ...shared, affinity, store, source: processes, bench })),
   })
   const adoption =
-    processes && workers && records && new Adoption({ ...shared, identity, queues: names, workers, records, rules })
+    processes &&
+    workers &&
+    records &&
+    new Adoption({ ...shared, affinity, identity, queues: names, workers, records, rules })
   const shards = new ShardPicker({ ...shared, queues, store, stored, shardsOf })
   const picker = new QueuePicker({
     ...{ ...shared, selector, queues },

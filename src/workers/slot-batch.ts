@@ -18,6 +18,8 @@ interface SlotBatchLimit<Work> {
 export class SlotBatch<Work> {
   /** When the batch was claimed or, if it had to wait for its instant, might begin; on the monotonic clock. */
   arrivedAt: number
+  /** The number of its slot; -1 while it waits for one. */
+  slot = -1
   readonly #works: Work[]
   readonly #limit: SlotBatchLimit<Work> | undefined
 
@@ -30,6 +32,12 @@ export class SlotBatch<Work> {
   /** Executions that have not begun. */
   get waiting(): readonly Work[] {
     return this.#works
+  }
+
+  /** Has a slot from now on. */
+  in(slot: number): this {
+    this.slot = slot
+    return this
   }
 
   /** The next execution that there is time for; undefined if there is none. */

@@ -1,8 +1,14 @@
-/** Slots: how many jobs a worker runs at once, and the moment when one of them is free again. */
+/**
+ * Slots: how many jobs a worker runs at once, and the moment when one of them is free again. Each slot in use has a
+ * number of its own, from 0 on.
+ */
 
 export class Slots {
   readonly total: number
   #used = 0
+  /** Numbers below this have been in use; those of them that are not now: */
+  #fresh = 0
+  readonly #free: number[] = []
   #retired = 0
   #waiting: (() => void)[] = []
 
@@ -23,8 +29,15 @@ export class Slots {
     return this.#retired
   }
 
-  take(): void {
+  /** Takes a slot, and returns its number: `wanted` if that is one of its numbers and free, otherwise any. */
+  take(wanted?: number): number {
     this.#used += 1
+    if (wanted !== undefined && wanted < this.total) {
+      while (this.#fresh <= wanted) this.#free.push(this.#fresh++)
+      const at = this.#free.indexOf(wanted)
+      if (at >= 0) return this.#free.splice(at, 1)[0]!
+    }
+    return this.#free.pop() ?? this.#fresh++
   }
 
   retire(): void {
@@ -32,8 +45,9 @@ export class Slots {
   }
 
   /** A retired slot is given back when its handler ends after all. */
-  give(wasRetired = false): void {
+  give(slot: number, wasRetired = false): void {
     this.#used -= 1
+    this.#free.push(slot)
     if (wasRetired) this.#retired -= 1
     if (this.#waiting.length === 0) return
     const waiting = this.#waiting

@@ -12,6 +12,7 @@ export interface WorkerSettings {
   readonly selectorName: string
   /** Absent: the live workers share the shards among themselves. */
   readonly shardsOf: ShardsOf | undefined
+  readonly affinity: string
   readonly graceMs: number
   readonly maxBlockMs: number
   readonly maxJobs: number | undefined

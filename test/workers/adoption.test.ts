@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { defineTask, millrace } from 'millrace'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { processIdentity } from '#src/runtime/process-identity.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { deadProcess, here, idleProcess, orphanScene } from './orphan-scene.js'
@@ -67,6 +68,40 @@ describe('the next worker on a machine', { timeout: 30_000 }, () => {
     await mill.worker().start()
 
     expect(adopted.map(({ id }) => id)).toEqual(['of a worker here'])
+  })
+})
+
+describe('the affinity of a worker', { timeout: 30_000 }, () => {
+  it('says whose processes it adopts; those of others it leaves to others', async () => {
+    const { mill, orphan } = await orphanScene()
+    const worker = await deadProcess()
+    for (const gpu of ['gpu-0', 'gpu-1']) {
+      const { identity } = await idleProcess({ MILLRACE_AFFINITY: gpu })
+      await orphan(`on ${gpu}`, { worker, process: identity })
+    }
+    const adopted = recorded(mill, 'job.adopted')
+    await mill.worker({ affinity: 'gpu-1' }).start()
+    expect(adopted.map(({ id }) => id)).toEqual(['on gpu-1'])
+    await mill.worker({ affinity: 'gpu-0' }).start()
+
+    expect(adopted.map(({ id }) => id)).toEqual(['on gpu-1', 'on gpu-0'])
+  })
+
+  it('lets an adopted process keep the number of its slot, which no other job of the worker gets', async () => {
+    const { descriptor, film, orphan } = await orphanScene()
+    const worker = await deadProcess()
+    const { identity } = await idleProcess({ MILLRACE_SLOT: '0' })
+    await orphan('lives', { worker, process: identity })
+    const slots: number[] = []
+    const probe = defineTask({ name: 'probe', queue: 'long', run: async (_, ctx) => void slots.push(ctx.slot) })
+    const other = millrace({ store: descriptor, tasks: [film, probe] })
+    onTestFinished(() => other.close())
+    const all = nextEvent(other, 'job.completed', () => slots.length === 3)
+    await other.enqueueMany(probe, [1, 2, 3])
+    await other.worker({ concurrency: 2 }).start()
+    await all
+
+    expect(slots).toEqual([1, 1, 1])
   })
 })
 

@@ -46,7 +46,7 @@ describe('a process pool', () => {
     const task = defineTask({ name: 'long', isolate: 'process', timeLimit: '1h' })
     const told: string[] = []
     const pool = new ProcessPool({
-      ...{ worker: 'w', store: new MemoryStore(), events: new Events(), random: Math.random },
+      ...{ worker: 'w', affinity: '', store: new MemoryStore(), events: new Events(), random: Math.random },
       registry: new Registry([task], [...testMill({ tasks: [task] }).queues.values()]),
       source: { entry: pathToFileURL(join(folder, 'entry.js')), from: undefined },
       mono: () => performance.now(),

@@ -31,9 +31,11 @@ export interface Orphan {
   readonly leaseMs?: number
 }
 
-/** A process that does nothing, until the test is over. */
-export async function idleProcess(): Promise<{ readonly child: ChildProcess; readonly identity: ProcessIdentity }> {
-  const child = spawn('sleep', ['600'], { stdio: 'ignore' })
+/** A process that does nothing, until the test is over. `env`: variables that it has besides those of the test. */
+export async function idleProcess(
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly child: ChildProcess; readonly identity: ProcessIdentity }> {
+  const child = spawn('sleep', ['600'], { stdio: 'ignore', env: { ...process.env, ...env } })
   onTestFinished(() => void child.kill('SIGKILL'))
   await once(child, 'spawn')
   return { child, identity: processIdentity(child.pid) }
@@ -71,5 +73,5 @@ export async function orphanScene() {
     return claim
   }
 
-  return { folder, mill, store, orphan }
+  return { folder, descriptor, film, mill, store, orphan }
 }

@@ -3,7 +3,7 @@
 import { dirname, resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { defaultSelector, selectorNames } from '../../selectors/named-selectors.js'
-import { bytesFlag, durationFlag, fromEnvironment, graceFlag, namesFlag, wholeFlag } from '../flags.js'
+import { affinityHelp, bytesFlag, durationFlag, fromEnvironment, graceFlag, namesFlag, wholeFlag } from '../flags.js'
 import { millCommand, withJson } from '../mill-command.js'
 import { UsageError } from '../output/exit-code.js'
 import { outliveReaders } from '../output/process-output.js'
@@ -99,6 +99,7 @@ function withWorkFlags(command: Command): Command {
         .default(30_000, '30s')
         .argParser(durationFlag),
     )
+    .option('--affinity <text>', affinityHelp)
     .option('--max-jobs <n>', 'replace a process after n jobs', wholeFlag(1, Number.MAX_SAFE_INTEGER))
     .option('--max-rss <size>', 'replace a process that takes more memory: 512MB', bytesFlag)
     .option('--create-queues', 'first create the declared queues, if they are missing in SQS')

@@ -34,6 +34,7 @@ export interface WorkFlags extends MillFlags {
   readonly grace: number
   /** In ms. */
   readonly maxBlock: number
+  readonly affinity?: string
   readonly maxJobs?: number
   /** In bytes. */
   readonly maxRss?: number
@@ -120,7 +121,7 @@ export class WorkProcess {
   }
 
   #workerOf({ mill, files }: Loaded): Worker {
-    const { queues, concurrency, selector, node, grace, maxBlock, maxJobs, maxRss, processes } = this.#flags
+    const { queues, concurrency, selector, node, affinity, grace, maxBlock, maxJobs, maxRss, processes } = this.#flags
     if (processes > 1 && mill.store.traits?.shared === false)
       throw new UsageError(
         `--processes needs a store that processes can share; ${mill.store.text} lives in one process only.`,
@@ -132,6 +133,7 @@ export class WorkProcess {
       ...(queues && { queues }),
       ...(selector && { selector }),
       ...(node && { shardsOf: node }),
+      ...(affinity !== undefined && { affinity }),
       ...(maxJobs && { maxJobs }),
       ...(maxRss && { maxRss }),
     }

@@ -33,7 +33,7 @@ interface BatchPayload extends JobOrigin {
 }
 
 /** The second argument of an ordered task's handler, after the payloads. */
-export interface BatchContext extends Pick<JobContext, 'progress' | 'hold'> {
+export interface BatchContext extends Pick<JobContext, 'slot' | 'progress' | 'hold'> {
   /**
    * Aborted when the time limit is over, a lease is lost, every job of the batch is cancelled or the worker's grace is
    * over; `reason` is a typed error. It is not aborted while only some jobs of the batch are cancelled.

@@ -14,6 +14,12 @@ export interface JobContext {
   readonly signal: AbortSignal
   readonly job: RunningJob
   /**
+   * The number of the slot in which the job runs: 0 … `concurrency` − 1 of its worker. No other job that runs in this
+   * worker has the same, so it can choose one of several devices. A process that another worker adopts keeps its
+   * number, and so the slot, unless that slot is taken.
+   */
+  readonly slot: number
+  /**
    * Enqueues a job as a child of this one, like `mill.enqueue()` and with the same errors. The child knows its parent.
    * Its id follows from this job and this call, so a later attempt does not enqueue it again; `key` says which calls
    * count as the same. Rejects with the reason of `signal` once that is aborted, and with `InvalidArgumentError` once

@@ -8,7 +8,7 @@ import type { HandlesOf, JobsOf } from './many-jobs.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 
 /** The second argument of a batch task's handler, after the inputs. */
-export interface JobsContext extends Pick<JobContext, 'progress' | 'hold'> {
+export interface JobsContext extends Pick<JobContext, 'slot' | 'progress' | 'hold'> {
   /**
    * Aborted when the time limit is over, a lease is lost, every job of the batch is cancelled or the worker's grace is
    * over; `reason` is a typed error. It is not aborted while only some jobs of the batch are cancelled.

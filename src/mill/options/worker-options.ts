@@ -6,6 +6,7 @@ import type { Duration } from '../../core/values/duration.js'
 import { byteSize, callable, duration, exactly, parsed, whole } from '../../core/values/option-check.js'
 import { type SelectorName, selectorNamed } from '../../selectors/named-selectors.js'
 import type { Selector } from '../../selectors/selector.js'
+import { affinityOf } from '../../workers/isolated/affinity.js'
 import type { CommandLine } from '../../workers/isolated/command-task.js'
 import type { ShardChoice, ShardsOf } from '../../workers/shards/shard-owners.js'
 import type { WorkerSettings } from '../../workers/worker-settings.js'
@@ -34,6 +35,12 @@ export interface WorkerOptions<QueueName extends string = string> {
    * from all shards. Default: the live workers share the shards.
    */
   readonly shardsOf?: ShardsOf | undefined
+  /**
+   * What this worker has that others on its machine have not, such as a device: `'gpu-0'`. It adopts processes of
+   * isolated jobs that a worker of the same affinity has started; those of others only if nobody has done so within a
+   * minute. Default: the devices of its environment (`CUDA_VISIBLE_DEVICES` and other `…_VISIBLE_DEVICES`).
+   */
+  readonly affinity?: string | undefined
 }
 
 /**
@@ -67,6 +74,7 @@ const selector = v.union([v.string(), callable<Selector>()], 'must be the name o
 const maxRss = v.pipe(byteSize(), v.minValue(1, 'must be at least 1 byte'))
 // Not a union: each mistake in a dealing would be reported as one in a function.
 const shardsOf = v.lazy((given) => (typeof given === 'function' ? callable<ShardChoice>() : dealing))
+const affinity = v.pipe(v.string(), v.maxLength(256, 'must be at most 256 characters'))
 
 /** @internal */
 export const workerDefaults = exactly({
@@ -76,6 +84,7 @@ export const workerDefaults = exactly({
   maxRss: v.optional(maxRss),
   maxJobs: v.optional(whole(1)),
   shardsOf: v.optional(shardsOf),
+  affinity: v.optional(affinity),
 })
 
 const workerOptions = exactly({
@@ -87,6 +96,7 @@ const workerOptions = exactly({
   maxRss: v.optional(maxRss),
   maxJobs: v.optional(whole(1)),
   shardsOf: v.optional(shardsOf),
+  affinity: v.optional(affinity),
 })
 
 /** The settings of a worker. Throws `ConfigError`, or `UnknownQueueError` for a queue that is not declared. */
@@ -101,13 +111,14 @@ export function workerSettings(options: WorkerOptions, registry: Registry, isSup
     maxRss,
     maxJobs,
     shardsOf,
+    affinity = affinityOf(process.env),
   } = given
   return {
     queues: queues.map((name) => registry.queue(name)),
     concurrency,
     selector: typeof selector === 'function' ? selector : selectorNamed(selector as SelectorName),
     selectorName: typeof selector === 'function' ? 'custom' : selector,
-    shardsOf,
+    ...{ shardsOf, affinity },
     graceMs: grace === 'none' ? Number.POSITIVE_INFINITY : grace,
     maxBlockMs: maxBlock,
     maxJobs,

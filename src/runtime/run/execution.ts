@@ -44,6 +44,8 @@ export abstract class Execution {
   claimedAt = 0
   /** When its handler was called, on the monotonic clock; undefined while it waits for a slot. */
   begunAt: number | undefined
+  /** The number of its slot, from the time when it has one. */
+  slot = 0
   /** For a throttled queue: the span, on the monotonic clock, in which its handler must begin. */
   start: Span | undefined
   /**

@@ -224,8 +224,7 @@ export class InFlight implements Bench, ProcessBench {
   #begin(): void {
     const { slots } = this.#parts
     while (slots.free > this.#departures.slots + this.#gathering.size && this.#backlog.length > 0) {
-      slots.take()
-      this.#next(this.#backlog.shift()!)
+      this.#next(this.#backlog.shift()!.in(slots.take()))
     }
   }
 
@@ -238,7 +237,7 @@ export class InFlight implements Bench, ProcessBench {
       this.#run(next, stint, now)
       return
     }
-    slots.give()
+    slots.give(stint.slot)
     this.#begin()
   }
 
@@ -264,6 +263,7 @@ export class InFlight implements Bench, ProcessBench {
 
   #run(execution: Execution, stint: SlotBatch<Execution>, now: number): void {
     execution.begunAt = now
+    execution.slot = stint.slot
     this.#running.set(execution, stint)
     if (isIsolated(execution)) void this.#processes!.run(execution)
     else {
@@ -321,7 +321,7 @@ export class InFlight implements Bench, ProcessBench {
       this.#next(stint)
       return
     }
-    this.#parts.slots.give(this.#retired.delete(execution))
+    this.#parts.slots.give(execution.slot, this.#retired.delete(execution))
     this.#begin()
   }
 

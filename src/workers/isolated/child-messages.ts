@@ -15,6 +15,8 @@ export interface Assignment {
   /** How long to keep a result. */
   readonly results: Queue['results']
   readonly worker: string
+  /** The number of its slot there. */
+  readonly slot: number
   /** The pid of its worker. */
   readonly supervisor: number
   readonly onSupervisorLoss: 'detach' | 'exit'

@@ -33,6 +33,8 @@ interface IsolatedProcessSettings {
   readonly assignment: Assignment
   /** Names of environment variables that it receives besides the usual ones. */
   readonly env: readonly string[]
+  /** Variables that it receives with values of its own. */
+  readonly variables: Readonly<Record<string, string>>
   readonly maxHeapBytes: number | undefined
   readonly heard: (word: ChildMessage) => void
 }
@@ -88,12 +90,12 @@ export class IsolatedProcess {
   /** Rejects if no process can be started. */
   static async start(settings: IsolatedProcessSettings): Promise<IsolatedProcess> {
     const { printing, reading } = await openCapture()
-    const { entry, env, maxHeapBytes } = settings
+    const { entry, env, variables, maxHeapBytes } = settings
     try {
       const child = spawn(process.execPath, [...childFlags(process.execArgv, maxHeapBytes), fileURLToPath(entry)], {
         // A session and a group of its own: it outlives this process, and can be killed with all its children.
         detached: true,
-        env: childEnvironment(process.env, env),
+        env: { ...childEnvironment(process.env, env), ...variables },
         stdio: ['ignore', printing, printing, 'pipe', reading, 'pipe', 'pipe'],
       })
       return new IsolatedProcess(child, reading, settings)

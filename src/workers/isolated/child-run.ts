@@ -104,6 +104,7 @@ export class ChildRun implements Bench {
     const [execution] = decoder.of([claim], (_, verdict) => void this.#refuse(claim, verdict)) as JobExecution[]
     if (execution === undefined) return
     this.#execution = execution
+    execution.slot = assignment.slot
     // A job that has lost its claim must not begin.
     await this.#isKept
     if (this.#givenUp !== undefined) this.#executor.giveUp(execution, this.#givenUp)

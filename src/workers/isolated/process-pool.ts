@@ -18,6 +18,7 @@ import { emitStarted } from '../../runtime/run/job-start.js'
 import { type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Store } from '../../stores/contract/store.js'
+import { affinityVariable, slotVariable } from './affinity.js'
 import type { ChildMessage, ChildVerdict } from './child-messages.js'
 import { IsolatedProcess, type ProcessEnd } from './child-process.js'
 import { endRemainsAnew } from './job-group.js'
@@ -46,6 +47,7 @@ export interface ProcessSource {
 
 interface ProcessPoolParts {
   readonly worker: string
+  readonly affinity: string
   readonly source: ProcessSource
   readonly store: Pick<Store, 'extend'>
   readonly registry: Registry
@@ -86,7 +88,7 @@ export class ProcessPool {
 
   /** Never rejects. */
   async run(execution: JobExecution): Promise<void> {
-    const { worker, source, registry, events, bench, mono } = this.#parts
+    const { worker, affinity, source, registry, events, bench, mono } = this.#parts
     const { claim, task } = execution
     const { onSupervisorLoss, module, env, maxHeapBytes } = task.isolation!
     const { timeLimitMs } = task
@@ -97,10 +99,11 @@ export class ProcessPool {
       const runner = await IsolatedProcess.start({
         entry: source.entry,
         assignment: {
-          ...{ claim, leaseMs, results, worker, supervisor: process.pid, from: source.from },
+          ...{ claim, leaseMs, results, worker, slot: execution.slot, supervisor: process.pid, from: source.from },
           ...{ onSupervisorLoss, timeLimitMs, module, start: movedBy(execution.start, sharedMono() - mono()) },
         },
         ...{ env, maxHeapBytes },
+        variables: { [affinityVariable]: affinity, [slotVariable]: String(execution.slot) },
         heard: (word) => this.#hear(execution, word),
       })
       void this.#announce(claim, runner.pid, leaseMs)

@@ -21,6 +21,7 @@ import type { Claim } from '../../stores/contract/claim.js'
 import type { Records, StoredJob } from '../../stores/contract/job-records.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { HeldClaim, WorkerRegistry } from '../../stores/contract/worker-registry.js'
+import { startedWith } from '../isolated/affinity.js'
 import { endGroup, endRemains } from '../isolated/job-group.js'
 import { emitSettled } from '../settle-events.js'
 import type { Slots } from '../slots.js'
@@ -28,6 +29,8 @@ import type { JobStatus } from '../worker-status.js'
 
 interface AdoptionParts {
   readonly worker: string
+  /** Whose processes it adopts before those of others. */
+  readonly affinity: string
   readonly identity: ProcessIdentity
   readonly queues: readonly string[]
   readonly registry: Registry
@@ -43,6 +46,8 @@ interface AdoptionParts {
 /** How often to look whether an adopted process has ended. */
 const watchMs = 500
 const pageSize = 200
+/** How long processes are left to workers of their own affinity, which may be about to start. */
+const patienceMs = 60_000
 
 /** A claim whose beats name the process in which it runs. */
 type ProcessClaim = HeldClaim & ProcessIdentity
@@ -57,8 +62,10 @@ export function isAlive(claim: HeldClaim, here: ProcessIdentity): boolean {
 
 export class Adoption {
   readonly #parts: AdoptionParts
-  readonly #adopted = new Map<ProcessClaim, Stillness>()
+  readonly #adopted = new Map<ProcessClaim, { readonly stillness: Stillness; readonly slot: number }>()
   #timer: NodeJS.Timeout | undefined
+  /** Adopts what the workers of other affinities have left to themselves. */
+  #patience: NodeJS.Timeout | undefined
   #isStopped = false
 
   constructor(parts: AdoptionParts) {
@@ -70,15 +77,36 @@ export class Adoption {
    * Rejects as the store does.
    */
   async start(): Promise<void> {
-    const { workers, worker, slots, identity, events } = this.#parts
+    const { worker, affinity: own, events } = this.#parts
     endRemains(worker, events)
+    if (await this.#adopt((affinity) => affinity === own)) return
+    this.#patience = setTimeout(() => {
+      this.#adopt(() => true).catch((error: unknown) =>
+        events.emit('store.failed', { call: 'workers.adopt', error, retryMs: undefined }),
+      )
+    }, patienceMs).unref()
+  }
+
+  /** Adopts those of the wanted affinity. Resolves with whether none of others is left. */
+  async #adopt(isWanted: (affinity: string) => boolean): Promise<boolean> {
+    const { workers, worker, slots, identity } = this.#parts
+    let isAll = true
     for (const dead of await this.#deadWorkers()) {
       for (const claim of await workers.held(dead)) {
-        if (slots.free <= 0 || this.#isStopped) return
+        if (slots.free <= 0 || this.#isStopped) return isAll
         if (!isAlive(claim, identity) || !this.#outlives(claim)) continue
-        if (await workers.adopt(claim, dead, worker)) this.#watch(claim as ProcessClaim)
+        const { affinity, slot: wanted } = startedWith(claim.pid!)
+        if (!isWanted(affinity)) {
+          isAll = false
+          continue
+        }
+        // Before the store is asked: the worker may claim meanwhile.
+        const slot = slots.take(wanted)
+        if (await workers.adopt(claim, dead, worker)) this.#watch(claim as ProcessClaim, slot)
+        else slots.give(slot)
       }
     }
+    return isAll
   }
 
   /** The claims of the processes that it watches. */
@@ -98,6 +126,7 @@ export class Adoption {
   stop(): void {
     this.#isStopped = true
     clearInterval(this.#timer)
+    clearTimeout(this.#patience)
   }
 
   /** Of the workers that serve these queues, those of this machine whose process is dead. */
@@ -131,10 +160,9 @@ export class Adoption {
     return this.#taskOf(task)?.isolation?.onSupervisorLoss === 'detach'
   }
 
-  #watch(claim: ProcessClaim): void {
-    const { slots, worker, events } = this.#parts
-    slots.take()
-    this.#adopted.set(claim, new Stillness(performance.now()))
+  #watch(claim: ProcessClaim, slot: number): void {
+    const { worker, events } = this.#parts
+    this.#adopted.set(claim, { stillness: new Stillness(performance.now()), slot })
     const { queue, id, task, pid } = claim
     events.emit('job.adopted', { queue, id, task, worker, child: pid })
     if (this.#isStopped) return
@@ -142,11 +170,11 @@ export class Adoption {
   }
 
   #look(): void {
-    for (const [claim, stillness] of this.#adopted) {
+    for (const [claim, { stillness, slot }] of this.#adopted) {
       const isOver = isDead(claim)
       if (!isOver && !this.#isStill(claim, stillness)) continue
       this.#adopted.delete(claim)
-      this.#parts.slots.give()
+      this.#parts.slots.give(slot)
       if (isOver) {
         // What it had started has lost its leader.
         endGroup(claim)

@@ -1,0 +1,42 @@
+/**
+ * Affinity: what a worker has that others on its machine have not, such as a device. A worker adopts the process of a
+ * job only from a worker of the same affinity, as long as such a worker may come back.
+ */
+
+import { readFileSync } from 'node:fs'
+import { variableIn } from '../../core/platform/proc-text.js'
+
+/** The variables of the process of a job: the affinity of the worker that started it, and the number of its slot. */
+export const affinityVariable = 'MILLRACE_AFFINITY'
+export const slotVariable = 'MILLRACE_SLOT'
+
+/** Variables that give a process its devices, as drivers of several makers read them. */
+const ofDevices = /^(?:\w+_VISIBLE_DEVICES|ZE_AFFINITY_MASK)$/
+
+/** The affinity of a worker that declares none: the devices that its environment gives it; empty if it gives none. */
+export function affinityOf(env: Readonly<Record<string, string | undefined>>): string {
+  const devices = Object.entries(env).filter(([name, value]) => ofDevices.test(name) && value !== undefined)
+  return devices
+    .map(([name, value]) => `${name}=${value}`)
+    .sort()
+    .join(' ')
+}
+
+/** What the process of a job was started with, by its environment. Unknown values are those of a lone worker. */
+export function startedWith(pid: number): { readonly affinity: string; readonly slot: number | undefined } {
+  const environ = environOf(pid)
+  const slot = variableIn(environ, slotVariable)
+  return {
+    affinity: variableIn(environ, affinityVariable) ?? '',
+    slot: slot !== undefined && /^\d{1,6}$/.test(slot) ? Number(slot) : undefined,
+  }
+}
+
+function environOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'utf8')
+  } catch {
+    // It has just ended, or belongs to somebody else.
+    return ''
+  }
+}
