@@ -65,14 +65,15 @@ describe('exec', { timeout: 60_000 }, () => {
     expect(await record('one')).toMatchObject({ state: 'completed', attempt: 1, progress: { fraction: 0.5 } })
   })
 
-  it('runs so many at once, whatever tasks the jobs name', async () => {
+  it('runs so many at once, each in a slot of its own, whatever tasks the jobs name', async () => {
     const { folder, exec, mill } = scene()
-    exec(['--concurrency', '3'], 'sh', '-c', `echo x >> begun; while [ ! -e go ]; do sleep 0.05; done`)
+    exec(['--concurrency', '3'], 'sh', '-c', `echo $MILLRACE_SLOT >> begun; while [ ! -e go ]; do sleep 0.05; done`)
     const jobs = await Promise.all(
       tasksElsewhere.map((name) => mill.enqueue(defineTask({ name, queue: 'video' }), null)),
     )
-    const begun = () => readFileSync(join(folder, 'begun'), 'utf8').length / 2
-    await poll(async () => (begun() === 3 ? true : undefined), { what: 'three have begun', withinMs: 20_000 })
+    const begun = () => readFileSync(join(folder, 'begun'), 'utf8').trim().split('\n')
+    await poll(async () => (begun().length === 3 ? true : undefined), { what: 'three have begun', withinMs: 20_000 })
+    expect(begun().sort()).toEqual(['0', '1', '2'])
     expect((await mill.depths(['video']))[0]).toMatchObject({ running: 3, ready: 1 })
     writeFileSync(join(folder, 'go'), '')
 

@@ -57,7 +57,7 @@ describe('an isolated job', longest, () => {
     expect(running).toMatchObject({
       ...{ state: 'running', attempt: 1, pid, progress: { fraction: 0.5, note: 'half way' } },
       ...{ checkpoint: { begun: true, before: null }, log: `waits for ${of.file('go')}\n` },
-      fields: { child: pid },
+      fields: { child: pid, slot: 0, told: '0' },
     })
     expect(running.startedAt).toBeInstanceOf(Date)
     expect(pid).not.toBe(worker.pid)

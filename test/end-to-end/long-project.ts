@@ -31,7 +31,7 @@ export const wait = defineTask({
     begun(ctx.job.id)
     console.log('waits for', file)
     await ctx.checkpoint({ begun: true, before: ctx.lastCheckpoint ?? null })
-    await ctx.fields.set({ child: process.pid })
+    await ctx.fields.set({ child: process.pid, slot: ctx.slot, told: process.env.MILLRACE_SLOT })
     ctx.progress(0.1)
     ctx.progress(0.5, 'half way')
     await once(file)

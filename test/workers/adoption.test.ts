@@ -1,5 +1,5 @@
 import { defineTask, millrace } from 'millrace'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { processIdentity } from '#src/runtime/process-identity.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { deadProcess, here, idleProcess, orphanScene } from './orphan-scene.js'
@@ -85,6 +85,21 @@ describe('the affinity of a worker', { timeout: 30_000 }, () => {
     await mill.worker({ affinity: 'gpu-0' }).start()
 
     expect(adopted.map(({ id }) => id)).toEqual(['on gpu-1', 'on gpu-0'])
+  })
+
+  it('does not keep a process from it for longer than a minute: what nobody has wanted, it adopts', async () => {
+    const { mill, orphan } = await orphanScene()
+    const { identity } = await idleProcess({ MILLRACE_AFFINITY: 'a GPU that was taken out' })
+    await orphan('left', { worker: await deadProcess(), process: identity })
+    const adopted = nextEvent(mill, 'job.adopted')
+    const waits = vi.spyOn(globalThis, 'setTimeout')
+    await mill.worker({ affinity: 'gpu-1' }).start()
+    const minute = waits.mock.calls.filter(([, ms]) => ms === 60_000)
+    waits.mockRestore()
+    expect(minute).toHaveLength(1)
+    minute[0]![0]()
+
+    expect(await adopted).toMatchObject({ id: 'left', child: identity.pid })
   })
 
   it('lets an adopted process keep the number of its slot, which no other job of the worker gets', async () => {

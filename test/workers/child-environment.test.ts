@@ -11,11 +11,12 @@ it('a process is given what finds its task and its store, and what its task name
       AWS_SECRET_ACCESS_KEY: 's',
       GONE: undefined,
       PATHS: 'x',
+      CUDA_VISIBLE_DEVICES: '1',
     },
   }
   expect(childEnvironment(env, ['API_KEY', 'GONE', 'ABSENT'])).toEqual({
     ...{ PATH: '/bin', HOME: '/root', LANG: 'de_DE', LC_ALL: 'C', TZ: 'UTC', NODE_ENV: 'production', NODE_OPTIONS: '' },
-    ...{ MILLRACE_STORE: 'redis://localhost', OTEL_SERVICE_NAME: 'w', API_KEY: 'k' },
+    ...{ MILLRACE_STORE: 'redis://localhost', OTEL_SERVICE_NAME: 'w', API_KEY: 'k', CUDA_VISIBLE_DEVICES: '1' },
   })
 })
 

@@ -5,17 +5,15 @@
 
 import { readFileSync } from 'node:fs'
 import { variableIn } from '../../core/platform/proc-text.js'
+import { deviceVariable } from './child-environment.js'
 
 /** The variables of the process of a job: the affinity of the worker that started it, and the number of its slot. */
 export const affinityVariable = 'MILLRACE_AFFINITY'
 export const slotVariable = 'MILLRACE_SLOT'
 
-/** Variables that give a process its devices, as drivers of several makers read them. */
-const ofDevices = /^(?:\w+_VISIBLE_DEVICES|ZE_AFFINITY_MASK)$/
-
 /** The affinity of a worker that declares none: the devices that its environment gives it; empty if it gives none. */
 export function affinityOf(env: Readonly<Record<string, string | undefined>>): string {
-  const devices = Object.entries(env).filter(([name, value]) => ofDevices.test(name) && value !== undefined)
+  const devices = Object.entries(env).filter(([name, value]) => deviceVariable.test(name) && value !== undefined)
   return devices
     .map(([name, value]) => `${name}=${value}`)
     .sort()

@@ -5,6 +5,9 @@
 
 const passed = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|NODE_\w+|MILLRACE_\w+|OTEL_\w+)$/
 
+/** Variables that give a process its devices, as drivers of several makers read them. */
+export const deviceVariable = /^(?:\w+_VISIBLE_DEVICES|ZE_AFFINITY_MASK)$/
+
 /** The variables to pass on, including the `named` ones. */
 export function childEnvironment(
   env: Readonly<Record<string, string | undefined>>,
@@ -14,7 +17,7 @@ export function childEnvironment(
   return Object.fromEntries(
     Object.entries(env).filter((entry): entry is [string, string] => {
       const [name, value] = entry
-      return value !== undefined && (passed.test(name) || names.has(name))
+      return value !== undefined && (passed.test(name) || deviceVariable.test(name) || names.has(name))
     }),
   )
 }
