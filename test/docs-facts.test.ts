@@ -233,7 +233,7 @@ describe('other tables of the documentation', () => {
       'runtime/run/verdict.ts',
       'workers/isolated/process-pool.ts',
     ].flatMap((path) => [...source(path).matchAll(/kind: 'release',[^}]*reason: '([a-z-]+)'/g)])
-    const lacks = source('core/packing/packing.ts').matchAll(/\breason: '([a-z-]+)', stored:/g)
+    const lacks = source('core/packing/packing.ts').matchAll(/\breason: '([a-z-]+)',\s+stored:/g)
     const reasons = [...workbench, ...verdicts, ...lacks].map(([, reason]) => reason!)
     const told = new Document('docs/middleware.md').rows('Why jobs are put back').map(([reason]) => plain(reason!))
 

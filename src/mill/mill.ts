@@ -325,6 +325,7 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
       newId: this.#newId,
       packing: this.#options.packing,
       mono: () => this.#clock.mono(),
+      now: () => this.#clock.now(),
       random: this.#random,
       closed: () => this.#throttledQueues.delete(made),
       open: (queue) => this.#connection.openOne(queue),

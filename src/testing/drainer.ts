@@ -44,7 +44,13 @@ export class Drainer implements Bench {
     this.#store = store
     this.#updates = new JobUpdates({ ...parts, store, maxCheckpointBytes: parts.maxPayloadBytes })
     this.#executor = new Executor({ ...parts, mono: () => parts.clock.mono(), worker, bench: this })
-    this.#decoder = new ClaimDecoder(parts.registry, parts.packing, this.#updates, parts.children)
+    this.#decoder = new ClaimDecoder(
+      parts.registry,
+      parts.packing,
+      this.#updates,
+      () => parts.clock.now(),
+      parts.children,
+    )
     this.#hooks = new EndHooks(parts.middleware, parts.events)
     this.#ticks = new TimelyTicks(parts, store.schedules!, worker)
   }

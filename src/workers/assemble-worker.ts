@@ -166,7 +166,9 @@ export function assembleWorker(
     ...{ ...shared, keeper, soloGate: processSoloGate, rules, maxBlockMs, after: afterMs },
     deferred: (queue) => picker.passOver(queue),
     ...{ notes, hooks: new EndHooks(parts.middleware, events), groupless: new GrouplessJobs(shared) },
-    decoder: new ClaimDecoder(registry, packing, notes, children, (claim, reason) => foreign.putAside(claim, reason)),
+    decoder: new ClaimDecoder(registry, packing, notes, rules.now, children, (claim, reason) =>
+      foreign.putAside(claim, reason),
+    ),
     executor: (bench) => new Executor({ ...parts, mono, worker, bench }),
     processes: processes && ((bench) => new ProcessPool({ ...shared, affinity, store, source: processes, bench })),
   })

@@ -115,7 +115,7 @@ async function benchBefore(task: AnyTask, slots: number, groups: readonly string
     notes,
     hooks: new EndHooks([], events),
     groupless: new GrouplessJobs({ ...options, limited, events }),
-    decoder: new ClaimDecoder(options.registry, options.packing, notes),
+    decoder: new ClaimDecoder(options.registry, options.packing, notes, () => 0),
     deferred: () => {},
     processes: undefined,
     maxBlockMs: 30_000,

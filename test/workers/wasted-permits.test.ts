@@ -99,7 +99,7 @@ async function bench(given: {
     notes,
     hooks: new EndHooks([], events),
     groupless: new GrouplessJobs({ ...options, limited, events }),
-    decoder: new ClaimDecoder(options.registry, options.packing, notes),
+    decoder: new ClaimDecoder(options.registry, options.packing, notes, () => 0),
     deferred: () => {},
     processes: undefined,
     maxBlockMs: 30_000,

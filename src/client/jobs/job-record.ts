@@ -26,7 +26,7 @@ export function recordOf(job: StoredJob, packing: Packing, held?: JobHold): JobR
     return 'value' in found ? found.value : undefined
   }
   const input = unpacked('input', 'payload', job.payload, job.codec)
-  const stored = unpacked('meta', 'meta', job.meta, job.codec) as Meta | undefined
+  const stored = unpackedMeta(packing, job, 'meta', job, (problem) => problems.push(`meta ${problem}`))
   const unkept = whyUnkept(job.result)
   if (unkept !== undefined) problems.push(`the result could not be kept: ${unkept}`)
   const result = unkept === undefined ? unpacked('result', 'result', job.result?.payload, job.result?.codec) : undefined
@@ -80,17 +80,15 @@ function payloadRecords(
   problems: string[],
 ): PayloadRecord[] {
   const wrong: string[] = []
-  const records = payloads.map(({ score, payload, codec, meta }, i): PayloadRecord => {
+  const records = payloads.map((one, i): PayloadRecord => {
+    const { score, payload, codec } = one
+    const refuse = (problem: string) => wrong.push(`payload ${i + 1} of ${payloads.length} (score ${score}) ${problem}`)
     const input = unpackedBy(packing, payload, codec, 'ordered payload', owner)
-    const more = meta === undefined ? {} : unpackedBy(packing, meta, codec, 'ordered meta', owner)
-    const problem =
-      'problem' in input ? input.problem : 'problem' in more ? `has a meta that ${more.problem}` : undefined
-    if (problem !== undefined) wrong.push(`payload ${i + 1} of ${payloads.length} (score ${score}) ${problem}`)
-    return {
-      ...('value' in input && { input: input.value }),
-      score,
-      ...('value' in more && storedIn(more.value as Meta)),
-    }
+    if ('problem' in input) refuse(input.problem)
+    const stored = unpackedMeta(packing, one, 'ordered meta', owner, (problem) => {
+      if (!('problem' in input)) refuse(`has a meta that ${problem}`)
+    })
+    return { ...('value' in input && { input: input.value }), score, ...(stored && storedIn(stored)) }
   })
   problems.push(...wrong.slice(0, mostProblems))
   if (wrong.length > mostProblems) problems.push(`and ${wrong.length - mostProblems} more of the payloads`)
@@ -109,6 +107,19 @@ export function givenMeta(stored: Meta | undefined): Meta | undefined {
   return meta === stored || Object.keys(meta!).length > 0 ? meta : undefined
 }
 
+/** The meta. Calls `wrong` with the reason if it cannot be read. */
+function unpackedMeta(
+  packing: Packing,
+  stored: Pick<StoredJob, 'meta' | 'codec'> & { readonly payload: Payload },
+  part: 'meta' | 'ordered meta',
+  owner: Owner,
+  wrong: (problem: string) => void,
+): Meta | undefined {
+  const found = unpackedOr(packing, stored.meta, stored.codec, () => packing.unpackMeta(stored, part, owner))
+  if ('problem' in found) wrong(found.problem)
+  return 'value' in found ? (found.value as Meta | undefined) : undefined
+}
+
 /** The value, or the reason why there is none. */
 function unpackedBy(
   packing: Packing,
@@ -117,10 +128,19 @@ function unpackedBy(
   part: JobPart,
   owner: Owner,
 ): { readonly value: unknown } | { readonly problem: string } {
-  const lack = packing.lackFor(payload, codec)
+  return unpackedOr(packing, payload, codec, () => packing.unpack(payload, codec, part, owner))
+}
+
+function unpackedOr(
+  packing: Packing,
+  payload: Payload | undefined,
+  codec: string | undefined,
+  unpack: () => unknown,
+): { readonly value: unknown } | { readonly problem: string } {
+  const lack = payload === undefined ? undefined : packing.lackFor(payload, codec)
   if (lack !== undefined) return { problem: `was ${lack.stored}, this mill has ${lack.has}` }
   try {
-    return { value: packing.unpack(payload, codec, part, owner) }
+    return { value: unpack() }
   } catch (error) {
     return { problem: `cannot be decoded: ${messageOf(error)}` }
   }

@@ -4,7 +4,9 @@ import type { Meta } from '../../core/job.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { OnMissed, Overlap } from '../../core/schedule/due-ticks.js'
 import type { StoredSchedule } from '../../stores/contract/schedules.js'
+import { placeOf } from '../../stores/rules/schedule-record.js'
 import { givenMeta } from '../jobs/job-record.js'
+import { partsOf } from './scheduled-job.js'
 
 /** Everything that is known of a schedule. An absent field does not apply, or not yet. */
 export interface ScheduleRecord {
@@ -55,19 +57,12 @@ export function scheduleRecordOf(stored: StoredSchedule, packing: Packing): Sche
   const { definition, paused, nextAt, lastAt, lastId, ticked, skipped, missed, createdAt, updatedAt } = stored
   const { name, queue, rule, onMissed, overlap, jitterMs, declaredBy, job } = definition
   const { cron, everyMs, timeZone, fromAt, untilAt } = rule
-  const isOrdered = job.id !== undefined
-  const owner = { queue, id: job.id ?? name }
-  const unpacked = (payload: typeof job.payload | undefined, part: Parameters<Packing['unpack']>[2]) => {
-    try {
-      return payload === undefined ? undefined : packing.unpack(payload, job.codec, part, owner)
-    } catch {
-      return undefined
-    }
-  }
+  const owner = { ...job, queue, id: placeOf(definition) }
+  const [payloadPart, metaPart] = partsOf(job)
   const record: { -readonly [Key in keyof ScheduleRecord]?: ScheduleRecord[Key] | undefined } = {
     ...{ name, task: job.task, queue },
-    input: unpacked(job.payload, isOrdered ? 'ordered payload' : 'payload'),
-    meta: givenMeta(unpacked(job.meta, isOrdered ? 'ordered meta' : 'meta') as Meta | undefined),
+    input: ifReadable(() => packing.unpack(job.payload, job.codec, payloadPart, owner)),
+    meta: givenMeta(ifReadable(() => packing.unpackMeta(job, metaPart, owner)) as Meta | undefined),
     ...{ cron, everyMs, timeZone, from: dateOf(fromAt), until: dateOf(untilAt) },
     ...{ onMissed, overlap, jitterMs, isDeclared: declaredBy !== undefined, declaredBy, isPaused: paused },
     ...{ nextAt: dateOf(nextAt), lastAt: dateOf(lastAt), lastId, ticked, skipped, missed },
@@ -75,6 +70,15 @@ export function scheduleRecordOf(stored: StoredSchedule, packing: Packing): Sche
   }
   for (const key of Object.keys(record) as (keyof ScheduleRecord)[]) if (record[key] === undefined) delete record[key]
   return record as ScheduleRecord
+}
+
+/** Undefined if it cannot be read here. */
+function ifReadable(read: () => unknown): unknown {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
 }
 
 function dateOf(at: number | undefined): Date | undefined {

@@ -27,15 +27,20 @@ export function scheduledJob({ definition }: Pick<StoredSchedule, 'definition'>,
 export function openedJob(definition: ScheduleDefinition, packing: Packing): ScheduleDefinition['job'] {
   const { queue, job } = definition
   if (!isSealed(job)) return job
-  const owner = { queue, id: placeOf(definition) }
-  const [payloadPart, metaPart] =
-    job.id === undefined ? (['payload', 'meta'] as const) : (['ordered payload', 'ordered meta'] as const)
-  const { codec, payload, meta, ...rest } = job
+  const owner = { ...job, queue, id: placeOf(definition) }
+  const [payloadPart, metaPart] = partsOf(job)
+  const { codec, payload, meta: _sealed, ...rest } = job
+  const meta = packing.unpackMeta(job, metaPart, owner)
   return {
     ...rest,
     payload: packing.encode(packing.unpack(payload, codec, payloadPart, owner)),
-    ...(meta === undefined ? {} : { meta: packing.encode(packing.unpack(meta, codec, metaPart, owner)) }),
+    ...(meta === undefined ? {} : { meta: packing.encode(meta) }),
   }
+}
+
+/** The parts that payload and meta of the job are. */
+export function partsOf({ id }: ScheduleDefinition['job']) {
+  return id === undefined ? (['payload', 'meta'] as const) : (['ordered payload', 'ordered meta'] as const)
 }
 
 function isSealed({ codec }: ScheduleDefinition['job']): boolean {

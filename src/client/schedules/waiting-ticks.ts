@@ -40,10 +40,9 @@ export async function clearWaiting(
 
 /** A job whose meta this mill cannot read is left alone: its id may be a user's own. */
 function isOf(schedule: string, job: StoredJob, packing: Packing): boolean {
-  const { id, meta, codec } = job
-  if (!id.startsWith(`${schedule}@`) || meta === undefined) return false
+  if (!job.id.startsWith(`${schedule}@`) || job.meta === undefined) return false
   try {
-    return originIn(packing.unpack(meta, codec, 'meta', job) as Meta, job).schedule?.name === schedule
+    return originIn(packing.unpackMeta(job, 'meta', job) as Meta, job).schedule?.name === schedule
   } catch {
     return false
   }

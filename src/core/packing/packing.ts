@@ -77,11 +77,11 @@ export class Packing {
   }
 
   /** Compresses and seals the content of a job in place, and records the steps in its `codec`. */
-  packJob(job: Content & { readonly id: string }, queue: string, isOrdered: boolean): void {
+  packJob(job: Content & Pick<Owner, 'id' | 'task'>, queue: string, isOrdered: boolean): void {
     // The path of most jobs.
     if (this.#isBare) {
       if (this.#bareCodec !== undefined) job.codec = this.#bareCodec
-    } else this.#pack(job, isOrdered ? 'ordered payload' : 'payload', { queue, id: job.id })
+    } else this.#pack(job, isOrdered ? 'ordered payload' : 'payload', { queue, id: job.id, task: job.task })
   }
 
   /** The value of a running job, packed. Throws `CodecError`. */
@@ -102,7 +102,11 @@ export class Packing {
     const lacked = chain.isSealed ? this.#seal.lacks(payload) : undefined
     if (lacked === undefined) return undefined
     const ids = this.#seal.keyIds.map((id) => `'${id}'`).join(', ')
-    return { reason: 'unknown-key', stored: `sealed ${lacked}`, has: ids === '' ? 'no keys' : `the keys ${ids}` }
+    return {
+      reason: 'unknown-key',
+      stored: `sealed by key '${lacked}'`,
+      has: ids === '' ? 'no keys' : `the keys ${ids}`,
+    }
   }
 
   /**
@@ -111,13 +115,40 @@ export class Packing {
    */
   unpack(payload: Payload, codec: string | undefined, part: JobPart, owner: Owner): unknown {
     if (codec === undefined && this.#bareReader !== undefined) return this.#bareReader.decode(payload)
+    const chain = this.#readableChain(payload, codec)
+    return this.#decoded(this.#opened(payload, codec, chain, part, owner), chain)
+  }
+
+  /**
+   * The meta that was packed with a payload; undefined: none. Throws `CodecError` as `unpack` does, and if the meta of a
+   * sealed payload of an ordered job was taken away.
+   */
+  unpackMeta({ payload, meta, codec }: Readonly<Content>, part: 'meta' | 'ordered meta', owner: Owner): unknown {
+    const isAlwaysThere = part === 'ordered meta' && this.#chains.get(codec ?? 'json')?.isSealed === true
+    if (meta === undefined) {
+      if (isAlwaysThere) throw new CodecError('its meta was taken away: each sealed payload of an ordered job has one')
+      return undefined
+    }
+    if (!isAlwaysThere) return this.unpack(meta, codec, part, owner)
+    const chain = this.#readableChain(meta, codec)
+    const opened = this.#opened(meta, codec, chain, part, { ...owner, payload })
+    return opened.length === 0 ? undefined : this.#decoded(opened, chain)
+  }
+
+  /** Throws `CodecError` if this mill cannot read such a payload. */
+  #readableChain(payload: Payload, codec: string | undefined): Chain {
     const lack = this.lackFor(payload, codec)
     if (lack !== undefined) throw new CodecError(`it is ${lack.stored}, and this mill has ${lack.has}`)
-    const text = codec ?? 'json'
-    const { isZipped, isSealed } = this.#chains.get(text)!
-    if (!isSealed && this.#seal.only)
-      throw new CodecError('it is not sealed, and this mill takes nothing else: it has `seal.only`')
-    const opened = isSealed ? this.#seal.open(payload, part, text, owner) : payload
+    return this.#chains.get(codec ?? 'json')!
+  }
+
+  #opened(payload: Payload, codec: string | undefined, { isSealed }: Chain, part: JobPart, owner: Owner): Payload {
+    if (isSealed) return this.#seal.open(payload, part, codec!, owner)
+    if (this.#seal.only) throw new CodecError('it is not sealed, and this mill takes nothing else: it has `seal.only`')
+    return payload
+  }
+
+  #decoded(opened: Payload, { isZipped }: Chain): unknown {
     return this.#codec.decode(isZipped ? gunzipped(opened) : opened)
   }
 
@@ -131,8 +162,15 @@ export class Packing {
     const text = chainText(this.#codec.name, isZipped, isSealed)
     if (text !== 'json') content.codec = text
     if (!isSealed) return
-    content.payload = this.#seal.seal(content.payload, part, text, owner)
-    if (content.meta !== undefined) content.meta = this.#seal.seal(content.meta, metaPartOf(part), text, owner)
+    const sealed = (value: Payload, as: JobPart) => this.#seal.seal(value, as, text, { ...owner, ...content })
+    if (part === 'ordered payload') {
+      content.payload = sealed(content.payload, part)
+      // Even without one: nobody can take it away unnoticed then.
+      content.meta = sealed(content.meta ?? '', 'ordered meta')
+    } else {
+      if (content.meta !== undefined) content.meta = sealed(content.meta, 'meta')
+      content.payload = sealed(content.payload, part)
+    }
   }
 
   /** Compresses the content and returns true, unless it is small or would not become smaller. */
@@ -152,8 +190,4 @@ export class Packing {
 /** The text stored with a payload that was packed like this. Names of codecs have no `+`. */
 function chainText(codec: string, isZipped: boolean, isSealed: boolean): string {
   return `${codec}${isZipped ? '+gzip' : ''}${isSealed ? '+sealed' : ''}`
-}
-
-function metaPartOf(payload: JobPart): JobPart {
-  return payload === 'ordered payload' ? 'ordered meta' : 'meta'
 }

@@ -4,7 +4,8 @@
  * more.
  *
  * A sealed payload: the version (1 byte); flags (1 byte); the length of the key id (1 byte) and the key id; the nonce
- * (12 bytes); the content, encrypted; the tag (16 bytes). Everything before the nonce is authenticated too.
+ * (12 bytes); the content, encrypted; the tag (16 bytes). Everything before the nonce is authenticated too. Another
+ * format would have another name in the stored codec.
  */
 
 import {
@@ -20,15 +21,20 @@ import { CodecError } from '../errors.js'
 import type { Payload } from '../values/codec.js'
 
 /**
- * The part of a job that a payload is. Parts of ordered jobs have names of their own and are not bound to their queue,
- * because `move` brings such a job into another queue unchanged.
+ * The part of a job that a payload is. Parts of ordered jobs have names of their own and are not bound to their queue
+ * and task, because `move` brings such a job into the queue of another task unchanged.
  */
 export type JobPart = 'payload' | 'meta' | 'ordered payload' | 'ordered meta' | 'result' | 'checkpoint'
 
-/** The job that a payload belongs to. */
+/** The job that a payload belongs to, with what is stored beside it. */
 export interface Owner {
   readonly queue: string
   readonly id: string
+  readonly task: string
+  /** As it is stored. The meta of an ordered job is bound to its payload. */
+  readonly payload?: Payload
+  /** As it is stored. The payload of a plain job is bound to its meta, or to having none. */
+  readonly meta?: Payload
 }
 
 const version = 1
@@ -109,12 +115,10 @@ export class Seal {
     return Buffer.concat([head, nonce, encrypted, cipher.getAuthTag()])
   }
 
-  /** The key that is missing to open it; undefined if none is missing, or if it is not a sealed payload. */
+  /** The id of the key that is missing to open it; undefined if none is missing, or if it is not a sealed payload. */
   lacks(sealed: Payload): string | undefined {
-    if (typeof sealed === 'string' || sealed.length === 0) return undefined
-    if (sealed[0] !== version) return `in version ${sealed[0]} of the seal`
-    const id = keyIdIn(sealed)
-    return id === undefined || this.#keys.has(id) ? undefined : `by key '${id}'`
+    const id = typeof sealed === 'string' ? undefined : keyIdIn(sealed)
+    return id === undefined || this.#keys.has(id) ? undefined : id
   }
 
   /**
@@ -137,7 +141,7 @@ export class Seal {
       decipher.final()
     } catch (error) {
       throw new CodecError(
-        `its seal does not open by key '${id}': it was changed, or belongs to another job, queue or namespace, or the key that sealed it is another one of that id`,
+        `its seal does not open by key '${id}': it or what belongs to it was changed, or it belongs to another job, task, queue or namespace, or the key that sealed it is another one of that id`,
         { cause: error },
       )
     }
@@ -148,9 +152,12 @@ export class Seal {
    * The bytes that the tag covers besides the content. Only the last field can hold NUL, so no other fields give the
    * same bytes.
    */
-  #boundTo(head: Uint8Array, part: JobPart, chain: string, { queue, id }: Owner): Buffer {
-    const ownQueue = part.startsWith('ordered') ? '' : queue
-    return Buffer.concat([head, Buffer.from([part, chain, this.#namespace, ownQueue, id].join('\0'))])
+  #boundTo(head: Uint8Array, part: JobPart, chain: string, owner: Owner): Buffer {
+    const { queue, task, id } = part.startsWith('ordered') ? { ...owner, queue: '', task: '' } : owner
+    return Buffer.concat([
+      head,
+      Buffer.from([part, chain, this.#namespace, queue, task, companionTag(part, owner), id].join('\0')),
+    ])
   }
 }
 
@@ -172,6 +179,15 @@ function keyIdIn(sealed: Uint8Array): string | undefined {
   if (sealed[0] !== version || sealed.length < headBytes + length + nonceBytes + tagBytes) return undefined
   const id = String.fromCharCode(...sealed.subarray(headBytes, headBytes + length))
   return isKeyId(id) ? id : undefined
+}
+
+/**
+ * The tag of what is stored beside the part and belongs to it, in hex. The payload of a plain job covers its meta. That
+ * of an ordered job cannot, because equal payloads must have equal bytes, so its meta covers the payload.
+ */
+function companionTag(part: JobPart, { payload, meta }: Owner): string {
+  const companion = part === 'payload' ? meta : part === 'ordered meta' ? payload : undefined
+  return companion === undefined ? '' : Buffer.from(companion).subarray(-tagBytes).toString('hex')
 }
 
 /** A digest with the length of the bound part before it. Otherwise a byte could move from that part to the payload. */

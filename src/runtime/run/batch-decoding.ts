@@ -21,12 +21,12 @@ export function lackIn({ payload, codec, payloads }: Claim, packing: Packing): L
 
 /** Throws `CodecError` that says which payload cannot be decoded. */
 export function decodedClaim(claim: Claim, packing: Packing): DecodedClaim {
-  const { payload, codec, meta, payloads } = claim
+  const { payload, codec, payloads } = claim
   if (payloads === undefined)
     return {
       claim,
       inputs: [packing.unpack(payload, codec, 'payload', claim)],
-      metas: [metaOf(meta === undefined ? undefined : packing.unpack(meta, codec, 'meta', claim))],
+      metas: [metaOf(packing.unpackMeta(claim, 'meta', claim))],
     }
   const decoded = <Value>(decode: (one: ScoredPayload) => Value): Value[] =>
     payloads.map((one, i) => {
@@ -39,9 +39,7 @@ export function decodedClaim(claim: Claim, packing: Packing): DecodedClaim {
   return {
     claim,
     inputs: decoded(({ payload, codec }) => packing.unpack(payload, codec, 'ordered payload', claim)),
-    metas: decoded(({ meta, codec }) =>
-      metaOf(meta === undefined ? undefined : packing.unpack(meta, codec, 'ordered meta', claim)),
-    ),
+    metas: decoded((one) => metaOf(packing.unpackMeta(one, 'ordered meta', claim))),
   }
 }
 

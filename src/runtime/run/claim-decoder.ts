@@ -3,6 +3,7 @@
  * batches.
  */
 
+import { CodecError } from '../../core/errors.js'
 import type { Lack, Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
 import { type AnyTask, isBatchTask } from '../../core/task/any-task.js'
@@ -16,6 +17,7 @@ import { JobExecution } from './job-execution.js'
 import type { JobUpdates } from './job-updates.js'
 import { JobsExecution } from './jobs-execution.js'
 import { batchesOf, OrderedExecution } from './ordered-execution.js'
+import { unreadable } from './unreadable-claim.js'
 import type { Verdict } from './verdict.js'
 
 /** A batch that can still take claims of this answer. */
@@ -43,16 +45,18 @@ export class ClaimDecoder {
   readonly #registry: Registry
   readonly #packing: Packing
   readonly #notes: JobUpdates
+  readonly #now: () => number
   readonly #client: ChildClient | undefined
   readonly #putAside: PutAside
 
   /**
-   * `client`: enqueues for handlers; absent if none is called. `putAside`: default the longest time.
+   * `now`: the wall clock. `client`: enqueues for handlers; absent if none is called. `putAside`: default the longest time.
    */
   constructor(
     registry: Registry,
     packing: Packing,
     notes: JobUpdates,
+    now: () => number,
     client?: ChildClient,
     putAside: PutAside = () => longestForeignMs,
   ) {
@@ -60,6 +64,7 @@ export class ClaimDecoder {
     this.#registry = registry
     this.#packing = packing
     this.#notes = notes
+    this.#now = now
     this.#client = client
   }
 
@@ -106,11 +111,11 @@ export class ClaimDecoder {
     // The process of an isolated job finds its handler itself.
     if (task === undefined || task.kind === 'ordered' || isBatchTask(task)) return this.#unknownTask(claim)
     if (task.run === undefined && task.isolation === undefined) return this.#unknownTask(claim)
-    const { payload, meta, codec } = claim
+    const { payload, codec } = claim
     const lack = packing.lackFor(payload, codec)
     if (lack !== undefined) return this.#unreadable(claim, lack)
     try {
-      const stored = metaOf(meta === undefined ? undefined : packing.unpack(meta, codec, 'meta', claim))
+      const stored = metaOf(packing.unpackMeta(claim, 'meta', claim))
       const input = packing.unpack(payload, codec, 'payload', claim)
       return new JobExecution(claim, task, input, stored, this.#notes, this.#client)
     } catch (error) {
@@ -150,8 +155,10 @@ export class ClaimDecoder {
     return { kind: 'release', delayMs: this.#putAside(claim, 'unknown-task'), reason: 'unknown-task', error }
   }
 
-  #unreadable(claim: Claim, { reason, stored, has }: Lack): Verdict {
-    const error = `${stored}, which the worker that claimed it does not have; the job is put back until a worker has it. That worker has ${has}.`
+  #unreadable(claim: Claim, lack: Lack): Verdict {
+    const { error, isOver } = unreadable(claim, lack, this.#now())
+    if (isOver) return badPayload(new CodecError(error))
+    const { reason } = lack
     return { kind: 'release', delayMs: this.#putAside(claim, reason), reason, error }
   }
 }

@@ -100,7 +100,7 @@ export class ChildRun implements Bench {
   async run(): Promise<void> {
     const { assignment, registry, rules, guard, tell, clock, children } = this.#parts
     const { claim } = assignment
-    const decoder = new ClaimDecoder(registry, rules.packing, this.#notes, children)
+    const decoder = new ClaimDecoder(registry, rules.packing, this.#notes, () => clock.now(), children)
     const [execution] = decoder.of([claim], (_, verdict) => void this.#refuse(claim, verdict)) as JobExecution[]
     if (execution === undefined) return
     this.#execution = execution

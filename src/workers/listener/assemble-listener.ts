@@ -100,7 +100,7 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
     leavePublisher: connection.publisher.holding(() => (self.held() > 0 ? [queue.name] : [])),
     punctuality: new Punctuality(new LimitedQueues(connection.stored), registry),
     settler: new Settler({ store, events, random, mono }),
-    decoder: new ClaimDecoder(registry, packing, notes),
+    decoder: new ClaimDecoder(registry, packing, notes, () => clock.now()),
     rules: {
       ...{ packing, formatError, maxResultBytes: maxBytes, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
       now: () => clock.now(),

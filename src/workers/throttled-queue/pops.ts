@@ -13,6 +13,7 @@ import type { ThrottleRule } from '../../core/queue/throttle.js'
 import { messageOf } from '../../core/values/describe.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
 import { refOf } from '../../runtime/run/execution.js'
+import { unreadable } from '../../runtime/run/unreadable-claim.js'
 import { processSoloGate, type SoloTurn } from '../../runtime/solo-gate.js'
 import { StoreClock } from '../../runtime/store-clock.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
@@ -44,6 +45,8 @@ export interface PopsParts {
   readonly packing: Packing
   readonly events: Events
   readonly mono: () => number
+  /** The wall clock. */
+  readonly now: () => number
   readonly random: Random
 }
 
@@ -246,12 +249,13 @@ export class Pops {
     readonly lack?: Lack
     readonly item?: { readonly value: unknown }
   } {
-    const { packing } = this.#parts
+    const { packing, now } = this.#parts
     const { queue, id, fence, payload, codec } = claim
     const key = { queue, id, fence }
     const lack = packing.lackFor(payload, codec)
     if (lack !== undefined) {
-      const error = `${lack.stored}; the one that popped it has ${lack.has}.`
+      const { error, isOver } = unreadable(claim, lack, now())
+      if (isOver) return { settle: { ...key, kind: 'bury', reason: 'bad-payload', error } }
       return { settle: { ...key, kind: 'release', delayMs: foreignItemDelayMs, error }, lack }
     }
     try {

@@ -10,7 +10,7 @@ import { defineTask } from 'millrace'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
 import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
-import { deadEnvelopeText, type Envelope, envelopeText, readEnvelope } from '#src/stores/sqs/messages/envelope.js'
+import { type Envelope, envelopeText, envelopeTextOrBare, readEnvelope } from '#src/stores/sqs/messages/envelope.js'
 import { SqsStore } from '#src/stores/sqs/sqs-store.js'
 import { nextEvent } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
@@ -33,7 +33,7 @@ describe('the published schema of the envelope', () => {
     const written = [
       envelopeText(every),
       envelopeText(bytes),
-      deadEnvelopeText({ ...every, reason: 'max-retries', error: 'no' }),
+      envelopeTextOrBare({ ...every, reason: 'max-retries', error: 'no' }),
     ].map((text) => JSON.parse(text) as object)
 
     for (const one of written) expect(fits(one), fits.errors?.[0]?.message).toBe(true)

@@ -41,6 +41,19 @@ describe('a mill on SQS', () => {
     expect(books).toEqual([['payload']])
   })
 
+  it('keeps with a job that is put back why it waits', async () => {
+    const { store } = await freshStore()
+    const mill = testMillOn(store, { tasks: [defineTask({ name: 'greet' })] })
+    await mill.createQueues()
+    await mill.enqueue(mill.tasks.get('greet')!, 'Ada' as never)
+    const claimed = () => store.claim([{ queue: 'default', limit: 1 }], { worker: 'a', leaseMs: 60_000 })
+    const { claims } = await claimed()
+    const { queue, id, fence } = claims[0]!
+    await store.settle([{ queue, id, fence, kind: 'release', delayMs: 0, error: 'no key for it' }])
+
+    expect((await claimed()).claims).toMatchObject([{ id, attempt: 1, error: 'no key for it' }])
+  })
+
   it('runs every job, one that fails again, and buries one that cannot be mended', async () => {
     const { store } = await freshStore()
     const ran: string[] = []

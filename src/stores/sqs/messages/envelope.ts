@@ -22,9 +22,11 @@ export interface Envelope {
   readonly dueAt?: number
   /** Attempts before this message was sent. */
   readonly attempts?: number
+  /** Why the job was put back last; absent: it was not, or no error says why. */
+  readonly error?: string
 }
 
-/** Why a message is in a dead-letter queue. */
+/** Why a message is in a dead-letter queue, and the last error of its job. */
 export interface DeadLetter {
   readonly reason?: string
   readonly error?: string
@@ -39,8 +41,8 @@ export function newEnvelopeText(envelope: Envelope): string {
   return envelopeText(envelope, mostBatchBytes - growthBytes)
 }
 
-/** For a dead job: without its error if that does not fit. */
-export function deadEnvelopeText({ error, ...rest }: Envelope & DeadLetter): string {
+/** For a dead job, or one that is sent on: without its error if that does not fit. */
+export function envelopeTextOrBare({ error, ...rest }: Envelope & DeadLetter): string {
   const bare = envelopeText(rest)
   const whole = error === undefined ? bare : envelopeText({ ...rest, error }, Number.POSITIVE_INFINITY)
   return Buffer.byteLength(whole) > mostBatchBytes ? bare : whole

@@ -4,7 +4,7 @@
  */
 
 import type { SendEntry } from '../client/sqs-api.js'
-import { envelopeText } from '../messages/envelope.js'
+import { envelopeTextOrBare } from '../messages/envelope.js'
 import { sendEntry } from '../messages/send-entry.js'
 import type { ReceivedMessage } from './held-messages.js'
 
@@ -14,13 +14,16 @@ interface Anew {
   readonly delayMs?: number
   /** Of the wall clock; the message is sent on until then. Default: that of its envelope. */
   readonly dueAt?: number | undefined
+  /** Why it waits; left out if it does not fit. Default: that of its envelope. */
+  readonly error?: string | undefined
 }
 
 /** To be sent before the message itself is deleted: between the two the job exists twice, and is never missing. */
 export function messageAnew(
   { envelope, id, createdAt, messageId }: ReceivedMessage,
-  { attempts, delayMs = 0, dueAt = envelope.dueAt }: Anew,
+  { attempts, delayMs = 0, dueAt = envelope.dueAt, error = envelope.error }: Anew,
 ): SendEntry {
-  const body = envelopeText({ ...envelope, id, createdAt, attempts, ...(dueAt === undefined ? {} : { dueAt }) })
+  const times = { createdAt, attempts, ...(dueAt === undefined ? {} : { dueAt }) }
+  const body = envelopeTextOrBare({ ...envelope, id, ...times, ...(error === undefined ? {} : { error }) })
   return sendEntry({ body, delayMs, lane: envelope.group, sendId: messageId }, false)
 }

@@ -75,7 +75,7 @@ export class SqsClaim {
 
 function claimOf({ id, fence, messages }: MessageClaim, { name: queue, isOrdered }: SqsQueue): Claim {
   const [{ envelope, attempt, createdAt, runAt }] = messages as [ReceivedMessage]
-  const { task, payload, codec, meta, group } = envelope
+  const { task, payload, codec, meta, group, error } = envelope
   const header = { queue, id, task, priority: 0, attempt, crashes: 0, fence, createdAt, runAt }
   if (isOrdered) return { ...header, payload: '', payloads: messages.map(scoredPayload) }
   return {
@@ -84,6 +84,7 @@ function claimOf({ id, fence, messages }: MessageClaim, { name: queue, isOrdered
     ...(codec === undefined ? {} : { codec }),
     ...(meta === undefined ? {} : { meta }),
     ...(group === undefined ? {} : { group }),
+    ...(error === undefined ? {} : { error }),
   }
 }
 

@@ -9,7 +9,7 @@ import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } fro
 import { doneOf } from '../../rules/payloads.js'
 import type { EntryFailure, SendEntry } from '../client/sqs-api.js'
 import { longestHiddenMs } from '../client/sqs-api.js'
-import { type DeadLetter, deadEnvelopeText } from '../messages/envelope.js'
+import { type DeadLetter, envelopeTextOrBare } from '../messages/envelope.js'
 import { sendEntry } from '../messages/send-entry.js'
 import type { SqsQueue } from '../queues/sqs-queue.js'
 import type { SqsQueues } from '../queues/sqs-queues.js'
@@ -137,7 +137,7 @@ export class SqsSettle {
   async #putBack(
     queue: SqsQueue,
     claim: MessageClaim,
-    { kind, delayMs }: { readonly kind: 'retry' | 'release'; readonly delayMs: number },
+    { kind, delayMs, error }: Extract<SettleItem, { readonly kind: 'retry' | 'release' }>,
   ): Promise<Ending> {
     const { clock, held } = this.#parts
     const longestMs = oldest(claim).receivedAt + longestHiddenMs - marginMs - clock.mono()
@@ -149,7 +149,7 @@ export class SqsSettle {
     const message = oldest(claim)
     const attempts = kind === 'release' ? message.attempt - 1 : message.attempt
     const dueAt = delayMs === 0 ? undefined : clock.now() + delayMs
-    if (!claim.isSentOn) await queue.send(messageAnew(message, { attempts, delayMs, dueAt }))
+    if (!claim.isSentOn) await queue.send(messageAnew(message, { attempts, delayMs, dueAt, error }))
     claim.isSentOn = true
     return done(await remove(queue, claim.messages))
   }
@@ -188,7 +188,7 @@ async function hide(
 function deadLetterOf(message: ReceivedMessage, { reason, error }: DeadLetter, isFifo: boolean): SendEntry {
   const { envelope, id, createdAt, attempt, messageId, lane } = message
   const letter = { ...(reason === undefined ? {} : { reason }), ...(error === undefined ? {} : { error }) }
-  const body = deadEnvelopeText({ ...envelope, id, createdAt, attempts: attempt, ...letter })
+  const body = envelopeTextOrBare({ ...envelope, id, createdAt, attempts: attempt, ...letter })
   return sendEntry({ body, lane, sendId: messageId }, isFifo)
 }
 
