@@ -1,5 +1,6 @@
 /** The reading of workers: each of them or, if there are too many, all of them as one. Pure. */
 
+import type { Depth } from '../stores/contract/queue-depth.js'
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 import { mostWorkers, type WorkersReading } from './mill-reading.js'
 
@@ -21,6 +22,14 @@ export function workersByQueue(workers: readonly WorkerRecord[]): ReadonlyMap<st
   for (const worker of workers)
     if (!isStopping(worker)) for (const queue of worker.queues) counts.set(queue, (counts.get(queue) ?? 0) + 1)
   return counts
+}
+
+/** Whether jobs wait and nobody takes them. `workers`: how many take jobs of the queue; undefined if the store does not know. */
+export function isUnserved(
+  { ready, scheduled }: Pick<Depth, 'ready' | 'scheduled'>,
+  workers: number | undefined,
+): boolean {
+  return workers === 0 && ready + scheduled > 0
 }
 
 function isStopping({ state }: WorkerRecord): boolean {

@@ -11,7 +11,7 @@ import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { Depth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Finding, StoreHealth } from '../stores/contract/store-health.js'
-import type { WorkerOrder, WorkerRecord } from '../stores/contract/worker-registry.js'
+import type { SeenWorker, WorkerOrder } from '../stores/contract/worker-registry.js'
 import { settingsOfAll } from './options/stored-settings.js'
 import { refuseUnsupported } from './options/unsupported.js'
 import type { StoreConnection } from './store-connection.js'
@@ -56,7 +56,7 @@ export abstract class MillAdmin<QueueName extends string> {
    * The workers whose last beat is recent enough that they may still hold jobs; undefined if the store keeps no
    * registry.
    */
-  async workers(): Promise<readonly (WorkerRecord & { readonly seenAt: number })[] | undefined> {
+  async workers(): Promise<readonly SeenWorker[] | undefined> {
     return (await this.#connection.looked()).workers?.list()
   }
 

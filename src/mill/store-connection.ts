@@ -194,7 +194,8 @@ export class StoreConnection {
    */
   #count(store: Store): void {
     if (!this.#hasHistory || store === this.#given) return
-    this.#meter = new Meter({ store, clock: this.#clock, random: this.#random, events: this.#events })
+    const queues = [...this.#registry.queues.keys()]
+    this.#meter = new Meter({ store, clock: this.#clock, random: this.#random, events: this.#events, queues })
     this.#meter.start()
   }
 

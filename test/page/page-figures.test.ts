@@ -10,6 +10,7 @@ import {
   historyRanges,
   mergedPoints,
   rangeOf,
+  withPresent,
 } from '../../dashboard/src/pages/queue/history-range.js'
 import { jobOf, noTexts } from '../../dashboard/src/pages/queue/job-form.js'
 
@@ -87,11 +88,30 @@ describe('a history', () => {
     expect(binned(points, hour, 240)).toHaveLength(3)
     expect(binned([], hour, 240)).toEqual([])
   })
+
+  it('has the counts of the queue now in its last point if nobody has measured them', () => {
+    const now = { ready: 3, running: 0, lagMs: 9_000 }
+    const bins = binned([point(58), point(59, { completed: 1 })], hour, 240)
+
+    expect(withPresent(bins, now)).toEqual([bins[0], { ...bins[1]!, waiting: 3, running: 0, lagMs: 9_000 }])
+    expect(withPresent(bins, undefined)).toBe(bins)
+    expect(withPresent([], now)).toEqual([])
+  })
+
+  it('keeps its last point as it was measured', () => {
+    const bins = binned([point(59, { gauges: { lagMs: 5, waiting: 1, running: 1 } })], hour, 240)
+
+    expect(withPresent(bins, { ready: 3, running: 0, lagMs: 9_000 })).toBe(bins)
+  })
 })
 
 describe('the filter of queues', () => {
   const queue = (name: string, more: Partial<QueueRow> = {}) => ({ name, declared: true, ...more }) as QueueRow
-  const queues = [queue('mail-eu', { dead: 2 }), queue('mail-us'), queue('Orders', { paused: true })]
+  const queues = [
+    queue('mail-eu', { dead: 2 }),
+    queue('mail-us', { serving: 0, ready: 1, scheduled: 0 }),
+    queue('Orders', { paused: true }),
+  ]
   const names = (text: string, kind: string) => filteredQueues(queues, text, kind).map(({ name }) => name)
 
   it('finds every word of it in the name, in any case', () => {
@@ -99,6 +119,7 @@ describe('the filter of queues', () => {
     expect(names('us mail', '')).toEqual(['mail-us'])
     expect(names('orders', 'paused')).toEqual(['Orders'])
     expect(names('', 'dead')).toEqual(['mail-eu'])
+    expect(names('', 'unserved')).toEqual(['mail-us'])
     expect(names('', 'of a kind that is not')).toHaveLength(3)
   })
 })

@@ -29,7 +29,7 @@ beforeEach(async () => {
 })
 
 /** The meter of another process, with its counter. */
-function process() {
+function process(queues: readonly string[] = []) {
   const events = new Events()
   const refuse = () => {
     if (isAway) throw Object.assign(new Error('away'), { code: 'store-unavailable' })
@@ -49,7 +49,7 @@ function process() {
       return store.depth(queues)
     },
   }
-  const meter = new Meter({ store: seen, events, clock, random: () => 0 })
+  const meter = new Meter({ store: seen, events, clock, random: () => 0, queues })
   meter.start()
   onTestFinished(() => meter.close())
   const minute = async () => {
@@ -166,6 +166,19 @@ describe('the meter', () => {
     ])
   })
 
+  it('measures a queue of its mill that nobody works, for as long as a job waits there', async () => {
+    const { minute } = process(['mail', 'video'])
+    const job = { id: 'a', task: 'send', payload: '{}', priority: 0, rememberMs: 0 }
+    await store.enqueue([{ callId: '1', queue: 'mail', jobs: [job] }])
+    await minute()
+    await minute()
+    expect((await points()).map(({ gauges }) => gauges)).toEqual([
+      { lagMs: minuteMs, waiting: 1, running: 0 },
+      { lagMs: 2 * minuteMs, waiting: 1, running: 0 },
+    ])
+    expect(await points('video')).toEqual([])
+  })
+
   it('its close writes what is left, and it counts no more', async () => {
     const { meter, counter, events } = process()
     counter.completed('mail', 1)
@@ -188,7 +201,7 @@ describe('the meter', () => {
   it('counts nothing on a store that keeps no history', () => {
     const events = new Events()
     const { depth } = store
-    new Meter({ store: { depth }, events, clock, random: () => 0 }).start()
+    new Meter({ store: { depth }, events, clock, random: () => 0, queues: [] }).start()
     expect(events.counter).toBeUndefined()
   })
 })

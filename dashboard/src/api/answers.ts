@@ -60,6 +60,8 @@ export interface QueueRow extends QueueCounts {
   /** The fullest window of its throttle. */
   readonly limit?: { readonly hits: number; readonly limit: number; readonly windowMs: number; readonly nextMs: number }
   readonly maxRunning?: number | { readonly perGroup: number }
+  /** The number of workers that take its jobs. */
+  readonly serving?: number
   readonly spark: Spark
 }
 
@@ -68,7 +70,13 @@ export interface Overview {
   readonly store: string
   readonly queues: readonly QueueRow[]
   readonly totals: QueueCounts
-  readonly workers: { readonly count: number; readonly slots: number; readonly running: number } | null
+  readonly workers: {
+    readonly count: number
+    readonly slots: number
+    readonly running: number
+    /** Not in the others. */
+    readonly silent: number
+  } | null
 }
 
 export interface ThrottleRule {
@@ -113,7 +121,7 @@ export interface WorkerRow {
   readonly startedAt: Instant
   readonly seenAt: Instant
   /** Whether its process lives, as far as this machine can know. */
-  readonly process: 'alive' | 'dead' | 'unknown'
+  readonly process: 'alive' | 'dead' | 'silent' | 'unknown'
   readonly state?: 'running' | 'stopping'
   readonly version?: string
   readonly selector?: string

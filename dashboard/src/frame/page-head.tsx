@@ -25,12 +25,12 @@ export function PageHead({ title, children, crumbs = [], badges, actions }: Head
     <div class="mb-4">
       {crumbs.length > 0 && (
         <nav aria-label="The way here" class="mb-0.5 flex flex-wrap gap-1.5 text-sm text-muted">
-          {crumbs.map(({ text, href }) => (
+          {crumbs.map(({ text, href }, i) => (
             <span key={href}>
+              {i > 0 && <span aria-hidden="true">/ </span>}
               <a class="hover:text-ink hover:underline" href={href}>
                 {shortText(safeText(text), 40)}
-              </a>{' '}
-              <span aria-hidden="true">/</span>
+              </a>
             </span>
           ))}
         </nav>

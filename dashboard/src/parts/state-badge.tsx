@@ -1,7 +1,8 @@
 /** The state badge: a state in words, with a sign and a colour of its own. */
 
 import type { ComponentChildren } from 'preact'
-import type { JobState } from '../api/answers.js'
+import type { JobState, QueueRow } from '../api/answers.js'
+import { isUnserved } from '../state/unserved-queue.js'
 
 type Tone = 'plain' | 'accent' | 'good' | 'warn' | 'bad'
 
@@ -52,18 +53,8 @@ export function StateBadge({ state }: { readonly state: JobState }) {
 }
 
 /** Badges for unusual states of a queue. */
-export function QueueBadges({
-  queue: { paused, draining, damaged, resharding, declared, kind },
-}: {
-  readonly queue: {
-    readonly paused: boolean
-    readonly draining: boolean
-    readonly damaged?: string
-    readonly resharding?: number
-    readonly declared: boolean
-    readonly kind: string
-  }
-}) {
+export function QueueBadges({ queue }: { readonly queue: QueueRow }) {
+  const { paused, draining, damaged, resharding, declared, kind } = queue
   return (
     <>
       {damaged !== undefined && (
@@ -79,6 +70,11 @@ export function QueueBadges({
       {draining && (
         <Badge tone="warn" sign="↓" hint="Takes no new jobs until it is resumed">
           draining
+        </Badge>
+      )}
+      {isUnserved(queue) && (
+        <Badge tone="warn" sign="∅" hint="Jobs wait, and no worker takes jobs of this queue">
+          no worker
         </Badge>
       )}
       {resharding !== undefined && (

@@ -9,11 +9,11 @@ import type { QueueHistory } from '../../client/admin/queue-history.js'
 import type { QueueHolds, ThrottleStatus } from '../../client/admin/throttle-admin.js'
 import { hasCode } from '../../core/error-codes.js'
 import { formatDuration } from '../../core/values/duration.js'
+import { isUnserved, workersByQueue } from '../../measures/workers-reading.js'
 import type { Mill } from '../../mill/mill.js'
-import { serving } from '../../runtime/liveness.js'
+import { type Attendance, attendanceOf } from '../../runtime/liveness.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
-import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { count, counted, fromNow } from '../output/figures.js'
 import { queueViewLines } from '../output/queue-view.js'
@@ -55,8 +55,8 @@ interface Limits {
   readonly resharding?: number
 }
 
-/** `length`: all waiting jobs. */
-type QueueStats = Depth & Limits & { readonly length: number }
+/** `length`: all waiting jobs. `serving`: the workers that take them; absent if the store keeps no registry of workers. */
+type QueueStats = Depth & Limits & { readonly length: number; readonly serving?: number }
 
 export interface Stats {
   readonly at: string
@@ -77,6 +77,11 @@ interface WorkerTotals {
   readonly slots: number
   readonly running: number
   readonly seenAt?: Date
+  /**
+   * Workers of other machines that have not reported for 30 s, and when the first of them was heard last. They are not
+   * in `count`. Absent: there are none.
+   */
+  readonly silent?: { readonly count: number; readonly seenAt: Date }
 }
 
 export function addStats(program: Command): void {
@@ -171,9 +176,12 @@ async function statsOf(mill: Mill): Promise<Stats> {
   const [depths, known] = await Promise.all([mill.depths(), mill.workers()])
   const limits = await limitsOf(mill)
   const apiCalls = await mill.apiCalls()
+  const attendance = known && attendanceOf(known)
+  const workersOf = attendance && workersByQueue(attendance.serving)
   const queues = depths.map((depth) => ({
     ...depth,
     length: depth.fresh + depth.retries,
+    ...(workersOf && { serving: workersOf.get(depth.queue) ?? 0 }),
     ...limits.get(depth.queue),
   }))
   const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0)
@@ -182,18 +190,20 @@ async function statsOf(mill: Mill): Promise<Stats> {
     store: mill.store.text,
     queues,
     totals: Object.fromEntries(sums.map((name) => [name, sum(queues.map((queue) => queue[name]))])) as QueueTotals,
-    ...(known && { workers: totalsOf(serving(known)) }),
+    ...(attendance && { workers: totalsOf(attendance) }),
     ...(apiCalls && { apiCalls }),
   }
 }
 
-function totalsOf(workers: readonly (WorkerRecord & { readonly seenAt: number })[]): WorkerTotals {
-  const sum = (name: 'concurrency' | 'running') => workers.reduce((total, worker) => total + worker[name], 0)
+function totalsOf({ serving, silent }: Attendance): WorkerTotals {
+  const sum = (name: 'concurrency' | 'running') => serving.reduce((total, worker) => total + worker[name], 0)
+  const firstSeen = (workers: Attendance['serving']) => new Date(Math.min(...workers.map(({ seenAt }) => seenAt)))
   return {
-    count: workers.length,
+    count: serving.length,
     slots: sum('concurrency'),
     running: sum('running'),
-    ...(workers.length > 0 && { seenAt: new Date(Math.min(...workers.map(({ seenAt }) => seenAt))) }),
+    ...(serving.length > 0 && { seenAt: firstSeen(serving) }),
+    ...(silent.length > 0 && { silent: { count: silent.length, seenAt: firstSeen(silent) } }),
   }
 }
 
@@ -268,9 +278,13 @@ function callsText(apiCalls: Readonly<Record<string, number>>): string {
   return `${counted(made, 'call')} of its API to look`
 }
 
-function workersText({ count: workers, slots, running, seenAt }: WorkerTotals): string {
-  if (seenAt === undefined) return counted(workers, 'worker')
-  return `${counted(workers, 'worker')}, ${count(running)} of ${counted(slots, 'slot')} in use, heard ${fromNow(seenAt, Date.now())}`
+function workersText({ count: workers, slots, running, seenAt, silent }: WorkerTotals): string {
+  const now = Date.now()
+  return [
+    counted(workers, 'worker'),
+    ...(seenAt ? [`${count(running)} of ${counted(slots, 'slot')} in use`, `heard ${fromNow(seenAt, now)}`] : []),
+    ...(silent ? [`${count(silent.count)} silent, heard ${fromNow(silent.seenAt, now)}`] : []),
+  ].join(', ')
 }
 
 interface ShardLag {
@@ -300,10 +314,12 @@ function lagText(lagMs: number): string {
   return lagMs === 0 ? '-' : formatDuration(lagMs)
 }
 
-function noteOf({ paused, draining, suspects, resharding, holds }: QueueStats): string {
+function noteOf(queue: QueueStats): string {
+  const { paused, draining, suspects, resharding, holds, serving } = queue
   const words = [
     paused ? 'paused' : '',
     draining ? 'draining' : '',
+    isUnserved(queue, serving) ? 'no worker' : '',
     resharding === undefined ? '' : `resharding to ${resharding}`,
     holds === undefined ? '' : holdWords(holds),
     suspects > 0 ? counted(suspects, 'suspect') : '',

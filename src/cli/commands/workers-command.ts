@@ -116,7 +116,7 @@ function saidOf({ state, version, selector, tasks, rssBytes, loopDelayMs }: Work
 }
 
 function workerLines(workers: readonly WorkerRow[], { colors, columns }: Terminal): string[] {
-  const live = workers.filter(({ process }) => process !== 'dead')
+  const live = workers.filter(({ process }) => process === 'alive' || process === 'unknown')
   const slots = live.reduce((sum, worker) => sum + worker.slots, 0)
   const running = live.reduce((sum, worker) => sum + worker.running, 0)
   const total =
@@ -125,13 +125,13 @@ function workerLines(workers: readonly WorkerRow[], { colors, columns }: Termina
       : `${counted(live.length, 'worker')}, ${count(running)} of ${counted(slots, 'slot')} in use`
   if (workers.length === 0) return [total]
   const now = Date.now()
-  const paint = { alive: colors.green, dead: colors.red, unknown: (text: string) => text }
+  const paint = { alive: colors.green, dead: colors.red, silent: colors.yellow, unknown: (text: string) => text }
   const shown: Column<WorkerRow>[] = [
     { title: 'host', most: 40, cell: ({ host }) => printable(host) },
     { title: 'pid', align: 'right', cell: ({ pid }) => String(pid) },
     {
       title: 'process',
-      cell: ({ process, state }) => (state === 'stopping' && process !== 'dead' ? state : process),
+      cell: ({ process, state }) => (state === 'stopping' && /^(?:alive|unknown)$/.test(process) ? state : process),
       paint: (text, { process }) => paint[process](text),
     },
     {

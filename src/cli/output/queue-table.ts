@@ -1,8 +1,9 @@
 /** The queue table: every declared or stored queue, with its waiting and running jobs and the number of its workers. */
 
 import type { QueueLook } from '../../client/admin/queue-looks.js'
+import { workersByQueue } from '../../measures/workers-reading.js'
 import type { Mill } from '../../mill/mill.js'
-import { serving } from '../../runtime/liveness.js'
+import { attendanceOf } from '../../runtime/liveness.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import { count, counted } from './figures.js'
 import { differs } from './shard-findings.js'
@@ -70,7 +71,11 @@ export function queueLines(rows: readonly QueueTableRow[], { colors, columns }: 
 }
 
 function useOf({ depth, workers }: QueueLook): Use {
-  return { waiting: depth.ready + depth.scheduled, running: depth.running, workers: serving(workers).length }
+  return {
+    waiting: depth.ready + depth.scheduled,
+    running: depth.running,
+    workers: workersByQueue(attendanceOf(workers).serving).get(depth.queue) ?? 0,
+  }
 }
 
 function rowOf(

@@ -2,6 +2,7 @@
 
 import type { QueueHistory } from '../../client/admin/queue-history.js'
 import { formatDuration } from '../../core/values/duration.js'
+import { isUnserved } from '../../measures/workers-reading.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import { count, counted, timeOfDay } from './figures.js'
 import { shortened, widthOf } from './printable.js'
@@ -12,7 +13,7 @@ interface QueueView {
   /** The first line. */
   readonly title: string
   readonly at: Date
-  readonly depths: readonly Depth[]
+  readonly depths: readonly (Depth & { readonly serving?: number })[]
   /** The last 60 minutes of each queue, with the current minute last. */
   readonly histories: readonly QueueHistory[]
   /** Lines that follow, if there is room. */
@@ -124,7 +125,7 @@ function figuresIn(colors: Colors): Figure[] {
   ]
 }
 
-function rowOf(depth: Depth, { histories, at }: QueueView): ViewRow {
+function rowOf(depth: QueueView['depths'][number], { histories, at }: QueueView): ViewRow {
   const points = histories.find(({ queue }) => queue === depth.queue)?.points ?? []
   const told = points.at(at.getTime() % 60_000 < toldWithinMs ? -3 : -2)
   return {
@@ -134,7 +135,13 @@ function rowOf(depth: Depth, { histories, at }: QueueView): ViewRow {
     wrong: points.map(({ failed, dead, crashed }) => failed + dead + crashed),
     inPerMinute: told?.enqueued ?? 0,
     outPerMinute: told?.completed ?? 0,
-    note: depth.paused ? 'paused' : depth.draining ? 'draining' : '',
+    note: depth.paused
+      ? 'paused'
+      : depth.draining
+        ? 'draining'
+        : isUnserved(depth, depth.serving)
+          ? 'has no worker'
+          : '',
   }
 }
 

@@ -7,7 +7,7 @@ import { hasCode } from '../../core/error-codes.js'
 import type { Page } from '../../stores/contract/job-records.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
-import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
+import type { SeenWorker } from '../../stores/contract/worker-registry.js'
 
 /** The current state of a queue. */
 export interface QueueLook {
@@ -15,7 +15,7 @@ export interface QueueLook {
   /**
    * The workers that serve it and whose registration is current. A process that has just died may still be among them.
    */
-  readonly workers: readonly (WorkerRecord & { readonly seenAt: number })[]
+  readonly workers: readonly SeenWorker[]
 }
 
 /** The jobs of a queue that is not stored yet. */

@@ -1,6 +1,7 @@
 /**
  * The meter of a process: counts the outcomes of its jobs, and adds the counts to the history of their queues once a
- * minute and at the end. It writes nothing for a minute without events. While the store is away it keeps the counts and
+ * minute and at the end. It also measures the queues of its mill while they hold any job, whether anybody works them or not.
+ * It writes nothing for a minute in which nothing happened and nothing waits or runs. While the store is away it keeps the counts and
  * writes them later, each to its own minute.
  */
 
@@ -18,6 +19,8 @@ interface MeterParts {
   readonly events: Events
   readonly clock: Clock
   readonly random: Random
+  /** The queues of the mill. */
+  readonly queues: readonly string[]
 }
 
 /**
@@ -40,8 +43,8 @@ interface Minute {
 export class Meter {
   readonly #parts: MeterParts
   readonly #tally = new JobTally()
-  /** Queues that workers of this process serve, or have served: their gauges are written while they hold any job. */
-  readonly #served = new Set<string>()
+  /** The queues of the mill, and those that its workers serve: their gauges are written while they hold any job. */
+  readonly #measured: Set<string>
   /** Queues whose last written gauges were not all 0. */
   readonly #busy = new Set<string>()
   #stopHearing = () => {}
@@ -52,6 +55,7 @@ export class Meter {
 
   constructor(parts: MeterParts) {
     this.#parts = parts
+    this.#measured = new Set(parts.queues)
     this.#begunAt = parts.clock.mono()
   }
 
@@ -61,7 +65,7 @@ export class Meter {
     if (store.history === undefined) return
     events.counter = this.#tally
     this.#stopHearing = events.on('worker.started', ({ queues }) => {
-      for (const queue of queues) this.#served.add(queue)
+      for (const queue of queues) this.#measured.add(queue)
     })
     this.#wait()
   }
@@ -124,10 +128,10 @@ export class Meter {
     for (const [queue, gauge] of gauges) this.#busy[isIdle(gauge) ? 'delete' : 'add'](queue)
   }
 
-  /** The gauges of the queues that were counted last or are served, except those that were and are empty. */
+  /** The gauges of the queues that were counted last or are measured, except those that were and are empty. */
   async #look(): Promise<ReadonlyMap<string, HistoryGauges>> {
     const counted = new Set(this.#minutes.at(-1)?.counts.keys())
-    const queues = [...new Set([...counted, ...this.#served])]
+    const queues = [...new Set([...counted, ...this.#measured])]
     if (queues.length === 0) return new Map()
     const { depths } = await this.#parts.store.depth(queues)
     const gauges = depths.map(

@@ -37,6 +37,14 @@ export interface WorkerRecord {
   readonly loopDelayMs?: number
 }
 
+/** A worker as the registry lists it. */
+export interface SeenWorker extends WorkerRecord {
+  /** When it reported last. */
+  readonly seenAt: number
+  /** How long ago that was when it was listed, by the store's clock, in ms. */
+  readonly silentMs: number
+}
+
 /**
  * An operator's order to a worker: to end, or to end so that a supervisor, if there is one, starts another in its
  * place.
@@ -60,7 +68,7 @@ export interface WorkerRegistry {
    */
   remove(id: string): Promise<void>
   /** The records that have not lapsed, by id. */
-  list(): Promise<(WorkerRecord & { readonly seenAt: number })[]>
+  list(): Promise<SeenWorker[]>
   /** The claims that this worker holds, oldest first, at most 1,000, including those with an expired lease. */
   held(worker: string): Promise<HeldClaim[]>
   /**

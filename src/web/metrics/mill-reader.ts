@@ -15,7 +15,7 @@ import {
 } from '../../measures/mill-reading.js'
 import { workersByQueue, workersReading } from '../../measures/workers-reading.js'
 import type { Mill } from '../../mill/mill.js'
-import { serving } from '../../runtime/liveness.js'
+import { attendanceOf } from '../../runtime/liveness.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import { slotAt, stepMs } from '../../stores/rules/history-slots.js'
@@ -41,7 +41,7 @@ export async function readMill(mill: Mill): Promise<MillReading> {
     throttlesOf(store, queues, attempt),
   ])
   if (depths.some((depth) => depth instanceof Error)) unread.add('queue')
-  const live = workers && serving(workers)
+  const live = workers && attendanceOf(workers).serving
   const workersOf = live && workersByQueue(live)
   return {
     store: store.traits.name,

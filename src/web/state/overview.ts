@@ -1,8 +1,8 @@
 /** The overview: every queue, the sums over them, and the workers. */
 
 import type { Mill } from '../../mill/mill.js'
-import { serving } from '../../runtime/liveness.js'
-import { type OverviewRow, queueRows } from './queue-rows.js'
+import { attendanceOf } from '../../runtime/liveness.js'
+import { type OverviewRow, queuesAndWorkers } from './queue-rows.js'
 import type { SparkReader } from './sparks.js'
 
 const sums = [
@@ -27,26 +27,33 @@ interface Overview {
   /** Sums; for lags the longest. */
   readonly totals: Readonly<Record<(typeof sums)[number] | 'lagMs', number>>
   /** Null if the store keeps no registry of workers. */
-  readonly workers: { readonly count: number; readonly slots: number; readonly running: number } | null
+  readonly workers: {
+    readonly count: number
+    readonly slots: number
+    readonly running: number
+    /** Those of other machines that have not reported for 30 s; the others do not include them. */
+    readonly silent: number
+  } | null
 }
 
 export async function overviewOf(mill: Mill, readSparks: SparkReader): Promise<Overview> {
-  const [queues, registered] = await Promise.all([queueRows(mill, readSparks), mill.workers()])
+  const { queues, workers: registered } = await queuesAndWorkers(mill, readSparks)
   const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0)
   const totals = Object.fromEntries(sums.map((name) => [name, sum(queues.map((row) => row[name]))]))
-  const workers = registered && serving(registered)
+  const attendance = registered && attendanceOf(registered)
   return {
     at: new Date(),
     store: mill.store.text,
     queues,
     totals: { ...totals, lagMs: Math.max(0, ...queues.map(({ lagMs }) => lagMs)) } as Overview['totals'],
     workers:
-      workers === undefined
+      attendance === undefined
         ? null
         : {
-            count: workers.length,
-            slots: sum(workers.map(({ concurrency }) => concurrency)),
-            running: sum(workers.map(({ running }) => running)),
+            count: attendance.serving.length,
+            slots: sum(attendance.serving.map(({ concurrency }) => concurrency)),
+            running: sum(attendance.serving.map(({ running }) => running)),
+            silent: attendance.silent.length,
           },
   }
 }

@@ -3,11 +3,14 @@
 import { emptyDepth, noCounts } from '../../client/admin/queue-looks.js'
 import { hasCode } from '../../core/error-codes.js'
 import { messageOf } from '../../core/values/describe.js'
+import { workersByQueue } from '../../measures/workers-reading.js'
 import type { Mill } from '../../mill/mill.js'
+import { attendanceOf } from '../../runtime/liveness.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { QueueKind, StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { Throttles } from '../../stores/contract/throttles.js'
+import type { SeenWorker } from '../../stores/contract/worker-registry.js'
 import type { Spark, SparkReader } from './sparks.js'
 
 /** The fullest window of a throttle. */
@@ -31,6 +34,8 @@ export interface OverviewRow extends Omit<Depth, 'queue' | 'shardLagsMs' | 'lost
   readonly maxRunning?: StoredQueue['maxRunning']
   /** The number of shards to which it is on its way: until then none of its jobs starts. */
   readonly resharding?: number
+  /** The number of workers that take its jobs; absent if the store keeps no registry of workers. */
+  readonly serving?: number
   readonly spark: Spark
 }
 
@@ -51,16 +56,34 @@ export async function queueRows(
   readSparks: SparkReader,
   names?: readonly string[],
 ): Promise<OverviewRow[]> {
+  return (await queuesAndWorkers(mill, readSparks, names)).queues
+}
+
+/** The same with all workers; undefined if the store keeps no registry of them. */
+export async function queuesAndWorkers(
+  mill: Mill,
+  readSparks: SparkReader,
+  names?: readonly string[],
+): Promise<{ readonly queues: OverviewRow[]; readonly workers: readonly SeenWorker[] | undefined }> {
   const store = await mill.adminParts.look()
   const all = await namedQueues(mill)
   const queues = names === undefined ? all : all.filter(({ name }) => names.includes(name))
-  const [{ now, depths }, limits] = await Promise.all([depthsOf(store, queues), limitsOf(store, queues)])
+  const [{ now, depths }, limits, workers] = await Promise.all([
+    depthsOf(store, queues),
+    limitsOf(store, queues),
+    store.workers?.list(),
+  ])
+  const workersOf = workers && workersByQueue(attendanceOf(workers).serving)
   const sparks = await readSparks(
     store,
     queues.map(({ name }) => name),
     now,
   )
-  return queues.map((queue, i) => rowOf(queue, depths[i]!, limits.get(queue.name), sparks[i]!))
+  const rows = queues.map((queue, i) => ({
+    ...rowOf(queue, depths[i]!, limits.get(queue.name), sparks[i]!),
+    ...(workersOf && { serving: workersOf.get(queue.name) ?? 0 }),
+  }))
+  return { queues: rows, workers }
 }
 
 /** The declared queues, then those that are only stored. */

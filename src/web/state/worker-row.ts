@@ -2,11 +2,11 @@
 
 import { livenessOf } from '../../runtime/liveness.js'
 import type { ProcessIdentity } from '../../runtime/process-identity.js'
-import type { HeldClaim, WorkerRecord } from '../../stores/contract/worker-registry.js'
+import type { HeldClaim, SeenWorker } from '../../stores/contract/worker-registry.js'
 
 /** `here`: the process that looks. */
-export function workerRow(worker: WorkerRecord & { readonly seenAt: number }, here: ProcessIdentity) {
-  const { startedAt, seenAt, concurrency, ...rest } = worker
+export function workerRow(worker: SeenWorker, here: ProcessIdentity) {
+  const { startedAt, seenAt, silentMs: _, concurrency, ...rest } = worker
   return {
     ...rest,
     process: livenessOf(worker, here),

@@ -45,11 +45,16 @@ export function OverviewTiles({ overview }: { readonly overview: Overview | unde
         <Stat
           label="Workers"
           value={workers && countWords(workers.count)}
-          note={workers && (workers.count === 0 ? 'nobody works' : `${workers.running} in hand`)}
+          note={workers && workersNote(workers)}
           href="workers"
           tone={workers?.count === 0 ? 'warn' : 'ink'}
         />
       )}
     </Stats>
   )
+}
+
+function workersNote({ count, running, silent }: NonNullable<Overview['workers']>): string {
+  if (silent > 0) return `${silent} silent`
+  return count === 0 ? 'nobody works' : `${running} in hand`
 }

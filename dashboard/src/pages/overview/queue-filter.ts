@@ -1,12 +1,14 @@
 /** The queue filter: chooses queues by a part of their names and by their state. Pure. */
 
 import type { QueueRow } from '../../api/answers.js'
+import { isUnserved } from '../../state/unserved-queue.js'
 
 const kinds: Readonly<Record<string, (queue: QueueRow) => boolean>> = {
   waiting: ({ ready, lagMs }) => ready > 0 || lagMs > 0,
   running: ({ running }) => running > 0,
   dead: ({ dead }) => dead > 0,
   paused: ({ paused, draining }) => paused || draining,
+  unserved: isUnserved,
   damaged: ({ damaged }) => damaged !== undefined,
   ordered: ({ kind }) => kind === 'ordered',
   undeclared: ({ declared }) => !declared,
@@ -19,6 +21,7 @@ export const filterChoices: readonly (readonly [value: string, text: string])[] 
   ['running', 'With running jobs'],
   ['dead', 'With dead jobs'],
   ['paused', 'Paused or draining'],
+  ['unserved', 'Without a worker'],
   ['damaged', 'Damaged'],
   ['ordered', 'Ordered'],
   ['undeclared', 'Undeclared'],

@@ -1,6 +1,6 @@
 /** The history range: how far back the charts of a queue reach, in which steps, and how many points they draw. Pure. */
 
-import type { HistoryPoint } from '../../api/answers.js'
+import type { HistoryPoint, QueueCounts } from '../../api/answers.js'
 
 export interface HistoryRange {
   readonly key: string
@@ -80,6 +80,16 @@ export function binned(points: readonly HistoryPoint[], { step, lengthMs }: Hist
     else group.push(point)
   }
   return [...groups].map(([at, group]) => binOf(at, group))
+}
+
+/** The bins with the counts of the queue now in the last of them, if nobody has measured it yet. */
+export function withPresent(
+  bins: readonly HistoryBin[],
+  now: Pick<QueueCounts, 'ready' | 'running' | 'lagMs'> | undefined,
+): readonly HistoryBin[] {
+  const last = bins.at(-1)
+  if (now === undefined || last === undefined || last.waiting !== undefined) return bins
+  return [...bins.slice(0, -1), { ...last, waiting: now.ready, running: now.running, lagMs: now.lagMs }]
 }
 
 type Gauge = 'lagMs' | 'waiting' | 'running'

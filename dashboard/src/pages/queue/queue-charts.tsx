@@ -1,7 +1,7 @@
 /** The queue charts: counts of a queue's jobs over the chosen time, and the gauges of the queue. */
 
 import { useMemo } from 'preact/hooks'
-import type { HistoryPoint, QueueHistory } from '../../api/answers.js'
+import type { HistoryPoint, QueueDetail, QueueHistory } from '../../api/answers.js'
 import { get } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
 import { niceDurations } from '../../charts/chart-scale.js'
@@ -22,6 +22,7 @@ import {
   historyRanges,
   mergedPoints,
   rangeOf,
+  withPresent,
 } from './history-range.js'
 
 const everyMs = 60_000
@@ -53,11 +54,18 @@ function useHistory(queue: string, range: HistoryRange) {
   return known
 }
 
-export function QueueCharts({ queue }: { readonly queue: string }) {
+interface QueueChartsProps {
+  readonly name: string
+  /** The queue now: the last point of the gauges, if nobody has measured them yet. */
+  readonly queue: QueueDetail | undefined
+}
+
+export function QueueCharts({ name, queue }: QueueChartsProps) {
   const range = rangeOf(query.value.get('range'))
-  const history = useHistory(queue, range)
+  const history = useHistory(name, range)
   const data = history.data.value
-  const bins = useMemo(() => (data === undefined ? [] : binned(data.points, data.range, mostBins)), [data])
+  const measured = useMemo(() => (data === undefined ? [] : binned(data.points, data.range, mostBins)), [data])
+  const bins = useMemo(() => withPresent(measured, queue), [measured, queue])
   const error = history.error.value
   return (
     <Section title="History" actions={<RangeSwitch range={range} />}>

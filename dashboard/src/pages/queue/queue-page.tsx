@@ -70,7 +70,7 @@ export function QueuePage({ queue: name }: { readonly queue: string }) {
         </p>
       )}
       <QueueTiles name={name} queue={queue} />
-      {features?.history && <QueueCharts queue={name} />}
+      {features?.history && <QueueCharts name={name} queue={queue} />}
       {queue && (
         <>
           {queue.suspects > 0 && <Suspects name={name} count={queue.suspects} />}

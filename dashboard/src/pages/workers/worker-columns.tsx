@@ -17,6 +17,12 @@ export function WorkerState({ worker: { process, state } }: { readonly worker: W
         dead
       </Badge>
     )
+  if (process === 'silent')
+    return (
+      <Badge tone="warn" sign="?" hint="It has not reported for 30 s or longer: probably its machine is gone">
+        silent
+      </Badge>
+    )
   if (state === 'stopping')
     return (
       <Badge tone="warn" sign="↓" hint="It takes no more jobs, and ends when those in hand have">

@@ -21,13 +21,15 @@ const states = [
   ['', 'Every state'],
   ['running', 'Running'],
   ['stopping', 'Stopping'],
+  ['silent', 'Silent'],
   ['dead', 'Dead'],
 ] as const
 
 function fits(worker: WorkerRow, text: string, state: string): boolean {
   const { id, host, pid, queues, process } = worker
   const words = [id, host, String(pid), ...queues].join(' ').toLowerCase()
-  return words.includes(text.toLowerCase()) && (state === '' || state === (process === 'dead' ? 'dead' : worker.state))
+  const shown = process === 'dead' || process === 'silent' ? process : worker.state
+  return words.includes(text.toLowerCase()) && (state === '' || state === shown)
 }
 
 const sum = (workers: readonly WorkerRow[], of: (worker: WorkerRow) => number | undefined) =>

@@ -31,7 +31,7 @@ export const workersRegistry: ContractConcern = {
       async (scene) => {
         await scene.workers.beat(worker, 10_000)
 
-        assert.deepEqual(await scene.workers.list(), [{ ...worker, seenAt: await scene.now() }])
+        assert.deepEqual(await scene.workers.list(), [{ ...worker, seenAt: await scene.now(), silentMs: 0 }])
       },
       workers,
     ),
@@ -60,6 +60,7 @@ export const workersRegistry: ContractConcern = {
 
         assert.deepEqual([listed?.running, listed?.queues], [0, ['mail']])
         assert.equal(listed?.seenAt, (await scene.now()) - 9_000)
+        assert.equal(listed?.silentMs, 9_000)
       },
       workers,
     ),

@@ -44,7 +44,7 @@ export function memoryRegistry(store: MemoryAdmin, workers: () => Map<string, Me
         if (known.until - byMs <= now) workers().delete(id)
       }
       return [...workers().values()]
-        .map(({ worker, seenAt }) => ({ ...worker, seenAt }))
+        .map(({ worker, seenAt }) => ({ ...worker, seenAt, silentMs: now - seenAt }))
         .sort((a, b) => (a.id < b.id ? -1 : 1))
     },
     held: async (worker) => heldBy(store, worker),

@@ -79,11 +79,12 @@ export function redisRegistry(client: RedisClient, queues: RedisQueues, namespac
     remove,
 
     async list() {
-      const rows = rowsIn(await client.run(registryScript, [key], ['list']), 3)
+      const rows = rowsIn(await client.run(registryScript, [key], ['list']), 4)
       return rows
-        .flatMap(([id, seenAt, text]) => {
+        .flatMap(([id, seenAt, silentMs, text]) => {
           const record = storedWorker(textIn(text))
-          return record === undefined ? [] : [{ id: textIn(id), ...record, seenAt: numberIn(seenAt) }]
+          if (record === undefined) return []
+          return [{ id: textIn(id), ...record, seenAt: numberIn(seenAt), silentMs: numberIn(silentMs) }]
         })
         .sort((a, b) => (a.id < b.id ? -1 : 1))
     },

@@ -7,7 +7,7 @@ import { redisScript } from '../client/redis-script.js'
  * KEYS: the workers of the namespace.
  * ARGV: verb, and its arguments: beat: id, ms until it expires, record · order: id, letter · list.
  * beat returns the letter of the worker's order, or '-'. order returns 1, or 0 if no such worker is alive. list returns
- * { id, seen at, record, … } of the workers that have not expired. A field is when the worker was seen, when it
+ * { id, seen at, ms since then, record, … } of the workers that have not expired. A field is when the worker was seen, when it
  * expires, the letter of its order, and its record. A field without these would never expire, and is removed: a live
  * worker reports again.
  */
@@ -41,7 +41,7 @@ for i = 1, #all, 2 do
     redis.call('HSET', KEYS[1], all[i], struct.pack('>I6I6', seen, until_at) .. string.sub(all[i + 1], 13))
   end
   if until_at <= now then redis.call('HDEL', KEYS[1], all[i])
-  else for _, part in ipairs({ all[i], seen, string.sub(all[i + 1], 14) }) do living[#living + 1] = part end end
+  else for _, part in ipairs({ all[i], seen, math.max(0, now - seen), string.sub(all[i + 1], 14) }) do living[#living + 1] = part end end
 end
 return living
 `

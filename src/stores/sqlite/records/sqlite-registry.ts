@@ -6,7 +6,13 @@
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { Buried, Crash } from '../../contract/claim.js'
 import type { ClaimKey } from '../../contract/settle.js'
-import { type HeldClaim, storedWorker, type WorkerOrder, type WorkerRecord } from '../../contract/worker-registry.js'
+import {
+  type HeldClaim,
+  type SeenWorker,
+  storedWorker,
+  type WorkerOrder,
+  type WorkerRecord,
+} from '../../contract/worker-registry.js'
 import { stepLimit } from '../../rules/bounds.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { running } from '../file/sqlite-schema.js'
@@ -95,11 +101,12 @@ export class SqliteWorkers {
     }
   }
 
-  list(): (WorkerRecord & { readonly seenAt: number })[] {
-    const rows = this.#select.all(this.#session.clock.now()) as { id: string; record: string; seen_at: number }[]
+  list(): SeenWorker[] {
+    const now = this.#session.clock.now()
+    const rows = this.#select.all(now) as { id: string; record: string; seen_at: number }[]
     return rows.flatMap(({ id, record: text, seen_at }) => {
       const record = storedWorker(text)
-      return record === undefined ? [] : [{ ...record, id, seenAt: seen_at }]
+      return record === undefined ? [] : [{ ...record, id, seenAt: seen_at, silentMs: Math.max(0, now - seen_at) }]
     })
   }
 
