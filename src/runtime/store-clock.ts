@@ -12,6 +12,8 @@ export interface Trip {
   readonly answeredAt: number
   /** Whole ms. */
   readonly now: number
+  /** How late the call said that jobs may begin; default 0. */
+  readonly lateMs?: number
 }
 
 /** How far two clocks may drift apart: more than `ntpd` and `chrony` slew either. */

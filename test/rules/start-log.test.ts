@@ -18,6 +18,18 @@ it('keeps each instant once, with all its starts', () => {
   expect(logAfter(log, 3, forMs, 11)).toEqual([...log, { at: 11, count: 3 }])
 })
 
+it('counts starts that may be late from the latest instant on, and those after them from no earlier one', () => {
+  const late = logAfter([{ at: 0, count: 1 }], 2, forMs, 10, 100)
+  expect(late).toEqual([
+    { at: 0, count: 1 },
+    { at: 110, count: 2 },
+  ])
+  expect(logAfter(late, 1, forMs, 20)).toEqual([
+    { at: 0, count: 1 },
+    { at: 110, count: 3 },
+  ])
+})
+
 it('forgets what every window has left, and keeps what stands at the edge of the longest', () => {
   const log = [
     { at: 0, count: 2 },

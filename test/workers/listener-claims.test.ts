@@ -28,6 +28,7 @@ async function intakeOn(soloGate: SoloGate) {
     queue: { name: 'video', leaseMs: 30_000, longPollMs: 5_000 } as Queue,
     connect: async () => opened,
     hasRoom: () => true,
+    lateMs: () => 0,
     unwanted: () => {},
     held: () => [],
   })

@@ -1,157 +1,12 @@
-/** The permits of throttled jobs that were claimed and not started: each is told, and the job goes back. */
-import { defineTask, type EventMap, type Middleware, type QueueOptions } from 'millrace'
-import { memoryHarness } from 'millrace/store-testing'
-import { describe, expect, it, onTestFinished } from 'vitest'
+/**
+ * The permits of throttled jobs that were claimed and not started: each is told, and the job goes back; and how few
+ * they are where everything is late.
+ */
+import type { QueueOptions } from 'millrace'
+import { describe, expect, it } from 'vitest'
 import { JobCancelledError } from '#src/core/errors.js'
-import { Events } from '#src/core/events.js'
-import { throttleOf } from '#src/core/queue/throttle-options.js'
-import { checkOptions } from '#src/mill/options/mill-options.js'
-import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
-import { Prefetch } from '#src/runtime/prefetch.js'
-import { ClaimDecoder } from '#src/runtime/run/claim-decoder.js'
-import { Executor } from '#src/runtime/run/executor.js'
-import { Settler } from '#src/runtime/run/settler.js'
-import { SoloGate } from '#src/runtime/solo-gate.js'
-import { GrouplessJobs } from '#src/workers/claim-loop/groupless-jobs.js'
-import { InFlight } from '#src/workers/claim-loop/in-flight.js'
-import { DepartureSizes } from '#src/workers/departures/departure-sizes.js'
-import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
-import { Punctuality } from '#src/workers/departures/punctuality.js'
-import { EndHooks } from '#src/workers/end-hooks.js'
-import { Slots } from '#src/workers/slots.js'
-import { notesOn } from '../runtime/updates-on.js'
+import { bench } from './throttled-bench.js'
 
-/** A workbench on a queue that is stored as throttled, or is not, and whose jobs run until they are ended. */
-async function bench(given: {
-  readonly slots?: number
-  readonly throttled?: boolean
-  readonly window?: number
-  readonly queue?: QueueOptions
-}) {
-  const { slots = 1, throttled = true, window = 1_000, queue = {} } = given
-  const begun: string[] = []
-  const ends: (() => void)[] = []
-  const [task, other] = ['default', 'other'].map((queue) =>
-    defineTask({
-      name: queue === 'default' ? 't' : 'other',
-      queue,
-      run: (_, { job }) => {
-        begun.push(job.id)
-        return new Promise<void>((resolve) => ends.push(resolve))
-      },
-    }),
-  )
-  const harness = await memoryHarness()
-  const store = await harness.open()
-  const settings = { name: 'default', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
-  const stored = await store.open([
-    { ...settings, ...(throttled ? { throttle: throttleOf('default', { limit: 100, window }) } : {}) },
-    { ...settings, name: 'other' },
-  ])
-  const queues = { default: queue, other: {} }
-  const options = checkOptions({ store: 'memory:', tasks: [task!, other!], queues }, store.traits)
-  const events = new Events()
-  const wasted: EventMap['permit.wasted'][] = []
-  const late: EventMap['start.late'][] = []
-  events.on('start.late', (event) => late.push(event))
-  events.on('permit.wasted', (event) => wasted.push(event))
-  let now = 0
-  const mono = () => now
-  const limited = new LimitedQueues(stored)
-  const timers = new Set<{ readonly at: number; readonly work: () => void }>()
-  const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
-  const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
-  const slowness = { ms: 0 }
-  const slow: Middleware = {
-    run: (_, next) => {
-      now += slowness.ms
-      return next()
-    },
-  }
-  const shared = { ...options, events, worker: 'w', random: Math.random, middleware: [slow] }
-  const notes = notesOn(store, events)
-  const prefetch = new Prefetch(1)
-  const inFlight = new InFlight({
-    ...shared,
-    slots: new Slots(slots),
-    executor: (bench) => new Executor({ ...shared, mono, bench }),
-    settler,
-    keeper,
-    soloGate: new SoloGate(),
-    prefetch,
-    limited,
-    punctuality: new Punctuality(limited, options.registry),
-    sizes: new DepartureSizes({ limited, registry: options.registry, prefetch }),
-    after: (ms, work) => {
-      const timer = { at: now + ms, work }
-      timers.add(timer)
-      return () => timers.delete(timer)
-    },
-    mono,
-    rules: {
-      ...options,
-      maxResultBytes: 1_000,
-      maxDelayMs: 1_000_000,
-      canHold: true,
-      now: () => 0,
-      resultDropped: () => {},
-    },
-    notes,
-    hooks: new EndHooks([], events),
-    groupless: new GrouplessJobs({ ...options, limited, events }),
-    decoder: new ClaimDecoder(options.registry, options.packing, notes, () => 0),
-    deferred: () => {},
-    processes: undefined,
-    maxBlockMs: 30_000,
-  })
-  onTestFinished(async () => {
-    await keeper.stop()
-    await harness.close()
-  })
-  return {
-    begun,
-    wasted,
-    late,
-    /** How long a middleware takes before each handler. */
-    slowness,
-    inFlight,
-    /** Time passes, and what is due by then is done. */
-    async pass(ms: number) {
-      now += ms
-      for (const timer of timers) if (timer.at <= now && timers.delete(timer)) timer.work()
-      await new Promise(setImmediate)
-    },
-    /**
-     * Jobs of these ids are claimed by a call that was sent at `sentAt` on the clock of the bench, and are accepted now; the
-     * store granted them at `grantedAt`.
-     */
-    async claimed(
-      ids: readonly string[],
-      given: {
-        readonly sentAt?: number
-        readonly grantedAt?: number
-        readonly name?: string
-        readonly queue?: 'default' | 'other'
-      } = {},
-    ) {
-      const { sentAt = now, grantedAt = sentAt, queue = 'default', name = queue === 'other' ? queue : 't' } = given
-      const jobs = ids.map((id) => ({ id, task: name, payload: '1', priority: 0, rememberMs: 0 }))
-      if (jobs.length > 0) await store.enqueue([{ callId: ids.join(), queue, jobs }])
-      const { claims } = await store.claim([{ queue, limit: 10 }], { worker: 'w', leaseMs: 30_000 })
-      inFlight.accept(claims, { sentAt, answeredAt: now, now: storeStartedAt + grantedAt })
-      await new Promise(setImmediate)
-    },
-    async endAll() {
-      for (const end of ends.splice(0)) end()
-      await new Promise(setImmediate)
-      await settler.settled(1_000)
-    },
-    state: async (id: string) => (await store.records!.get('default', id))?.state,
-  }
-}
-
-/** The clock of the store and that of the bench are so far apart. */
-const storeStartedAt = 1_000_000
 const ref = (id: string) => ({ queue: 'default', id, task: 't' })
 
 describe('a permit is wasted', () => {
@@ -293,11 +148,57 @@ describe('a job of a throttled queue', () => {
     expect(wasted).toEqual([{ ...ref('b'), reason: 'late' }])
   })
 
-  it('is put back if what goes before its handler takes too long, and after three in a row the next begins all the same', async () => {
+  it('begins where its loop is late each time: after two departures that were put back, claims say by how much', async () => {
+    const { claimed, begun, wasted, late, declared, pass, endAll } = await bench({ slots: 9 })
+    await claimed(['a'])
+    for (let times = 0; times < 4; times += 1) {
+      // Timers fire 80 ms late: 31 ms after the spread.
+      await pass(130)
+      await endAll()
+      await claimed(times < 2 ? [] : [`b${times}`])
+    }
+
+    expect(begun).toEqual(['a', 'b2'])
+    expect(wasted).toEqual(Array(2).fill({ ...ref('a'), reason: 'late' }))
+    expect(declared).toEqual([0, 0, 47, 47, 47])
+    expect(late).toEqual([])
+  })
+
+  it('is claimed without lateness again once sixteen departures were in time', async () => {
+    const { claimed, declared, wasted, pass, endAll } = await bench({ slots: 9 })
+    for (let times = 0; times < 20; times += 1) {
+      await claimed(times < 2 ? ['a'] : [`${times}`])
+      await pass(times < 2 ? 130 : 51)
+      await endAll()
+    }
+
+    expect(wasted).toHaveLength(2)
+    expect([declared.slice(0, 3), declared.slice(3, 17), declared.slice(17)]).toEqual([
+      [0, 0, 47],
+      Array(14).fill(47),
+      [0, 0, 0],
+    ])
+  })
+
+  it('begins in time if what goes before its handler takes long each time', async () => {
+    const { claimed, begun, wasted, late, pass, endAll, slowness } = await bench({ slots: 9 })
+    slowness.ms = 60
+    await claimed(['a'])
+    for (let times = 0; times < 3; times += 1) {
+      await pass(51)
+      await endAll()
+      await claimed([])
+    }
+
+    expect([begun, late]).toEqual([['a'], []])
+    expect(wasted).toEqual(Array(2).fill({ ...ref('a'), reason: 'late' }))
+  })
+
+  it('is put back if what goes before its handler takes longer than a claim may declare, and after three in a row the next begins all the same', async () => {
     const { claimed, begun, wasted, late, pass, endAll, slowness } = await bench({ slots: 9 })
     await claimed(['before'])
     await pass(51)
-    slowness.ms = 60
+    slowness.ms = 20_000
     await claimed(['a'])
     await pass(51)
     await endAll()
@@ -310,20 +211,31 @@ describe('a job of a throttled queue', () => {
 
     expect(wasted).toEqual(Array(3).fill({ ...ref('a'), reason: 'late' }))
     expect(begun).toEqual(['before', 'a'])
-    expect(late).toEqual([{ ...ref('a'), lateMs: 12 }])
+    expect(late).toEqual([{ ...ref('a'), lateMs: 9_952 }])
   })
 
-  it('begins as soon as it can where the store is so far away that none begins in time', async () => {
+  it('begins in time where no answer of the store comes within its spread', async () => {
+    const { claimed, begun, late, wasted, pass, endAll } = await bench({ slots: 9 })
+    for (let trips = 0; trips < 3; trips += 1) {
+      await pass(400)
+      await claimed(trips === 0 ? ['a'] : [], { sentAt: trips * 460, grantedAt: trips * 460 + 200 })
+      await pass(60)
+      await endAll()
+    }
+
+    expect([begun, wasted.length, late]).toEqual([['a'], 2, []])
+  })
+
+  it('begins as soon as it can where the store is farther away than a claim may declare', async () => {
     const { claimed, begun, late, wasted, pass, endAll } = await bench({ slots: 9 })
     for (let trips = 0; trips < 8; trips += 1) {
-      await pass(400)
-      await claimed(trips === 0 ? ['a'] : [], { sentAt: trips * 400, grantedAt: trips * 400 + 200 })
+      await pass(25_000)
+      await claimed(trips === 0 ? ['a'] : [], { sentAt: trips * 25_000, grantedAt: trips * 25_000 + 12_500 })
       await pass(0)
       await endAll()
     }
 
-    expect([begun, wasted.length]).toEqual([['a'], 7])
-    expect(late).toEqual([{ ...ref('a'), lateMs: 111 }])
+    expect([begun, wasted.length, late.length]).toEqual([['a'], 7, 1])
   })
 })
 

@@ -20,8 +20,8 @@ const spreadShare = 1 / 40
 /** The precision of a timer. */
 const timerGrainMs = 1
 /**
- * The most doubt about when the store made a grant. If the round trip leaves more, the way there and back count as
- * equally long, give or take half of this.
+ * The most doubt about when the store made a grant, besides the lateness that a claim declares. If the round trip leaves
+ * more, the way there and back count as equally long, give or take half of this.
  */
 const mostDoubtMs = 20
 
@@ -44,18 +44,29 @@ export function leastSpreadOf(rules: readonly ThrottleRule[]): number {
   return Math.min(...rules.map(({ spreadMs = Number.POSITIVE_INFINITY }) => spreadMs))
 }
 
-/**
- * The time in which the handler of a job may begin, for a grant that the store made within `granted`: not before
- * `from`, and not after `to`. Two grants are a window and its spread apart, so two starts are at least the window
- * apart.
- */
-export function startWindowOf(granted: Span, rules: readonly ThrottleRule[], delayMs: number): Span {
-  const { from, to } = lessDoubtful(granted)
-  return { from: to + delayMs, to: from + delayMs + leastSpreadOf(rules) - timerGrainMs }
+/** The time in which the handler of a job may begin: not before `from`, and not after `to`. */
+export interface StartWindow extends Span {
+  /** When it must have begun at the latest if the claim declares no lateness, and the store acted as early as it may. */
+  readonly dueBy: number
 }
 
-function lessDoubtful({ from, to }: Span): Span {
-  if (to - from <= mostDoubtMs) return { from, to }
+/**
+ * The start window for a grant that the store made within `granted`. Two grants are a window and its spread apart, and
+ * what the claim declared as `lateMs`, so two starts are at least the window apart.
+ */
+export function startWindowOf(
+  granted: Span,
+  rules: readonly ThrottleRule[],
+  delayMs: number,
+  lateMs: number,
+): StartWindow {
+  const { from, to } = lessDoubtful(granted, mostDoubtMs + lateMs)
+  const allowedMs = delayMs + leastSpreadOf(rules) - timerGrainMs
+  return { from: to + delayMs, to: from + allowedMs + lateMs, dueBy: granted.from + allowedMs }
+}
+
+function lessDoubtful({ from, to }: Span, mostMs: number): Span {
+  if (to - from <= mostMs) return { from, to }
   const middle = (from + to) / 2
-  return { from: middle - mostDoubtMs / 2, to: middle + mostDoubtMs / 2 }
+  return { from: middle - mostMs / 2, to: middle + mostMs / 2 }
 }

@@ -316,6 +316,7 @@ function claim(dice: Dice) {
     queue: dice.pick(names),
     limit: dice.pick([0, 1, 1, 2, 3, 5, 10]),
     ...maybe(dice, { leaseMs: 60_000 }, 0.15),
+    ...maybe(dice, { lateMs: dice.pick([1, 100, 2_000]) }, 0.15),
   }))
   const by = {
     worker: dice.pick(workers),

@@ -17,6 +17,11 @@ export interface ClaimFrom {
   readonly maxPayloads?: number
   /** The lease of this queue, if it differs from the call's. */
   readonly leaseMs?: number
+  /**
+   * Throttled queues only: by how many ms, whole, a handler of this claim may begin after the spread. Its starts, and
+   * those that come after them in their counter, count for so much longer. Default 0.
+   */
+  readonly lateMs?: number
 }
 
 export interface Claimer {

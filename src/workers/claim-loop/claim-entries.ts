@@ -76,10 +76,15 @@ export class ClaimEntries {
   }
 
   one({ queue, ...shard }: ClaimTarget, limit: number): ClaimFrom {
-    const { registry } = this.#parts
+    const { registry, punctuality } = this.#parts
     const { leaseMs } = registry.queue(queue)
     const maxPayloads = registry.orderedTask(queue)?.maxPayloads
-    return { queue, ...shard, limit, leaseMs, ...(maxPayloads === undefined ? {} : { maxPayloads }) }
+    const lateMs = punctuality.lateMsOf(queue)
+    return {
+      ...{ queue, ...shard, limit, leaseMs },
+      ...(maxPayloads === undefined ? {} : { maxPayloads }),
+      ...(lateMs === 0 ? {} : { lateMs }),
+    }
   }
 
   /** How many jobs of this queue may be claimed now. */

@@ -23,6 +23,7 @@ import { suspectLeadMs } from '../../stores/rules/wake-lead.js'
 import { ClaimCalls } from '../claims/claim-calls.js'
 import { ClaimsUnderWay } from '../claims/claims-under-way.js'
 import { SoloPatience } from '../claims/solo-patience.js'
+import { tripOf } from '../departures/lateness.js'
 import type { ClaimTarget } from '../shards/claim-target.js'
 import type { Slots } from '../slots.js'
 import { ClaimEntries, type ClaimEntriesParts } from './claim-entries.js'
@@ -231,7 +232,7 @@ export class ClaimLoop {
     picker.answered(shards.answered(from, answer), answer)
     soloGate.take(answer.claims.length)
     this.#claimed(answer)
-    inFlight.accept(answer.claims, { sentAt, answeredAt: mono(), now: answer.now })
+    inFlight.accept(answer.claims, tripOf(from, answer, sentAt, mono()))
   }
 
   async #send(from: readonly ClaimFrom[], how: { readonly alone?: true }): Promise<Claimed> {
@@ -354,10 +355,8 @@ export class ClaimLoop {
       while (this.#suspects.size > 0 && !this.#isStopping && mono() - admittedAt < stretchMs) {
         const places = this.#suspects.next()
         const sentAt = mono()
-        const answer = await this.#send(
-          places.map((place) => this.#entries.one(place, 1)),
-          { alone: true },
-        )
+        const from = places.map((place) => this.#entries.one(place, 1))
+        const answer = await this.#send(from, { alone: true })
         const answeredAt = mono()
         this.#suspects.answeredAlone(places, answer)
         this.#claimed(answer)
@@ -365,7 +364,7 @@ export class ClaimLoop {
         if (claim === undefined) isDenied = answer.waits.some(({ reason }) => reason === 'suspect')
         else {
           soloGate.take(1)
-          await inFlight.runAlone(claim, { sentAt, answeredAt, now: answer.now })
+          await inFlight.runAlone(claim, tripOf(from, answer, sentAt, answeredAt))
         }
       }
       // A limit of its group may deny the suspect for long: do not stop all other jobs for it again so soon.

@@ -31,6 +31,7 @@ import type { Slots } from '../slots.js'
 import { Gathering } from './gathering.js'
 import type { GrouplessJobs } from './groupless-jobs.js'
 import { HeldGroups } from './held-groups.js'
+import { LoopTurn } from './loop-turn.js'
 
 interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
   readonly worker: string
@@ -70,6 +71,7 @@ export class InFlight implements Bench, ProcessBench {
   /** Claims held by processes of their own. */
   readonly #handedOver = new Set<Claim>()
   readonly #heldGroups: HeldGroups
+  readonly #turn: LoopTurn
   #taken = 0
   #unsettled = 0
   #isClosed = false
@@ -79,6 +81,7 @@ export class InFlight implements Bench, ProcessBench {
     this.#executor = parts.executor(this)
     this.#heldGroups = new HeldGroups(parts.mono, parts.rules.canHold)
     this.#processes = parts.processes?.(this)
+    this.#turn = new LoopTurn(parts.mono, () => this.#begin())
     const begin = (stints: readonly SlotBatch<Execution>[]) => {
       this.#backlog.unshift(...stints)
       this.#begin()
@@ -224,11 +227,12 @@ export class InFlight implements Bench, ProcessBench {
   #begin(): void {
     const { slots } = this.#parts
     while (slots.free > this.#departures.slots + this.#gathering.size && this.#backlog.length > 0) {
+      if (!this.#turn.mayBegin()) return
       this.#next(this.#backlog.shift()!.in(slots.take()))
     }
   }
 
-  /** Gives the slot the next execution of its batch, or frees it. */
+  /** Begins the next execution of the batch in a slot that was taken for it, or frees the slot. */
   #next(stint: SlotBatch<Execution>): void {
     const { mono, slots } = this.#parts
     for (let next = stint.next(); next !== undefined; next = stint.next()) {
@@ -318,8 +322,7 @@ export class InFlight implements Bench, ProcessBench {
     const stint = this.#running.get(execution)
     if (stint !== undefined) {
       this.#running.delete(execution)
-      this.#next(stint)
-      return
+      if (stint.waiting.length > 0) this.#backlog.unshift(stint)
     }
     this.#parts.slots.give(execution.slot, this.#retired.delete(execution))
     this.#begin()
@@ -331,10 +334,7 @@ export class InFlight implements Bench, ProcessBench {
     const stint = this.#running.get(execution)!
     this.#running.delete(execution)
     // A stop waits for verdicts, not for handlers that ignore their signal.
-    if (this.#isClosed) {
-      slots.wake()
-      return
-    }
+    if (this.#isClosed) return void slots.wake()
     this.#putBackRest(stint, 'slot-retired')
     slots.retire()
     this.#retired.add(execution)

@@ -111,7 +111,7 @@ export class Departures {
   isMissed(execution: Execution, now: number): boolean {
     const departure = this.#of(execution)
     if (departure === undefined || departure.start.isFar || now <= departure.start.to) return false
-    this.#missed(execution, departure)
+    this.#missed(execution, departure, now)
     return true
   }
 
@@ -123,7 +123,7 @@ export class Departures {
     const { handlerAt, isLate, task } = execution
     if (isLate) {
       punctuality.prepared(task.name, false, mono())
-      this.#missed(execution, departure)
+      this.#missed(execution, departure, mono())
       for (const { claim } of execution.leased) events.emit('permit.wasted', { ...refOf(claim), reason: 'late' })
       return
     }
@@ -134,8 +134,8 @@ export class Departures {
       sizes.departed(queueOf(execution), departure.jobs, departure.lastAt - departure.start.from, departure.groups)
     const lateMs = handlerAt - departure.start.to
     punctuality.prepared(task.name, lateMs <= 0, handlerAt)
-    if (lateMs <= 0) punctuality.kept(queueOf(execution))
-    else
+    punctuality.began(queueOf(execution), departure.start, handlerAt)
+    if (lateMs > 0)
       for (const { claim } of execution.leased)
         events.emit('start.late', { ...refOf(claim), lateMs: Math.ceil(lateMs) })
   }
@@ -145,9 +145,9 @@ export class Departures {
     this.#shares.set(queue, { jobs: before.jobs + jobs, slots: before.slots + slots })
   }
 
-  #missed(execution: Execution, { jobs, groups }: Departure): void {
+  #missed(execution: Execution, { start, jobs, groups }: Departure, at: number): void {
     const queue = queueOf(execution)
-    this.#parts.punctuality.missed(queue, jobs)
+    this.#parts.punctuality.missed(queue, start, at, jobs)
     this.#parts.sizes.departed(queue, jobs, Number.POSITIVE_INFINITY, groups)
   }
 

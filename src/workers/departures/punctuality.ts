@@ -3,9 +3,10 @@
  * once so that all begin in time.
  */
 
-import { isolatedStartDelayMs, type Span, startDelayMs, startWindowOf } from '../../core/queue/start-window.js'
+import { isolatedStartDelayMs, type StartWindow, startDelayMs, startWindowOf } from '../../core/queue/start-window.js'
 import type { Registry } from '../../core/registry.js'
 import { StoreClock, type Trip } from '../../runtime/store-clock.js'
+import { Lateness } from './lateness.js'
 import type { LimitedQueues } from './limited-queues.js'
 
 /** After this many jobs in time, a claim may bring twice as many. */
@@ -17,14 +18,15 @@ const mostTooLate = 3
 /** A throttled queue's recent record. */
 interface ServedQueue {
   readonly clock: StoreClock
+  readonly lateness: Lateness
   /** The most jobs of a claim. */
   most: number
   /** Jobs in time since `most` last changed. */
   inTime: number
 }
 
-/** The span in which handlers must begin. */
-export interface Start extends Span {
+/** The time in which handlers must begin. */
+export interface Start extends StartWindow {
   /** The store is too far away for jobs to begin in time: each begins as soon as it can. */
   readonly isFar: boolean
 }
@@ -50,7 +52,7 @@ export class Punctuality {
     const rules = this.#limited.rulesOf(queue)
     if (rules === undefined) return undefined
     const { clock } = this.#service(queue)
-    const start = startWindowOf(clock.grantedIn(trip), rules, this.#delayOf(queue))
+    const start = startWindowOf(clock.grantedIn(trip), rules, this.#delayOf(queue), trip.lateMs ?? 0)
     return { ...start, isFar: trip.sentAt + clock.quickestMs > start.to }
   }
 
@@ -59,16 +61,24 @@ export class Punctuality {
     return this.#services.get(queue)?.most ?? Number.POSITIVE_INFINITY
   }
 
-  /** A job missed its instant. `jobs`: the number granted together, itself included. */
-  missed(queue: string, jobs: number): void {
+  /** How late the jobs of the queue's next claim may begin, in ms. */
+  lateMsOf(queue: string): number {
+    return this.#services.get(queue)?.lateness.declaredMs ?? 0
+  }
+
+  /** A job missed its instant: it would begin `at`. `jobs`: the number granted together, itself included. */
+  missed(queue: string, { dueBy }: Start, at: number, jobs: number): void {
     const service = this.#service(queue)
+    service.lateness.noted(dueBy, at)
     service.most = Math.max(1, Math.floor(jobs / 2))
     service.inTime = 0
   }
 
-  /** A job began in time. */
-  kept(queue: string): void {
+  /** A job began. */
+  began(queue: string, { to, dueBy }: Start, at: number): void {
     const service = this.#service(queue)
+    service.lateness.noted(dueBy, at)
+    if (at > to) return
     service.inTime += 1
     if (service.inTime < trialJobs) return
     service.most *= 2
@@ -93,7 +103,7 @@ export class Punctuality {
   #service(queue: string): ServedQueue {
     const found = this.#services.get(queue)
     if (found !== undefined) return found
-    const made = { clock: new StoreClock(), most: Number.POSITIVE_INFINITY, inTime: 0 }
+    const made = { clock: new StoreClock(), lateness: new Lateness(), most: Number.POSITIVE_INFINITY, inTime: 0 }
     this.#services.set(queue, made)
     return made
   }

@@ -20,6 +20,7 @@ import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { ClaimCalls } from '../claims/claim-calls.js'
 import { SoloPatience } from '../claims/solo-patience.js'
+import { tripOf } from '../departures/lateness.js'
 
 interface ListenerClaimsParts {
   readonly worker: string
@@ -32,6 +33,8 @@ interface ListenerClaimsParts {
   readonly random: Random
   /** Whether there is room for another claim; call `look()` once there is again. */
   readonly hasRoom: () => boolean
+  /** How late the job of the next claim may begin, in ms. */
+  readonly lateMs: () => number
   /** The claims held here. */
   readonly held: () => readonly ClaimKey[]
   /** Called with a claim that nobody waits for any more. */
@@ -222,15 +225,13 @@ export class ListenerClaims {
   }
 
   async #claim(how: { readonly alone?: true }, letGo: () => void): Promise<ListenerGrant | undefined> {
-    const { queue, mono } = this.#parts
+    const { queue, mono, lateMs } = this.#parts
+    const from = [{ queue: queue.name, limit: 1, lateMs: lateMs() }]
     const sentAt = mono()
     try {
-      const { claims, now } = await this.calls.claim([{ queue: queue.name, limit: 1 }], {
-        leaseMs: queue.leaseMs,
-        ...how,
-      })
-      const answeredAt = mono()
-      if (claims[0] !== undefined) return { claim: claims[0], trip: { sentAt, answeredAt, now }, letGo }
+      const answer = await this.calls.claim(from, { leaseMs: queue.leaseMs, ...how })
+      const [claim] = answer.claims
+      if (claim !== undefined) return { claim, trip: tripOf(from, answer, sentAt, mono()), letGo }
     } catch (error) {
       letGo()
       throw error

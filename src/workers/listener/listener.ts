@@ -58,6 +58,8 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   /** Claims that could not be read here, until the store has taken their end. */
   readonly #refused = new Set<Claim>()
   readonly #identity = processIdentity()
+  /** How late its next job may begin. */
+  #lateMs = 0
   #opening: Promise<ListenerAssembly> | undefined
   #closing: Promise<void> | undefined
   #emptied: (() => void)[] = []
@@ -75,6 +77,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
       ...{ worker: this.id, queue, events, random, mono, soloGate: processSoloGate },
       held: () => [...[...this.#hands.values()].map(({ hand }) => hand.claim), ...this.#refused],
       connect: () => this.#opened(),
+      lateMs: () => this.#lateMs,
       hasRoom: () => this.#hands.size < parts.concurrency,
       unwanted: (granted) => void this.#take(granted).then((hand) => hand?.release()),
     })
@@ -109,7 +112,11 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     const earlyMs = start.from - clock.mono()
     if (earlyMs > 0 && !start.isFar) await delay(timerMs(Math.ceil(earlyMs)))
     if (hand.execution.isDecided) return false
-    const lateMs = clock.mono() - start.to
+    const now = clock.mono()
+    const lateMs = now - start.to
+    if (lateMs > 0) opened.punctuality.missed(this.queue, start, now, 1)
+    else opened.punctuality.began(this.queue, start, now)
+    this.#lateMs = opened.punctuality.lateMsOf(this.queue)
     if (lateMs > 0 && start.isFar) events.emit('start.late', { ...refOf(hand.claim), lateMs: Math.ceil(lateMs) })
     const reason = this.#closing !== undefined ? 'stopping' : lateMs > 0 && !start.isFar ? 'late' : undefined
     if (reason === undefined) return true

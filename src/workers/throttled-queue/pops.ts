@@ -21,6 +21,7 @@ import type { Claim, Claimed, Wait } from '../../stores/contract/claim.js'
 import type { SettleAnswer, SettleItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { ClaimCalls } from '../claims/claim-calls.js'
+import { Lateness } from '../departures/lateness.js'
 
 /** Why there is no item now. */
 export type PopWait = Exclude<Wait['reason'], 'suspect'>
@@ -83,6 +84,7 @@ export class Pops {
   #hasSuspects = false
   #aloneFrom = Number.NEGATIVE_INFINITY
   readonly #clock = new StoreClock()
+  readonly #lateness = new Lateness()
   readonly #calls: ClaimCalls
 
   constructor(parts: PopsParts) {
@@ -185,17 +187,21 @@ export class Pops {
   async #take(store: Store, asked: readonly WaitingPop[], alone: boolean): Promise<readonly WaitingPop[]> {
     const { queue, mono } = this.#parts
     const sentAt = mono()
-    const claimed = await this.#calls.claim([{ queue, limit: asked.length }], { leaseMs, ...(alone ? { alone } : {}) })
-    const { from, to } = this.#clock.grantedIn({ sentAt, answeredAt: mono(), now: claimed.now })
-    const start = startWindowOf({ from, to }, this.#parts.limits(), delayMs)
+    const { declaredMs } = this.#lateness
+    const from = [{ queue, limit: asked.length, lateMs: declaredMs }]
+    const claimed = await this.#calls.claim(from, { leaseMs, ...(alone ? { alone } : {}) })
+    const granted = this.#clock.grantedIn({ sentAt, answeredAt: mono(), now: claimed.now })
+    const start = startWindowOf(granted, this.#parts.limits(), delayMs, declaredMs)
     const isFar = sentAt + this.#clock.quickestMs > start.to
     const denied = deniedBy(claimed)
     this.#remember(denied)
     if (claimed.claims.length > 0 && mono() > start.to && !isFar) {
+      this.#lateness.noted(start.dueBy, mono())
       await this.#putBack(store, claimed.claims, sentAt + leaseMs)
       return asked
     }
     const items = await this.#completed(store, claimed.claims, sentAt + leaseMs)
+    if (items.length > 0) this.#lateness.noted(start.dueBy, mono())
     const lateMs = Math.ceil(mono() - start.to)
     if (lateMs > 0)
       for (const claim of claimed.claims) this.#parts.events.emit('start.late', { ...refOf(claim), lateMs })

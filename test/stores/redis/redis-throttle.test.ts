@@ -62,8 +62,8 @@ describe('the throttle in Lua', () => {
   }, 60_000)
 
   it('charges what a second restart may have lost from the first on, where it rested in between', async () => {
-    const claim = { verb: 'claim', of: [{ subject: '', want: 1, hasMore: false }] } as const
-    const look = { verb: 'claim', of: [{ subject: '', want: 0, hasMore: false }] } as const
+    const claim = { verb: 'claim', of: [{ subject: '', want: 1, hasMore: false, lateMs: 0 }] } as const
+    const look = { verb: 'claim', of: [{ subject: '', want: 0, hasMore: false, lateMs: 0 }] } as const
     const moments: Moment[] = [
       { step: claim, now: start, run: runOf(1) },
       { step: look, now: start + 20 * minute, run: runOf(2) },
@@ -92,7 +92,7 @@ call = function(...)
 end
 throttle_open()
 local permits = throttle_permits('')
-throttle_started('', tonumber(ARGV[3]), true)
+throttle_started('', tonumber(ARGV[3]), true, 0)
 throttle_permits('')
 return { permits, read }`,
     )
@@ -116,7 +116,7 @@ return { permits, read }`,
 throttle_open()
 for i = 4, #ARGV do
   throttle_permits(ARGV[i])
-  throttle_started(ARGV[i], 1, true)
+  throttle_started(ARGV[i], 1, true, 0)
 end
 throttle_trim(tonumber(ARGV[3]))
 return { call('HLEN', COUNTERS), call('ZCARD', STARTS), call('ZCARD', IDLE), throttle_subjects() }`,
@@ -140,7 +140,7 @@ return { call('HLEN', COUNTERS), call('ZCARD', STARTS), call('ZCARD', IDLE), thr
 throttle_open()
 for i = 3, #ARGV do
   throttle_permits(ARGV[i])
-  throttle_started(ARGV[i], 2, true)
+  throttle_started(ARGV[i], 2, true, 0)
 end
 throttle_trim(1000)
 return { call('HLEN', COUNTERS), (throttle_permits('g0')), (throttle_permits('g1')) }`,
@@ -167,8 +167,8 @@ return { call('HLEN', COUNTERS), (throttle_permits('g0')), (throttle_permits('g1
       ['one', 'two'],
       `
 local function turn_to(n) RULES, STARTS, COUNTERS, IDLE = unpack(KEYS, n * 4 - 3, n * 4) throttle_open() end
-turn_to(1) throttle_permits('') throttle_started('', 2, true)
-turn_to(2) local second = throttle_permits('') throttle_started('', 1, true)
+turn_to(1) throttle_permits('') throttle_started('', 2, true, 0)
+turn_to(2) local second = throttle_permits('') throttle_started('', 1, true, 0)
 turn_to(1) local first = throttle_permits('')
 turn_to(2) return { first, second, (throttle_permits('')) }`,
     )
@@ -184,7 +184,7 @@ turn_to(2) return { first, second, (throttle_permits('')) }`,
     const asItIs = throttleHeader.replace("command == 'INFO'", 'false')
     const script = redisScript(
       'ask',
-      `${asItIs}${throttle}throttle_open() throttle_permits('') throttle_started('', 1, true)`,
+      `${asItIs}${throttle}throttle_open() throttle_permits('') throttle_started('', 1, true, 0)`,
     )
     await begun(client, 'run', 'queue', '5/1000')
 

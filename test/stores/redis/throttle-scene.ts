@@ -13,7 +13,10 @@ import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
 
 /** Done by one script; the subjects one after the other. */
 export type Step =
-  | { readonly verb: 'claim'; readonly of: readonly { subject: string; want: number; hasMore: boolean }[] }
+  | {
+      readonly verb: 'claim'
+      readonly of: readonly { subject: string; want: number; hasMore: boolean; lateMs: number }[]
+    }
   | { readonly verb: 'rest'; readonly subject: string; readonly isOpen: boolean }
   | { readonly verb: 'set'; readonly rules: readonly ThrottleRule[] }
   | { readonly verb: 'pass' }
@@ -106,10 +109,10 @@ function lookAt(memory: MemoryThrottle, subject: string, now: number, at: number
 function done(memory: MemoryThrottle, step: Step, now: number, run: string): number[] {
   switch (step.verb) {
     case 'claim':
-      return step.of.flatMap(({ subject, want, hasMore }) => {
+      return step.of.flatMap(({ subject, want, hasMore, lateMs }) => {
         const before = memory.permits(subject, now, run)
         const count = Math.min(want, before.permits)
-        if (count > 0) memory.started(subject, count, hasMore, now)
+        if (count > 0) memory.started(subject, count, hasMore, now, lateMs)
         const after = memory.permits(subject, now, run)
         return [before.permits, before.forMs, after.permits, after.forMs]
       })
@@ -154,6 +157,7 @@ function nextStep(
           subject: dice.pick(subjects),
           want: dice.pick(isDense ? [1, 1, 2, 3] : [0, 1, 1, 2, 3, 50]),
           hasMore: dice.chance(isDense ? 0.97 : 0.85),
+          lateMs: dice.chance(0.8) ? 0 : dice.pick([1, 60, 1_000, 10_000]),
         })),
       }),
     ],
@@ -212,11 +216,11 @@ if ARGV[3] == 'rest' then
   return answers
 end
 throttle_open()
-for i = 4, #ARGV, 3 do
+for i = 4, #ARGV, 4 do
   local permits, for_ms = throttle_permits(ARGV[i])
   say(permits) say(for_ms)
   local count = math.min(permits, tonumber(ARGV[i + 1]))
-  if count > 0 then throttle_started(ARGV[i], count, ARGV[i + 2] == '1') end
+  if count > 0 then throttle_started(ARGV[i], count, ARGV[i + 2] == '1', tonumber(ARGV[i + 3])) end
   permits, for_ms = throttle_permits(ARGV[i])
   say(permits) say(for_ms)
 end
@@ -289,7 +293,9 @@ function argumentsOf(step: Step, isTrimmed: boolean): string[] {
     case 'claim':
       return [
         isTrimmed ? 'trim' : 'keep',
-        ...step.of.flatMap(({ subject, want, hasMore }) => [subject, String(want), hasMore ? '1' : '0']),
+        ...step.of.flatMap(({ subject, want, hasMore, lateMs }) => [
+          ...[subject, String(want), hasMore ? '1' : '0', String(lateMs)],
+        ]),
       ]
     case 'rest':
       return ['rest', step.subject, step.isOpen ? '1' : '0']

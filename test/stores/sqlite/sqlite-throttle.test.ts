@@ -138,8 +138,9 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
           expect(sqlite.permits(subject, moment)).toEqual(expected)
           if (expected.permits <= 0) break
           const [count, hasMore] = [whole(1, expected.permits), whole(0, 2) > 0]
-          memory.started(subject, count, hasMore, now)
-          sqlite.started(subject, count, hasMore, moment)
+          const lateMs = [0, 0, 0, 1, 60, 1_000, 10_000][whole(0, 6)]!
+          memory.started(subject, count, hasMore, now, lateMs)
+          sqlite.started(subject, count, hasMore, moment, lateMs)
           // The clock is set back, be it a little or so far that the throttle is recovered.
           if (!isTrimmed && whole(0, 4) === 0) now -= whole(0, 2_000)
         }

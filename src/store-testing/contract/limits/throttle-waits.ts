@@ -78,6 +78,29 @@ export const throttleWaits: ContractConcern = {
     ),
 
     contractCase(
+      'starts that may be late count for so much longer, and so do those after them; those of other groups do not',
+      async (scene) => {
+        await scene.openQueue({
+          throttle: { scope: 'hosts', by: 'group', rules: [rule(2, 10_000, { spreadMs: 250 })] },
+        })
+        await scene.enqueue(['a', 'b', 'c'].map((id) => ({ id, group: 'x' })))
+        await scene.enqueue(['d', 'e', 'f'].map((id) => ({ id, group: 'y' })))
+        const from = (limit: number, lateMs?: number) => [{ queue: scene.queue, limit, ...(lateMs && { lateMs }) }]
+        assert.deepEqual(await scene.claimIds({ from: from(1, 400), leaseMs: longLeaseMs }), ['a'])
+        assert.equal(await taken(scene), 3)
+        assert.deepEqual(await denied(scene), [throttledFor(10_251, 'leads')])
+
+        await scene.advance(10_251)
+        assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['f'])
+        await scene.advance(399)
+        assert.equal((await denied(scene))[0]?.forMs, 1)
+        await scene.advance(1)
+        assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['c'])
+      },
+      throttled,
+    ),
+
+    contractCase(
       'a claim that leaves jobs which may start is told nothing, and more are there',
       async (scene) => {
         await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })

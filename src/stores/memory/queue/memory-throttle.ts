@@ -83,11 +83,11 @@ export class MemoryThrottle {
     return { permits, forMs: permits > 0 ? 0 : forMs + at - now }
   }
 
-  /** Notes that `count` jobs have been taken, and whether anything is left that could start. */
-  started(subject: string, count: number, hasMore: boolean, now: number): void {
+  /** Notes that `count` jobs were taken, which may be late, and whether anything is left that could start. */
+  started(subject: string, count: number, hasMore: boolean, now: number, lateMs = 0): void {
     const at = this.#instant(now)
     this.#recovery = { ...this.#recovery!, lastAt: at }
-    const after = counterAfter(this.counter(subject, at), this.#rules, at, count)
+    const after = counterAfter(this.counter(subject, at), this.#rules, at, count, lateMs)
     this.#write(subject, hasMore ? after : counterAtRest(after, this.#rules))
   }
 

@@ -15,10 +15,14 @@ export class MemoryFairShare implements DealtQueue {
   readonly #takeOne: (job: MemoryJob) => number
   readonly #load: ClaimLoad
 
-  /** `takeOne`: makes the job a running one, and returns its weight. `load`: of the whole claim. */
+  /**
+   * `lateMs`: how late the jobs may begin. `load`: of the whole claim. `takeOne`: makes the job a running one, and
+   * returns its weight.
+   */
   constructor(
     queue: MemoryQueue,
     { now, run }: { readonly now: number; readonly run: string },
+    lateMs: number,
     load: ClaimLoad,
     takeOne: (job: MemoryJob) => number,
   ) {
@@ -35,7 +39,7 @@ export class MemoryFairShare implements DealtQueue {
       by: throttle.by,
       hasMore,
       permits: (subject) => throttle.permits(subject, now, run),
-      started: (subject, count) => throttle.started(subject, count, hasMore(subject), now),
+      started: (subject, count) => throttle.started(subject, count, hasMore(subject), now, lateMs),
       rests: () => throttle.rests('', now),
     }
   }

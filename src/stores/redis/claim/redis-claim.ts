@@ -33,6 +33,7 @@ interface TripCandidate {
   /** Ordered queues only. The shard may not exist. */
   readonly shard?: number
   readonly limit: number
+  readonly lateMs: number
   readonly asks: readonly ShardRequest[]
   /** The shard number to report with its head. */
   readonly named: number | undefined
@@ -169,13 +170,13 @@ export class RedisClaim {
   }
 
   #candidatesOf(from: ClaimFrom, queue: RedisQueue, by: Claimer): TripCandidate[] {
-    const common = { queue: queue.name, of: queue, limits: limitedBy(queue), limit: from.limit }
+    const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY, lateMs = 0 } = from
+    const common = { queue: queue.name, of: queue, limits: limitedBy(queue), limit, lateMs }
     if (queue.layout.kind === 'plain') {
       const { shards } = queue
       const sound = shards.filter((shard) => !this.#damage.isLeftOut(shard))
       return [{ ...common, shards, asks: sound.length === 0 ? [] : this.#asksOf(from, sound, by), named: from.shard }]
     }
-    const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
     const open = queue.shards.filter(({ tag }) => !queue.closed.has(tag))
     // A queue that moves to other shards grants nothing. If all its old shards are closed, the new ones answer.
     const shards = open.length > 0 ? open : queue.next
@@ -228,11 +229,11 @@ export class RedisClaim {
   }
 
   async #askTrip(trip: readonly TripCandidate[], granted: GrantedBefore, by: Claimer, told: Told): Promise<ClaimReply> {
-    const { asks, queue, shard, limits } = trip[0]!
+    const { asks, queue, shard, limits, lateMs } = trip[0]!
     if (asks.length === 0) return nothingIn(queue, shard!, await this.#queues.now())
     if (asks.length > 1) return this.#askShards(asks, by, told)
     const all = trip.flatMap((one) => one.asks)
-    const gate = limits === undefined ? noGate : await this.#gateOf(limits)
+    const gate = limits === undefined ? noGate : await this.#gateOf(limits, lateMs)
     const asked = await claimShards(this.#queues, all, granted, by, this.#mostBytes, gate)
     this.#damage.answered(all.map((ask) => ask.shard))
     return asked
@@ -258,13 +259,13 @@ export class RedisClaim {
     return readAt === 0 ? this.#queues.now() : now + Math.round(systemClock.mono() - readAt)
   }
 
-  async #gateOf({ layout: { scope, isBounded }, shards }: RedisQueue): Promise<ThrottleGate> {
+  async #gateOf({ layout: { scope, isBounded }, shards }: RedisQueue, lateMs: number): Promise<ThrottleGate> {
     const siblings = isBounded ? shards : []
     const siblingKeys = siblings.flatMap(({ keys }) => keys)
-    if (scope === undefined) return { text: ` ${siblings.length} 0 0`, keys: siblingKeys, isThrottled: false }
+    if (scope === undefined) return { text: ` ${siblings.length} 0 0 0`, keys: siblingKeys, isThrottled: false }
     const { keys, shards: members, version } = await this.#queues.scopes.of(scope)
     return {
-      text: `${scope} ${siblings.length} ${members.length} ${version}`,
+      text: `${scope} ${siblings.length} ${members.length} ${version} ${lateMs}`,
       keys: [...siblingKeys, ...keys, ...members.flatMap(memberKeys)],
       isThrottled: true,
     }

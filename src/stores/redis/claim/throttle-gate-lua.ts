@@ -9,17 +9,17 @@ import { throttle } from '../throttle/throttle-lua.js'
 /**
  * Finds the keys that come after those of the shards that a claim asks. The fifth ARGV describes them: '' for none, or
  * the scope ('' for none), how many shards the queue has (0 unless all are given), how many shards the queues of the
- * scope have, and the version of its members.
+ * scope have, the version of its members, and by how many ms the jobs may begin after the spread.
  * KEYS after those of the shards asked: those of `keyNames` for all shards of the queue; with a scope the four of its
  * throttle, and meta, listed, ready and lanes of each shard in it.
  */
 const behind = `
 local SCOPE, ASKED = false, #KEYS / SIZE
-local peers_from, peers, members = 0, 0, nil
+local peers_from, peers, members, late_ms = 0, 0, nil, 0
 SIBLINGS = 0
 if ARGV[5] ~= '' then
-  local scope, siblings, count, version = string.match(ARGV[5], '^(%S*) (%d+) (%d+) (%d+)$')
-  SIBLINGS, peers, members = tonumber(siblings), tonumber(count), version
+  local scope, siblings, count, version, late = string.match(ARGV[5], '^(%S*) (%d+) (%d+) (%d+) (%d+)$')
+  SIBLINGS, peers, members, late_ms = tonumber(siblings), tonumber(count), version, tonumber(late)
   if scope ~= '' then SCOPE = scope end
   ASKED = (#KEYS - (SCOPE and 4 + peers * 4 or 0)) / SIZE - SIBLINGS
   SIBLINGS_FROM = ASKED
@@ -54,7 +54,7 @@ local function has_more(group)
 end
 function gate.recover() throttle_recover() end
 function gate.permits(group) return throttle_permits(group) end
-function gate.started(group, count) throttle_started(group, count, has_more(group)) end
+function gate.started(group, count) throttle_started(group, count, has_more(group), late_ms) end
 function gate.rests()
   if not has_more('') then throttle_rests('') end
 end

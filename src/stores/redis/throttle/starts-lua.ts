@@ -111,9 +111,10 @@ local function take_entry(subject, at)
   call('ZREM', STARTS, member)
   return (unpackn('>I4', member, #from + 7))
 end
--- Logs the charge and count more starts, and removes starts that have left all windows.
-local function log_starts(t, count)
+-- Logs the charge and count more starts, which may be late, and removes starts that have left all windows.
+local function log_starts(t, count, late_ms)
   local subject, args = t.subject, {}
+  local start_at = math.max(S.at + late_ms, t.last or 0)
   if t.is_idle then call('ZREMRANGEBYLEX', STARTS, first_of(subject), end_of(subject))
   elseif count > 0 and gone(t) > 0 then
     call('ZREMRANGEBYLEX', STARTS, first_of(subject), '(' .. subject .. '\0' .. pack('>I6', S.at - S.longest))
@@ -121,11 +122,11 @@ local function log_starts(t, count)
   end
   t.n = t.n + count
   -- Each instant has one entry.
-  if count > 0 and t.last == S.at then count = count + (t.charge > 0 and t.charge or take_entry(subject, S.at))
+  if count > 0 and t.last == start_at then count = count + (t.charge > 0 and t.charge or take_entry(subject, start_at))
   elseif t.charge > 0 then args = { 0, entry_of(subject, S.recovered_at, t.charge) } end
   if count > 0 then
-    args[#args + 1], args[#args + 2] = 0, entry_of(subject, S.at, count)
-    t.last = S.at
+    args[#args + 1], args[#args + 2] = 0, entry_of(subject, start_at, count)
+    t.last = start_at
   end
   if #args > 0 then call('ZADD', STARTS, unpack(args)) end
   t.charge, t.is_idle = 0, false

@@ -12,7 +12,7 @@
  * IDLE      zset   subjects by the instant of their last start
  *
  * A subject is a group, or `''`; it contains no NUL. Instants in RULES are on the server's clock. The others are on the
- * clock of the log, on which no start is in the future: add `shift` to get the server's time. So nothing is rewritten
+ * clock of the log, on which no grant is in the future: add `shift` to get the server's time. So nothing is rewritten
  * when the server's clock is set back.
  */
 
@@ -145,8 +145,9 @@ function throttle_permits(subject)
   if permits > 0 then return permits, 0 end
   return 0, for_ms + at - now
 end
--- Counts jobs as started, at least one. has_more: whether any job is left that could start.
-function throttle_started(subject, count, has_more)
+-- Counts jobs as started, at least one, which may begin late_ms after the spread. has_more: whether any job is left that
+-- could start.
+function throttle_started(subject, count, has_more, late_ms)
   local t = counter_of(subject)
   if has_more then
     permitted(t)
@@ -154,7 +155,7 @@ function throttle_started(subject, count, has_more)
       t.slots[i], t.credits[i] = grid_after(rule, t.slots[i], t.credits[i], t.opens[i], count, S.at)
     end
   end
-  log_starts(t, count)
+  log_starts(t, count, late_ms)
   if not has_more then rest(t) end
   write_counter(t)
   local at = S.at + S.shift
@@ -167,7 +168,7 @@ function throttle_rests(subject)
   if not t.is_written then return end
   if t.is_idle then return forget_subjects({ subject }) end
   if t.recoveries == S.recoveries and is_at_rest(t) then return end
-  log_starts(t, 0)
+  log_starts(t, 0, 0)
   rest(t)
   write_counter(t)
 end

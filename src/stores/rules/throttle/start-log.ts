@@ -4,7 +4,7 @@ import { countedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
 import type { Sight } from './grid.js'
 
 export interface Starts {
-  /** On the store's clock, in ms. */
+  /** From when on they count, on the store's clock, in ms: later than their grant if they may be late. */
   readonly at: number
   readonly count: number
 }
@@ -37,10 +37,14 @@ function fewerFrom(most: number, forMs: number, log: StartLog): number {
   return Number.NEGATIVE_INFINITY
 }
 
-/** The log with `count` more starts, and without those that are outside every rule's window. */
-export function logAfter(log: StartLog, count: number, forMs: number, now: number): StartLog {
+/**
+ * The log with `count` more starts, and without those that are outside every rule's window. Starts that may be late
+ * count from the latest instant on, and no start counts from before the one that came before it.
+ */
+export function logAfter(log: StartLog, count: number, forMs: number, now: number, lateMs = 0): StartLog {
   const seen = log.filter(({ at }) => at >= now - forMs)
   const last = seen.at(-1)
-  if (last?.at === now) return [...seen.slice(0, -1), { at: now, count: last.count + count }]
-  return [...seen, { at: now, count }]
+  const at = Math.max(now + lateMs, last?.at ?? now)
+  if (last?.at === at) return [...seen.slice(0, -1), { at, count: last.count + count }]
+  return [...seen, { at, count }]
 }

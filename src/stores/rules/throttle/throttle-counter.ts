@@ -41,15 +41,16 @@ export function permitted({ log, grids }: Counter, rules: readonly ThrottleRule[
   }
 }
 
-/** The counter after `count` jobs have started, at least one. */
+/** The counter after `count` jobs have started, at least one; they may begin `lateMs` after the spread. */
 export function counterAfter(
   { log, grids }: Counter,
   rules: readonly ThrottleRule[],
   now: number,
   count: number,
+  lateMs = 0,
 ): Counter {
   return {
-    log: logAfter(log, count, longestCountedMs(rules), now),
+    log: logAfter(log, count, longestCountedMs(rules), now, lateMs),
     grids: rules.map((rule, i) => gridAfter(rule, grids[i]!, sightOf(rule, log, now), count, now)),
   }
 }

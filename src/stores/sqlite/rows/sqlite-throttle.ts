@@ -93,21 +93,22 @@ export class SqliteThrottle {
     return { permits, forMs: permits > 0 ? 0 : forMs + late }
   }
 
-  /** Records that `count` jobs were taken. `hasMore`: something is left that could start. */
-  started(subject: string, count: number, hasMore: boolean, { now, mono }: Moment): void {
+  /** Records that `count` jobs were taken, which may be late. `hasMore`: something is left that could start. */
+  started(subject: string, count: number, hasMore: boolean, { now, mono }: Moment, lateMs = 0): void {
     const { row } = this
     const at = this.#instant(mono)
     Object.assign(row, { last_at: at, last_wall: now + at - mono })
     const seen = this.#seen(subject, at)
+    const startAt = Math.max(at + lateMs, seen?.lastAt ?? at)
     const grids = this.#rules.map((rule, i) =>
-      hasMore ? gridAfter(rule, gridOf(seen, i), this.#sight(seen, rule, at), count, at) : gridAtRest(rule, at),
+      hasMore ? gridAfter(rule, gridOf(seen, i), this.#sight(seen, rule, at), count, at) : gridAtRest(rule, startAt),
     )
-    const written = this.#written(subject, seen, { last_at: at, grids })
+    const written = this.#written(subject, seen, { last_at: startAt, grids })
     const before = written.total
     written.total += count
     const found = this.#counters.find(row.scope, subject)
     const { tid } = this.#counters.write(row.scope, subject, written, found)
-    this.#counters.start(tid, at - written.base, before, count)
+    this.#counters.start(tid, startAt - written.base, before, count)
     if (found !== undefined) this.#counters.drop(tid, at - longestCountedMs(this.#rules) - written.base)
   }
 

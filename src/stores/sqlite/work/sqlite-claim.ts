@@ -204,7 +204,7 @@ export class SqliteClaim {
     const { scales, mostClaimBytes } = this.#session
     const leaseUntil = bounded(at.mono + (from.leaseMs ?? by.leaseMs))
     const taking: Taking = { leaseUntil, now: at.now, bytes, weighs: scales.areNeeded(queue, from.limit) }
-    const dealt = new SqliteFairShare(this.#session, queue, at, {
+    const dealt = new SqliteFairShare(this.#session, queue, at, from.lateMs ?? 0, {
       firstSuspect: () => this.#firstSuspectGroup(queue),
       isFull: () => taking.bytes >= mostClaimBytes,
       take: (pool, most) => {

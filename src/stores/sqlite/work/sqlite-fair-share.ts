@@ -24,7 +24,8 @@ export class SqliteFairShare implements DealtQueue {
   /** The next lanes, as far as they were looked up, in reverse order. */
   #turns: string[] = []
 
-  constructor(session: SqliteTransaction, queue: QueueRow, moment: Moment, hand: Hand) {
+  /** `lateMs`: how late the jobs may begin. */
+  constructor(session: SqliteTransaction, queue: QueueRow, moment: Moment, lateMs: number, hand: Hand) {
     this.#session = session
     this.#queue = queue
     this.#mono = moment.mono
@@ -34,7 +35,7 @@ export class SqliteFairShare implements DealtQueue {
       by: throttle.by,
       hasMore: (subject) => this.#hasMore(throttle, subject),
       permits: (subject) => throttle.permits(subject, moment),
-      started: (subject, count) => throttle.started(subject, count, this.#hasMore(throttle, subject), moment),
+      started: (subject, count) => throttle.started(subject, count, this.#hasMore(throttle, subject), moment, lateMs),
       rests: () => throttle.rests('', moment),
     }
   }
