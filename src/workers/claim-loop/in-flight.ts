@@ -132,6 +132,7 @@ export class InFlight implements Bench, ProcessBench {
   /** Takes over the claims of one queue that a call brought, and begins as many as there are slots for. */
   accept(claims: readonly Claim[], trip: Trip): void {
     this.#taken += claims.length
+    if (claims.length === 0) return
     this.#parts.groupless.note(claims)
     const executions = this.#parts.decoder.of(claims, (claim, verdict) => this.#refuse(claim, verdict))
     if (executions.length === 0) return
