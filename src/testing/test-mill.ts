@@ -21,6 +21,7 @@ import { memoryTraits } from '../stores/memory/memory-traits.js'
 import { Drainer } from './drainer.js'
 import type { RanJob } from './ran-job.js'
 import { StoreFailures, type StoreVerb } from './store-failures.js'
+import { type TestHandlers, withHandlers } from './test-handlers.js'
 
 /** The options of `millrace()`, without those of the store. */
 export interface TestMillOptions<
@@ -29,7 +30,12 @@ export interface TestMillOptions<
   Queues = string,
 > extends Omit<MillOptions<Declared, Tasks, Queues>, 'store' | 'namespace' | 'replicas'> {
   /** The time of the clock: a Date, ISO-8601 text or ms since 1970. Default: the real time now. */
-  readonly now?: Date | string | number
+  readonly now?: Date | string | number | undefined
+  /**
+   * Handlers for this mill only, by the names of their tasks: `{ bill: async () => ({ paid: true }) }`. They take the
+   * place of the handlers that the tasks have. Default: none.
+   */
+  readonly handlers?: TestHandlers<Tasks[number]> | undefined
 }
 
 export interface WhatToDrain<QueueName extends string = string> {
@@ -63,7 +69,7 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
   #hasSchedules = false
 
   /** @internal */
-  constructor(options: CheckedOptions, clock: ManualClock) {
+  constructor(options: CheckedOptions, clock: ManualClock, handlers: object) {
     const failures = new StoreFailures()
     const stored = new MemoryData()
     // A handle whose opening fails is closed, and another is made.
@@ -73,7 +79,8 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
     this.#clock = clock
     this.#madeAt = clock.now()
     this.#failures = failures
-    this.#drainer = new Drainer(this.runParts, handle())
+    const registry = withHandlers(options.registry, handlers)
+    this.#drainer = new Drainer({ ...this.runParts, registry }, handle())
   }
 
   /** The time of the clock. */
@@ -82,8 +89,9 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
   }
 
   /**
-   * Moves the clock forward, and runs nothing. The next `drain()` runs the jobs that have become due. Throws
-   * `InvalidArgumentError` for an invalid duration.
+   * Moves the clock forward, and runs nothing. The next `drain()` runs the jobs that have become due. `Date.now()` does
+   * not follow: a handler that compares ages needs the fake time of the test runner beside it, such as Vitest's
+   * `vi.setSystemTime(mill.now)`. Throws `InvalidArgumentError` for an invalid duration.
    */
   advance(duration: Duration): void {
     this.#clock.advance(durationMs(duration, 'advance(duration)'))
@@ -153,16 +161,17 @@ refuseMore('', TestMill.prototype, {
 
 /**
  * A mill for tests. Takes the options of `millrace()` except the store, and throws the same errors. Jobs live in
- * memory, with a clock that stands still. No worker runs them; `drain()` does. Nothing is random: the jitter of a
- * back-off is half of its maximum.
+ * memory, with a clock that stands still. No worker runs them; `drain()` does. `handlers` gives tasks other handlers for
+ * this mill. Nothing is random: the jitter of a back-off is half of its maximum.
  */
 export function testMill<
   const Declared extends string = never,
   const Tasks extends readonly AnyTask[] = readonly [],
   Queues = unknown,
 >(options: TestMillOptions<Declared, Tasks, Queues>): TestMill<QueueNamesOf<Declared, Tasks, Queues>, Tasks[number]> {
-  const { now, ...given } = options
-  return new TestMill(checkOptions({ ...given, store: 'memory:' }, memoryTraits), new ManualClock(instantOf(now)))
+  const { now, handlers = {}, ...given } = options
+  const checked = checkOptions({ ...given, store: 'memory:' }, memoryTraits)
+  return new TestMill(checked, new ManualClock(instantOf(now)), handlers)
 }
 
 function instantOf(now: Date | string | number | undefined): number {

@@ -38,6 +38,18 @@ mill.advance('5m')
 await mill.drain({ queues: ['low'], limit: 3 })
 mill.failNext('enqueue', new Error())
 mill.outage()()
+testMill({
+  tasks: [mail, tidy, sync],
+  handlers: {
+    mail: async ({ to }) => ({ sent: to }),
+    tidy: () => 4,
+    sync: (payloadsById) => void payloadsById.get('a')?.[0]?.rev,
+  },
+})
+// @ts-expect-error 11: the handler of a task that is not there
+testMill({ tasks: [mail], handlers: { tidy: () => 4 } })
+// @ts-expect-error 12: a handler with another result
+testMill({ tasks: [mail], handlers: { mail: async () => ({ sent: 3 }) } })
 // @ts-expect-error 1: a test mill has its own store
 testMill({ store: 'memory:', tasks: [mail] })
 // @ts-expect-error 2: a queue there is not
