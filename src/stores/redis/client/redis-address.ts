@@ -5,7 +5,8 @@ import { ConfigError } from '../../../core/errors.js'
 /**
  * Returns a client of ioredis, `Redis` or `Cluster`, that serves as a pattern. The store copies its options and its
  * cluster's nodes, but never uses or closes it. Make it with `lazyConnect: true`, so that it opens no connection
- * itself. The type does not name ioredis, which may not be installed.
+ * itself. User and password are asked for again at each connection: a token that
+ * changes may come from here. The type does not name ioredis, which may not be installed.
  */
 export type ConnectRedis = () => object
 

@@ -5,9 +5,10 @@ import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
 import { systemRandom } from '../../../core/platform/clock.js'
 import { messageOf } from '../../../core/values/describe.js'
 import { outageDelayMs } from '../../../core/values/outage-delay.js'
-import { addressText, type RedisAddress, type RedisHost } from './redis-address.js'
+import { addressText, type ConnectRedis, type RedisAddress, type RedisHost } from './redis-address.js'
 import { type MakeRedisCall, redisCalls } from './redis-call.js'
 import { unfit } from './redis-errors.js'
+import { RedisLogin } from './redis-login.js'
 
 /** Makes the clients. Each opens its connection when it is first used. */
 export interface RedisClients {
@@ -15,6 +16,8 @@ export interface RedisClients {
   readonly where: string
   readonly isCluster: boolean
   readonly call: MakeRedisCall
+  /** Absent: the login is part of the address, and never another. */
+  readonly login?: RedisLogin
   /** The client for commands. */
   main(): Redis | Cluster
   /** One connection to the server, or to this node of the cluster. */
@@ -65,10 +68,16 @@ const ofCluster: ClusterOptions = {
   enableAutoPipelining: false,
 }
 
+/** A client of a user's, and the function that made it. */
+export interface GivenClient {
+  readonly given: object
+  readonly connect: ConnectRedis
+}
+
 /** Throws `ConfigError` if ioredis is missing, or if the user's client is no client of ioredis. */
-export async function redisClients(source: RedisAddress | { readonly given: object }): Promise<RedisClients> {
+export async function redisClients(source: RedisAddress | GivenClient): Promise<RedisClients> {
   const library = await ioredis()
-  return 'given' in source ? copies(source.given, library) : clientsOf(source, library)
+  return 'given' in source ? copies(source, library) : clientsOf(source, library)
 }
 
 /** The used part of ioredis, whose own types do not distinguish an absent option from an undefined one. */
@@ -128,31 +137,38 @@ function clientsOf(address: RedisAddress, library: Library): RedisClients {
   return { where, isCluster: false, call, main: make, single: make }
 }
 
-function copies(given: object, library: Library): RedisClients {
+function copies({ given, connect }: GivenClient, library: Library): RedisClients {
   const { options } = given as Partial<Redis>
   if (typeof (given as Partial<Redis>).duplicate !== 'function' || typeof options !== 'object')
     throw unfit("'connect' must return a client of ioredis: a Redis or a Cluster")
   if (options.keyPrefix)
     throw unfit("a client with 'keyPrefix' cannot be used, as keys must hash by their tag; set 'namespace' instead")
+  const login = new RedisLogin(connect, given)
   if ((given as Cluster).isCluster) {
     const cluster = given as Cluster
     const redisOptions = { ...cluster.options.redisOptions, ...ours } as object
     const Single = library.Redis
     // Not inferred in place: the compiler would then compare all commands of a cluster with all of a server.
-    const main = () => cluster.duplicate([], { ...ofCluster, redisOptions })
+    const main = () => {
+      const made = cluster.duplicate([], { ...ofCluster, redisOptions })
+      // Each is made anew after its connection has ended.
+      made.on('+node', (node: Redis) => login.givenTo(node))
+      return made
+    }
     return {
       where: 'the cluster of your client',
       isCluster: true,
       call: redisCalls(library.Command),
+      login,
       main,
-      single: (node) => new Single({ ...redisOptions, ...node }),
+      single: (node) => login.givenTo(new Single({ ...redisOptions, ...node })),
     }
   }
   const redis = given as Redis
   const { host, port, path, sentinels, name, db = 0 } = options
-  const make = () => redis.duplicate({ ...ours, enableReadyCheck: Boolean(sentinels) })
+  const make = () => login.givenTo(redis.duplicate({ ...ours, enableReadyCheck: Boolean(sentinels) }))
   const where = sentinels
     ? addressText({ kind: 'sentinel', hosts: sentinels as RedisHost[], db, tls: false, master: String(name) })
     : (path ?? addressText({ kind: 'single', hosts: [{ host: host!, port: port! }], db, tls: false }))
-  return { where, isCluster: false, call: redisCalls(library.Command), main: make, single: make }
+  return { where, isCluster: false, call: redisCalls(library.Command), login, main: make, single: make }
 }

@@ -6,7 +6,7 @@ import { messageOf } from '../../../core/values/describe.js'
 import type { ConnectRedis, RedisAddress } from './redis-address.js'
 import { RedisBlockingConnection } from './redis-blocking-connection.js'
 import type { PoppedMarker, RedisArgument, RedisClient, RedisReply, RedisScriptCall } from './redis-client.js'
-import { type RedisClients, redisClients } from './redis-connection-options.js'
+import { type GivenClient, type RedisClients, redisClients } from './redis-connection-options.js'
 import { failureOf, redisError, unfit } from './redis-errors.js'
 import { patienceMs, type RedisErrand, RedisLink } from './redis-link.js'
 import type { RedisScript } from './redis-script.js'
@@ -34,7 +34,7 @@ export function openRedisClient(source: RedisAddress | ConnectRedis): RedisClien
 
 class IoredisClient implements RedisClient {
   readonly isCluster: boolean
-  readonly #source: RedisAddress | { readonly given: object }
+  readonly #source: RedisAddress | GivenClient
   /** Keeps reaching for the server, fit or not. */
   #reaching: Promise<Omit<OpenedClients, 'about'>> | undefined
   #opening: Promise<OpenedClients> | undefined
@@ -44,7 +44,7 @@ class IoredisClient implements RedisClient {
   #isClosed = false
 
   constructor(source: RedisAddress | ConnectRedis) {
-    this.#source = typeof source === 'function' ? { given: source() } : source
+    this.#source = typeof source === 'function' ? { given: source(), connect: source } : source
     const { given } = this.#source as { readonly given?: { readonly isCluster?: unknown } }
     this.isCluster = given === undefined ? (source as RedisAddress).kind === 'cluster' : given?.isCluster === true
   }
@@ -136,6 +136,7 @@ class IoredisClient implements RedisClient {
     }))
     const { clients, main } = await this.#reaching
     await this.#inspect(clients, main)
+    if (clients.login !== undefined) clients.login.hasWorked = true
     if (this.#isClosed) throw new ClosedError('the store')
     this.#opened = { clients, main }
     return this.#opened

@@ -61,6 +61,11 @@ export function failureOf(error: unknown, hasLeft: boolean): RedisFailure {
   return 'corrupt'
 }
 
+/** Whether the server refuses a user or password, and has executed nothing. */
+export function isLoginRefused(error: unknown): boolean {
+  return isReply(error) && ['NOAUTH', 'WRONGPASS'].includes(wordOf(error))
+}
+
 /** Whether the server accepts no writes: the way to the master must be looked up again. */
 export function isReadOnly(error: unknown): boolean {
   return isReply(error) && wordOf(error) === 'READONLY'
@@ -102,6 +107,14 @@ export function redisError(where: string, error: unknown, failure: RedisFailure)
         { inDoubt: false },
       )
   }
+}
+
+/** The error if the server refuses a login that `connect` has given, after it has taken an earlier one. */
+export function loginRefused(where: string, error: unknown): StoreUnavailableError {
+  return new StoreUnavailableError(
+    `the Redis at ${where} refuses the login that 'connect' gives (${saidBy(error)}). It is asked for again at each connection. Nothing was changed by this call; try again.`,
+    { inDoubt: false },
+  )
 }
 
 /** The error if fewer replicas than required have confirmed the call in time. */

@@ -7,7 +7,15 @@ import { timerMs } from '../../../core/platform/timer.js'
 import type { RedisCall } from './redis-call.js'
 import type { RedisReply } from './redis-client.js'
 import { againInMs, type RedisClients } from './redis-connection-options.js'
-import { failureOf, isReadOnly, redisError, tooFewReplicas, unreachable } from './redis-errors.js'
+import {
+  failureOf,
+  isLoginRefused,
+  isReadOnly,
+  loginRefused,
+  redisError,
+  tooFewReplicas,
+  unreachable,
+} from './redis-errors.js'
 import { RedisIdleSocket } from './redis-idle-socket.js'
 import { RedisWatchdog } from './redis-watchdog.js'
 import { type Wire, wireOf } from './redis-wire.js'
@@ -88,7 +96,7 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
       } catch (error) {
         if (this.#isClosed) throw this.#closed()
         if (isMillraceError(error)) throw error
-        const failure = failureOf(error, call.socket !== undefined)
+        const failure = this.#mayBeRenewed(error) ? 'not-executed' : failureOf(error, call.socket !== undefined)
         if (failure === 'unknown-script' && errand.fallback !== undefined) {
           errand = errand.fallback()
           continue
@@ -193,15 +201,26 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
     this.#trouble = error
     const failure = failureOf(error, false)
     if (failure !== 'refused') return
-    this.#trouble = redisError(this.#clients.where, error, failure)
+    const { where } = this.#clients
+    if (this.#mayBeRenewed(error)) {
+      this.#trouble = loginRefused(where, error)
+      return
+    }
+    this.#trouble = redisError(where, error, failure)
     for (const { reject } of this.#waiters) reject(this.#trouble as Error)
   }
 
   /** The error for a call that was not executed in time. If it was not even sent, the connection's error says more. */
   #outOfTime({ socket }: RedisCall, error: unknown): Error {
     const { where } = this.#clients
+    if (this.#mayBeRenewed(error)) return loginRefused(where, error)
     const isSent = socket !== undefined || this.#trouble === undefined
     return isSent ? redisError(where, error, 'not-executed') : unreachable(where, this.#trouble)
+  }
+
+  /** The login was refused, and the next connection may bring another. */
+  #mayBeRenewed(error: unknown): boolean {
+    return this.#clients.login?.hasWorked === true && isLoginRefused(error)
   }
 
   /** A replica answered: another server may be the master now. */
