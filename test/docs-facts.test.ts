@@ -327,12 +327,12 @@ describe('the units and images of the documentation', () => {
     blocks.flatMap(({ at, text }) => [...text.matchAll(starting)].map(([, started]) => ({ at, started: started! }))),
   )
 
-  it('start the command itself, and nothing in between', () => {
+  it('start the command itself, and nothing in between but an init process, which hands signals on', () => {
     expect(found.length).toBeGreaterThanOrEqual(3)
     for (const { at, started } of found) {
       const [program = ''] = started.startsWith('[') ? (JSON.parse(started) as string[]) : started.split(' ')
       expect(program, at).not.toMatch(between)
-      expect(program, at).toMatch(/(?:^|\/)(?:node|millrace)$/)
+      expect(program, at).toMatch(/(?:^|\/)(?:node|millrace|tini)$/)
     }
   })
 })

@@ -89,7 +89,7 @@ await new MillShutdown(mill).onApplicationShutdown()`
   })
 
   it('show the files of a deploy as `millrace init` writes them', () => {
-    const { Dockerfile, 'deploy/shop.service': unit } = deployFiles('shop')
+    const { Dockerfile, 'deploy/shop.service': unit } = deployFiles({ name: 'shop', store: 'sqlite:.millrace/jobs.db' })
     const [service, image] = guide('production').blocks
     const lines = (text: string) => text.split('\n').filter((line) => line !== '')
 

@@ -17,6 +17,9 @@ interface InitFlags {
   readonly json?: boolean
 }
 
+/** Of a user of Linux. */
+const longestName = 32
+
 type Done = 'written' | 'filled in' | 'kept'
 
 export function addInit(program: Command): void {
@@ -61,11 +64,12 @@ function requestFor(target: string, store: string): ScaffoldRequest {
     readonly peerDependencies: Readonly<Record<string, string>>
   }
   const needed = /^redis/.test(store) ? 'ioredis' : store.startsWith('sqs:') ? '@aws-sdk/client-sqs' : undefined
-  // The name of the package, the systemd unit and the user.
+  // The name of the package, the namespace, the systemd unit and the user.
   const name =
     basename(target)
       .toLowerCase()
       .replace(/[^a-z0-9]+/g, '-')
+      .slice(0, longestName)
       .replace(/^-|-$/g, '') || 'jobs'
   return {
     name,

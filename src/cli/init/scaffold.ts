@@ -20,9 +20,9 @@ export function scaffoldFiles(request: ScaffoldRequest): Readonly<Record<string,
     'test/send-email.test.ts': testText,
     'enqueue.ts': enqueueText,
     'tsconfig.json': tsconfigText,
-    '.gitignore': 'node_modules/\n.millrace/\n',
+    '.gitignore': 'node_modules/\n.millrace/\n.env*\n',
     'README.md': readmeText(request),
-    ...deployFiles(request.name),
+    ...deployFiles(request),
   }
 }
 
@@ -66,12 +66,14 @@ function filledIn(present: unknown, wanted: unknown): unknown {
   return { ...(wanted as object), ...Object.fromEntries(kept) }
 }
 
-const configText = ({ store }: ScaffoldRequest) => `import { millrace } from 'millrace'
+const configText = ({ name, store }: ScaffoldRequest) => `import { millrace } from 'millrace'
 import { sendEmail } from './tasks/send-email.ts'
 
-/** The mill that \`millrace work\`, every other command and your programs load. All options: https://npmjs.com/package/millrace */
+/** The mill that \`millrace work\`, every other command and your programs load. All options: node_modules/millrace/docs/configuration.md */
 export default millrace({
   store: process.env.MILLRACE_STORE ?? '${store}',
+  // The prefix of all keys in Redis and of all queues in SQS: it keeps projects apart that share a server.
+  namespace: '${name}',
   queues: { default: { weight: 10 } },
   tasks: [sendEmail],${store.startsWith('sqs:') ? '' : scheduleText}
 })

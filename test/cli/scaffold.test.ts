@@ -1,0 +1,42 @@
+/** The files of a new project, as texts; the drill of `init` runs them. */
+
+import { describe, expect, it } from 'vitest'
+import { scaffoldFiles } from '#src/cli/init/scaffold.js'
+
+const filesFor = (store: string) => scaffoldFiles({ name: 'shop', version: '0.1.0', store, storePackages: {} })
+const stores = ['sqlite:.millrace/jobs.db', 'redis://localhost:6379', 'sqs://eu-central-1']
+
+describe('a new project', () => {
+  it.each(stores)('has a namespace of its own on %s', (store) => {
+    expect(filesFor(store)['millrace.config.ts']).toContain("  namespace: 'shop',\n")
+  })
+
+  it('keeps a SQLite store outside the code, in the same place for all its programs', () => {
+    const { Dockerfile, 'deploy/shop.service': unit } = filesFor('sqlite:jobs.db')
+
+    expect(Dockerfile).toMatch(/^ENV MILLRACE_STORE=sqlite:\/data\/jobs\.db$[\s\S]*^VOLUME \/data$/m)
+    expect(unit).toMatch(/^StateDirectory=shop$\nEnvironment=MILLRACE_STORE=sqlite:\/var\/lib\/shop\/jobs\.db$/m)
+  })
+
+  it.each(stores.slice(1))('has no volume and no state directory on %s', (store) => {
+    const { Dockerfile, 'deploy/shop.service': unit } = filesFor(store)
+
+    expect(Dockerfile).not.toMatch(/VOLUME|ENV MILLRACE_STORE|mkdir/)
+    expect(unit).not.toMatch(/StateDirectory|Environment=MILLRACE_STORE/)
+  })
+
+  it('builds the image from the lock file where there is one, with an init process and a health check', () => {
+    const { Dockerfile, '.dockerignore': ignored } = filesFor(stores[0]!)
+
+    expect(Dockerfile).toMatch(
+      /if \[ -f package-lock\.json \]; then npm ci --omit=dev; else npm install --omit=dev; fi/,
+    )
+    expect(Dockerfile).toMatch(/^ENTRYPOINT \["\/usr\/bin\/tini", "--"\]$/m)
+    expect(Dockerfile).toMatch(/^HEALTHCHECK /m)
+    expect(ignored!.split('\n')).toEqual(expect.arrayContaining(['test/', 'deploy/', '.env*', '.millrace/', '.git/']))
+  })
+
+  it('has a unit under which isolated tasks outlive a restart', () => {
+    expect(filesFor(stores[1]!)['deploy/shop.service']).toMatch(/^KillMode=mixed$[\s\S]*^SendSIGKILL=no$/m)
+  })
+})
