@@ -2,6 +2,7 @@
 
 import type { Mutation } from './mutants.js'
 import { redisHoldMutations } from './redis-hold-mutations.js'
+import { redisRateMutations } from './redis-rate-mutations.js'
 
 export const redisLimitedMutations: readonly Mutation[] = [
   {
@@ -237,8 +238,8 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'what a recovery charges to a group leaves it as idle as it was',
     file: 'redis/throttle/throttle-lua.js',
-    from: '(charge > 0 and S.recovered_at or last) < S.at - S.longest',
-    to: 'last < S.at - S.longest',
+    from: '(charge > 0 and S.recovered_at or last) < S.at - rules.longest',
+    to: 'last < S.at - rules.longest',
   },
   {
     what: 'what a recovery charges is older than what has started',
@@ -280,8 +281,8 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'an instant has an entry for each claim',
     file: 'redis/throttle/starts-lua.js',
-    from: '  if count > 0 and t.last == S.at then',
-    to: '  if count > 0 and t.last > S.at then',
+    from: '  if count > 0 and t.last == start_at then',
+    to: '  if count > 0 and t.last > start_at then',
   },
   {
     what: 'a silence ends a ms early',
@@ -392,4 +393,5 @@ export const redisLimitedMutations: readonly Mutation[] = [
     to: 'local is_shut = false',
   },
   ...redisHoldMutations,
+  ...redisRateMutations,
 ]

@@ -214,8 +214,8 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
   {
     what: 'a subject is forgotten a ms early',
     file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'if (lastAt < at - longestCountedMs(this.#rules))',
-    to: 'if (lastAt <= at - longestCountedMs(this.#rules))',
+    from: 'if (lastAt < at - longestCountedMs(rules))',
+    to: 'if (lastAt <= at - longestCountedMs(rules))',
     concern: 'throttling',
   },
   {
@@ -301,8 +301,46 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
   {
     what: 'a hold that is released leaves its lane shut',
     file: 'sqlite/rows/sqlite-lanes.js',
-    from: 'lane.held_until = null;\n        if (lane.shut_until !== null)',
-    to: 'lane.held_until = null;\n        if (lane.turn !== null)',
+    from: 'if (this.#of(queue, group).shut_until !== null)\n            this.open',
+    to: 'if (this.#of(queue, group).turn !== null)\n            this.open',
+  },
+  {
+    what: 'a group with a rate of its own goes by the rules of all',
+    file: 'sqlite/rows/sqlite-throttle.js',
+    from: 'return this.rateOf(subject) ?? this.#rules',
+    to: 'return this.#rules',
+  },
+  {
+    what: 'the rate of a group that is set leaves its lane shut',
+    file: 'sqlite/records/sqlite-throttle-admin.js',
+    from: 'lanes.look(row, group)',
+    to: 'void lanes',
+  },
+  {
+    what: 'the grids of a group go on under other rules of its own',
+    file: 'sqlite/rows/sqlite-throttle.js',
+    from: '{ ...counter, epoch: noEpoch }',
+    to: '{ ...counter }',
+  },
+  {
+    what: 'a rate that is ended stays',
+    file: 'sqlite/rows/sqlite-group-rates.js',
+    from: 'this.#delete.run(scope, group)',
+    to: 'void this.#delete',
+  },
+  {
+    what: 'a group is forgotten when the windows of all groups are over, though its own goes on',
+    file: 'rules/throttle/own-rates.js',
+    from: 'own?.longestMs ?? 0)',
+    to: '0)',
+    concern: 'rates of groups',
+  },
+  {
+    what: 'a group that is silent for longer than the others is not',
+    file: 'rules/throttle/throttle-recovery.js',
+    from: 'if (count === 0 || silence === undefined)',
+    to: 'if (count >= 0 || silence === undefined)',
+    concern: 'rates of groups',
   },
   {
     what: 'a completion holds nothing',

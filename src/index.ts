@@ -10,6 +10,7 @@ export type { QueueLook } from './client/admin/queue-looks.js'
 export type {
   QueueHold,
   QueueHolds,
+  RateChoice,
   ThrottleAdmin,
   ThrottleChange,
   ThrottleStatus,
@@ -30,7 +31,7 @@ export type { Logger } from './core/logger.js'
 export type { LimitChange, StandingLimits } from './core/queue/limit-change.js'
 export type { Queue, QueueOptions, ShardCandidate } from './core/queue/queue.js'
 export type { MaxRunning } from './core/queue/queue-limits.js'
-export type { Throttle, ThrottleRule } from './core/queue/throttle.js'
+export type { OwnRates, Throttle, ThrottleRule } from './core/queue/throttle.js'
 export type { ThrottleOptions } from './core/queue/throttle-options.js'
 export type { ScheduleOptions } from './core/schedule/schedule-options.js'
 export type { AnyTask } from './core/task/any-task.js'
@@ -90,6 +91,7 @@ export type { StoredQueue } from './stores/contract/queue-settings.js'
 export type { ScoredPayload } from './stores/contract/scored-payload.js'
 export type { Store, StoreTraits } from './stores/contract/store.js'
 export type { Finding, Mended, Repair, StoreHealth } from './stores/contract/store-health.js'
+export type { GroupRate, GroupRates } from './stores/contract/throttles.js'
 export type { SeenWorker, WorkerRecord } from './stores/contract/worker-registry.js'
 export { type RedisStoreOptions, redisStore } from './stores/redis/redis-module.js'
 export { type SqsStoreOptions, sqsStore } from './stores/sqs/sqs-module.js'

@@ -84,6 +84,48 @@ describe('millrace queues throttle', () => {
     })
   })
 
+  it('gives a group a rate of its own, whatever the configuration says', async () => {
+    const args = ['queues', 'throttle', 'crawl', '--group', 'a.example', '--set', '1/10m']
+    const { code, stdout, stderr } = await run(args, { cwd: throttledProject(), env: { DAILY: '30' } })
+    expect({ code, stderr, lines: lines(stdout) }).toEqual({
+      code: 0,
+      stderr: '',
+      lines: [
+        "crawl, group 'a.example': 1 in 10m; before: 10 in 1m, one each 6.1s, elastic with a buffer of 2, like all groups.",
+        'It stays until --set default: no configuration changes it.',
+      ],
+    })
+  })
+
+  it('lists the groups with a rate of their own, shows one, and ends it', async () => {
+    const [cwd, env] = [throttledProject(), { RATED: '1' }]
+    const own = { limit: 1, windowMs: 600_000, spreadMs: 1_000, moderate: false }
+    const all = await run(['queues', 'throttle', 'crawl'], { cwd, env })
+    expect(lines(all.stdout).slice(-3)).toEqual([
+      '2 groups counted; --group shows one of them.',
+      'group         rate of its own',
+      'slow.example  1 in 10m',
+    ])
+    expect(await runJson(['queues', 'throttle', 'crawl'], { cwd, env })).toMatchObject({
+      own: { groups: 1, longestMs: 601_000, leastSpreadMs: 1_000 },
+      rates: [{ group: 'slow.example', rules: [own] }],
+    })
+    const group = ['queues', 'throttle', 'crawl', '--group', 'slow.example']
+    expect(lines((await run(group, { cwd, env })).stdout)).toEqual([
+      'crawl · by group',
+      "group 'slow.example' · a rate of its own",
+      'limit  window  started',
+      '    1     10m        0',
+      'The next job may start now.',
+    ])
+    expect(lines((await run([...group, '--set', 'default'], { cwd, env })).stdout)).toEqual([
+      "crawl, group 'slow.example': 10 in 1m, one each 6.1s, elastic with a buffer of 2, like all groups; before: 1 in 10m.",
+      'The configuration says the rules of all groups.',
+    ])
+    const stats = await run(['stats'], { cwd, env })
+    expect(stats.stdout).toContain('10 in 1m for each group, 2 groups counted, 1 with a rate of its own')
+  })
+
   it('sets them also where the configuration has others than are stored, and so does a look', async () => {
     const cwd = throttledProject()
     const env = { DAILY: '30' }
@@ -111,7 +153,10 @@ describe('millrace queues throttle', () => {
     [['video', '--set', '3/s'], 2, /queue 'video' has no throttle/],
     [['nope'], 2, /queue 'nope' is not declared/],
     [['mail', '--group', 'x'], 2, /holds for all of its jobs together: leave --group out/],
-    [['mail', '--set', '3/s', '--group', 'x'], 2, /leave --group or --set out/],
+    [['mail', '--set', '3/s', '--group', 'x'], 2, /queue 'mail' has one throttle for all of its jobs together/],
+    [['crawl', '--set', 'default'], 2, /ends the rate of one group: name it by --group/],
+    [['crawl', '--group', 'x', '--set', 'default', '--moderate'], 2, /--moderate goes with --set/],
+    [['crawl', '--group', 'x', '--set', '3/s', '--set', 'default'], 2, /default stands alone/],
     [['mail', '--moderate'], 2, /--moderate goes with --set, such as --set 10\/60s/],
     [['mail', '--set', '3/s', '--elastic', '1'], 2, /--set: `elastic` needs `moderate: true`/],
     [['mail', '--set', '3/s,5/1s'], 2, /--set: must have different windows/],

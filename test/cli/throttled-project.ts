@@ -5,7 +5,7 @@ import { project } from './project.js'
 /**
  * `mail` and `sms` share the scope `api`: 2 have started, of 3 in an hour and 20 in a day; `crawl` counts by group, one of
  * `a.example` and one of `b.example`; `video` runs as many as may, `tenants` is bounded by group, `plain` by nothing.
- * With `RESTARTED` in the environment the store has been started anew since.
+ * With `RATED` in the environment `slow.example` has a rate of its own; with `RESTARTED` the store has been started anew since.
  */
 const storeFile = `
 import { memoryHarness } from 'millrace/store-testing'
@@ -33,6 +33,7 @@ const make = async () => {
   await run('mail', ['', ''])
   await run('crawl', ['a.example', 'b.example'])
   await run('video', ['', '', ''])
+  if (process.env.RATED) await store.throttles.setRate('crawl', 'slow.example', [rule(1, 600_000)])
   if (process.env.RESTARTED) {
     await harness.restart()
     await run('crawl', ['c.example'])

@@ -61,6 +61,42 @@ describe('a throttle', () => {
     expect(await scene({}).throttle.get()).toBeUndefined()
   })
 
+  it('by group gives one group a rate of its own, tells it, lists it, and ends it', async () => {
+    const { mill, take, throttle } = scene({ throttle: { limit: 1, window: '1s', by: 'group' } })
+    await mill.enqueueMany(task, [1, 1, 1, 2, 2], (group) => ({ group: `g${group}` }))
+    expect(await take(9)).toBe(2)
+    await throttle.set({ limit: 2, window: '10s' }, { group: 'g1' })
+    await throttle.set([{ limit: 3, window: '1s', moderate: true }], { group: 7 })
+
+    const rules = [{ limit: 2, windowMs: 10_000, spreadMs: 250, moderate: false }]
+    const own = { groups: 2, longestMs: 10_250, leastSpreadMs: 50 }
+    expect(await take(9)).toBe(1)
+    expect(await throttle.get('g1')).toMatchObject({ rules, hits: [2], isOwn: true, own })
+    expect(await throttle.get('g2')).toMatchObject({ rules: [{ limit: 1 }], hits: [1], own })
+    expect((await throttle.get('g2'))!.isOwn).toBeUndefined()
+    expect(await throttle.rates()).toMatchObject({ rates: [{ group: '7' }, { group: 'g1', rules }], total: 2 })
+    expect((await throttle.rates({ limit: 1 })).rates).toHaveLength(1)
+    await throttle.set('default', { group: 'g1' })
+    expect(await throttle.get('g1')).toMatchObject({ rules: [{ limit: 1, windowMs: 1_000 }], hits: [2] })
+    expect((await throttle.rates()).total).toBe(1)
+  })
+
+  it('changes nothing for a group that is not named, or where no rules are by group', async () => {
+    const { mill, throttle } = scene({ throttle: { limit: 1, window: '1s', by: 'group' } })
+    await mill.ready()
+    const rate = { limit: 9, window: '1s' } as const
+    for (const choice of [{}, { group: undefined }, { group: null }, { group: ['a'] }, { name: 'a' }])
+      await expect(throttle.set(rate, choice as never)).rejects.toThrow(InvalidArgumentError)
+    await expect(throttle.set('default' as never)).rejects.toThrow(/is for one group; got no group/)
+    await expect(throttle.set({ ...rate, limit: 0 }, { group: 'a' })).rejects.toThrow(/rate of group 'a'/)
+    await expect(throttle.rates({ limit: 0 })).rejects.toThrow(InvalidArgumentError)
+    expect(await throttle.get('a')).toMatchObject({ rules: [{ limit: 1 }] })
+
+    const whole = scene({ throttle: { limit: 1, window: '1s' } }).throttle
+    await expect(whole.set(rate, { group: 'a' })).rejects.toThrow(/one throttle for all of its jobs together/)
+    expect(await whole.rates()).toEqual({ rates: [], total: 0 })
+  })
+
   it('is given other rules, by which what waits may start at once; starts so far count on', async () => {
     const { mill, take, throttle } = scene({ throttle: { limit: 1, window: '1h' } })
     await mill.enqueueMany(task, [1, 2, 3, 4])

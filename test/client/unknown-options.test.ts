@@ -99,6 +99,7 @@ const objects: readonly (readonly [name: string, object: object, calls: Calls])[
     {
       get: ['group'],
       set: [{ limit: 1, window: 1_000 }],
+      rates: [],
       holds: [],
       release: ['group'],
       pauseGroup: null,

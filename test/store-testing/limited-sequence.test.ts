@@ -45,6 +45,9 @@ const counter = (is: (before: Counter, after: Counter, throttle: Throttle, step:
 const denied = (reason: Wait['reason'], names: readonly string[]) => (step: Step) =>
   (claimed(step).waits ?? []).some((wait) => wait.reason === reason && names.includes(wait.queue))
 const limitOf = (rule: string) => Number(rule.split('/')[0])
+/** The rules of the group, be they its own. */
+const rulesOf = ({ rules, rates }: Throttle, group: string) =>
+  rates.find(([name]) => name === group)?.[1].split(' ') ?? rules
 const starts = ({ starts }: Counter) => starts.reduce((sum, { count }) => sum + count, 0)
 const shut = ({ lanes }: CanonicalQueue) => lanes.shut.map(({ group }) => group)
 const heldFor = ({ lanes }: CanonicalQueue, name: string) => lanes.held.find(({ group }) => group === name)?.inMs
@@ -160,8 +163,8 @@ const rareThings: Record<string, (step: Step) => boolean> = {
   ),
   'a counter that catches up': verb(
     'claim',
-    counter((before, after, { rules }) =>
-      rules.some((rule, i) => {
+    counter((before, after, throttle) =>
+      rulesOf(throttle, after.group).some((rule, i) => {
         const was = before.grids[i]!
         const isElastic = rule.includes('e') && limitOf(rule) > 1 && was.credit >= limitOf(rule)
         const taken = starts(after) - starts(before)
@@ -180,6 +183,34 @@ const rareThings: Record<string, (step: Step) => boolean> = {
   'other rules for what has started': verb(
     'set throttle',
     throttle((before, after) => after.counters.length > 0 && after.rules.join() !== before.rules.join()),
+  ),
+  'a group that gets rules of its own': verb(
+    'set rate',
+    throttle((before, after) => after.rates.length > before.rates.length),
+  ),
+  'a group that goes by the rules of all again': verb(
+    'set rate',
+    throttle((before, after) => after.rates.length < before.rates.length),
+  ),
+  'other rules of a group for what has started': verb('set rate', (step) =>
+    throttle(
+      (before, after) =>
+        after.counters.some(({ group }) => group === Reflect.get(step.command, 'group')) &&
+        JSON.stringify(after.rates) !== JSON.stringify(before.rates),
+    )(step),
+  ),
+  'rules of a group that open what was shut': verb(
+    'set rate',
+    queue((before, after) => shut(before).some((group) => after.lanes.turns.includes(group))),
+  ),
+  'a group that starts more by rules of its own than others may': verb(
+    'claim',
+    counter(
+      (before, after, throttle) =>
+        starts(after) > starts(before) &&
+        starts(after) > Math.max(...throttle.rules.map(limitOf)) &&
+        throttle.rates.some(([name]) => name === after.group),
+    ),
   ),
   'rules that are set and open what was shut': verb(
     'set throttle',

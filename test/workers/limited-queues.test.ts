@@ -33,6 +33,17 @@ describe('rules that change', () => {
     expect(leftMs()).toBe(99)
   })
 
+  it('of one group to a shorter window leave every handler of the queue less time to begin', async () => {
+    const store = new MemoryStore()
+    await store.open([{ ...settings, throttle: throttleOf('q', { limit: 1, window: 40_000, by: 'group' }) }])
+    const limited = new LimitedQueues(await store.records.queues())
+    expect(limited.spreadOf('q')).toBe(1_000)
+    await store.throttles.setRate('q', 'x', throttleOf('q', { limit: 1, window: 4_000 }).rules)
+
+    limited.know(await store.records.queues())
+    expect(limited.spreadOf('q')).toBe(100)
+  })
+
   it.each([
     ['are looked for by the worker of a throttled queue', { limit: 1, window: '1h' }, 1],
     ['are not looked for by another', undefined, 0],

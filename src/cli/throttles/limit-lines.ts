@@ -51,7 +51,10 @@ function nextText({ throttle }: Limited): string {
 
 function budgetText({ throttle }: Limited): string {
   if (throttle === undefined) return '-'
-  const { by, rules, hits, groups = 0 } = throttle
-  if (by === 'group') return `${rules.map(windowText).join(', ')} for each group, ${counted(groups, 'group')} counted`
+  const { by, rules, hits, groups = 0, own } = throttle
+  const rated =
+    own === undefined ? '' : `, ${count(own.groups)} with a rate of ${own.groups === 1 ? 'its' : 'their'} own`
+  if (by === 'group')
+    return `${rules.map(windowText).join(', ')} for each group, ${counted(groups, 'group')} counted${rated}`
   return rules.map((rule, i) => `${count(hits[i]!)}/${windowText(rule)}`).join(', ')
 }

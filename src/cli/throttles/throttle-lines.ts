@@ -37,7 +37,9 @@ export function throttleLines(
   const scopeText = scope === queue && others.length === 0 ? '' : ` · scope ${scope}`
   return [
     `${colors.bold(queue)}${isByGroup ? ' · by group' : ''}${scopeText}${others.length > 0 ? `, shared with ${others.join(', ')}` : ''}`,
-    ...(group === undefined ? [] : [`group '${shortened(printable(group), longestGroup)}'`]),
+    ...(group === undefined
+      ? []
+      : [`group '${shortened(printable(group), longestGroup)}'${state.isOwn ? ' · a rate of its own' : ''}`]),
     ...table(shown, rows, { width: columns, paintTitle: colors.dim }),
     ...(isOfAll
       ? [`${counted(groups, 'group')} counted; --group shows one of them.`]

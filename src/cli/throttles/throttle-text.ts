@@ -40,6 +40,13 @@ export function ratesFlag(given: string, before: readonly Rate[] = []): Rate[] {
   return [...before, ...given.split(',').map(rateFlag)]
 }
 
+/** The same, or the word `default`, alone. */
+export function rateChangeFlag(given: string, before?: readonly Rate[] | 'default'): readonly Rate[] | 'default' {
+  if (given === 'default' && before === undefined) return given
+  if (given === 'default' || before === 'default') throw new InvalidArgumentError('default stands alone.')
+  return ratesFlag(given, before)
+}
+
 /** The given windows, all with the same spacing. */
 export function windowsOf(rates: readonly Rate[], { moderate = false, elastic }: Evenness): ThrottleChange[] {
   return rates.map(({ jobs, ms }) => ({

@@ -7,25 +7,40 @@ import * as v from 'valibot'
 import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
 import type { Clock } from '../../core/platform/clock.js'
-import type { ThrottleRule } from '../../core/queue/throttle.js'
+import type { OwnRates, ThrottleRule } from '../../core/queue/throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from '../../core/queue/throttle-options.js'
 import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import { groupMistake, groupNameOf } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
 import type { Store } from '../../stores/contract/store.js'
-import type { ThrottleState, Throttles } from '../../stores/contract/throttles.js'
+import type { GroupRates, ThrottleState, Throttles } from '../../stores/contract/throttles.js'
 import { lookInto } from './queue-looks.js'
 
 /** The current state of a throttle. */
-export interface ThrottleStatus extends Omit<ThrottleState, 'throttle'> {
+export interface ThrottleStatus extends Omit<ThrottleState, 'throttle' | 'rate'> {
+  /** The rules of the throttle; those of the group that was asked for, if it has a rate of its own. */
   readonly rules: readonly ThrottleRule[]
   readonly by: 'queue' | 'group'
   readonly scope: string
+  /** True if the group that was asked for has a rate of its own. */
+  readonly isOwn?: true
+  /** The groups that have a rate of their own, in sum; absent if none has. */
+  readonly own?: OwnRates
 }
 
 /** The parts of a throttle that can change: all except its unit and its scope. */
 export type ThrottleChange = Omit<ThrottleOptions, 'by' | 'scope'>
+
+/** The group whose rate is to change. */
+export interface RateChoice {
+  readonly group: string | number
+}
+
+interface RatesOptions {
+  /** The most rates to return, 1 … 1,000. Default 100. */
+  readonly limit?: number
+}
 
 /** A group of the queue. */
 export interface GroupChoice {
@@ -56,9 +71,12 @@ interface HoldsOptions {
   readonly limit?: number
 }
 
-const mostHolds = 1_000
+/** The most holds or rates that one call returns. */
+const mostListed = 1_000
 
 const checkHolds = callOptions('holds', { group: callForms.own, limit: callForms.own })
+const checkRates = callOptions('rates', { limit: callForms.own })
+const checkChoice = callOptions('set', { group: callForms.own })
 
 const changeSchema = v.pipe(
   throttleSchema,
@@ -97,19 +115,51 @@ export class ThrottleAdmin {
     const throttles = throttlesOf(await this.#look())
     const state = await lookInto(true, () => throttles.state(this.#queue, of), undefined)
     if (state === undefined) return undefined
-    const { throttle, ...counted } = state
-    return { ...throttle, ...counted }
+    const { throttle, rate, ...counted } = state
+    return { ...throttle, ...counted, ...(rate === undefined ? {} : { rules: rate, isOwn: true }) }
   }
 
   /**
    * Changes the limits for this queue and all queues that share its throttle, at once and in every process; earlier
    * starts still count. Give one window or several; windows that you omit are removed. Declare the same limits in your
-   * code: a mill that declares others is refused. Throws `ConfigError` with every mistake, `InvalidArgumentError` if
-   * the queue has no throttle, `UnsupportedByStoreError`, `UnknownQueueError`.
+   * code: a mill that declares others is refused.
+   *
+   * With `{ group }` it changes the rate of that group alone, which replaces the rules of all groups. It stays until it
+   * is set to `'default'`, whatever configurations declare. The throttle must be by group.
+   *
+   * Throws `ConfigError` with every mistake, `InvalidArgumentError` if the queue has no such throttle,
+   * `UnsupportedByStoreError`, `UnknownQueueError`.
    */
-  async set(change: ThrottleChange | readonly ThrottleChange[]): Promise<void> {
-    const { rules } = throttleOf(this.#queue, parsed(changeSchema, change, `the throttle of queue '${this.#queue}'`))
-    await this.#ask((throttles) => throttles.set(this.#queue, rules))
+  async set(change: ThrottleChange | readonly ThrottleChange[], choice?: RateChoice): Promise<void>
+  async set(change: ThrottleChange | readonly ThrottleChange[] | 'default', choice: RateChoice): Promise<void>
+  async set(change: unknown, choice: RateChoice | undefined = undefined): Promise<void> {
+    if (choice !== undefined) checkChoice(choice)
+    const group = this.#groupOf(choice?.group)
+    // The name of a group that is missing by mistake must not change the rules of all.
+    if (group === undefined && (choice !== undefined || change === 'default'))
+      throw new InvalidArgumentError(
+        `set(${change === 'default' ? "'default'" : '…'}, { group }) is for one group; got no group. Nothing was changed.`,
+      )
+    const what = group === undefined ? 'the throttle' : `the rate of group '${group}'`
+    const rules =
+      change === 'default'
+        ? undefined
+        : throttleOf(this.#queue, parsed(changeSchema, change, `${what} of queue '${this.#queue}'`)).rules
+    await this.#ask((throttles) =>
+      group === undefined ? throttles.set(this.#queue, rules!) : throttles.setRate(this.#queue, group, rules),
+    )
+  }
+
+  /**
+   * The groups that have a rate of their own, by name, and how many there are in all. Throws `InvalidArgumentError`,
+   * `UnsupportedByStoreError`.
+   */
+  async rates(options: RatesOptions = {}): Promise<GroupRates> {
+    checkRates(options)
+    const { limit = 100 } = options
+    refuseLimit(limit)
+    const throttles = throttlesOf(await this.#look())
+    return lookInto(true, () => throttles.rates(this.#queue, limit), { rates: [], total: 0 })
   }
 
   /**
@@ -121,8 +171,7 @@ export class ThrottleAdmin {
     checkHolds(options)
     const { limit = 100 } = options
     const of = this.#groupOf(options.group)
-    if (!Number.isInteger(limit) || limit < 1 || limit > mostHolds)
-      throw new InvalidArgumentError(`limit must be a whole number from 1 to ${mostHolds}; got ${describe(limit)}.`)
+    refuseLimit(limit)
     const query = { limit, ...(of === undefined ? {} : { groups: [of] }) }
     const throttles = throttlesOf(await this.#look())
     const { holds, total } = await lookInto(true, () => throttles.holds(this.#queue, query), { holds: [], total: 0 })
@@ -183,7 +232,14 @@ export class ThrottleAdmin {
   }
 }
 
-refuseMore('throttle.', ThrottleAdmin.prototype, { promised: { get: 1, set: 1, holds: 1, release: 1 } })
+refuseMore('throttle.', ThrottleAdmin.prototype, {
+  promised: { get: 1, set: 2, rates: 1, holds: 1, release: 1 },
+})
+
+function refuseLimit(limit: number): void {
+  if (!Number.isInteger(limit) || limit < 1 || limit > mostListed)
+    throw new InvalidArgumentError(`limit must be a whole number from 1 to ${mostListed}; got ${describe(limit)}.`)
+}
 
 function throttlesOf({ throttles, traits }: Store): Throttles {
   if (throttles !== undefined) return throttles

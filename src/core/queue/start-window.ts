@@ -51,17 +51,12 @@ export interface StartWindow extends Span {
 }
 
 /**
- * The start window for a grant that the store made within `granted`. Two grants are a window and its spread apart, and
+ * The start window for a grant that the store made within `granted` under rules with this spread. Two grants are a window and its spread apart, and
  * what the claim declared as `lateMs`, so two starts are at least the window apart.
  */
-export function startWindowOf(
-  granted: Span,
-  rules: readonly ThrottleRule[],
-  delayMs: number,
-  lateMs: number,
-): StartWindow {
+export function startWindowOf(granted: Span, spreadMs: number, delayMs: number, lateMs: number): StartWindow {
   const { from, to } = lessDoubtful(granted, mostDoubtMs + lateMs)
-  const allowedMs = delayMs + leastSpreadOf(rules) - timerGrainMs
+  const allowedMs = delayMs + spreadMs - timerGrainMs
   return { from: to + delayMs, to: from + allowedMs + lateMs, dueBy: granted.from + allowedMs }
 }
 

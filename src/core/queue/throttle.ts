@@ -30,6 +30,18 @@ export interface Throttle {
   readonly by: 'queue' | 'group'
   /** All rules hold at once. Their windows differ. */
   readonly rules: readonly ThrottleRule[]
+  /** The rates that groups have for themselves, if any has one. No configuration says them. */
+  readonly own?: OwnRates
+}
+
+/** The rates that single groups have instead of the rules of all groups, as a throttle sums them up. */
+export interface OwnRates {
+  /** How many groups have one. */
+  readonly groups: number
+  /** How long a start counts by them at most, in ms, since some group has one. */
+  readonly longestMs: number
+  /** Their least spread since then, in ms; absent if none has one. */
+  readonly leastSpreadMs?: number
 }
 
 /** How long a start counts, in ms: the window plus the spread. */

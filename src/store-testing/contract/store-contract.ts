@@ -25,6 +25,7 @@ import { settling } from './jobs/settling.js'
 import { suspects } from './jobs/suspects.js'
 import { waiting } from './jobs/waiting.js'
 import { groupLimits } from './limits/group-limits.js'
+import { groupRates } from './limits/group-rates.js'
 import { holding } from './limits/holding.js'
 import { holds } from './limits/holds.js'
 import { lanes } from './limits/lanes.js'
@@ -119,6 +120,7 @@ export const storeContract: readonly ContractConcern[] = [
   holds,
   releasing,
   pausedGroups,
+  groupRates,
   scheduling,
   ticking,
   scheduleLeads,

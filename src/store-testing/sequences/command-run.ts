@@ -85,6 +85,10 @@ export class CommandRun {
         return store.throttles?.state(command.queue, command.group)
       case 'set throttle':
         return store.throttles?.set(command.queue, command.rules)
+      case 'set rate':
+        return store.throttles?.setRate(command.queue, command.group, command.rules)
+      case 'rates':
+        return store.throttles?.rates(command.queue, command.limit)
       case 'holds': {
         const { groups, limit } = command
         return store.throttles?.holds(command.queue, { limit, ...(groups === undefined ? {} : { groups }) })
@@ -167,6 +171,8 @@ type Administration = Exclude<
       | 'restart'
       | 'throttle'
       | 'set throttle'
+      | 'set rate'
+      | 'rates'
       | 'holds'
       | 'release'
       | 'pause group'

@@ -79,6 +79,14 @@ export type Command = { readonly handle: number } & (
   | { readonly verb: 'release'; readonly queue: string; readonly group?: string }
   | { readonly verb: 'pause group' | 'resume group'; readonly queue: string; readonly group: string }
   | { readonly verb: 'set throttle'; readonly queue: string; readonly rules: readonly ThrottleRule[] }
+  /** Absent: the group has no rules of its own. */
+  | {
+      readonly verb: 'set rate'
+      readonly queue: string
+      readonly group: string
+      readonly rules?: readonly ThrottleRule[]
+    }
+  | { readonly verb: 'rates'; readonly queue: string; readonly limit: number }
   | { readonly verb: 'depth'; readonly queues: readonly string[] }
   | { readonly verb: 'queues' | 'workers' }
   | { readonly verb: 'get' | 'get dead'; readonly queue: string; readonly id: string }

@@ -1,8 +1,10 @@
 /** Changes of a queue's limits, as a sequence makes them, and an open that says some of them. */
 
 import type { QueueLimits } from '../../core/queue/queue-limits.js'
+import type { ThrottleRule } from '../../core/queue/throttle.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
-import { maybe } from './command-parts.js'
+import type { Command, PlannedCall } from './command.js'
+import { maybe, workers } from './command-parts.js'
 import type { Dice } from './dice.js'
 
 /** Other limits, for a part of them; sometimes none. */
@@ -49,4 +51,59 @@ export function opening(dice: Dice, settings: QueueSettings) {
     queues: [{ ...settings, ...maybe(dice, otherLimits(dice, settings)) }],
     ...maybe(dice, { follows: true }, 0.3),
   } as const
+}
+
+/** Another rule with this window, and the spread of the first. */
+function otherRule(dice: Dice, { windowMs, spreadMs }: ThrottleRule): ThrottleRule {
+  const limit = dice.whole(1, 7)
+  return {
+    ...{ limit, windowMs, moderate: false },
+    ...(spreadMs === undefined ? {} : { spreadMs }),
+    ...maybe(dice, { moderate: true }),
+    ...maybe(dice, { moderate: true, elasticBuffer: dice.whole(0, 1) }, 0.3),
+  }
+}
+
+/** Other rules with the same windows: how far beyond them starts are remembered is the store's own affair. */
+export function changedRules(dice: Dice, queues: readonly QueueSettings[]) {
+  const { name, throttle } = dice.pick(queues.filter(({ throttle }) => throttle !== undefined))
+  return { queue: name, rules: throttle!.rules.map((rule) => otherRule(dice, rule)) }
+}
+
+/** Rules of its own for the group, some of the windows and always the longest; or none of its own. */
+export function changedRate(dice: Dice, queues: readonly QueueSettings[], group: string) {
+  const { name, throttle } = dice.pick(queues.filter(({ throttle }) => throttle?.by === 'group'))
+  const longest = throttle!.rules.at(-1)
+  const rules = throttle!.rules.filter((rule) => rule === longest || dice.chance(0.5))
+  return {
+    ...({ verb: 'set rate', queue: name, group } as const),
+    ...maybe(dice, { rules: rules.map((rule) => otherRule(dice, rule)) }, 0.7),
+  }
+}
+
+/** Commands in a row: a group gets rules of its own between its starts, and is asked again. */
+export function ratedGroup(
+  dice: Dice,
+  queues: readonly QueueSettings[],
+  { callId, group, jobs }: Pick<PlannedCall, 'callId' | 'jobs'> & { readonly group: string },
+): Command[] {
+  const handle = dice.whole(0, 1)
+  const change = changedRate(dice, queues, group)
+  const { queue } = change
+  const by = { worker: dice.pick(workers), leaseMs: 30_000 }
+  const claim: Command = { handle, verb: 'claim', from: [{ queue, limit: 5 }], by }
+  const sometimes = (one: Command) => (dice.chance(0.3) ? [one] : [])
+  return [
+    { handle, verb: 'resume', queue },
+    { handle, verb: 'enqueue', calls: [{ callId, queue, jobs }] },
+    claim,
+    { handle, ...change },
+    claim,
+    { handle, verb: 'throttle', queue, group },
+    { handle, verb: 'advance', ms: dice.pick([1_000, 2_500, 5_001]) },
+    claim,
+    ...sometimes({ handle, verb: 'restart' }),
+    ...sometimes({ handle, ...changedRate(dice, queues, group) }),
+    claim,
+  ]
 }

@@ -10,7 +10,7 @@ import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { Command, PlannedJob, Settlement } from './command.js'
 import { extension, failure, listQuery, maybe, ref, someoneElse, where, workers } from './command-parts.js'
 import { Dice } from './dice.js'
-import { otherRunning } from './limit-changes.js'
+import { changedRate, changedRules, otherRunning, ratedGroup } from './limit-changes.js'
 
 const rule = (limit: number, windowMs: number, even: Partial<ThrottleRule> = {}): ThrottleRule => ({
   limit,
@@ -64,7 +64,7 @@ export function limitedSequence(seed: number, steps: number): Command[] {
     const step = commands.length
     commands.push(
       ...(dice.chance(0.12)
-        ? dice.pick([rush, rush, catchUp, holdTwice, pauseGroup, crash, recovered])(dice, step)
+        ? dice.pick([rush, rush, rated, catchUp, holdTwice, pauseGroup, crash, recovered])(dice, step)
         : [command(dice, step)]),
     )
   }
@@ -86,10 +86,18 @@ function rush(dice: Dice, step: number): Command[] {
     { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs }] },
     ...claims(),
     ...claims(),
-    ...(dice.chance(0.3) ? [{ handle, verb: 'set throttle', ...changedRules(dice) } as const, ...claims()] : []),
+    ...(dice.chance(0.3)
+      ? [{ handle, verb: 'set throttle', ...changedRules(dice, limitedQueues) } as const, ...claims()]
+      : []),
     { handle, verb: 'settle', items: [{ claim: { back: 0, stale: false }, end: end(dice) }] },
     ...claims(),
   ]
+}
+
+function rated(dice: Dice, step: number): Command[] {
+  const group = dice.pick(groups)
+  const jobs = dice.several(4, 8, () => ({ ...job(dice), group }))
+  return ratedGroup(dice, limitedQueues, { callId: `call-${step}`, group, jobs })
 }
 
 /**
@@ -252,7 +260,9 @@ function command(dice: Dice, step: number): Command {
     [2, () => ({ handle, ...changedRunning(dice) })],
     [0.5, () => ({ handle, verb: 'reopen' })],
     [4, () => ({ handle, verb: 'throttle', queue, ...maybe(dice, { group: dice.pick(groups) }) })],
-    [1.5, () => ({ handle, verb: 'set throttle', ...changedRules(dice) })],
+    [1.5, () => ({ handle, verb: 'set throttle', ...changedRules(dice, limitedQueues) })],
+    [1.5, () => ({ handle, ...changedRate(dice, limitedQueues, dice.pick(groups)) })],
+    [1, () => ({ handle, verb: 'rates', queue, limit: dice.whole(0, 3) })],
     [
       2,
       () => ({
@@ -352,18 +362,6 @@ function span(dice: Dice): number {
     [2, dice.pick([5_000, 12_000, 12_001, 30_000])],
     [1, dice.pick([60_000, 899_000, 900_001])],
   ])
-}
-
-/** Other rules with the same windows: how far beyond them starts are remembered is the store's own affair. */
-function changedRules(dice: Dice): { queue: string; rules: ThrottleRule[] } {
-  const { name, throttle } = dice.pick(limitedQueues.filter(({ throttle }) => throttle !== undefined))
-  const changed = ({ windowMs, spreadMs }: ThrottleRule) =>
-    rule(dice.whole(1, 7), windowMs, {
-      ...(spreadMs === undefined ? {} : { spreadMs }),
-      ...maybe(dice, moderate),
-      ...maybe(dice, { ...moderate, elasticBuffer: dice.whole(0, 1) }, 0.3),
-    })
-  return { queue: name, rules: throttle!.rules.map(changed) }
 }
 
 /** Other numbers of running jobs, for a queue that has some. */

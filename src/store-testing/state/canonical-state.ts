@@ -10,6 +10,7 @@
 import type { JobState, Progress } from '../../core/job.js'
 import type { JobFields } from '../../core/job-fields.js'
 import type { MaxRunning } from '../../core/queue/queue-limits.js'
+import type { OwnRates } from '../../core/queue/throttle.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { QueueKind } from '../../stores/contract/queue-settings.js'
 
@@ -28,6 +29,9 @@ export interface CanonicalThrottle {
   readonly by: 'queue' | 'group'
   /** `ruleText` of each. */
   readonly rules: readonly string[]
+  /** The rates that groups have for themselves in sum, and each: the `ruleText`s by group. */
+  readonly own: OwnRates | null
+  readonly rates: readonly (readonly [group: string, rules: string])[]
   /** By name. */
   readonly queues: readonly string[]
   /** How often it was recovered since its first start. */

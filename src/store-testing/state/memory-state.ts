@@ -46,13 +46,19 @@ function canonicalThrottle(throttle: MemoryThrottle, now: number): CanonicalThro
     scope,
     by,
     rules: rules.map(ruleText),
+    own: throttle.told.own ?? null,
+    rates: [...throttle.rates]
+      .sort(([a], [b]) => compareBytes(a, b))
+      .map(([group, own]) => [group, own.map(ruleText).join(' ')] as const),
     queues: [...new Set(sharing.map(({ settings }) => settings.name))].sort(compareBytes),
     recoveries: recovery?.count ?? 0,
     quietInMs: quietForMs > 0 ? quietForMs : null,
     counters: throttle
       .subjects(now)
       .sort(compareBytes)
-      .map((group) => canonicalCounter(group, throttle.counter(group, at), now, at - longestCountedMs(rules))),
+      .map((group) => [group, throttle.counter(group, at)] as const)
+      .filter(([, { log }]) => log.length > 0)
+      .map(([group, counter]) => canonicalCounter(group, counter, now, at - longestCountedMs(throttle.rulesOf(group)))),
   }
 }
 

@@ -10,6 +10,7 @@ import { readNumber } from '../../stores/redis/format/redis-record.js'
 import { scopeKeys } from '../../stores/redis/layout/redis-keys.js'
 import type { RedisQueue } from '../../stores/redis/layout/redis-layout.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
+import { ownIn } from '../../stores/rules/throttle/own-rates.js'
 import type { Starts } from '../../stores/rules/throttle/start-log.js'
 import { type Counter, counterAtRest } from '../../stores/rules/throttle/throttle-counter.js'
 import { recoveredCounter } from '../../stores/rules/throttle/throttle-recovery.js'
@@ -45,12 +46,17 @@ async function throttleState(
   const [shiftMs, count, quietUntil] = [number('shift') ?? 0, number('recoveries') ?? 0, number('quietUntil') ?? 0]
   // Everything except `shift` and this is computed on a clock that never goes back.
   const at = Math.max(now, number('lastAt') ?? now) - shiftMs
-  const seenFrom = at - longestCountedMs(rules)
+  const rates = [...written]
+    .flatMap(([name, text]) => (name.startsWith('rate ') ? [[name.slice(5), text] as const] : []))
+    .sort(([a], [b]) => compareBytes(a, b))
+  const own = new Map(rates.map(([group, text]) => [group, rulesIn(text)]))
   const recovery = { run: '', count, at: (number('recoveredAt') ?? now) - shiftMs, shiftMs: 0 }
   const starts = startsBySubject(listIn(await client.command('ZRANGE', [startsKey!, '0', '-1'])) as Buffer[])
   const counters = pairs(await client.command('HGETALL', [countersKey!])).flatMap(([group, value]) => {
-    const { counter, recoveries } = counterIn(value, starts.get(group) ?? [], rules, number('version') ?? 0)
-    const { log, grids } = recoveredCounter(counter, rules, { count: recoveries, shiftMs: 0 }, recovery)
+    const ofGroup = own.get(group) ?? rules
+    const seenFrom = at - longestCountedMs(ofGroup)
+    const { counter, recoveries } = counterIn(value, starts.get(group) ?? [], ofGroup, number('version') ?? 0)
+    const { log, grids } = recoveredCounter(counter, ofGroup, { count: recoveries, shiftMs: 0 }, recovery)
     const last = log.at(-1)
     if (last === undefined || last.at < seenFrom) return []
     const seen = log.filter((one) => one.at >= seenFrom)
@@ -69,6 +75,8 @@ async function throttleState(
     scope,
     by: written.get('by') as CanonicalThrottle['by'],
     rules: rules.map(ruleText),
+    own: ownIn(written.get('own')) ?? null,
+    rates,
     queues,
     recoveries: count,
     quietInMs: quietUntil > now ? quietUntil - now : null,

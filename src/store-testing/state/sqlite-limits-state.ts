@@ -1,8 +1,9 @@
 /** The limits of a SQLite store in its canonical state: lanes and throttles, read from their tables. */
 
-import { longestCountedMs, rulesIn, ruleText } from '../../core/queue/throttle.js'
+import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../../core/queue/throttle.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { gridAtRest } from '../../stores/rules/throttle/grid.js'
+import { ownIn } from '../../stores/rules/throttle/own-rates.js'
 import type { StartLog } from '../../stores/rules/throttle/start-log.js'
 import type { Counter } from '../../stores/rules/throttle/throttle-counter.js'
 import { type Recovery, recoveredCounter } from '../../stores/rules/throttle/throttle-recovery.js'
@@ -83,7 +84,15 @@ export function canonicalThrottle(db: Database, row: ThrottleRow, now: number): 
   const rules = rulesIn(row.rules)
   const sharing = db.prepare('SELECT DISTINCT name FROM queue WHERE throttle = ?').all(scope) as { name: string }[]
   const at = Math.max(now, last_at ?? now)
-  const from = at - longestCountedMs(rules)
+  const rates = db.prepare('SELECT grp, rules FROM throttle_rate WHERE scope = ?').all(scope) as {
+    grp: string
+    rules: string
+  }[]
+  const ofGroup = (group: string) => {
+    const own = rates.find(({ grp }) => grp === group)
+    return own === undefined ? rules : rulesIn(own.rules)
+  }
+  const fromOf = (group: string) => at - longestCountedMs(ofGroup(group))
   const counters = db.prepare('SELECT * FROM throttle_counter WHERE scope = ?').all(scope) as unknown as (CounterRow & {
     subject: string
   })[]
@@ -91,21 +100,22 @@ export function canonicalThrottle(db: Database, row: ThrottleRow, now: number): 
     scope,
     by: counts_by,
     rules: rules.map(ruleText),
+    own: ownIn(row.own) ?? null,
+    rates: rates.map(({ grp, rules }) => [grp, rules] as const).sort(([a], [b]) => compareBytes(a, b)),
     queues: sharing.map(({ name }) => name).sort(compareBytes),
     recoveries,
     quietInMs: quiet_until !== null && quiet_until > now ? quiet_until - now : null,
     counters: counters
-      .map((counter) => ({ group: counter.subject, counter: counterOf(db, row, counter) }))
-      .filter(({ counter }) => (counter.log.at(-1)?.at ?? Number.NEGATIVE_INFINITY) >= from)
-      .map(({ group, counter }) => canonicalCounter(group, counter, now, from))
+      .map((counter) => ({ group: counter.subject, counter: counterOf(db, row, counter, ofGroup(counter.subject)) }))
+      .filter(({ group, counter }) => (counter.log.at(-1)?.at ?? Number.NEGATIVE_INFINITY) >= fromOf(group))
+      .map(({ group, counter }) => canonicalCounter(group, counter, now, fromOf(group)))
       .sort((a, b) => compareBytes(a.group, b.group)),
   }
 }
 
 /** The present counter. Starts outside every window may still be stored. */
-function counterOf(db: Database, throttle: ThrottleRow, row: CounterRow): Counter {
+function counterOf(db: Database, throttle: ThrottleRow, row: CounterRow, rules: readonly ThrottleRule[]): Counter {
   if (row.last_at === null) return { log: [], grids: [] }
-  const rules = rulesIn(throttle.rules)
   const log = db
     .prepare('SELECT at + ? AS at, nth, count FROM throttle_start WHERE tid = ? ORDER BY at')
     .all(row.base, row.tid) as unknown as (StartLog[number] & { readonly nth: number })[]

@@ -16,8 +16,23 @@ export interface ThrottleState {
   readonly forMs: number
   /** Ms for which nothing starts because the store may have forgotten starts; 0: none. Included in `forMs`. */
   readonly quietForMs: number
+  /** For a throttle by group: the rules of the group that was asked for, if it has some of its own. They have the hits. */
+  readonly rate?: readonly ThrottleRule[]
   /** For a throttle by group: how many groups have started jobs in their windows and are not forgotten yet. */
   readonly groups?: number
+}
+
+/** The rules that a group has instead of those of all groups. */
+export interface GroupRate {
+  readonly group: string
+  readonly rules: readonly ThrottleRule[]
+}
+
+export interface GroupRates {
+  /** By the names of the groups. */
+  readonly rates: readonly GroupRate[]
+  /** How many there are in all. */
+  readonly total: number
 }
 
 /** A hold of the queue, or of a group of it; or the pause of a group. */
@@ -55,6 +70,15 @@ export interface Throttles {
    * throttle.
    */
   set(queue: string, rules: readonly ThrottleRule[]): Promise<void>
+  /**
+   * Gives `group` rules of its own in place of those of all groups; without `rules` it goes by those of all groups
+   * again. They hold in all queues of the scope, and whatever sets other rules for all groups. Starts so far still
+   * count. Waiting jobs of the group may start by them at once. Throws `UnknownQueueError`, and `InvalidArgumentError`
+   * if the queue has no throttle by group.
+   */
+  setRate(queue: string, group: string, rules: readonly ThrottleRule[] | undefined): Promise<void>
+  /** The groups that have rules of their own, at most `limit` of them. Throws `UnknownQueueError`. */
+  rates(queue: string, limit: number): Promise<GroupRates>
   /**
    * What keeps the queue, or groups of it, from starting jobs. A group that is held and paused is there twice. Throws
    * `UnknownQueueError`.

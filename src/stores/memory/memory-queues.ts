@@ -184,7 +184,7 @@ function storedIn({ settings, said, shards, resharding, limits: { throttle, maxR
   const { paused, draining } = shards[0]!
   return {
     ...{ name, kind, order, exclusive, shards: shards.length, paused, draining, limits: said },
-    ...(throttle === undefined ? {} : { throttle: { scope: throttle.scope, by: throttle.by, rules: throttle.rules } }),
+    ...(throttle === undefined ? {} : { throttle: throttle.told }),
     ...(maxRunning === undefined ? {} : { maxRunning }),
     ...(resharding === undefined ? {} : { resharding }),
   }

@@ -81,6 +81,8 @@ export class SqliteStore implements Store {
     this.throttles = {
       state: (queue, group) => this.#inbox.call('throttleState', queue, group),
       set: (queue, rules) => this.#inbox.call('setThrottle', queue, rules),
+      setRate: (queue, group, rules) => this.#inbox.call('setRate', queue, group, rules),
+      rates: (queue, limit) => this.#inbox.call('rates', queue, limit),
       holds: (queue, query) => this.#inbox.call('holds', queue, query),
       release: (queue, group) => this.#inbox.call('release', queue, group),
       pause: (queue, group) => this.#inbox.call('pauseGroup', queue, group),

@@ -3,8 +3,6 @@
  * the worker has slots, if several can begin in a slot within the spread.
  */
 
-import { leastSpreadOf } from '../../core/queue/start-window.js'
-import type { ThrottleRule } from '../../core/queue/throttle.js'
 import type { Registry } from '../../core/registry.js'
 import type { Prefetch } from '../../runtime/prefetch.js'
 import type { LimitedQueues } from './limited-queues.js'
@@ -54,12 +52,12 @@ export class DepartureSizes {
   /** The jobs of this queue that one slot begins in time, one after the other, by the measurements; at least 1. */
   inARow(queue: string): number {
     const { limited, registry, prefetch } = this.#parts
-    const rules = limited.rulesOf(queue)
+    const spreadMs = limited.spreadOf(queue)
     const { ordered, renewLease } = registry.queue(queue)
-    if (rules === undefined || ordered || !renewLease || limited.isBounded(queue)) return 1
+    if (spreadMs === undefined || ordered || !renewLease || limited.isBounded(queue)) return 1
     // The slot of an isolated job is taken for longer than its handler runs.
     if (registry.batchSize(queue) > 1 || registry.isolates(queue)) return 1
-    return prefetch.hasRun(queue) ? prefetch.inARow(queue, readyMs(rules)) : 1
+    return prefetch.hasRun(queue) ? prefetch.inARow(queue, readyMs(spreadMs)) : 1
   }
 
   /** The most jobs of this queue that may wait, however many slots are free; 0 until departures have shown more. */
@@ -78,13 +76,13 @@ export class DepartureSizes {
   departed(queue: string, jobs: number, lagMs: number, groups: number): void {
     this.#groups.set(queue, groups)
     const proven = this.#proven.get(queue) ?? 0
-    const withinMs = readyMs(this.#parts.limited.rulesOf(queue) ?? [])
+    const withinMs = readyMs(this.#parts.limited.spreadOf(queue) ?? Number.POSITIVE_INFINITY)
     // Twice as many take about twice as long.
     if (lagMs <= withinMs / 2) this.#proven.set(queue, Math.max(proven, jobs * 2))
     else if (lagMs > withinMs) this.#proven.set(queue, Math.min(proven, Math.floor(jobs / 2)))
   }
 }
 
-function readyMs(rules: readonly ThrottleRule[]): number {
-  return Math.min(leastSpreadOf(rules) * spreadShare, longestReadyMs)
+function readyMs(spreadMs: number): number {
+  return Math.min(spreadMs * spreadShare, longestReadyMs)
 }

@@ -3,6 +3,7 @@
  * declares none.
  */
 
+import { leastSpreadOf } from '../../core/queue/start-window.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 
@@ -45,6 +46,16 @@ export class LimitedQueues {
 
   rulesOf(queue: string): readonly ThrottleRule[] | undefined {
     return this.#stored.get(queue)?.throttle?.rules
+  }
+
+  /**
+   * By how much the handlers of this queue may begin unevenly, in ms: as the shortest window allows, be it of one group
+   * alone. Undefined if the queue has no throttle.
+   */
+  spreadOf(queue: string): number | undefined {
+    const throttle = this.#stored.get(queue)?.throttle
+    if (throttle === undefined) return undefined
+    return Math.min(leastSpreadOf(throttle.rules), throttle.own?.leastSpreadMs ?? Number.POSITIVE_INFINITY)
   }
 
   /** The queues that share the throttle of this one, including itself. */

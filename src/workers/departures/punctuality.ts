@@ -49,10 +49,10 @@ export class Punctuality {
 
   /** The span in which the handlers of a call's jobs must begin; undefined if the queue has no throttle. */
   startOf(queue: string, trip: Trip): Start | undefined {
-    const rules = this.#limited.rulesOf(queue)
-    if (rules === undefined) return undefined
+    const spreadMs = this.#limited.spreadOf(queue)
+    if (spreadMs === undefined) return undefined
     const { clock } = this.#service(queue)
-    const start = startWindowOf(clock.grantedIn(trip), rules, this.#delayOf(queue), trip.lateMs ?? 0)
+    const start = startWindowOf(clock.grantedIn(trip), spreadMs, this.#delayOf(queue), trip.lateMs ?? 0)
     return { ...start, isFar: trip.sentAt + clock.quickestMs > start.to }
   }
 

@@ -8,7 +8,7 @@ import { hasCode } from '../../core/error-codes.js'
 import type { Events } from '../../core/events.js'
 import type { Lack, Packing } from '../../core/packing/packing.js'
 import type { Random } from '../../core/platform/clock.js'
-import { startWindowOf } from '../../core/queue/start-window.js'
+import { leastSpreadOf, startWindowOf } from '../../core/queue/start-window.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
 import { messageOf } from '../../core/values/describe.js'
 import { outageDelayMs } from '../../core/values/outage-delay.js'
@@ -191,7 +191,7 @@ export class Pops {
     const from = [{ queue, limit: asked.length, lateMs: declaredMs }]
     const claimed = await this.#calls.claim(from, { leaseMs, ...(alone ? { alone } : {}) })
     const granted = this.#clock.grantedIn({ sentAt, answeredAt: mono(), now: claimed.now })
-    const start = startWindowOf(granted, this.#parts.limits(), delayMs, declaredMs)
+    const start = startWindowOf(granted, leastSpreadOf(this.#parts.limits()), delayMs, declaredMs)
     const isFar = sentAt + this.#clock.quickestMs > start.to
     const denied = deniedBy(claimed)
     this.#remember(denied)

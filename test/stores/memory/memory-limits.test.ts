@@ -29,7 +29,7 @@ async function grants(
   let before = await harness.dump()
   // With other rules and bounds there are other windows and lanes.
   const fixed = limitedSequence(seed, steps).filter(
-    ({ verb }, i) => i === 0 || (verb !== 'set throttle' && verb !== 'open'),
+    ({ verb }, i) => i === 0 || !['set throttle', 'set rate', 'open'].includes(verb),
   )
   for (const command of fixed) {
     const answer = (await run.answer(command)) as Partial<Claimed>

@@ -8,16 +8,8 @@ import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
 import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
-import {
-  disagreement,
-  heardOf,
-  keysOf,
-  type Moment,
-  runOf,
-  sceneOf,
-  throttleHeader,
-  throttleScene,
-} from './throttle-scene.js'
+import { disagreement } from './throttle-disagreement.js'
+import { heardOf, keysOf, type Moment, runOf, sceneOf, throttleHeader, throttleScene } from './throttle-scene.js'
 
 let url: string
 

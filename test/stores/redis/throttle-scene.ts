@@ -19,6 +19,8 @@ export type Step =
     }
   | { readonly verb: 'rest'; readonly subject: string; readonly isOpen: boolean }
   | { readonly verb: 'set'; readonly rules: readonly ThrottleRule[] }
+  /** Absent: the group has no rules of its own. */
+  | { readonly verb: 'rate'; readonly subject: string; readonly rules: readonly ThrottleRule[] | undefined }
   | { readonly verb: 'pass' }
 
 export interface Moment {
@@ -33,10 +35,10 @@ export interface Planned extends Moment {
   readonly looks: readonly Look[]
   readonly quietForMs: number
   readonly recoveries: number
-  readonly subjects: number
+  readonly subjects: readonly string[]
 }
 
-interface Look {
+export interface Look {
   readonly subject: string
   readonly hits: readonly number[]
   readonly waitMs: number
@@ -94,7 +96,7 @@ function planned(memory: MemoryThrottle, subjects: readonly string[], { step, no
     looks: subjects.map((subject) => lookAt(memory, subject, now, at)),
     quietForMs: memory.quietForMs(now),
     recoveries: memory.recovery?.count ?? 0,
-    subjects: memory.subjects(now).length,
+    subjects: memory.subjects(now),
   }
 }
 
@@ -121,6 +123,9 @@ function done(memory: MemoryThrottle, step: Step, now: number, run: string): num
       return []
     case 'set':
       memory.replaceRules(step.rules)
+      return []
+    case 'rate':
+      memory.setRate(step.subject, step.rules)
       return []
     case 'pass':
       return []
@@ -163,6 +168,14 @@ function nextStep(
     ],
     [1, () => ({ verb: 'rest', subject: dice.pick(subjects), isOpen: dice.chance(0.5) })],
     [0.7, () => ({ verb: 'set', rules: someRules(dice, limits) })],
+    [
+      memory.by === 'group' ? 0.7 : 0,
+      () => ({
+        verb: 'rate',
+        subject: dice.pick(subjects),
+        rules: dice.chance(0.7) ? someRules(dice, limits) : undefined,
+      }),
+    ],
     [1, () => ({ verb: 'pass' })],
   ])()
 }
@@ -204,6 +217,7 @@ const acting = `
 local answers = {}
 local function say(n) answers[#answers + 1] = string.format('%.17g', n) end
 if ARGV[3] == 'set' then throttle_set(ARGV[4]) return answers end
+if ARGV[3] == 'rate' then throttle_rate(ARGV[4], ARGV[5]) return answers end
 if ARGV[3] == 'pass' then return answers end
 if ARGV[3] == 'rest' then
   if ARGV[5] == '1' then throttle_open() else throttle_read() end
@@ -264,7 +278,15 @@ export async function heardOf(
 ): Promise<Heard[]> {
   const keys = keysOf(scope)
   const { act, look } = scripts(lua)
-  const opened = client.command('HSET', [keys[0]!, 'by', first.by, 'rules', first.rules.map(ruleText).join(' ')])
+  const opened = client.command('HSET', [
+    keys[0]!,
+    'by',
+    first.by,
+    'rules',
+    first.rules.map(ruleText).join(' '),
+    'version',
+    '1',
+  ])
   const heard = plan.map(async ({ step, now, run }): Promise<Heard> => {
     const at = [String(now), run]
     const [answers, looks, rules, starts, counters] = (await Promise.all([
@@ -301,6 +323,8 @@ function argumentsOf(step: Step, isTrimmed: boolean): string[] {
       return ['rest', step.subject, step.isOpen ? '1' : '0']
     case 'set':
       return ['set', step.rules.map(ruleText).join(' ')]
+    case 'rate':
+      return ['rate', step.subject, (step.rules ?? []).map(ruleText).join(' ')]
     case 'pass':
       return ['pass']
   }
@@ -308,78 +332,3 @@ function argumentsOf(step: Step, isTrimmed: boolean): string[] {
 
 const pairs = (list: readonly Buffer[]): [Buffer, Buffer][] =>
   list.flatMap((name, i) => (i % 2 === 0 ? [[name, list[i + 1]!]] : []))
-
-/** How many steps were compared, and where the two do not agree, in words: nowhere, where there is no text. */
-export function disagreement(
-  { plan, subjects, throttle: { by, rules: first } }: Scene,
-  heard: readonly Heard[],
-): { readonly compared: number; readonly text?: string } {
-  let rules = first
-  let written: ReadonlyMap<string, Buffer> = new Map()
-  const trimmed = new Set<string>()
-  for (const [i, { step, now, answers, looks, quietForMs, recoveries, subjects: count }] of plan.entries()) {
-    const said = heard[i]!
-    if (step.verb === 'set') rules = step.rules
-    const told = (text: string) => ({
-      compared: i,
-      text: `step ${i} ${JSON.stringify(step)} at ${now} by ${rules.map(ruleText).join(' ')}: ${text}`,
-    })
-    const differing = (what: string, expected: unknown, found: unknown) => {
-      const [a, b] = [JSON.stringify(expected), JSON.stringify(found)]
-      return a === b ? undefined : told(`${what} ${a}, not ${b}`)
-    }
-    // What was idle and is gone may be seen again: by longer windows, after a restart that charges it, by a clock that was
-    // set back. How far beyond its windows a start is known is the store's affair.
-    const isKnownAgain = looks.some(({ subject, log }) => log.length > 0 && !said.counters.has(subject))
-    const asked = step.verb === 'claim' ? step.of.map(({ subject }) => subject) : []
-    for (const { subject, log } of looks) {
-      const isGone = written.has(subject) && !said.counters.has(subject)
-      if (isGone && log.length > 0) return told(`'${subject}' was forgotten too soon`)
-      if (isGone) trimmed.add(subject)
-    }
-    written = said.counters
-    const expected = [quietForMs, count, by === 'group' ? 1 : 0]
-    for (const { waitMs, hits } of looks) expected.push(waitMs, ...hits)
-    const found =
-      differing('it answered', answers, said.answers) ??
-      differing('it was recovered so often:', recoveries, Number(said.rules['recoveries'] ?? 0)) ??
-      differing('quiet, subjects, group, waits and hits are', expected, said.look) ??
-      subjects
-        .map((subject, s) => {
-          const [expected, found] = writtenOf(subject, looks[s]!, said)
-          return differing(`'${subject}' has`, expected, found)
-        })
-        .find((one) => one !== undefined)
-    if (found !== undefined)
-      return isKnownAgain || asked.some((subject) => trimmed.has(subject)) ? { compared: i } : found
-    for (const subject of said.counters.keys()) trimmed.delete(subject)
-  }
-  return { compared: plan.length }
-}
-
-/** Of a subject that was written under the recovery of today: the counter as it should be, and as it is. */
-function writtenOf(subject: string, { log, grids }: Look, { rules, starts, counters }: Heard) {
-  const counter = counters.get(subject)
-  const { recoveries = '0', version = '0', shift = '0' } = rules
-  if (counter === undefined || log.length === 0 || counter.readUInt32BE(10) !== Number(recoveries))
-    return [0, 0] as const
-  const from = Buffer.from(`${subject}\0`)
-  const mine = starts
-    .filter((member) => member.length === from.length + 10 && member.subarray(0, from.length).equals(from))
-    .map((member) => ({
-      at: member.readUIntBE(from.length, 6) + Number(shift),
-      count: member.readUInt32BE(from.length + 6),
-    }))
-  const isOfRules = counter.readUInt32BE(14) === Number(version)
-  const places = isOfRules
-    ? grids.map((_, i) => {
-        const slot = counter.readUIntBE(18 + 10 * i, 1) * 2 ** 48 + counter.readUIntBE(19 + 10 * i, 6)
-        return [slot === 0 ? undefined : slot + Number(shift) * 1_000, counter.readUIntBE(25 + 10 * i, 3)]
-      })
-    : grids
-  const sum = log.reduce((all, { count }) => all + count, 0)
-  return [
-    { log, places: grids, starts: sum, lastAt: log.at(-1)!.at },
-    { log: mine, places, starts: counter.readUInt32BE(0), lastAt: counter.readUIntBE(4, 6) + Number(shift) },
-  ] as const
-}

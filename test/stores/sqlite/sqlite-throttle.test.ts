@@ -4,6 +4,7 @@ import { MemoryThrottle } from '#src/stores/memory/queue/memory-throttle.js'
 import { logAfter, type StartLog, sightOf } from '#src/stores/rules/throttle/start-log.js'
 import { type Database, loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { limitTables } from '#src/stores/sqlite/file/sqlite-schema.js'
+import { SqliteGroupRates } from '#src/stores/sqlite/rows/sqlite-group-rates.js'
 import { SqliteThrottle, type ThrottleRow } from '#src/stores/sqlite/rows/sqlite-throttle.js'
 import { gridsText, SqliteThrottleCounters } from '#src/stores/sqlite/rows/sqlite-throttle-counter.js'
 import { seededRandom } from '../../seeded-random.js'
@@ -22,7 +23,7 @@ const rule = (limit: number, windowMs: number, even: Partial<ThrottleRule> = {})
 function throttleRow(rules: readonly ThrottleRule[], by: 'queue' | 'group' = 'group'): ThrottleRow {
   const counts = { epoch: 0, run: null, recoveries: 0, recovered_at: 0, shift_ms: 0 }
   const instants = { last_at: null, last_wall: null, quiet_until: null }
-  return { scope: 'api', counts_by: by, rules: rules.map(ruleText).join(' '), ...counts, ...instants }
+  return { scope: 'api', counts_by: by, rules: rules.map(ruleText).join(' '), own: '', ...counts, ...instants }
 }
 
 describe('what a rule sees of the starts, told by two rows of them', () => {
@@ -104,17 +105,17 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
     // What was dropped as idle is gone, though a recovery, or a clock that is set back, would bring it back to life.
     const isTrimmed = rules.every(({ windowMs }) => windowMs < 600_000) && whole(0, 1) === 1
     const memory = new MemoryThrottle({ scope: 'api', by, rules })
-    db.exec('DELETE FROM throttle_counter; DELETE FROM throttle_start')
+    db.exec('DELETE FROM throttle_counter; DELETE FROM throttle_start; DELETE FROM throttle_rate')
     const counters = new SqliteThrottleCounters(db)
     const row = throttleRow(rules, by)
-    const sqlite = new SqliteThrottle(row, counters)
+    const sqlite = new SqliteThrottle(row, counters, new SqliteGroupRates(db))
     let now = 1_000_000
     let run = 'first'
     for (let step = 0; step < 120; step += 1) {
       const subject = by === 'queue' ? '' : ['a', 'b', 'c'][whole(0, 2)]!
       now += [0, 1, 500, 999, 1_000, 1_001, 2_001, 5_001, 30_000, 700_001][whole(0, whole(0, 9))]!
       const moment = { now, mono: now, run }
-      switch (whole(0, 8)) {
+      switch (whole(0, 9)) {
         case 0:
           memory.rests(subject, now)
           sqlite.rests(subject, moment)
@@ -129,7 +130,17 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
           sqlite.change(changed)
           break
         }
-        case 3:
+        case 3: {
+          // The longest window stays: how far beyond the windows starts are remembered is the store's own affair.
+          if (by === 'queue' || whole(0, 2) > 0) break
+          const [last, ...others] = makers.toReversed()
+          const kept = [...others.filter(() => whole(0, 1) === 1).toReversed(), last!]
+          const own = whole(0, 2) === 0 ? undefined : kept.map((make) => make())
+          memory.setRate(subject, own)
+          sqlite.setRate(subject, own)
+          break
+        }
+        case 4:
           counters.forget()
           if (isTrimmed) sqlite.trim(moment)
           break
@@ -148,6 +159,8 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
       if (memory.recovery === undefined) continue
       expect(sqlite.hits(subject, now)).toEqual(memory.hits(subject, now))
       expect(sqlite.waitMs(subject, now)).toBe(memory.waitMs(subject, now))
+      expect(sqlite.quietForMs(now, subject)).toBe(memory.quietForMs(now, subject))
+      expect(sqlite.told).toEqual(memory.told)
       expect(sqlite.groups(now)).toBe(memory.subjects(now).length)
     }
   }
@@ -157,7 +170,7 @@ describe('after the machine was started anew', () => {
   it('starts stand on the new clock as far from now as the wall clock says', () => {
     const counters = new SqliteThrottleCounters(db)
     const rules = [rule(10, 3_600_000)]
-    const throttle = new SqliteThrottle(throttleRow(rules), counters)
+    const throttle = new SqliteThrottle(throttleRow(rules), counters, new SqliteGroupRates(db))
     const before = { now: 50_000_000, mono: 9_000_000, run: 'first' }
     throttle.permits('a', before)
     throttle.started('a', 4, true, before)
@@ -175,7 +188,7 @@ describe('after the machine was started anew', () => {
 
   it('what is idle on the new clock is dropped, though the old one told higher numbers', () => {
     const counters = new SqliteThrottleCounters(db)
-    const throttle = new SqliteThrottle(throttleRow([rule(10, 5_000)]), counters)
+    const throttle = new SqliteThrottle(throttleRow([rule(10, 5_000)]), counters, new SqliteGroupRates(db))
     const before = { now: 50_000_000, mono: 9_000_000, run: 'first' }
     for (const group of ['a', 'b']) {
       throttle.permits(group, before)

@@ -4,21 +4,25 @@
  */
 
 import type { Command } from 'commander'
-import type { ThrottleChange, ThrottleStatus } from '../../../client/admin/throttle-admin.js'
+import type { ThrottleStatus } from '../../../client/admin/throttle-admin.js'
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { Mill } from '../../../mill/mill.js'
 import { wholeFlag } from '../../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
 import { confirm } from '../../output/confirmation.js'
 import { OperationError, UsageError } from '../../output/exit-code.js'
+import { printable, shortened } from '../../output/printable.js'
 import type { Terminal } from '../../output/terminal.js'
 import { holdLines } from '../../throttles/hold-lines.js'
+import { rateLines } from '../../throttles/rate-lines.js'
 import { throttleLines } from '../../throttles/throttle-lines.js'
-import { type Rate, ratesFlag, rulesOf, rulesText, windowsOf } from '../../throttles/throttle-text.js'
+import { type Rate, rateChangeFlag, rulesOf, rulesText, windowsOf } from '../../throttles/throttle-text.js'
+
+const longestGroup = 40
 
 interface ThrottleFlags extends MillFlags {
   readonly group?: string
-  readonly set?: readonly Rate[]
+  readonly set?: readonly Rate[] | 'default'
   readonly moderate?: boolean
   readonly elastic?: number
   readonly yes?: boolean
@@ -30,8 +34,12 @@ export function addThrottle(queues: Command): void {
     'throttle <queue>',
     'Show the starts that its throttle has counted, and what is held; or set other rules',
   )
-    .option('--group <group>', 'show the starts and the holds of this group')
-    .option('--set <rates>', 'the windows from now on: 10/60s, or 3/s,300/h; may be repeated', ratesFlag)
+    .option('--group <group>', 'show the starts and the holds of this group; with --set: give it a rate of its own')
+    .option(
+      '--set <rates>',
+      'the windows from now on: 10/60s, or 3/s,300/h; may be repeated; default ends the rate of a group',
+      rateChangeFlag,
+    )
     .option('--moderate', 'with --set: space starts evenly')
     .option(
       '--elastic <buffer>',
@@ -43,16 +51,19 @@ export function addThrottle(queues: Command): void {
       'after',
       `
   New rules hold at once, for every queue of the scope; earlier starts still count. Scope and grouping stay as they are.
-  Then set the same rules in the configuration: a mill with others is refused as throttle-conflict.
+  Then set the same rules in the configuration: a mill with others is refused as throttle-conflict. The rate of one group
+  is no part of a configuration: it stays until --set default.
 
 Examples:
   $ millrace queues throttle crawl --group example.org
+  $ millrace queues throttle crawl --group slow.example --set 1/10s
+  $ millrace queues throttle crawl --group slow.example --set default
   $ millrace queues throttle mail --set 3/s,300/h
   $ millrace queues throttle api --set 10/60s --moderate --elastic 2`,
     )
   withJson(
     command,
-    'print {"queue","group","scope","by","rules","queues","hits","forMs","quietForMs","groups","holds","held"}; with --set {"queue","queues","before","after"}',
+    'print {"queue","group","scope","by","rules","isOwn","own","queues","hits","forMs","quietForMs","groups","rates","holds","held"}; with --set {"queue","group","queues","before","after"}',
   ).action((queue: string, flags: ThrottleFlags) => {
     refuseLoneFlags(flags)
     return withMill(flags, (mill, terminal) =>
@@ -62,44 +73,65 @@ Examples:
 }
 
 function refuseLoneFlags({ group, set, moderate, elastic, yes }: ThrottleFlags): void {
-  if (set !== undefined && group !== undefined)
-    throw new UsageError('all groups have the same rules: leave --group or --set out.')
-  if (set !== undefined) return
-  const lone = Object.entries({ moderate, elastic, yes }).find(([, value]) => value !== undefined)
+  if (set === 'default' && group === undefined)
+    throw new UsageError('--set default ends the rate of one group: name it by --group.')
+  if (set !== undefined && set !== 'default') return
+  const alone = set === undefined ? { moderate, elastic, yes } : { moderate, elastic }
+  const lone = Object.entries(alone).find(([, value]) => value !== undefined)
   if (lone !== undefined) throw new UsageError(`--${lone[0]} goes with --set, such as --set 10/60s.`)
 }
 
 async function show(mill: Mill, terminal: Terminal, queue: string, { group }: ThrottleFlags): Promise<void> {
   const state = await stateOf(mill, queue, group)
-  const { holds, total: held } = await mill.queue(queue).throttle.holds(group === undefined ? {} : { group })
+  const { throttle } = mill.queue(queue)
+  const { holds, total: held } = await throttle.holds(group === undefined ? {} : { group })
   if (state === undefined && held === 0) throw new OperationError(noThrottle(queue))
   if (group !== undefined && state?.by === 'queue' && held === 0)
     throw new UsageError(`the throttle of queue '${queue}' holds for all of its jobs together: leave --group out.`)
-  terminal.print({ queue, ...(group !== undefined && { group }), ...state, ...(held > 0 && { holds, held }) }, () => [
+  const rated = state?.own === undefined || group !== undefined ? { rates: [], total: 0 } : await throttle.rates()
+  const about = {
+    ...(group !== undefined && { group }),
+    ...state,
+    ...(rated.total > 0 && { rates: rated.rates }),
+    ...(held > 0 && { holds, held }),
+  }
+  terminal.print({ queue, ...about }, () => [
     ...(state === undefined ? [`${queue} has no throttle.`] : throttleLines(state, { queue, group, terminal })),
+    ...rateLines(rated, terminal),
     ...holdLines(queue, { holds, total: held }, terminal),
   ])
 }
 
 async function set(mill: Mill, terminal: Terminal, queue: string, flags: ThrottleFlags): Promise<void> {
-  const windows: readonly ThrottleChange[] = windowsOf(flags.set!, flags)
-  const rules = rulesOf(windows, '--set')
-  const state = await stateOf(mill, queue)
+  const { group } = flags
+  const change = flags.set === 'default' ? flags.set : windowsOf(flags.set!, flags)
+  const asked = change === 'default' ? undefined : rulesOf(change, '--set')
+  const state = await stateOf(mill, queue, group)
   if (state === undefined) throw new InvalidArgumentError(noThrottle(queue))
   const { rules: before, scope } = state
   const others = othersOf(state, queue)
+  const isForAll = group === undefined
   // A user who named one queue may not know of the others.
   if (others.length > 0)
     await confirm(
       async () =>
-        `queues throttle ${queue}: ${others.join(', ')} ${others.length === 1 ? 'shares' : 'share'} its scope '${scope}', with the same rules. Go on?`,
+        `queues throttle ${queue}: ${others.join(', ')} ${others.length === 1 ? 'shares' : 'share'} its scope '${scope}', with the same ${isForAll ? 'rules' : 'rate of this group'}. Go on?`,
       flags,
     )
-  await mill.queue(queue).throttle.set(windows)
-  terminal.print({ queue, queues: state.queues, before, after: rules }, () => [
-    `${queue}: ${rulesText(rules)}; before: ${rulesText(before)}.`,
+  const { throttle } = mill.queue(queue)
+  if (!isForAll) await throttle.set(change, { group })
+  else if (change !== 'default') await throttle.set(change)
+  const after = asked ?? (await stateOf(mill, queue, group))!.rules
+  const name = isForAll ? queue : `${queue}, group '${shortened(printable(group), longestGroup)}'`
+  const like = (isLike: boolean) => (isLike ? ', like all groups' : '')
+  terminal.print({ queue, ...(isForAll ? {} : { group }), queues: state.queues, before, after }, () => [
+    `${name}: ${rulesText(after)}${like(asked === undefined)}; before: ${rulesText(before)}${like(!isForAll && state.isOwn === undefined)}.`,
     ...(others.length > 0 ? [`It holds for ${others.join(', ')} too, by the scope '${scope}'.`] : []),
-    'Give the configuration the same rules: a mill with others is refused as throttle-conflict.',
+    isForAll
+      ? 'Give the configuration the same rules: a mill with others is refused as throttle-conflict.'
+      : asked === undefined
+        ? 'The configuration says the rules of all groups.'
+        : 'It stays until --set default: no configuration changes it.',
   ])
 }
 

@@ -47,11 +47,16 @@ export class MemoryLanes {
     if (this.has(group)) this.close(group, Math.max(until, this.shut.get(group) ?? until))
   }
 
+  /** Looks at a shut lane anew. */
+  look(group: string): void {
+    if (this.shut.has(group)) this.open(group)
+  }
+
   /** Ends the hold of the group; a lane that is shut is looked at anew. Returns how many holds it ended. */
   release(group: string, now: number): number {
     const ended = this.heldUntil(group) > now ? 1 : 0
     this.held.delete(group)
-    if (this.shut.has(group)) this.open(group)
+    this.look(group)
     return ended
   }
 

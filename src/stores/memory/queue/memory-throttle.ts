@@ -3,8 +3,9 @@
  * permits.
  */
 
-import type { Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
+import type { OwnRates, Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
 import type { QueueBasis } from '../../contract/queue-settings.js'
+import { longestOf, ownAfter } from '../../rules/throttle/own-rates.js'
 import { sightOf } from '../../rules/throttle/start-log.js'
 import {
   type Counter,
@@ -14,8 +15,16 @@ import {
   firstCounter,
   permitted,
 } from '../../rules/throttle/throttle-counter.js'
-import { firstRecovery, type Recovery, recovered, recoveredCounter } from '../../rules/throttle/throttle-recovery.js'
+import {
+  firstRecovery,
+  idleBefore,
+  ownQuietUntil,
+  type Recovery,
+  recovered,
+  recoveredCounter,
+} from '../../rules/throttle/throttle-recovery.js'
 import type { MemoryJob } from './memory-job.js'
+import type { MemoryLanes } from './memory-lanes.js'
 import type { SortedList } from './sorted-list.js'
 
 /** A shard of a queue, as its limits know it. */
@@ -25,6 +34,7 @@ export interface LimitedShard {
   readonly ready: SortedList<MemoryJob>
   readonly running: SortedList<MemoryJob>
   lane(group: string): readonly MemoryJob[]
+  readonly lanes: Pick<MemoryLanes, 'look'>
   reopen(): void
 }
 
@@ -42,6 +52,9 @@ export class MemoryThrottle {
   /** The limits of the queues that share it. */
   readonly limits = new Set<{ readonly shards: readonly LimitedShard[] }>()
   readonly #counters = new Map<string, WrittenCounter>()
+  /** The rules of groups that have some of their own. */
+  readonly rates = new Map<string, readonly ThrottleRule[]>()
+  #own: OwnRates | undefined
   #recovery: Recovery | undefined
 
   constructor({ scope, by, rules }: Throttle) {
@@ -52,6 +65,15 @@ export class MemoryThrottle {
 
   get rules(): readonly ThrottleRule[] {
     return this.#rules
+  }
+
+  get told(): Throttle {
+    const { scope, by, rules } = this
+    return { scope, by, rules, ...(this.#own === undefined ? {} : { own: this.#own }) }
+  }
+
+  rulesOf(subject: string): readonly ThrottleRule[] {
+    return this.rates.get(subject) ?? this.#rules
   }
 
   /** All shards that it limits. */
@@ -66,8 +88,21 @@ export class MemoryThrottle {
   /** Sets other rules: the starts stay, as far as they are known, and the grids begin anew. */
   replaceRules(rules: readonly ThrottleRule[]): void {
     this.#rules = rules
-    for (const [subject, written] of this.#counters)
-      this.#counters.set(subject, { ...written, counter: counterAtRest(written.counter, rules) })
+    for (const subject of this.#counters.keys()) this.#beginGrids(subject)
+  }
+
+  /** The same for the rules of one group; `undefined`: it goes by those of all. */
+  setRate(group: string, rules: readonly ThrottleRule[] | undefined): void {
+    this.#own = ownAfter(this.#own, this.rates.has(group), rules)
+    if (rules === undefined) this.rates.delete(group)
+    else this.rates.set(group, rules)
+    this.#beginGrids(group)
+  }
+
+  #beginGrids(subject: string): void {
+    const written = this.#counters.get(subject)
+    if (written === undefined) return
+    this.#counters.set(subject, { ...written, counter: counterAtRest(written.counter, this.rulesOf(subject)) })
   }
 
   /** Notes that the store may have been restarted, or its clock set back. */
@@ -77,8 +112,9 @@ export class MemoryThrottle {
 
   /** How many jobs may start, and, if none may, the time until one may. */
   permits(subject: string, now: number, run: string): { readonly permits: number; readonly forMs: number } {
-    const { at, quietForMs } = this.#arm(now, run)
-    const { permits, forMs } = permitted(this.counter(subject, at), this.#rules, at)
+    const at = this.#arm(now, run)
+    const quietForMs = this.quietForMs(at, subject)
+    const { permits, forMs } = permitted(this.counter(subject, at), this.rulesOf(subject), at)
     if (quietForMs > 0) return { permits: 0, forMs: Math.max(quietForMs, forMs) + at - now }
     return { permits, forMs: permits > 0 ? 0 : forMs + at - now }
   }
@@ -86,46 +122,60 @@ export class MemoryThrottle {
   /** Notes that `count` jobs were taken, which may be late, and whether anything is left that could start. */
   started(subject: string, count: number, hasMore: boolean, now: number, lateMs = 0): void {
     const at = this.#instant(now)
+    const rules = this.rulesOf(subject)
     this.#recovery = { ...this.#recovery!, lastAt: at }
-    const after = counterAfter(this.counter(subject, at), this.#rules, at, count, lateMs)
-    this.#write(subject, hasMore ? after : counterAtRest(after, this.#rules))
+    const after = counterAfter(this.counter(subject, at), rules, at, count, lateMs)
+    this.#write(subject, hasMore ? after : counterAtRest(after, rules))
   }
 
   /** Nothing is left that could start. */
   rests(subject: string, now: number): void {
     const at = this.#instant(now)
-    if (this.#counters.has(subject)) this.#write(subject, counterAtRest(this.counter(subject, at), this.#rules))
+    if (this.#counters.has(subject))
+      this.#write(subject, counterAtRest(this.counter(subject, at), this.rulesOf(subject)))
   }
 
   /** Starts in each window that ends now. */
   hits(subject: string, now: number): number[] {
     const at = this.#instant(now)
     const { log } = this.counter(subject, at)
-    return this.#rules.map((rule) => sightOf(rule, log, at).hits)
+    return this.rulesOf(subject).map((rule) => sightOf(rule, log, at).hits)
   }
 
   /** Ms until one more may start, as far as known without asking whether the store was restarted. */
   waitMs(subject: string, now: number): number {
     const at = this.#instant(now)
-    const { permits, forMs } = permitted(this.counter(subject, at), this.#rules, at)
-    return Math.max(this.quietForMs(now), permits > 0 ? 0 : forMs + at - now)
+    const { permits, forMs } = permitted(this.counter(subject, at), this.rulesOf(subject), at)
+    return Math.max(this.quietForMs(now, subject), permits > 0 ? 0 : forMs + at - now)
   }
 
-  quietForMs(now: number): number {
-    return Math.max(0, (this.#recovery?.quietUntil ?? now) - now)
+  /** For how long nothing starts after a restart: of any group, or of this one. */
+  quietForMs(now: number, subject?: string): number {
+    const own = subject === undefined ? undefined : this.rates.get(subject)
+    const until =
+      own === undefined || this.#recovery === undefined
+        ? this.#recovery?.quietUntil
+        : ownQuietUntil(this.#recovery, own)
+    return Math.max(0, (until ?? now) - now)
   }
 
-  /** The subjects with a start in any window. */
+  /** The subjects with a start that may still count by some rules of the throttle. */
   subjects(now: number): string[] {
-    const at = this.#instant(now)
-    return [...this.#counters.keys()].filter((subject) => this.counter(subject, at).log.length > 0)
+    const recovery = this.#recovery
+    if (recovery === undefined) return []
+    const edge = idleBefore(recovery, longestOf(this.#rules, this.#own), this.#instant(now)) - recovery.shiftMs
+    return [...this.#counters].flatMap(([subject, { counter, shiftMs }]) => {
+      const last = counter.log.at(-1)
+      return last !== undefined && last.at - shiftMs >= edge ? [subject] : []
+    })
   }
 
   /** The present counter. */
   counter(subject: string, at: number): Counter {
     const written = this.#counters.get(subject)
-    if (written === undefined) return firstCounter(this.#rules)
-    return counterAt(recoveredCounter(written.counter, this.#rules, written, this.#recovery!), this.#rules, at)
+    const rules = this.rulesOf(subject)
+    if (written === undefined) return firstCounter(rules)
+    return counterAt(recoveredCounter(written.counter, rules, written, this.#recovery!), rules, at)
   }
 
   #write(subject: string, counter: Counter): void {
@@ -138,10 +188,10 @@ export class MemoryThrottle {
     return Math.max(now, this.#recovery?.lastAt ?? now)
   }
 
-  #arm(now: number, run: string): { readonly at: number; readonly quietForMs: number } {
+  /** The instant that counts. */
+  #arm(now: number, run: string): number {
     this.#recovery =
       this.#recovery === undefined ? firstRecovery(run, now) : recovered(this.#recovery, this.#rules, run, now)
-    const at = this.#instant(now)
-    return { at, quietForMs: Math.max(0, (this.#recovery.quietUntil ?? at) - at) }
+    return this.#instant(now)
   }
 }

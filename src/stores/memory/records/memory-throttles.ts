@@ -3,6 +3,7 @@
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { StoredHold, Throttles } from '../../contract/throttles.js'
 import { compareBytes } from '../../rules/byte-order.js'
+import { throttleByGroup } from '../../rules/throttle/own-rates.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 
@@ -12,12 +13,13 @@ export function memoryThrottles(store: MemoryAdmin): Throttles {
       const { throttle, shards } = store.queues().limitsOf(queue)
       if (throttle === undefined) return undefined
       const now = store.now()
-      const { scope, by, rules } = throttle
+      const { by, rules } = throttle
       const subject = by === 'queue' ? '' : group
-      const quietForMs = throttle.quietForMs(now)
+      const rate = subject === undefined ? undefined : throttle.rates.get(subject)
+      const quietForMs = throttle.quietForMs(now, subject)
       const names = throttle.sharing.map(({ settings }) => settings.name)
       return {
-        throttle: { scope, by, rules },
+        throttle: throttle.told,
         queues: [...new Set(names)].sort(),
         hits: subject === undefined ? rules.map(() => 0) : throttle.hits(subject, now),
         forMs: Math.max(
@@ -25,6 +27,7 @@ export function memoryThrottles(store: MemoryAdmin): Throttles {
           ...shards.map((shard) => heldUntil(shard, group) - shard.setBack.asSeen(now)),
         ),
         quietForMs,
+        ...(rate === undefined ? {} : { rate }),
         ...(by === 'group' ? { groups: throttle.subjects(now).length } : {}),
       }
     },
@@ -38,6 +41,18 @@ export function memoryThrottles(store: MemoryAdmin): Throttles {
       throttle.replaceRules(rules)
       for (const shard of throttle.sharing) shard.reopen()
       for (const name of new Set(throttle.sharing.map(({ settings }) => settings.name))) store.ring(name)
+    },
+
+    async setRate(queue, group, rules) {
+      const throttle = throttleByGroup(queue, store.queues().limitsOf(queue).throttle)
+      throttle.setRate(group, rules)
+      for (const { lanes } of throttle.sharing) lanes.look(group)
+      for (const name of new Set(throttle.sharing.map(({ settings }) => settings.name))) store.ring(name)
+    },
+
+    async rates(queue, limit) {
+      const all = [...(store.queues().limitsOf(queue).throttle?.rates ?? [])].sort(([a], [b]) => compareBytes(a, b))
+      return { rates: all.slice(0, limit).map(([group, rules]) => ({ group, rules })), total: all.length }
     },
 
     async holds(queue, { groups, limit }) {

@@ -50,7 +50,7 @@ async function wrongKeys(client: RedisClient, keys: readonly string[]): Promise<
   if (foreign.length > 0) return foreign
   const [rules, starts, counters] = keys as [string, string, string]
   const told = [
-    [rules, await wrongRules(client, rules)],
+    [rules, (await wrongRules(client, rules)) ?? (await wrongElements(client, 'HSCAN', rules, isRate))],
     [counters, await wrongElements(client, 'HSCAN', counters, (_, value) => isCounter(value))],
     [starts, await wrongElements(client, 'ZSCAN', starts, isStart)],
   ] as const
@@ -84,6 +84,11 @@ async function wrongElements(
     cursor = textIn(next)
   } while (cursor !== '0')
   return wrong === 0 ? undefined : `holds ${wrong === 1 ? 'an element' : `${wrong} elements`} that cannot be read`
+}
+
+/** The rules that a group has for itself, and any other field. */
+function isRate(name: Buffer, value: Buffer): boolean {
+  return !textIn(name).startsWith('rate ') || isRulesText(textIn(value))
 }
 
 function isCounter(value: Buffer): boolean {

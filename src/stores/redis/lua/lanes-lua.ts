@@ -91,13 +91,17 @@ function lanes.open_all()
     for _, group in ipairs(call('ZRANGE', SHUT, 0, 99)) do lanes.open(group) end
   end
 end
+-- Looks at a shut lane anew.
+function lanes.look(group)
+  if call('ZSCORE', SHUT, group) then lanes.open(group) end
+end
 -- Ends the hold of the group, or all holds of the shard if group is nil. Returns how many it ended.
 function lanes.release(group)
   local ended
   if group then
     ended = lanes.held_until(group) > now and 1 or 0
     call('ZREM', HOLDS, group)
-    if call('ZSCORE', SHUT, group) then lanes.open(group) end
+    lanes.look(group)
   else
     ended = (limits().held > now and 1 or 0) + call('ZCOUNT', HOLDS, '(' .. now, '(+inf')
     call('HDEL', META, 'heldUntil')

@@ -1,9 +1,10 @@
 /** The throttles of a Redis store: their counts and their rules, holds, and pauses of groups. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
-import { ruleText } from '../../../core/queue/throttle.js'
+import { rulesIn, ruleText } from '../../../core/queue/throttle.js'
 import type { StoredHold, StoredHolds, Throttles } from '../../contract/throttles.js'
 import { compareBytes } from '../../rules/byte-order.js'
+import { throttleByGroup } from '../../rules/throttle/own-rates.js'
 import type { RedisClient, RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { liveShards } from '../layout/redis-layout.js'
@@ -18,6 +19,16 @@ export function redisThrottles(client: RedisClient, queues: RedisQueues): Thrott
     return queues.following(async () => {
       const [queue] = await queues.findNow([name])
       return Promise.all(liveShards(queue!).map((shard) => queues.run(shard, queueStateScripts, args)))
+    })
+  }
+
+  /** Opens what the throttle has shut in all queues of the scope, or this one group. */
+  async function reopen(scope: string, group: readonly string[]): Promise<void> {
+    queues.scopes.forget(scope)
+    const { queues: members } = await queues.scopes.of(scope)
+    await queues.following(async () => {
+      const shards = (await queues.findNow(members)).flatMap(liveShards)
+      await Promise.all(shards.map((shard) => queues.run(shard, queueStateScripts, ['reopen', ...group])))
     })
   }
 
@@ -36,11 +47,12 @@ export function redisThrottles(client: RedisClient, queues: RedisQueues): Thrott
         ...liveShards(found).map((shard) => queues.run(shard, holdScripts, subject)),
       ])
       if (reply === null) return undefined
-      const [, , hits, forMs, quietForMs, groups] = listIn(reply)
+      const [, , hits, forMs, quietForMs, groups, rate] = listIn(reply)
       const counted = listIn(hits).map(numberIn)
       return {
         throttle,
         queues: known.queues,
+        ...(rate == null ? {} : { rate: rulesIn(textIn(rate)) }),
         hits: counted.length === 0 ? throttle.rules.map(() => 0) : counted,
         forMs: Math.max(...[forMs, ...held].map(numberIn)),
         quietForMs: numberIn(quietForMs),
@@ -61,12 +73,24 @@ export function redisThrottles(client: RedisClient, queues: RedisQueues): Thrott
         throw new InvalidArgumentError(
           `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
         )
-      queues.scopes.forget(scope)
-      const { queues: members } = await queues.scopes.of(scope)
-      await queues.following(async () => {
-        const shards = (await queues.findNow(members)).flatMap(liveShards)
-        await Promise.all(shards.map((shard) => queues.run(shard, queueStateScripts, ['reopen'])))
-      })
+      await reopen(scope, [])
+    },
+
+    async setRate(queue, group, rules) {
+      const [found] = await queues.findLimits([queue])
+      const { scope } = found!.layout
+      const throttle = scope === undefined ? undefined : await queues.scopes.throttle(scope)
+      throttleByGroup(queue, throttle)
+      const args = ['rate', group, (rules ?? []).map(ruleText).join(' ')]
+      await client.run(scopeScript, (await queues.scopes.of(scope!)).keys, args)
+      await reopen(scope!, [group])
+    },
+
+    async rates(queue, limit) {
+      const [found] = await queues.findLimits([queue])
+      const { scope } = found!.layout
+      const all = scope === undefined ? [] : await queues.scopes.rates(scope)
+      return { rates: all.slice(0, limit), total: all.length }
     },
 
     async holds(queue, { groups, limit }) {

@@ -9,8 +9,8 @@ import { isSetBack, setBack } from '../lua/set-back-lua.js'
 /**
  * KEYS: those of one shard; for an ordered queue with `maxRunning` then those of all its shards.
  * ARGV: verb, and its arguments: pause · resume · drain · fail: id, ms, last (1 or 0), reason (plain queues only) ·
- * unlead: worker · hold: queue or group, ms, the group · reopen: opens what its throttle has shut · release: the group,
- * or nothing for all holds · pause-group, resume-group: the group ·
+ * unlead: worker · hold: queue or group, ms, the group · reopen: opens what its throttle has shut, or only the group
+ * that is given · release: the group, or nothing for all holds · pause-group, resume-group: the group ·
  * relimit: gives turns by the new limits of running jobs.
  * Returns 1, or 0 for a `fail` of a job that does not run; for `release` how many holds it ended. Refuses `unknown`.
  */
@@ -26,8 +26,11 @@ elseif verb == 'hold' then
   if ${isSetBack('seen')} then turn_back(seen) end
   lanes.hold_back(ARGV[2] == 'group' and ARGV[4] ~= '' and ARGV[4] or nil, now + tonumber(ARGV[3]))
 elseif verb == 'reopen' then
-  call('HDEL', META, 'shutUntil')
-  lanes.open_all()
+  if ARGV[2] then lanes.look(ARGV[2])
+  else
+    call('HDEL', META, 'shutUntil')
+    lanes.open_all()
+  end
   ring_unpaused()
 elseif verb == 'release' then
   local seen = call('HGET', META, 'seenAt')

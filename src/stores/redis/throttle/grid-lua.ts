@@ -3,22 +3,25 @@
  * the clock of the log.
  */
 
-/** A rule also has what follows from it: whether its starts are evenly spread, and their distance in µs. */
+/**
+ * A rule also has what follows from it: whether its starts are evenly spread, and their distance in µs. Rules also have
+ * the time for which a start counts at most (`longest`), and whether a window is too long for a silence.
+ */
 export const grids = `
 local function rules_in(text)
-  local rules, longest, is_long = {}, 0, false
+  local rules = { longest = 0, is_long = false }
   for part in string.gmatch(text, '%S+') do
     local limit, window, spread, moderate, buffer = string.match(part, '^(%d+)/(%d+)%+?(%d*)(m?)e?(%d*)$')
     -- A start counts for the window and the spread. What happens after a restart depends on the window alone.
-    local rule = { limit = tonumber(limit), window = tonumber(window) + (tonumber(spread) or 0), buffer = tonumber(buffer) }
+    local rule = { limit = tonumber(limit), window = tonumber(window) + (tonumber(spread) or 0), spread = tonumber(spread), buffer = tonumber(buffer) }
     rule.is_long = tonumber(window) > LONGEST_SILENCE
     rule.is_even = moderate == 'm' and rule.limit > 1
     rule.spacing = math.max(1, math.floor(rule.window * 1000 / rule.limit))
     rules[#rules + 1] = rule
-    longest = math.max(longest, rule.window)
-    is_long = is_long or rule.is_long
+    rules.longest = math.max(rules.longest, rule.window)
+    rules.is_long = rules.is_long or rule.is_long
   end
-  return rules, longest, is_long
+  return rules
 end
 -- How many may start at an instant and, if none, after how many ms one may. catches_up_at returns the instant from
 -- which more starts than the buffer are unused.

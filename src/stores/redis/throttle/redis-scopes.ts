@@ -2,6 +2,9 @@
 
 import { StoreCorruptError } from '../../../core/errors.js'
 import { isRulesText, rulesIn, ruleText, type Throttle } from '../../../core/queue/throttle.js'
+import type { GroupRate } from '../../contract/throttles.js'
+import { compareBytes } from '../../rules/byte-order.js'
+import { ownIn } from '../../rules/throttle/own-rates.js'
 import type { RedisClient, RedisReply } from '../client/redis-client.js'
 import { listIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { keyIn, queuesKey, scopeKeys } from '../layout/redis-keys.js'
@@ -17,6 +20,9 @@ interface RedisScope {
   /** The number of changes to its members, as the scope counts them. */
   readonly version: string
 }
+
+/** Before the name of a group, the field with its own rules. */
+const ratePrefix = 'rate '
 
 /** The keys of a shard that show whether it has a job to start. A gate gets these keys of each member. */
 export function memberKeys({ keys }: RedisShard): string[] {
@@ -51,9 +57,20 @@ export class RedisScopes {
 
   /** The stored throttle; undefined if there is none. Throws `StoreCorruptError` if it cannot be read. */
   async throttle(scope: string): Promise<Throttle | undefined> {
-    const [by, rules] = listIn(await this.#client.command('HMGET', [this.#keys(scope)[0]!, 'by', 'rules']))
+    const [by, rules, sum] = listIn(await this.#client.command('HMGET', [this.#keys(scope)[0]!, 'by', 'rules', 'own']))
     if (by == null || rules == null) return undefined
-    return this.#throttleOf(scope, by, rules)
+    const own = sum == null ? undefined : ownIn(textIn(sum))
+    return { ...this.#throttleOf(scope, by, rules), ...(own === undefined ? {} : { own }) }
+  }
+
+  /** The groups that have rules of their own, by name. */
+  async rates(scope: string): Promise<GroupRate[]> {
+    const fields = rowsIn(await this.#client.command('HGETALL', [this.#keys(scope)[0]!]), 2)
+    return fields
+      .map(([name, rules]) => [textIn(name), textIn(rules)] as const)
+      .filter(([name]) => name.startsWith(ratePrefix))
+      .map(([name, rules]) => ({ group: name.slice(ratePrefix.length), rules: rulesIn(rules) }))
+      .sort((a, b) => compareBytes(a.group, b.group))
   }
 
   /** Makes the queue a member, and stores this throttle if the scope has none. Returns the stored throttle. */

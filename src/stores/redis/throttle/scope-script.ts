@@ -10,8 +10,10 @@ import { throttle } from './throttle-lua.js'
  * stored.
  * moved: a member has moved to other shards. Returns 1.
  * set: rules. Gives the throttle these rules. Returns 1, or 0 if there is no throttle.
- * state: whether a subject is given (1 or 0), subject. Returns { by, rules, hits, forMs, quietForMs, groups }, or
- * nothing if there is no throttle. A throttle by group without a subject has empty hits, and forMs is the wait of all
+ * rate: group, rules. Gives the group these rules; '' for none of its own. Returns 1, or 0 if there is no throttle, or
+ * one that does not count by group.
+ * state: whether a subject is given (1 or 0), subject. Returns { by, rules, hits, forMs, quietForMs, groups, the rules of
+ * its own or false }, or nothing if there is no throttle. A throttle by group without a subject has empty hits, and forMs is the wait of all
  * groups.
  */
 const text = `
@@ -22,17 +24,23 @@ if verb == 'join' then
   return call('HMGET', RULES, 'by', 'rules')
 end
 if verb == 'moved' then return call('HINCRBY', RULES, 'members', 1) and 1 end
-if call('HEXISTS', RULES, 'rules') == 0 then return verb == 'set' and 0 or false end
+if call('HEXISTS', RULES, 'rules') == 0 then return verb ~= 'state' and 0 or false end
 if verb == 'set' then
   throttle_set(ARGV[2])
   return 1
 end
+if verb == 'rate' then
+  if call('HGET', RULES, 'by') ~= 'group' then return 0 end
+  throttle_rate(ARGV[2], ARGV[3])
+  return 1
+end
 throttle_read()
-local hits, for_ms, quiet = {}, throttle_quiet(), throttle_quiet()
-local subject = (not BY_GROUP and '') or (ARGV[2] == '1' and ARGV[3])
+local group = BY_GROUP and ARGV[2] == '1' and ARGV[3]
+local hits, for_ms, quiet = {}, throttle_quiet(group), throttle_quiet(group)
+local subject = (not BY_GROUP and '') or group
 if subject then hits, for_ms = throttle_hits(subject), throttle_wait(subject) end
 local known = call('HMGET', RULES, 'by', 'rules')
-return { known[1], known[2], hits, for_ms, quiet, BY_GROUP and throttle_subjects() or -1 }
+return { known[1], known[2], hits, for_ms, quiet, BY_GROUP and throttle_subjects() or -1, group and throttle_rate_of(group) }
 `
 
 const start = `

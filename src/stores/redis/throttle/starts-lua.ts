@@ -4,7 +4,7 @@
  * limit of a shorter window.
  */
 
-/** Needs `S`, the scope. A counter has a `subject`, `n` starts, and a `charge` that is not in the set yet. */
+/** Needs `S`, the scope. A counter has a `subject`, its `rules`, `n` starts, and a `charge` that is not in the set yet. */
 export const starts = String.raw`
 local function entry_of(subject, at, count) return subject .. '\0' .. pack('>I6I4', at, count) end
 local function first_of(subject) return '[' .. subject .. '\0' end
@@ -41,7 +41,7 @@ end
 -- The number of starts that have left all windows.
 local function gone(t)
   if t.gone then return t.gone end
-  local count, i, edge = 0, 1, S.at - S.longest
+  local count, i, edge = 0, 1, S.at - t.rules.longest
   local e = t.n > 0 and entry(t, t.oldest, 1)
   while e and e.at < edge do
     count, i = count + e.count, i + 1
@@ -70,7 +70,7 @@ end
 -- difference.
 local function sight(rule, slot, t)
   if t.n == 0 then return 0 end
-  if rule.window < S.longest or t.n >= 2 * rule.limit then return sight_back(rule, slot, t) end
+  if rule.window < t.rules.longest or t.n >= 2 * rule.limit then return sight_back(rule, slot, t) end
   local hits = t.n - gone(t)
   if t.n < rule.limit then return hits end
   local later, i = t.n, 1
@@ -95,7 +95,7 @@ end
 -- The exact number of starts in the window of a rule.
 local function hits_of(rule, t)
   if t.n == 0 then return 0 end
-  if rule.window == S.longest then return t.n - gone(t) end
+  if rule.window == t.rules.longest then return t.n - gone(t) end
   local edge, hits, i = S.at - rule.window, 0, 1
   local e = entry(t, t.newest, 1)
   while e and e.at >= edge do
@@ -117,7 +117,7 @@ local function log_starts(t, count, late_ms)
   local start_at = math.max(S.at + late_ms, t.last or 0)
   if t.is_idle then call('ZREMRANGEBYLEX', STARTS, first_of(subject), end_of(subject))
   elseif count > 0 and gone(t) > 0 then
-    call('ZREMRANGEBYLEX', STARTS, first_of(subject), '(' .. subject .. '\0' .. pack('>I6', S.at - S.longest))
+    call('ZREMRANGEBYLEX', STARTS, first_of(subject), '(' .. subject .. '\0' .. pack('>I6', S.at - t.rules.longest))
     t.n = t.n - t.gone
   end
   t.n = t.n + count

@@ -3,8 +3,9 @@
  * A translation of `rules/throttle/` and of the memory store's throttle; tests compare the two.
  *
  * It needs the prelude, and four keys as locals before it:
- * RULES     hash   `by`, `rules` (their texts, separated by spaces), `version` of the rules; for each queue `queue `
- *                  and its name; `members`, the version of the members; for the recovery `run`, `recoveries`,
+ * RULES     hash   `by`, `rules` (their texts, separated by spaces), `version` of the rules, from 1; for each group that
+ *                  has rules of its own `rate ` and its name, with their texts; `own`, which sums these up, if there are
+ *                  any; for each queue `queue ` and its name; `members`, the version of the members; for the recovery `run`, `recoveries`,
  *                  `recoveredAt`, `shift`, `lastAt`, `quietUntil`
  * STARTS    zset   all scores 0: subject, NUL, instant (6 bytes), starts (4)
  * COUNTERS  hash   subject → starts in the log (4 bytes), instant of the last one (6), `recoveries` (4) and `version`
@@ -21,19 +22,31 @@ import { starts } from './starts-lua.js'
 import { recovery, silence } from './throttle-recovery-lua.js'
 
 const counters = `
+-- The rules that a subject has for itself, or nil. As long as none has any, nobody looks.
+local function own_of(subject)
+  if not S.own then return nil end
+  local own = S.rates[subject]
+  if own == nil then
+    local text = call('HGET', RULES, 'rate ' .. subject)
+    own = text and rules_in(text)
+    S.rates[subject] = own
+  end
+  return own or nil
+end
 -- Reads a counter. One without a start in the longest window is treated as absent.
 local function read_counter(subject)
-  local t = { subject = subject, n = 0, charge = 0, slots = {}, credits = {} }
-  for i = 1, #S.rules do t.credits[i] = 0 end
+  local rules = own_of(subject) or S.rules
+  local t = { subject = subject, rules = rules, n = 0, charge = 0, slots = {}, credits = {} }
+  for i = 1, #rules do t.credits[i] = 0 end
   local text = call('HGET', COUNTERS, subject)
   if not text then return t end
   local n, last, recoveries, version = unpackn('>I4I6I4I4', text)
   local is_older = recoveries ~= S.recoveries
-  local charge = is_older and charge_after(last) or 0
-  t.is_written, t.is_idle = true, (charge > 0 and S.recovered_at or last) < S.at - S.longest or (is_older and last < S.recovered_at - S.longest)
+  local charge = is_older and charge_after(rules, last) or 0
+  t.is_written, t.is_idle = true, (charge > 0 and S.recovered_at or last) < S.at - rules.longest or (is_older and last < S.recovered_at - rules.longest)
   if t.is_idle then return t end
   t.n, t.last, t.charge, t.recoveries = n + charge, charge > 0 and S.recovered_at or last, charge, recoveries
-  for i, rule in ipairs(S.rules) do
+  for i, rule in ipairs(rules) do
     if version ~= S.version then t.slots[i] = slot_at_rest(rule, last)
     else
       local slot, credit = unpackn('>I7I3', text, 9 + 10 * i)
@@ -53,7 +66,7 @@ local function counter_of(subject)
 end
 local function write_counter(t)
   local parts = { pack('>I4I6I4I4', t.n, t.last, S.recoveries, S.version) }
-  for i = 1, #S.rules do parts[i + 1] = pack('>I7I3', t.slots[i] or 0, t.credits[i]) end
+  for i = 1, #t.rules do parts[i + 1] = pack('>I7I3', t.slots[i] or 0, t.credits[i]) end
   call('HSET', COUNTERS, t.subject, table.concat(parts))
   call('ZADD', IDLE, t.last, t.subject)
   t.is_written, t.recoveries = true, S.recoveries
@@ -80,7 +93,7 @@ local function permitted(t)
   if t.permits then return t.permits, t.for_ms end
   local least, most_ms = math.huge, 0
   t.opens = {}
-  for i, rule in ipairs(S.rules) do
+  for i, rule in ipairs(t.rules) do
     local hits, opens_at = sight(rule, t.slots[i], t)
     local function catches_up_at() return fewer_from(rule.limit - rule.buffer, rule, t) end
     local permits, for_ms = permits_of(rule, t.slots[i], t.credits[i], hits, opens_at, S.at, catches_up_at)
@@ -90,10 +103,10 @@ local function permitted(t)
   return least, most_ms
 end
 local function rest(t)
-  for i, rule in ipairs(S.rules) do t.slots[i], t.credits[i] = slot_at_rest(rule, t.last), 0 end
+  for i, rule in ipairs(t.rules) do t.slots[i], t.credits[i] = slot_at_rest(rule, t.last), 0 end
 end
 local function is_at_rest(t)
-  for i, rule in ipairs(S.rules) do
+  for i, rule in ipairs(t.rules) do
     if t.slots[i] ~= slot_at_rest(rule, t.last) or t.credits[i] > 0 then return false end
   end
   return true
@@ -101,7 +114,8 @@ end
 -- Subjects whose last start is before this instant are idle. A counter that was written before a recovery, and was not
 -- idle at the recovery, may have been charged then.
 local function idle_edge()
-  local is_charged = S.is_long and S.recoveries > 0 and S.recovered_at >= S.at - S.longest
+  local is_long = S.rules.is_long or S.longest > LONGEST_SILENCE
+  local is_charged = is_long and S.recoveries > 0 and S.recovered_at >= S.at - S.longest
   return (is_charged and S.recovered_at or S.at) - S.longest
 end
 `
@@ -112,12 +126,14 @@ const calls = `
 function throttle_read()
   S = scopes[RULES]
   if not S then
-    local known = call('HMGET', RULES, 'by', 'rules', 'version', 'run', 'recoveries', 'recoveredAt', 'shift', 'lastAt', 'quietUntil', 'members')
+    local known = call('HMGET', RULES, 'by', 'rules', 'version', 'run', 'recoveries', 'recoveredAt', 'shift', 'lastAt', 'quietUntil', 'members', 'own')
     if not known[2] then return nil end
     local function number(i) return known[i] and tonumber(known[i]) end
     S = { by = known[1], version = number(3) or 0, run = known[4], recoveries = number(5) or 0, shift = number(7) or 0,
-      last_at = number(8), quiet_until = number(9), members = known[10] }
-    S.rules, S.longest, S.is_long = rules_in(known[2])
+      last_at = number(8), quiet_until = number(9), members = known[10], own = known[11], rates = {} }
+    S.rules = rules_in(known[2])
+    -- How long any start counts.
+    S.longest = math.max(S.rules.longest, S.own and tonumber(string.match(S.own, '^%d+ (%d+)')) or 0)
     S.recovered_at = (number(6) or now) - S.shift
     set_instant()
     scopes[RULES] = S
@@ -140,7 +156,7 @@ function throttle_permits(subject)
   recover()
   local permits, for_ms = permitted(counter_of(subject))
   local at = S.at + S.shift
-  local quiet = math.max(0, (S.quiet_until or at) - at)
+  local quiet = math.max(0, (quiet_until(own_of(subject)) or at) - at)
   if quiet > 0 then return 0, math.max(quiet, for_ms) + at - now end
   if permits > 0 then return permits, 0 end
   return 0, for_ms + at - now
@@ -151,7 +167,7 @@ function throttle_started(subject, count, has_more, late_ms)
   local t = counter_of(subject)
   if has_more then
     permitted(t)
-    for i, rule in ipairs(S.rules) do
+    for i, rule in ipairs(t.rules) do
       t.slots[i], t.credits[i] = grid_after(rule, t.slots[i], t.credits[i], t.opens[i], count, S.at)
     end
   end
@@ -184,35 +200,56 @@ end
 -- The starts in the window of each rule that ends now.
 function throttle_hits(subject)
   local t, hits = counter_of(subject), {}
-  for i, rule in ipairs(S.rules) do hits[i] = hits_of(rule, t) end
+  for i, rule in ipairs(t.rules) do hits[i] = hits_of(rule, t) end
   return hits
 end
 -- The number of subjects with a start in some window.
 function throttle_subjects() return call('ZCOUNT', IDLE, idle_edge(), '+inf') end
-function throttle_quiet() return math.max(0, (S.quiet_until or now) - now) end
+-- The text of the rules that a group has for itself, or false.
+function throttle_rate_of(group) return S.own and call('HGET', RULES, 'rate ' .. group) end
+-- subject: given if it is a group.
+function throttle_quiet(subject)
+  return math.max(0, (quiet_until(subject and own_of(subject)) or now) - now)
+end
 -- After how many ms one more may start. Does not ask whether the server has restarted.
 function throttle_wait(subject)
   local permits, for_ms = permitted(counter_of(subject))
-  return math.max(throttle_quiet(), permits > 0 and 0 or for_ms + S.at + S.shift - now)
+  return math.max(throttle_quiet(subject), permits > 0 and 0 or for_ms + S.at + S.shift - now)
 end
 -- Sets other rules. The starts stay; the grids begin anew.
 function throttle_set(rules_text)
-  throttle_read()
-  S.version = call('HINCRBY', RULES, 'version', 1)
+  call('HINCRBY', RULES, 'version', 1)
   call('HSET', RULES, 'rules', rules_text)
-  S.rules, S.longest, S.is_long = rules_in(rules_text)
-  S.counters = {}
+end
+-- Sets the rules of one group; '': those of all groups.
+function throttle_rate(group, rules_text)
+  local field = 'rate ' .. group
+  local had, has = call('HEXISTS', RULES, field) == 1, rules_text ~= ''
+  local groups, longest, least = string.match(call('HGET', RULES, 'own') or '0 0', '^(%d+) (%d+) ?(%d*)$')
+  groups, longest, least = groups + (has and 1 or 0) - (had and 1 or 0), tonumber(longest), tonumber(least)
+  if has then
+    local rules = rules_in(rules_text)
+    longest = math.max(longest, rules.longest)
+    for _, rule in ipairs(rules) do least = math.min(least or math.huge, rule.spread or math.huge) end
+    call('HSET', RULES, field, rules_text)
+  else call('HDEL', RULES, field) end
+  if groups > 0 then call('HSET', RULES, 'own', groups .. ' ' .. longest .. (least and least < math.huge and ' ' .. least or ''))
+  else call('HDEL', RULES, 'own') end
+  -- No rules have the version 0.
+  local counter = call('HGET', COUNTERS, group)
+  if counter then call('HSET', COUNTERS, group, string.sub(counter, 1, 14) .. pack('>I4', 0) .. string.sub(counter, 19)) end
 end
 `
 
 /**
  * Call `throttle_read` or `throttle_open` first, and again after the keys become those of another scope. Afterwards
  * `BY_GROUP` says whether the scope counts by group. `throttle_permits` and `throttle_recover` need `throttle_open`.
- * Only these two, `throttle_started`, `throttle_rests`, `throttle_trim` and `throttle_set` write.
+ * Only these two, `throttle_started`, `throttle_rests`, `throttle_trim`, `throttle_set` and `throttle_rate` write.
+ * After the last two, nothing that was read counts.
  */
 export const throttle = `
 local BY_GROUP, throttle_read, throttle_open, throttle_recover, throttle_permits, throttle_started, throttle_rests, throttle_trim
-local throttle_hits, throttle_subjects, throttle_quiet, throttle_wait, throttle_set
+local throttle_hits, throttle_subjects, throttle_quiet, throttle_wait, throttle_set, throttle_rate, throttle_rate_of
 do
 local S
 local scopes = {}

@@ -17,11 +17,16 @@ local function write_recovery()
   S.recovered_at = now - S.shift
   set_instant()
 end
-local function quiet_after(step)
+-- How long nothing starts by these rules after a recovery; nil if all windows are long.
+local function silence_of(rules)
   local silent
-  for _, rule in ipairs(S.rules) do
+  for _, rule in ipairs(rules) do
     if not rule.is_long then silent = math.max(silent or 0, rule.window) end
   end
+  return silent
+end
+local function quiet_after(step)
+  local silent = silence_of(S.rules)
   local still = S.quiet_until and S.quiet_until + step
   if not silent then return still end
   return math.max(now + silent + 1, still or now)
@@ -41,10 +46,16 @@ local function recover()
   end
   write_recovery()
 end
--- The most starts that the long windows of a subject may have lost between its last start and the recovery.
-local function charge_after(last)
+-- Until when nothing of a subject starts; nil if it is not silent. own: the rules that it has for itself, or nil.
+local function quiet_until(own)
+  local silent = own and S.recoveries > 0 and silence_of(own)
+  if not silent then return S.quiet_until end
+  return math.max(S.recovered_at + S.shift + silent + 1, S.quiet_until or 0)
+end
+-- The most starts that long windows may have lost between the last start and the recovery.
+local function charge_after(rules, last)
   local charge, gap = 0, S.recovered_at - last
-  for _, rule in ipairs(S.rules) do
+  for _, rule in ipairs(rules) do
     if rule.is_long then charge = math.max(charge, math.min(rule.limit, math.ceil(rule.limit * gap / rule.window))) end
   end
   return charge

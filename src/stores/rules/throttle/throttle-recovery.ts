@@ -51,9 +51,9 @@ export function recovered(
   const { quietUntil: _, ...known } = { ...recovery, run, count: recovery.count + 1, at: now }
   const since = Math.max(0, sinceLastMs ?? now - lastAt)
   const shiftMs = now - since - lastAt
-  const silent = rules.filter((rule) => !isLong(rule)).map(countedMs)
+  const silence = silenceOf(rules)
   const still = quietUntil === undefined ? undefined : quietUntil + shiftMs
-  const quiet = silent.length === 0 ? still : Math.max(now + Math.max(...silent) + 1, still ?? now)
+  const quiet = silence === undefined ? still : Math.max(now + silence + 1, still ?? now)
   return {
     ...known,
     shiftMs: recovery.shiftMs + shiftMs,
@@ -84,6 +84,31 @@ export function recoveredCounter(
   if (last === undefined || last.at < recovery.at - longestCountedMs(rules)) return firstCounter(rules)
   const charge = chargeFor(rules, recovery.at - last.at)
   return charge === 0 ? { log, grids } : { log: [...log, { at: recovery.at, count: charge }], grids }
+}
+
+/**
+ * Until when nothing of a group starts that has these rules for itself: its own silence may be longer than that of all
+ * groups.
+ */
+export function ownQuietUntil({ count, at, quietUntil }: Recovery, own: readonly ThrottleRule[]): number | undefined {
+  const silence = silenceOf(own)
+  if (count === 0 || silence === undefined) return quietUntil
+  return Math.max(at + silence + 1, quietUntil ?? at)
+}
+
+/** How long nothing starts after a recovery, in ms; undefined if all windows are long. */
+function silenceOf(rules: readonly ThrottleRule[]): number | undefined {
+  const silent = rules.filter((rule) => !isLong(rule)).map(countedMs)
+  return silent.length === 0 ? undefined : Math.max(...silent)
+}
+
+/**
+ * The earliest last start with which a counter may still count, if every start counts for `longestMs` at most. A counter
+ * of before a recovery that was not idle then may have been charged, and such starts count as started at the recovery.
+ */
+export function idleBefore({ count, at: recoveredAt }: Recovery, longestMs: number, at: number): number {
+  const mayBeCharged = longestMs > longestSilenceMs && count > 0 && recoveredAt >= at - longestMs
+  return (mayBeCharged ? recoveredAt : at) - longestMs
 }
 
 /** The most starts that any long window may have lost in a gap of `gapMs`. */

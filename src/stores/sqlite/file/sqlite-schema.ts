@@ -194,6 +194,7 @@ CREATE INDEX history_at ON history (step, at);
  *
  * - `lane` has a row for each group of a queue or shard that has ready or running jobs, has a turn, is shut, is held
  *   back, or is paused. Jobs without a group are not counted in the lane `''`: they are what is left of the queue's counts.
+ * - `throttle_rate` has the rules of groups that have some of their own; `throttle.own` sums them up.
  * - `throttle_counter` has what a throttle has counted for a queue, or for one of its groups. `recoveries` and
  *   `shift_ms` say on which clock the counter was written, `epoch` under which rules.
  * - `throttle_start` has the starts of a counter. `at` plus the counter's `base` is the instant, on the counter's
@@ -221,6 +222,7 @@ CREATE TABLE throttle (
   scope TEXT PRIMARY KEY,
   counts_by TEXT NOT NULL,
   rules TEXT NOT NULL,
+  own TEXT NOT NULL DEFAULT '',
   epoch INTEGER NOT NULL DEFAULT 0,
   run TEXT,
   recoveries INTEGER NOT NULL DEFAULT 0,
@@ -230,6 +232,7 @@ CREATE TABLE throttle (
   last_wall INTEGER,
   quiet_until INTEGER
 ) WITHOUT ROWID;
+CREATE TABLE throttle_rate (scope TEXT NOT NULL, grp TEXT NOT NULL, rules TEXT NOT NULL, PRIMARY KEY (scope, grp)) WITHOUT ROWID;
 CREATE TABLE throttle_counter (
   tid INTEGER PRIMARY KEY,
   scope TEXT NOT NULL,

@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { FieldChanges } from '../../../core/job-fields.js'
-import { rulesIn, type Throttle } from '../../../core/queue/throttle.js'
+import type { Throttle } from '../../../core/queue/throttle.js'
 import type { Step, Where } from '../../contract/job-records.js'
 import type { StoredQueue } from '../../contract/queue-settings.js'
 import { stepPayloads } from '../../rules/bounds.js'
@@ -13,7 +13,7 @@ import { storedOrNull } from '../file/sqlite-text.js'
 import { countedColumns, isHidden, type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import { waitingSetOf } from '../rows/sqlite-payloads.js'
 import { morgueOf, type QueueRow, storedQueue, type Tie } from '../rows/sqlite-queue.js'
-import type { ThrottleRow } from '../rows/sqlite-throttle.js'
+import { type ThrottleRow, throttleIn } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import type { SqliteSettle } from '../work/sqlite-settle.js'
 
@@ -359,5 +359,5 @@ export function queuesIn(db: Database): StoredQueue[] {
 
 function throttlesIn(db: Database): ReadonlyMap<string | null, Throttle> {
   const rows = db.prepare('SELECT * FROM throttle').all() as ThrottleRow[]
-  return new Map(rows.map(({ scope, counts_by, rules }) => [scope, { scope, by: counts_by, rules: rulesIn(rules) }]))
+  return new Map(rows.map((row) => [row.scope, throttleIn(row)]))
 }

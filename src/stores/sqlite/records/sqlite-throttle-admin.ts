@@ -5,7 +5,8 @@
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { ThrottleRule } from '../../../core/queue/throttle.js'
-import type { HoldsQuery, StoredHold, StoredHolds, ThrottleState } from '../../contract/throttles.js'
+import type { GroupRates, HoldsQuery, StoredHold, StoredHolds, ThrottleState } from '../../contract/throttles.js'
+import { throttleByGroup } from '../../rules/throttle/own-rates.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -37,7 +38,8 @@ export class SqliteThrottleAdmin {
     const mono = clock.mono()
     const { told, by } = throttle
     const subject = by === 'queue' ? '' : group
-    const quietForMs = throttle.quietForMs(mono)
+    const rate = subject === undefined ? undefined : throttle.rateOf(subject)
+    const quietForMs = throttle.quietForMs(mono, subject)
     return {
       throttle: told,
       queues: [...new Set(throttles.sharing(told.scope).map(({ name }) => name))].sort(),
@@ -47,6 +49,7 @@ export class SqliteThrottleAdmin {
         ...queues.rowsOf(queue).map((row) => this.#heldUntil(row, group) - mono),
       ),
       quietForMs,
+      ...(rate === undefined ? {} : { rate }),
       ...(by === 'group' ? { groups: throttle.groups(mono) } : {}),
     }
   }
@@ -72,6 +75,23 @@ export class SqliteThrottleAdmin {
       lanes.openAll(row)
       this.#session.ring(row)
     }
+  }
+
+  /** Sets the rules of one group in the whole scope. If its lane is shut, it is open again. */
+  setRate(queue: string, group: string, rules: readonly ThrottleRule[] | undefined): void {
+    const { queues, throttles, lanes } = this.#session
+    const throttle = throttleByGroup(queue, throttles.of(queues.get(queue)))
+    throttle.setRate(group, rules)
+    for (const row of throttles.sharing(throttle.row.scope)) {
+      lanes.look(row, group)
+      this.#session.ring(row)
+    }
+  }
+
+  rates(queue: string, limit: number): GroupRates {
+    const { queues, throttles } = this.#session
+    const throttle = throttles.of(queues.get(queue))
+    return { rates: throttle?.rates(limit) ?? [], total: throttle?.told.own?.groups ?? 0 }
   }
 
   holds(queue: string, { groups, limit }: HoldsQuery): StoredHolds {

@@ -228,11 +228,15 @@ export class SqliteLanes {
       this.close(queue, group, Math.max(until, lane.shut_until ?? until))
   }
 
+  /** Looks at a shut lane anew. */
+  look(queue: QueueRow, group: string): void {
+    if (this.#of(queue, group).shut_until !== null) this.open(queue, group)
+  }
+
   /** Ends the hold of the group. A lane that is shut is looked at anew. */
   release(queue: QueueRow, group: string): void {
-    const lane = this.#of(queue, group)
-    lane.held_until = null
-    if (lane.shut_until !== null) this.open(queue, group)
+    this.#of(queue, group).held_until = null
+    this.look(queue, group)
   }
 
   /** Ends the holds of all groups, however many there are. */

@@ -4,15 +4,19 @@
  */
 
 import { longestCountedMs, rulesIn, ruleText, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
+import type { GroupRate } from '../../contract/throttles.js'
 import { trimLimit } from '../../rules/bounds.js'
 import { firstGrid, type Grid, gridAfter, gridAtRest, permitsOf, type Sight } from '../../rules/throttle/grid.js'
+import { longestOf, ownAfter, ownIn, ownText } from '../../rules/throttle/own-rates.js'
 import {
   firstRecovery,
   longestSilenceMs,
+  ownQuietUntil,
   type Recovery,
   recovered,
   recoveredCounter,
 } from '../../rules/throttle/throttle-recovery.js'
+import type { SqliteGroupRates } from './sqlite-group-rates.js'
 import {
   type CounterRow,
   gridsIn,
@@ -27,6 +31,8 @@ export interface ThrottleRow {
   readonly counts_by: Throttle['by']
   /** The `ruleText` of each rule, separated by spaces. */
   rules: string
+  /** The `ownText` of the rates that groups have for themselves. */
+  own: string
   /** How often the rules were changed. */
   epoch: number
   /** Null: nobody has asked yet. */
@@ -54,16 +60,23 @@ interface SeenCounter {
   readonly grids: readonly Grid[]
 }
 
+/** Of grids that begin anew. */
+const noEpoch = -1
+
 const nothing: Sight = { hits: 0, opensAt: Number.NEGATIVE_INFINITY, catchesUpAt: Number.NEGATIVE_INFINITY }
 
 export class SqliteThrottle {
   readonly row: ThrottleRow
   readonly #counters: SqliteThrottleCounters
+  readonly #rates: SqliteGroupRates
   #rules: readonly ThrottleRule[]
+  /** The rules of groups that were looked up; undefined: those of all groups. */
+  readonly #ofGroups = new Map<string, readonly ThrottleRule[] | undefined>()
 
-  constructor(row: ThrottleRow, counters: SqliteThrottleCounters) {
+  constructor(row: ThrottleRow, counters: SqliteThrottleCounters, rates: SqliteGroupRates) {
     this.row = row
     this.#counters = counters
+    this.#rates = rates
     this.#rules = rulesIn(row.rules)
   }
 
@@ -72,7 +85,36 @@ export class SqliteThrottle {
   }
 
   get told(): Throttle {
-    return { scope: this.row.scope, by: this.by, rules: this.#rules }
+    return throttleIn(this.row)
+  }
+
+  /** The rules that this group has for itself. */
+  rateOf(group: string): readonly ThrottleRule[] | undefined {
+    if (this.row.own === '') return undefined
+    if (!this.#ofGroups.has(group)) {
+      const text = this.#rates.of(this.row.scope, group)
+      this.#ofGroups.set(group, text === undefined ? undefined : rulesIn(text))
+    }
+    return this.#ofGroups.get(group)
+  }
+
+  /** The first groups with rules of their own, by name. */
+  rates(most: number): GroupRate[] {
+    return this.#rates.first(this.row.scope, most).map(({ grp, rules }) => ({ group: grp, rules: rulesIn(rules) }))
+  }
+
+  /** Gives one group other rules; `undefined`: those of all groups. Its starts stay; its grids begin anew. */
+  setRate(group: string, rules: readonly ThrottleRule[] | undefined): void {
+    const { row } = this
+    row.own = ownText(ownAfter(ownIn(row.own), this.rateOf(group) !== undefined, rules))
+    this.#rates.set(row.scope, group, rules?.map(ruleText).join(' '))
+    this.#ofGroups.delete(group)
+    const counter = this.#counters.find(row.scope, group)
+    if (counter !== undefined) this.#counters.write(row.scope, group, { ...counter, epoch: noEpoch }, counter)
+  }
+
+  #rulesOf(subject: string): readonly ThrottleRule[] {
+    return this.rateOf(subject) ?? this.#rules
   }
 
   /** Replaces the rules. The starts stay; each grid begins anew when it is next looked at. */
@@ -87,8 +129,8 @@ export class SqliteThrottle {
     this.#arm(moment)
     const at = this.#instant(moment.mono)
     const late = at - moment.mono
-    const { permits, forMs } = this.#permitted(this.#seen(subject, at), at)
-    const quietForMs = Math.max(0, (this.row.quiet_until ?? at) - at)
+    const { permits, forMs } = this.#permitted(subject, at)
+    const quietForMs = this.quietForMs(at, subject)
     if (quietForMs > 0) return { permits: 0, forMs: Math.max(quietForMs, forMs) + late }
     return { permits, forMs: permits > 0 ? 0 : forMs + late }
   }
@@ -98,9 +140,10 @@ export class SqliteThrottle {
     const { row } = this
     const at = this.#instant(mono)
     Object.assign(row, { last_at: at, last_wall: now + at - mono })
+    const rules = this.#rulesOf(subject)
     const seen = this.#seen(subject, at)
     const startAt = Math.max(at + lateMs, seen?.lastAt ?? at)
-    const grids = this.#rules.map((rule, i) =>
+    const grids = rules.map((rule, i) =>
       hasMore ? gridAfter(rule, gridOf(seen, i), this.#sight(seen, rule, at), count, at) : gridAtRest(rule, startAt),
     )
     const written = this.#written(subject, seen, { last_at: startAt, grids })
@@ -109,7 +152,7 @@ export class SqliteThrottle {
     const found = this.#counters.find(row.scope, subject)
     const { tid } = this.#counters.write(row.scope, subject, written, found)
     this.#counters.start(tid, startAt - written.base, before, count)
-    if (found !== undefined) this.#counters.drop(tid, at - longestCountedMs(this.#rules) - written.base)
+    if (found !== undefined) this.#counters.drop(tid, at - longestCountedMs(rules) - written.base)
   }
 
   /** Records that nothing is left that could start. */
@@ -118,7 +161,7 @@ export class SqliteThrottle {
     const before = this.#counters.find(scope, subject)
     if (before === undefined) return
     const seen = this.#seen(subject, this.#instant(mono))
-    const grids = this.#rules.map((rule) => gridAtRest(rule, seen?.lastAt))
+    const grids = this.#rulesOf(subject).map((rule) => gridAtRest(rule, seen?.lastAt))
     const isSo = before.epoch === epoch && before.recoveries === recoveries && before.grids === gridsText(grids)
     if (isSo && (before.last_at ?? undefined) === seen?.lastAt) return
     this.#counters.write(scope, subject, this.#written(subject, seen, { last_at: seen?.lastAt ?? null, grids }), before)
@@ -128,24 +171,28 @@ export class SqliteThrottle {
   hits(subject: string, mono: number): number[] {
     const at = this.#instant(mono)
     const seen = this.#seen(subject, at)
-    return this.#rules.map((rule) => this.#sight(seen, rule, at).hits)
+    return this.#rulesOf(subject).map((rule) => this.#sight(seen, rule, at).hits)
   }
 
   /** Ms until one more job may start, without asking whether the machine was started anew. */
   waitMs(subject: string, mono: number): number {
     const at = this.#instant(mono)
-    const { permits, forMs } = this.#permitted(this.#seen(subject, at), at)
-    return Math.max(this.quietForMs(mono), permits > 0 ? 0 : forMs + at - mono)
+    const { permits, forMs } = this.#permitted(subject, at)
+    return Math.max(this.quietForMs(mono, subject), permits > 0 ? 0 : forMs + at - mono)
   }
 
-  quietForMs(mono: number): number {
-    return Math.max(0, (this.row.quiet_until ?? mono) - mono)
+  /** For how long nothing starts after a restart: of any group, or of this one. */
+  quietForMs(mono: number, subject?: string): number {
+    const own = subject === undefined ? undefined : this.rateOf(subject)
+    const recovery = this.#recovery
+    const until = own === undefined || recovery === undefined ? this.row.quiet_until : ownQuietUntil(recovery, own)
+    return Math.max(0, (until ?? mono) - mono)
   }
 
   /** The number of groups with a start that a window still sees. */
   groups(mono: number): number {
     const { scope, recoveries, shift_ms } = this.row
-    const from = this.#instant(mono) - longestCountedMs(this.#rules)
+    const from = this.#instant(mono) - this.#longestMs
     const earlier = this.#counters.countBefore(scope, recoveries, this.#earliest(from) - shift_ms)
     return this.#counters.countSince(scope, recoveries, from) + earlier
   }
@@ -155,7 +202,7 @@ export class SqliteThrottle {
     const { scope, recoveries, shift_ms } = this.row
     const oldest = this.#counters.oldest(scope)
     if (oldest === undefined) return
-    const from = this.#instant(mono) - longestCountedMs(this.#rules)
+    const from = this.#instant(mono) - this.#longestMs
     const before = (oldest.recoveries === recoveries ? from : this.#earliest(from)) - (shift_ms - oldest.shift_ms)
     if (oldest.last_at === null || oldest.last_at >= before) return
     this.#counters.dropIdle(scope, oldest.recoveries, before, trimLimit)
@@ -167,9 +214,14 @@ export class SqliteThrottle {
    * these starts count as started at the recovery.
    */
   #earliest(from: number): number {
-    const longestMs = longestCountedMs(this.#rules)
+    const longestMs = this.#longestMs
     const { recovered_at } = this.row
     return longestMs > longestSilenceMs && recovered_at >= from ? recovered_at - longestMs : from
+  }
+
+  /** How long any start counts. */
+  get #longestMs(): number {
+    return longestOf(this.#rules, ownIn(this.row.own))
   }
 
   get #recovery(): Recovery | undefined {
@@ -209,16 +261,17 @@ export class SqliteThrottle {
     const row = this.#counters.find(this.row.scope, subject)
     if (row === undefined || row.last_at === null) return undefined
     const last = row.last_at
+    const rules = this.#rulesOf(subject)
     const isOfRules = row.epoch === this.row.epoch
-    const grids = isOfRules ? gridsIn(row.grids) : this.#rules.map((rule) => gridAtRest(rule, last))
+    const grids = isOfRules ? gridsIn(row.grids) : rules.map((rule) => gridAtRest(rule, last))
     const written = { log: [{ at: last, count: 1 }], grids }
     const before = { count: row.recoveries, shiftMs: row.shift_ms }
     const recovery = this.#recovery!
-    const counter = recoveredCounter(written, this.#rules, before, recovery)
+    const counter = recoveredCounter(written, rules, before, recovery)
     const [moved, charge] = counter.log
     if (moved === undefined) return undefined
     const lastAt = (charge ?? moved).at
-    if (lastAt < at - longestCountedMs(this.#rules)) return undefined
+    if (lastAt < at - longestCountedMs(rules)) return undefined
     const outlook = { byMs: moved.at - last, ...(charge === undefined ? {} : { charge }) }
     return { row, outlook, lastAt, grids: counter.grids }
   }
@@ -242,13 +295,22 @@ export class SqliteThrottle {
     return seen === undefined ? nothing : this.#counters.sight(seen.row, seen.outlook, rule, at)
   }
 
-  #permitted(seen: SeenCounter | undefined, at: number): { readonly permits: number; readonly forMs: number } {
-    const each = this.#rules.map((rule, i) => permitsOf(rule, gridOf(seen, i), this.#sight(seen, rule, at), at))
+  #permitted(subject: string, at: number): { readonly permits: number; readonly forMs: number } {
+    const seen = this.#seen(subject, at)
+    const each = this.#rulesOf(subject).map((rule, i) =>
+      permitsOf(rule, gridOf(seen, i), this.#sight(seen, rule, at), at),
+    )
     return {
       permits: Math.min(...each.map(({ permits }) => permits)),
       forMs: Math.max(...each.map(({ forMs }) => forMs)),
     }
   }
+}
+
+/** The throttle that a row describes. */
+export function throttleIn({ scope, counts_by, rules, own }: ThrottleRow): Throttle {
+  const rates = ownIn(own)
+  return { scope, by: counts_by, rules: rulesIn(rules), ...(rates === undefined ? {} : { own: rates }) }
 }
 
 function gridOf(seen: SeenCounter | undefined, i: number): Grid {

@@ -2,12 +2,14 @@
 
 import { ruleText, type Throttle } from '../../../core/queue/throttle.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
+import { SqliteGroupRates } from './sqlite-group-rates.js'
 import type { QueueRow, SqliteQueues } from './sqlite-queue.js'
 import { SqliteThrottle, type ThrottleRow } from './sqlite-throttle.js'
 import { SqliteThrottleCounters } from './sqlite-throttle-counter.js'
 
 const changing = [
   'rules',
+  'own',
   'epoch',
   'run',
   'recoveries',
@@ -26,6 +28,7 @@ interface HeldThrottle {
 export class SqliteThrottles {
   readonly #queues: SqliteQueues
   readonly #counters: SqliteThrottleCounters
+  readonly #rates: SqliteGroupRates
   #held = new Map<string, HeldThrottle>()
   /** The queue rows that each throttle limits. */
   #sharing = new Map<string, readonly Pick<QueueRow, 'name' | 'shard'>[]>()
@@ -37,6 +40,7 @@ export class SqliteThrottles {
   constructor(db: Database, queues: SqliteQueues) {
     this.#queues = queues
     this.#counters = new SqliteThrottleCounters(db)
+    this.#rates = new SqliteGroupRates(db)
     this.#select = db.prepare('SELECT * FROM throttle WHERE scope = ?')
     this.#insert = db.prepare('INSERT INTO throttle (scope, counts_by, rules) VALUES (?, ?, ?)')
     this.#update = db.prepare(
@@ -50,7 +54,7 @@ export class SqliteThrottles {
     if (held !== undefined) return held.throttle
     const row = this.#select.get(scope) as ThrottleRow | undefined
     if (row === undefined) return undefined
-    const throttle = new SqliteThrottle({ ...row }, this.#counters)
+    const throttle = new SqliteThrottle({ ...row }, this.#counters, this.#rates)
     this.#held.set(scope, { throttle, before: changingOf(row) })
     return throttle
   }

@@ -77,6 +77,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       readHistory: history.read.bind(history),
       throttleState: throttleAdmin.state.bind(throttleAdmin),
       holds: throttleAdmin.holds.bind(throttleAdmin),
+      rates: throttleAdmin.rates.bind(throttleAdmin),
       /** The result of a wait's look at its queues. `rung`: those of the queues whose last ring nobody heard. */
       peek(names: readonly string[], rung: readonly string[]): Peeked {
         const { clock, queues } = session
@@ -130,6 +131,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       unwatchLive: live.unwatch.bind(live),
       addHistory: history.add.bind(history),
       setThrottle: throttleAdmin.set.bind(throttleAdmin),
+      setRate: throttleAdmin.setRate.bind(throttleAdmin),
       release: throttleAdmin.release.bind(throttleAdmin),
       pauseGroup: throttleAdmin.pause.bind(throttleAdmin),
       resumeGroup: throttleAdmin.resume.bind(throttleAdmin),
