@@ -6,7 +6,7 @@
 
 import type { ScheduleRecord } from 'millrace'
 
-interface TickRow {
+export interface TickRow {
   readonly schedule: string
   readonly due: number
   readonly enqueued: number

@@ -9,21 +9,24 @@ import { join } from 'node:path'
 export const kinds = ['plain', 'delayed', 'ordered', 'throttled', 'grouped', 'ticking', 'chained', 'long'] as const
 export type Kind = (typeof kinds)[number]
 
-/** `accepted`: an enqueue was answered. `completed`: the store has taken the completion of a run, as its worker was told. */
+/**
+ * `accepted`: an enqueue was answered. `completed`: the store has taken the completion of a run, as its worker was told.
+ * `told`: an event of its process about a job, or about a schedule (then `id` is its name); `more` says which.
+ */
 export interface EffectLine {
   readonly pid: number
-  readonly what: 'begun' | 'ended' | 'completed' | 'accepted' | 'late'
+  readonly what: 'begun' | 'ended' | 'completed' | 'accepted' | 'late' | 'told'
   readonly at: number
   readonly kind: Kind
   readonly id: string
   /** Of runs. */
   readonly fence: number
-  /** Of a run: its group, or its revisions, with commas between them. */
+  /** Of a run: its group, or its revisions, with commas between them; of a tick its schedule and instant. */
   readonly more: string
 }
 
 const ending = '.effects'
-const letters = { begun: '+', ended: '-', completed: '=', accepted: 'a', late: 'l' } as const
+const letters = { begun: '+', ended: '-', completed: '=', accepted: 'a', late: 'l', told: 't' } as const
 const meanings = Object.fromEntries(Object.entries(letters).map(([what, letter]) => [letter, what])) as Record<
   string,
   EffectLine['what']
@@ -55,6 +58,19 @@ export class LedgerWriter {
 
   late(kind: Kind, id: string): void {
     this.#write('late', kind, id)
+  }
+
+  told(kind: Kind, id: string, ...words: readonly unknown[]): void {
+    this.#write(
+      'told',
+      kind,
+      id,
+      0,
+      words
+        .map((word) => String(word).replaceAll(/\s+/g, '_'))
+        .join('|')
+        .slice(0, 300),
+    )
   }
 
   accepted(kind: Kind, ids: readonly string[]): void {

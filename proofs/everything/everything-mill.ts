@@ -9,8 +9,8 @@ import { type Kind, LedgerWriter, monotonicMs } from './effect-lines.js'
 import { StartLatencies } from './start-latencies.js'
 
 const { EVERYTHING_PACKAGE = 'millrace', MILLRACE_STORE: store = 'memory:', EVERYTHING_FOLDER: folder } = process.env
-/** How often the schedule ticks. */
-const { EVERYTHING_TICK: every = '1s' } = process.env
+/** How often the schedules tick, and whether there are more than one. */
+const { EVERYTHING_TICK: every = '1s', EVERYTHING_SCHEDULES: schedules = 'one' } = process.env
 const { defineOrderedTask, defineTask, millrace } = (await import(EVERYTHING_PACKAGE)) as typeof import('millrace')
 
 export const leaseMs = 4_000
@@ -52,7 +52,14 @@ export const plain = defineTask({ name: 'plain', queue: 'plain', run: effect('pl
 export const delayed = defineTask({ name: 'delayed', queue: 'delayed', run: effect('delayed') })
 export const throttled = defineTask({ name: 'throttled', queue: 'throttled', run: effect('throttled') })
 export const grouped = defineTask({ name: 'grouped', queue: 'grouped', run: effect('grouped') })
-export const ticking = defineTask({ name: 'ticking', queue: 'ticking', run: effect('ticking') })
+export const ticking = defineTask({
+  name: 'ticking',
+  queue: 'ticking',
+  run(input: Work, { job }) {
+    const tick = job.schedule === undefined ? '' : `${job.schedule.name}@${job.schedule.tickAt.getTime()}`
+    return work('ticking', job.id, input, job.fence, tick)
+  },
+})
 
 export const ordered = defineOrderedTask({
   name: 'ordered',
@@ -103,6 +110,8 @@ export const long = defineTask({
   },
 })
 
+const tick = { task: ticking, every: every as Duration, input: { at: 0, ms: 0 } } as const
+
 export default millrace({
   store,
   queues: {
@@ -116,5 +125,14 @@ export default millrace({
     long: { ...boundless, maxRunning: 3 },
   },
   tasks: [plain, delayed, throttled, grouped, ticking, ordered, chained, long],
-  schedules: { beat: { task: ticking, every: every as Duration, onMissed: 'all', input: { at: 0, ms: 0 } } },
+  schedules: {
+    beat: { ...tick, onMissed: 'all' },
+    ...(schedules === 'all'
+      ? {
+          latest: tick,
+          skip: { ...tick, onMissed: 'skip' },
+          slow: { ...tick, overlap: 'skip', input: { at: 0, ms: 700 } },
+        }
+      : {}),
+  },
 })
