@@ -4,6 +4,7 @@ import { dueAt } from '../../rules/sequence.js'
 import { asksNow, isLed } from '../../rules/wake-lead.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { pools } from '../file/sqlite-schema.js'
+import type { SqliteAmnesty } from './sqlite-amnesty.js'
 import type { SqliteLimits } from './sqlite-limits.js'
 import { isStopped, leadOf, ordinary, type QueueRow } from './sqlite-queue.js'
 
@@ -15,14 +16,16 @@ const roundingMs = 2
 
 export class SqliteQueueState {
   readonly #limits: SqliteLimits
+  readonly #amnesty: SqliteAmnesty
   readonly #nextDue: Statement
   readonly #nextLease: Statement
   readonly #firstOfRank: Record<PoolName, Statement>
   readonly #lastOfRank: Record<PoolName, Statement>
   readonly #oldest: Record<'fifo' | 'lifo', Record<PoolName, Statement>>
 
-  constructor(db: Database, limits: SqliteLimits) {
+  constructor(db: Database, limits: SqliteLimits, amnesty: SqliteAmnesty) {
     this.#limits = limits
+    this.#amnesty = amnesty
     this.#nextDue = db.prepare('SELECT stamp FROM job WHERE qid = ? AND state = 0 ORDER BY stamp LIMIT 1')
     this.#nextLease = db.prepare('SELECT lease_until FROM job WHERE qid = ? AND state = 2 ORDER BY lease_until LIMIT 1')
     const inPools = (sql: (where: string) => string): Record<PoolName, Statement> => {
@@ -41,13 +44,17 @@ export class SqliteQueueState {
    */
   nextChangeMs(queue: QueueRow, now: number, mono: number): number | undefined {
     const due = this.dueAt(queue)
-    const lease =
-      queue.running === 0 ? undefined : (this.#nextLease.get(queue.qid) as { lease_until: number }).lease_until
+    const lease = queue.running === 0 ? undefined : this.#nextLeaseEnd(queue, mono)
     const opening = this.#limits.opensAt(queue, mono)
     if (due === undefined && lease === undefined && opening === undefined) return undefined
     const [never, ...instants] = [Number.POSITIVE_INFINITY, lease, opening]
     const soonest = Math.min((due ?? never) - now, ...instants.map((at) => (at ?? never) - mono))
     return Math.max(0, soonest)
+  }
+
+  #nextLeaseEnd({ qid }: QueueRow, mono: number): number {
+    const { lease_until } = this.#nextLease.get(qid) as { lease_until: number }
+    return lease_until > mono ? lease_until : Math.max(lease_until, this.#amnesty.until(mono))
   }
 
   /** When the next scheduled job is due. */

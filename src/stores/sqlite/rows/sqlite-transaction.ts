@@ -8,6 +8,7 @@ import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteRoom } from '../file/sqlite-room.js'
 import { ready, scheduled } from '../file/sqlite-schema.js'
+import { SqliteAmnesty } from './sqlite-amnesty.js'
 import { SqliteCalls } from './sqlite-calls.js'
 import { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import { SqliteClaimWeight } from './sqlite-claim-weight.js'
@@ -26,6 +27,7 @@ export class SqliteTransaction {
   readonly queues: SqliteQueues
   readonly lanes: SqliteLanes
   readonly limits: SqliteLimits
+  readonly amnesty: SqliteAmnesty
   readonly throttles: SqliteThrottles
   readonly notes: SqliteCheckpoints
   readonly jobs: SqliteJobs
@@ -63,6 +65,7 @@ export class SqliteTransaction {
     this.lanes = new SqliteLanes(db)
     this.limits = new SqliteLimits(this.queues, this.lanes)
     this.throttles = new SqliteThrottles(db, this.queues)
+    this.amnesty = new SqliteAmnesty(db)
     this.notes = new SqliteCheckpoints(db)
     this.jobs = new SqliteJobs(db, this.lanes, this.notes)
     this.orderedJobs = new SqliteOrderedJobs(db, this.lanes, this.notes)

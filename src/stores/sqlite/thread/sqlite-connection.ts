@@ -152,7 +152,9 @@ export class SqliteConnection {
 
   #begin(meanwhile: () => void): void {
     const { session } = this.#connected()
+    const since = this.#clock.mono()
     this.#patience.try(() => session.begin(), meanwhile)
+    session.amnesty.waited(since, this.#clock.mono())
   }
 
   /** Throws an error that is not the answer to one call alone. Then nothing is committed. */

@@ -42,7 +42,7 @@ export type OperationAnswer<Name extends OperationName> = ReturnType<Operations[
 
 export function sqliteOperations(session: SqliteTransaction) {
   const enqueue = new SqliteEnqueue(session)
-  const look = new SqliteQueueState(session.db, session.limits)
+  const look = new SqliteQueueState(session.db, session.limits, session.amnesty)
   const claim = new SqliteClaim(session, look)
   const settle = new SqliteSettle(session)
   const settings = new SqliteSettings(session, look)

@@ -180,7 +180,9 @@ export class SqliteClaim {
   /** Ends expired leases as crashes. */
   #recover(queue: QueueRow, { now, mono }: Moment, crashes: SqliteCrashes): void {
     if (queue.running === 0) return
-    for (const job of this.#expired[queue.kind].all(queue.qid, mono) as JobRow[]) crashes.add(queue, job, now)
+    const expired = this.#expired[queue.kind].all(queue.qid, mono) as JobRow[]
+    if (expired.length === 0 || this.#session.amnesty.until(mono) > mono) return
+    for (const job of expired) crashes.add(queue, job, now)
   }
 
   #promoteDue(queue: QueueRow, { now }: Moment): void {
