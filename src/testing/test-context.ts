@@ -26,7 +26,7 @@ export interface GivenBatch extends Partial<Pick<RunningJob, 'queue' | 'fence' |
   /** The handler's argument: by id its payloads, old to new. */
   readonly payloadsById: ReadonlyMap<string, readonly unknown[]>
   /** The ids for which more payloads follow. Default: none. */
-  readonly more?: readonly string[]
+  readonly more?: readonly string[] | undefined
 }
 
 /** The properties of the jobs of a batch task. */

@@ -40,9 +40,9 @@ export interface TestMillOptions<
 
 export interface WhatToDrain<QueueName extends string = string> {
   /** Only jobs of these queues. Default: all. */
-  readonly queues?: readonly QueueName[]
+  readonly queues?: readonly QueueName[] | undefined
   /** The most attempts: jobs that are always due are a mistake. Default 10,000. */
-  readonly limit?: number
+  readonly limit?: number | undefined
 }
 
 /** A waiting job of the task; its input is present, for an ordered task its payloads. */

@@ -3,11 +3,29 @@ import { describe, expect, it } from 'vitest'
 import { isOptions, mergedOptions } from '#src/mill/configuration/merged-options.js'
 
 describe('merged options', () => {
-  it('a later file wins, key by key, also with undefined', () => {
-    expect(mergedOptions([{ store: 'memory:', namespace: 'a' }, { namespace: 'b' }, { store: undefined }])).toEqual({
-      store: undefined,
+  it('a later file wins, key by key', () => {
+    expect(mergedOptions([{ store: 'memory:', namespace: 'a' }, { namespace: 'b' }])).toEqual({
+      store: 'memory:',
       namespace: 'b',
     })
+  })
+
+  it('an undefined option of a later file counts as left out, one that is usually imported stays for the check', () => {
+    const base = {
+      ...{ store: 'memory:', namespace: 'a', tasks: [defineTask({ name: 'mail' })], worker: { concurrency: 5 } },
+      queues: { mail: { weight: 10, throttle: { limit: 1, window: '1s' } } },
+    }
+    const local = {
+      namespace: undefined,
+      tasks: undefined,
+      queues: { mail: { weight: undefined } },
+      schedules: undefined,
+    }
+    expect(mergedOptions([base, { ...local, worker: { concurrency: undefined } }, { queues: undefined }])).toEqual(base)
+    for (const option of ['store', 'codec', 'seal', 'middleware'])
+      expect(mergedOptions([{ ...base, [option]: 'x' }, { [option]: undefined }])).toMatchObject({
+        [option]: undefined,
+      })
   })
 
   it('queues are merged by name and then by key, what stands under a key of theirs is not', () => {

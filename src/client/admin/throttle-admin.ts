@@ -66,9 +66,9 @@ export interface QueueHolds {
 
 interface HoldsOptions {
   /** Only what holds this group: the hold of the queue, and the group's own. Default: all groups. */
-  readonly group?: string | number
+  readonly group?: string | number | undefined
   /** The most holds to return, 1 … 1,000. Default 100. */
-  readonly limit?: number
+  readonly limit?: number | undefined
 }
 
 /** The most holds or rates that one call returns. */

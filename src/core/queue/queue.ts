@@ -11,8 +11,8 @@ import { type ThrottleOptions, throttleOf, throttleSchema } from './throttle-opt
 
 /** Keeps at most `count` jobs, for at most `age`. Both absent: all of them, for ever. */
 interface Keep {
-  readonly age?: Duration
-  readonly count?: number
+  readonly age?: Duration | undefined
+  readonly count?: number | undefined
 }
 
 /**
@@ -47,62 +47,62 @@ export type Merge = 'all' | 'distinct' | 'latest'
 
 export interface QueueOptions {
   /** Lottery tickets of the queue, 1 … 100. Default 10. */
-  readonly weight?: number
+  readonly weight?: number | undefined
   /**
    * The most jobs that one claim takes. Default: the free slots plus a measured prefetch, at most 500 or the limit of
    * the store; with `renewLease: false` 10.
    */
-  readonly claimSize?: number
+  readonly claimSize?: number | undefined
   /** The number of claims on this queue each time the selector puts it first. Default 1. */
-  readonly iterations?: number
+  readonly iterations?: number | undefined
   /** The longest time that an idle worker waits for a ring before it looks again. Default `'5s'`. */
-  readonly longPoll?: Duration
+  readonly longPoll?: Duration | undefined
   /** How long a claim holds without a beat, at least `'3s'`. Default `'30s'`; with `renewLease: false` `'10m'`. */
-  readonly lease?: Duration
+  readonly lease?: Duration | undefined
   /**
    * Whether Millrace renews claims while their jobs run. False: a claim takes `claimSize` jobs, and one slot runs them
    * one after the other within one lease. A job is put back if its `timeLimit` is not less than the rest of the lease.
    * If the queue has a throttle or `maxRunning`, a claim takes jobs only for free slots, one job per slot, because a
    * job that a limit counts must start then. Default true.
    */
-  readonly renewLease?: boolean
+  readonly renewLease?: boolean | undefined
   /**
    * Order among jobs of equal priority. Not for ordered queues, which go by time. Fixed at first use. Default `'fifo'`.
    */
-  readonly order?: 'fifo' | 'lifo'
+  readonly order?: 'fifo' | 'lifo' | undefined
   /**
    * Runs the jobs of a group one after the other, in the order in which they were enqueued; jobs without a group are
    * independent. Plain queues on SQS only, where it makes a FIFO queue. Fixed at first use. Default false.
    */
-  readonly fifo?: boolean
+  readonly fifo?: boolean | undefined
   /**
    * Makes the queue ordered: one claim of an id at a time, and payloads merge. Fixed at first use. Default: true if an
    * ordered task names the queue.
    */
-  readonly ordered?: boolean
+  readonly ordered?: boolean | undefined
   /**
    * The number of shards of an ordered queue, or of any queue on a store with several servers; elsewhere it has no
    * effect. The first number given counts. Bounds are divided by it; order and `maxPending` then hold in each shard.
    * Default 1, for an ordered queue 5.
    */
-  readonly shards?: number
+  readonly shards?: number | undefined
   /**
    * Ordered queues only. The unit that has at most one claim at a time: an id (`'id'`), or a whole shard with one batch
    * (`'shard'`, as in Lowkiq). Fixed at first use. Default `'id'`.
    */
-  readonly exclusive?: Exclusive
+  readonly exclusive?: Exclusive | undefined
   /** Ordered queues only. The order in which a claim asks their shards. Default `'lag'`. */
-  readonly shardOrder?: ShardOrder
+  readonly shardOrder?: ShardOrder | undefined
   /**
    * The most waiting jobs, for an ordered queue the most waiting payloads. More are refused with `QueueFullError`. Left
    * out: the stored one holds. Default: no limit.
    */
-  readonly maxPending?: number
+  readonly maxPending?: number | undefined
   /**
    * The number of crashes after which a job is buried. Only crashes while the job ran alone count. Left out: the stored
    * one holds. Default 3.
    */
-  readonly maxCrashes?: number
+  readonly maxCrashes?: number | undefined
   /**
    * The rate limit over all processes: one throttle, or several with different windows. Changed by `millrace queues
    * throttle`. Left out: the stored one holds. Default: none.
@@ -112,17 +112,19 @@ export interface QueueOptions {
    * The most jobs that run at once over all processes: in all, per group, or both; `perGroup` only in a queue of one
    * shard. A job counts from its claim until it is settled. Left out: the stored one holds. Default: no limit.
    */
-  readonly maxRunning?: MaxRunning
-  readonly retention?: {
-    /**
-     * Retention of completed jobs; ordered queues have no results. Default `{ age: '1h', count: 1000 }`, only for jobs
-     * whose handlers returned something. If you set it, jobs whose handlers returned nothing are kept too. The age is
-     * that of the worker that ends the job; the stored count holds for all.
-     */
-    readonly results?: Keep | 'untilDeleted' | 'none'
-    /** Retention of dead jobs. Left out: the stored one holds. Default `'untilDeleted'`. */
-    readonly dead?: Keep | 'untilDeleted'
-  }
+  readonly maxRunning?: MaxRunning | undefined
+  readonly retention?:
+    | {
+        /**
+         * Retention of completed jobs; ordered queues have no results. Default `{ age: '1h', count: 1000 }`, only for jobs
+         * whose handlers returned something. If you set it, jobs whose handlers returned nothing are kept too. The age is
+         * that of the worker that ends the job; the stored count holds for all.
+         */
+        readonly results?: Keep | 'untilDeleted' | 'none' | undefined
+        /** Retention of dead jobs. Left out: the stored one holds. Default `'untilDeleted'`. */
+        readonly dead?: Keep | 'untilDeleted' | undefined
+      }
+    | undefined
 }
 
 /** The retention of completed jobs. `ends`: also of those whose handlers returned nothing. */
@@ -188,7 +190,7 @@ export const queueOptionsSchema = exactly({
   ),
   maxPending: v.optional(whole(1)),
   maxCrashes: v.optional(whole(1)),
-  // An explicit undefined would mean no limit at all.
+  // Usually imported: undefined would mean no limit at all.
   throttle: v.exactOptional(throttleSchema),
   maxRunning: v.optional(maxRunningSchema),
   retention: v.optional(

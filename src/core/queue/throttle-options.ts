@@ -14,16 +14,16 @@ export interface ThrottleOptions {
   /** The length of the window, 1 ms … 366 days. */
   readonly window: Duration
   /** Spaces starts evenly, one in each `window / limit`. Default false; with a limit of 1 it has no effect. */
-  readonly moderate?: boolean
+  readonly moderate?: boolean | undefined
   /**
    * With `moderate`: if starts fell behind although there were jobs, they may catch up as long as more than `buffer`
    * starts of the window are unused. Default: they may not.
    */
-  readonly elastic?: { readonly buffer: number }
+  readonly elastic?: { readonly buffer: number } | undefined
   /** Whether the limit holds for the whole queue, or for each group of its jobs separately. Default `'queue'`. */
-  readonly by?: 'queue' | 'group'
+  readonly by?: 'queue' | 'group' | undefined
   /** The scope of the limit: queues that name the same scope share it. Default: the name of the queue. */
-  readonly scope?: string
+  readonly scope?: string | undefined
 }
 
 /** Instants on the grid are whole µs. A double holds them without loss for windows far longer than this. */

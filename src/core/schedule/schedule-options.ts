@@ -18,32 +18,32 @@ interface ScheduleTiming {
    * A cron text: 5 fields, 6 with seconds before them, or a nickname such as `'@daily'`. `L` and `#` are allowed. Given a
    * day of month and a day of week, one match is enough unless one of them begins with `*`. Give this or `every`.
    */
-  readonly cron?: string
+  readonly cron?: string | undefined
   /**
    * The time between ticks, at least 1 s. Ticks are multiples of it since `from`, by default since 1970-01-01T00:00Z.
    * Give this or `cron`.
    */
-  readonly every?: Duration
+  readonly every?: Duration | undefined
   /**
    * The time zone in which `cron` is read. When its clocks change, a text whose hour is `*` goes on as time passes, and
    * each other local time ticks once. Default `'UTC'`.
    */
-  readonly timeZone?: string
+  readonly timeZone?: string | undefined
   /**
    * What happens to ticks that were missed because no worker ran: none of them runs, only the latest, or all of them,
    * at most 1,000. Default `'latest'`.
    */
-  readonly onMissed?: OnMissed
+  readonly onMissed?: OnMissed | undefined
   /** Whether a tick is skipped while the job of the tick before waits or runs. Default `'allow'`: it is not skipped. */
-  readonly overlap?: Overlap
+  readonly overlap?: Overlap | undefined
   /**
    * The most by which the job of a tick is delayed, at most a day. The id of the job decides by how much. Default 0.
    */
-  readonly jitter?: Duration
+  readonly jitter?: Duration | undefined
   /** The first possible moment of a tick: a Date, or ISO-8601 text with a zone. Default: now. */
-  readonly from?: Date | string
+  readonly from?: Date | string | undefined
   /** The last possible moment of a tick. Default: never ends. */
-  readonly until?: Date | string
+  readonly until?: Date | string | undefined
 }
 
 /**
@@ -57,13 +57,13 @@ type ScheduledEnqueueOptions<T extends AnyTask> = Omit<
 
 /** The input of each job; optional if the task takes none. */
 type ScheduledInput<T extends AnyTask> =
-  undefined extends TaskInput<T> ? { readonly input?: TaskInput<T> } : { readonly input: TaskInput<T> }
+  undefined extends TaskInput<T> ? { readonly input?: TaskInput<T> | undefined } : { readonly input: TaskInput<T> }
 
 /** A schedule: which task, with what input, and when. */
 export type ScheduleOptions<T extends AnyTask = AnyTask> = ScheduleTiming & {
   readonly task: T
   /** Enqueue options of its jobs. Default: none. */
-  readonly enqueue?: ScheduledEnqueueOptions<T>
+  readonly enqueue?: ScheduledEnqueueOptions<T> | undefined
 } & ScheduledInput<T>
 
 /** Schedules by name, each with the input of its own task. */
@@ -134,15 +134,15 @@ export const scheduleSchema = v.pipe(
     'must have a `from` before its `until`',
   ),
   v.check(
-    ({ enqueue }) => !('runAt' in enqueue),
+    ({ enqueue }) => enqueue['runAt'] === undefined,
     'must not have `enqueue.runAt`: its ticks say when; `enqueue.delay` counts from each',
   ),
   v.check(
-    ({ enqueue }) => !('ifWaiting' in enqueue),
+    ({ enqueue }) => enqueue['ifWaiting'] === undefined,
     "must not have `enqueue.ifWaiting`: no two ticks have the same id; `overlap: 'skip'` leaves out what would pile up",
   ),
   v.check(
-    ({ task, enqueue }) => task.kind === 'ordered' || !('id' in enqueue),
+    ({ task, enqueue }) => task.kind === 'ordered' || enqueue['id'] === undefined,
     'must not have `enqueue.id`: each of its jobs is named by the schedule and the tick',
   ),
   v.transform(

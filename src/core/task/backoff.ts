@@ -13,9 +13,9 @@ export type Backoff = (failures: number, random: Random) => number
 
 interface ExponentialOptions {
   /** Upper bound of the first delay; doubles with each failure. Default `'1m'`. */
-  readonly base?: Duration
+  readonly base?: Duration | undefined
   /** Upper bound of every delay. Default `'15m'`. */
-  readonly max?: Duration
+  readonly max?: Duration | undefined
 }
 
 /**
@@ -30,9 +30,9 @@ export function exponential(options: ExponentialOptions = {}): Backoff {
 
 interface KaleOptions {
   /** The first delay; doubles with each failure. Default `'60s'`. */
-  readonly multiple?: Duration
+  readonly multiple?: Duration | undefined
   /** Upper bound of every delay. Default `'15m'`. */
-  readonly max?: Duration
+  readonly max?: Duration | undefined
 }
 
 /**

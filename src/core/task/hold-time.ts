@@ -29,7 +29,7 @@ export type HoldTime =
 
 export interface HoldOptions {
   /** The longest hold: a longer one is cut to it. Default 1 h. */
-  readonly atMost?: Duration
+  readonly atMost?: Duration | undefined
 }
 
 /** The hold if nothing says how long. */

@@ -9,27 +9,27 @@ export interface IsolationOptions {
    * `'process'`: each job runs in a process of its own, which outlives its worker if possible. Default: jobs run in the
    * worker.
    */
-  readonly isolate?: 'process'
+  readonly isolate?: 'process' | undefined
   /**
    * The module that exports the task, as `import.meta.url`; the process loads the task from it. Needed unless `millrace
    * work` starts the worker, because that command knows its configuration.
    */
-  readonly module?: string
+  readonly module?: string | undefined
   /**
    * Names of environment variables that the process gets, besides PATH, HOME, the locale, `NODE_*` and `MILLRACE_*`.
    * Default: none.
    */
-  readonly env?: readonly string[]
+  readonly env?: readonly string[] | undefined
   /**
    * The largest JavaScript heap of the process, such as `'512MB'`. Millrace also kills the process if it takes more
    * than twice as much and 192 MB in all. Default: Node's own limit.
    */
-  readonly maxHeap?: number | string
+  readonly maxHeap?: number | string | undefined
   /**
    * What happens to the process when its worker dies or stops. `'detach'`: it goes on. `'exit'`: it ends and its job
    * goes back. Default `'detach'` if the time limit is `'none'` or at least 10 minutes, otherwise `'exit'`.
    */
-  readonly onSupervisorLoss?: 'detach' | 'exit'
+  readonly onSupervisorLoss?: 'detach' | 'exit' | undefined
 }
 
 /** The isolation options with every default filled in. */

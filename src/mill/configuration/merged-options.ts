@@ -7,6 +7,8 @@ export type GivenOptions = Readonly<Record<string, unknown>>
 
 /** Options whose entries are merged by name. */
 const namedMaps = new Set(['queues', 'schedules'])
+/** Options that are usually imported: an undefined one is kept, so that the check refuses it. */
+const imported = new Set(['store', 'codec', 'seal', 'middleware'])
 
 /** Whether a value is plain options: neither a mill nor an instance of another class. */
 export function isOptions(value: unknown): value is GivenOptions {
@@ -17,7 +19,8 @@ export function isOptions(value: unknown): value is GivenOptions {
 
 /**
  * Merges from left to right: a later file wins, key by key. `queues` and `schedules` are merged by name and then by
- * key, `worker` by key, `tasks` by the names of the tasks. `tasksElsewhere` is the union of all files.
+ * key, `worker` by key, `tasks` by the names of the tasks. `tasksElsewhere` is the union of all files. An undefined option
+ * counts as left out.
  */
 export function mergedOptions(parts: readonly GivenOptions[]): GivenOptions {
   const merged: Record<string, unknown> = {}
@@ -28,11 +31,17 @@ export function mergedOptions(parts: readonly GivenOptions[]): GivenOptions {
 }
 
 function mergedOption(option: string, before: unknown, value: unknown): unknown {
-  if (option === 'worker') return byKey(before, value, (_, later) => later)
-  if (namedMaps.has(option)) return byKey(before, value, (one, other) => byKey(one, other, (_, later) => later))
+  if (value === undefined && !imported.has(option)) return before
+  if (option === 'worker') return byKey(before, value, given)
+  if (namedMaps.has(option)) return byKey(before, value, (one, other) => byKey(one, other, given))
   if (!Array.isArray(before) || !Array.isArray(value)) return value
   if (option === 'tasks') return mergedTasks(before, value)
   return option === 'tasksElsewhere' ? [...new Set([...before, ...value])] : value
+}
+
+/** The later value, if there is one. */
+function given(before: unknown, later: unknown): unknown {
+  return later === undefined ? before : later
 }
 
 /** A value that is not an object replaces the one before; the check of the options reports the expected form. */

@@ -84,14 +84,14 @@ export interface MillOptions<
    */
   readonly schedulesOf?: string | undefined
   /** The codec that stores values. Default: JSON, with support for Date, Map, Set, BigInt and bytes. */
-  readonly codec?: Codec | undefined
+  readonly codec?: Codec
   /** Stores larger values as gzip, unless that saves nothing: `{ above: '1kB' }`. Default: no compression. */
   readonly compress?: { readonly above: number | string } | undefined
   /**
    * Encrypts inputs, metas, results and checkpoints before they are stored (AES-256-GCM), and refuses values that were
    * changed: `{ current: '2026-11', keys: { '2026-11': … } }`. Default: no encryption.
    */
-  readonly seal?: SealOptions | undefined
+  readonly seal?: SealOptions
   /**
    * The function that makes the stored text of an error, at most 4,096 bytes. Default: its stack, which begins with its
    * message, and its causes.
@@ -102,7 +102,7 @@ export interface MillOptions<
   /** How long an id of your own is remembered after its job ended. Default `'5m'`. */
   readonly idempotency?: Duration | undefined
   /** Functions around enqueues and handler calls; the first is the outermost. Default `[]`. */
-  readonly middleware?: readonly Middleware[] | undefined
+  readonly middleware?: readonly Middleware[]
   /**
    * Counts the enqueues, starts and ends of jobs, and sums them up in the store by minute and hour, for
    * `mill.queue(q).history()`, `stats --watch` and charts. Default true.
@@ -178,8 +178,9 @@ function isLogger(value: unknown): boolean {
 const queueName = v.custom<string>(isQueueName, `must be ${queueNameForm}`)
 
 /**
- * The shape of the options. Some values are usually imported: an undefined one is refused instead of ignored, because
- * jobs would run without it.
+ * The shape of the options. An undefined option counts as left out. Only a codec, a seal and middleware are refused if they
+ * are undefined, as the throttle of a queue is: they are usually imported, and jobs would be stored in clear, in another form, or run
+ * without them.
  */
 const shape = exactly({
   store: v.union([v.string(), v.looseObject({})], "must be a store such as 'sqlite:.millrace/jobs.db' or 'memory:'"),
@@ -188,13 +189,13 @@ const shape = exactly({
     'millrace',
   ),
   replicas: v.optional(whole(0, 100), 0),
-  queues: v.exactOptional(v.record(queueName, queueOptionsSchema), {}),
-  tasks: v.exactOptional(
+  queues: v.optional(v.record(queueName, queueOptionsSchema), {}),
+  tasks: v.optional(
     v.array(v.custom<AnyTask>(isTask, 'must be a task made by defineTask() or defineOrderedTask()')),
     [],
   ),
-  tasksElsewhere: v.exactOptional(v.array(taskName), []),
-  schedules: v.exactOptional(v.record(queueName, scheduleSchema)),
+  tasksElsewhere: v.optional(v.array(taskName), []),
+  schedules: v.optional(v.record(queueName, scheduleSchema)),
   schedulesOf: v.optional(
     v.pipe(
       v.string(),
