@@ -273,11 +273,11 @@ export class TimeLimitError extends MillraceError {
 }
 
 /**
- * The process of an isolated job ended before it settled the job, or the command of `millrace exec` did not exit with
- * 0.
+ * The process of an isolated job ended before it settled the job, the command of `millrace exec` did not exit with 0, or
+ * the worker of a job that was buried as `crashed` is gone.
  */
 export class ProcessDiedError extends MillraceError {
-  /** `exit`: the process ended by itself. `unknown`: another worker had started it. */
+  /** `exit`: the process ended by itself. `unknown`: nobody who could tell has seen it end. */
   readonly by: 'exit' | 'signal' | 'oom' | 'unknown'
 
   /** `what`: the process, in words. `code` and `signal` are null if it is not known how the process ended. */
@@ -287,8 +287,8 @@ export class ProcessDiedError extends MillraceError {
       readonly code: number | null
       readonly signal: string | null
       readonly isOutOfMemory?: boolean
-      /** The last text that it printed. */
-      readonly tail: string
+      /** The last text that it printed; absent if that is not known. */
+      readonly tail?: string
     },
   ) {
     const { code, signal, isOutOfMemory = false, tail } = end
@@ -297,10 +297,10 @@ export class ProcessDiedError extends MillraceError {
       oom: 'ran out of memory (oom): give the task more by `maxHeap`, or the machine',
       signal: `was killed by ${signal}${signal === 'SIGKILL' ? ': by somebody, or by the kernel if memory was short (`dmesg` says so)' : ''}`,
       exit: `exited with code ${code}`,
-      unknown: 'is gone, and how it ended is not known: another worker had started it',
+      unknown: 'is gone, and how it ended is not known',
     }[by]
-    const printed = tail === '' ? 'It printed nothing.' : `The last that it printed:\n${tail}`
-    super('process-died', `${what} ${how}. ${printed}`)
+    const printed = tail === '' ? ' It printed nothing.' : ` The last that it printed:\n${tail}`
+    super('process-died', `${what} ${how}.${tail === undefined ? '' : printed}`)
     this.by = by
   }
 }

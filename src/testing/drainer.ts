@@ -21,7 +21,8 @@ import type { Store } from '../stores/contract/store.js'
 import { mostPerTrip } from '../stores/rules/bounds.js'
 import type { RunParts } from '../workers/assemble-worker.js'
 import { EndHooks } from '../workers/end-hooks.js'
-import { emitFound, emitSettled } from '../workers/settle-events.js'
+import { FoundEnds } from '../workers/found-ends.js'
+import { emitSettled } from '../workers/settle-events.js'
 import { lineOf, type RanJob, ranJob } from './ran-job.js'
 import { TimelyTicks } from './timely-ticks.js'
 
@@ -37,6 +38,7 @@ export class Drainer implements Bench {
   readonly #decoder: ClaimDecoder
   readonly #ticks: TimelyTicks
   readonly #hooks: EndHooks
+  readonly #ends: FoundEnds
   readonly #verdicts = new Map<Execution, readonly Verdict[]>()
 
   constructor(parts: RunParts, store: Store) {
@@ -52,6 +54,7 @@ export class Drainer implements Bench {
       parts.children,
     )
     this.#hooks = new EndHooks(parts.middleware, parts.events)
+    this.#ends = new FoundEnds({ ...parts, records: async () => store.records })
     this.#ticks = new TimelyTicks(parts, store.schedules!, worker)
   }
 
@@ -94,7 +97,7 @@ export class Drainer implements Bench {
     const leaseMs = Math.max(...from.map((one) => one.leaseMs!))
     for (;;) {
       const answer = await this.#store.claim(from, { worker, leaseMs, alone })
-      emitFound(this.#parts.events, answer)
+      this.#ends.tell(answer)
       // A claim ends a limited number of expired jobs, and grants none before all have ended.
       if (answer.claims.length > 0 || (answer.expired ?? []).length === 0) return answer
     }

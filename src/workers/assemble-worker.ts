@@ -37,6 +37,7 @@ import { DepartureSizes } from './departures/departure-sizes.js'
 import { LimitedQueues } from './departures/limited-queues.js'
 import { Punctuality } from './departures/punctuality.js'
 import { EndHooks } from './end-hooks.js'
+import { FoundEnds } from './found-ends.js'
 import { ProcessPool, type ProcessSource } from './isolated/process-pool.js'
 import { Adoption } from './recovery/adoption.js'
 import { Heartbeat, registryBeatMs } from './recovery/heartbeat.js'
@@ -149,7 +150,8 @@ export function assembleWorker(
   const limited = new LimitedQueues(stored)
   const punctuality = new Punctuality(limited, registry)
   const sizes = new DepartureSizes({ limited, registry, prefetch })
-  const shared = { worker, registry, slots, settler, prefetch, limited, punctuality, sizes, events, mono, random }
+  const ends = new FoundEnds({ registry, packing, events, records: async () => records })
+  const shared = { worker, registry, slots, ends, settler, prefetch, limited, punctuality, sizes, events, mono, random }
   const maxPayload = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
   const rules: SettlementRules = {
     ...{ packing, formatError, maxResultBytes: maxPayload, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },

@@ -1,6 +1,6 @@
 /**
  * The hook of exhausted retries: calls a task's `onExhausted` once the store has buried the payloads of an execution's
- * last failure.
+ * last failure. `found-ends.ts` calls it for crashes.
  */
 
 import type { Events } from '../core/events.js'
@@ -35,7 +35,7 @@ export function exhaustedHookOf(
   return {
     answered(_, answer) {
       if (answer !== 'ok') return undefined
-      return told(events, task, () => task.onExhausted!({ job, input, error: error.error }))
+      return callExhausted(events, task, () => task.onExhausted!({ job, input, error: error.error }))
     },
   }
 }
@@ -65,7 +65,7 @@ function payloadsExhaustion(
         meta: ownMeta(job.metas[job.done]!),
         error,
       }))
-      return told(events, task, () => task.onExhausted!(payloads))
+      return callExhausted(events, task, () => task.onExhausted!(payloads))
     },
   }
 }
@@ -84,7 +84,7 @@ function jobsExhaustion(execution: JobsExecution, verdicts: readonly Verdict[], 
   return {
     answered(id, answer) {
       const hook = hooks.get(id)
-      return hook !== undefined && answer === 'ok' ? told(events, task, hook) : undefined
+      return hook !== undefined && answer === 'ok' ? callExhausted(events, task, hook) : undefined
     },
   }
 }
@@ -97,7 +97,7 @@ function exhaustedBy(verdict: Verdict): { readonly error: unknown } | undefined 
 }
 
 /** An error of the hook is reported and changes nothing. */
-async function told(events: Events, { name }: AnyTask, hook: () => unknown): Promise<void> {
+export async function callExhausted(events: Events, { name }: AnyTask, hook: () => unknown): Promise<void> {
   try {
     await hook()
   } catch (thrown) {

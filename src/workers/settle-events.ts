@@ -8,7 +8,7 @@ import type { Claim, Claimed } from '../stores/contract/claim.js'
 import type { SettleAnswer } from '../stores/contract/settle.js'
 import { expiredReason } from '../stores/rules/expiry.js'
 
-type FoundByClaim = Pick<Claimed, 'crashed' | 'buried' | 'expired'>
+export type FoundByClaim = Pick<Claimed, 'crashed' | 'buried' | 'expired'>
 
 export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answer: SettleAnswer, runMs: number): void {
   const { queue, id, task, attempt } = claim
@@ -84,9 +84,9 @@ export function emitFound(events: Events, { crashed, buried, expired = [] }: Fou
     counter?.crashed(crash.queue)
     events.emit('job.crashed', crash)
   }
-  for (const { reason, ...ref } of buried) {
-    counter?.buried(ref.queue)
-    events.emit('job.buried', { ...ref, reason, error: undefined })
+  for (const { queue, id, task, reason } of buried) {
+    counter?.buried(queue)
+    events.emit('job.buried', { queue, id, task, reason, error: undefined })
   }
   for (const ref of expired) {
     counter?.cancelled(ref.queue)

@@ -26,6 +26,7 @@ async function callsOf(queues: readonly string[]) {
     held: () => [],
     fellDue: () => {},
     answered: () => {},
+    ends: { tell: () => {} },
     events,
     mono: () => 0,
   })

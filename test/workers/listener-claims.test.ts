@@ -29,6 +29,7 @@ async function intakeOn(soloGate: SoloGate) {
     connect: async () => opened,
     hasRoom: () => true,
     lateMs: () => 0,
+    ends: { tell: () => {} },
     unwanted: () => {},
     held: () => [],
   })

@@ -30,7 +30,7 @@ import {
  */
 export type BatchHandler<Output> = (payloadsById: ReadonlyMap<string, readonly Output[]>, ctx: BatchContext) => unknown
 
-/** A payload that was just buried because the retries of its id are exhausted. */
+/** A payload that was just buried because its id has failed or crashed too often. */
 export interface ExhaustedPayload<Output> {
   readonly id: string
   readonly input: Output
@@ -85,7 +85,8 @@ export interface OrderedTaskOptions<Name extends string, Input, Output, QueueNam
   readonly retry?: RetryOptions | undefined
   /**
    * Called with the payloads of a batch that were buried because retries are exhausted, as `max-retries` or
-   * `no-retries`. An error that it throws is reported and changes nothing.
+   * `no-retries`, or because the id crashed too often, as `crashed`: then at most once, by the worker that finds the
+   * crash. An error that it throws is reported and changes nothing.
    */
   readonly onExhausted?: ((payloads: readonly ExhaustedPayload<Output>[]) => void | Promise<void>) | undefined
   /** Former names, under which jobs may still be stored. */

@@ -86,8 +86,9 @@ export interface TaskOptions<Name extends string, Input, Output, Return, QueueNa
    */
   readonly shouldRun?: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
   /**
-   * Called after a job was buried because its retries are exhausted, as `max-retries` or `no-retries`. An error that it
-   * throws is reported and changes nothing.
+   * Called after a job was buried because its retries are exhausted, as `max-retries` or `no-retries`, or because it
+   * crashed too often, as `crashed`: then at most once, by the worker that finds the crash. An error that it throws is
+   * reported and changes nothing.
    */
   readonly onExhausted?: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
   /** Former names, under which jobs may still be stored. */

@@ -6,7 +6,7 @@ import { type Schema, validated } from '../../core/task/schema.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
-import type { BatchedJob, DecodedClaim } from './batch-execution.js'
+import type { DecodedClaim } from './batch-execution.js'
 import { metaOf } from './execution.js'
 
 /** The codec, compression or key that is missing here to read the claim; undefined if all can be read. */
@@ -47,7 +47,10 @@ export function decodedClaim(claim: Claim, packing: Packing): DecodedClaim {
  * The schema's outputs. Throws `InvalidJobError` that says which payload does not fit, and the errors of a schema that
  * itself fails.
  */
-export async function checkedInputs(schema: Schema, { claim, inputs }: BatchedJob): Promise<unknown[]> {
+export async function checkedInputs(
+  schema: Schema,
+  { claim, inputs }: Pick<DecodedClaim, 'claim' | 'inputs'>,
+): Promise<unknown[]> {
   const outputs: unknown[] = []
   for (const [i, input] of inputs.entries()) outputs.push(await validated(schema, input, payloadName(claim, i)))
   return outputs

@@ -124,6 +124,10 @@ export interface Buried {
   readonly id: string
   readonly task: string
   readonly reason: string
+  /** The fence of the claim that crashed; absent if none did. */
+  readonly fence?: number
+  /** Ordered queues only: the payload that went to the morgue. */
+  readonly payload?: ScoredPayload
 }
 
 /** A waiting job whose time to begin was over. */

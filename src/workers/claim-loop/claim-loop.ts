@@ -5,7 +5,6 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import { timerMs } from '../../core/platform/timer.js'
 import type { Queue } from '../../core/queue/queue.js'
@@ -20,7 +19,7 @@ import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
 import { suspectLeadMs } from '../../stores/rules/wake-lead.js'
-import { ClaimCalls } from '../claims/claim-calls.js'
+import { ClaimCalls, type ClaimCallsParts } from '../claims/claim-calls.js'
 import { ClaimsUnderWay } from '../claims/claims-under-way.js'
 import { SoloPatience } from '../claims/solo-patience.js'
 import { tripOf } from '../departures/lateness.js'
@@ -30,8 +29,7 @@ import { ClaimEntries, type ClaimEntriesParts } from './claim-entries.js'
 import type { QueuePicker } from './queue-picker.js'
 import { SuspectTargets } from './suspect-targets.js'
 
-interface ClaimLoopParts extends ClaimEntriesParts {
-  readonly worker: string
+interface ClaimLoopParts extends ClaimEntriesParts, Pick<ClaimCallsParts, 'worker' | 'ends' | 'events' | 'mono'> {
   readonly store: Store
   readonly queues: readonly Queue[]
   readonly picker: QueuePicker
@@ -41,8 +39,6 @@ interface ClaimLoopParts extends ClaimEntriesParts {
   readonly settler: Settler
   readonly waiter: IdleWaiter
   readonly soloGate: SoloGate
-  readonly events: Events
-  readonly mono: () => number
   readonly random: Random
   /** Whether this process is sound enough to show which job kills it. */
   readonly mayBeAlone: () => boolean

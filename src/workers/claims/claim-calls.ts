@@ -8,7 +8,7 @@ import type { Claimed, Claimer, ClaimFrom, Rung } from '../../stores/contract/cl
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
-import { emitFound } from '../settle-events.js'
+import type { FoundEnds } from '../found-ends.js'
 import type { ClaimTarget } from '../shards/claim-target.js'
 import { DamagedQueues } from './damaged-queues.js'
 import { Leads } from './leads.js'
@@ -18,7 +18,7 @@ import { UnheardClaims } from './unheard-claims.js'
 const longestMs = 1_000
 const leaseShare = 0.1
 
-interface ClaimCallsParts {
+export interface ClaimCallsParts {
   readonly worker: string
   readonly queues: readonly string[]
   /** Opens the store, once. */
@@ -29,6 +29,7 @@ interface ClaimCallsParts {
   readonly fellDue: () => void
   /** Called first with every answer. */
   readonly answered: (answer: Claimed) => void
+  readonly ends: Pick<FoundEnds, 'tell'>
   readonly events: Events
   readonly mono: () => number
 }
@@ -80,11 +81,11 @@ export class ClaimCalls {
   }
 
   #heed(from: readonly ClaimFrom[], answer: Claimed): void {
-    const { events, answered } = this.#parts
+    const { ends, answered } = this.#parts
     answered(answer)
     if (answer.isInDoubt) this.unheard.suspected()
     this.damaged.told(from, answer.damaged)
-    emitFound(events, answer)
+    ends.tell(answer)
     this.leads.told(answer.waits)
   }
 

@@ -19,6 +19,7 @@ import type { WorkerOrder, WorkerRegistry } from '../../stores/contract/worker-r
 import type { Connection } from '../assemble-worker.js'
 import { LimitedQueues } from '../departures/limited-queues.js'
 import { Punctuality } from '../departures/punctuality.js'
+import type { FoundEnds } from '../found-ends.js'
 import { Heartbeat, registryBeatMs } from '../recovery/heartbeat.js'
 import { Recoverer } from '../recovery/recoverer.js'
 import { VitalSigns } from '../recovery/vital-signs.js'
@@ -30,6 +31,8 @@ export interface ListenerParts {
   readonly concurrency: number
   /** The rules for `fail` and the time limit of a claim; it stands in for the tasks of all jobs. */
   readonly task: AnySingleTask
+  /** The tasks and queues of its mill. */
+  readonly registry: Registry
   readonly namespace: string
   readonly packing: Packing
   readonly clock: Clock
@@ -45,6 +48,7 @@ export interface ListenerParts {
 interface ListenerSelf {
   readonly id: string
   readonly identity: ProcessIdentity
+  readonly ends: FoundEnds
   /** The number of claims held now. */
   readonly held: () => number
   /** Called with every heartbeat. */
@@ -117,7 +121,16 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
       (error) => events.emit('store.failed', { call: 'workers.beat', error, retryMs: registryBeatMs }),
     ),
     recoverer: new Recoverer({
-      ...{ worker: self.id, workers, isRemote: traits.remote, identity: self.identity, events, mono, random },
+      ...{
+        worker: self.id,
+        workers,
+        isRemote: traits.remote,
+        identity: self.identity,
+        ends: self.ends,
+        events,
+        mono,
+        random,
+      },
       found: (queues) => {
         if (queues.includes(queue.name)) self.look()
       },

@@ -21,6 +21,7 @@ import type { Store } from '../../stores/contract/store.js'
 import { ClaimCalls } from '../claims/claim-calls.js'
 import { SoloPatience } from '../claims/solo-patience.js'
 import { tripOf } from '../departures/lateness.js'
+import type { FoundEnds } from '../found-ends.js'
 
 interface ListenerClaimsParts {
   readonly worker: string
@@ -28,6 +29,7 @@ interface ListenerClaimsParts {
   /** Opens the store, once. */
   readonly connect: () => Promise<{ readonly store: Store; readonly waiter: IdleWaiter }>
   readonly soloGate: SoloGate
+  readonly ends: Pick<FoundEnds, 'tell'>
   readonly events: Events
   readonly mono: () => number
   readonly random: Random

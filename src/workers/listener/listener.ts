@@ -26,6 +26,7 @@ import type { Claim } from '../../stores/contract/claim.js'
 import type { ClaimKey, SettleAnswer } from '../../stores/contract/settle.js'
 import type { WorkerOrder } from '../../stores/contract/worker-registry.js'
 import { keyIn, tokenOf } from '../claim-token.js'
+import { FoundEnds } from '../found-ends.js'
 import { emitSettled } from '../settle-events.js'
 import { nextWorkerId } from '../worker-id.js'
 import { assembleListener, type ListenerAssembly, type ListenerParts } from './assemble-listener.js'
@@ -53,6 +54,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   readonly #parts: ListenerParts
   readonly #claims: ListenerClaims
   readonly #limits: TimeLimits
+  readonly #ends: FoundEnds
   /** The claims held here, each with the function that lets others claim. */
   readonly #hands = new Map<JobExecution, { readonly hand: ListenerHand; readonly letGo: () => void }>()
   /** Claims that could not be read here, until the store has taken their end. */
@@ -66,15 +68,16 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
 
   /** @internal */
   constructor(parts: ListenerParts) {
-    const { queue, clock, random, events } = parts
+    const { queue, registry, packing, clock, random, events } = parts
     this.#parts = parts
+    this.#ends = new FoundEnds({ registry, packing, events, records: async () => (await this.#opened()).records })
     this.id = nextWorkerId(this.#identity, true)
     this.queue = queue.name
     const mono = () => clock.mono()
     const overdue = (execution: Execution, reason: Error) => this.#overdue(execution as JobExecution, reason)
     this.#limits = new TimeLimits(events, overdue, mono)
     this.#claims = new ListenerClaims({
-      ...{ worker: this.id, queue, events, random, mono, soloGate: processSoloGate },
+      ...{ worker: this.id, queue, ends: this.#ends, events, random, mono, soloGate: processSoloGate },
       held: () => [...[...this.#hands.values()].map(({ hand }) => hand.claim), ...this.#refused],
       connect: () => this.#opened(),
       lateMs: () => this.#lateMs,
@@ -176,7 +179,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   async #open(): Promise<ListenerAssembly> {
     const connection = await this.#parts.connect()
     const opened = assembleListener(connection, this.#parts, {
-      ...{ id: this.id, identity: this.#identity },
+      ...{ id: this.id, identity: this.#identity, ends: this.#ends },
       held: () => this.#hands.size,
       beaten: () => this.#findTakenOver(opened),
       look: () => this.#claims.look(),

@@ -9,8 +9,8 @@ import { timerMs } from '../../core/platform/timer.js'
 import type { ProcessIdentity } from '../../runtime/process-identity.js'
 import { isDead, isNeighbour } from '../../runtime/process-peers.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../stores/contract/worker-registry.js'
+import type { FoundEnds } from '../found-ends.js'
 import { endRemains } from '../isolated/job-group.js'
-import { emitFound } from '../settle-events.js'
 import { isAlive } from './adoption.js'
 
 /** A dead worker is found within about this time. The more workers look, the less often each does. */
@@ -27,6 +27,7 @@ interface RecovererParts {
   /** Whether the list of workers costs a trip. */
   readonly isRemote: boolean
   readonly identity: ProcessIdentity
+  readonly ends: Pick<FoundEnds, 'tell'>
   readonly events: Events
   readonly mono: () => number
   readonly random: Random
@@ -97,7 +98,7 @@ export class Recoverer {
 
   /** Ends its leases, except for jobs whose own processes may live: their leases decide. */
   async #bury(worker: string): Promise<void> {
-    const { workers, events, found, identity } = this.#parts
+    const { workers, ends, events, found, identity } = this.#parts
     this.#survivors.delete(worker)
     for (let left = 1; left > 0; ) {
       const claims = await workers.held(worker)
@@ -108,7 +109,7 @@ export class Recoverer {
       // Another worker may run a job as soon as its claim is ended.
       if (held.some(({ pid }) => pid !== undefined)) endRemains(this.#parts.worker, events)
       const ended = await workers.gone(held, worker)
-      emitFound(events, ended)
+      ends.tell(ended)
       found([...new Set(ended.crashed.map(({ queue }) => queue))])
       // A step is bounded; a worker that holds nothing more is out of the registry.
       left = held.length

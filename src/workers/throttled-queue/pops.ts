@@ -22,6 +22,7 @@ import type { SettleAnswer, SettleItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { ClaimCalls } from '../claims/claim-calls.js'
 import { Lateness } from '../departures/lateness.js'
+import { emitFound } from '../settle-events.js'
 
 /** Why there is no item now. */
 export type PopWait = Exclude<Wait['reason'], 'suspect'>
@@ -91,6 +92,7 @@ export class Pops {
     this.#parts = parts
     this.#calls = new ClaimCalls({
       ...{ ...parts, queues: [parts.queue], held: () => [], fellDue: () => {} },
+      ends: { tell: (found) => emitFound(parts.events, found) },
       answered: ({ waits }) => {
         this.#hasSuspects = waits.some(({ reason }) => reason === 'suspect')
       },

@@ -153,7 +153,8 @@ export const holding: ContractConcern = {
 
         const last = await scene.workers.gone([keyOf(second)], 'w1')
 
-        assert.deepEqual(last.buried, [{ queue: scene.queue, id: 'a', task: 'resize', reason: 'crashed' }])
+        const { fence } = second
+        assert.deepEqual(last.buried, [{ queue: scene.queue, id: 'a', task: 'resize', reason: 'crashed', fence }])
         assert.deepEqual([last.crashed[0]?.crashes, last.crashed[0]?.charged], [2, true])
         const { state, reason, finishedAt } = await scene.job('a')
         assert.deepEqual([state, reason, finishedAt], ['dead', 'crashed', await scene.now()])

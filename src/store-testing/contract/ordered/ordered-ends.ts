@@ -272,8 +272,9 @@ export const orderedEnds: ContractConcern = {
       async (scene) => {
         await scene.openQueue({ maxCrashes: 2 })
         await scene.pushAll('a', ['v0', 'v1'])
+        let fence = 0
         for (let i = 0; i < 2; i++) {
-          await scene.take(Number.POSITIVE_INFINITY, { leaseMs: 1_000, alone: true })
+          fence = (await scene.take(Number.POSITIVE_INFINITY, { leaseMs: 1_000, alone: true })).fence
           await scene.advance(1_000)
         }
         const { crashed, buried } = await scene.claim({ limit: 0 })
@@ -282,7 +283,16 @@ export const orderedEnds: ContractConcern = {
           crashed.map(({ charged, crashes }) => [charged, crashes]),
           [[true, 2]],
         )
-        assert.deepEqual(buried, [{ queue: scene.queue, id: 'a', task: 'send-mail', reason: 'crashed' }])
+        assert.deepEqual(buried, [
+          {
+            queue: scene.queue,
+            id: 'a',
+            task: 'send-mail',
+            reason: 'crashed',
+            fence,
+            payload: { score: 0, payload: 'v0' },
+          },
+        ])
         assert.deepEqual(await scene.told(), ['a ready: v1', 'a dead: v0'])
         const { attempt, crashes, suspect } = await scene.live('a')
         assert.deepEqual([attempt, crashes, suspect], [1, 0, false])

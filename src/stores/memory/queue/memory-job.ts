@@ -248,7 +248,7 @@ export function rememberedRecord(queue: string, job: RememberedJob): StoredJob {
   })
 }
 
-function scored({ score, payload, codec, meta }: PayloadEntry): ScoredPayload {
+export function scored({ score, payload, codec, meta }: PayloadEntry): ScoredPayload {
   return defined({ score, payload, codec, meta })
 }
 

@@ -2,7 +2,7 @@
 
 import type { Buried, Crash } from '../../contract/claim.js'
 import { afterCrash } from '../../rules/crash.js'
-import type { MemoryJob } from '../queue/memory-job.js'
+import { type MemoryJob, scored } from '../queue/memory-job.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 
 /** The crashes of one call, and the jobs that it buried for them. */
@@ -23,11 +23,17 @@ export function crash(queue: MemoryQueue, job: MemoryJob, told: Crashes, now: nu
       queue.end(job, 'cancelled', now)
       break
     case 'dead':
+      told.buried.push({ ...ref, reason: 'crashed', ...lastOf(job) })
       queue.exhaust(job, 'crashed', undefined, now)
-      told.buried.push({ ...ref, reason: 'crashed' })
       break
     case 'suspect':
       queue.putBack(job, now, true)
       break
   }
+}
+
+/** The fence of its claim, and the payload that is buried. */
+function lastOf({ fence, inHand }: MemoryJob): Pick<Buried, 'fence' | 'payload'> {
+  const [oldest] = inHand
+  return { fence, ...(oldest && { payload: scored(oldest) }) }
 }

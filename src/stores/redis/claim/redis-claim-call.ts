@@ -3,6 +3,7 @@
 import type { Buried, Claim, Claimed, Claimer, Crash, Expired, Wait } from '../../contract/claim.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { readPayload } from '../format/redis-payload.js'
 import type { RedisShard } from '../layout/redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { claimGatedScripts, claimScripts } from './claim-script.js'
@@ -94,7 +95,7 @@ export function claimReplyIn(shards: readonly RedisShard[], reply: RedisReply): 
     claims: rowsIn(grants, 7).flatMap((row) => grantIn(shards[numberIn(row[0])]!, row)),
     waits: rowsIn(waits, 4).map((row) => waitIn(shards, row)),
     crashed: rowsIn(crashed, 6).map((row) => crashIn(queueAt(row[0]), row)),
-    buried: rowsIn(buried, 4).map((row) => buriedIn(queueAt(row[0]), row)),
+    buried: rowsIn(buried, 6).map((row) => buriedIn(queueAt(row[0]), row)),
     expired: rowsIn(expired, 3).map(([index, id, task]) => ({
       queue: queueAt(index),
       id: textIn(id),
@@ -136,6 +137,10 @@ export function crashIn(queue: string, [, id, task, worker, charged, crashes]: r
   }
 }
 
-export function buriedIn(queue: string, [, id, task, reason]: readonly RedisReply[]): Buried {
-  return { queue, id: textIn(id), task: textIn(task), reason: textIn(reason) }
+export function buriedIn(queue: string, [, id, task, reason, fence, packed]: readonly RedisReply[]): Buried {
+  const payload = bytesIn(packed)
+  return {
+    ...{ queue, id: textIn(id), task: textIn(task), reason: textIn(reason), fence: numberIn(fence) },
+    ...(payload.length > 0 && { payload: readPayload(payload) }),
+  }
 }

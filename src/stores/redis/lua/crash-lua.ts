@@ -1,7 +1,7 @@
 /** A crash in Lua: it ends the claim of a running job whose lease has ended. The translation of `afterCrash`. */
 export const crashes = `
 -- Ends the claim and reports it: adds index, id, task, worker, charged, crashes to crashed; for a job that is buried
--- also index, id, task, reason to buried.
+-- also index, id, task, reason, fence and, in an ordered queue, its buried payload, otherwise '', to buried.
 local function crash(j, max_crashes, index, crashed, buried)
   local alone = has(j.claim.flags, ALONE)
   if alone then j.crashes = j.crashes + 1 end
@@ -9,8 +9,8 @@ local function crash(j, max_crashes, index, crashed, buried)
   call('HINCRBY', META, 'crashed', 1)
   if has(j.claim.flags, CANCEL) then finish(j, 'x')
   elseif alone and j.crashes >= max_crashes then
-    for _, part in ipairs({ index, j.id, j.task, 'crashed' }) do buried[#buried + 1] = part end
-    exhaust(j, 'crashed')
+    local fence = j.claim.fence
+    for _, part in ipairs({ index, j.id, j.task, 'crashed', fence, exhaust(j, 'crashed') or '' }) do buried[#buried + 1] = part end
   else put_back(j, true) end
 end
 `

@@ -167,17 +167,23 @@ local function bury(j, reason, error)
   to_morgue(j, list, reason, error or last_error(j), now)
   finish(j)
 end
--- After the last failure, or one crash too many. Buries only the oldest payload; the job begins anew with the others.
+-- After the last failure, or one crash too many. Buries only the oldest payload, and returns it; the job begins anew
+-- with the others.
 local function exhaust(j, reason)
   local list = hand_of(j.id)
-  to_morgue(j, { table.remove(list, 1), table.remove(list, 1) }, reason, last_error(j), now)
-  if #list == 0 then return finish(j) end
+  local digest, oldest = table.remove(list, 1), table.remove(list, 1)
+  to_morgue(j, { digest, oldest }, reason, last_error(j), now)
+  if #list == 0 then
+    finish(j)
+    return oldest
+  end
   give_back(j, list)
   leave(j)
   unlist_failed(j)
   call('HDEL', NOTES, 'e' .. j.id)
   j.attempt, j.crashes, j.reason, j.stamp = 1, 0, nil, stamped()
   enter(j, 'r')
+  return oldest
 end
 -- Counts a failure of a running job. The error before it is forgotten.
 local function fail_claim(j, delay_ms, last, error, reason)

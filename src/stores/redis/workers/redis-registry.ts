@@ -99,7 +99,7 @@ export function redisRegistry(client: RedisClient, queues: RedisQueues, namespac
         const [ended, dead] = listIn(await queues.run(shard, goneScripts, [worker, ...args]))
         const numberOf = (row: readonly RedisReply[]) => numbers[numberIn(row[0])]!
         crashed.push(...rowsIn(ended, 6).map((row) => [numberOf(row), crashIn(shard.queue, row)] as const))
-        buried.push(...rowsIn(dead, 4).map((row) => [numberOf(row), buriedIn(shard.queue, row)] as const))
+        buried.push(...rowsIn(dead, 6).map((row) => [numberOf(row), buriedIn(shard.queue, row)] as const))
       })
       if ((await held(worker)).length === 0) await remove(worker)
       return { crashed: inOrder(crashed), buried: inOrder(buried) }

@@ -3,6 +3,7 @@
 import type { Payload } from '../../../core/values/codec.js'
 import { resultDropped } from '../../contract/job-records.js'
 import type { NewJob } from '../../contract/new-job.js'
+import type { ScoredPayload } from '../../contract/scored-payload.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { dueAt, stampOf } from '../../rules/sequence.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
@@ -163,9 +164,16 @@ export class SqliteJobs {
     this.moved(queue, job, { ...job, state, suspect })
   }
 
-  /** Handles the last failure of a job, or one crash too many. */
-  exhaust(queue: QueueRow, job: JobRow, reason: string | undefined, error: string | undefined, now: number): void {
+  /** Handles the last failure of a job, or one crash too many. Returns the payload that is buried, if it has several. */
+  exhaust(
+    queue: QueueRow,
+    job: JobRow,
+    reason: string | undefined,
+    error: string | undefined,
+    now: number,
+  ): ScoredPayload | undefined {
     this.bury(queue, job, reason, error, now)
+    return undefined
   }
 
   /** Marks a running job to be cancelled. */
@@ -337,4 +345,9 @@ export function isRemembered(job: Pick<JobRow, 'state' | 'finished_at' | 'rememb
 /** The group of a new job; an empty text is no group. */
 export function groupIn({ group }: Pick<NewJob, 'group'>): string | null {
   return group === undefined || group === '' ? null : group
+}
+
+/** The job as it is shown in the morgue. */
+export function buriedAs(job: JobRow, reason: string | undefined, error: string | undefined): JobRow {
+  return { ...job, reason: storedOrNull(reason), error: error === undefined ? job.error : toStored(error) }
 }

@@ -8,11 +8,17 @@ import { doneOf } from '../../rules/payloads.js'
 import { dueAt, stampOf } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { dead, ready, running, scheduled } from '../file/sqlite-schema.js'
-import { storedOrNull, toStored } from '../file/sqlite-text.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
-import { changeOne, groupIn, isHidden, type JobRow, lineOf, noProcess, SqliteJobs } from './sqlite-job.js'
+import { buriedAs, changeOne, groupIn, isHidden, type JobRow, lineOf, noProcess, SqliteJobs } from './sqlite-job.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
-import { type PayloadSetKey, SqlitePayloads, setOf, successorSet, waitingSetOf } from './sqlite-payloads.js'
+import {
+  type PayloadSetKey,
+  SqlitePayloads,
+  scoredPayload,
+  setOf,
+  successorSet,
+  waitingSetOf,
+} from './sqlite-payloads.js'
 import { bounded, morgueOf, positionOf, type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
 
 /** The values of the row of a live job. */
@@ -165,17 +171,12 @@ export class SqliteOrderedJobs extends SqliteJobs {
   }
 
   /** Buries only the oldest payload. The rest begins anew; if nothing is left, the successor does. */
-  override exhaust(
-    queue: QueueRow,
-    job: JobRow,
-    reason: string | undefined,
-    error: string | undefined,
-    now: number,
-  ): void {
+  override exhaust(queue: QueueRow, job: JobRow, reason: string | undefined, error: string | undefined, now: number) {
     const [oldest, next] = this.payloads.head(setOf(job), 2)
     this.#toMorgue(queue, buriedAs(job, reason, error), this.payloads.oldest(setOf(job), oldest!), now)
     if (next === undefined) this.#leave(queue, job, now)
     else this.enter(queue, { ...job, attempt: 1, crashes: 0, error: null, reason: null }, now)
+    return scoredPayload(oldest!)
   }
 
   override bury(
@@ -387,11 +388,6 @@ export class SqliteOrderedJobs extends SqliteJobs {
 
 function isWaiting({ state }: JobRow): boolean {
   return state === ready || state === scheduled
-}
-
-/** The job as it is shown in the morgue. */
-function buriedAs(job: JobRow, reason: string | undefined, error: string | undefined): JobRow {
-  return { ...job, reason: storedOrNull(reason), error: error === undefined ? job.error : toStored(error) }
 }
 
 function stateAt(stamp: number, now: number): number {

@@ -35,8 +35,8 @@ export class SqliteCrashes {
     this.#session.hasEnds = true
     if (becomes === 'cancelled') jobs.end(queue, job, 'cancelled', now)
     else {
-      jobs.exhaust(queue, job, 'crashed', undefined, now)
-      this.buried.push({ ...ref, reason: 'crashed' })
+      const payload = jobs.exhaust(queue, job, 'crashed', undefined, now)
+      this.buried.push({ ...ref, reason: 'crashed', fence: job.fence, ...(payload && { payload }) })
     }
   }
 }

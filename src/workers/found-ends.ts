@@ -1,0 +1,66 @@
+/**
+ * The found ends: jobs and claims that the store ended because a lease or a time was over, told of by the process that
+ * finds them. Of jobs that crashed once too often it calls their task's `onExhausted`.
+ */
+
+import { ProcessDiedError } from '../core/errors.js'
+import type { Events } from '../core/events.js'
+import type { BuryReason } from '../core/job.js'
+import { ownMeta } from '../core/job-origin.js'
+import type { Packing } from '../core/packing/packing.js'
+import type { Registry } from '../core/registry.js'
+import type { AnyTask } from '../core/task/any-task.js'
+import { checkedInputs, decodedClaim } from '../runtime/run/batch-decoding.js'
+import { runningJob } from '../runtime/run/running-job.js'
+import type { Buried, Claim } from '../stores/contract/claim.js'
+import type { Records } from '../stores/contract/job-records.js'
+import { callExhausted } from './exhausted-hook.js'
+import { emitFound, type FoundByClaim } from './settle-events.js'
+
+interface FoundEndsParts {
+  readonly registry: Registry
+  readonly packing: Packing
+  readonly events: Events
+  /** Opens the store, once. */
+  readonly records: () => Promise<Records | undefined>
+}
+
+type HookedTask = AnyTask & { readonly onExhausted: NonNullable<AnyTask['onExhausted']> }
+
+export class FoundEnds {
+  readonly #parts: FoundEndsParts
+
+  constructor(parts: FoundEndsParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Emits the events. A burial stands in one answer of the store: if that is lost, or this process ends first or does
+   * not know the task, nobody calls its `onExhausted`.
+   */
+  tell(found: FoundByClaim): void {
+    emitFound(this.#parts.events, found)
+    for (const buried of found.buried) {
+      if (buried.reason !== ('crashed' satisfies BuryReason)) continue
+      const { registry, events } = this.#parts
+      const task = registry.orderedTask(buried.queue) ?? registry.find(buried.task)
+      if (task?.onExhausted !== undefined)
+        void callExhausted(events, task, () => this.#exhaust(task as HookedTask, buried))
+    }
+  }
+
+  async #exhaust(task: HookedTask, { queue, id, fence, payload, ...ref }: Buried): Promise<void> {
+    const { packing, records } = this.#parts
+    const kept = payload === undefined ? await (await records())?.morgue.get(queue, id) : { payloads: [payload] }
+    // Somebody has revived or removed it.
+    if (kept === undefined) return
+    const claim = { queue, id, ...ref, ...kept, fence } as Claim
+    const decoded = decodedClaim(claim, packing)
+    const [meta] = decoded.metas
+    const [input] = task.input === undefined ? decoded.inputs : await checkedInputs(task.input, decoded)
+    const error = new ProcessDiedError('the worker that ran the job', { code: null, signal: null })
+    if (task.kind === 'ordered')
+      await task.onExhausted([{ id, input, score: payload!.score, meta: ownMeta(meta!), error }])
+    else await task.onExhausted({ job: runningJob(claim, task, meta!), input, error })
+  }
+}
