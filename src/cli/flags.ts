@@ -1,7 +1,7 @@
 /** Flags: texts of the command line turned into values, or refused with the expected form. */
 
 import { readFile } from 'node:fs/promises'
-import { text } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import { InvalidArgumentError, type Option } from 'commander'
 import { byteSizeForm, parseByteSize } from '../core/values/byte-size.js'
 import { durationForm, parseDuration } from '../core/values/duration.js'
@@ -9,6 +9,7 @@ import { exactJson } from '../core/values/exact-json.js'
 import { UsageError } from './output/exit-code.js'
 import { count } from './output/figures.js'
 import { shortened } from './output/printable.js'
+import { textOf } from './streaming/input-text.js'
 
 export function wholeFlag(least: number, most: number): (given: string) => number {
   return (given) => {
@@ -72,6 +73,7 @@ export async function jsonGiven(given: string, what: string): Promise<unknown> {
   try {
     return exactJson(await read())
   } catch (error) {
+    if (error instanceof UsageError) throw error
     throw new UsageError(
       `${what} must be JSON, @file with JSON, or - for standard input; ${source}: ${(error as Error).message}`,
     )
@@ -79,8 +81,9 @@ export async function jsonGiven(given: string, what: string): Promise<unknown> {
 }
 
 function sourceOf(given: string): [string, () => Promise<string>] {
-  if (given === '-') return ['standard input', () => text(process.stdin)]
-  if (given.startsWith('@')) return [`file '${given.slice(1)}'`, () => readFile(given.slice(1), 'utf8')]
+  if (given === '-') return ['standard input', async () => textOf(await buffer(process.stdin), 'standard input')]
+  const file = `file '${given.slice(1)}'`
+  if (given.startsWith('@')) return [file, async () => textOf(await readFile(given.slice(1)), file)]
   return [`'${shortened(given, 60)}'`, async () => given]
 }
 

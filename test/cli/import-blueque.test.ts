@@ -51,6 +51,21 @@ const imported = (...args: string[]) => run(['import', 'blueque', `${url}/3`, ..
 const linesOf = (stdout: string) => stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]))
 
 describe('millrace import blueque', { timeout: 60_000 }, () => {
+  it.each([
+    ['blueque_queues', 'ZRANGE'],
+    ['blueque_pending_tasks_video', 'LRANGE'],
+    ['blueque_complete_tasks_video', 'LLEN'],
+    ['blueque_task_a', 'HGETALL'],
+  ])('names a key that another program has written, without a stack: %s', async (key, command) => {
+    await task('video', 'a', 'pending', '{}')
+    await blueque.set(key, 'something else')
+    const { code, stderr } = await imported()
+
+    expect(code).toBe(1)
+    expect(stderr).toContain(`millrace: key '${key}' is not of the type that Blueque gives it (${command} refuses it)`)
+    expect(stderr).not.toMatch(/WRONGTYPE|\n\s+at /)
+  })
+
   it('prints what waits, in the order in which it would be taken, and says what it left', async () => {
     for (const [id, parameters] of [
       ['a', '{"file":"a.mov"}'],

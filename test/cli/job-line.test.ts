@@ -1,4 +1,6 @@
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
+import { textOf } from '#src/cli/streaming/input-text.js'
 import { envelopeJobs, plainJob } from '#src/cli/streaming/job-line.js'
 import { numberedLines } from '#src/cli/streaming/numbered-lines.js'
 import { progressText } from '#src/cli/streaming/progress-bar.js'
@@ -123,6 +125,43 @@ describe('numbered lines', () => {
   it('that are no UTF-8, or have no end, are refused with their number', async () => {
     await expect(lines('1\n', [0xff, 0xff])).rejects.toThrow(/no UTF-8 behind line 1/)
     await expect(lines('1\n', 'x'.repeat(17_000_000))).rejects.toThrow(/line 2 is longer than 16777216/)
+  })
+})
+
+describe('lines of another form', () => {
+  const bytesOf = async (...chunks: Uint8Array[]) => {
+    for await (const _ of numberedLines(
+      (async function* () {
+        yield* chunks
+      })(),
+    ));
+  }
+  const utf16 = Buffer.from('{"a":1}\n', 'utf16le')
+
+  it.each([
+    [
+      'UTF-16 with its mark',
+      Buffer.concat([Buffer.from([0xff, 0xfe]), utf16]),
+      /^standard input is UTF-16, .*`iconv -f utf-16 -t utf-8`/,
+    ],
+    [
+      'UTF-16 with the other mark',
+      Buffer.concat([Buffer.from([0xfe, 0xff]), utf16.swap16()]),
+      /^standard input is UTF-16, /,
+    ],
+    ['UTF-16 without a mark', Buffer.from('{"a":1}\n', 'utf16le'), /UTF-16 without a byte order mark, .*-f utf-16le/],
+    ['gzip', gzipSync('{"a":1}\n'), /is compressed by gzip, .*`gunzip -c`/],
+    ['a ZIP archive', Buffer.from('PK\u0003\u0004'), /is a ZIP archive, .*`unzip -p`/],
+  ])('are refused with the form they have and what turns it into UTF-8: %s', async (_, bytes, message) => {
+    await expect(bytesOf(bytes)).rejects.toThrow(message)
+    expect(() => textOf(bytes, "file 'a.json'")).toThrow(/^file 'a\.json' is .*must be UTF-8/)
+  })
+
+  it('are named as Latin-1 where they are no UTF-8', async () => {
+    const latin = Buffer.from('{"a":"\u00e9"}\n', 'latin1')
+    await expect(bytesOf(Buffer.from('1\n'), latin)).rejects.toThrow(/behind line 1; .*If it is Latin-1, .*-f latin1/)
+    expect(() => textOf(latin, 'x')).toThrow(/x is no UTF-8; if it is Latin-1/)
+    expect(textOf(Buffer.from('\ufeff"\u00e9"'), 'x')).toBe('"\u00e9"')
   })
 })
 

@@ -35,6 +35,16 @@ describe('the work log', () => {
       'released default mail a\\u001b[31m, throttled, again in 30s',
     ],
     [
+      'job.released',
+      { ...job, reason: 'late', delayMs: 0 },
+      'default mail a\\u001b[31m waits for its next place in the throttle: it missed this one, and was not begun',
+    ],
+    [
+      'job.released',
+      { ...job, reason: 'deferred', delayMs: 0 },
+      'released default mail a\\u001b[31m, deferred, again at once',
+    ],
+    [
       'process.ended',
       { ...job, child: 4711, state: 'completed' },
       'process 4711 of default mail a\\u001b[31m, which was adopted, has ended; the job is completed',

@@ -67,8 +67,8 @@ export class BluequeServer {
   async counts(queue: string): Promise<BluequeCounts> {
     const [started, complete, failed, reserved] = await Promise.all([
       this.#startedIds(queue),
-      this.#client.call('LLEN', `blueque_complete_tasks_${queue}`),
-      this.#client.call('LLEN', `blueque_failed_tasks_${queue}`),
+      this.#read('LLEN', `blueque_complete_tasks_${queue}`),
+      this.#read('LLEN', `blueque_failed_tasks_${queue}`),
       this.#reservedIds(queue),
     ])
     return {
@@ -155,7 +155,21 @@ export class BluequeServer {
     )
   }
 
-  async #list(command: string, ...args: string[]): Promise<readonly string[]> {
-    return (await this.#client.call(command, ...args)) as string[]
+  async #list(command: string, key: string, ...args: string[]): Promise<readonly string[]> {
+    return (await this.#read(command, key, ...args)) as string[]
+  }
+
+  /** Rejects with `OperationError` that names the key: other programs may have keys of these names. */
+  async #read(command: string, key: string, ...args: string[]): Promise<unknown> {
+    try {
+      return await this.#client.call(command, key, ...args)
+    } catch (error) {
+      const message = messageOf(error)
+      throw new OperationError(
+        message.startsWith('WRONGTYPE')
+          ? `key '${key}' is not of the type that Blueque gives it (${command} refuses it): another program has written it. Nothing of its queue was read from there on.`
+          : `key '${key}' could not be read by ${command}: ${message}`,
+      )
+    }
   }
 }

@@ -19,6 +19,11 @@ export function fromNow(at: Date, now: number): string {
   return ms > 0 ? `in ${formatDuration(ms)}` : `${formatDuration(-ms)} ago`
 }
 
+/** `again in 5s`, `again at once` */
+export function againIn(ms: number): string {
+  return ms <= 0 ? 'again at once' : `again in ${formatDuration(Math.round(ms))}`
+}
+
 /** `14:03:59`, local time. */
 export function timeOfDay(at: Date): string {
   return at.toTimeString().slice(0, 8)

@@ -2,7 +2,7 @@
 
 import type { LiveEvent } from '../../core/live-event.js'
 import { formatDuration } from '../../core/values/duration.js'
-import { counted, timeOfDay } from './figures.js'
+import { againIn, counted, timeOfDay } from './figures.js'
 import { printable } from './printable.js'
 import type { Terminal } from './terminal.js'
 
@@ -42,7 +42,7 @@ function said(event: Exclude<LiveEvent, { readonly type: 'events.lost' }>): stri
     case 'job.slow':
       return `after ${formatDuration(Math.round(event.runMs))}`
     case 'job.failed':
-      return `attempt ${event.attempt}: ${event.error ?? ''}${event.retryMs === undefined ? '' : `, again in ${formatDuration(Math.round(event.retryMs))}`}`
+      return `attempt ${event.attempt}: ${event.error ?? ''}${event.retryMs === undefined ? '' : `, ${againIn(event.retryMs)}`}`
     case 'job.released':
       return event.reason
     case 'job.buried':

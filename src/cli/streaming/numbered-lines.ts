@@ -1,6 +1,7 @@
 /** Numbered lines: the lines of a byte stream, in batches as they arrive, of which one at a time is in memory. */
 
 import { UsageError } from '../output/exit-code.js'
+import { refuseForeignForm } from './input-text.js'
 
 export interface NumberedLine {
   /** From 1. */
@@ -13,7 +14,7 @@ const longestLine = 16_777_216
 
 /**
  * Complete lines are passed on at once, so a slow writer need not wait. Blank lines are counted and left out. Throws
- * `UsageError` for a line that is too long, or for bytes that are not UTF-8.
+ * `UsageError` for a line that is too long, for bytes that are not UTF-8, and for a compressed file.
  */
 export async function* numberedLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<NumberedLine[]> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -25,11 +26,14 @@ export async function* numberedLines(bytes: AsyncIterable<Uint8Array>): AsyncGen
       return decoder.decode(chunk, { stream: chunk !== undefined })
     } catch {
       throw new UsageError(
-        `standard input is no UTF-8 behind line ${number}; nothing of it was enqueued from there on.`,
+        `standard input is no UTF-8 behind line ${number}; nothing of it was enqueued from there on. If it is Latin-1, convert it first: \`iconv -f latin1 -t utf-8\`.`,
       )
     }
   }
+  let isFirst = true
   for await (const chunk of bytes) {
+    if (isFirst) refuseForeignForm(chunk, 'standard input')
+    isFirst = false
     const texts = (rest + decoded(chunk)).split('\n')
     rest = texts.pop()!
     if (rest.length > longestLine)

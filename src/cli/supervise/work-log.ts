@@ -5,7 +5,7 @@ import type { JobState } from '../../core/job.js'
 import { messageOf } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { Mill } from '../../mill/mill.js'
-import { count, counted, rate } from '../output/figures.js'
+import { againIn, count, counted, rate } from '../output/figures.js'
 import { printable, shortened } from '../output/printable.js'
 import type { StopCause } from '../output/stop-request.js'
 import type { Terminal } from '../output/terminal.js'
@@ -17,11 +17,13 @@ const mostNamed = 5
 /** The events that get a line each, with their words for people. */
 const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => string } = {
   'job.failed': ({ attempt, error, retryMs = 0, ...job }) =>
-    `failed ${nameOf(job)}, attempt ${attempt}, again in ${formatDuration(retryMs)}: ${messageOf(error)}`,
+    `failed ${nameOf(job)}, attempt ${attempt}, ${againIn(retryMs)}: ${messageOf(error)}`,
   'job.buried': ({ reason, error, ...job }) =>
     `buried ${nameOf(job)}, ${reason}${error === undefined ? '' : `: ${error}`}`,
   'job.released': ({ reason, delayMs, holdMs = 0, ...job }) =>
-    `released ${nameOf(job)}, ${reason}, again in ${formatDuration(Math.max(delayMs, holdMs))}`,
+    reason === 'late'
+      ? `${nameOf(job)} waits for its next place in the throttle: it missed this one, and was not begun`
+      : `released ${nameOf(job)}, ${reason}, ${againIn(Math.max(delayMs, holdMs))}`,
   'task.unknown': ({ task, queue }) =>
     `no handler for task '${task}' here: its jobs on queue '${queue}' are left to workers that have one. If it belongs to another service, give each service a namespace or queues of its own`,
   'group.missing': ({ queue, task, limit }) =>
@@ -52,7 +54,7 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
   'worker.failed': ({ error }) => `takes no more jobs: ${messageOf(error)}`,
   'result.dropped': ({ error, ...job }) => `result of ${nameOf(job)} not kept: ${error}`,
   'store.failed': ({ call, error, retryMs }) =>
-    `store: ${call} failed, ${retryMs === undefined ? 'not tried again' : `again in ${formatDuration(retryMs)}`}: ${messageOf(error)}`,
+    `store: ${call} failed, ${retryMs === undefined ? 'not tried again' : againIn(retryMs)}: ${messageOf(error)}`,
   'hook.failed': ({ hook, error }) => `${hook} threw: ${messageOf(error)}`,
 }
 
