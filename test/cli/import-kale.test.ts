@@ -72,6 +72,12 @@ describe("the settings of Kale's README", () => {
     expect(doctor.stderr + doctor.stdout).toContain('sqs://us-west-2?endpoint=http://127.0.0.1:9324')
   }, 30_000)
 
+  it('are told of a poll time that has no effect, with what has', async () => {
+    expect(noteOf(await imported(readmeSettings), 'long_poll_time_sec')).toEqual([
+      expect.stringMatching(/^left: of the queue file has no effect on SQS: .*`\?poll=each`/),
+    ])
+  })
+
   it('are not written over a file that is there, unless that is said', async () => {
     const cwd = kaleProject(readmeSettings)
     writeFileSync(join(cwd, 'millrace.config.ts'), 'mine')

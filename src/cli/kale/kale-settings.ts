@@ -139,6 +139,11 @@ export function draftOf(
       setting: 'QUEUE_CONFIG',
       text: `is not set: \`queues\` is Kale's default, ${defaultQueueFile}`,
     })
+  notes.push({
+    level: 'left',
+    setting: 'long_poll_time_sec',
+    text: 'of the queue file has no effect on SQS: an idle worker polls one queue for 20 s, and finds a job in another when it is its turn; `?poll=each` behind the region of `store` polls all at once',
+  })
   return { draft, notes }
 }
 
