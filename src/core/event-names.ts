@@ -22,6 +22,7 @@ const known: Readonly<Record<EventName, true>> = {
   'settle.refused': true,
   'lease.lost': true,
   'heap.unwatched': true,
+  'env.withheld': true,
   'process.failed': true,
   'process.ended': true,
   'remains.ended': true,

@@ -87,6 +87,11 @@ export interface EventMap {
   /** The system does not report how large a process is, so `maxHeap` of these tasks bounds only their heaps. */
   'heap.unwatched': { readonly worker: string; readonly tasks: readonly string[] }
   /**
+   * The process of an isolated job does not get these variables of the worker's environment, and its task does not say
+   * by `env` which it needs. Reported once for a task.
+   */
+  'env.withheld': TaskRef & { readonly names: readonly string[] }
+  /**
    * The process of an isolated job could not start or could not load its task; the job waits for another version of it.
    */
   'process.failed': JobRef & { readonly child: number | undefined; readonly error: string }

@@ -5,7 +5,7 @@
 
 import type { EventMap, EventName, Events } from '../core/events.js'
 import { type Logger, silentLogger } from '../core/logger.js'
-import { messageOf } from '../core/values/describe.js'
+import { messageOf, namesText } from '../core/values/describe.js'
 import { formatDuration } from '../core/values/duration.js'
 
 /** The most names in a line. */
@@ -116,6 +116,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     level: 'warn',
     message: `this system does not report the size of a process: maxHeap bounds only the heap of ${tasks.join(', ')}`,
     fields: { worker, tasks },
+  }),
+  'env.withheld': ({ task, queue, names }) => ({
+    level: 'warn',
+    message: `jobs of task '${task}' run in processes that do not get ${namesText(names)} from the environment: name in its \`env\` what it needs, or give \`env: []\``,
+    fields: { task, queue, names },
   }),
   'permit.wasted': (job) => ({
     level: 'warn',

@@ -6,7 +6,7 @@ const encode = (options: object = {}) => defineTask({ name: 'encode', isolate: '
 describe('an isolated task', () => {
   it('has defaults of its own: a failure is final, and what it prints and keeps is its own affair', () => {
     const { isolation, retry, timeLimitMs } = encode()
-    expect(isolation).toEqual({ module: undefined, env: [], maxHeapBytes: undefined, onSupervisorLoss: 'exit' })
+    expect(isolation).toEqual({ module: undefined, env: undefined, maxHeapBytes: undefined, onSupervisorLoss: 'exit' })
     expect([retry.max, timeLimitMs]).toEqual([0, 60_000])
   })
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { childEnvironment, childFlags } from '#src/workers/isolated/child-environment.js'
+import { childEnvironment, childFlags, withheldNames } from '#src/workers/isolated/child-environment.js'
 
 it('a process is given what finds its task and its store, and what its task names, and no secret besides', () => {
   const env = {
@@ -33,4 +33,17 @@ it('a process is started with the flags that load modules, and not with those th
   ]
   expect(childFlags(flags, undefined)).toEqual(['--import', 'tsx', '--enable-source-maps'])
   expect(childFlags([], 536_870_912)).toEqual(['--max-old-space-size=512'])
+})
+
+it('of the variables that are withheld, those are named that a task may miss: not those of a shell or a session', () => {
+  const env = {
+    PATH: '/bin',
+    MILLRACE_STORE: 'x',
+    SHLVL: '1',
+    SSH_AUTH_SOCK: '/s',
+    npm_config_cache: '/c',
+    GONE: undefined,
+  }
+  expect(withheldNames({ ...env, PGHOST: 'h', DATABASE_URL: 'secret' })).toEqual(['DATABASE_URL', 'PGHOST'])
+  expect(withheldNames(env)).toEqual([])
 })

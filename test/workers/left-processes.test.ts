@@ -6,9 +6,10 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { defineTask } from 'millrace'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { Events } from '#src/core/events.js'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type EventMap, Events } from '#src/core/events.js'
 import { Registry } from '#src/core/registry.js'
+import type { AnySingleTask } from '#src/core/task/task.js'
 import { JobExecution } from '#src/runtime/run/job-execution.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import type { ChildMessage } from '#src/workers/isolated/child-messages.js'
@@ -38,34 +39,51 @@ const claim = {
   ...{ createdAt: 0, runAt: 0 },
 }
 
-describe('a process pool', () => {
-  it('does not leave a process that has told how its job ended, but tells that itself', {
-    timeout: 30_000,
-  }, async () => {
-    const folder = project({ 'package.json': '{"type":"module"}', 'entry.js': entry })
-    const task = defineTask({ name: 'long', isolate: 'process', timeLimit: '1h' })
-    const told: string[] = []
-    const pool = new ProcessPool({
-      ...{ worker: 'w', affinity: '', store: new MemoryStore(), events: new Events(), random: Math.random },
-      registry: new Registry([task], [...testMill({ tasks: [task] }).queues.values()]),
-      source: { entry: pathToFileURL(join(folder, 'entry.js')), from: undefined },
-      mono: () => performance.now(),
-      bench: {
-        handedOver: () => {},
-        reported: (_, { kind }) => told.push(kind),
-        decided: () => told.push('decided'),
-        lost: () => told.push('lost'),
-        released: () => told.push('released'),
-      },
-    })
-    const execution = new JobExecution(claim, task, undefined, {}, notesOn())
-    const ran = pool.run(execution)
-    await expect.poll(() => existsSync(join(folder, 'said')), { timeout: 20_000 }).toBe(true)
-    const isLeft = pool.leave(execution)
-    writeFileSync(join(folder, 'end'), '')
+function poolOf(task: AnySingleTask) {
+  const folder = project({ 'package.json': '{"type":"module"}', 'entry.js': entry })
+  const [told, events]: [string[], Events] = [[], new Events()]
+  const pool = new ProcessPool({
+    ...{ worker: 'w', affinity: '', store: new MemoryStore(), events, random: Math.random },
+    registry: new Registry([task], [...testMill({ tasks: [task] }).queues.values()]),
+    source: { entry: pathToFileURL(join(folder, 'entry.js')), from: undefined },
+    mono: () => performance.now(),
+    bench: {
+      handedOver: () => {},
+      reported: (_, { kind }) => told.push(kind),
+      decided: () => told.push('decided'),
+      lost: () => told.push('lost'),
+      released: () => told.push('released'),
+    },
+  })
+  return { pool, folder, told, events, execution: () => new JobExecution(claim, task, undefined, {}, notesOn()) }
+}
+
+describe('a process pool', { timeout: 30_000 }, () => {
+  it('does not leave a process that has told how its job ended, but tells that itself', async () => {
+    const of = poolOf(defineTask({ name: 'long', isolate: 'process', timeLimit: '1h' }))
+    const execution = of.execution()
+    const ran = of.pool.run(execution)
+    await expect.poll(() => existsSync(join(of.folder, 'said')), { timeout: 20_000 }).toBe(true)
+    const isLeft = of.pool.leave(execution)
+    writeFileSync(join(of.folder, 'end'), '')
     await ran
 
-    expect([isLeft, ...told]).toEqual([false, 'complete', 'released'])
+    expect([isLeft, ...of.told]).toEqual([false, 'complete', 'released'])
+  })
+
+  it('names the variables that a task does not get, once, and never their values; not if the task says what it needs', async () => {
+    vi.stubEnv('DATABASE_URL', 'a secret')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const told: EventMap['env.withheld'][] = []
+    for (const env of [undefined, ['PGHOST'], []]) {
+      const { pool, folder, events, execution } = poolOf(defineTask({ name: 'long', isolate: 'process', env }))
+      events.on('env.withheld', (event) => told.push(event))
+      writeFileSync(join(folder, 'end'), '')
+      for (let runs = 0; runs < 2; runs++) await pool.run(execution())
+    }
+
+    expect(told).toEqual([{ task: 'long', queue: 'default', names: expect.arrayContaining(['DATABASE_URL']) }])
+    expect(JSON.stringify(told)).not.toContain('a secret')
   })
 })
 

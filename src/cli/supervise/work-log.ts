@@ -2,7 +2,7 @@
 
 import type { EventMap, EventName, JobRef, RecycleReason } from '../../core/events.js'
 import type { JobState } from '../../core/job.js'
-import { messageOf } from '../../core/values/describe.js'
+import { messageOf, namesText } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { Mill } from '../../mill/mill.js'
 import { againIn, count, counted, rate } from '../output/figures.js'
@@ -34,6 +34,8 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
     `lease of ${nameOf(job)} lost${child === undefined ? '' : `, its process ${child} killed`}: another worker may run it`,
   'heap.unwatched': ({ tasks }) =>
     `maxHeap bounds only the heap of ${tasks.join(', ')}: this system does not report the size of a process`,
+  'env.withheld': ({ task, names }) =>
+    `jobs of task '${task}' run in processes that do not get ${namesText(names)} from the environment: name in its \`env\` what it needs, or give \`env: []\``,
   'job.crashed': ({ worker, charged, crashes, ...job }) =>
     `crash of ${nameOf(job)}: its worker ${worker} died, was stopped or lost the store; ${charged ? `it ran alone, crash ${crashes} of its own` : 'not charged'}`,
   'job.adopted': ({ child, ...job }) => `adopted ${nameOf(job)}: its worker is gone, process ${child} goes on with it`,

@@ -17,7 +17,8 @@ export interface IsolationOptions {
   readonly module?: string | undefined
   /**
    * Names of environment variables that the process gets, besides PATH, HOME, the locale, `NODE_*` and `MILLRACE_*`.
-   * Default: none.
+   * Default: none, with a warning at the first run that names what is withheld (event `env.withheld`); `[]` is none
+   * without it.
    */
   readonly env?: readonly string[] | undefined
   /**
@@ -35,7 +36,8 @@ export interface IsolationOptions {
 /** The isolation options with every default filled in. */
 export interface Isolation {
   readonly module: string | undefined
-  readonly env: readonly string[]
+  /** Undefined: the task does not say which variables it needs, and gets none. */
+  readonly env: readonly string[] | undefined
   readonly maxHeapBytes: number | undefined
   readonly onSupervisorLoss: 'detach' | 'exit'
 }
@@ -68,7 +70,7 @@ type GivenIsolation = v.InferOutput<v.ObjectSchema<typeof isolationOptions, unde
  * @internal
  */
 export function isolationOf(options: GivenIsolation, timeLimitMs: number): Isolation | undefined {
-  const { isolate, module, env = [], maxHeap, onSupervisorLoss } = options
+  const { isolate, module, env, maxHeap, onSupervisorLoss } = options
   if (isolate === undefined) return undefined
   return {
     module,

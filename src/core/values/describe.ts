@@ -69,3 +69,9 @@ function tagOf(value: object): string {
     return 'an object that cannot be shown'
   }
 }
+
+/** Names in a row; of many only the first, and the number of the others. */
+export function namesText(names: readonly string[], most = 20): string {
+  const more = names.length - most
+  return more > 0 ? `${names.slice(0, most).join(', ')} and ${more} more` : names.join(', ')
+}

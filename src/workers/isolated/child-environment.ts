@@ -22,6 +22,18 @@ export function childEnvironment(
   )
 }
 
+/** Variables of a shell, a session or a package manager, which hardly anybody needs. */
+const incidental =
+  /^(?:_|PWD|OLDPWD|SHLVL|TERM|TERM_\w+|COLORTERM|COLUMNS|LINES|LS_COLORS|HOSTNAME|DISPLAY|EDITOR|VISUAL|PAGER|LESS\w*|MAIL|HIST\w+|PS1|DEBIAN_FRONTEND|INIT_CWD|COLOR|XDG_\w+|SSH_\w+|DBUS_\w+|WAYLAND_\w+|SUDO_\w+|SYSTEMD_\w+|INVOCATION_ID|JOURNAL_STREAM|npm_\w+)$/
+
+/** The names of variables that are not passed on, and may be missed. */
+export function withheldNames(env: Readonly<Record<string, string | undefined>>): string[] {
+  const kept = childEnvironment(env, [])
+  return Object.keys(env)
+    .filter((name) => env[name] !== undefined && !(name in kept) && !incidental.test(name))
+    .sort()
+}
+
 /** Flags whose value is a separate argument. */
 const spaced = new Set(['-e', '--eval', '-p', '--print', '-pe', '--input-type', '--inspect-port'])
 const dropped = /^--(inspect|cpu-prof|heap-prof|prof|max-old-space-size|max_old_space_size|test|watch)\b/

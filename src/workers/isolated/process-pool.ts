@@ -8,6 +8,7 @@ import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Span } from '../../core/queue/start-window.js'
 import type { Registry } from '../../core/registry.js'
+import type { AnySingleTask } from '../../core/task/task.js'
 import { exactDuration } from '../../core/values/duration.js'
 import { sharedMono } from '../../runtime/leases/lease-messages.js'
 import { processIdentity } from '../../runtime/process-identity.js'
@@ -19,6 +20,7 @@ import { type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Store } from '../../stores/contract/store.js'
 import { affinityVariable, slotVariable } from './affinity.js'
+import { withheldNames } from './child-environment.js'
 import type { ChildMessage, ChildVerdict } from './child-messages.js'
 import { IsolatedProcess, type ProcessEnd } from './child-process.js'
 import { endRemainsAnew } from './job-group.js'
@@ -81,6 +83,8 @@ export class ProcessPool {
   readonly #running = new Map<JobExecution, Running>()
   /** Told to stop before their processes existed. */
   readonly #stopped = new Set<JobExecution>()
+  /** Tasks whose withheld variables were looked at. */
+  readonly #warned = new Set<AnySingleTask>()
 
   constructor(parts: ProcessPoolParts) {
     this.#parts = parts
@@ -90,8 +94,9 @@ export class ProcessPool {
   async run(execution: JobExecution): Promise<void> {
     const { worker, affinity, source, registry, events, bench, mono } = this.#parts
     const { claim, task } = execution
-    const { onSupervisorLoss, module, env, maxHeapBytes } = task.isolation!
+    const { onSupervisorLoss, module, env = [], maxHeapBytes } = task.isolation!
     const { timeLimitMs } = task
+    this.#warnOfEnvironment(task)
     const { leaseMs, results } = registry.queue(claim.queue)
     let end: ProcessEnd
     endRemainsAnew(worker, events)
@@ -127,6 +132,13 @@ export class ProcessPool {
     else if (end.kind === 'lost') bench.lost(execution, running?.runner.pid)
     else bench.decided(execution, [this.#verdictOn(execution, end, running)])
     bench.released(execution)
+  }
+
+  #warnOfEnvironment(task: AnySingleTask): void {
+    if (task.isolation!.env !== undefined || this.#warned.has(task)) return
+    this.#warned.add(task)
+    const names = withheldNames(process.env)
+    if (names.length > 0) this.#parts.events.emit('env.withheld', { task: task.name, queue: task.queue, names })
   }
 
   /**
