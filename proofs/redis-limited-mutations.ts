@@ -2,6 +2,7 @@
 
 import type { Mutation } from './mutants.js'
 import { redisHoldMutations } from './redis-hold-mutations.js'
+import { redisLateMutations } from './redis-late-mutations.js'
 import { redisRateMutations } from './redis-rate-mutations.js'
 
 export const redisLimitedMutations: readonly Mutation[] = [
@@ -393,5 +394,6 @@ export const redisLimitedMutations: readonly Mutation[] = [
     to: 'local is_shut = false',
   },
   ...redisHoldMutations,
+  ...redisLateMutations,
   ...redisRateMutations,
 ]

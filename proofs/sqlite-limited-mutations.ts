@@ -348,4 +348,18 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
     from: ' && item.hold === undefined',
     to: '',
   },
+  {
+    what: 'starts that may be late count from their grant',
+    file: 'sqlite/rows/sqlite-throttle.js',
+    from: 'Math.max(at + lateMs, seen?.lastAt ?? at)',
+    to: 'Math.max(at, seen?.lastAt ?? at)',
+    concern: 'waiting for throttles',
+  },
+  {
+    what: 'a start counts from before the one that came before it',
+    file: 'sqlite/rows/sqlite-throttle.js',
+    from: 'Math.max(at + lateMs, seen?.lastAt ?? at)',
+    to: 'at + lateMs',
+    concern: 'waiting for throttles',
+  },
 ]
