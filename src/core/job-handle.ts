@@ -28,8 +28,8 @@ export interface JobHandle<Result = unknown, Input = unknown> {
   /**
    * The handler's result, as soon as the job has completed; undefined if the handler returned nothing or the queue
    * keeps no results. Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none)
-   * and `CodecError` for a result that this mill cannot read. Whoever waits gets the result, whatever
-   * `retention` says. Throws `ResultNotKeptError` if nothing is kept of the job: it had ended before the call, or it was
+   * and `CodecError` for a result that this mill cannot read. A caller that waits gets the result,
+   * even if `retention` keeps none. Throws `ResultNotKeptError` if nothing is kept of the job: it had ended before the call, or it was
    * deleted or cleared meanwhile, perhaps among others of its queue. It throws that also for a result that could not be kept (an instance of a class, too many
    * bytes); `error.why` then says what is wrong with it.
    *

@@ -81,7 +81,7 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly reason?: string
 }
 
-/** What holds a ready job. */
+/** The hold of a ready job: it starts when the hold has ended. */
 export interface JobHold {
   /** When the hold ends by itself; absent if the group is paused. */
   readonly until?: Date

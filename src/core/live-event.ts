@@ -41,7 +41,7 @@ export interface LiveBatch {
 }
 
 /**
- * Only events within so many ms from the begin of a watch may be unheard. By then each process that holds jobs has asked
+ * Only events within this many ms from the begin of a watch may be unheard. By then each process that holds jobs has asked
  * whether anybody watches, even if its timers are a little late.
  */
 export const unheardMs = 1_000

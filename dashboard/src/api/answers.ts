@@ -191,7 +191,7 @@ export interface JobRow {
   readonly parent?: { readonly queue: string; readonly id: string; readonly task: string }
   readonly priority: number
   readonly group?: string
-  /** What holds a ready job; without `until` its group is paused. */
+  /** The hold of a ready job; without `until` its group is paused. */
   readonly held?: { readonly until?: Instant }
   readonly attempt: number
   readonly crashes: number

@@ -45,7 +45,7 @@ const sums = [
 
 type QueueTotals = Readonly<Record<(typeof sums)[number], number>>
 
-/** What limits or stops the claims of a queue, if anything does. */
+/** The limits of a queue, and its holds. */
 interface Limits {
   readonly throttle?: ThrottleStatus
   readonly maxRunning?: StoredQueue['maxRunning']

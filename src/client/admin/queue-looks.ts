@@ -54,7 +54,7 @@ export async function depthsIn(
   }
 }
 
-/** What `ask` answers; `nothing` if the declared queue is not stored yet. */
+/** The answer of `ask`; `nothing` if the declared queue is not stored yet. */
 export async function lookInto<T>(isDeclared: boolean, ask: () => Promise<T>, nothing: T): Promise<T> {
   try {
     return await ask()

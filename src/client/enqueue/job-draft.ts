@@ -144,7 +144,7 @@ function checkedPlainQueue(
   return queue
 }
 
-/** What a store cannot do that does not know at an enqueue which ids it holds. */
+/** The options that need a store that knows at an enqueue which ids it holds, and their words in a refusal. */
 const exactOnly = { id: 'ids of your own', ifWaiting: 'a job in the place of another' } as const
 
 function refuseExact(options: AnyEnqueueOptions, { name }: StoreTraits): void {

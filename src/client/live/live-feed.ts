@@ -48,7 +48,7 @@ export class LiveFeed implements AsyncIterable<LiveEvent>, AsyncIterator<LiveEve
   readonly #end = () => this.#finish()
 
   /**
-   * The feed ends when one of the `signals` aborts. It is ready so many ms after it began to watch.
+   * The feed ends when one of the `signals` aborts. `readyAfterMs`: it is ready this long after it began to watch.
    * @internal
    */
   constructor(

@@ -90,8 +90,8 @@ function isStored(answer: Enqueued): boolean {
 }
 
 /**
- * Before a schedule stops to tick as it did, enqueues the ticks that are due: whoever was to do it may have been away for
- * a moment. A pause makes up for none that were missed. What is left is given up, as well as ticks that the queue does
+ * Before a schedule stops to tick as it did, enqueues the ticks that are due: the worker that leads the schedules may have
+ * been away for a moment. A pause makes up for none that were missed. What is left is given up, as well as ticks that the queue does
  * not take, and reported as missed for this reason. Returns the schedule as it is then; undefined if somebody else
  * changed it meanwhile.
  */

@@ -1,6 +1,6 @@
 /**
- * An unkept result: what is stored in place of a result that cannot be kept. It says why, so that whoever waits for the
- * result, or looks at the record, learns that there was one.
+ * An unkept result: a mark that is stored in place of a result that cannot be kept. It says why, so that a caller that
+ * waits for the result, or a reader of the record, learns that there was one.
  */
 
 import type { Payload } from '../values/codec.js'

@@ -24,7 +24,7 @@ interface LivePublisherParts {
   readonly ofOneJob?: boolean
 }
 
-/** Once the store has said that nobody watches, this holds for so many ms, counted from the question. */
+/** Once the store has said that nobody watches, this holds for this many ms, counted from the question. */
 const unwatchedMs = 500
 /** How often this process looks whether an answer about a queue of which it holds jobs is out of date, in ms. */
 const lookMs = 250

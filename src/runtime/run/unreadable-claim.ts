@@ -7,7 +7,7 @@ import { ownError } from '../../core/job-failures.js'
 import type { Lack } from '../../core/packing/packing.js'
 import type { Claim } from '../../stores/contract/claim.js'
 
-/** A rollout of keys is over by then. Whoever changes the id of a key in the store keeps its job from the morgue no longer. */
+/** A rollout of keys is over by then. An attacker who changes the id of a key in the store keeps its job from the morgue no longer. */
 const longestMs = 86_400_000
 /** A job that was not put back for so long was read meanwhile, or nobody worked: its day begins anew. */
 const longestGapMs = 3_600_000

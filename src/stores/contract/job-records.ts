@@ -164,7 +164,7 @@ export interface Records {
   ): Promise<'ok' | 'gone'>
   /**
    * Sets fields of a job in any state, dead and completed included; its other fields stay. The last write of a name
-   * wins, whoever holds the job. Fields last as long as the job and appear in its record and in listings. `'gone'` if
+   * wins, also beside the worker that holds the job. Fields last as long as the job and appear in its record and in listings. `'gone'` if
    * only the id is remembered. `'full'`, with nothing changed, if the job would have too many fields
    * (`rules/field-changes`). In an ordered queue the fields belong to the live job of an id and end with it: an entry
    * in the morgue or a successor has none of them.

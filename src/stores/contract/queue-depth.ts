@@ -27,7 +27,7 @@ export interface Depth {
   readonly expired: number
   /**
    * Plain queues only: no job that existed or ended after this instant was removed by hand, or from the morgue by its
-   * retention. Absent: no job ever was. Results that were dropped do not count: whoever waits for one has said so
+   * retention. Absent: no job ever was. Results that were dropped do not count: a caller that waits for one has said so
    * (`Records.expect`).
    */
   readonly lostAt?: number

@@ -14,7 +14,7 @@ export interface ClaimKey {
  * The end of a claim. `run` (plain queues) says when and where the job ran, for a job whose record is kept. It does not
  * change what a beat has already recorded. `hold` is made in the same step as the end; a claim that is lost holds nothing.
  *
- * `done` (ordered queues): so many payloads in hand, from the oldest, are completed, and the end is that of the others,
+ * `done` (ordered queues): this many payloads in hand, from the oldest, are completed, and the end is that of the others,
  * of which there is always one. For these the run was the first: they begin with attempt 1, no crashes and no error,
  * and a failure of this claim is their first.
  */

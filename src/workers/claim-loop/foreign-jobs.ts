@@ -38,7 +38,7 @@ interface ForeignJobsParts {
   readonly store: Pick<Store, 'workers' | 'traits'>
   readonly limited: LimitedQueues
   readonly events: Events
-  /** Leaves the queue of a foreign job to others for so many ms: the store then rings one of them, and not this worker. */
+  /** Leaves the queue of a foreign job to others for this many ms: the store then rings one of them, and not this worker. */
   readonly leave: (queue: string, forMs: number) => void
   readonly mono: () => number
 }

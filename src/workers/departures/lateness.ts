@@ -9,7 +9,7 @@ import type { Claimed, ClaimFrom } from '../../stores/contract/claim.js'
 
 /** So many departures are remembered. */
 const kept = 16
-/** What was late may be later next time. */
+/** A start that was late may be later next time. */
 const margin = 1.5
 /** A process that stood still for longer than this may do so once; a permit that counts for that long is lost. */
 const mostMs = 10_000

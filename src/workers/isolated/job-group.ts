@@ -1,6 +1,6 @@
 /**
  * The group of a job's process: that process leads it, and everything that the job starts belongs to it. What the
- * handler has started ends before the job is settled, as another run may begin then, and nothing outlives the leader. Whoever sees the leader end, ends the group. If nobody saw it, because the worker died as
+ * handler has started ends before the job is settled, as another run may begin then, and nothing outlives the leader. The process that sees the leader end, ends the group. If nobody saw it, because the worker died as
  * well, the next worker of the machine finds what remains by a variable that the members have from their leader.
  */
 

@@ -88,8 +88,9 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
       'It may end too soon, or hold up claims on this queue.',
     ),
   leaseless: () => warning('shared leases of these fences are not there any more', fillsMemory),
-  resultless: () => error('completed, and their kept results are missing', 'Whoever asks for them finds none.'),
-  remembered: () => warning('they live, and are remembered as ended', 'Whoever waits for them may be told so.'),
+  resultless: () => error('completed, and their kept results are missing', 'A caller that asks for them finds none.'),
+  remembered: () =>
+    warning('they live, and are remembered as ended', 'A caller that waits for one may take it for ended.'),
   foreign: (key) => warning(`fields of '${key}' that are not ours`, fillsMemory),
   scored: (key) => error(`have a score other than 0 in '${key}'`, 'The order of that set is lost.'),
   disordered: (key) => error(`come out of order in '${key}'`, 'Jobs run out of order, and lists leave some out.'),

@@ -134,7 +134,13 @@ function unusable(types: readonly string[], { tag, kind }: RedisShard, what: str
   if (types[names.indexOf('meta')] !== 'none') return []
   const left = names.filter((_, i) => types[i] !== 'none')
   if (left.length === 0)
-    return [{ level: 'warning', what, text: 'it is registered and has nothing stored; whoever opens it next makes it' }]
+    return [
+      {
+        level: 'warning',
+        what,
+        text: 'it is registered and has nothing stored; the next process that opens it makes it',
+      },
+    ]
   const text = `'${tag}:meta' is gone, its settings and counters with it, while ${left.join(', ')} are there: fences and sequence numbers would be given again. Restore the data.`
   return [{ level: 'error', what, text }]
 }

@@ -1,6 +1,6 @@
 /**
  * The lease amnesty of a SQLite file: spares leases that ended while somebody held the write lock for long, because
- * nobody could renew them. Whoever gets the lock first would otherwise take the jobs from holders that wait for it too.
+ * nobody could renew them. The process that gets the lock first would otherwise take the jobs from holders that wait for it too.
  */
 
 import type { Database, Statement } from '../file/sqlite-driver.js'

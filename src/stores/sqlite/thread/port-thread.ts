@@ -14,7 +14,7 @@ export const inPlace: StartThread = (settings) => {
   exitGate()
   const { port1, port2 } = new MessageChannel()
   new SqliteThreadServer(port2, settings).start()
-  // Whoever waits for an answer keeps the thread alive by the other end.
+  // A caller that waits for an answer keeps the thread alive by the other end.
   port2.unref()
   return new PortThread(port1)
 }
