@@ -109,7 +109,7 @@ async function run(program: string, text: string, store: string): Promise<Outcom
   chmodSync(place, 0o755)
   copyFileSync(join(folder, program), join(place, basename(program)))
   // A program that installs the package itself begins in an empty folder.
-  if (!/npm (?:init|install)/.test(text.replaceAll(/^(?:#|\/\/).*$/gm, ''))) {
+  if (!(program.endsWith('.sh') && /^[^#\n]*\bnpm (?:init|install)\b/m.test(text))) {
     symlinkSync(join(project, 'node_modules'), join(place, 'node_modules'))
     writeFileSync(join(place, 'package.json'), '{ "type": "module", "private": true }')
     for (const [name, sample] of samplesIn(text)) writeFileSync(join(place, name), sample)

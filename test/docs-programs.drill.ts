@@ -173,29 +173,39 @@ export const makeStore = () => new MemoryStore(systemClock)`,
       expect(told(file, folderOf(page))).toBe(`${shown}\n`)
     })
 
-    it('move what is delayed, each job once, to the same time', async () => {
+    it('move what is delayed, each job once, to the same time and order, and leave what a scheduler makes', async () => {
       const { hostname: host, port } = new URL(redis.url)
       const connection = { host, port: Number(port) }
       const mails = new Queue('mails', { connection })
       const [first, second] = [
         await mails.add('welcome', { to: 'a' }, { delay: 3_600_000 }),
-        await mails.add('welcome', { to: 'b' }, { delay: 60_000 }),
+        await mails.add('welcome', { to: 'b' }, { delay: 60_000, priority: 3 }),
       ]
+      // Its own fields keep the first delay and the time at which it was added.
+      await second.changeDelay(7_200_000)
+      await mails.add('goodbye', {}, { delay: 60_000 })
+      await mails.upsertJobScheduler('digest', { every: 3_600_000, offset: 1 }, { name: 'welcome' })
+      const changedAt = Date.now()
       // As a program that died after this job was enqueued, and before it was removed.
       const welcome = defineTask({ name: 'welcome', queue: 'mails' })
       const mill = millrace({ store: redis.url, tasks: [welcome] })
       const runAt = (job: Job) => new Date(job.timestamp + 3_600_000)
       await mill.enqueue(welcome, first.data, { id: `bullmq-${first.id}`, runAt: runAt(first) })
 
-      expect(told(mover, folderOf(page))).toBe('2 moved\n')
-      const { jobs } = await mill.queue('mails').jobs.list({ by: 'id' })
-      const moved = jobs.map(({ id, input, runAt }) => ({ id, input, runAt }))
-
-      expect(moved).toEqual([
-        { id: `bullmq-${first.id}`, input: { to: 'a' }, runAt: new Date(first.timestamp + 3_600_000) },
-        { id: `bullmq-${second.id}`, input: { to: 'b' }, runAt: new Date(second.timestamp + 60_000) },
+      const [count, ...left] = told(mover, folderOf(page)).trim().split('\n')
+      expect(count).toBe('2 moved, 2 left')
+      expect(left.sort()).toEqual([
+        expect.stringMatching(/^\d+: no task is called 'goodbye' here$/),
+        expect.stringMatching(/^repeat:.*: its scheduler '.*' makes it$/),
       ])
-      expect(await mails.getDelayedCount()).toBe(0)
+      const { jobs } = await mill.queue('mails').jobs.list({ by: 'id' })
+      const moved = jobs.map(({ id, input, runAt, priority }) => ({ id, input, runAt, priority }))
+
+      const [one, two] = moved
+      expect(one).toEqual({ id: `bullmq-${first.id}`, input: { to: 'a' }, runAt: runAt(first), priority: 0 })
+      expect(two).toMatchObject({ id: `bullmq-${second.id}`, input: { to: 'b' }, priority: -3 })
+      expect(Math.abs(two!.runAt.getTime() - changedAt - 7_200_000)).toBeLessThan(60_000)
+      expect(await mails.getDelayedCount()).toBe(2)
       await Promise.all([mails.close(), mill.close()])
     })
   })
