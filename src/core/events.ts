@@ -132,8 +132,8 @@ export interface EventMap {
   /** A queue that was damaged can be used again. */
   'queue.mended': { readonly queue: string }
   /**
-   * A job expires before its first retry can be due, so it runs once at most. Reported once for a task. `retryMs`: the
-   * least delay of that retry.
+   * A job expires before its first retry is due, or may do so by the chance of its backoff, and then runs once at most.
+   * Reported once for a task. `retryMs`: the longest delay of that retry.
    */
   'expiry.short': TaskRef & { readonly expiresMs: number; readonly retryMs: number }
   /**

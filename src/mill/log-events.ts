@@ -28,7 +28,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   }),
   'expiry.short': ({ expiresMs, retryMs, ...task }) => ({
     level: 'warn',
-    message: `its jobs expire after ${formatDuration(expiresMs)}, before a first retry, which comes after ${formatDuration(retryMs)} at the earliest. Give a longer expiresIn, or a shorter retry: { backoff }`,
+    message: `its jobs expire after ${formatDuration(expiresMs)}, before a first retry, which comes after up to ${formatDuration(retryMs)}. Give a longer expiresIn, or a shorter retry: { backoff }`,
     fields: { ...task },
   }),
   'store.strayed': (store) => ({

@@ -65,16 +65,20 @@ describe('a job that expires', () => {
     expect(await job.record()).toMatchObject({ state: 'cancelled', reason: 'expired' })
   })
 
-  it('before its first retry can be due is reported once for its task', async () => {
+  it('before its first retry is sure to be due is reported once for its task', async () => {
     const slow = defineTask({ name: 'slow', expiresIn: '2m', retry: { backoff: kale({ multiple: '10m' }) } })
     const once = defineTask({ name: 'once', expiresIn: '2m', retry: { max: 0, backoff: kale({ multiple: '10m' }) } })
     const quick = defineTask({ name: 'quick', expiresIn: '2m' })
-    const m = testMill({ tasks: [slow, once, quick] })
+    const hasty = defineTask({ name: 'hasty', expiresIn: '5s' })
+    const m = testMill({ tasks: [slow, once, quick, hasty] })
     const told: unknown[] = []
     m.on('expiry.short', (event) => told.push(event))
-    for (const task of [slow, slow, once, quick]) await m.enqueue(task, undefined)
+    for (const task of [slow, slow, once, quick, hasty, hasty]) await m.enqueue(task, undefined)
 
-    expect(told).toEqual([{ task: 'slow', queue: 'default', expiresMs: 120_000, retryMs: 600_000 }])
+    expect(told).toEqual([
+      { task: 'slow', queue: 'default', expiresMs: 120_000, retryMs: 600_000 },
+      { task: 'hasty', queue: 'default', expiresMs: 5_000, retryMs: 60_000 },
+    ])
   })
 })
 

@@ -58,6 +58,7 @@ describe('the timeline', () => {
     expect(words({ state: 'completed', runAt: at(10), startedAt: at(15), finishedAt: at(75) })).toEqual([
       ...['delayed 10 s', 'waited 5 s', 'ran 1 min'],
     ])
+    expect(words({ state: 'completed', finishedAt: at(75) })).toEqual(['waited and ran 1 min 15 s'])
     expect(words({ state: 'running', startedAt: at(40) })).toEqual(['waited 40 s', 'ran 1 min'])
     expect(words({ state: 'scheduled', runAt: at(900) })).toEqual(['delayed 1 min 40 s'])
     expect(words({ attempt: 2, runAt: at(60) })).toEqual(['earlier attempts 1 min', 'waited 40 s'])
@@ -76,9 +77,16 @@ describe('the timeline', () => {
     expect(
       words({ state: 'running', attempt: 3, runAt: at(4), startedAt: at(4), failures: failures.slice(0, 2) }),
     ).toEqual(['earlier attempts 2 s', 'put off 2 s', 'ran 1 min 36 s'])
-    expect(words({ state: 'dead', attempt: 4, runAt: at(4), startedAt: at(4), finishedAt: at(5), failures })).toEqual([
-      ...['earlier attempts 2 s', 'put off 2 s', 'ran 1 s'],
-    ])
+    const dead = {
+      state: 'dead',
+      reason: 'max-retries',
+      attempt: 4,
+      runAt: at(4),
+      finishedAt: at(5),
+      failures,
+    } as const
+    expect(words({ ...dead, startedAt: at(4) })).toEqual(['earlier attempts 2 s', 'put off 2 s', 'ran 1 s'])
+    expect(words(dead)).toEqual(['earlier attempts 2 s', 'put off 2 s', 'waited and ran 1 s'])
   })
 
   it('gives a job that died at once no part at all', () => {

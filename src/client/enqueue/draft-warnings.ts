@@ -9,8 +9,8 @@ export class DraftWarnings {
   /** The tasks of which each warning was given. */
   readonly #variedBy = new WeakSet<AnyTask>()
   readonly #shortFor = new WeakSet<AnyTask>()
-  /** The least delay of each task's first retry. */
-  readonly #leastMs = new WeakMap<AnyTask, number>()
+  /** The longest delay of each task's first retry. */
+  readonly #retryMs = new WeakMap<AnyTask, number>()
 
   constructor(events: Events) {
     this.#events = events
@@ -23,21 +23,21 @@ export class DraftWarnings {
     this.#events.emit('schema.varied', { task: task.name, queue: task.queue })
   }
 
-  /** The job expires before its first retry can be due. */
+  /** The job expires before its first retry is due, or may do so by the chance of its backoff. */
   expires(task: AnyTask, expiresMs: number): void {
     if (task.retry.max === 0 || this.#shortFor.has(task)) return
-    const leastMs = this.#leastMs.get(task) ?? leastRetryMs(task)
-    this.#leastMs.set(task, leastMs)
-    if (expiresMs > leastMs) return
+    const retryMs = this.#retryMs.get(task) ?? longestRetryMs(task)
+    this.#retryMs.set(task, retryMs)
+    if (expiresMs > retryMs) return
     this.#shortFor.add(task)
-    this.#events.emit('expiry.short', { task: task.name, queue: task.queue, expiresMs, retryMs: leastMs })
+    this.#events.emit('expiry.short', { task: task.name, queue: task.queue, expiresMs, retryMs })
   }
 }
 
 /** A backoff that throws is reported when a job fails. */
-function leastRetryMs({ retry }: AnyTask): number {
+function longestRetryMs({ retry }: AnyTask): number {
   try {
-    return delayAfter(retry.backoff, 1, () => 0)
+    return delayAfter(retry.backoff, 1, () => 1)
   } catch {
     return 0
   }

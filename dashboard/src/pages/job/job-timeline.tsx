@@ -72,6 +72,7 @@ const fills: Readonly<Record<TimelineSpan['name'], string>> = {
   'put off': 'bg-line',
   delayed: 'bg-line',
   waited: 'bg-edge',
+  'waited and ran': 'bg-edge',
   ran: 'bg-accent',
 }
 

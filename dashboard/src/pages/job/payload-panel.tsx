@@ -4,7 +4,7 @@
 
 import { JsonView } from '../../parts/json-view.js'
 import { countOf } from '../../words/count-words.js'
-import { hasEnded, isOrdered, type JobDetail } from './job-detail.js'
+import { isOrdered, type JobDetail } from './job-detail.js'
 import { Panel } from './titled-panel.js'
 
 const parts = ['input', 'meta', 'result', 'checkpoint'] as const
@@ -23,9 +23,9 @@ export function PayloadPanel({ job }: { readonly job: JobDetail }) {
       {shown.length === 0 && !isOrdered(job) && (
         <Panel title="Input">
           <p class="text-muted">
-            {hasEnded(job.state)
-              ? 'Of this job only its end is remembered.'
-              : 'It carries no input that could be shown.'}
+            {job.state === 'completed' || job.state === 'cancelled'
+              ? 'It has no input, or only its end is remembered.'
+              : 'It has no input.'}
           </p>
         </Panel>
       )}

@@ -13,8 +13,11 @@ export interface TimelineStep {
 }
 
 export interface TimelineSpan {
-  /** `put off`: from the last failure until it was due again, as its back-off or a snooze said. */
-  readonly name: 'earlier attempts' | 'put off' | 'delayed' | 'waited' | 'ran'
+  /**
+   * `put off`: from the last failure until it was due again, as its back-off or a snooze said. `waited and ran`: it is not
+   * stored when it began, as of a short job.
+   */
+  readonly name: 'earlier attempts' | 'put off' | 'delayed' | 'waited' | 'waited and ran' | 'ran'
   readonly ms: number
 }
 
@@ -101,16 +104,18 @@ export function spansOf(job: JobDetail, now: number): readonly TimelineSpan[] {
   const begin = hasBegun ? Date.parse(job.startedAt!) : end
   const spans: TimelineSpan[] = [
     ...spansBefore(job, created, Math.min(due, begin), begin),
-    { name: 'waited', ms: begin - due },
+    { name: job.startedAt === undefined && hasRun(job) ? 'waited and ran' : 'waited', ms: begin - due },
     { name: 'ran', ms: end - begin },
   ]
   return spans.filter(({ ms }) => ms > 0)
 }
 
-/** From `created` until the attempt that began at `begin` was due. The last failure of a dead job is its end. */
+/** From `created` until the attempt that began at `begin` was due. */
 function spansBefore(job: JobDetail, created: number, due: number, begin: number): readonly TimelineSpan[] {
-  const failedBefore = job.attempt > (job.state === 'dead' ? 2 : 1)
-  const failed = (job.failures ?? []).map(({ at }) => Date.parse(at)).filter((at) => at <= begin)
+  const { attempt, failures = [] } = job
+  const failedBefore = attempt > (diedOfFailure(job) ? 2 : 1)
+  const before = failures.filter((failure) => !diedOfFailure(job) || failure.attempt < attempt - 1)
+  const failed = before.map(({ at }) => Date.parse(at)).filter((at) => at <= begin)
   const [last] = failed.slice(-1)
   if (!failedBefore || last === undefined)
     return [{ name: failedBefore ? 'earlier attempts' : 'delayed', ms: due - created }]
@@ -118,6 +123,15 @@ function spansBefore(job: JobDetail, created: number, due: number, begin: number
     { name: 'earlier attempts', ms: last - created },
     { name: 'put off', ms: due - last },
   ]
+}
+
+/** The end of such a job is its last failure; its `attempt` is the one that it never had. */
+function diedOfFailure({ state, reason = '' }: JobDetail): boolean {
+  return state === 'dead' && ['max-retries', 'no-retries', 'unrecoverable'].includes(reason)
+}
+
+function hasRun(job: JobDetail): boolean {
+  return job.state === 'completed' || diedOfFailure(job)
 }
 
 export function spanWords({ name, ms }: TimelineSpan): string {
