@@ -1,18 +1,9 @@
-import type { StoredQueue } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { shardFindings } from '#src/cli/output/shard-findings.js'
 import type { Queue } from '#src/core/queue/queue.js'
+import { storedQueue } from '../stored-queue.js'
 
-const stored = (kind: 'plain' | 'ordered', shards: number): StoredQueue => ({
-  name: 'q',
-  kind,
-  order: 'fifo',
-  exclusive: 'id',
-  shards,
-  paused: false,
-  draining: false,
-  limits: {},
-})
+const stored = (kind: 'plain' | 'ordered', shards: number) => storedQueue('q', { kind, shards })
 const found = (kind: 'plain' | 'ordered', shards: number, asked: number) =>
   shardFindings(new Map([['q', { shards: asked } as Queue]]), [stored(kind, shards)])
 

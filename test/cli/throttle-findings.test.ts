@@ -2,6 +2,7 @@ import type { StoredQueue } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { throttleFindings } from '#src/cli/throttles/throttle-findings.js'
 import type { Throttle, ThrottleRule } from '#src/core/queue/throttle.js'
+import { storedQueue } from '../stored-queue.js'
 
 const rule = (limit: number, windowMs: number, more: Partial<ThrottleRule> = {}): ThrottleRule => ({
   limit,
@@ -15,10 +16,7 @@ const throttle = (rules: ThrottleRule[], more: Partial<Throttle> = {}): Throttle
   rules,
   ...more,
 })
-const stored = (name: string, has?: Throttle): StoredQueue => ({
-  ...{ name, kind: 'plain', order: 'fifo', exclusive: 'id', shards: 1, paused: false, draining: false, limits: {} },
-  ...(has && { throttle: has }),
-})
+const stored = (name: string, has?: Throttle) => storedQueue(name, has && { throttle: has })
 const ten = throttle([rule(10, 60_000)])
 const found = (declared: Record<string, Throttle | undefined>, ...queues: StoredQueue[]) =>
   throttleFindings(new Map(Object.entries(declared).map(([name, has]) => [name, { throttle: has }])), queues)

@@ -3,20 +3,9 @@ import type { Wait } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { denialsIn } from '#src/workers/claim-loop/denial.js'
 import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
+import { storedQueue } from '../stored-queue.js'
 
-const stored = (limits: Partial<StoredQueue>): StoredQueue => ({
-  ...{
-    name: 'q',
-    kind: 'plain',
-    order: 'fifo',
-    exclusive: 'id',
-    shards: 1,
-    paused: false,
-    draining: false,
-    limits: {},
-  },
-  ...limits,
-})
+const stored = (limits: Partial<StoredQueue>) => storedQueue('q', limits)
 const throttled = (by: 'queue' | 'group') =>
   stored({ throttle: { scope: 'q', by, rules: [{ limit: 1, windowMs: 1, moderate: false }] } })
 const denials = (waits: readonly Wait[], queue: StoredQueue, shards = 1) =>

@@ -1,10 +1,11 @@
-import type { Candidate, Selector, StoredQueue } from 'millrace'
+import type { Candidate, Selector } from 'millrace'
 import type { Claimed } from 'millrace/store'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
 import { QueuePicker } from '#src/workers/claim-loop/queue-picker.js'
 import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
+import { storedQueue } from '../stored-queue.js'
 
 const queue = (name: string, iterations = 1) => queueOf(name, v.parse(queueOptionsSchema, { iterations }))
 const granted = (name: string): Claimed => ({
@@ -287,19 +288,8 @@ describe('a draw', () => {
     function limited(iterations = 1) {
       let now = 0
       const rules = [{ limit: 1, windowMs: 1, moderate: false }]
-      const stored = (name: string, by: 'queue' | 'group'): StoredQueue => ({
-        ...{
-          name,
-          kind: 'plain',
-          order: 'fifo',
-          exclusive: 'id',
-          shards: 1,
-          paused: false,
-          draining: false,
-          limits: {},
-        },
-        throttle: { scope: name, by, rules },
-      })
+      const stored = (name: string, by: 'queue' | 'group') =>
+        storedQueue(name, { throttle: { scope: name, by, rules } })
       const subject = new QueuePicker({
         isForOthers: () => false,
         selector: inOrder,

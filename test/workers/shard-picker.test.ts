@@ -8,17 +8,10 @@ import type { WorkerRecord } from '#src/stores/contract/worker-registry.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import { ownShards, type ShardsOf } from '#src/workers/shards/shard-owners.js'
 import { ShardPicker } from '#src/workers/shards/shard-picker.js'
+import { storedQueue } from '../stored-queue.js'
 
-const stored = (name: string, shards: number, kind: 'plain' | 'ordered' = 'ordered'): StoredQueue => ({
-  name,
-  kind,
-  order: 'fifo',
-  exclusive: 'id',
-  shards,
-  paused: false,
-  draining: false,
-  limits: {},
-})
+const stored = (name: string, shards: number, kind: 'plain' | 'ordered' = 'ordered') =>
+  storedQueue(name, { kind, shards })
 type Seen = WorkerRecord & { readonly seenAt: number }
 const seen = (id: string, seenAt: number, ...queues: string[]): Seen => ({
   id,

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
+import { storedQueue } from '../../stored-queue.js'
 import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
 
 it('who only asks which queues there are leaves the file as it is', async () => {
@@ -16,18 +17,7 @@ it('who only asks which queues there are leaves the file as it is', async () => 
     const [before, files] = [readFileSync(scene.file), readdirSync(scene.folder)]
 
     const store = scene.store()
-    expect(await store.records.queues()).toEqual([
-      {
-        name: queue.name,
-        kind: 'plain',
-        order: 'fifo',
-        exclusive: 'id',
-        shards: 1,
-        paused: false,
-        draining: false,
-        limits: {},
-      },
-    ])
+    expect(await store.records.queues()).toEqual([storedQueue(queue.name)])
     await store.close()
 
     expect(readFileSync(scene.file).equals(before)).toBe(true)
