@@ -16,8 +16,15 @@ export interface Halt {
   readonly until: number
 }
 
+export interface Leave {
+  readonly pid: number
+  readonly at: number
+}
+
 export class EverythingCrew {
   readonly halts: Halt[] = []
+  /** When each process was told to leave in order. */
+  readonly leaves: Leave[] = []
   readonly failedCalls = new Map<string, number>()
   refused = 0
   /** Processes that ended although nobody had told them to. */
@@ -98,6 +105,7 @@ export class EverythingCrew {
     const leaving = this.#oneOf(random)
     if (leaving === undefined) return
     this.#workers.delete(leaving)
+    this.leaves.push({ pid: leaving.pid!, at: monotonicMs() })
     leaving.kill('SIGTERM')
     await Promise.all([once(leaving, 'exit'), this.start()])
   }
@@ -113,6 +121,7 @@ export class EverythingCrew {
     await Promise.all(
       leaving.map(async (worker) => {
         const gone = once(worker, 'exit')
+        this.leaves.push({ pid: worker.pid!, at: monotonicMs() })
         worker.kill('SIGTERM')
         await gone
       }),

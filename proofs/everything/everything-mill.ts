@@ -38,15 +38,15 @@ export interface Link extends Work {
   readonly link: number
 }
 
-async function work(kind: Kind, id: string, { at, ms }: Work, fence: number, group = ''): Promise<void> {
+async function work(kind: Kind, { job, signal }: JobContext, { at, ms }: Work, more = ''): Promise<void> {
+  const { id, fence } = job
   if (kind === 'plain') latencies.add(monotonicMs() - at)
-  ledger?.begun(kind, id, fence, group)
-  if (ms > 0) await delay(ms)
+  ledger?.begun(kind, id, fence, more)
+  if (ms > 0) await delay(ms, undefined, { signal })
   ledger?.ended(kind, id, fence)
 }
 
-const effect = (kind: Kind) => (input: Work, ctx: JobContext) =>
-  work(kind, ctx.job.id, input, ctx.job.fence, ctx.job.group)
+const effect = (kind: Kind) => (input: Work, ctx: JobContext) => work(kind, ctx, input, ctx.job.group)
 
 export const plain = defineTask({ name: 'plain', queue: 'plain', run: effect('plain') })
 export const delayed = defineTask({ name: 'delayed', queue: 'delayed', run: effect('delayed') })
@@ -55,9 +55,10 @@ export const grouped = defineTask({ name: 'grouped', queue: 'grouped', run: effe
 export const ticking = defineTask({
   name: 'ticking',
   queue: 'ticking',
-  run(input: Work, { job }) {
+  run(input: Work, ctx) {
+    const { job } = ctx
     const tick = job.schedule === undefined ? '' : `${job.schedule.name}@${job.schedule.tickAt.getTime()}`
-    return work('ticking', job.id, input, job.fence, tick)
+    return work('ticking', ctx, input, tick)
   },
 })
 
@@ -82,7 +83,7 @@ export const chained = defineTask({
   name: 'chained',
   queue: 'chained',
   async run(input: Link, ctx) {
-    await work('chained', ctx.job.id, input, ctx.job.fence)
+    await work('chained', ctx, input)
     const { at, ms, link } = input
     if (link === chainLength) return
     const next = await ctx.enqueue(chained, { at, ms, link: link + 1 })

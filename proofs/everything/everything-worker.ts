@@ -26,6 +26,10 @@ mill.on('job.completed', ({ task, id }) => {
   completed += 1
   ledger?.completed(task as Kind, id)
 })
+// The work of an isolated job is written down by another process.
+mill.on('job.started', ({ task, id }) => {
+  if (task === 'long') ledger?.told('long', id, 'job.started')
+})
 mill.on('lease.lost', ({ task, id, child }) => ledger?.told(task as Kind, id, 'lease.lost', child ?? ''))
 mill.on('job.released', ({ task, id, reason }) => ledger?.told(task as Kind, id, 'job.released', reason))
 mill.on('job.failed', ({ task, id, error }) => ledger?.told(task as Kind, id, 'job.failed', error))

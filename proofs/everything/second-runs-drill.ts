@@ -137,8 +137,8 @@ export async function drillSecondRuns(
     await crew.end()
     const left = { waiting: await waiting(), dead: (await mill.depths()).reduce((sum, { dead }) => sum + dead, 0) }
     const lines = effectLines(folder)
-    const { halts } = crew
-    const evidence = { lines, halts, storeSpans, leaseMs }
+    const { halts, leaves } = crew
+    const evidence = { lines, halts, leaves, storeSpans, leaseMs }
     const settles = settleTimes(lines)
     const unsettled = unsettledAtKills(evidence)
     const at = (part: number) => settles[Math.ceil(part * settles.length) - 1] ?? 0

@@ -4,7 +4,7 @@
  */
 
 import type { EffectLine, Kind } from './effect-lines.js'
-import type { Halt } from './everything-crew.js'
+import type { Halt, Leave } from './everything-crew.js'
 
 /** The store was away, or locked, from the one instant to the other. */
 export interface StoreSpan {
@@ -17,6 +17,7 @@ export interface SecondRunEvidence {
   /** In the order of their instants. */
   readonly lines: readonly EffectLine[]
   readonly halts: readonly Halt[]
+  readonly leaves: readonly Leave[]
   readonly storeSpans: readonly StoreSpan[]
   readonly leaseMs: number
 }
@@ -40,6 +41,9 @@ interface Run {
 }
 
 export const unknownCause = 'unknown'
+/** A worker hears after the store has acted, on a busy machine. */
+const heardMs = 1_000
+const deployed = 'put back: the grace of a deploy was over'
 
 /** For each run of a job that had run before, why. */
 export function secondRuns(evidence: SecondRunEvidence): SecondRun[] {
@@ -56,10 +60,12 @@ export function secondRuns(evidence: SecondRunEvidence): SecondRun[] {
   for (const [job, runs] of runsByJob(lines)) {
     for (let i = 1; i < runs.length; i += 1) {
       const [before, after] = [runs[i - 1]!, runs[i]!]
-      const words = (told.get(jobOf(before)) ?? []).filter(({ at }) => at >= before.from && at <= after.from)
+      const about = told.get(jobOf(before)) ?? []
+      const worker = workerOf(before, about)
+      const words = about.filter(({ pid, at }) => pid === worker && at >= before.from && at <= after.from + heardMs)
       const taken = (completed.get(jobOf(before)) ?? []).find(({ at }) => at >= before.from && at < after.from)
       const isDone = before.endedAt !== undefined && before.endedAt <= after.from
-      const cause = taken === undefined ? causeOf(before, after, words, evidence) : undefined
+      const cause = taken === undefined ? causeOf(before, after, { worker, words }, evidence) : undefined
       const unknown =
         cause === undefined
           ? `${job}: ${tellRun(before)}, then ${tellRun(after)}; ${taken ? `completed at ${taken.at}; ` : ''}told ${words.map(({ at, more }) => `${more} at ${at}`)}`
@@ -78,18 +84,19 @@ export function secondRuns(evidence: SecondRunEvidence): SecondRun[] {
 function causeOf(
   before: Run,
   after: Run,
-  words: readonly EffectLine[],
-  { halts, storeSpans, leaseMs, lines }: SecondRunEvidence,
+  { worker, words }: { readonly worker: number; readonly words: readonly EffectLine[] },
+  { halts, leaves, storeSpans, leaseMs, lines }: SecondRunEvidence,
 ): string | undefined {
   const released = words.find(({ more }) => more.startsWith('job.released'))
-  if (released?.more === 'job.released|interrupted') return 'put back: the grace of a deploy was over'
+  if (released?.more === 'job.released|interrupted') return deployed
   if (released !== undefined) return `put back: ${released.more.slice('job.released|'.length)}`
-  const own = halts.filter(({ pid }) => pid === before.pid)
+  const own = halts.filter(({ pid }) => pid === before.pid || pid === worker)
   const kill = own.find(({ kind, from }) => kind === 'kill' && from >= before.from && from <= after.from)
   if (kill !== undefined) {
-    if (before.kind === 'long') return 'its own process was killed'
+    if (before.kind === 'long') return kill.pid === worker ? 'killed with its worker' : 'its own process was killed'
     return before.endedAt === undefined ? 'killed while it ran' : 'killed between effect and settle'
   }
+  if (leaves.some(({ pid, at }) => pid === worker && at >= before.from && at <= after.from)) return deployed
   const failed = words.find(({ more }) => more.startsWith('job.failed'))
   if (failed !== undefined) {
     const isAway = storeSpans.some((span) => meets(span, before.from, failed.at, leaseMs))
@@ -102,8 +109,7 @@ function causeOf(
   const span = storeSpans.find((one) => one.until - one.from >= leaseMs / 2 && meets(one, before.from, after.from, 0))
   if (span !== undefined) return `the store was away beyond the lease: ${span.name}`
   const blocked = lines.find(
-    ({ pid, more, at }) =>
-      pid === before.pid && more.startsWith('loop.blocked') && at >= before.from && at <= after.from,
+    ({ pid, more, at }) => pid === worker && more.startsWith('loop.blocked') && at >= before.from && at <= after.from,
   )
   if (blocked !== undefined) return 'its loop stood still beyond the lease'
   return undefined
@@ -157,6 +163,11 @@ export function unsettledAtKills({ lines, halts }: Pick<SecondRunEvidence, 'line
     }
     return unsettled.size
   })
+}
+
+/** An isolated job runs in a process of its own: its worker is who last said that it starts it. */
+function workerOf({ pid, from }: Run, about: readonly EffectLine[]): number {
+  return about.findLast(({ more, at }) => more === 'job.started' && at <= from)?.pid ?? pid
 }
 
 function jobOf({ kind, id }: Run): string {

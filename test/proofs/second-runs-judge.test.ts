@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { EffectLine, Kind } from '../../proofs/everything/effect-lines.js'
-import type { Halt } from '../../proofs/everything/everything-crew.js'
+import type { Halt, Leave } from '../../proofs/everything/everything-crew.js'
 import { type StoreSpan, secondRuns, unsettledAtKills } from '../../proofs/everything/second-runs-judge.js'
 
 const leaseMs = 4_000
@@ -15,8 +15,13 @@ const again: Words[] = [
   [9_001, 3, 'ended', 'plain', 'p1'],
 ]
 
-function causes(words: readonly Words[], halts: readonly Halt[] = [], storeSpans: readonly StoreSpan[] = []) {
-  return secondRuns({ lines: linesOf(words), halts, storeSpans, leaseMs }).map(({ cause }) => cause)
+function causes(
+  words: readonly Words[],
+  halts: readonly Halt[] = [],
+  storeSpans: readonly StoreSpan[] = [],
+  leaves: readonly Leave[] = [],
+) {
+  return secondRuns({ lines: linesOf(words), halts, leaves, storeSpans, leaseMs }).map(({ cause }) => cause)
 }
 
 describe('the judge of second runs', () => {
@@ -57,12 +62,27 @@ describe('the judge of second runs', () => {
     expect(causes([begun, ended, told('job.failed|Error:_no'), ...again])).toEqual(['its handler failed: Error:_no'])
   })
 
+  it('blames a deploy for what its worker left behind untold, also of an isolated job', () => {
+    const deployed = 'put back: the grace of a deploy was over'
+    expect(causes([begun, ...again], [], [], [{ pid: 2, at: 1_500 }])).toEqual([deployed])
+    const long: Words[] = [
+      [900, 7, 'told', 'long', 'l1', 'job.started'],
+      [1_000, 8, 'begun', 'long', 'l1'],
+      [9_000, 9, 'begun', 'long', 'l1'],
+    ]
+    expect(causes(long, [], [], [{ pid: 7, at: 1_500 }])).toEqual([deployed])
+    expect(causes(long, [killed(7, 1_500)])).toEqual(['killed with its worker'])
+    expect(causes(long, [killed(8, 1_500)])).toEqual(['its own process was killed'])
+  })
+
   it('judges each revision of an ordered id for itself', () => {
     const lines: Words[] = [
       [1_000, 2, 'begun', 'ordered', 'o1', '1,2'],
       [2_000, 3, 'begun', 'ordered', 'o1', '2,3'],
     ]
-    expect(secondRuns({ lines: linesOf(lines), halts: [killed(2, 1_500)], storeSpans: [], leaseMs })).toHaveLength(1)
+    expect(
+      secondRuns({ lines: linesOf(lines), halts: [killed(2, 1_500)], leaves: [], storeSpans: [], leaseMs }),
+    ).toHaveLength(1)
   })
 
   it('counts for each killed worker what it had ended and was not told to be taken', () => {
