@@ -45,6 +45,12 @@ interface Holding {
   readonly holdMs?: number
 }
 
+/** The death of a worker. */
+interface WorkerDeath {
+  /** How its process ended, if the supervisor of `millrace work` saw it. */
+  readonly error?: string
+}
+
 /** A change of a schedule that another configuration may have declared. */
 interface TakenOver {
   /** The `schedulesOf` of the configuration that had declared the schedule, if that is another one. */
@@ -71,7 +77,7 @@ export interface EventMap {
    * A lease ended unsettled and this process found it: `worker` died, was stopped, or lost the store. `charged`: the
    * crash counts against the job, because it ran alone.
    */
-  'job.crashed': JobRef & { readonly worker: string; readonly charged: boolean; readonly crashes: number }
+  'job.crashed': JobRef & WorkerDeath & { readonly worker: string; readonly charged: boolean; readonly crashes: number }
   /**
    * The worker of this job is gone but the job's process goes on: `worker` watches it from now on. `child`: the pid of
    * the process.

@@ -36,20 +36,24 @@ export class FoundEnds {
 
   /**
    * Emits the events. A burial stands in one answer of the store: if that is lost, or this process ends first or does
-   * not know the task, nobody calls its `onExhausted`.
+   * not know the task, nobody calls its `onExhausted`. `died`: how the worker of the jobs ended, if that is known.
    */
-  tell(found: FoundByClaim): void {
-    emitFound(this.#parts.events, found)
+  tell(found: FoundByClaim, died?: ProcessDiedError): void {
+    emitFound(this.#parts.events, found, died)
     for (const buried of found.buried) {
       if (buried.reason !== ('crashed' satisfies BuryReason)) continue
       const { registry, events } = this.#parts
       const task = registry.orderedTask(buried.queue) ?? registry.find(buried.task)
       if (task?.onExhausted !== undefined)
-        void callExhausted(events, task, () => this.#exhaust(task as HookedTask, buried))
+        void callExhausted(events, task, () => this.#exhaust(task as HookedTask, buried, died ?? goneWorker()))
     }
   }
 
-  async #exhaust(task: HookedTask, { queue, id, fence, payload, ...ref }: Buried): Promise<void> {
+  async #exhaust(
+    task: HookedTask,
+    { queue, id, fence, payload, ...ref }: Buried,
+    error: ProcessDiedError,
+  ): Promise<void> {
     const { packing, records } = this.#parts
     const kept = payload === undefined ? await (await records())?.morgue.get(queue, id) : { payloads: [payload] }
     // Somebody has revived or removed it.
@@ -58,9 +62,12 @@ export class FoundEnds {
     const decoded = decodedClaim(claim, packing)
     const [meta] = decoded.metas
     const [input] = task.input === undefined ? decoded.inputs : await checkedInputs(task.input, decoded)
-    const error = new ProcessDiedError('the worker that ran the job', { code: null, signal: null })
     if (task.kind === 'ordered')
       await task.onExhausted([{ id, input, score: payload!.score, meta: ownMeta(meta!), error }])
     else await task.onExhausted({ job: runningJob(claim, task, meta!), input, error })
   }
+}
+
+function goneWorker(): ProcessDiedError {
+  return new ProcessDiedError('the worker that ran the job', { code: null, signal: null })
 }

@@ -77,16 +77,19 @@ function wordsOf(error: unknown): string | undefined {
   return error === undefined ? undefined : messageOf(error)
 }
 
-/** Emits events for the expired leases that a claim found, the jobs that it buried for them, and expired jobs. */
-export function emitFound(events: Events, { crashed, buried, expired = [] }: FoundByClaim): void {
+/**
+ * Emits events for the expired leases that a claim found, the jobs that it buried for them, and expired jobs. `died`: how
+ * the holder of the leases ended, if that is known.
+ */
+export function emitFound(events: Events, { crashed, buried, expired = [] }: FoundByClaim, died?: Error): void {
   const { counter } = events
   for (const crash of crashed) {
     counter?.crashed(crash.queue)
-    events.emit('job.crashed', crash)
+    events.emit('job.crashed', died === undefined ? crash : { ...crash, error: died.message })
   }
   for (const { queue, id, task, reason } of buried) {
     counter?.buried(queue)
-    events.emit('job.buried', { queue, id, task, reason, error: undefined })
+    events.emit('job.buried', { queue, id, task, reason, error: died?.message })
   }
   for (const ref of expired) {
     counter?.cancelled(ref.queue)

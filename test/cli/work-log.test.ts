@@ -22,12 +22,17 @@ describe('the work log', () => {
     [
       'job.crashed',
       { ...job, worker: 'w1', charged: false, crashes: 0 },
-      'crash of default mail a\\u001b[31m: its worker w1 died, was stopped or lost the store; not charged',
+      'crash of default mail a\\u001b[31m, not charged: its worker w1 died, was stopped or lost the store',
     ],
     [
       'job.crashed',
       { ...job, worker: 'w1', charged: true, crashes: 2 },
-      'crash of default mail a\\u001b[31m: its worker w1 died, was stopped or lost the store; it ran alone, crash 2 of its own',
+      'crash of default mail a\\u001b[31m, it ran alone, crash 2 of its own: its worker w1 died, was stopped or lost the store',
+    ],
+    [
+      'job.crashed',
+      { ...job, worker: 'w1', charged: true, crashes: 2, error: 'the worker process (7) exited with code 134.' },
+      'crash of default mail a\\u001b[31m, it ran alone, crash 2 of its own: the worker process (7) exited with code 134.',
     ],
     [
       'job.released',

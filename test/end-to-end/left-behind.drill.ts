@@ -1,41 +1,18 @@
-/** Every way in which a process of a job's family ends: nothing that the job has started outlives the job. */
+/** Nothing that a job has started outlives it, however it ends. Its single deaths: `family-deaths.drill.ts`. */
 
 import { describe, expect, it } from 'vitest'
-import { livingIn } from '../process-group.js'
-import { type Family, family, type Kind, killed, leftBehind, nothingLeftOf } from './left-behind.js'
+import { family, type Kind, killed, leftBehind, nothingLeftOf } from './left-behind.js'
 
 const kinds: readonly Kind[] = ['an isolated task', 'exec']
 
-/** Those that die by SIGKILL while the job runs. Then a worker is started if none is left. */
-const deaths: readonly { readonly title: string; readonly dead: (family: Family) => readonly number[] }[] = [
-  { title: 'the process of the job', dead: ({ job }) => [job] },
-  { title: 'the worker and the process of the job', dead: ({ worker, job }) => [worker, job] },
-  { title: 'the process of the job and then the worker', dead: ({ worker, job }) => [job, worker] },
-  { title: 'all processes but the encoder', dead: ({ supervisor, worker, job }) => [supervisor, worker, job] },
-]
-
 describe.each(kinds)('after a kill in the family of %s', { timeout: 60_000 }, (kind) => {
-  it.each(deaths)('of $title, the job runs again beside nothing of its first run', async ({ dead }) => {
+  it('of the process of the job and then of the worker, the job runs again beside nothing of its first run', async () => {
     const scene = await leftBehind(kind)
-    const worker = scene.start()
+    const command = scene.start()
     const first = await scene.run(1)
-    const of = await family(worker, first)
-    killed(dead(of))
-    if (dead(of).includes(of.supervisor)) scene.start()
-
-    expect((await scene.runAgain()).beside).toEqual([])
-    await nothingLeftOf(first.job)
-  })
-
-  it('of an adopted process, the job runs again beside nothing of its first run', async () => {
-    const scene = await leftBehind(kind)
-    const worker = scene.start()
-    const first = await scene.run(1)
-    const { supervisor, worker: killedWorker } = await family(worker, first)
-    killed([supervisor, killedWorker])
-    await scene.start().events('job.adopted')
-    expect(livingIn(first.job)).toContain(first.encoder)
-    killed([first.job])
+    const { supervisor, worker, job } = await family(command, first)
+    killed([job, worker])
+    if (worker === supervisor) scene.start()
 
     expect((await scene.runAgain()).beside).toEqual([])
     await nothingLeftOf(first.job)
@@ -64,17 +41,6 @@ describe.each(kinds)('after a kill in the family of %s', { timeout: 60_000 }, (k
 
     expect((await scene.runAgain()).beside).toEqual([])
     await nothingLeftOf(first.job)
-  })
-
-  it('of the worker alone, the process goes on with all that it has started', async () => {
-    const scene = await leftBehind(kind)
-    const worker = scene.start()
-    const first = await scene.run(1)
-    const { supervisor, worker: killedWorker } = await family(worker, first)
-    killed([supervisor, killedWorker])
-    await scene.start().events('job.adopted')
-
-    expect(livingIn(first.job)).toContain(first.encoder)
   })
 
   it('of the whole group by a stop that freezes it beyond its lease, the job runs again beside nothing', async () => {

@@ -98,7 +98,7 @@ export async function leftBehind(
           .map((line) => JSON.parse(line) as Run)
       : []
   return {
-    mill,
+    ...{ folder, mill },
     job: await mill.enqueue(film, null, { id: 'film' }),
     start: () => new CommandProcess(args, { cwd: folder }),
     leaseIsOver: () => delay(leaseMs + 500),

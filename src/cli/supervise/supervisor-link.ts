@@ -2,6 +2,7 @@
 
 import { Socket } from 'node:net'
 import { LineChannel } from '../../runtime/line-channel.js'
+import { processSeenDeaths } from '../../runtime/seen-deaths.js'
 import type { ProcessReporter } from './process-reporter.js'
 import {
   digestOf,
@@ -32,6 +33,7 @@ export class SupervisorLink {
     this.#channel = new LineChannel(new Socket({ fd: linkFd, readable: true, writable: true }), (word) => {
       if (!isSupervisorMessage(word)) return
       if (word.millrace === 'measure') return void this.#measure()
+      if (word.millrace === 'died') return processSeenDeaths.see(word)
       dump()
       this.#tell({ millrace: 'dumped' })
     })

@@ -3,6 +3,7 @@
 import type { JobRef } from '../../core/events.js'
 import { type MillReading, readingIn } from '../../measures/mill-reading.js'
 import { type ProcessMeasures, processMeasuresIn } from '../../measures/process-measures.js'
+import type { SeenDeath } from '../../runtime/seen-deaths.js'
 import type { WorkerStatus } from '../../workers/worker-status.js'
 
 export type { WorkerStatus }
@@ -34,10 +35,8 @@ export type ProcessMessage =
   | { readonly millrace: 'dumped' }
   | { readonly millrace: 'measured'; readonly reading: MillReading | undefined }
 
-/** The messages of the supervisor: show your state, or read the store for its metrics. */
-export interface SupervisorMessage {
-  readonly millrace: 'dump' | 'measure'
-}
+/** The messages of the supervisor: show your state; read the store for its metrics; another of its processes has died. */
+export type SupervisorMessage = { readonly millrace: 'dump' | 'measure' } | ({ readonly millrace: 'died' } & SeenDeath)
 
 const mostNamed = 5
 
@@ -67,7 +66,7 @@ export function processMessageIn(said: object): ProcessMessage | undefined {
 
 export function isSupervisorMessage(said: object): said is SupervisorMessage {
   const { millrace } = said as Partial<SupervisorMessage>
-  return millrace === 'dump' || millrace === 'measure'
+  return millrace === 'dump' || millrace === 'measure' || millrace === 'died'
 }
 
 export function digestOf({ jobs, ...status }: WorkerStatus): StatusDigest {

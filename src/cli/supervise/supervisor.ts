@@ -10,6 +10,7 @@
 import { type Random, systemRandom } from '../../core/platform/clock.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { MillReading } from '../../measures/mill-reading.js'
+import { SeenDeaths } from '../../runtime/seen-deaths.js'
 import { exitCodes } from '../output/exit-code.js'
 import type { StopCause } from '../output/stop-request.js'
 import type { Terminal } from '../output/terminal.js'
@@ -71,6 +72,7 @@ export class Supervisor {
   readonly #watched = new AwakeTime(performance.now())
   readonly #places: readonly ProcessSlot[]
   readonly #processes = new Set<ForkedWorker>()
+  readonly #deaths = new SeenDeaths()
   /** Processes that were asked for their state and have not answered yet. */
   readonly #asked = new Set<ForkedWorker>()
   #stopping = false
@@ -160,6 +162,7 @@ export class Supervisor {
       this.#heard(word, process, place),
     )
     process.heardAtWatchedMs = this.#watched.ms
+    for (const death of this.#deaths.all) process.tell({ millrace: 'died', ...death })
     this.#processes.add(process)
     void process.ended.then((end) => this.#ended(end, process, place))
   }
@@ -210,6 +213,7 @@ export class Supervisor {
   #ended(end: End, process: ForkedWorker, place: ProcessSlot): void {
     this.#processes.delete(process)
     this.#asked.delete(process)
+    this.#tellDeath(end, process)
     const isTold = this.#stopping || process.recycling || process.isDismissed || process.told !== undefined
     this.#settings.ended?.(process.report(performance.now()), !isTold)
     if (process.recycling) place.leaving -= 1
@@ -219,6 +223,15 @@ export class Supervisor {
     // Once another place has served, the configuration is known to be good.
     else if (!this.#places.some(({ served }) => served)) this.#refused(end, process)
     else this.#replace(end, process, place)
+  }
+
+  /** Tells the other processes, and later ones: whoever ends the claims of this one says how it died. */
+  #tellDeath({ code, signal }: End, { pid, told }: ForkedWorker): void {
+    // Killed by this supervisor: the signal would say nothing of the cause.
+    if (told === 'SIGKILL') return
+    const death = { pid, code: signal === null ? code : null, signal }
+    this.#deaths.see(death)
+    for (const other of this.#processes) other.tell({ millrace: 'died', ...death })
   }
 
   #left(end: End, process: ForkedWorker, place: ProcessSlot): void {

@@ -36,8 +36,8 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
     `maxHeap bounds only the heap of ${tasks.join(', ')}: this system does not report the size of a process`,
   'env.withheld': ({ task, names }) =>
     `jobs of task '${task}' run in processes that do not get ${namesText(names)} from the environment: name in its \`env\` what it needs, or give \`env: []\``,
-  'job.crashed': ({ worker, charged, crashes, ...job }) =>
-    `crash of ${nameOf(job)}: its worker ${worker} died, was stopped or lost the store; ${charged ? `it ran alone, crash ${crashes} of its own` : 'not charged'}`,
+  'job.crashed': ({ worker, charged, crashes, error, ...job }) =>
+    `crash of ${nameOf(job)}, ${charged ? `it ran alone, crash ${crashes} of its own` : 'not charged'}: ${error ?? `its worker ${worker} died, was stopped or lost the store`}`,
   'job.adopted': ({ child, ...job }) => `adopted ${nameOf(job)}: its worker is gone, process ${child} goes on with it`,
   'job.detached': ({ child, ...job }) => `left ${nameOf(job)} to its process ${child}, which goes on`,
   'process.ended': ({ child, state, ...job }) =>

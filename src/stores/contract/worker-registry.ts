@@ -74,9 +74,13 @@ export interface WorkerRegistry {
   /**
    * Ends those of the claims that are current and held by `worker`, as if their leases had expired. Call it only if the
    * worker is known to be dead. The record goes too once the worker holds nothing. Each claim is atomic; repeating
-   * changes nothing.
+   * changes nothing. `error`: how the worker died, if that is known; it becomes the last error of the jobs.
    */
-  gone(claims: readonly ClaimKey[], worker: string): Promise<{ readonly crashed: Crash[]; readonly buried: Buried[] }>
+  gone(
+    claims: readonly ClaimKey[],
+    worker: string,
+    error?: string,
+  ): Promise<{ readonly crashed: Crash[]; readonly buried: Buried[] }>
   /**
    * Hands a claim over: if it is current and held by `from`, then `to` holds it from now on, with the same fence and
    * lease. Only one of several callers gets true.

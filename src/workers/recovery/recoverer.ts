@@ -8,6 +8,7 @@ import type { Random } from '../../core/platform/clock.js'
 import { timerMs } from '../../core/platform/timer.js'
 import type { ProcessIdentity } from '../../runtime/process-identity.js'
 import { isDead, isNeighbour } from '../../runtime/process-peers.js'
+import { processSeenDeaths } from '../../runtime/seen-deaths.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../stores/contract/worker-registry.js'
 import type { FoundEnds } from '../found-ends.js'
 import { endRemains } from '../isolated/job-group.js'
@@ -76,7 +77,7 @@ export class Recoverer {
     await this.#list()
     for (const worker of this.#neighbours) {
       if (this.#isStopped || !isDead(worker) || this.#haveSurvived(worker.id)) continue
-      await this.#bury(worker.id)
+      await this.#bury(worker)
       if (!this.#survivors.has(worker.id)) this.#neighbours = this.#neighbours.filter((one) => one !== worker)
     }
     return this.#neighbours.length
@@ -97,7 +98,7 @@ export class Recoverer {
   }
 
   /** Ends its leases, except for jobs whose own processes may live: their leases decide. */
-  async #bury(worker: string): Promise<void> {
+  async #bury({ id: worker, pid }: WorkerRecord): Promise<void> {
     const { workers, ends, events, found, identity } = this.#parts
     this.#survivors.delete(worker)
     for (let left = 1; left > 0; ) {
@@ -108,8 +109,9 @@ export class Recoverer {
       if (held.length === 0 && survivors.length > 0) return
       // Another worker may run a job as soon as its claim is ended.
       if (held.some(({ pid }) => pid !== undefined)) endRemains(this.#parts.worker, events)
-      const ended = await workers.gone(held, worker)
-      ends.tell(ended)
+      const died = processSeenDeaths.of(pid)
+      const ended = await workers.gone(held, worker, died && `${died.name}: ${died.message}`)
+      ends.tell(ended, died)
       found([...new Set(ended.crashed.map(({ queue }) => queue))])
       // A step is bounded; a worker that holds nothing more is out of the registry.
       left = held.length

@@ -164,6 +164,25 @@ export const holding: ContractConcern = {
     ),
 
     contractCase(
+      'how a gone worker died becomes the last error of its jobs, for their next claim and in the morgue',
+      async (scene) => {
+        await scene.openQueue({ maxCrashes: 1 })
+        await scene.add('a')
+        const died = 'ProcessDiedError: the worker process (7) exited with code 134.'
+        await scene.workers.gone([keyOf(await scene.claimOne({ worker: 'w1' }))], 'w1', died)
+        assert.equal((await scene.job('a')).error, died)
+        const next = await scene.claimOne({ worker: 'w1', alone: true })
+        assert.equal(next.error, died)
+
+        await scene.workers.gone([keyOf(next)], 'w1', 'ProcessDiedError: the worker process (8) was killed by SIGSEGV.')
+
+        const { state, error } = await scene.job('a')
+        assert.deepEqual([state, error?.endsWith('(8) was killed by SIGSEGV.')], ['dead', true])
+      },
+      workers,
+    ),
+
+    contractCase(
       'crashes of a gone worker are told in the order of the claims that were named',
       async (scene) => {
         await scene.openQueue({ name: 'other' })

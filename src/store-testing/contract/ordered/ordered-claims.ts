@@ -1,7 +1,7 @@
 /** Contract cases: claims on an ordered queue. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, orderedCase } from '../scenes/contract-case.js'
+import { type ContractConcern, orderedCase, workers } from '../scenes/contract-case.js'
 import { handed, scored, stampAt } from '../scenes/ordered-scene.js'
 
 export const orderedClaims: ContractConcern = {
@@ -246,5 +246,18 @@ export const orderedClaims: ContractConcern = {
         await scene.end(claim, i % 2 === 0 ? { kind: 'complete' } : { kind: 'retry', delayMs: 0 })
       }
     }),
+
+    orderedCase(
+      'how a gone worker died is the error of the payload that it buries, and not of the rest',
+      async (scene) => {
+        await scene.openQueue({ maxCrashes: 1 })
+        await scene.pushAll('a', ['v0', 'v1'])
+        const { queue, id, fence } = await scene.take(Number.POSITIVE_INFINITY, { alone: true })
+        await scene.workers.gone([{ queue, id, fence }], 'worker-1', 'exited with code 134')
+
+        assert.deepEqual([(await scene.dead('a')).error, (await scene.live('a')).error], ['exited with code 134', null])
+      },
+      workers,
+    ),
   ],
 }

@@ -48,8 +48,8 @@ export function memoryRegistry(store: MemoryAdmin, workers: () => Map<string, Me
         .sort((a, b) => (a.id < b.id ? -1 : 1))
     },
     held: async (worker) => heldBy(store, worker),
-    async gone(claims, worker) {
-      const crashes = endAll(store, claims, worker)
+    async gone(claims, worker, error) {
+      const crashes = endAll(store, claims, worker, error)
       if (heldBy(store, worker).length > 0) return crashes
       workers().delete(worker)
       endLeads(store, worker)
@@ -84,7 +84,7 @@ function heldBy(store: MemoryAdmin, worker: string): HeldClaim[] {
 }
 
 /** Ends those of the claims that the worker holds, as crashes. */
-function endAll(store: MemoryAdmin, claims: readonly ClaimKey[], worker: string): Crashes {
+function endAll(store: MemoryAdmin, claims: readonly ClaimKey[], worker: string, error: string | undefined): Crashes {
   const now = store.now()
   const crashes: Crashes = { crashed: [], buried: [] }
   // Look up all before changing the first: an unknown one must change nothing.
@@ -93,7 +93,7 @@ function endAll(store: MemoryAdmin, claims: readonly ClaimKey[], worker: string)
   for (const [i, claim] of claims.entries()) {
     const job = queues[i]!.jobs.get(claim.id)
     if (job === undefined || !isClaimed(job, claim) || job.worker !== worker) continue
-    crash(queues[i]!, job, crashes, now)
+    crash(queues[i]!, job, crashes, now, error)
     touched.add(queues[i]!)
   }
   // A worker must claim to learn that there are suspects.

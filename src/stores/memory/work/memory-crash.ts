@@ -11,13 +11,14 @@ export interface Crashes {
   readonly buried: Buried[]
 }
 
-/** Ends the claim of a running job as a crash, and adds that to `told`. */
-export function crash(queue: MemoryQueue, job: MemoryJob, told: Crashes, now: number): void {
+/** Ends the claim of a running job as a crash, and adds that to `told`. `error`: how its worker died, if that is known. */
+export function crash(queue: MemoryQueue, job: MemoryJob, told: Crashes, now: number, error?: string): void {
   const { crashes, becomes } = afterCrash(job, queue.settings.maxCrashes)
   const ref = { queue: job.queue, id: job.spec.id, task: job.spec.task }
   told.crashed.push({ ...ref, worker: job.worker!, charged: job.alone, crashes })
   queue.crashed += 1
   job.crashes = crashes
+  job.error = error ?? job.error
   switch (becomes) {
     case 'cancelled':
       queue.end(job, 'cancelled', now)

@@ -91,12 +91,12 @@ export function redisRegistry(client: RedisClient, queues: RedisQueues, namespac
 
     held,
 
-    async gone(claims, worker) {
+    async gone(claims, worker, error = '') {
       const crashed: (readonly [number, Crash])[] = []
       const buried: (readonly [number, Buried])[] = []
       await sendByShard(queues, claims, async (shard, numbers) => {
         const args = numbers.flatMap((i) => [claims[i]!.id, String(claims[i]!.fence)])
-        const [ended, dead] = listIn(await queues.run(shard, goneScripts, [worker, ...args]))
+        const [ended, dead] = listIn(await queues.run(shard, goneScripts, [worker, error, ...args]))
         const numberOf = (row: readonly RedisReply[]) => numbers[numberIn(row[0])]!
         crashed.push(...rowsIn(ended, 6).map((row) => [numberOf(row), crashIn(shard.queue, row)] as const))
         buried.push(...rowsIn(dead, 6).map((row) => [numberOf(row), buriedIn(shard.queue, row)] as const))

@@ -123,7 +123,11 @@ export class SqliteWorkers {
   }
 
   /** Rings the queues, because a worker must ask to learn of the suspects. */
-  gone(claims: readonly ClaimKey[], worker: string): { readonly crashed: Crash[]; readonly buried: Buried[] } {
+  gone(
+    claims: readonly ClaimKey[],
+    worker: string,
+    error?: string,
+  ): { readonly crashed: Crash[]; readonly buried: Buried[] } {
     const { clock, jobs } = this.#session
     const now = clock.now()
     const rows = this.#session.holdingAll(claims)
@@ -132,7 +136,7 @@ export class SqliteWorkers {
       const queue = rows[i]!
       const job = jobs.find(queue, id)
       if (job?.state !== running || job.fence !== fence || job.worker !== worker) continue
-      crashes.add(queue, job, now)
+      crashes.add(queue, job, now, error)
       this.#session.ring(queue)
     }
     if (this.#heldRows(worker, 1).length === 0) this.remove(worker)

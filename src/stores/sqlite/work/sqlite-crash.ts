@@ -4,6 +4,7 @@
 
 import type { Buried, Crash } from '../../contract/claim.js'
 import { afterCrash } from '../../rules/crash.js'
+import { toStored } from '../file/sqlite-text.js'
 import type { JobRow } from '../rows/sqlite-job.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -17,8 +18,8 @@ export class SqliteCrashes {
     this.#session = session
   }
 
-  /** Ends the claim of a running job as a crash. */
-  add(queue: QueueRow, job: JobRow, now: number): void {
+  /** Ends the claim of a running job as a crash. `error`: how its worker died, if that is known. */
+  add(queue: QueueRow, job: JobRow, now: number, error?: string): void {
     const jobs = this.#session.jobsOf(queue)
     const { crashes, becomes } = afterCrash(
       { alone: job.alone === 1, cancelRequested: job.cancelling === 1, crashes: job.crashes },
@@ -28,6 +29,7 @@ export class SqliteCrashes {
     this.crashed.push({ ...ref, worker: job.worker!, charged: job.alone === 1, crashes })
     queue.crashed += 1
     job.crashes = crashes
+    if (error !== undefined) job.error = toStored(error)
     if (becomes === 'suspect') {
       jobs.suspect(queue, job, now)
       return
