@@ -40,7 +40,7 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly group?: string
   /** Why a ready job does not start although it is due: its group, or its queue, is held, or its group is paused. */
   readonly held?: JobHold
-  /** Failures so far + 1. */
+  /** The attempt that runs or comes next: the failures so far + 1. Of a job that has ended: the last one made. */
   readonly attempt: number
   /** Crashes charged to the job: its worker died while the job ran alone. `attempt` counts failures. */
   readonly crashes: number

@@ -14,12 +14,6 @@ function shown(job: object, limits: { readonly columns?: number } = { columns: 2
 }
 
 describe('the table of jobs', () => {
-  it('says of a job that died after three runs that the third attempt was its last', () => {
-    expect(shown(dead)).toMatch(/dead\s+3\s/)
-    expect(shown({ ...dead, state: 'scheduled' })).toMatch(/scheduled\s+4\s/)
-    expect(shown({ ...dead, attempt: 1, reason: 'buried' })).toMatch(/dead\s+1\s/)
-  })
-
   it('cuts no id where no terminal limits the line: ids are copied', () => {
     const id = `confirm-${'7'.repeat(200)}`
 

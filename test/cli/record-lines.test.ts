@@ -21,7 +21,8 @@ it.each([
 })
 
 it.each([
-  ['dead', 'max-retries', 5, 'attempt    5  4 attempts made, none is left'],
+  ['dead', 'max-retries', 4, 'attempt    4  the last: none is left'],
+  ['dead', 'unrecoverable', 2, 'attempt    2  after 1 failure'],
   ['dead', 'buried', 1, 'attempt    1'],
   ['scheduled', undefined, 2, 'attempt    2  after 1 failure'],
 ])('the attempt of a job that is %s (%s): %i', (state, reason, attempt, line) => {

@@ -35,6 +35,7 @@ describe.each(storeKinds)('the record of a job that has failed, on %s', (kind) =
     await Promise.all(buried)
 
     const record = await mill.queue('default').jobs.get('a')
+    expect(record?.attempt).toBe(3)
     expect(record?.error).toMatch(/^Error: attempt 3 found nobody\n +at /)
     expect(record?.failures?.map(({ attempt, error }) => [attempt, error.split('\n', 1)[0]])).toEqual([
       [1, 'Error: attempt 1 found nobody'],

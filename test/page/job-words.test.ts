@@ -44,7 +44,7 @@ describe('the timeline', () => {
     expect(told({ state: 'scheduled', attempt: 3, crashes: 1, runAt: at(200) })).toContain(
       '○ Attempt 3 due: failed twice, its worker died once',
     )
-    expect(told({ state: 'dead', attempt: 5, reason: 'max-retries', startedAt: at(9), finishedAt: at(10) })).toEqual([
+    expect(told({ state: 'dead', attempt: 4, reason: 'max-retries', startedAt: at(9), finishedAt: at(10) })).toEqual([
       ...['● Enqueued', '● Started: for the last time', '● Died: max-retries, failed 4 times'],
     ])
     expect(told({ state: 'cancelled', reason: 'too late', finishedAt: at(1) })).toEqual([
@@ -80,7 +80,7 @@ describe('the timeline', () => {
     const dead = {
       state: 'dead',
       reason: 'max-retries',
-      attempt: 4,
+      attempt: 3,
       runAt: at(4),
       finishedAt: at(5),
       failures,

@@ -39,7 +39,7 @@ function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): st
     { title: 'id', ...(columns !== undefined && { most: longestId }), cell: ({ id }) => printable(id) },
     { title: 'task', most: 30, cell: ({ task }) => printable(task) },
     { title: 'state', cell: ({ state }) => state, paint: (text, { state }) => paints[state]?.(text) ?? text },
-    { title: 'attempt', align: 'right', cell: (job) => String(lastAttempt(job)) },
+    { title: 'attempt', align: 'right', cell: ({ attempt }) => String(attempt) },
     jobs.some(({ payloadCount }) => payloadCount !== undefined)
       ? { title: 'payloads', align: 'right', cell: payloadsOf }
       : { title: 'priority', align: 'right', cell: ({ priority }) => String(priority) },
@@ -47,15 +47,6 @@ function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): st
     { title: 'note', most: longestNote, cell: noteOf },
   ]
   return table(shown, jobs, { width: columns, paintTitle: colors.dim })
-}
-
-/**
- * The last attempt that was made. `attempt` is one more for a job that died of its failures, since the next attempt
- * never comes.
- */
-export function lastAttempt({ state, reason, attempt }: JobRecord): number {
-  const failed = state === 'dead' && ['max-retries', 'no-retries', 'unrecoverable'].includes(reason ?? '')
-  return failed && attempt > 1 ? attempt - 1 : attempt
 }
 
 /** The payloads in hand or waiting; plus those that wait while the job runs. */

@@ -10,7 +10,6 @@ import type { JobOrigin } from '../../core/job-origin.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { count, counted, fromNow } from './figures.js'
 import { logLines, progressWords } from './job-follower.js'
-import { lastAttempt } from './job-table.js'
 import { printable, printableLines, shortened } from './printable.js'
 import { type Column, table } from './table.js'
 import { jsonText, type Terminal } from './terminal.js'
@@ -62,17 +61,14 @@ export function fieldLines(record: object, remarks: Readonly<Record<string, stri
 
 /** Remarks on the instants of a job: how long it waits, waited and ran. */
 function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord, string>> {
-  const { state, attempt, createdAt, updatedAt, runAt, expiresAt, startedAt, finishedAt } = job
+  const { state, reason, attempt, createdAt, updatedAt, runAt, expiresAt, startedAt, finishedAt } = job
   const isRunning = state === 'running'
-  const made = lastAttempt(job)
   // A start before the due time is from an earlier attempt.
   const begun = startedAt !== undefined && startedAt >= runAt ? startedAt : undefined
   return {
     ...(isRunning && startedAt === undefined && { state: 'reserved: its handler has not begun' }),
-    ...(attempt > 1 && {
-      attempt:
-        made < attempt ? `${counted(made, 'attempt')} made, none is left` : `after ${counted(made - 1, 'failure')}`,
-    }),
+    ...(reason === 'max-retries' && { attempt: 'the last: none is left' }),
+    ...(reason !== 'max-retries' && attempt > 1 && { attempt: `after ${counted(attempt - 1, 'failure')}` }),
     createdAt: fromNow(createdAt, now),
     ...(isRunning && { updatedAt: fromNow(updatedAt, now) }),
     ...(state === 'scheduled' && { runAt: `${attempt > 1 ? `attempt ${attempt} is due ` : ''}${fromNow(runAt, now)}` }),

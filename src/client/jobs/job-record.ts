@@ -47,7 +47,7 @@ export function recordOf(job: StoredJob, packing: Packing, held?: JobHold): JobR
     priority: job.priority,
     group: job.group,
     held,
-    attempt: job.attempt,
+    attempt: attemptOf(job),
     crashes: job.crashes,
     suspect: job.suspect,
     createdAt: new Date(job.createdAt),
@@ -70,6 +70,14 @@ export function recordOf(job: StoredJob, packing: Packing, held?: JobHold): JobR
   }
   for (const key of Object.keys(record) as (keyof JobRecord)[]) if (record[key] === undefined) delete record[key]
   return record as JobRecord
+}
+
+/** Reasons of which the failure is counted: the attempt that the store names would have been the next one. */
+const failedReasons: readonly (string | undefined)[] = ['max-retries', 'no-retries', 'unrecoverable']
+
+/** The attempt that runs or comes next; of a job that has ended, the last one. */
+function attemptOf({ state, reason, attempt }: StoredJob): number {
+  return state === 'dead' && failedReasons.includes(reason) ? Math.max(1, attempt - 1) : attempt
 }
 
 /** The payloads. Adds an entry to `problems` for each that cannot be decoded. */

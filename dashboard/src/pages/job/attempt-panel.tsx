@@ -4,6 +4,7 @@ import { Moment } from '../../parts/moment-text.js'
 import { CopyButton } from '../../parts/name-text.js'
 import { countOf } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
+import { failuresOf } from '../../words/failure-count.js'
 import { safeLines, safeText } from '../../words/safe-text.js'
 import { hasEnded, type JobDetail, type RetryDelay } from './job-detail.js'
 import { Panel } from './titled-panel.js'
@@ -28,11 +29,12 @@ export function AttemptPanel({ job }: { readonly job: JobDetail }) {
   )
 }
 
-/** `attempt` is the number of failures plus 1: a dead job never had that attempt. */
-function attemptWords({ attempt, retry, state }: JobDetail): string {
+function attemptWords(job: JobDetail): string {
+  const { attempt, retry, state } = job
   const most = retry && retry.max + 1
   if (state === 'dead') {
-    const failed = attempt === 1 ? 'No attempt has failed' : `${countOf(attempt - 1, 'attempt')} failed`
+    const failures = failuresOf(job)
+    const failed = failures === 0 ? 'No attempt has failed' : `${countOf(failures, 'attempt')} failed`
     return `${failed}${most === undefined ? '' : `; its task allows ${most}`}.`
   }
   const isLast = most !== undefined && attempt >= most && !hasEnded(state)

@@ -1,6 +1,7 @@
 /** The timeline steps: the past and future steps of a job, and how long each part took. Pure. */
 
 import { durationWords } from '../../words/duration-words.js'
+import { diedOfFailure, failuresOf } from '../../words/failure-count.js'
 import { hasEnded, type JobDetail } from './job-detail.js'
 
 export interface TimelineStep {
@@ -35,8 +36,8 @@ export function stepsOf(job: JobDetail, now: number): readonly TimelineStep[] {
 
 function dueSteps(job: JobDetail, now: number): readonly TimelineStep[] {
   const { attempt, crashes, createdAt, runAt, suspect, state } = job
-  // The last failure of a dead job is its end.
-  const failures = state === 'dead' ? 0 : attempt - 1
+  // Of a dead job its end says how often it failed.
+  const failures = state === 'dead' ? 0 : failuresOf(job)
   const isLater = Date.parse(runAt) - Date.parse(createdAt) > noticeableMs
   if (failures === 0 && crashes === 0 && !isLater) return []
   const notes = [
@@ -82,10 +83,12 @@ const endings = {
   cancelled: ['Cancelled', 'plain'],
 } as const
 
-function endStep({ state, attempt, finishedAt, updatedAt, reason, progress, expiresAt }: JobDetail): TimelineStep {
+function endStep(job: JobDetail): TimelineStep {
+  const { state, finishedAt, updatedAt, reason, progress, expiresAt } = job
   if (state === 'completed' || state === 'dead' || state === 'cancelled') {
     const [name, tone] = endings[state]
-    const failed = state === 'dead' && attempt > 1 ? `failed ${timesWords(attempt - 1)}` : undefined
+    const failures = state === 'dead' ? failuresOf(job) : 0
+    const failed = failures > 0 ? `failed ${timesWords(failures)}` : undefined
     const note = [reason, failed].filter((word) => word !== undefined).join(', ')
     return { name, at: finishedAt ?? updatedAt, isReached: true, tone, ...(note !== '' && { note }) }
   }
@@ -113,8 +116,8 @@ export function spansOf(job: JobDetail, now: number): readonly TimelineSpan[] {
 /** From `created` until the attempt that began at `begin` was due. */
 function spansBefore(job: JobDetail, created: number, due: number, begin: number): readonly TimelineSpan[] {
   const { attempt, failures = [] } = job
-  const failedBefore = attempt > (diedOfFailure(job) ? 2 : 1)
-  const before = failures.filter((failure) => !diedOfFailure(job) || failure.attempt < attempt - 1)
+  const failedBefore = attempt > 1
+  const before = failures.filter((failure) => failure.attempt < attempt)
   const failed = before.map(({ at }) => Date.parse(at)).filter((at) => at <= begin)
   const [last] = failed.slice(-1)
   if (!failedBefore || last === undefined)
@@ -123,11 +126,6 @@ function spansBefore(job: JobDetail, created: number, due: number, begin: number
     { name: 'earlier attempts', ms: last - created },
     { name: 'put off', ms: due - last },
   ]
-}
-
-/** The end of such a job is its last failure; its `attempt` is the one that it never had. */
-function diedOfFailure({ state, reason = '' }: JobDetail): boolean {
-  return state === 'dead' && ['max-retries', 'no-retries', 'unrecoverable'].includes(reason)
 }
 
 function hasRun(job: JobDetail): boolean {

@@ -6,6 +6,7 @@ import type { Column } from '../../parts/data-table.js'
 import { CountText, DurationText, Moment } from '../../parts/moment-text.js'
 import { Name } from '../../parts/name-text.js'
 import { Badge, StateBadge } from '../../parts/state-badge.js'
+import { failuresOf } from '../../words/failure-count.js'
 import { safeText, shortText } from '../../words/safe-text.js'
 
 type JobColumn = Column<JobRow>
@@ -71,14 +72,13 @@ const attempts: JobColumn = {
   priority: 3,
   show: (job) => <span class={job.attempt > 1 ? 'text-warn' : ''}>{job.attempt}</span>,
 }
-/** A dead job never had its `attempt`. */
 const failures: JobColumn = {
   key: 'failures',
   title: 'Failures',
   width: '5rem',
   isNumber: true,
   priority: 3,
-  show: (job) => <CountText count={job.attempt - 1} />,
+  show: (job) => <CountText count={failuresOf(job)} />,
 }
 const progress: JobColumn = {
   key: 'progress',
