@@ -101,14 +101,14 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'a throttle is charged with what a claim may take',
     file: 'redis/claim/fair-share-lua.js',
-    from: "started('queue', '', taken)",
-    to: "started('queue', '', math.max(0, most))",
+    from: 'denied(nil, taken)',
+    to: 'denied(nil, math.max(0, most))',
   },
   {
     what: 'a lane that was shut is opened behind that',
     file: 'redis/claim/fair-share-lua.js',
-    from: "    if has_left and free > taken then lanes.open(group) end\n    started('group', group, taken)",
-    to: "    started('group', group, taken)\n    if has_left and free > taken then lanes.open(group) end",
+    from: '    if has_left and free > taken then lanes.open(group) end\n    started_in(group, taken)',
+    to: '    started_in(group, taken)\n    if has_left and free > taken then lanes.open(group) end',
   },
   {
     what: 'a lane whose group has become full keeps its turn',
@@ -149,7 +149,7 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'a suspect costs its group no permit',
     file: 'redis/claim/fair-share-lua.js',
-    from: "      started('group', group, 1)\n",
+    from: '      started_in(group, 1)\n',
     to: '',
   },
   {
@@ -161,14 +161,14 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'a claim that finds nothing lets the counter go on',
     file: 'redis/claim/fair-share-lua.js',
-    from: "    if own.by == 'queue' then gate.rests() end\n",
+    from: '    if own.by_queue then gate.rests() end\n',
     to: '',
   },
   {
     what: 'a suspect that a throttle has denied is not shut',
     file: 'redis/claim/fair-share-lua.js',
-    from: "elseif lanes.groupless() > 0 or call('EXISTS', LANES, SUSPECTS) > 0 then",
-    to: "elseif lanes.groupless() > 0 or call('EXISTS', LANES) > 0 then",
+    from: "if for_ms and (lanes.groupless() > 0 or call('EXISTS', LANES, SUSPECTS) > 0) then",
+    to: "if for_ms and (lanes.groupless() > 0 or call('EXISTS', LANES) > 0) then",
   },
   {
     what: 'a counter goes by the jobs of one shard of its scope',
@@ -185,7 +185,7 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'a counter does not go by the jobs of groups',
     file: 'redis/claim/throttle-gate-lua.js',
-    from: "      if not BY_GROUP and call('EXISTS', lanes) == 1 then return true end\n",
+    from: "      if not group and call('EXISTS', lanes) == 1 then return true end\n",
     to: '',
   },
   {
@@ -366,8 +366,8 @@ export const redisLimitedMutations: readonly Mutation[] = [
   {
     what: 'of a throttle only its silence is told as a wait',
     file: 'redis/throttle/scope-script.js',
-    from: 'throttle_hits(subject), throttle_wait(subject)',
-    to: 'throttle_hits(subject), quiet',
+    from: "math.max(for_ms, throttle_wait(''))",
+    to: 'for_ms',
   },
   {
     what: 'a job without a group that holds its group holds only those without one',

@@ -1,4 +1,4 @@
-/** The mutations of the rates that single groups have in the throttles of the Redis store. */
+/** The mutations of throttles of the Redis store by all and by group at once, and of the rates of single groups. */
 
 import type { Mutation } from './mutants.js'
 
@@ -8,8 +8,8 @@ export const redisRateMutations: readonly Mutation[] = [
   {
     what: 'a group with a rate of its own goes by the rules of all',
     file: 'redis/throttle/throttle-lua.js',
-    from: 'local rules = own_of(subject) or S.rules',
-    to: 'local rules = S.rules',
+    from: "local rules = own_of(subject) or (subject ~= '' and S.each) or S.rules",
+    to: "local rules = (subject ~= '' and S.each) or S.rules",
   },
   {
     what: 'the rate of a group that is set leaves its lane shut',
@@ -61,5 +61,35 @@ export const redisRateMutations: readonly Mutation[] = [
     file: 'redis/throttle/throttle-lua.js',
     from: 'for i, rule in ipairs(t.rules) do hits[i] = hits_of(rule, t) end',
     to: 'for i, rule in ipairs(S.rules) do hits[i] = hits_of(rule, t) end',
+  },
+  {
+    what: 'rules for each group beside those for all do not count',
+    file: 'redis/lua/lanes-lua.js',
+    from: "values[6] and values[6] ~= 'queue'",
+    to: "values[6] == 'group'",
+  },
+  {
+    what: 'rules for all beside those for each group do not count',
+    file: 'redis/lua/lanes-lua.js',
+    from: "values[6] and values[6] ~= 'group'",
+    to: "values[6] == 'queue'",
+  },
+  {
+    what: 'a group goes by the rules for all',
+    file: 'redis/throttle/throttle-lua.js',
+    from: "(subject ~= '' and S.each) or S.rules",
+    to: 'S.rules',
+  },
+  {
+    what: 'the count of all is one of a group',
+    file: 'redis/throttle/throttle-lua.js',
+    from: ' and tonumber(all) >= idle_edge() and 1 or 0)',
+    to: ' and 0 or 0)',
+  },
+  {
+    what: 'the silence for each group is not longer than that for all',
+    file: 'redis/throttle/throttle-recovery-lua.js',
+    from: 'if of_each then silent',
+    to: 'if false then silent',
   },
 ]

@@ -163,13 +163,13 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
   {
     what: 'a counter goes by the jobs of one shard of its scope',
     file: 'sqlite/work/sqlite-fair-share.js',
-    from: '.some((queue) => !isStopped(queue) &&',
-    to: '.slice(0, 1).some((queue) => !isStopped(queue) &&',
+    from: '.some((one) => !isStopped(one) &&',
+    to: '.slice(0, 1).some((one) => !isStopped(one) &&',
   },
   {
     what: 'a counter goes by the jobs of paused queues too',
     file: 'sqlite/work/sqlite-fair-share.js',
-    from: '!isStopped(queue) && ',
+    from: '!isStopped(one) && ',
     to: '',
     concern: 'the rest of a throttle',
   },
@@ -306,9 +306,33 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
   },
   {
     what: 'a group with a rate of its own goes by the rules of all',
+    file: 'rules/throttle/throttle-subjects.js',
+    from: 'return rateOf(group) ?? ',
+    to: 'return ',
+  },
+  {
+    what: 'a group goes by the rules for all',
+    file: 'rules/throttle/throttle-subjects.js',
+    from: '?? throttle.eachGroup ??',
+    to: '??',
+  },
+  {
+    what: 'rules for each group beside those for all make no lanes',
+    file: 'sqlite/rows/sqlite-queue.js',
+    from: "throttle_by === 'both'",
+    to: "throttle_by === 'none'",
+  },
+  {
+    what: 'the count of all is one of a group',
     file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'return this.rateOf(subject) ?? this.#rules',
-    to: 'return this.#rules',
+    from: "this.#told.eachGroup === undefined ? null : ''",
+    to: 'null',
+  },
+  {
+    what: 'the silence for each group is not longer than that for all',
+    file: 'sqlite/rows/sqlite-throttle.js',
+    from: 'recovered(before, allRules(this.#told),',
+    to: 'recovered(before, this.#told.rules,',
   },
   {
     what: 'the rate of a group that is set leaves its lane shut',

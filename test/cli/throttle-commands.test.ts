@@ -126,6 +126,36 @@ describe('millrace queues throttle', () => {
     expect(stats.stdout).toContain('10 in 1m for each group, 2 groups counted, 1 with a rate of its own')
   })
 
+  it('shows and sets rules for all and for each group', async () => {
+    const [cwd, env] = [throttledProject(), { BOTH: '1' }]
+    const all = await run(['queues', 'throttle', 'hosts'], { cwd, env })
+    expect(lines(all.stdout)).toEqual([
+      'hosts',
+      'limit  window  started  of',
+      '  100      1h        2  all',
+      '    1      2h        -  each group',
+      'The next job may start now.',
+      '2 groups counted; --group shows one of them.',
+    ])
+    const one = await run(['queues', 'throttle', 'hosts', '--group', 'a.example'], { cwd, env })
+    expect(lines(one.stdout).slice(1, 5)).toEqual([
+      "group 'a.example'",
+      'limit  window  started  of',
+      '  100      1h        2  all',
+      '    1      2h        1  the group',
+    ])
+    const set = (...more: string[]) => run(['queues', 'throttle', 'hosts', ...more], { cwd, env })
+    expect(lines((await set('--set', '50/h')).stdout)[0]).toBe('hosts: 50 in 1h; before: 100 in 1h.')
+    expect(lines((await set('--set', '2/h', '--by', 'group')).stdout)[0]).toBe(
+      'hosts, each group: 2 in 1h; before: 1 in 2h.',
+    )
+    expect(lines((await set('--set', '2/h', '--group', 'x')).stdout)[0]).toBe(
+      "hosts, group 'x': 2 in 1h; before: 1 in 2h, like all groups.",
+    )
+    const stats = await run(['stats'], { cwd, env })
+    expect(stats.stdout).toContain('2/100 in 1h, 1 in 2h for each group, 2 groups counted')
+  })
+
   it('sets them also where the configuration has others than are stored, and so does a look', async () => {
     const cwd = throttledProject()
     const env = { DAILY: '30' }
@@ -154,6 +184,8 @@ describe('millrace queues throttle', () => {
     [['nope'], 2, /queue 'nope' is not declared/],
     [['mail', '--group', 'x'], 2, /holds for all of its jobs together: leave --group out/],
     [['mail', '--set', '3/s', '--group', 'x'], 2, /queue 'mail' has one throttle for all of its jobs together/],
+    [['mail', '--by', 'group'], 2, /--by goes with --set/],
+    [['crawl', '--by', 'group', '--group', 'x'], 2, /leave --by out/],
     [['crawl', '--set', 'default'], 2, /ends the rate of one group: name it by --group/],
     [['crawl', '--group', 'x', '--set', 'default', '--moderate'], 2, /--moderate goes with --set/],
     [['crawl', '--group', 'x', '--set', '3/s', '--set', 'default'], 2, /default stands alone/],

@@ -5,7 +5,7 @@ import { project } from './project.js'
 /**
  * `mail` and `sms` share the scope `api`: 2 have started, of 3 in an hour and 20 in a day; `crawl` counts by group, one of
  * `a.example` and one of `b.example`; `video` runs as many as may, `tenants` is bounded by group, `plain` by nothing.
- * With `RATED` in the environment `slow.example` has a rate of its own; with `RESTARTED` the store has been started anew since.
+ * With `BOTH` in the environment `hosts` has rules for all and for each group, and two have started. With `RATED` in the environment `slow.example` has a rate of its own; with `RESTARTED` the store has been started anew since.
  */
 const storeFile = `
 import { memoryHarness } from 'millrace/store-testing'
@@ -21,6 +21,7 @@ const make = async () => {
     queue('mail', { throttle: api }),
     queue('sms', { throttle: api }),
     queue('crawl', { throttle: { scope: 'crawl', by: 'group', rules: [even] } }),
+    ...(process.env.BOTH ? [queue('hosts', { throttle: { scope: 'hosts', by: 'queue', rules: [rule(100, 3_600_000)], eachGroup: [rule(1, 7_200_000)] } })] : []),
     queue('video', { maxRunning: 2 }),
     queue('tenants', { maxRunning: { perGroup: 1 } }),
   ])
@@ -33,6 +34,7 @@ const make = async () => {
   await run('mail', ['', ''])
   await run('crawl', ['a.example', 'b.example'])
   await run('video', ['', '', ''])
+  if (process.env.BOTH) await run('hosts', ['a.example', 'b.example'])
   if (process.env.RATED) await store.throttles.setRate('crawl', 'slow.example', [rule(1, 600_000)])
   if (process.env.RESTARTED) {
     await harness.restart()
@@ -57,6 +59,7 @@ const mill = millrace({
     video: { maxRunning: 2 },
     tenants: { maxRunning: { perGroup: 1 } },
     plain: {},
+    ...(process.env['BOTH'] ? { hosts: {} } : {}),
   },
   tasks: [],
 })

@@ -97,6 +97,33 @@ describe('a throttle', () => {
     expect(await whole.rates()).toEqual({ rates: [], total: 0 })
   })
 
+  it('for all and for each group tells both, and is given either', async () => {
+    const { mill, take, throttle } = scene({
+      throttle: [
+        { limit: 3, window: '1s' },
+        { limit: 1, window: '2s', by: 'group' },
+      ],
+    })
+    await mill.enqueueMany(task, ['a', 'a', 'b', 'c', 'd'], (group) => ({ group: group as string }))
+    expect(await take(9)).toBe(3)
+    const all = { by: 'queue', rules: [{ limit: 3 }], eachGroup: [{ limit: 1, windowMs: 2_000 }], hits: [3], groups: 3 }
+    expect(await throttle.get()).toMatchObject({ ...all, forMs: 1_051 })
+    expect(await throttle.get('a')).toMatchObject({ ...all, groupHits: [1], forMs: 2_051 })
+
+    await throttle.set({ limit: 9, window: '1s' })
+    await throttle.set({ limit: 2, window: '2s', by: 'group' })
+    await throttle.set({ limit: 5, window: '1h' }, { group: 'a' })
+    expect(await throttle.get('a')).toMatchObject({
+      ...{ rules: [{ limit: 9 }], eachGroup: [{ limit: 5, windowMs: 3_600_000 }], hits: [3], groupHits: [1] },
+      ...{ isOwn: true, own: { groups: 1 } },
+    })
+    expect(await throttle.get('b')).toMatchObject({ eachGroup: [{ limit: 2 }] })
+    await expect(throttle.set({ limit: 5, window: '1h', by: 'queue' }, { group: 'a' })).rejects.toThrow(/by group/)
+    const whole = scene({ throttle: { limit: 1, window: '1s' } })
+    await whole.mill.ready()
+    await expect(whole.throttle.set({ limit: 1, window: '1s', by: 'group' })).rejects.toThrow(/has no rules by group/)
+  })
+
   it('is given other rules, by which what waits may start at once; starts so far count on', async () => {
     const { mill, take, throttle } = scene({ throttle: { limit: 1, window: '1h' } })
     await mill.enqueueMany(task, [1, 2, 3, 4])
@@ -123,8 +150,15 @@ describe('what is refused', () => {
     ['has no window', { limit: 1 }, /^the throttle of queue 'q' is not valid:\n {2}window: is missing/],
     ['starts nothing', { limit: 0, window: '1s' }, /limit: must be a whole number from 1 to 1000000; got 0/],
     ['is no list of any', [], /must name at least one window/],
-    ['names what it counts by', { limit: 1, window: '1s', by: 'queue' }, /must not name `by` or `scope`/],
-    ['names a scope', [{ limit: 1, window: '1s', scope: 'q' }], /must not name `by` or `scope`: they are fixed/],
+    [
+      'names both kinds',
+      [
+        { limit: 1, window: '1s', by: 'queue' },
+        { limit: 1, window: '1s', by: 'group' },
+      ],
+      /must have one `by`/,
+    ],
+    ['names a scope', [{ limit: 1, window: '1s', scope: 'q' }], /must not name `scope`: it is fixed/],
     ['is none', 5, /must be an object, with limit, window, .*; got 5/],
   ])('to set is a rule that %s, and nothing is changed', async (_, change, message) => {
     const { throttle, mill } = scene(limited)

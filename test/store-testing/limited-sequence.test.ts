@@ -46,8 +46,11 @@ const denied = (reason: Wait['reason'], names: readonly string[]) => (step: Step
   (claimed(step).waits ?? []).some((wait) => wait.reason === reason && names.includes(wait.queue))
 const limitOf = (rule: string) => Number(rule.split('/')[0])
 /** The rules of the group, be they its own. */
-const rulesOf = ({ rules, rates }: Throttle, group: string) =>
-  rates.find(([name]) => name === group)?.[1].split(' ') ?? rules
+const rulesOf = ({ rules, eachGroup, rates }: Throttle, subject: string) => {
+  const group = eachGroup === null ? subject : subject.slice(1)
+  const own = rates.find(([name]) => name === group && (eachGroup === null || subject !== ''))
+  return own?.[1].split(' ') ?? (subject === '' ? rules : (eachGroup ?? rules))
+}
 const starts = ({ starts }: Counter) => starts.reduce((sum, { count }) => sum + count, 0)
 const shut = ({ lanes }: CanonicalQueue) => lanes.shut.map(({ group }) => group)
 const heldFor = ({ lanes }: CanonicalQueue, name: string) => lanes.held.find(({ group }) => group === name)?.inMs
@@ -179,6 +182,16 @@ const rareThings: Record<string, (step: Step) => boolean> = {
   'a counter that is idle for the longest window': verb(
     'advance',
     throttle((before, after) => after.counters.length < before.counters.length),
+  ),
+  'a queue with both kinds of rules that those for all shut while a group is shut by its own': queue(
+    (before, after) => before.shutInMs === null && after.shutInMs !== null && shut(after).length > 0,
+    ['both'],
+  ),
+  'a group that is shut by its own rules while another of its queue starts': verb('claim', (step) =>
+    queue((before, after) => shut(after).length > shut(before).length && after.shutInMs === null, ['both'])(step),
+  ),
+  'other rules of each group beside those of all': verb('set throttle', (step) =>
+    throttle((before, after) => after.eachGroup?.join() !== before.eachGroup?.join())(step),
   ),
   'other rules for what has started': verb(
     'set throttle',

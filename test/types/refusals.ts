@@ -140,9 +140,9 @@ defineTask({ name: 't', input: z.object({ to: z.string() }), group: ({ to }) => 
 defineTask({ name: 't', input: z.object({ to: z.string() }), group: ({ host }) => host })
 // @ts-expect-error 56: of an ordered task it is made of the id
 defineOrderedTask({ name: 't', input: order, group: (o) => o.order })
-// @ts-expect-error 57: what a throttle counts by is fixed
-await mill.queue('a').throttle.set({ limit: 1, window: '1s', by: 'group' })
-// @ts-expect-error 58: and so is what shares it
+// @ts-expect-error 57: 'default' ends the rate of one group
+await mill.queue('a').throttle.set('default')
+// @ts-expect-error 58: what shares a throttle is fixed
 await mill.queue('a').throttle.set([{ limit: 1, window: '1s', scope: 'b' }])
 // @ts-expect-error 59: a throttle has a window
 millrace({ store: 'memory:', queues: { a: { throttle: { limit: 1 } } } })

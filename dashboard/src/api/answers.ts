@@ -94,6 +94,9 @@ export interface Throttle {
   readonly rules: readonly ThrottleRule[]
   /** Starts in the window of each rule. */
   readonly hits: readonly number[]
+  /** Beside rules for all jobs: those for each group, and the starts of the group that was asked for. */
+  readonly eachGroup?: readonly ThrottleRule[]
+  readonly groupHits?: readonly number[]
   readonly forMs: number
   readonly quietForMs: number
   readonly groups?: number

@@ -51,10 +51,11 @@ function nextText({ throttle }: Limited): string {
 
 function budgetText({ throttle }: Limited): string {
   if (throttle === undefined) return '-'
-  const { by, rules, hits, groups = 0, own } = throttle
+  const { by, rules, eachGroup, hits, groups = 0, own } = throttle
   const rated =
     own === undefined ? '' : `, ${count(own.groups)} with a rate of ${own.groups === 1 ? 'its' : 'their'} own`
-  if (by === 'group')
-    return `${rules.map(windowText).join(', ')} for each group, ${counted(groups, 'group')} counted${rated}`
-  return rules.map((rule, i) => `${count(hits[i]!)}/${windowText(rule)}`).join(', ')
+  const each = (by === 'group' ? rules : eachGroup)?.map(windowText).join(', ')
+  const ofGroups = each === undefined ? [] : [`${each} for each group, ${counted(groups, 'group')} counted${rated}`]
+  const whole = by === 'queue' ? rules.map((rule, i) => `${count(hits[i]!)}/${windowText(rule)}`) : []
+  return [...whole, ...ofGroups].join(', ')
 }

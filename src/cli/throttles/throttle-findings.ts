@@ -3,7 +3,7 @@
  * throttles.
  */
 
-import { sameRules, type Throttle, throttleText } from '../../core/queue/throttle.js'
+import { sameRules, sameThrottle, type Throttle, throttleText } from '../../core/queue/throttle.js'
 import type { Mill } from '../../mill/mill.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Finding } from '../../stores/contract/store-health.js'
@@ -19,7 +19,7 @@ export function throttleFindings(declared: Declared, stored: readonly StoredQueu
   const conflicts = new Map<string, Conflict & { readonly queues: string[] }>()
   for (const [name, { throttle: asked }] of declared) {
     const other = asked && (found.get(name) ?? scopes.get(asked.scope))
-    if (asked === undefined || other === undefined || isSame(other, asked)) continue
+    if (asked === undefined || other === undefined || sameThrottle(other, asked)) continue
     // Queues that share a throttle share its finding.
     const key = `${other.scope}: ${throttleText('', asked)}`
     const known = conflicts.get(key)
@@ -46,10 +46,6 @@ export async function silentThrottles(mill: Mill, stored: readonly StoredQueue[]
   )
 }
 
-function isSame(a: Throttle, b: Throttle): boolean {
-  return a.scope === b.scope && a.by === b.by && sameRules(a.rules, b.rules)
-}
-
 interface Conflict {
   readonly queues: readonly string[]
   readonly stored: Throttle
@@ -65,9 +61,12 @@ function conflictFinding({ queues, stored, asked }: Conflict): Finding {
 /** The rules can be set; scope and `by` are fixed. */
 function remedy(name: string, stored: Throttle, asked: Throttle): string {
   const change = 'write the stored one into your configuration'
-  if (stored.scope !== asked.scope || stored.by !== asked.by)
+  const isOther = stored.by !== asked.by || (stored.eachGroup === undefined) !== (asked.eachGroup === undefined)
+  if (stored.scope !== asked.scope || isOther)
     return `Scope and \`by\` are fixed at first use: ${change}, or give the queue another name.`
-  const flags = flagsFor(asked.rules)
+  const isOfGroups = sameRules(stored.rules, asked.rules)
+  const given = flagsFor(isOfGroups ? asked.eachGroup! : asked.rules)
+  const flags = given && (isOfGroups ? `${given} --by group` : given)
   const set =
     flags === undefined
       ? 'set the other by the `throttle` of the queue'

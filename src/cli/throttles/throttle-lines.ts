@@ -14,26 +14,37 @@ const longestGroup = 40
 /** A rule and its count. */
 interface RuleHits {
   readonly rule: ThrottleRule
-  readonly hits: number
+  /** Undefined: no group was asked for. */
+  readonly hits: number | undefined
+  /** What it counts. */
+  readonly unit: string
 }
 
 export function throttleLines(
   state: ThrottleStatus,
   of: { readonly queue: string; readonly group: string | undefined; readonly terminal: Terminal },
 ): string[] {
-  const { scope, by, rules, queues, hits, forMs, quietForMs, groups = 0 } = state
+  const { scope, by, rules, eachGroup = [], queues, hits, groupHits, forMs, quietForMs, groups } = state
   const { queue, group, terminal } = of
   const { colors, columns } = terminal
   const isByGroup = by === 'group'
   const isOfAll = isByGroup && group === undefined
   const others = queues.filter((name) => name !== queue)
+  const rows: RuleHits[] = [
+    ...rules.map((rule, i) => ({ rule, hits: hits[i]!, unit: isByGroup ? 'each group' : 'all' })),
+    ...eachGroup.map((rule, i) => ({
+      rule,
+      hits: groupHits?.[i],
+      unit: group === undefined ? 'each group' : 'the group',
+    })),
+  ]
   const shown: Column<RuleHits>[] = [
     { title: 'limit', align: 'right', cell: ({ rule }) => count(rule.limit) },
     { title: 'window', align: 'right', cell: ({ rule }) => exactDuration(rule.windowMs) },
     ...(isOfAll ? [] : [startedColumn]),
-    ...(rules.some((rule) => evennessOf(rule).length > 0) ? [spacingColumn] : []),
+    ...(eachGroup.length > 0 ? [unitColumn] : []),
+    ...(rows.some(({ rule }) => evennessOf(rule).length > 0) ? [spacingColumn] : []),
   ]
-  const rows = rules.map((rule, i): RuleHits => ({ rule, hits: hits[i]! }))
   const scopeText = scope === queue && others.length === 0 ? '' : ` · scope ${scope}`
   return [
     `${colors.bold(queue)}${isByGroup ? ' · by group' : ''}${scopeText}${others.length > 0 ? `, shared with ${others.join(', ')}` : ''}`,
@@ -41,9 +52,10 @@ export function throttleLines(
       ? []
       : [`group '${shortened(printable(group), longestGroup)}'${state.isOwn ? ' · a rate of its own' : ''}`]),
     ...table(shown, rows, { width: columns, paintTitle: colors.dim }),
-    ...(isOfAll
+    ...(isOfAll ? [] : [`The next job may start ${soon(forMs)}.`]),
+    ...(groups !== undefined && group === undefined
       ? [`${counted(groups, 'group')} counted; --group shows one of them.`]
-      : [`The next job may start ${soon(forMs)}.`]),
+      : []),
     ...(quietForMs > 0 ? [colors.yellow(`It is ${silenceText(quietForMs)}.`)] : []),
   ]
 }
@@ -51,8 +63,10 @@ export function throttleLines(
 const startedColumn: Column<RuleHits> = {
   title: 'started',
   align: 'right',
-  cell: ({ hits }) => count(hits),
+  cell: ({ hits }) => (hits === undefined ? '-' : count(hits)),
 }
+
+const unitColumn: Column<RuleHits> = { title: 'of', cell: ({ unit }) => unit }
 
 const spacingColumn: Column<RuleHits> = {
   title: 'spacing',

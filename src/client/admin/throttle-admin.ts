@@ -19,18 +19,25 @@ import { lookInto } from './queue-looks.js'
 
 /** The current state of a throttle. */
 export interface ThrottleStatus extends Omit<ThrottleState, 'throttle' | 'rate'> {
-  /** The rules of the throttle; those of the group that was asked for, if it has a rate of its own. */
+  /**
+   * The rules of the throttle. If it is by group: those of the group that was asked for, if it has a rate of its own.
+   */
   readonly rules: readonly ThrottleRule[]
   readonly by: 'queue' | 'group'
   readonly scope: string
+  /** Beside rules for all jobs: those for each group, or those that the group that was asked for has for itself. */
+  readonly eachGroup?: readonly ThrottleRule[]
   /** True if the group that was asked for has a rate of its own. */
   readonly isOwn?: true
   /** The groups that have a rate of their own, in sum; absent if none has. */
   readonly own?: OwnRates
 }
 
-/** The parts of a throttle that can change: all except its unit and its scope. */
-export type ThrottleChange = Omit<ThrottleOptions, 'by' | 'scope'>
+/**
+ * The parts of a throttle that can change: all except its scope. `by` says which rules, where it has some for all jobs
+ * and some for each group; left out: those for all.
+ */
+export type ThrottleChange = Omit<ThrottleOptions, 'scope'>
 
 /** The group whose rate is to change. */
 export interface RateChoice {
@@ -81,8 +88,12 @@ const checkChoice = callOptions('set', { group: callForms.own })
 const changeSchema = v.pipe(
   throttleSchema,
   v.check(
-    (change) => [change].flat().every(({ by, scope }) => by === undefined && scope === undefined),
-    'must not name `by` or `scope`: they are fixed at first use',
+    (change) => [change].flat().every(({ scope }) => scope === undefined),
+    'must not name `scope`: it is fixed at first use',
+  ),
+  v.check(
+    (change) => new Set([change].flat().map(({ by }) => by)).size <= 1,
+    'must have one `by`: change the rules of all jobs and those of each group one after the other',
   ),
 )
 
@@ -116,12 +127,15 @@ export class ThrottleAdmin {
     const state = await lookInto(true, () => throttles.state(this.#queue, of), undefined)
     if (state === undefined) return undefined
     const { throttle, rate, ...counted } = state
-    return { ...throttle, ...counted, ...(rate === undefined ? {} : { rules: rate, isOwn: true }) }
+    const own =
+      rate === undefined ? {} : { [throttle.by === 'group' ? 'rules' : 'eachGroup']: rate, isOwn: true as const }
+    return { ...throttle, ...counted, ...own }
   }
 
   /**
    * Changes the limits for this queue and all queues that share its throttle, at once and in every process; earlier
-   * starts still count. Give one window or several; windows that you omit are removed. Declare the same limits in your
+   * starts still count. Give one window or several; windows that you omit are removed. Where the throttle has rules for
+   * all jobs and for each group, it changes those that `by` names, and the others stay. Declare the same limits in your
    * code: a mill that declares others is refused.
    *
    * With `{ group }` it changes the rate of that group alone, which replaces the rules of all groups. It stays until it
@@ -141,12 +155,13 @@ export class ThrottleAdmin {
         `set(${change === 'default' ? "'default'" : '…'}, { group }) is for one group; got no group. Nothing was changed.`,
       )
     const what = group === undefined ? 'the throttle' : `the rate of group '${group}'`
-    const rules =
-      change === 'default'
-        ? undefined
-        : throttleOf(this.#queue, parsed(changeSchema, change, `${what} of queue '${this.#queue}'`)).rules
+    const windows = change === 'default' ? undefined : parsed(changeSchema, change, `${what} of queue '${this.#queue}'`)
+    const by = windows && [windows].flat()[0]!.by
+    if (group !== undefined && by === 'queue')
+      throw new InvalidArgumentError("the rate of a group is by group: leave `by: 'queue'` out. Nothing was changed.")
+    const rules = windows && throttleOf(this.#queue, windows).rules
     await this.#ask((throttles) =>
-      group === undefined ? throttles.set(this.#queue, rules!) : throttles.setRate(this.#queue, group, rules),
+      group === undefined ? throttles.set(this.#queue, rules!, by) : throttles.setRate(this.#queue, group, rules),
     )
   }
 

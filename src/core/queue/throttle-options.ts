@@ -5,7 +5,7 @@ import type { Duration } from '../values/duration.js'
 import { isQueueName, queueNameForm } from '../values/ids.js'
 import { duration, exactly, whole } from '../values/option-check.js'
 import { startSpreadMs } from './start-window.js'
-import type { Throttle } from './throttle.js'
+import type { Throttle, ThrottleRule } from './throttle.js'
 
 /** A limit on the jobs that start in any window of time. */
 export interface ThrottleOptions {
@@ -20,7 +20,10 @@ export interface ThrottleOptions {
    * starts of the window are unused. Default: they may not.
    */
   readonly elastic?: { readonly buffer: number } | undefined
-  /** Whether the limit holds for the whole queue, or for each group of its jobs separately. Default `'queue'`. */
+  /**
+   * Whether the limit holds for the whole queue, or for each group of its jobs separately. A list may have both: then
+   * both hold. Default `'queue'`.
+   */
   readonly by?: 'queue' | 'group' | undefined
   /** The scope of the limit: queues that name the same scope share it. Default: the name of the queue. */
   readonly scope?: string | undefined
@@ -52,13 +55,10 @@ const several = v.pipe(
   v.array(one),
   v.minLength(1, 'must name at least one window, or be left out'),
   v.check(
-    (rules) => new Set(rules.map(({ window }) => window)).size === rules.length,
+    (rules) => new Set(rules.map(({ window, by = 'queue' }) => `${by} ${window}`)).size === rules.length,
     'must have different windows: of two with the same one only the lower limit would count',
   ),
-  v.check(
-    (rules) => new Set(rules.map(({ by = 'queue', scope = '' }) => `${by} ${scope}`)).size <= 1,
-    'must have one `by` and one `scope` for all windows',
-  ),
+  v.check((rules) => new Set(rules.map(({ scope = '' }) => scope)).size <= 1, 'must have one `scope` for all windows'),
 )
 
 // Not a union: an array of throttles passes for an object of them, and each mistake would be reported twice.
@@ -73,19 +73,25 @@ type Checked = v.InferOutput<typeof one>
  */
 export function throttleOf(queue: string, options: Checked | readonly Checked[]): Throttle {
   const all: readonly Checked[] = Array.isArray(options) ? options : [options as Checked]
-  const { scope = queue, by = 'queue' } = all[0]!
+  const { scope = queue } = all[0]!
+  const ofQueue = all.filter(({ by = 'queue' }) => by === 'queue')
+  const ofGroups = all.filter(({ by }) => by === 'group')
+  if (ofQueue.length === 0) return { scope, by: 'group', rules: rulesOf(ofGroups) }
   return {
-    scope,
-    by,
-    // Sorted by window, so the order in which a process lists them does not matter.
-    rules: all
-      .map(({ limit, window, moderate = false, elastic }) => ({
-        limit,
-        windowMs: window,
-        spreadMs: startSpreadMs(window),
-        moderate,
-        ...(elastic === undefined ? {} : { elasticBuffer: elastic.buffer }),
-      }))
-      .sort((a, b) => a.windowMs - b.windowMs),
+    ...{ scope, by: 'queue', rules: rulesOf(ofQueue) },
+    ...(ofGroups.length === 0 ? {} : { eachGroup: rulesOf(ofGroups) }),
   }
+}
+
+/** Sorted by window, so the order in which a process lists them does not matter. */
+function rulesOf(windows: readonly Checked[]): ThrottleRule[] {
+  return windows
+    .map(({ limit, window, moderate = false, elastic }) => ({
+      limit,
+      windowMs: window,
+      spreadMs: startSpreadMs(window),
+      moderate,
+      ...(elastic === undefined ? {} : { elasticBuffer: elastic.buffer }),
+    }))
+    .sort((a, b) => a.windowMs - b.windowMs)
 }

@@ -30,6 +30,8 @@ export interface Throttle {
   readonly by: 'queue' | 'group'
   /** All rules hold at once. Their windows differ. */
   readonly rules: readonly ThrottleRule[]
+  /** Beside rules for all jobs together: those that hold for the jobs of each group as well. */
+  readonly eachGroup?: readonly ThrottleRule[]
   /** The rates that groups have for themselves, if any has one. No configuration says them. */
   readonly own?: OwnRates
 }
@@ -42,6 +44,22 @@ export interface OwnRates {
   readonly longestMs: number
   /** Their least spread since then, in ms; absent if none has one. */
   readonly leastSpreadMs?: number
+}
+
+/** The rules that hold for the jobs of each group separately; undefined if none do. */
+export function groupRules({ by, rules, eachGroup }: Throttle): readonly ThrottleRule[] | undefined {
+  return by === 'group' ? rules : eachGroup
+}
+
+/** All rules, for all jobs together and for each group, apart from the rates of single groups. */
+export function allRules({ rules, eachGroup = [] }: Pick<Throttle, 'rules' | 'eachGroup'>): readonly ThrottleRule[] {
+  return [...rules, ...eachGroup]
+}
+
+/** Whether two configurations say the same throttle. */
+export function sameThrottle(a: Throttle, b: Throttle): boolean {
+  const isAlike = a.scope === b.scope && a.by === b.by && sameRules(a.rules, b.rules)
+  return isAlike && sameRules(a.eachGroup ?? [], b.eachGroup ?? [])
 }
 
 /** How long a start counts, in ms: the window plus the spread. */
@@ -90,7 +108,13 @@ export function rulesIn(text: string): ThrottleRule[] {
 }
 
 /** The throttle in words, for messages: `10 in 1m, moderate, by group, scope 'sites'`. */
-export function throttleText(queue: string, { scope, by, rules }: Throttle): string {
+export function throttleText(queue: string, { scope, by, rules, eachGroup }: Throttle): string {
+  const of = [...(by === 'group' ? ['by group'] : []), ...(scope === queue ? [] : [`scope '${scope}'`])]
+  const each = eachGroup === undefined ? '' : `, and for each group ${windowsText(eachGroup)}`
+  return [`${windowsText(rules)}${each}`, ...of].join(', ')
+}
+
+function windowsText(rules: readonly ThrottleRule[]): string {
   const windows = rules.map(({ limit, windowMs, moderate, elasticBuffer }) =>
     [
       `${limit} in ${exactDuration(windowMs)}`,
@@ -98,13 +122,12 @@ export function throttleText(queue: string, { scope, by, rules }: Throttle): str
       ...(elasticBuffer === undefined ? [] : [`elastic with a buffer of ${elasticBuffer}`]),
     ].join(', '),
   )
-  const of = [...(by === 'group' ? ['by group'] : []), ...(scope === queue ? [] : [`scope '${scope}'`])]
-  return [windows.join(' and '), ...of].join(', ')
+  return windows.join(' and ')
 }
 
 /** Throws `ThrottleConflictError` if a queue, or its scope, is stored with another throttle. */
 export function refuseOtherThrottle(queue: string, stored: Throttle | undefined, asked: Throttle): void {
   if (stored === undefined) return
-  const isSame = stored.scope === asked.scope && stored.by === asked.by && sameRules(stored.rules, asked.rules)
-  if (!isSame) throw new ThrottleConflictError(queue, throttleText(queue, stored), throttleText(queue, asked))
+  if (!sameThrottle(stored, asked))
+    throw new ThrottleConflictError(queue, throttleText(queue, stored), throttleText(queue, asked))
 }

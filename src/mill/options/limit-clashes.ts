@@ -2,7 +2,7 @@
 
 import type { ConfigIssue } from '../../core/errors.js'
 import type { Queue } from '../../core/queue/queue.js'
-import { sameRules, type Throttle, throttleText } from '../../core/queue/throttle.js'
+import { sameThrottle, type Throttle, throttleText } from '../../core/queue/throttle.js'
 
 export function limitClashes(queues: readonly Queue[]): ConfigIssue[] {
   return [...queues.flatMap(spreadGroups), ...unlikeScopes(queues)]
@@ -23,12 +23,8 @@ function unlikeScopes(queues: readonly Queue[]): ConfigIssue[] {
     if (throttle === undefined) return []
     const first = firsts.get(throttle.scope)
     if (first === undefined) firsts.set(throttle.scope, { queue: name, throttle })
-    if (first === undefined || isSame(first.throttle, throttle)) return []
+    if (first === undefined || sameThrottle(first.throttle, throttle)) return []
     const message = `must be the same as that of queue '${first.queue}', as the two share the scope '${throttle.scope}': ${throttleText(first.queue, first.throttle)}; got ${throttleText(name, throttle)}`
     return [{ path: `queues.${name}.throttle`, message }]
   })
-}
-
-function isSame(a: Throttle, b: Throttle): boolean {
-  return a.by === b.by && sameRules(a.rules, b.rules)
 }

@@ -24,6 +24,7 @@ import { runs } from './jobs/runs.js'
 import { settling } from './jobs/settling.js'
 import { suspects } from './jobs/suspects.js'
 import { waiting } from './jobs/waiting.js'
+import { bothThrottles } from './limits/both-throttles.js'
 import { groupLimits } from './limits/group-limits.js'
 import { groupRates } from './limits/group-rates.js'
 import { holding } from './limits/holding.js'
@@ -121,6 +122,7 @@ export const storeContract: readonly ContractConcern[] = [
   releasing,
   pausedGroups,
   groupRates,
+  bothThrottles,
   scheduling,
   ticking,
   scheduleLeads,

@@ -84,7 +84,7 @@ export class CommandRun {
       case 'throttle':
         return store.throttles?.state(command.queue, command.group)
       case 'set throttle':
-        return store.throttles?.set(command.queue, command.rules)
+        return store.throttles?.set(command.queue, command.rules, command.by)
       case 'set rate':
         return store.throttles?.setRate(command.queue, command.group, command.rules)
       case 'rates':

@@ -5,7 +5,7 @@
 
 import type { FieldChanges } from '../../core/job-fields.js'
 import type { QueueLimits } from '../../core/queue/queue-limits.js'
-import type { ThrottleRule } from '../../core/queue/throttle.js'
+import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom } from '../../stores/contract/claim.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
 import type { ListQuery, Where } from '../../stores/contract/job-records.js'
@@ -78,7 +78,12 @@ export type Command = { readonly handle: number } & (
   | { readonly verb: 'holds'; readonly queue: string; readonly groups?: readonly string[]; readonly limit: number }
   | { readonly verb: 'release'; readonly queue: string; readonly group?: string }
   | { readonly verb: 'pause group' | 'resume group'; readonly queue: string; readonly group: string }
-  | { readonly verb: 'set throttle'; readonly queue: string; readonly rules: readonly ThrottleRule[] }
+  | {
+      readonly verb: 'set throttle'
+      readonly queue: string
+      readonly rules: readonly ThrottleRule[]
+      readonly by?: Throttle['by']
+    }
   /** Absent: the group has no rules of its own. */
   | {
       readonly verb: 'set rate'

@@ -1,7 +1,7 @@
 /** Changes of a queue's limits, as a sequence makes them, and an open that says some of them. */
 
 import type { QueueLimits } from '../../core/queue/queue-limits.js'
-import type { ThrottleRule } from '../../core/queue/throttle.js'
+import { groupRules, type ThrottleRule } from '../../core/queue/throttle.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { Command, PlannedCall } from './command.js'
 import { maybe, workers } from './command-parts.js'
@@ -67,14 +67,22 @@ function otherRule(dice: Dice, { windowMs, spreadMs }: ThrottleRule): ThrottleRu
 /** Other rules with the same windows: how far beyond them starts are remembered is the store's own affair. */
 export function changedRules(dice: Dice, queues: readonly QueueSettings[]) {
   const { name, throttle } = dice.pick(queues.filter(({ throttle }) => throttle !== undefined))
-  return { queue: name, rules: throttle!.rules.map((rule) => otherRule(dice, rule)) }
+  const { rules, eachGroup } = throttle!
+  const isOfGroups = eachGroup !== undefined && dice.chance(0.5)
+  return {
+    queue: name,
+    rules: (isOfGroups ? eachGroup : rules).map((rule) => otherRule(dice, rule)),
+    ...(isOfGroups ? { by: 'group' as const } : {}),
+  }
 }
 
 /** Rules of its own for the group, some of the windows and always the longest; or none of its own. */
 export function changedRate(dice: Dice, queues: readonly QueueSettings[], group: string) {
-  const { name, throttle } = dice.pick(queues.filter(({ throttle }) => throttle?.by === 'group'))
-  const longest = throttle!.rules.at(-1)
-  const rules = throttle!.rules.filter((rule) => rule === longest || dice.chance(0.5))
+  const rated = queues.filter(({ throttle }) => throttle !== undefined && groupRules(throttle) !== undefined)
+  const { name, throttle } = dice.pick(rated)
+  const all = groupRules(throttle!)!
+  const longest = all.at(-1)
+  const rules = all.filter((rule) => rule === longest || dice.chance(0.5))
   return {
     ...({ verb: 'set rate', queue: name, group } as const),
     ...maybe(dice, { rules: rules.map((rule) => otherRule(dice, rule)) }, 0.7),

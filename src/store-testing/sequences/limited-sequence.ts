@@ -44,6 +44,9 @@ export const limitedQueues: readonly QueueSettings[] = [
     maxRunning: { perGroup: 2 },
   }),
   queue('slow', { throttle: { scope: 'slow', by: 'group', rules: [rule(3, 700_000)] } }),
+  queue('both', {
+    throttle: { scope: 'both', by: 'queue', rules: [rule(3, 4_000)], eachGroup: [rule(2, 5_000, moderate)] },
+  }),
   queue('tenants', { maxRunning: { perGroup: 1 }, maxPending: 9 }),
   queue('fair'),
   {

@@ -29,6 +29,8 @@ export interface CanonicalThrottle {
   readonly by: 'queue' | 'group'
   /** `ruleText` of each. */
   readonly rules: readonly string[]
+  /** Those of each group, if it has some besides. */
+  readonly eachGroup: readonly string[] | null
   /** The rates that groups have for themselves in sum, and each: the `ruleText`s by group. */
   readonly own: OwnRates | null
   readonly rates: readonly (readonly [group: string, rules: string])[]

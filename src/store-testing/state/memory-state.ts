@@ -39,14 +39,16 @@ export function memoryState(data: MemoryData, now: number): CanonicalState {
 }
 
 function canonicalThrottle(throttle: MemoryThrottle, now: number): CanonicalThrottle {
-  const { scope, by, rules, recovery, sharing } = throttle
+  const { told, recovery, sharing } = throttle
+  const { scope, by, rules, eachGroup = null } = told
   const at = Math.max(now, recovery?.lastAt ?? now)
   const quietForMs = throttle.quietForMs(now)
   return {
     scope,
     by,
     rules: rules.map(ruleText),
-    own: throttle.told.own ?? null,
+    eachGroup: eachGroup?.map(ruleText) ?? null,
+    own: told.own ?? null,
     rates: [...throttle.rates]
       .sort(([a], [b]) => compareBytes(a, b))
       .map(([group, own]) => [group, own.map(ruleText).join(' ')] as const),
@@ -104,7 +106,7 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
     deadAgeMs: dead.ageMs ?? null,
     deadCount: dead.count ?? null,
     maxRunning: queue.limits.maxRunning ?? null,
-    throttle: queue.limits.throttle?.scope ?? null,
+    throttle: queue.limits.throttle?.told.scope ?? null,
     heldInMs: inMs(queue.heldUntil, now),
     shutInMs: inMs(queue.shutUntil, now),
     sparesInMs: inMs(queue.sparesUntil, now),

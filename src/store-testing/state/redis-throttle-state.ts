@@ -14,6 +14,7 @@ import { ownIn } from '../../stores/rules/throttle/own-rates.js'
 import type { Starts } from '../../stores/rules/throttle/start-log.js'
 import { type Counter, counterAtRest } from '../../stores/rules/throttle/throttle-counter.js'
 import { recoveredCounter } from '../../stores/rules/throttle/throttle-recovery.js'
+import { rulesOfSubject } from '../../stores/rules/throttle/throttle-subjects.js'
 import type { CanonicalThrottle } from './canonical-state.js'
 
 export async function redisThrottleStates(
@@ -49,11 +50,14 @@ async function throttleState(
   const rates = [...written]
     .flatMap(([name, text]) => (name.startsWith('rate ') ? [[name.slice(5), text] as const] : []))
     .sort(([a], [b]) => compareBytes(a, b))
+  const by = written.get('by') as CanonicalThrottle['by']
+  const each = written.has('eachGroup') ? rulesIn(written.get('eachGroup')!) : undefined
+  const throttle = { by, rules, ...(each === undefined ? {} : { eachGroup: each }) }
   const own = new Map(rates.map(([group, text]) => [group, rulesIn(text)]))
   const recovery = { run: '', count, at: (number('recoveredAt') ?? now) - shiftMs, shiftMs: 0 }
   const starts = startsBySubject(listIn(await client.command('ZRANGE', [startsKey!, '0', '-1'])) as Buffer[])
   const counters = pairs(await client.command('HGETALL', [countersKey!])).flatMap(([group, value]) => {
-    const ofGroup = own.get(group) ?? rules
+    const ofGroup = rulesOfSubject(throttle, group, (name) => own.get(name))
     const seenFrom = at - longestCountedMs(ofGroup)
     const { counter, recoveries } = counterIn(value, starts.get(group) ?? [], ofGroup, number('version') ?? 0)
     const { log, grids } = recoveredCounter(counter, ofGroup, { count: recoveries, shiftMs: 0 }, recovery)
@@ -73,8 +77,9 @@ async function throttleState(
   })
   return {
     scope,
-    by: written.get('by') as CanonicalThrottle['by'],
+    by,
     rules: rules.map(ruleText),
+    eachGroup: each?.map(ruleText) ?? null,
     own: ownIn(written.get('own')) ?? null,
     rates,
     queues,

@@ -3,14 +3,14 @@
 import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../../core/queue/throttle.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { gridAtRest } from '../../stores/rules/throttle/grid.js'
-import { ownIn } from '../../stores/rules/throttle/own-rates.js'
 import type { StartLog } from '../../stores/rules/throttle/start-log.js'
 import type { Counter } from '../../stores/rules/throttle/throttle-counter.js'
 import { type Recovery, recoveredCounter } from '../../stores/rules/throttle/throttle-recovery.js'
+import { rulesOfSubject } from '../../stores/rules/throttle/throttle-subjects.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
 import { lineOf } from '../../stores/sqlite/rows/sqlite-job.js'
 import type { QueueRow } from '../../stores/sqlite/rows/sqlite-queue.js'
-import type { ThrottleRow } from '../../stores/sqlite/rows/sqlite-throttle.js'
+import { type ThrottleRow, throttleIn } from '../../stores/sqlite/rows/sqlite-throttle.js'
 import { type CounterRow, gridsIn } from '../../stores/sqlite/rows/sqlite-throttle-counter.js'
 import type { CanonicalCounter, CanonicalLanes, CanonicalThrottle } from './canonical-state.js'
 
@@ -88,10 +88,12 @@ export function canonicalThrottle(db: Database, row: ThrottleRow, now: number): 
     grp: string
     rules: string
   }[]
-  const ofGroup = (group: string) => {
+  const throttle = throttleIn(row)
+  const rateOf = (group: string) => {
     const own = rates.find(({ grp }) => grp === group)
-    return own === undefined ? rules : rulesIn(own.rules)
+    return own && rulesIn(own.rules)
   }
+  const ofGroup = (subject: string) => rulesOfSubject(throttle, subject, rateOf)
   const fromOf = (group: string) => at - longestCountedMs(ofGroup(group))
   const counters = db.prepare('SELECT * FROM throttle_counter WHERE scope = ?').all(scope) as unknown as (CounterRow & {
     subject: string
@@ -100,7 +102,8 @@ export function canonicalThrottle(db: Database, row: ThrottleRow, now: number): 
     scope,
     by: counts_by,
     rules: rules.map(ruleText),
-    own: ownIn(row.own) ?? null,
+    eachGroup: throttle.eachGroup?.map(ruleText) ?? null,
+    own: throttle.own ?? null,
     rates: rates.map(({ grp, rules }) => [grp, rules] as const).sort(([a], [b]) => compareBytes(a, b)),
     queues: sharing.map(({ name }) => name).sort(compareBytes),
     recoveries,

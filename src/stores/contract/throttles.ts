@@ -12,13 +12,15 @@ export interface ThrottleState {
   readonly queues: readonly string[]
   /** For each rule, the starts in its window that ends now. */
   readonly hits: readonly number[]
+  /** For a throttle with rules for each group besides: the starts of the group that was asked for, by its rules. */
+  readonly groupHits?: readonly number[]
   /** Ms until the next job may start, holds included; 0: at once. */
   readonly forMs: number
   /** Ms for which nothing starts because the store may have forgotten starts; 0: none. Included in `forMs`. */
   readonly quietForMs: number
-  /** For a throttle by group: the rules of the group that was asked for, if it has some of its own. They have the hits. */
+  /** The rules of the group that was asked for, if it has some of its own. They have its hits. */
   readonly rate?: readonly ThrottleRule[]
-  /** For a throttle by group: how many groups have started jobs in their windows and are not forgotten yet. */
+  /** For a throttle by group, or with rules for each group: how many groups have started jobs in their windows and are not forgotten yet. */
   readonly groups?: number
 }
 
@@ -66,10 +68,10 @@ export interface Throttles {
   state(queue: string, group?: string): Promise<ThrottleState | undefined>
   /**
    * Gives the throttle of the queue, and so of its whole scope, other rules. Starts so far still count. Waiting jobs
-   * may start by the new rules at once. Throws `UnknownQueueError`, and `InvalidArgumentError` if the queue has no
-   * throttle.
+   * may start by the new rules at once. `by`: which rules, if it has some for all jobs and some for each group; default:
+   * those for all. Throws `UnknownQueueError`, and `InvalidArgumentError` if the queue has no throttle, or none by that.
    */
-  set(queue: string, rules: readonly ThrottleRule[]): Promise<void>
+  set(queue: string, rules: readonly ThrottleRule[], by?: Throttle['by']): Promise<void>
   /**
    * Gives `group` rules of its own in place of those of all groups; without `rules` it goes by those of all groups
    * again. They hold in all queues of the scope, and whatever sets other rules for all groups. Starts so far still

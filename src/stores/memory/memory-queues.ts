@@ -67,7 +67,7 @@ export class MemoryQueues {
    * of this call. `follows`: only the form of a stored queue counts.
    */
   refuseOthers(queues: readonly QueueSettings[], follows: boolean): void {
-    const scopes = new Map<string, Throttle>(this.#throttles)
+    const scopes = new Map([...this.#throttles].map(([scope, { told }]) => [scope, told]))
     for (const settings of queues) {
       const { name, throttle } = settings
       const entry = this.#entries.get(name)
@@ -78,7 +78,7 @@ export class MemoryQueues {
         refuseGroupBound(name, settings.maxRunning, entry.resharding ?? entry.shards.length)
       }
       if (throttle === undefined) continue
-      refuseOtherThrottle(name, entry?.limits.throttle ?? scopes.get(throttle.scope), throttle)
+      refuseOtherThrottle(name, entry?.limits.throttle?.told ?? scopes.get(throttle.scope), throttle)
       scopes.set(throttle.scope, throttle)
     }
   }

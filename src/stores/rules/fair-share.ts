@@ -21,7 +21,9 @@ export interface DealtQueue {
   readonly room: number
   /** Whether its jobs or limits make claims go round its lanes. */
   readonly hasLanes: boolean
-  readonly throttle: DealtThrottle | undefined
+  /** Its throttle for all jobs together, and that for the jobs of each group. Both may hold. */
+  readonly whole: DealtThrottle | undefined
+  readonly perGroup: DealtThrottle | undefined
   /** The group of the first suspect; undefined if there is none. */
   firstSuspect(): string | undefined
   /** Opens the lanes whose time has come, a bounded number. */
@@ -47,13 +49,12 @@ export interface DealtQueue {
   isFull(): boolean
 }
 
-/** Its throttle; the subject is a group, or `''` if it counts by queue. */
+/** A throttle of the queue; `group` is `''` if it counts all jobs together. */
 interface DealtThrottle {
-  readonly by: 'queue' | 'group'
-  permits(subject: string): { readonly permits: number; readonly forMs: number }
-  started(subject: string, count: number): void
+  permits(group: string): { readonly permits: number; readonly forMs: number }
+  started(group: string, count: number): void
   /** Whether anything in its scope could start; in the group, if it counts by group. */
-  hasMore(subject: string): boolean
+  hasMore(group: string): boolean
   /** Nothing is left that could start. */
   rests(): void
 }
@@ -67,7 +68,7 @@ export function deal(queue: DealtQueue, limit: number, alone: boolean): number {
     queue.openDue()
     return 0
   }
-  const whole = queue.throttle?.by === 'queue' ? queue.throttle : undefined
+  const { whole } = queue
   const suspect = alone ? queue.firstSuspect() : undefined
   if (suspect === undefined && queue.ordinary === 0) {
     if (whole !== undefined && !whole.hasMore('')) whole.rests()
@@ -127,20 +128,20 @@ function visit(queue: DealtQueue, group: string, share: number): number {
 }
 
 /** How many jobs the throttle permits of a group, if it counts by group. */
-function permitsIn({ throttle }: DealtQueue, group: string): number {
-  return throttle?.by === 'group' ? throttle.permits(group).permits : Number.POSITIVE_INFINITY
+function permitsIn({ perGroup }: DealtQueue, group: string): number {
+  return perGroup?.permits(group).permits ?? Number.POSITIVE_INFINITY
 }
 
 /** `count` jobs of a group have been taken, perhaps 0. The rest is shut if it may not start now. */
 function startedIn(queue: DealtQueue, group: string, count: number): void {
-  if (queue.throttle?.by !== 'group') return
-  const forMs = deniedForMs(queue.throttle, group, count)
+  if (queue.perGroup === undefined) return
+  const forMs = deniedForMs(queue.perGroup, group, count)
   if (forMs !== undefined && queue.readyIn(group) > 0 && queue.roomIn(group) > 0) queue.close(group, forMs)
 }
 
 /** Ms until the next job may start, once `count` have; undefined if it may now. */
-function deniedForMs(throttle: DealtThrottle, subject: string, count: number): number | undefined {
-  if (count > 0) throttle.started(subject, count)
-  const { permits, forMs } = throttle.permits(subject)
+function deniedForMs(throttle: DealtThrottle, group: string, count: number): number | undefined {
+  if (count > 0) throttle.started(group, count)
+  const { permits, forMs } = throttle.permits(group)
   return permits > 0 ? undefined : forMs
 }

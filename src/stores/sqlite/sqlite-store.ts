@@ -80,7 +80,7 @@ export class SqliteStore implements Store {
     this.records = sqliteRecords(this.#inbox, this.#wait)
     this.throttles = {
       state: (queue, group) => this.#inbox.call('throttleState', queue, group),
-      set: (queue, rules) => this.#inbox.call('setThrottle', queue, rules),
+      set: (queue, rules, by) => this.#inbox.call('setThrottle', queue, rules, by),
       setRate: (queue, group, rules) => this.#inbox.call('setRate', queue, group, rules),
       rates: (queue, limit) => this.#inbox.call('rates', queue, limit),
       holds: (queue, query) => this.#inbox.call('holds', queue, query),

@@ -76,6 +76,7 @@ async function throttleOf(mill: Mill, scope: string, queues: readonly string[]) 
     by: throttle.by,
     queues,
     rules: throttle.rules,
+    ...(throttle.eachGroup && { eachGroup: throttle.eachGroup }),
     hits,
     forMs,
     quietForMs,

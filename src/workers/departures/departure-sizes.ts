@@ -3,6 +3,7 @@
  * the worker has slots, if several can begin in a slot within the spread.
  */
 
+import type { ThrottleRule } from '../../core/queue/throttle.js'
 import type { Registry } from '../../core/registry.js'
 import type { Prefetch } from '../../runtime/prefetch.js'
 import type { LimitedQueues } from './limited-queues.js'
@@ -63,9 +64,11 @@ export class DepartureSizes {
   /** The most jobs of this queue that may wait, however many slots are free; 0 until departures have shown more. */
   #mostOf(queue: string): number {
     const { limited } = this.#parts
-    const permits = Math.min(...(limited.rulesOf(queue) ?? []).map(({ limit }) => limit)) * permitShare
+    const whole = shareOf(limited.wholeRulesOf(queue))
+    const each = shareOf(limited.groupRulesOf(queue))
     // A claim goes round the groups: where there were so many, there may be twice as many.
-    const most = limited.isByGroup(queue) ? 2 * (this.#groups.get(queue) ?? 0) * Math.max(1, permits) : permits
+    const ofGroups = Number.isFinite(each) ? 2 * (this.#groups.get(queue) ?? 0) * Math.max(1, each) : each
+    const most = Math.min(whole, ofGroups)
     return Math.floor(Math.min(this.#proven.get(queue) ?? 0, most))
   }
 
@@ -81,6 +84,11 @@ export class DepartureSizes {
     if (lagMs <= withinMs / 2) this.#proven.set(queue, Math.max(proven, jobs * 2))
     else if (lagMs > withinMs) this.#proven.set(queue, Math.min(proven, Math.floor(jobs / 2)))
   }
+}
+
+/** The permits that may wait by these rules; without any as many as there are. */
+function shareOf(rules: readonly ThrottleRule[] = []): number {
+  return Math.min(...rules.map(({ limit }) => limit)) * permitShare
 }
 
 function readyMs(spreadMs: number): number {

@@ -4,7 +4,7 @@
  */
 
 import { leastSpreadOf } from '../../core/queue/start-window.js'
-import type { ThrottleRule } from '../../core/queue/throttle.js'
+import { allRules, groupRules, type ThrottleRule } from '../../core/queue/throttle.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 
 export class LimitedQueues {
@@ -33,19 +33,22 @@ export class LimitedQueues {
     return this.#stored.get(queue)?.throttle !== undefined
   }
 
-  /** Whether its throttle holds for the jobs of each group separately. */
-  isByGroup(queue: string): boolean {
-    return this.#stored.get(queue)?.throttle?.by === 'group'
-  }
-
   /** The limit that holds for each group separately; undefined if none does. */
   limitOfGroups(queue: string): 'throttle' | 'maxRunning' | undefined {
-    if (this.isByGroup(queue)) return 'throttle'
+    if (this.groupRulesOf(queue) !== undefined) return 'throttle'
     return typeof this.#stored.get(queue)?.maxRunning === 'object' ? 'maxRunning' : undefined
   }
 
-  rulesOf(queue: string): readonly ThrottleRule[] | undefined {
-    return this.#stored.get(queue)?.throttle?.rules
+  /** The rules for all of its jobs together. */
+  wholeRulesOf(queue: string): readonly ThrottleRule[] | undefined {
+    const throttle = this.#stored.get(queue)?.throttle
+    return throttle?.by === 'queue' ? throttle.rules : undefined
+  }
+
+  /** The rules for the jobs of each group. */
+  groupRulesOf(queue: string): readonly ThrottleRule[] | undefined {
+    const throttle = this.#stored.get(queue)?.throttle
+    return throttle && groupRules(throttle)
   }
 
   /**
@@ -55,7 +58,7 @@ export class LimitedQueues {
   spreadOf(queue: string): number | undefined {
     const throttle = this.#stored.get(queue)?.throttle
     if (throttle === undefined) return undefined
-    return Math.min(leastSpreadOf(throttle.rules), throttle.own?.leastSpreadMs ?? Number.POSITIVE_INFINITY)
+    return Math.min(leastSpreadOf(allRules(throttle)), throttle.own?.leastSpreadMs ?? Number.POSITIVE_INFINITY)
   }
 
   /** The queues that share the throttle of this one, including itself. */
@@ -70,7 +73,7 @@ export class LimitedQueues {
   /** Whether a denial for this reason holds for all groups and shards of the queue. */
   isWhole(queue: string, reason: 'throttled' | 'full'): boolean {
     const stored = this.#stored.get(queue)
-    if (reason === 'throttled') return stored?.throttle?.by === 'queue'
+    if (reason === 'throttled') return stored?.throttle?.by === 'queue' && stored.throttle.eachGroup === undefined
     // An exclusive shard is full because of its own batch.
     return typeof stored?.maxRunning === 'number' && stored.exclusive === 'id'
   }

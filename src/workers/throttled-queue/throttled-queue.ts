@@ -6,7 +6,7 @@ import { Client, type ClientParts } from '../../client/enqueue/client.js'
 import { Sender } from '../../client/enqueue/sender.js'
 import { recordsOf } from '../../client/records-facet.js'
 import { ClosedError, InvalidArgumentError } from '../../core/errors.js'
-import type { ThrottleRule } from '../../core/queue/throttle.js'
+import { groupRules, type ThrottleRule } from '../../core/queue/throttle.js'
 import { Registry } from '../../core/registry.js'
 import { defineTask } from '../../core/task/task.js'
 import { refuseMore } from '../../core/values/call-check.js'
@@ -157,7 +157,7 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
         `queue '${this.name}' has no throttle; give mill.throttledQueue('${this.name}', …) a \`limit\` and a \`window\`.`,
       )
     // Groups would wait and be denied separately, which the answer to a pop cannot express.
-    if (stored.throttle.by === 'group')
+    if (groupRules(stored.throttle) !== undefined)
       throw new InvalidArgumentError(
         `queue '${this.name}' is limited by group, and a throttled queue has no groups: let a worker run its jobs, or give each group a throttled queue of its own.`,
       )

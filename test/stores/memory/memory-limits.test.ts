@@ -2,6 +2,7 @@
 
 import { memoryHarness } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
+import { groupRules, type ThrottleRule } from '#src/core/queue/throttle.js'
 import type { Command } from '#src/store-testing/sequences/command.js'
 import { CommandRun } from '#src/store-testing/sequences/command-run.js'
 import { limitedQueues, limitedSequence } from '#src/store-testing/sequences/limited-sequence.js'
@@ -84,16 +85,16 @@ function keepsWindows(granted: readonly Granted[]): void {
   for (const throttle of limitedQueues.flatMap(({ throttle }) => throttle ?? [])) {
     const sharing = limitedQueues.filter((queue) => queue.throttle?.scope === throttle.scope).map(({ name }) => name)
     const started = granted.filter(({ queue }) => sharing.includes(queue))
-    const subjects = throttle.by === 'group' ? [...new Set(started.map(({ group }) => group))] : [undefined]
-    for (const subject of subjects) {
-      const starts = started.filter(({ group }) => subject === undefined || group === subject)
-      for (const { limit, windowMs } of throttle.rules)
-        expect(
-          mostIn(
-            windowMs,
-            starts.map(({ at }) => ({ at, count: 1 })),
-          ),
-        ).toBeLessThanOrEqual(limit)
-    }
+    if (throttle.by === 'queue') keepsRules(throttle.rules, started)
+    for (const subject of new Set(started.map(({ group }) => group)))
+      keepsRules(
+        groupRules(throttle) ?? [],
+        started.filter(({ group }) => group === subject),
+      )
   }
+}
+
+function keepsRules(rules: readonly ThrottleRule[], starts: readonly Granted[]): void {
+  const started = starts.map(({ at }) => ({ at, count: 1 }))
+  for (const { limit, windowMs } of rules) expect(mostIn(windowMs, started)).toBeLessThanOrEqual(limit)
 }

@@ -145,8 +145,8 @@ function nextStep(
     clock.now += dice.weighted<() => number>([
       [4, () => 0],
       [4, () => dice.whole(1, 40)],
-      [3, () => dice.pick(memory.rules).windowMs + dice.whole(-1, 2)],
-      [4, () => Math.floor(spacingOf(dice.pick(memory.rules))) + dice.whole(-1, 1)],
+      [3, () => dice.pick(memory.told.rules).windowMs + dice.whole(-1, 2)],
+      [4, () => Math.floor(spacingOf(dice.pick(memory.told.rules))) + dice.whole(-1, 1)],
       [1, () => dice.whole(1, 3_000)],
       [0.3, () => 3_600_000],
     ])()
@@ -169,7 +169,7 @@ function nextStep(
     [1, () => ({ verb: 'rest', subject: dice.pick(subjects), isOpen: dice.chance(0.5) })],
     [0.7, () => ({ verb: 'set', rules: someRules(dice, limits) })],
     [
-      memory.by === 'group' ? 0.7 : 0,
+      memory.told.by === 'group' ? 0.7 : 0,
       () => ({
         verb: 'rate',
         subject: dice.pick(subjects),
@@ -216,7 +216,7 @@ end
 const acting = `
 local answers = {}
 local function say(n) answers[#answers + 1] = string.format('%.17g', n) end
-if ARGV[3] == 'set' then throttle_set(ARGV[4]) return answers end
+if ARGV[3] == 'set' then throttle_set('rules', ARGV[4]) return answers end
 if ARGV[3] == 'rate' then throttle_rate(ARGV[4], ARGV[5]) return answers end
 if ARGV[3] == 'pass' then return answers end
 if ARGV[3] == 'rest' then

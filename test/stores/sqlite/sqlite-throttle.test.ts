@@ -23,7 +23,15 @@ const rule = (limit: number, windowMs: number, even: Partial<ThrottleRule> = {})
 function throttleRow(rules: readonly ThrottleRule[], by: 'queue' | 'group' = 'group'): ThrottleRow {
   const counts = { epoch: 0, run: null, recoveries: 0, recovered_at: 0, shift_ms: 0 }
   const instants = { last_at: null, last_wall: null, quiet_until: null }
-  return { scope: 'api', counts_by: by, rules: rules.map(ruleText).join(' '), own: '', ...counts, ...instants }
+  return {
+    scope: 'api',
+    counts_by: by,
+    rules: rules.map(ruleText).join(' '),
+    each_group: null,
+    own: '',
+    ...counts,
+    ...instants,
+  }
 }
 
 describe('what a rule sees of the starts, told by two rows of them', () => {

@@ -57,5 +57,10 @@ function GroupWindows({ queue, group }: { readonly queue: string; readonly group
   )
   const { data, error } = look
   if (error.value) return <TableNotice error={error.value} />
-  return <div class="mt-3 min-h-16">{data.value && <ThrottleWindows {...data.value} />}</div>
+  return <div class="mt-3 min-h-16">{data.value && <ThrottleWindows {...ofGroup(data.value)} />}</div>
+}
+
+/** Beside rules for all jobs, those of the group are apart. */
+function ofGroup({ rules, hits, eachGroup, groupHits, forMs }: Throttle) {
+  return { rules: eachGroup ?? rules, hits: groupHits ?? hits, forMs }
 }

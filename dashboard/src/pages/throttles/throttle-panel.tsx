@@ -50,7 +50,8 @@ export function ThrottlePanel({ throttle, onChanged }: PanelProps) {
         ))}
         {queues.length > 1 && ' together'}
       </p>
-      {by === 'group' ? <GroupLook throttle={throttle} /> : <ThrottleWindows {...throttle} />}
+      {by === 'queue' && <ThrottleWindows {...throttle} />}
+      {(by === 'group' || throttle.eachGroup) && <GroupLook throttle={throttle} />}
       {isChanging && (
         <ThrottleDialog
           queue={queues[0] ?? scope}

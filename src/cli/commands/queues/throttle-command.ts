@@ -3,7 +3,7 @@
  * runs.
  */
 
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { ThrottleStatus } from '../../../client/admin/throttle-admin.js'
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { Mill } from '../../../mill/mill.js'
@@ -23,6 +23,7 @@ const longestGroup = 40
 interface ThrottleFlags extends MillFlags {
   readonly group?: string
   readonly set?: readonly Rate[] | 'default'
+  readonly by?: 'queue' | 'group'
   readonly moderate?: boolean
   readonly elastic?: number
   readonly yes?: boolean
@@ -39,6 +40,11 @@ export function addThrottle(queues: Command): void {
       '--set <rates>',
       'the windows from now on: 10/60s, or 3/s,300/h; may be repeated; default ends the rate of a group',
       rateChangeFlag,
+    )
+    .addOption(
+      new Option('--by <what>', 'with --set: which rules, if it has some for all jobs and some for each group').choices(
+        ['queue', 'group'],
+      ),
     )
     .option('--moderate', 'with --set: space starts evenly')
     .option(
@@ -63,7 +69,7 @@ Examples:
     )
   withJson(
     command,
-    'print {"queue","group","scope","by","rules","isOwn","own","queues","hits","forMs","quietForMs","groups","rates","holds","held"}; with --set {"queue","group","queues","before","after"}',
+    'print {"queue","group","scope","by","rules","eachGroup","isOwn","own","queues","hits","groupHits","forMs","quietForMs","groups","rates","holds","held"}; with --set {"queue","group","queues","before","after"}',
   ).action((queue: string, flags: ThrottleFlags) => {
     refuseLoneFlags(flags)
     return withMill(flags, (mill, terminal) =>
@@ -72,11 +78,12 @@ Examples:
   })
 }
 
-function refuseLoneFlags({ group, set, moderate, elastic, yes }: ThrottleFlags): void {
+function refuseLoneFlags({ group, set, by, moderate, elastic, yes }: ThrottleFlags): void {
   if (set === 'default' && group === undefined)
     throw new UsageError('--set default ends the rate of one group: name it by --group.')
+  if (group !== undefined && by !== undefined) throw new UsageError('--group names one group: leave --by out.')
   if (set !== undefined && set !== 'default') return
-  const alone = set === undefined ? { moderate, elastic, yes } : { moderate, elastic }
+  const alone = set === undefined ? { by, moderate, elastic, yes } : { moderate, elastic }
   const lone = Object.entries(alone).find(([, value]) => value !== undefined)
   if (lone !== undefined) throw new UsageError(`--${lone[0]} goes with --set, such as --set 10/60s.`)
 }
@@ -86,7 +93,7 @@ async function show(mill: Mill, terminal: Terminal, queue: string, { group }: Th
   const { throttle } = mill.queue(queue)
   const { holds, total: held } = await throttle.holds(group === undefined ? {} : { group })
   if (state === undefined && held === 0) throw new OperationError(noThrottle(queue))
-  if (group !== undefined && state?.by === 'queue' && held === 0)
+  if (group !== undefined && state?.by === 'queue' && state.eachGroup === undefined && held === 0)
     throw new UsageError(`the throttle of queue '${queue}' holds for all of its jobs together: leave --group out.`)
   const rated = state?.own === undefined || group !== undefined ? { rates: [], total: 0 } : await throttle.rates()
   const about = {
@@ -103,12 +110,16 @@ async function show(mill: Mill, terminal: Terminal, queue: string, { group }: Th
 }
 
 async function set(mill: Mill, terminal: Terminal, queue: string, flags: ThrottleFlags): Promise<void> {
-  const { group } = flags
+  const { group, by } = flags
   const change = flags.set === 'default' ? flags.set : windowsOf(flags.set!, flags)
   const asked = change === 'default' ? undefined : rulesOf(change, '--set')
   const state = await stateOf(mill, queue, group)
   if (state === undefined) throw new InvalidArgumentError(noThrottle(queue))
-  const { rules: before, scope } = state
+  const { scope } = state
+  // Beside rules for all jobs, those of each group are apart.
+  const isOfGroups = state.eachGroup !== undefined && (group !== undefined || flags.by === 'group')
+  const rulesIn = (of: ThrottleStatus) => (isOfGroups ? of.eachGroup! : of.rules)
+  const before = rulesIn(state)
   const others = othersOf(state, queue)
   const isForAll = group === undefined
   // A user who named one queue may not know of the others.
@@ -120,9 +131,11 @@ async function set(mill: Mill, terminal: Terminal, queue: string, flags: Throttl
     )
   const { throttle } = mill.queue(queue)
   if (!isForAll) await throttle.set(change, { group })
-  else if (change !== 'default') await throttle.set(change)
-  const after = asked ?? (await stateOf(mill, queue, group))!.rules
-  const name = isForAll ? queue : `${queue}, group '${shortened(printable(group), longestGroup)}'`
+  else if (change !== 'default') await throttle.set(change.map((one) => ({ ...one, ...(by && { by }) })))
+  const after = asked ?? rulesIn((await stateOf(mill, queue, group))!)
+  const name = isForAll
+    ? `${queue}${isOfGroups ? ', each group' : ''}`
+    : `${queue}, group '${shortened(printable(group), longestGroup)}'`
   const like = (isLike: boolean) => (isLike ? ', like all groups' : '')
   terminal.print({ queue, ...(isForAll ? {} : { group }), queues: state.queues, before, after }, () => [
     `${name}: ${rulesText(after)}${like(asked === undefined)}; before: ${rulesText(before)}${like(!isForAll && state.isOwn === undefined)}.`,

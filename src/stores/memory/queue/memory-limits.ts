@@ -3,6 +3,7 @@
  */
 
 import type { MaxRunning } from '../../../core/queue/queue-limits.js'
+import { groupRules } from '../../../core/queue/throttle.js'
 import type { QueueBasis } from '../../contract/queue-settings.js'
 import { type QueueBounds, runningBounds } from '../../rules/limit-rules.js'
 import type { LimitedShard, MemoryThrottle } from './memory-throttle.js'
@@ -19,7 +20,10 @@ export class MemoryLimits<Shard extends LimitedShard = LimitedShard> {
 
   /** Whether anything is counted by group. */
   get byGroup(): boolean {
-    return this.throttle?.by === 'group' || runningBounds(this.maxRunning).perGroup !== undefined
+    return (
+      (this.throttle && groupRules(this.throttle.told)) !== undefined ||
+      runningBounds(this.maxRunning).perGroup !== undefined
+    )
   }
 
   /** How many more may run. */

@@ -3,7 +3,7 @@
  * permits.
  */
 
-import type { OwnRates, Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
+import { allRules, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
 import type { QueueBasis } from '../../contract/queue-settings.js'
 import { longestOf, ownAfter } from '../../rules/throttle/own-rates.js'
 import { sightOf } from '../../rules/throttle/start-log.js'
@@ -23,6 +23,7 @@ import {
   recovered,
   recoveredCounter,
 } from '../../rules/throttle/throttle-recovery.js'
+import { groupIn, rulesOfSubject, subjectOf } from '../../rules/throttle/throttle-subjects.js'
 import type { MemoryJob } from './memory-job.js'
 import type { MemoryLanes } from './memory-lanes.js'
 import type { SortedList } from './sorted-list.js'
@@ -46,34 +47,24 @@ interface WrittenCounter {
 }
 
 export class MemoryThrottle {
-  readonly scope: string
-  readonly by: Throttle['by']
-  #rules: readonly ThrottleRule[]
+  #told: Throttle
   /** The limits of the queues that share it. */
   readonly limits = new Set<{ readonly shards: readonly LimitedShard[] }>()
   readonly #counters = new Map<string, WrittenCounter>()
   /** The rules of groups that have some of their own. */
   readonly rates = new Map<string, readonly ThrottleRule[]>()
-  #own: OwnRates | undefined
   #recovery: Recovery | undefined
 
-  constructor({ scope, by, rules }: Throttle) {
-    this.scope = scope
-    this.by = by
-    this.#rules = rules
-  }
-
-  get rules(): readonly ThrottleRule[] {
-    return this.#rules
+  constructor(told: Throttle) {
+    this.#told = told
   }
 
   get told(): Throttle {
-    const { scope, by, rules } = this
-    return { scope, by, rules, ...(this.#own === undefined ? {} : { own: this.#own }) }
+    return this.#told
   }
 
   rulesOf(subject: string): readonly ThrottleRule[] {
-    return this.rates.get(subject) ?? this.#rules
+    return rulesOfSubject(this.#told, subject, (group) => this.rates.get(group))
   }
 
   /** All shards that it limits. */
@@ -86,17 +77,19 @@ export class MemoryThrottle {
   }
 
   /** Sets other rules: the starts stay, as far as they are known, and the grids begin anew. */
-  replaceRules(rules: readonly ThrottleRule[]): void {
-    this.#rules = rules
+  replaceRules(rules: readonly ThrottleRule[], by = this.#told.by): void {
+    this.#told = by === this.#told.by ? { ...this.#told, rules } : { ...this.#told, eachGroup: rules }
     for (const subject of this.#counters.keys()) this.#beginGrids(subject)
   }
 
   /** The same for the rules of one group; `undefined`: it goes by those of all. */
   setRate(group: string, rules: readonly ThrottleRule[] | undefined): void {
-    this.#own = ownAfter(this.#own, this.rates.has(group), rules)
+    const { own: before, ...told } = this.#told
+    const own = ownAfter(before, this.rates.has(group), rules)
+    this.#told = { ...told, ...(own === undefined ? {} : { own }) }
     if (rules === undefined) this.rates.delete(group)
     else this.rates.set(group, rules)
-    this.#beginGrids(group)
+    this.#beginGrids(subjectOf(this.#told, group))
   }
 
   #beginGrids(subject: string): void {
@@ -151,7 +144,8 @@ export class MemoryThrottle {
 
   /** For how long nothing starts after a restart: of any group, or of this one. */
   quietForMs(now: number, subject?: string): number {
-    const own = subject === undefined ? undefined : this.rates.get(subject)
+    const group = subject === undefined ? undefined : groupIn(this.#told, subject)
+    const own = group === undefined ? undefined : this.rates.get(group)
     const until =
       own === undefined || this.#recovery === undefined
         ? this.#recovery?.quietUntil
@@ -163,11 +157,17 @@ export class MemoryThrottle {
   subjects(now: number): string[] {
     const recovery = this.#recovery
     if (recovery === undefined) return []
-    const edge = idleBefore(recovery, longestOf(this.#rules, this.#own), this.#instant(now)) - recovery.shiftMs
+    const edge =
+      idleBefore(recovery, longestOf(allRules(this.#told), this.#told.own), this.#instant(now)) - recovery.shiftMs
     return [...this.#counters].flatMap(([subject, { counter, shiftMs }]) => {
       const last = counter.log.at(-1)
       return last !== undefined && last.at - shiftMs >= edge ? [subject] : []
     })
+  }
+
+  /** The number of groups among them. */
+  groups(now: number): number {
+    return this.subjects(now).filter((subject) => groupIn(this.#told, subject) !== undefined).length
   }
 
   /** The present counter. */
@@ -191,7 +191,7 @@ export class MemoryThrottle {
   /** The instant that counts. */
   #arm(now: number, run: string): number {
     this.#recovery =
-      this.#recovery === undefined ? firstRecovery(run, now) : recovered(this.#recovery, this.#rules, run, now)
+      this.#recovery === undefined ? firstRecovery(run, now) : recovered(this.#recovery, allRules(this.#told), run, now)
     return this.#instant(now)
   }
 }

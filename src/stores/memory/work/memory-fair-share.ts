@@ -1,15 +1,19 @@
 /** A queue of the memory store, as the fair share of one claim sees it. */
 
+import { groupRules } from '../../../core/queue/throttle.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { type ClaimLoad, isLoaded } from '../../rules/claim-weight.js'
 import type { DealtQueue, ReadyPool } from '../../rules/fair-share.js'
+import { subjectOf } from '../../rules/throttle/throttle-subjects.js'
 import type { MemoryJob } from '../queue/memory-job.js'
 import { groupOf } from '../queue/memory-limits.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
+import type { LimitedShard } from '../queue/memory-throttle.js'
 
 export class MemoryFairShare implements DealtQueue {
   readonly taken: MemoryJob[] = []
-  readonly throttle: DealtQueue['throttle']
+  readonly whole: DealtQueue['whole']
+  readonly perGroup: DealtQueue['perGroup']
   readonly #queue: MemoryQueue
   readonly #now: number
   readonly #takeOne: (job: MemoryJob) => number
@@ -31,17 +35,24 @@ export class MemoryFairShare implements DealtQueue {
     this.#load = load
     this.#takeOne = takeOne
     const { throttle } = queue.limits
-    const hasMore = (group: string) =>
-      throttle!.sharing.some(
-        (one) => !one.isStopped && (throttle!.by === 'group' ? one.lane(group).length > 0 : one.ready.size > 0),
-      )
-    this.throttle = throttle && {
-      by: throttle.by,
+    const counting = (subjectOf: (group: string) => string, hasMore: (group: string) => boolean) => ({
       hasMore,
-      permits: (subject) => throttle.permits(subject, now, run),
-      started: (subject, count) => throttle.started(subject, count, hasMore(subject), now, lateMs),
-      rests: () => throttle.rests('', now),
-    }
+      permits: (group: string) => throttle!.permits(subjectOf(group), now, run),
+      started: (group: string, count: number) =>
+        throttle!.started(subjectOf(group), count, hasMore(group), now, lateMs),
+      rests: () => throttle!.rests(subjectOf(''), now),
+    })
+    const some = (has: (one: LimitedShard) => boolean) => throttle!.sharing.some((one) => !one.isStopped && has(one))
+    if (throttle?.told.by === 'queue')
+      this.whole = counting(
+        () => '',
+        () => some(({ ready }) => ready.size > 0),
+      )
+    if (throttle !== undefined && groupRules(throttle.told) !== undefined)
+      this.perGroup = counting(
+        (group) => subjectOf(throttle.told, group),
+        (group) => some((one) => one.lane(group).length > 0),
+      )
   }
 
   get ordinary(): number {

@@ -14,24 +14,21 @@ export const fairShare = `
 -- Takes at most limit jobs, in the order of the shard or lane by lane. A claim that runs alone takes one,
 -- suspects first: only such claims get suspects.
 local function take(limit, alone)
-  -- How many jobs the throttle permits, if it counts by this; otherwise without a limit.
-  local function permits_by(by, group)
-    if own.by ~= by then return math.huge end
-    return (gate.permits(group))
-  end
-  -- Reports count jobs as started, perhaps none, and shuts what is left and may not start now.
-  local function started(by, group, count)
-    if own.by ~= by then return end
+  -- How many jobs the throttle permits of a group; without a limit if it does not count by group.
+  local function permits_in(group) return own.by_group and (gate.permits(group)) or math.huge end
+  -- Reports count jobs of a group, or of all if it is nil, as started, perhaps none. For how many ms none may start now,
+  -- or nil.
+  local function denied(group, count)
     if count > 0 then gate.started(group, count) end
     local permits, for_ms = gate.permits(group)
-    if permits > 0 then return end
-    if by == 'group' then
-      local has_left = group == '' and lanes.groupless() > 0 or (group ~= '' and #lanes.first_of(group, 1) > 0)
-      if has_left and lanes.room_in(group) > 0 then lanes.close(group, now + for_ms) end
-    elseif lanes.groupless() > 0 or call('EXISTS', LANES, SUSPECTS) > 0 then
-      own.shut = now + for_ms
-      call('HSET', META, 'shutUntil', own.shut, 'seenAt', now)
-    end
+    return permits <= 0 and for_ms or nil
+  end
+  -- Shuts what is left of a group and may not start now.
+  local function started_in(group, count)
+    local for_ms = own.by_group and denied(group, count)
+    if not for_ms then return end
+    local has_left = group == '' and lanes.groupless() > 0 or (group ~= '' and #lanes.first_of(group, 1) > 0)
+    if has_left and lanes.room_in(group) > 0 then lanes.close(group, now + for_ms) end
   end
   local function left_in(group) return group == '' and lanes.groupless() or lanes.count(group) end
   -- Takes from a lane what its turn and its own limits allow.
@@ -47,12 +44,12 @@ local function take(limit, alone)
         return 0
       end
     end
-    local most, taken = math.min(share, count, free, permits_by('group', group)), 0
+    local most, taken = math.min(share, count, free, permits_in(group)), 0
     if most > 0 then taken = group == '' and take_ready(most) or (group ~= '' and take_lane(group, most)) or 0 end
     -- If fewer were taken than wanted, jobs without a record may have been removed.
     local has_left = count > taken and (taken >= most or left_in(group) > 0)
     if has_left and free > taken then lanes.open(group) end
-    started('group', group, taken)
+    started_in(group, taken)
     return taken
   end
   local function go_round(most)
@@ -71,7 +68,7 @@ local function take(limit, alone)
     return taken
   end
   local function may_take(group)
-    return lanes.room_in(group) > 0 and lanes.held_until(group) <= now and permits_by('group', group) > 0
+    return lanes.room_in(group) > 0 and lanes.held_until(group) <= now and permits_in(group) > 0
   end
   -- The first suspect and its record. Removes suspects without a record.
   local function first_suspect()
@@ -89,22 +86,26 @@ local function take(limit, alone)
   local has_ready = groupless > 0 or call('EXISTS', LANES) == 1
   if not suspect and not has_ready then
     own.groupless = groupless
-    if own.by == 'queue' then gate.rests() end
+    if own.by_queue then gate.rests() end
     return 0
   end
-  local most, taken = math.min(alone and 1 or limit, lanes.room(), permits_by('queue', '')), 0
+  local most, taken = math.min(alone and 1 or limit, lanes.room(), own.by_queue and (gate.permits()) or math.huge), 0
   if most > 0 then
     local group = suspect and select(4, written(suspect_rec))
     if suspect and may_take(group) then
       take_suspect(suspect, group)
       if group ~= '' then lanes.refresh(group) end
-      started('group', group, 1)
+      started_in(group, 1)
       taken = 1
     elseif lanes.are_there() then taken = go_round(most)
     else taken = take_ready(most) end
   end
   own.groupless = lanes.groupless()
-  started('queue', '', taken)
+  local for_ms = own.by_queue and denied(nil, taken)
+  if for_ms and (lanes.groupless() > 0 or call('EXISTS', LANES, SUSPECTS) > 0) then
+    own.shut = now + for_ms
+    call('HSET', META, 'shutUntil', own.shut, 'seenAt', now)
+  end
   return taken
 end
 `

@@ -38,25 +38,26 @@ function gate.open(may_grant)
   local known = may_grant and throttle_open() or throttle_read()
   if known ~= members then return redis.error_reply('MILLRACE limited') end
 end
--- Whether any job of the scope could start; if the throttle counts by group, whether any of this group could.
+-- Whether any job of this group in the scope could start, or of all groups if it is nil.
 local function has_more(group)
   for p = peers_from + 1, peers_from + peers * 4, 4 do
     local meta, listed, ready, lanes = unpack(KEYS, p, p + 3)
     local form = call('HMGET', meta, 'paused', 'resharding', 'stale')
     if form[3] and form[1] ~= '1' and not form[2] then
-      local counts_all = group == '' or not BY_GROUP
-      if counts_all and call('LLEN', listed) - form[3] + call('ZCARD', ready) > 0 then return true end
-      if not BY_GROUP and call('EXISTS', lanes) == 1 then return true end
-      if BY_GROUP and group ~= '' and #call('ZRANGE', lanes, '[' .. group .. '\0', '(' .. group .. '\1', 'BYLEX', 'LIMIT', 0, 1) > 0 then return true end
+      if (not group or group == '') and call('LLEN', listed) - form[3] + call('ZCARD', ready) > 0 then return true end
+      if not group and call('EXISTS', lanes) == 1 then return true end
+      if group and group ~= '' and #call('ZRANGE', lanes, '[' .. group .. '\0', '(' .. group .. '\1', 'BYLEX', 'LIMIT', 0, 1) > 0 then return true end
     end
   end
   return false
 end
+-- Without a group the functions are for all jobs together.
+local function subject_of(group) return group and throttle_subject(group) or '' end
 function gate.recover() throttle_recover() end
-function gate.permits(group) return throttle_permits(group) end
-function gate.started(group, count) throttle_started(group, count, has_more(group), late_ms) end
+function gate.permits(group) return throttle_permits(subject_of(group)) end
+function gate.started(group, count) throttle_started(subject_of(group), count, has_more(group), late_ms) end
 function gate.rests()
-  if not has_more('') then throttle_rests('') end
+  if not has_more() then throttle_rests('') end
 end
 function gate.trim() throttle_trim(100) end
 return gate

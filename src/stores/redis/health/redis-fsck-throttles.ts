@@ -86,9 +86,9 @@ async function wrongElements(
   return wrong === 0 ? undefined : `holds ${wrong === 1 ? 'an element' : `${wrong} elements`} that cannot be read`
 }
 
-/** The rules that a group has for itself, and any other field. */
+/** The rules of each group, those that a group has for itself, and any other field. */
 function isRate(name: Buffer, value: Buffer): boolean {
-  return !textIn(name).startsWith('rate ') || isRulesText(textIn(value))
+  return !/^(?:rate |eachGroup$)/.test(textIn(name)) || isRulesText(textIn(value))
 }
 
 function isCounter(value: Buffer): boolean {

@@ -136,7 +136,8 @@ export const lanes = `
 local SIBLINGS_FROM, SIBLINGS = 1, #KEYS / SIZE - 1
 local EXCLUSIVE, STOPPED = false, false
 -- The limits of claims on the current shard. held and shut: nothing is granted until then; max: the most running jobs;
--- per: the most running jobs of each group; paused: whether a group is paused; scope and by: those of its throttle.
+-- per: the most running jobs of each group; paused: whether a group is paused; scope: that of its
+-- throttle; by_queue and by_group: whether this counts all jobs together, and those of each group.
 local own = {}
 -- is_limited: whether META says that the shard is limited, if the caller knows.
 local function limits(is_limited)
@@ -146,7 +147,8 @@ local function limits(is_limited)
   if not is_limited then return own end
   local values = call('HMGET', META, 'heldUntil', 'shutUntil', 'maxRunning', 'perGroup', 'scope', 'by', 'pausedGroups')
   own.limited, own.held, own.shut = true, tonumber(values[1] or 0), tonumber(values[2] or 0)
-  own.max, own.per, own.scope, own.by, own.paused = tonumber(values[3]), tonumber(values[4]), values[5], values[6], values[7]
+  own.max, own.per, own.scope, own.paused = tonumber(values[3]), tonumber(values[4]), values[5], values[7]
+  own.by_queue, own.by_group = values[6] and values[6] ~= 'group', values[6] and values[6] ~= 'queue'
   return own
 end
 local lanes = {}

@@ -15,7 +15,7 @@ lanes.groupless = groupless
 local function is_closed() return STOPPED or lanes.opens_at() > now or is_full() end
 lanes.is_closed = is_closed
 -- Whether claims go round the lanes.
-function lanes.are_there() return limits().per or limits().by == 'group' or call('EXISTS', LANES) == 1 end
+function lanes.are_there() return limits().per or limits().by_group or call('EXISTS', LANES) == 1 end
 -- Whether a claim that does not run alone may take a ready job now.
 local function is_claimable()
   if is_closed() then return false end

@@ -4,7 +4,8 @@ import { InvalidArgumentError } from '../../../core/errors.js'
 import { rulesIn, ruleText } from '../../../core/queue/throttle.js'
 import type { StoredHold, StoredHolds, Throttles } from '../../contract/throttles.js'
 import { compareBytes } from '../../rules/byte-order.js'
-import { throttleByGroup } from '../../rules/throttle/own-rates.js'
+import { refuseRates } from '../../rules/throttle/own-rates.js'
+import { changedBy } from '../../rules/throttle/throttle-subjects.js'
 import type { RedisClient, RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { liveShards } from '../layout/redis-layout.js'
@@ -47,40 +48,41 @@ export function redisThrottles(client: RedisClient, queues: RedisQueues): Thrott
         ...liveShards(found).map((shard) => queues.run(shard, holdScripts, subject)),
       ])
       if (reply === null) return undefined
-      const [, , hits, forMs, quietForMs, groups, rate] = listIn(reply)
+      const [, , hits, forMs, quietForMs, groups, rate, groupHits] = listIn(reply)
       const counted = listIn(hits).map(numberIn)
       return {
         throttle,
         queues: known.queues,
         ...(rate == null ? {} : { rate: rulesIn(textIn(rate)) }),
         hits: counted.length === 0 ? throttle.rules.map(() => 0) : counted,
+        ...(throttle.by === 'queue' && throttle.eachGroup !== undefined && group !== undefined
+          ? { groupHits: listIn(groupHits).map(numberIn) }
+          : {}),
         forMs: Math.max(...[forMs, ...held].map(numberIn)),
         quietForMs: numberIn(quietForMs),
         ...(groups === -1 ? {} : { groups: numberIn(groups) }),
       }
     },
 
-    async set(queue, rules) {
+    async set(queue, rules, by) {
       const [found] = await queues.findLimits([queue])
       const { scope } = found!.layout
-      const isSet =
-        scope !== undefined &&
-        (await client.run(scopeScript, (await queues.scopes.of(scope)).keys, [
-          'set',
-          rules.map(ruleText).join(' '),
-        ])) === 1
-      if (!isSet)
+      const throttle = scope === undefined ? undefined : await queues.scopes.throttle(scope)
+      if (throttle === undefined)
         throw new InvalidArgumentError(
           `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
         )
-      await reopen(scope, [])
+      const field = changedBy(queue, throttle, by) === throttle.by ? 'rules' : 'eachGroup'
+      const args = ['set', field, rules.map(ruleText).join(' ')]
+      await client.run(scopeScript, (await queues.scopes.of(scope!)).keys, args)
+      await reopen(scope!, [])
     },
 
     async setRate(queue, group, rules) {
       const [found] = await queues.findLimits([queue])
       const { scope } = found!.layout
       const throttle = scope === undefined ? undefined : await queues.scopes.throttle(scope)
-      throttleByGroup(queue, throttle)
+      refuseRates(queue, throttle)
       const args = ['rate', group, (rules ?? []).map(ruleText).join(' ')]
       await client.run(scopeScript, (await queues.scopes.of(scope!)).keys, args)
       await reopen(scope!, [group])

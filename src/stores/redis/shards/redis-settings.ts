@@ -35,7 +35,7 @@ export function settingArgs(settings: QueueBasis, { limits, turn }: SaidLimits, 
     String(total ?? ''),
     String(perGroup ?? ''),
     throttle?.scope ?? '',
-    throttle?.by ?? '',
+    throttle?.eachGroup === undefined ? (throttle?.by ?? '') : 'both',
     limitsText(limits),
     String(turn),
   ]

@@ -57,10 +57,11 @@ export class RedisScopes {
 
   /** The stored throttle; undefined if there is none. Throws `StoreCorruptError` if it cannot be read. */
   async throttle(scope: string): Promise<Throttle | undefined> {
-    const [by, rules, sum] = listIn(await this.#client.command('HMGET', [this.#keys(scope)[0]!, 'by', 'rules', 'own']))
+    const fields = ['by', 'rules', 'eachGroup', 'own']
+    const [by, rules, each, sum] = listIn(await this.#client.command('HMGET', [this.#keys(scope)[0]!, ...fields]))
     if (by == null || rules == null) return undefined
     const own = sum == null ? undefined : ownIn(textIn(sum))
-    return { ...this.#throttleOf(scope, by, rules), ...(own === undefined ? {} : { own }) }
+    return { ...this.#throttleOf(scope, by, rules, each), ...(own === undefined ? {} : { own }) }
   }
 
   /** The groups that have rules of their own, by name. */
@@ -74,11 +75,12 @@ export class RedisScopes {
   }
 
   /** Makes the queue a member, and stores this throttle if the scope has none. Returns the stored throttle. */
-  async join(queue: string, { scope, by, rules }: Throttle): Promise<Throttle> {
-    const args = ['join', by, rules.map(ruleText).join(' '), queue]
-    const [storedBy, stored] = listIn(await this.#client.run(scopeScript, this.#keys(scope), args))
+  async join(queue: string, { scope, by, rules, eachGroup }: Throttle): Promise<Throttle> {
+    const each = eachGroup === undefined ? [] : [eachGroup.map(ruleText).join(' ')]
+    const args = ['join', by, rules.map(ruleText).join(' '), queue, ...each]
+    const [storedBy, stored, storedEach] = listIn(await this.#client.run(scopeScript, this.#keys(scope), args))
     this.forget(scope)
-    return this.#throttleOf(scope, storedBy, stored)
+    return this.#throttleOf(scope, storedBy, stored, storedEach)
   }
 
   /** Records that one of its queues has moved to other shards. */
@@ -91,11 +93,11 @@ export class RedisScopes {
     return scopeKeys(this.#namespace, scope)
   }
 
-  #throttleOf(scope: string, by: RedisReply | undefined, rules: RedisReply | undefined): Throttle {
-    const [counts, text] = [textIn(by), textIn(rules)]
-    if ((counts !== 'queue' && counts !== 'group') || !isRulesText(text))
-      throw this.#damaged(scope, `holds no rules of a throttle ('by' is '${counts}', 'rules' is '${text}')`)
-    return { scope, by: counts, rules: rulesIn(text) }
+  #throttleOf(scope: string, ...stored: readonly (RedisReply | undefined)[]): Throttle {
+    const [by, text, each] = stored.map((one) => (one == null ? undefined : textIn(one)))
+    if ((by !== 'queue' && by !== 'group') || !isRulesText(text ?? '') || !isRulesText(each ?? text!))
+      throw this.#damaged(scope, `holds no rules of a throttle ('by' is '${by}', 'rules' is '${text}')`)
+    return { scope, by, rules: rulesIn(text!), ...(each === undefined ? {} : { eachGroup: rulesIn(each) }) }
   }
 
   #damaged(scope: string, how: string): StoreCorruptError {

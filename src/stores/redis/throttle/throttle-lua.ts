@@ -3,7 +3,8 @@
  * A translation of `rules/throttle/` and of the memory store's throttle; tests compare the two.
  *
  * It needs the prelude, and four keys as locals before it:
- * RULES     hash   `by`, `rules` (their texts, separated by spaces), `version` of the rules, from 1; for each group that
+ * RULES     hash   `by`, `rules` (their texts, separated by spaces), `eachGroup` (likewise, for each group beside rules
+ *                  for all jobs), `version` of the rules, from 1; for each group that
  *                  has rules of its own `rate ` and its name, with their texts; `own`, which sums these up, if there are
  *                  any; for each queue `queue ` and its name; `members`, the version of the members; for the recovery `run`, `recoveries`,
  *                  `recoveredAt`, `shift`, `lastAt`, `quietUntil`
@@ -12,7 +13,7 @@
  *                  (4) at the time of writing; for each rule the place on the grid in µs (7; 0: none) and the credit (3)
  * IDLE      zset   subjects by the instant of their last start
  *
- * A subject is a group, or `''`; it contains no NUL. Instants in RULES are on the server's clock. The others are on the
+ * A subject is a group, or `''`, as `rules/throttle/throttle-subjects` has it; it contains no NUL. Instants in RULES are on the server's clock. The others are on the
  * clock of the log, on which no grant is in the future: add `shift` to get the server's time. So nothing is rewritten
  * when the server's clock is set back.
  */
@@ -22,20 +23,26 @@ import { starts } from './starts-lua.js'
 import { recovery, silence } from './throttle-recovery-lua.js'
 
 const counters = `
+-- The group of a subject; nil for all jobs together.
+local function group_in(subject)
+  if S.each then return subject ~= '' and string.sub(subject, 2) or nil end
+  return S.by == 'group' and subject or nil
+end
 -- The rules that a subject has for itself, or nil. As long as none has any, nobody looks.
 local function own_of(subject)
-  if not S.own then return nil end
-  local own = S.rates[subject]
+  local group = S.own and group_in(subject)
+  if not group then return nil end
+  local own = S.rates[group]
   if own == nil then
-    local text = call('HGET', RULES, 'rate ' .. subject)
+    local text = call('HGET', RULES, 'rate ' .. group)
     own = text and rules_in(text)
-    S.rates[subject] = own
+    S.rates[group] = own
   end
   return own or nil
 end
 -- Reads a counter. One without a start in the longest window is treated as absent.
 local function read_counter(subject)
-  local rules = own_of(subject) or S.rules
+  local rules = own_of(subject) or (subject ~= '' and S.each) or S.rules
   local t = { subject = subject, rules = rules, n = 0, charge = 0, slots = {}, credits = {} }
   for i = 1, #rules do t.credits[i] = 0 end
   local text = call('HGET', COUNTERS, subject)
@@ -114,7 +121,7 @@ end
 -- Subjects whose last start is before this instant are idle. A counter that was written before a recovery, and was not
 -- idle at the recovery, may have been charged then.
 local function idle_edge()
-  local is_long = S.rules.is_long or S.longest > LONGEST_SILENCE
+  local is_long = S.longest > LONGEST_SILENCE
   local is_charged = is_long and S.recoveries > 0 and S.recovered_at >= S.at - S.longest
   return (is_charged and S.recovered_at or S.at) - S.longest
 end
@@ -126,19 +133,19 @@ const calls = `
 function throttle_read()
   S = scopes[RULES]
   if not S then
-    local known = call('HMGET', RULES, 'by', 'rules', 'version', 'run', 'recoveries', 'recoveredAt', 'shift', 'lastAt', 'quietUntil', 'members', 'own')
+    local known = call('HMGET', RULES, 'by', 'rules', 'version', 'run', 'recoveries', 'recoveredAt', 'shift', 'lastAt', 'quietUntil', 'members', 'own', 'eachGroup')
     if not known[2] then return nil end
     local function number(i) return known[i] and tonumber(known[i]) end
     S = { by = known[1], version = number(3) or 0, run = known[4], recoveries = number(5) or 0, shift = number(7) or 0,
       last_at = number(8), quiet_until = number(9), members = known[10], own = known[11], rates = {} }
-    S.rules = rules_in(known[2])
+    S.rules, S.each = rules_in(known[2]), known[12] and rules_in(known[12])
     -- How long any start counts.
-    S.longest = math.max(S.rules.longest, S.own and tonumber(string.match(S.own, '^%d+ (%d+)')) or 0)
+    S.longest = math.max(S.rules.longest, S.each and S.each.longest or 0, S.own and tonumber(string.match(S.own, '^%d+ (%d+)')) or 0)
     S.recovered_at = (number(6) or now) - S.shift
     set_instant()
     scopes[RULES] = S
   end
-  BY_GROUP = S.by == 'group'
+  BY_GROUP = S.by == 'group' or S.each
   return S.members
 end
 -- As throttle_read, and asks for the run of the server. This comes before the first write, because the user may lack
@@ -205,9 +212,15 @@ function throttle_hits(subject)
 end
 -- The number of subjects with a start in some window.
 function throttle_subjects() return call('ZCOUNT', IDLE, idle_edge(), '+inf') end
+-- The number of groups among them.
+function throttle_groups()
+  local all = S.each and call('ZSCORE', IDLE, '')
+  return throttle_subjects() - (all and tonumber(all) >= idle_edge() and 1 or 0)
+end
+function throttle_subject(group) return S.each and '=' .. group or group end
 -- The text of the rules that a group has for itself, or false.
 function throttle_rate_of(group) return S.own and call('HGET', RULES, 'rate ' .. group) end
--- subject: given if it is a group.
+-- subject: given if it is that of a group.
 function throttle_quiet(subject)
   return math.max(0, (quiet_until(subject and own_of(subject)) or now) - now)
 end
@@ -216,10 +229,10 @@ function throttle_wait(subject)
   local permits, for_ms = permitted(counter_of(subject))
   return math.max(throttle_quiet(subject), permits > 0 and 0 or for_ms + S.at + S.shift - now)
 end
--- Sets other rules. The starts stay; the grids begin anew.
-function throttle_set(rules_text)
+-- Sets other rules in this field, rules or eachGroup. The starts stay; the grids begin anew.
+function throttle_set(field, rules_text)
   call('HINCRBY', RULES, 'version', 1)
-  call('HSET', RULES, 'rules', rules_text)
+  call('HSET', RULES, field, rules_text)
 end
 -- Sets the rules of one group; '': those of all groups.
 function throttle_rate(group, rules_text)
@@ -236,20 +249,22 @@ function throttle_rate(group, rules_text)
   if groups > 0 then call('HSET', RULES, 'own', groups .. ' ' .. longest .. (least and least < math.huge and ' ' .. least or ''))
   else call('HDEL', RULES, 'own') end
   -- No rules have the version 0.
-  local counter = call('HGET', COUNTERS, group)
-  if counter then call('HSET', COUNTERS, group, string.sub(counter, 1, 14) .. pack('>I4', 0) .. string.sub(counter, 19)) end
+  local subject = call('HEXISTS', RULES, 'eachGroup') == 1 and '=' .. group or group
+  local counter = call('HGET', COUNTERS, subject)
+  if counter then call('HSET', COUNTERS, subject, string.sub(counter, 1, 14) .. pack('>I4', 0) .. string.sub(counter, 19)) end
 end
 `
 
 /**
  * Call `throttle_read` or `throttle_open` first, and again after the keys become those of another scope. Afterwards
- * `BY_GROUP` says whether the scope counts by group. `throttle_permits` and `throttle_recover` need `throttle_open`.
+ * `BY_GROUP` says whether the scope counts by group, be it beside a count of all. `throttle_permits` and `throttle_recover` need `throttle_open`.
  * Only these two, `throttle_started`, `throttle_rests`, `throttle_trim`, `throttle_set` and `throttle_rate` write.
  * After the last two, nothing that was read counts.
  */
 export const throttle = `
 local BY_GROUP, throttle_read, throttle_open, throttle_recover, throttle_permits, throttle_started, throttle_rests, throttle_trim
 local throttle_hits, throttle_subjects, throttle_quiet, throttle_wait, throttle_set, throttle_rate, throttle_rate_of
+local throttle_subject, throttle_groups
 do
 local S
 local scopes = {}

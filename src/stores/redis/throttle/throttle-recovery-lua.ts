@@ -26,7 +26,8 @@ local function silence_of(rules)
   return silent
 end
 local function quiet_after(step)
-  local silent = silence_of(S.rules)
+  local silent, of_each = silence_of(S.rules), S.each and silence_of(S.each)
+  if of_each then silent = math.max(silent or 0, of_each) end
   local still = S.quiet_until and S.quiet_until + step
   if not silent then return still end
   return math.max(now + silent + 1, still or now)

@@ -5,7 +5,13 @@
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import { leastSpreadOf } from '../../../core/queue/start-window.js'
-import { longestCountedMs, type OwnRates, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
+import {
+  groupRules,
+  longestCountedMs,
+  type OwnRates,
+  type Throttle,
+  type ThrottleRule,
+} from '../../../core/queue/throttle.js'
 
 /**
  * The sum of own rates after one group got other rules; `undefined`: it goes by those of all groups. Bounds only grow
@@ -23,12 +29,12 @@ export function ownAfter(
   return { groups, longestMs, ...(Number.isFinite(least) ? { leastSpreadMs: least } : {}) }
 }
 
-/** The throttle of the queue, if it holds for each group. Throws `InvalidArgumentError` if not: only such groups have rates. */
-export function throttleByGroup<Known extends Pick<Throttle, 'by'>>(queue: string, throttle: Known | undefined): Known {
-  if (throttle?.by === 'group') return throttle
+/** Throws `InvalidArgumentError` if the throttle of the queue does not hold for each group: only such groups have rates. */
+export function refuseRates(queue: string, throttle: Throttle | undefined): void {
+  if (throttle !== undefined && groupRules(throttle) !== undefined) return
   const is = throttle === undefined ? 'has no throttle' : 'has one throttle for all of its jobs together'
   throw new InvalidArgumentError(
-    `queue '${queue}' ${is}: a group has a rate of its own only beside a throttle with \`by: 'group'\`, which says the rate of the others.`,
+    `queue '${queue}' ${is}: a group has a rate of its own only beside rules with \`by: 'group'\`, which are those of the others.`,
   )
 }
 

@@ -222,6 +222,7 @@ CREATE TABLE throttle (
   scope TEXT PRIMARY KEY,
   counts_by TEXT NOT NULL,
   rules TEXT NOT NULL,
+  each_group TEXT,
   own TEXT NOT NULL DEFAULT '',
   epoch INTEGER NOT NULL DEFAULT 0,
   run TEXT,

@@ -4,9 +4,10 @@
  */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
-import type { ThrottleRule } from '../../../core/queue/throttle.js'
+import { groupRules, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
 import type { GroupRates, HoldsQuery, StoredHold, StoredHolds, ThrottleState } from '../../contract/throttles.js'
-import { throttleByGroup } from '../../rules/throttle/own-rates.js'
+import { refuseRates } from '../../rules/throttle/own-rates.js'
+import { changedBy, subjectOf } from '../../rules/throttle/throttle-subjects.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -36,21 +37,27 @@ export class SqliteThrottleAdmin {
     const throttle = throttles.of(queues.get(queue))
     if (throttle === undefined) return undefined
     const mono = clock.mono()
-    const { told, by } = throttle
-    const subject = by === 'queue' ? '' : group
-    const rate = subject === undefined ? undefined : throttle.rateOf(subject)
+    const { told } = throttle
+    const hasGroups = groupRules(told) !== undefined
+    const subject = group === undefined || !hasGroups ? undefined : subjectOf(told, group)
+    const rate = subject === undefined ? undefined : throttle.rateOf(group!)
     const quietForMs = throttle.quietForMs(mono, subject)
+    // Rules for all count without a group too.
+    const counted = told.by === 'queue' ? '' : subject
+    const ofGroup = told.by === 'queue' ? subject : undefined
     return {
       throttle: told,
       queues: [...new Set(throttles.sharing(told.scope).map(({ name }) => name))].sort(),
-      hits: subject === undefined ? told.rules.map(() => 0) : throttle.hits(subject, mono),
+      hits: counted === undefined ? told.rules.map(() => 0) : throttle.hits(counted, mono),
+      ...(ofGroup === undefined ? {} : { groupHits: throttle.hits(ofGroup, mono) }),
       forMs: Math.max(
-        subject === undefined ? quietForMs : throttle.waitMs(subject, mono),
+        quietForMs,
+        ...[counted, ofGroup].map((of) => (of === undefined ? 0 : throttle.waitMs(of, mono))),
         ...queues.rowsOf(queue).map((row) => this.#heldUntil(row, group) - mono),
       ),
       quietForMs,
       ...(rate === undefined ? {} : { rate }),
-      ...(by === 'group' ? { groups: throttle.groups(mono) } : {}),
+      ...(hasGroups ? { groups: throttle.groups(mono) } : {}),
     }
   }
 
@@ -62,14 +69,14 @@ export class SqliteThrottleAdmin {
   /**
    * Sets the rules of the whole scope. Jobs that its throttle has shut are open again, and waiting workers are rung.
    */
-  set(queue: string, rules: readonly ThrottleRule[]): void {
+  set(queue: string, rules: readonly ThrottleRule[], by?: Throttle['by']): void {
     const { queues, throttles, lanes } = this.#session
     const throttle = throttles.of(queues.get(queue))
     if (throttle === undefined)
       throw new InvalidArgumentError(
         `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
       )
-    throttle.change(rules)
+    throttle.change(rules, changedBy(queue, throttle.told, by))
     for (const row of throttles.sharing(throttle.told.scope)) {
       row.shut_until = null
       lanes.openAll(row)
@@ -80,9 +87,10 @@ export class SqliteThrottleAdmin {
   /** Sets the rules of one group in the whole scope. If its lane is shut, it is open again. */
   setRate(queue: string, group: string, rules: readonly ThrottleRule[] | undefined): void {
     const { queues, throttles, lanes } = this.#session
-    const throttle = throttleByGroup(queue, throttles.of(queues.get(queue)))
-    throttle.setRate(group, rules)
-    for (const row of throttles.sharing(throttle.row.scope)) {
+    const throttle = throttles.of(queues.get(queue))
+    refuseRates(queue, throttle?.told)
+    throttle!.setRate(group, rules)
+    for (const row of throttles.sharing(throttle!.row.scope)) {
       lanes.look(row, group)
       this.#session.ring(row)
     }

@@ -72,7 +72,7 @@ export interface QueueRow {
   max_per_group: number | null
   /** The scope of its throttle, and what the throttle counts by. */
   throttle: string | null
-  throttle_by: 'queue' | 'group' | null
+  throttle_by: 'queue' | 'group' | 'both' | null
   /** Nothing is granted before these instants: the queue was held back, or its throttle has denied what is ready. */
   held_until: number | null
   shut_until: number | null
@@ -307,7 +307,7 @@ export function isLimited(queue: QueueRow): boolean {
 
 /** Whether claims on it go round its lanes. */
 export function hasLanes({ grouped, throttle_by, max_per_group }: QueueRow): boolean {
-  return grouped > 0 || throttle_by === 'group' || max_per_group !== null
+  return grouped > 0 || throttle_by === 'group' || throttle_by === 'both' || max_per_group !== null
 }
 
 /** The instant until which nothing is granted, whatever is ready. */

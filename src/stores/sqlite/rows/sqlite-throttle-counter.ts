@@ -74,10 +74,10 @@ export class SqliteThrottleCounters {
     )
     this.#delete = db.prepare('DELETE FROM throttle_counter WHERE tid = ?')
     this.#seenNow = db.prepare(
-      'SELECT count(*) AS n FROM throttle_counter WHERE scope = ? AND recoveries = ? AND last_at >= ?',
+      'SELECT count(*) AS n FROM throttle_counter WHERE scope = ? AND recoveries = ? AND last_at >= ? AND subject IS NOT ?',
     )
     this.#seenBefore = db.prepare(
-      'SELECT count(*) AS n FROM throttle_counter WHERE scope = ? AND recoveries < ? AND last_at - shift_ms >= ?',
+      'SELECT count(*) AS n FROM throttle_counter WHERE scope = ? AND recoveries < ? AND last_at - shift_ms >= ? AND subject IS NOT ?',
     )
   }
 
@@ -164,16 +164,17 @@ export class SqliteThrottleCounters {
 
   /**
    * The number of counters of the scope that were written under this recovery and have a last start at `from` or later.
+   * `except`: not counted; null: all are.
    */
-  countSince(scope: string, recoveries: number, from: number): number {
-    return (this.#seenNow.get(scope, recoveries, from) as { n: number }).n
+  countSince(scope: string, recoveries: number, from: number, except: string | null): number {
+    return (this.#seenNow.get(scope, recoveries, from, except) as { n: number }).n
   }
 
   /**
    * The same for counters of earlier recoveries; last starts and `from` are compared on the clock before any recovery.
    */
-  countBefore(scope: string, recoveries: number, from: number): number {
-    return (this.#seenBefore.get(scope, recoveries, from) as { n: number }).n
+  countBefore(scope: string, recoveries: number, from: number, except: string | null): number {
+    return (this.#seenBefore.get(scope, recoveries, from, except) as { n: number }).n
   }
 
   forget(): void {

@@ -3,7 +3,14 @@
  * how many more it permits.
  */
 
-import { longestCountedMs, rulesIn, ruleText, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
+import {
+  allRules,
+  longestCountedMs,
+  rulesIn,
+  ruleText,
+  type Throttle,
+  type ThrottleRule,
+} from '../../../core/queue/throttle.js'
 import type { GroupRate } from '../../contract/throttles.js'
 import { trimLimit } from '../../rules/bounds.js'
 import { firstGrid, type Grid, gridAfter, gridAtRest, permitsOf, type Sight } from '../../rules/throttle/grid.js'
@@ -16,6 +23,7 @@ import {
   recovered,
   recoveredCounter,
 } from '../../rules/throttle/throttle-recovery.js'
+import { groupIn, rulesOfSubject, subjectOf } from '../../rules/throttle/throttle-subjects.js'
 import type { SqliteGroupRates } from './sqlite-group-rates.js'
 import {
   type CounterRow,
@@ -31,6 +39,8 @@ export interface ThrottleRow {
   readonly counts_by: Throttle['by']
   /** The `ruleText` of each rule, separated by spaces. */
   rules: string
+  /** The same for rules for each group, beside those for all jobs; otherwise null. */
+  each_group: string | null
   /** The `ownText` of the rates that groups have for themselves. */
   own: string
   /** How often the rules were changed. */
@@ -69,7 +79,7 @@ export class SqliteThrottle {
   readonly row: ThrottleRow
   readonly #counters: SqliteThrottleCounters
   readonly #rates: SqliteGroupRates
-  #rules: readonly ThrottleRule[]
+  #told: Throttle
   /** The rules of groups that were looked up; undefined: those of all groups. */
   readonly #ofGroups = new Map<string, readonly ThrottleRule[] | undefined>()
 
@@ -77,7 +87,7 @@ export class SqliteThrottle {
     this.row = row
     this.#counters = counters
     this.#rates = rates
-    this.#rules = rulesIn(row.rules)
+    this.#told = throttleIn(row)
   }
 
   get by(): Throttle['by'] {
@@ -85,7 +95,7 @@ export class SqliteThrottle {
   }
 
   get told(): Throttle {
-    return throttleIn(this.row)
+    return this.#told
   }
 
   /** The rules that this group has for itself. */
@@ -107,21 +117,25 @@ export class SqliteThrottle {
   setRate(group: string, rules: readonly ThrottleRule[] | undefined): void {
     const { row } = this
     row.own = ownText(ownAfter(ownIn(row.own), this.rateOf(group) !== undefined, rules))
+    this.#told = throttleIn(row)
     this.#rates.set(row.scope, group, rules?.map(ruleText).join(' '))
     this.#ofGroups.delete(group)
-    const counter = this.#counters.find(row.scope, group)
-    if (counter !== undefined) this.#counters.write(row.scope, group, { ...counter, epoch: noEpoch }, counter)
+    const subject = subjectOf(this.#told, group)
+    const counter = this.#counters.find(row.scope, subject)
+    if (counter !== undefined) this.#counters.write(row.scope, subject, { ...counter, epoch: noEpoch }, counter)
   }
 
   #rulesOf(subject: string): readonly ThrottleRule[] {
-    return this.rateOf(subject) ?? this.#rules
+    return rulesOfSubject(this.#told, subject, (group) => this.rateOf(group))
   }
 
-  /** Replaces the rules. The starts stay; each grid begins anew when it is next looked at. */
-  change(rules: readonly ThrottleRule[]): void {
-    this.#rules = rules
-    this.row.rules = rules.map(ruleText).join(' ')
+  /** Replaces the rules, of all jobs or of each group. The starts stay; grids begin anew when they are next looked at. */
+  change(rules: readonly ThrottleRule[], by = this.by): void {
+    const text = rules.map(ruleText).join(' ')
+    if (by === this.by) this.row.rules = text
+    else this.row.each_group = text
     this.row.epoch += 1
+    this.#told = throttleIn(this.row)
   }
 
   /** How many jobs may start, and, if none may, the ms until one may. */
@@ -183,7 +197,8 @@ export class SqliteThrottle {
 
   /** For how long nothing starts after a restart: of any group, or of this one. */
   quietForMs(mono: number, subject?: string): number {
-    const own = subject === undefined ? undefined : this.rateOf(subject)
+    const group = subject === undefined ? undefined : groupIn(this.#told, subject)
+    const own = group === undefined ? undefined : this.rateOf(group)
     const recovery = this.#recovery
     const until = own === undefined || recovery === undefined ? this.row.quiet_until : ownQuietUntil(recovery, own)
     return Math.max(0, (until ?? mono) - mono)
@@ -193,8 +208,10 @@ export class SqliteThrottle {
   groups(mono: number): number {
     const { scope, recoveries, shift_ms } = this.row
     const from = this.#instant(mono) - this.#longestMs
-    const earlier = this.#counters.countBefore(scope, recoveries, this.#earliest(from) - shift_ms)
-    return this.#counters.countSince(scope, recoveries, from) + earlier
+    // Beside the counters of groups there may be one for all jobs.
+    const except = this.#told.eachGroup === undefined ? null : ''
+    const earlier = this.#counters.countBefore(scope, recoveries, this.#earliest(from) - shift_ms, except)
+    return this.#counters.countSince(scope, recoveries, from, except) + earlier
   }
 
   /** Drops counters of groups without a start in the longest window: such a counter equals none. */
@@ -221,7 +238,7 @@ export class SqliteThrottle {
 
   /** How long any start counts. */
   get #longestMs(): number {
-    return longestOf(this.#rules, ownIn(this.row.own))
+    return longestOf(allRules(this.#told), this.#told.own)
   }
 
   get #recovery(): Recovery | undefined {
@@ -240,7 +257,8 @@ export class SqliteThrottle {
     // The monotonic clock began anew with the boot: only the wall clock knows how long the machine was off.
     const isOther = before !== undefined && before.run !== run && row.last_wall !== null
     const since = isOther ? Math.max(0, now - row.last_wall!) : undefined
-    const recovery = before === undefined ? firstRecovery(run, mono) : recovered(before, this.#rules, run, mono, since)
+    const recovery =
+      before === undefined ? firstRecovery(run, mono) : recovered(before, allRules(this.#told), run, mono, since)
     if (recovery === before) return
     const { count, at, shiftMs, lastAt = null, quietUntil = null } = recovery
     const lastWall = lastAt === null ? null : now - (mono - lastAt)
@@ -308,9 +326,13 @@ export class SqliteThrottle {
 }
 
 /** The throttle that a row describes. */
-export function throttleIn({ scope, counts_by, rules, own }: ThrottleRow): Throttle {
+export function throttleIn({ scope, counts_by, rules, each_group, own }: ThrottleRow): Throttle {
   const rates = ownIn(own)
-  return { scope, by: counts_by, rules: rulesIn(rules), ...(rates === undefined ? {} : { own: rates }) }
+  return {
+    ...{ scope, by: counts_by, rules: rulesIn(rules) },
+    ...(each_group === null ? {} : { eachGroup: rulesIn(each_group) }),
+    ...(rates === undefined ? {} : { own: rates }),
+  }
 }
 
 function gridOf(seen: SeenCounter | undefined, i: number): Grid {

@@ -9,6 +9,7 @@ import { SqliteThrottleCounters } from './sqlite-throttle-counter.js'
 
 const changing = [
   'rules',
+  'each_group',
   'own',
   'epoch',
   'run',
@@ -42,7 +43,7 @@ export class SqliteThrottles {
     this.#counters = new SqliteThrottleCounters(db)
     this.#rates = new SqliteGroupRates(db)
     this.#select = db.prepare('SELECT * FROM throttle WHERE scope = ?')
-    this.#insert = db.prepare('INSERT INTO throttle (scope, counts_by, rules) VALUES (?, ?, ?)')
+    this.#insert = db.prepare('INSERT INTO throttle (scope, counts_by, rules, each_group) VALUES (?, ?, ?, ?)')
     this.#update = db.prepare(
       `UPDATE throttle SET ${changing.map((column) => `${column} = ?`).join(', ')} WHERE scope = ?`,
     )
@@ -73,8 +74,8 @@ export class SqliteThrottles {
     return rows.map(({ name, shard }) => this.#queues.shard(name, shard)!)
   }
 
-  make({ scope, by, rules }: Throttle): void {
-    this.#insert.run(scope, by, rules.map(ruleText).join(' '))
+  make({ scope, by, rules, eachGroup }: Throttle): void {
+    this.#insert.run(scope, by, rules.map(ruleText).join(' '), eachGroup?.map(ruleText).join(' ') ?? null)
   }
 
   /** Writes the changed throttles. */

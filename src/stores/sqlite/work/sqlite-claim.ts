@@ -1,5 +1,6 @@
 /** Claiming from a SQLite store: recover expired leases, promote due jobs, take, lease, fence. */
 
+import { groupRules } from '../../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom, Expired, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
 import { upkeepLimit } from '../../rules/bounds.js'
@@ -220,7 +221,8 @@ export class SqliteClaim {
     })
     const count = deal(dealt, from.limit, by.alone === true)
     const throttle = this.#session.throttles.of(queue)
-    if (throttle?.by === 'group' && (count > 0 || ordinary(queue) > 0)) throttle.trim(at)
+    if (throttle !== undefined && groupRules(throttle.told) !== undefined && (count > 0 || ordinary(queue) > 0))
+      throttle.trim(at)
     return count === 0 ? undefined : { granted, taken: count, bytes: taking.bytes - bytes }
   }
 

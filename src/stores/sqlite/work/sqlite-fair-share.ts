@@ -1,9 +1,11 @@
 /** A queue of a SQLite store, as the fair share of one claim sees it. */
 
+import { groupRules } from '../../../core/queue/throttle.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import type { DealtQueue, ReadyPool } from '../../rules/fair-share.js'
+import { subjectOf } from '../../rules/throttle/throttle-subjects.js'
 import { hasLanes, isStopped, ordinary, type QueueRow } from '../rows/sqlite-queue.js'
-import type { Moment, SqliteThrottle } from '../rows/sqlite-throttle.js'
+import type { Moment } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 /**
@@ -16,7 +18,8 @@ export type Hand = Pick<DealtQueue, 'take' | 'isFull'> & { firstSuspect(): strin
 const mostTurns = 64
 
 export class SqliteFairShare implements DealtQueue {
-  readonly throttle: DealtQueue['throttle']
+  readonly whole: DealtQueue['whole']
+  readonly perGroup: DealtQueue['perGroup']
   readonly #session: SqliteTransaction
   readonly #queue: QueueRow
   readonly #mono: number
@@ -31,13 +34,25 @@ export class SqliteFairShare implements DealtQueue {
     this.#mono = moment.mono
     this.#hand = hand
     const throttle = session.throttles.of(queue)
-    this.throttle = throttle && {
-      by: throttle.by,
-      hasMore: (subject) => this.#hasMore(throttle, subject),
-      permits: (subject) => throttle.permits(subject, moment),
-      started: (subject, count) => throttle.started(subject, count, this.#hasMore(throttle, subject), moment, lateMs),
-      rests: () => throttle.rests('', moment),
-    }
+    const counting = (subjectOf: (group: string) => string, hasMore: (group: string) => boolean) => ({
+      hasMore,
+      permits: (group: string) => throttle!.permits(subjectOf(group), moment),
+      started: (group: string, count: number) =>
+        throttle!.started(subjectOf(group), count, hasMore(group), moment, lateMs),
+      rests: () => throttle!.rests(subjectOf(''), moment),
+    })
+    const some = (has: (one: QueueRow) => boolean) =>
+      session.throttles.sharing(throttle!.row.scope).some((one) => !isStopped(one) && has(one))
+    if (throttle?.by === 'queue')
+      this.whole = counting(
+        () => '',
+        () => some((one) => ordinary(one) > 0),
+      )
+    if (throttle !== undefined && groupRules(throttle.told) !== undefined)
+      this.perGroup = counting(
+        (group) => subjectOf(throttle.told, group),
+        (group) => some((one) => session.lanes.readyIn(one, group) > 0),
+      )
   }
 
   get ordinary(): number {
@@ -116,15 +131,5 @@ export class SqliteFairShare implements DealtQueue {
 
   isFull(): boolean {
     return this.#hand.isFull()
-  }
-
-  #hasMore(throttle: SqliteThrottle, group: string): boolean {
-    const { throttles, lanes } = this.#session
-    return throttles
-      .sharing(throttle.row.scope)
-      .some(
-        (queue) =>
-          !isStopped(queue) && (throttle.by === 'group' ? lanes.readyIn(queue, group) > 0 : ordinary(queue) > 0),
-      )
   }
 }

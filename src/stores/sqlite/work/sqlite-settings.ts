@@ -83,7 +83,7 @@ export class SqliteSettings {
       if (throttle === undefined || row.throttle !== null) continue
       if (throttles.find(throttle.scope) === undefined) throttles.make(throttle)
       row.throttle = throttle.scope
-      row.throttle_by = throttle.by
+      row.throttle_by = throttle.eachGroup === undefined ? throttle.by : 'both'
     }
     // The queues that share a scope are looked up in the file.
     this.#session.flushRows()
