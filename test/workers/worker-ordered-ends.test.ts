@@ -86,7 +86,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     await m.worker().start()
     expect(await foreign).toMatchObject({ id: 'a', reason: 'unknown-codec', delayMs: 20 })
     const [left] = (await m.queue('orders').jobs.list()).jobs
-    expect(left?.error).toMatch(/^stored by codec 'other', .* That worker has codec 'json'\./)
+    expect(left?.error).toMatch(/^stored by codec 'other', .* The last one has codec 'json'\./)
 
     const { run: _, ...unhandled } = { name: 'orders', run: undefined }
     const other = await raw(kind, defineOrderedTask(unhandled), defineTask({ name: 'handled', run: () => {} }))

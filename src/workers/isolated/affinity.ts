@@ -22,19 +22,18 @@ export function affinityOf(env: Readonly<Record<string, string | undefined>>): s
 
 /** What the process of a job was started with, by its environment. Unknown values are those of a lone worker. */
 export function startedWith(pid: number): { readonly affinity: string; readonly slot: number | undefined } {
-  const environ = environOf(pid)
-  const slot = variableIn(environ, slotVariable)
+  const slot = variableOf(pid, slotVariable)
   return {
-    affinity: variableIn(environ, affinityVariable) ?? '',
+    affinity: variableOf(pid, affinityVariable) ?? '',
     slot: slot !== undefined && /^\d{1,6}$/.test(slot) ? Number(slot) : undefined,
   }
 }
 
-function environOf(pid: number): string {
+function variableOf(pid: number, name: string): string | undefined {
   try {
-    return readFileSync(`/proc/${pid}/environ`, 'utf8')
+    return variableIn(readFileSync(`/proc/${pid}/environ`, 'utf8'), name)
   } catch {
     // It has just ended, or belongs to somebody else.
-    return ''
+    return undefined
   }
 }
