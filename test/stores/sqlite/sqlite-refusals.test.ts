@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   chownSync,
   existsSync,
   mkdirSync,
@@ -144,6 +145,41 @@ it('nothing is made before the first call; then only its owner may read the file
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(statSync(join(scene.folder, 'deep')).mode & 0o777).toBe(0o700)
 })
+
+it.skipIf(process.getuid?.() !== 0)(
+  'in a folder with the setgid bit, what is made is for its group, whatever the umask',
+  async () => {
+    const [shared, group] = [join(scene.folder, 'shared'), 65_534]
+    mkdirSync(shared)
+    chownSync(shared, 0, group)
+    chmodSync(shared, 0o2770)
+    const file = join(shared, 'deep', 'jobs.db')
+    const umask = process.umask(0o077)
+    try {
+      const store = scene.store(file)
+      await store.open([queue])
+      await store.enqueue([enqueueCall('a')])
+      const { claims } = await store.claim([{ queue: queue.name, limit: 1 }], { worker: 'a', leaseMs: 60_000 })
+      await store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })))
+    } finally {
+      process.umask(umask)
+    }
+
+    const made = readdirSync(shared, { recursive: true, encoding: 'utf8' }).map((name) => {
+      const { mode, gid } = statSync(join(shared, name))
+      return [name.replace(/.*-bell\/(?!-results)[^/]+$/, 'token'), (mode & 0o7777).toString(8), gid]
+    })
+    expect(Object.fromEntries(made.map(([name, ...rights]) => [name, rights]))).toMatchObject({
+      deep: ['2770', group],
+      'deep/jobs.db': ['660', group],
+      'deep/jobs.db-wal': ['660', group],
+      'deep/jobs.db-shm': ['660', group],
+      'deep/jobs.db-bell': ['2770', group],
+      'deep/jobs.db-bell/-results': ['2770', group],
+      'deep/jobs.db-bell/-results/ended': ['660', group],
+    })
+  },
+)
 
 it('a refused file may be put right: the next call opens it', async () => {
   writeFileSync(scene.file, 'not a database'.repeat(100))

@@ -1,7 +1,7 @@
 /** The directories of a SQLite store's bell: `<file>-bell/` for queues, and `-results/` in it for jobs that end. */
 
-import { lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { isTrustedFolder, makeFolder } from '../file/sqlite-sharing.js'
 
 export function bellDirectory(file: string): string {
   return `${file}-bell`
@@ -16,17 +16,16 @@ export function resultsDirectory(file: string): string {
 }
 
 /**
- * Throws if the directories cannot be made, or if one belongs to another user, who could make us write anywhere. Each
- * is checked before anything is made in it.
+ * Throws if the directories cannot be made, or if one belongs to another user with whom the store is not shared, who
+ * could make us write anywhere. Each is checked before anything is made in it.
  */
 export function makeBellDirectories(file: string): void {
   for (const directory of [bellDirectory(file), resultsDirectory(file)]) {
     try {
-      mkdirSync(directory, { mode: 0o700 })
+      makeFolder(directory)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
-    const stats = lstatSync(directory)
-    if (!stats.isDirectory() || stats.uid !== process.getuid?.()) throw new Error(`'${directory}' is not ours`)
+    if (!isTrustedFolder(directory)) throw new Error(`'${directory}' is not ours`)
   }
 }

@@ -6,6 +6,7 @@
 
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { giveRightsTo } from '../file/sqlite-sharing.js'
 import { makeBellDirectories, resultsDirectory } from './sqlite-bell-directory.js'
 import { SqliteWakeTokens } from './sqlite-wake-token.js'
 
@@ -40,7 +41,9 @@ export class BellWriter {
 
   #open(name: string): number {
     makeBellDirectories(this.#file)
-    const descriptor = openSync(join(resultsDirectory(this.#file), name), openFlags, 0o600)
+    const directory = resultsDirectory(this.#file)
+    const descriptor = openSync(join(directory, name), openFlags, 0o600)
+    giveRightsTo(descriptor, directory)
     this.#told.set(name, descriptor)
     return descriptor
   }

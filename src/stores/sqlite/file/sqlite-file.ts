@@ -1,6 +1,6 @@
 /** The file of a SQLite store: opened, made if it does not exist, and refused, untouched, if it is not ours. */
 
-import { accessSync, chmodSync, constants, lstatSync, mkdirSync, type Stats, statfsSync, statSync } from 'node:fs'
+import { accessSync, constants, lstatSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { StoreVersionError } from '../../../core/errors.js'
@@ -8,6 +8,7 @@ import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'
 import { corrupt, foreign, isBusy, isMalformed, unavailable } from './sqlite-errors.js'
 import { applicationId, schemaVersion, tableNames, tables } from './sqlite-schema.js'
+import { giveRights, isTrusted, makeFolder } from './sqlite-sharing.js'
 
 /** `statfs` types of file systems whose locks do not hold between machines (linux/magic.h). */
 const networkFileSystems: Record<number, string> = {
@@ -43,7 +44,7 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): 
   if (!isNew) refuseForeign(file, open)
   let db = open(file)
   try {
-    if (isNew) chmodSync(file, 0o600)
+    if (isNew) makeOurs(file)
     db.exec(pragmas)
     if (isEmpty(db)) create(db)
     refuseByHeader(file, db)
@@ -110,7 +111,7 @@ function refuseByPath(file: string): boolean {
   accessSync(file, constants.R_OK | constants.W_OK)
   if (stats.size > 0) return false
   // It is no store yet, and its owner may want it for something else.
-  if (stats.uid !== process.getuid?.())
+  if (!isTrusted(stats, dirname(file)))
     throw unavailable(
       file,
       `it is empty and belongs to another user (uid ${stats.uid}). Give the store a file of its own, or make it yours with chown.`,
@@ -123,10 +124,15 @@ function makeDirectory(directory: string): void {
   if (lstat(directory) !== undefined) return
   makeDirectory(dirname(directory))
   try {
-    mkdirSync(directory, { mode: 0o700 })
+    makeFolder(directory)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
+}
+
+/** Another user with whom the folder is shared may have made it at the same time, and gives it its rights then. */
+function makeOurs(file: string): void {
+  if (statSync(file).uid === process.getuid?.()) giveRights(file, dirname(file))
 }
 
 function lstat(file: string): Stats | undefined {
