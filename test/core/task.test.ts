@@ -78,6 +78,8 @@ describe('handle', () => {
 describe('a wrong definition', () => {
   const name = 'x'
   const form = "must be a duration such as '500ms', '30s', '5m', '1h30m' or '3d', or a whole number of milliseconds"
+  const backoffForm =
+    'retry.backoff: must be a function that gives ms: `exponential()`, or `() => 30_000` for 30 s each time'
   const nameForm = 'must be 1 to 200 characters without control characters'
   const queueForm = 'must be 1 to 80 characters of A-Z a-z 0-9 . _ -, the first a letter or digit'
   const table: [unknown, string][] = [
@@ -94,7 +96,10 @@ describe('a wrong definition', () => {
     [{ name, retry: { max: -1 } }, 'retry.max: must be a whole number from 0 to 1000000; got -1'],
     [{ name, retry: { max: 1.5 } }, 'retry.max: must be a whole number from 0 to 1000000; got 1.5'],
     [{ name, retry: { max: Infinity } }, 'retry.max: must be a whole number from 0 to 1000000; got Infinity'],
-    [{ name, retry: { backoff: '5m' } }, 'retry.backoff: must be a function; got "5m"'],
+    [{ name, retry: { backoff: '5m' } }, `${backoffForm}; got "5m"`],
+    [{ name, retry: { backoff: 30_000 } }, `${backoffForm}; got 30000`],
+    [{ name, retry: { backoff: 'exponential' } }, `${backoffForm}; got "exponential"`],
+    [{ name, retry: { backoff: { type: 'fixed' } } }, `${backoffForm}; got [object Object]`],
     [{ name, retry: { when: true } }, 'retry.when: must be a function; got true'],
     [{ name, retry: { times: 3 } }, 'retry.times: is not an option; check its spelling: there are max, backoff, when'],
     [{ name, group: 'host' }, 'group: must be a function; got "host"'],

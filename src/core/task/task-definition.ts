@@ -64,6 +64,8 @@ export const headerOptions = {
   aliases: v.optional(v.array(taskName), []),
 }
 
+const backoffForm = 'a function that gives ms: `exponential()`, or `() => 30_000` for 30 s each time'
+
 /**
  * Options of retrying, with the default of `max`.
  * @internal
@@ -72,7 +74,7 @@ export const retryOptions = (max?: number) =>
   v.optional(
     exactly({
       max: v.optional(whole(0, 1_000_000), max),
-      backoff: v.optional(callable<Backoff>()),
+      backoff: v.optional(callable<Backoff>(backoffForm)),
       when: v.optional(callable<(error: unknown) => boolean>(), () => always),
     }),
     {},

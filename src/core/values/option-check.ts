@@ -60,8 +60,9 @@ export function anyRecord<T = unknown>() {
   return v.custom<Readonly<Record<string, T>>>(isRecord, 'must be an object')
 }
 
-export function callable<T extends (...args: never[]) => unknown>() {
-  return v.custom<T>((value) => typeof value === 'function', 'must be a function')
+/** `form`: what to give, where `a function` alone says too little. */
+export function callable<T extends (...args: never[]) => unknown>(form = 'a function') {
+  return v.custom<T>((value) => typeof value === 'function', `must be ${form}`)
 }
 
 /** The parsed options. Throws `ConfigError` that lists every mistake. */

@@ -166,9 +166,10 @@ function copies({ given, connect }: GivenClient, library: Library): RedisClients
   }
   const redis = given as Redis
   const { host, port, path, sentinels, name, db = 0 } = options
+  const tls = Boolean(options.tls)
   const make = () => login.givenTo(redis.duplicate({ ...ours, enableReadyCheck: Boolean(sentinels) }))
   const where = sentinels
-    ? addressText({ kind: 'sentinel', hosts: sentinels as RedisHost[], db, tls: false, master: String(name) })
-    : (path ?? addressText({ kind: 'single', hosts: [{ host: host!, port: port! }], db, tls: false }))
+    ? addressText({ kind: 'sentinel', hosts: sentinels as RedisHost[], db, tls, master: String(name) })
+    : (path ?? addressText({ kind: 'single', hosts: [{ host: host!, port: port! }], db, tls }))
   return { where, isCluster: false, call: redisCalls(library.Command), login, main: make, single: make }
 }

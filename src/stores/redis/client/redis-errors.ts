@@ -141,10 +141,23 @@ export function unreachable(where: string, last: unknown): Error {
 function hintOn(where: string, said: string): string {
   if (/Last error: (?:NOAUTH|WRONGPASS|NOPERM)/.test(said))
     return " The Sentinels refuse the login: check the store's 'sentinelUsername' and 'sentinelPassword'."
+  if (!where.startsWith('rediss'))
+    return where.startsWith('redis') && isCut(said)
+      ? " If the server speaks at this port only with TLS, the address begins with 'rediss:'."
+      : ''
   // The server's refusal reaches the client as an alert, unless the connection breaks while the client still writes.
-  if (where.startsWith('rediss') && /ECONNRESET|EPIPE|alert (?:certificate required|handshake failure)/.test(said))
-    return " A server that requires a client certificate ends connections in this way: check the store's 'tls'."
-  return ''
+  const mayWantCertificate = /ECONNRESET|EPIPE|alert (?:certificate required|handshake failure)/.test(said)
+  return [
+    mayWantCertificate
+      ? " A server that requires a client certificate ends connections in this way: check the store's 'tls'."
+      : '',
+    isCut(said) ? " If the server speaks at this port without TLS, the address begins with 'redis:'." : '',
+  ].join('')
+}
+
+/** Whether a connection was made and then ended, or answered in another protocol. */
+function isCut(said: string): boolean {
+  return /ECONNRESET|EPIPE|^Connection is closed|wrong version number|before secure TLS/.test(said)
 }
 
 /** The error if the store cannot be used as configured. `message` names the remedy. */
