@@ -167,7 +167,7 @@ export function unsettledAtKills({ lines, halts }: Pick<SecondRunEvidence, 'line
 
 /** An isolated job runs in a process of its own: its worker is who last said that it starts it. */
 function workerOf({ pid, from }: Run, about: readonly EffectLine[]): number {
-  return about.findLast(({ more, at }) => more === 'job.started' && at <= from)?.pid ?? pid
+  return about.findLast(({ more, at }) => more === 'job.started' && at <= from + heardMs)?.pid ?? pid
 }
 
 function jobOf({ kind, id }: Run): string {

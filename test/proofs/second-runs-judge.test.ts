@@ -66,8 +66,8 @@ describe('the judge of second runs', () => {
     const deployed = 'put back: the grace of a deploy was over'
     expect(causes([begun, ...again], [], [], [{ pid: 2, at: 1_500 }])).toEqual([deployed])
     const long: Words[] = [
-      [900, 7, 'told', 'long', 'l1', 'job.started'],
       [1_000, 8, 'begun', 'long', 'l1'],
+      [1_100, 7, 'told', 'long', 'l1', 'job.started'],
       [9_000, 9, 'begun', 'long', 'l1'],
     ]
     expect(causes(long, [], [], [{ pid: 7, at: 1_500 }])).toEqual([deployed])
