@@ -23,7 +23,7 @@ export const notRun: readonly [RegExp, string][] = [
   [/^MILLRACE_STORE=sqs:/, 'needs an account at AWS; test/cli/sqs-commands.test.ts runs it on an emulator'],
   [/^npm run demo -- /, 'test/end-to-end runs the demo with a folder and --json'],
   [/^npm run bench\b/, 'takes minutes'],
-  [/^node --test sign-up\.test\.mjs$/, 'test/testing/test-runners.drill.ts runs it'],
+  [/^node --test (?:sign-up|welcome)\.test\.mjs$/, 'test/testing/test-runners.drill.ts runs it'],
   [/^node --test shop\.test\.mjs$/, 'test/docs-guides.drill.ts runs it'],
   [/^--[a-z]+$|^--[a-z]+=/, 'an option of the line before it'],
   [/^npx jiti (?:migration\/)?[a-z-]+\.ts\b/, 'test/end-to-end runs the examples'],

@@ -212,7 +212,7 @@ export const makeStore = () => new MemoryStore(systemClock)`,
 
   it('are all run', () => {
     // By test/testing/test-runners.drill.ts; those of the guides by test/docs-guides.test.ts.
-    const asTests = ['tasks.mjs', 'sign-up.test.mjs']
+    const asTests = ['tasks.mjs', 'sign-up.test.mjs', 'welcome.test.mjs']
     const run = new Set([
       'first-job.mjs',
       'order-cache.mjs',

@@ -16,7 +16,7 @@ describe('the tests of the page on testing', () => {
   afterAll(() => tarball.remove())
 
   it.each([
-    ['node:test', page, [], ['--test', 'sign-up.test.mjs'], /pass 5\n.*fail 0\n/s],
+    ['node:test', page, [], ['--test', 'sign-up.test.mjs', 'welcome.test.mjs'], /pass 7\n.*fail 0\n/s],
     [
       'vitest',
       page.replace("import test from 'node:test'", "import { test } from 'vitest'"),
