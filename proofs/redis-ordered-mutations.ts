@@ -140,14 +140,14 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'the last failure buries the newest payload',
     file: 'redis/lua/ordered-lua.js',
-    from: '{ table.remove(list, 1), table.remove(list, 1) }',
-    to: '{ table.remove(list, #list - 1), table.remove(list) }',
+    from: 'local digest, oldest = table.remove(list, 1), table.remove(list, 1)',
+    to: 'local digest, oldest = table.remove(list, #list - 1), table.remove(list)',
   },
   {
     what: 'the last failure buries all payloads',
     file: 'redis/lua/ordered-lua.js',
-    from: '{ table.remove(list, 1), table.remove(list, 1) }, reason, last_error(j), now)',
-    to: 'list, reason, last_error(j), now)\n  list = {}',
+    from: '{ digest, oldest }, reason, last_error(j), now)',
+    to: '{ digest, oldest, unpack(list) }, reason, last_error(j), now)\n  list = {}',
   },
   {
     what: 'the attempts go on after the last failure',
