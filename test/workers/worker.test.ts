@@ -54,7 +54,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     expect(await job.record()).toMatchObject({
       state: 'dead',
       reason,
-      attempt: runs + 1,
+      attempt: runs,
       error: expect.stringContaining('failed at attempt'),
     })
   })

@@ -213,6 +213,8 @@ export class EveryOperation {
     this.#read('workers')
     this.#read('held', 'w')
     this.#call('setThrottle', 'throttled', rules)
+    this.#call('setRate', 'throttled', 'g0', rules)
+    this.#call('setRate', 'throttled', 'g0', undefined)
     this.#call('setThrottle', 'grouped', rules)
     for (const { name } of queues) {
       for (const where of ['all', 'failed', { ids: ['1-1'] }] as const) {
@@ -272,6 +274,7 @@ export class EveryOperation {
       this.#read('getDead', name, 'x')
       this.#read('peek', [name], [name])
       this.#read('throttleState', name, 'g0')
+      this.#read('rates', name, 10)
       this.#call('pauseGroup', name, 'g0')
       this.#read('holds', name, { groups: ['g0'], limit: 10 })
       this.#call('resumeGroup', name, 'g0')
