@@ -13,6 +13,7 @@ export const notRun: readonly [RegExp, string][] = [
   [/^npx millrace dash$/, 'test/cli/dash.drill.ts runs it'],
   [/^sudo (?:cp|systemctl) /, 'needs a machine with systemd'],
   [/^docker /, 'needs Docker'],
+  [/^(?:groupadd|install -d -m 2770) /, 'needs root; the case of a web server and a worker of two users does the like'],
   [
     /^MILLRACE_STORE=redis:\S+ npx millrace (?:doctor|work)/,
     'needs a Redis at this address; test/cli runs both on one',
