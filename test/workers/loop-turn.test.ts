@@ -10,7 +10,7 @@ async function begunPerTurn(jobs: number, ms: number): Promise<number[]> {
   await new Promise<void>((done) => {
     const begin = () => {
       let begun = 0
-      for (; left > 0 && turn.mayBegin(); left -= 1) {
+      for (; left > 0 && turn.next() !== undefined; left -= 1) {
         begun += 1
         now += ms
       }

@@ -228,21 +228,18 @@ export class InFlight implements Bench, ProcessBench {
   #begin(): void {
     const { slots } = this.#parts
     while (slots.free > this.#departures.slots + this.#gathering.size && this.#backlog.length > 0) {
-      if (!this.#turn.mayBegin()) return
-      this.#next(this.#backlog.shift()!.in(slots.take()))
+      const now = this.#turn.next()
+      if (now === undefined) return
+      this.#next(this.#backlog.shift()!.in(slots.take()), now)
     }
   }
 
   /** Begins the next execution of the batch in a slot that was taken for it, or frees the slot. */
-  #next(stint: SlotBatch<Execution>): void {
-    const { mono, slots } = this.#parts
+  #next(stint: SlotBatch<Execution>, now: number): void {
     for (let next = stint.next(); next !== undefined; next = stint.next()) {
-      const now = mono()
-      if (!this.#mayBegin(next, now)) continue
-      this.#run(next, stint, now)
-      return
+      if (this.#mayBegin(next, now)) return void this.#run(next, stint, now)
     }
-    slots.give(stint.slot)
+    this.#parts.slots.give(stint.slot)
     this.#begin()
   }
 
@@ -321,9 +318,12 @@ export class InFlight implements Bench, ProcessBench {
 
   released(execution: Execution): void {
     const stint = this.#running.get(execution)
-    if (stint !== undefined) {
-      this.#running.delete(execution)
-      if (stint.waiting.length > 0) this.#backlog.unshift(stint)
+    this.#running.delete(execution)
+    if (stint !== undefined && stint.waiting.length > 0) {
+      const now = this.#turn.next()
+      // The slot goes on with its batch: nobody who waits for a free one has to look.
+      if (now !== undefined) return void this.#next(stint, now)
+      this.#backlog.unshift(stint)
     }
     this.#parts.slots.give(execution.slot, this.#retired.delete(execution))
     this.#begin()

@@ -20,15 +20,16 @@ export class LoopTurn {
     this.#goOn = goOn
   }
 
-  /** Whether one more job may begin in this turn. */
-  mayBegin(): boolean {
+  /** The instant at which one more job begins in this turn; undefined if none may. */
+  next(): number | undefined {
+    const now = this.#mono()
     if (this.#startedAt === undefined) {
-      this.#startedAt = this.#mono()
+      this.#startedAt = now
       setImmediate(() => this.#end())
-      return true
+      return now
     }
-    this.#isCutShort ||= this.#wasLong || this.#mono() - this.#startedAt >= longestMs
-    return !this.#isCutShort
+    this.#isCutShort ||= this.#wasLong || now - this.#startedAt >= longestMs
+    return this.#isCutShort ? undefined : now
   }
 
   #end(): void {
