@@ -195,7 +195,7 @@ async function enqueueAll(mill: Mill, { single, many, ordered }: ReturnType<type
   await mill.enqueueMany(ordered, given)
 }
 
-/** What is told of when and where it ran. */
+/** What is told of when and where it ran. Progress is stored by the next beat: a short run ends before, on a quick machine. */
 const ofThisRun = new Set([
   'id',
   'createdAt',
@@ -208,6 +208,7 @@ const ofThisRun = new Set([
   'pid',
   'fence',
   'parent',
+  'progress',
 ])
 const lasting = ({ failures = [], ...record }: Partial<JobRecord>) => ({
   ...Object.fromEntries(Object.entries(record).filter(([name]) => !ofThisRun.has(name))),
