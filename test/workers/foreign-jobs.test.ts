@@ -83,6 +83,13 @@ describe('a job that a worker cannot run', () => {
     expect(left).toEqual([25, 25, 25])
   })
 
+  it('is now and then left for longer than it waits, so that the worker that has its task is alone there when it is due', async () => {
+    const { often, left } = await foreignJobs([['crm'], ['billing']])
+    left.length = 0
+    often('a')
+    expect(left.slice(8)).toEqual([25, 25, 25, 275, 25, 25])
+  })
+
   it('among many waits longer, so that looking at them does not take all claims', async () => {
     const { jobs, pass } = await foreignJobs([['billing']])
     pass(5_000)

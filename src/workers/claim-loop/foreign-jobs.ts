@@ -21,6 +21,11 @@ const leaveMs = 25
  * same time then, and one that can is the only one there.
  */
 const mostLeaves = 6
+/**
+ * Later it leaves the queue each so many times for longer than the job waits. Otherwise the one that put the job aside
+ * knows when it is due, and may be the first to take it again, each time.
+ */
+const laterLeaves = 4
 /** The first time if each claim costs money. */
 const firstMeteredMs = 1_000
 /** The most if a worker that lives has a handler: it may be busy, and its next slot must not wait. */
@@ -75,7 +80,8 @@ export class ForeignJobs {
     // A throttle counts each claim.
     const isBrief = isElsewhere && !limited.isThrottled(queue) && !store.traits.metered
     const isSought = isBrief && times < mostLeaves
-    leave(queue, this.#leaveMs(isSought ? leaveMs * 2 ** times : leaveMs))
+    const isGone = isBrief && times % laterLeaves === laterLeaves - 1
+    leave(queue, this.#leaveMs(isSought ? leaveMs * 2 ** times : isGone ? briefMs + leaveMs : leaveMs))
     if (isSought) return Math.max(firstMs, atLeastMs)
     const grownMs = (store.traits.metered ? firstMeteredMs : firstMs) * 2 ** Math.min(times, 16)
     return Math.max(Math.min(grownMs, isBrief ? briefMs : longestForeignMs), atLeastMs)
