@@ -225,7 +225,7 @@ export class Supervisor {
     else this.#replace(end, process, place)
   }
 
-  /** Tells the other processes, and later ones: whoever ends the claims of this one says how it died. */
+  /** Tells the other processes, and later ones, how this one died: the process that ends its claims stores it. */
   #tellDeath({ code, signal }: End, { pid, told }: ForkedWorker): void {
     // Killed by this supervisor: the signal would say nothing of the cause.
     if (told === 'SIGKILL') return

@@ -38,7 +38,7 @@ export function otherRunning(dice: Dice, { kind }: QueueSettings): QueueLimits {
   ])
 }
 
-/** Gives a queue other limits, whoever has said which. */
+/** Gives a queue other limits, as a configuration or a command would. */
 export function limitChange(dice: Dice, queues: readonly QueueSettings[]) {
   const queue = dice.pick(queues)
   return { verb: 'setLimits', queue: queue.name, change: otherLimits(dice, queue) } as const

@@ -16,7 +16,7 @@ export interface QueueBounds {
   readonly dead: Kept
 }
 
-/** What holds as long as nobody has said anything else. */
+/** The limits of a queue for which nobody has set others. */
 const unsaid = { maxCrashes: 3, resultsCount: 1_000, dead: {} } as const
 
 /** The flag of `queues limits` for each. */

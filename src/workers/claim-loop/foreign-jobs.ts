@@ -22,8 +22,8 @@ const leaveMs = 25
  */
 const mostLeaves = 6
 /**
- * Later it leaves the queue each so many times for longer than the job waits. Otherwise the one that put the job aside
- * knows when it is due, and may be the first to take it again, each time.
+ * After that, every fourth time, it leaves the queue for longer than the job waits. It knows when the job is due, and would
+ * otherwise be the first to take it again, each time.
  */
 const laterLeaves = 4
 /** The first time if each claim costs money. */

@@ -66,7 +66,7 @@ export class DepartureSizes {
     const { limited } = this.#parts
     const whole = shareOf(limited.wholeRulesOf(queue))
     const each = shareOf(limited.groupRulesOf(queue))
-    // A claim goes round the groups: where there were so many, there may be twice as many.
+    // A claim goes round the groups: the queue may have twice as many as the last one found.
     const ofGroups = Number.isFinite(each) ? 2 * (this.#groups.get(queue) ?? 0) * Math.max(1, each) : each
     const most = Math.min(whole, ofGroups)
     return Math.floor(Math.min(this.#proven.get(queue) ?? 0, most))

@@ -8,7 +8,7 @@ import { runOn } from '../lua/script-kinds.js'
 import { openScript } from './open-script.js'
 import { formIn, isSaid, type SaidLimits, settingArgs } from './redis-settings.js'
 
-/** What the first shard that exists tells; if the queue is moving, the old ones may be gone. Null if none exists. */
+/** The answer of the first shard that exists; if the queue is moving, the old ones may be gone. Null if none exists. */
 export async function stateOf(client: RedisClient, { shards, next }: RedisQueue): Promise<RedisReply> {
   for (const shard of [shards[0]!, ...next.slice(0, 1)]) {
     const reply = await runOn(client, shard, openScript, ['0'])

@@ -60,7 +60,7 @@ export function saidIn(reply: RedisReply): SaidLimits {
   return { limits: limitsFrom(textIn(limits)), turn: numberIn(turn) }
 }
 
-/** What is said after a change of what the shard's `state` tells; null if there is no shard. */
+/** The limits after a change of those in the shard's `state`, which is null if there is no shard. */
 export function nextSaid(state: RedisReply, decide: (said?: QueueLimits) => QueueLimits): SaidLimits {
   if (state === null) return { limits: decide(), turn: 0 }
   const { limits: before, turn } = saidIn(state)
