@@ -6,7 +6,8 @@
 /** Strings, which may hold anything, and numbers. Valid JSON has no other digits. */
 const tokens = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 /** The fewest digits of an integer that is not safe. */
-const long = /\d{16}/
+const longDigits = 16
+const long = new RegExp(`\\d{${longDigits}}`)
 const integer = /^-?\d+$/
 
 /** The value, with a BigInt for each integer beyond ±(2^53 − 1). Throws `SyntaxError` like `JSON.parse`. */
@@ -24,7 +25,8 @@ export function exactJsonOfNode(text: string): unknown {
 
 function parsed(text: string, isBig: (digits: string) => boolean): unknown {
   const value: unknown = JSON.parse(text)
-  if (!long.test(text)) return value
+  // Most inputs are short, and all of them pass here.
+  if (text.length < longDigits || !long.test(text)) return value
   // No text may be taken for a number: the mark is one that does not occur.
   let mark = '#'
   while (text.includes(mark)) mark += '#'
