@@ -182,8 +182,9 @@ function keyIdIn(sealed: Uint8Array): string | undefined {
 }
 
 /**
- * The tag of what is stored beside the part and belongs to it, in hex. The payload of a plain job covers its meta. That
- * of an ordered job cannot, because equal payloads must have equal bytes, so its meta covers the payload.
+ * The tag, in hex, of the other part that this part is bound to; empty: it is bound to none. The payload of a plain job
+ * is bound to its meta. That of an ordered job cannot be, because equal payloads must have equal bytes: there the meta is
+ * bound to the payload.
  */
 function companionTag(part: JobPart, { payload, meta }: Owner): string {
   const companion = part === 'payload' ? meta : part === 'ordered meta' ? payload : undefined

@@ -257,8 +257,9 @@ end
 
 /**
  * Call `throttle_read` or `throttle_open` first, and again after the keys become those of another scope. Afterwards
- * `BY_GROUP` says whether the scope counts by group, be it beside a count of all. `throttle_permits` and `throttle_recover` need `throttle_open`.
- * Only these two, `throttle_started`, `throttle_rests`, `throttle_trim`, `throttle_set` and `throttle_rate` write.
+ * `BY_GROUP` says whether the scope has a count for each group, alone or beside its count of all. `throttle_permits` and
+ * `throttle_recover` need `throttle_open`. Only these two, `throttle_started`, `throttle_rests`, `throttle_trim`,
+ * `throttle_set` and `throttle_rate` write.
  * After the last two, nothing that was read counts.
  */
 export const throttle = `
