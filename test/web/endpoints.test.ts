@@ -3,7 +3,17 @@
 import { millrace } from 'millrace'
 import { webHandler } from 'millrace/web'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Answered, bearer, change, mail, type SceneStore, sync, token, WebScene } from './web-scene.js'
+import {
+  type Answered,
+  bearer,
+  change,
+  mail,
+  type SceneStore,
+  sceneOptions,
+  sync,
+  token,
+  WebScene,
+} from './web-scene.js'
 
 const errorOf = ({ json }: Answered) => (json as { error: { code: string; message: string; fields?: unknown[] } }).error
 
@@ -253,6 +263,26 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
       400,
       [{ path: 'rules.limit' }, { path: 'rules.window' }],
     ])
+  })
+
+  it('a group gets a rate of its own, and loses it with "default"', async () => {
+    const throttle = { limit: 3, window: '1m', by: 'group' } as const
+    const scene = await WebScene.on(store, undefined, {
+      ...sceneOptions,
+      queues: { ...sceneOptions.queues, sites: { throttle } },
+    })
+    const put = (body: object) => scene.get('queues/sites/throttle', { method: 'PUT', headers: change, body })
+    const rateOf = async (name: string) => (await scene.get(`queues/sites/throttle?group=${name}`)).json
+
+    const set = await put({ rules: { limit: 1, window: '10s' }, group: 'slow.example' })
+    expect(set.json).toEqual({ changed: 1, more: false })
+    expect(await rateOf('slow.example')).toMatchObject({ rules: [{ limit: 1, windowMs: 10_000 }], isOwn: true })
+    expect(await rateOf('other.example')).toMatchObject({ rules: [{ limit: 3, windowMs: 60_000 }] })
+
+    await put({ rules: 'default', group: 'slow.example' })
+    expect(await rateOf('slow.example')).toMatchObject({ rules: [{ limit: 3, windowMs: 60_000 }] })
+    const ofAll = await put({ rules: 'default' })
+    expect([ofAll.status, errorOf(ofAll).code]).toEqual([400, 'argument-invalid'])
   })
 
   it('schedules are listed, run, paused and resumed', async () => {

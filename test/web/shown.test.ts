@@ -90,7 +90,7 @@ it('an error that nobody foresaw is told by an id, without its stack, which the 
         throw new TypeError('broken hook')
       },
     },
-    logger,
+    { logger },
   )
   await scene.mill.enqueue(mail, { to: 'ada' }, { id: 'm' })
   const { status, text } = await scene.get('queues/mail/jobs/m')

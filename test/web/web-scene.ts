@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { defineOrderedTask, defineTask, type Logger, type Mill, type MillOptions, millrace } from 'millrace'
+import { defineOrderedTask, defineTask, type Mill, type MillOptions, millrace } from 'millrace'
 import { startRedis } from 'millrace/store-testing'
 import { type Audit, type WebHandler, type WebOptions, webHandler } from 'millrace/web'
 import { onTestFinished } from 'vitest'
@@ -84,8 +84,12 @@ export class WebScene {
   }
 
   /** With the token, unless `options` say otherwise. */
-  static async on(store: SceneStore, options: WebOptions = { token }, logger?: Logger): Promise<WebScene> {
-    const mill = await sceneMill(store, logger && { logger })
+  static async on(
+    store: SceneStore,
+    options: WebOptions = { token },
+    given: Partial<MillOptions> = {},
+  ): Promise<WebScene> {
+    const mill = await sceneMill(store, given)
     const audits: Audit[] = []
     const window = webHandler(mill, { onAction: (audit) => void audits.push(audit), ...options })
     onTestFinished(() => window.close())

@@ -134,12 +134,18 @@ export const queueEndpoints = [
   endpoint({
     method: 'PUT',
     path: '/queues/:queue/throttle',
-    summary: 'Change the limits of its throttle, for all queues that share it',
+    summary:
+      "Change its limits, for all queues that share its throttle, or those of `group`; `'default'` ends the latter",
     action: 'queue.throttle',
-    body: exactly({ rules: v.pipe(throttleSchema, v.metadata({ json: throttleJson() })) }),
+    body: exactly({
+      rules: v.union([v.pipe(throttleSchema, v.metadata({ json: throttleJson() })), v.literal('default')]),
+      group: v.exactOptional(group),
+    }),
     answer: changed,
-    run: async ({ window, params: { queue = '' }, body: { rules } }) => {
-      await (await window.known(queue)).throttle.set(rules as ThrottleChange | ThrottleChange[])
+    run: async ({ window, params: { queue = '' }, body: { rules, group } }) => {
+      const { throttle } = await window.known(queue)
+      if (group === undefined) await throttle.set(rules as ThrottleChange | ThrottleChange[])
+      else await throttle.set(rules as ThrottleChange | ThrottleChange[] | 'default', { group })
       return { changed: 1, more: false }
     },
   }),
@@ -170,6 +176,7 @@ function throttleJson() {
       },
       moderate: { type: 'boolean' },
       elastic: { type: 'object', required: ['buffer'], properties: { buffer: { type: 'integer', minimum: 0 } } },
+      by: { enum: ['queue', 'group'] },
     },
   }
   return { oneOf: [rule, { type: 'array', items: rule, minItems: 1 }] }
