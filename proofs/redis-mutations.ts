@@ -184,6 +184,25 @@ export const redisMutations: readonly Mutation[] = [
     to: 'else schedule',
   },
   {
+    what: 'a job that never began leaves its remains when it is cancelled',
+    file: 'redis/lua/prelude.js',
+    from: 'if j.claim or j.attempt > 1 or j.crashes > 0 or j.suspect then remains',
+    to: 'if true then remains',
+  },
+  {
+    what: 'what remains of a cancelled job stays when its id is no longer remembered',
+    file: 'redis/settle/trim-lua.js',
+    from: '    if byte(member) > 127 then drop_notes(sub(member, 7)) end\n',
+    to: '',
+    concern: 'cancelling what runs',
+  },
+  {
+    what: 'a job inherits what remains of a cancelled one with its id',
+    file: 'redis/lua/prelude.js',
+    from: '  if byte(memory) > 127 then drop_notes(id) end\n',
+    to: '',
+  },
+  {
     what: 'a call that is sent again is carried out again',
     file: 'redis/enqueue/calls-lua.js',
     from: 'if wanted[id] then found[id] = letters end',

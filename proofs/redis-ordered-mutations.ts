@@ -194,7 +194,7 @@ export const redisOrderedMutations: readonly Mutation[] = [
   {
     what: 'the reason of a release is lost',
     file: 'redis/settle/settle-script.js',
-    from: "      if b ~= '' then call('HSET', NOTES, 'e' .. id, given(b)) end\n",
+    from: "    if b ~= '' then call('HSET', NOTES, 'e' .. id, given(b)) end\n",
     to: '',
   },
   {

@@ -73,6 +73,12 @@ export const sqliteMutations: readonly Mutation[] = [
     to: 'qid = ?1 AND until <= ?2 + 1000',
   },
   {
+    what: 'nothing remains of a job that is cancelled while it runs',
+    file: 'sqlite/rows/sqlite-job.js',
+    from: 'isRunning: state === running',
+    to: 'isRunning: false',
+  },
+  {
     what: 'the row of a queue loses its count of failures',
     file: 'sqlite/rows/sqlite-queue.js',
     from: "'failed',",

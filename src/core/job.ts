@@ -24,7 +24,7 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly task: string
   readonly queue: string
   readonly state: JobState
-  /** Absent if the payload cannot be decoded; `error` then says why. */
+  /** Absent if the payload cannot be decoded (`error` then says why), or if only the id of an ended job is remembered. */
   readonly input?: Input
   /**
    * Jobs of ordered queues only, instead of `input` and `meta`: the payloads that the job runs with, that wait, or that

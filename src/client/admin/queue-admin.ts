@@ -228,7 +228,8 @@ export class QueueAdmin {
     },
     /**
      * The job, or undefined if nothing is kept of it. In an ordered queue the live one; if there is none, its entry in
-     * the morgue.
+     * the morgue. A job that was cancelled after it had begun is found with its input and log for an hour, or with an id
+     * of your own for `idempotency`.
      */
     get: async (id: string | number): Promise<JobRecord | undefined> => {
       const asked = await this.#idOf(id)

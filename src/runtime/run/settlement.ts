@@ -21,7 +21,7 @@ export interface SettlementRules {
   /** Whether the store can hold a queue or a group. If not, a job that is released waits alone. */
   readonly canHold: boolean
   /**
-   * When and where it ran; undefined if it has not begun. Called only if the job's record is kept. Absent: another part
+   * When and where it ran; undefined if it has not begun. Called only if the job's record stays. Absent: another part
    * informs the store.
    */
   readonly endedRun?: (ran: Execution) => EndedRun | undefined
@@ -93,7 +93,12 @@ export function settlementOf(
         ...runOf(ran, rules),
       }
     case 'cancel':
-      return { ...key, kind: 'cancel', ...(verdict.reason === undefined ? {} : { reason: bounded(verdict.reason) }) }
+      return {
+        ...key,
+        kind: 'cancel',
+        ...(verdict.reason === undefined ? {} : { reason: bounded(verdict.reason) }),
+        ...runOf(ran, rules),
+      }
   }
 }
 

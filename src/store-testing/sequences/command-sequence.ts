@@ -228,7 +228,7 @@ function end(dice: Dice): Settlement {
     [2, { kind: 'retry', delayMs, last: true, ...error, ...reason, ...run(dice) }],
     [3, { kind: 'release', delayMs, ...error }],
     [2, { kind: 'bury', ...error, ...reason, ...run(dice) }],
-    [1, { kind: 'cancel', ...reason }],
+    [1, { kind: 'cancel', ...reason, ...run(dice) }],
   ])
 }
 

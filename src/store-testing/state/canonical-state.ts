@@ -218,7 +218,29 @@ export interface CanonicalMemory {
   /** Until when the id is remembered; at this instant it no longer is. */
   readonly until: number
   readonly reason: string | null
+  /** Only of a job that was cancelled after it had begun. */
+  readonly remains: CanonicalRemains | null
 }
+
+export type CanonicalRemains = Pick<
+  CanonicalJob,
+  | 'payload'
+  | 'codec'
+  | 'meta'
+  | 'group'
+  | 'startedAt'
+  | 'worker'
+  | 'host'
+  | 'boot'
+  | 'pidns'
+  | 'pid'
+  | 'ticks'
+  | 'progress'
+  | 'checkpoint'
+  | 'log'
+  | 'fields'
+  | 'error'
+>
 
 /** A remembered call. */
 export interface CanonicalCall {

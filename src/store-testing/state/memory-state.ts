@@ -2,6 +2,7 @@
 
 import { longestCountedMs, ruleText } from '../../core/queue/throttle.js'
 import type { Payload } from '../../core/values/codec.js'
+import type { JobRemains } from '../../stores/contract/job-records.js'
 import type { MemoryData } from '../../stores/memory/memory-store.js'
 import type { MemoryJob, RememberedJob } from '../../stores/memory/queue/memory-job.js'
 
@@ -21,6 +22,7 @@ import {
   type CanonicalLead,
   type CanonicalMemory,
   type CanonicalQueue,
+  type CanonicalRemains,
   type CanonicalState,
   type CanonicalThrottle,
   canonicalPayload,
@@ -192,7 +194,7 @@ function canonicalLead(lead: Lead | undefined, now: number): CanonicalLead | nul
 }
 
 function canonicalMemory(job: RememberedJob): CanonicalMemory {
-  const { id, task, state, priority, attempt, crashes, createdAt, runAt, finishedAt, until, reason } = job
+  const { id, task, state, priority, attempt, crashes, createdAt, runAt, finishedAt, until, reason, remains } = job
   return {
     id,
     task,
@@ -205,6 +207,30 @@ function canonicalMemory(job: RememberedJob): CanonicalMemory {
     finishedAt,
     until,
     reason: reason ?? null,
+    remains: remains === undefined ? null : canonicalRemains(remains),
+  }
+}
+
+function canonicalRemains(remains: JobRemains): CanonicalRemains {
+  const { payload, codec, meta, group, startedAt, worker, host, boot, pidns, pid, ticks } = remains
+  const { progress, checkpoint, log, fields, error } = remains
+  return {
+    payload: canonicalPayload(payload),
+    codec: codec ?? null,
+    meta: meta === undefined ? null : canonicalPayload(meta),
+    group: group ?? null,
+    startedAt: startedAt ?? null,
+    worker: worker ?? null,
+    host: host ?? null,
+    boot: boot ?? null,
+    pidns: pidns ?? null,
+    pid: pid ?? null,
+    ticks: ticks ?? null,
+    progress: progress ?? null,
+    checkpoint: encoded(checkpoint),
+    log: log ?? '',
+    fields: fields ?? null,
+    error: error ?? null,
   }
 }
 

@@ -3,15 +3,7 @@
 import { resultDropped } from '../../stores/contract/job-records.js'
 import type { RedisClient } from '../../stores/redis/client/redis-client.js'
 import { listIn, textIn } from '../../stores/redis/client/redis-reply.js'
-import {
-  type PastParts,
-  readBeat,
-  readClaim,
-  readFields,
-  readMemory,
-  readPast,
-  readResult,
-} from '../../stores/redis/format/redis-job.js'
+import { type PastParts, readClaim, readMemory, readPast } from '../../stores/redis/format/redis-job.js'
 import { readHeader } from '../../stores/redis/format/redis-ordered-job.js'
 import { ownValue, readInHand, readPayload } from '../../stores/redis/format/redis-payload.js'
 import { readNumber, readRecord } from '../../stores/redis/format/redis-record.js'
@@ -29,6 +21,7 @@ import {
   runningOf,
 } from './canonical-state.js'
 import { redisLanes } from './redis-lanes-state.js'
+import { canonicalContent, canonicalNotes, canonicalRemains, encoded, refuseStrayNotes } from './redis-notes-state.js'
 import { redisThrottleStates } from './redis-throttle-state.js'
 
 /** A shard's hashes, unchanged. */
@@ -143,7 +136,11 @@ function canonicalQueue(
     (state === 'dead' && deadAgeMs !== null && finishedAt! + deadAgeMs <= now)
   const remembered = [...shard.ended]
     .map(([id, memory]) => ({ id, ...readMemory(memory) }))
-    .map(({ seq: _, reason, ...known }) => ({ ...known, reason: reason ?? null }))
+    .map(({ seq: _, reason, hasRemains, ...known }) => ({
+      ...known,
+      reason: reason ?? null,
+      remains: hasRemains ? canonicalRemains(known.id, shard.notes) : null,
+    }))
   const hiddenMemories = jobs
     .filter((job) => job.state === 'completed' && isHidden(job))
     .map((job) => ({
@@ -158,7 +155,9 @@ function canonicalQueue(
       finishedAt: job.finishedAt!,
       until: job.finishedAt! + job.rememberMs,
       reason: job.result === null || job.result.payload === null ? null : resultDropped,
+      remains: null,
     }))
+  refuseStrayNotes(name, shard)
   return {
     name,
     shard: number,
@@ -219,8 +218,7 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
       : readPast(pastBytes)
   const claimBytes = shard.claims.get(id)
   const claim = claimBytes === undefined ? undefined : readClaim(claimBytes)
-  const beatBytes = shard.notes.get(`b${id}`)
-  const beat = beatBytes === undefined ? {} : readBeat(beatBytes)
+  const { updatedAt: saidAt, ...noted } = canonicalNotes(id, shard.notes)
   const placed = `${Buffer.concat([bytes.subarray(8, 14), Buffer.from(id)]).toString('latin1')}`
   const states = { l: 'ready', r: 'ready', x: 'ready', s: 'scheduled', c: 'completed', d: 'dead' } as const
   const state = claim === undefined ? states[past.state as keyof typeof states] : 'running'
@@ -228,45 +226,27 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
     id,
     task: record.task,
     state,
-    payload: canonicalPayload(payloads === undefined ? record.payload : ''),
-    codec: record.codec ?? null,
-    meta: record.meta === undefined ? null : canonicalPayload(record.meta),
+    ...canonicalContent(record),
+    ...(payloads === undefined ? {} : { payload: canonicalPayload('') }),
     ...(payloads === undefined
       ? { payloads: null, successor: null }
       : canonicalPayloads(id, ownValue(bytes), claim !== undefined, payloads)),
     priority: record.priority,
-    group: record.group ?? null,
     stamp: past.stamp,
     attempt: past.attempt,
     crashes: past.crashes,
     suspect: past.state === 'x',
     rememberMs: record.rememberMs,
     createdAt: record.createdAt,
-    updatedAt: claim === undefined ? past.updatedAt : (beat.updatedAt ?? claim.claimedAt),
-    startedAt: beat.startedAt ?? null,
+    updatedAt: claim === undefined ? past.updatedAt : (saidAt ?? claim.claimedAt),
     finishedAt: state === 'completed' || state === 'dead' ? past.updatedAt : null,
     expiresAt: (shard.expiry.get(placed) ?? Number(shard.notes.get(`x${id}`) ?? 0)) || null,
-    worker: claim?.worker ?? shard.notes.get(`w${id}`)?.toString() ?? null,
-    host: beat.host ?? null,
-    boot: beat.boot ?? null,
-    pidns: beat.pidns ?? null,
-    pid: beat.pid ?? null,
-    ticks: beat.ticks ?? null,
-    progress: beat.progress ?? null,
-    checkpoint: encoded(shard.notes.get(`k${id}`)),
-    log: shard.notes.get(`l${id}`)?.toString() ?? '',
-    fields: shard.notes.has(`f${id}`) ? readFields(shard.notes.get(`f${id}`)!) : null,
+    ...noted,
+    ...(claim === undefined ? {} : { worker: claim.worker }),
     result: encoded(shard.notes.get(`r${id}`)),
-    error: shard.notes.get(`e${id}`)?.toString() ?? null,
     reason: past.reason ?? null,
     claim: claimBytes === undefined ? null : canonicalClaim(id, claimBytes, shard, now),
   }
-}
-
-function encoded(bytes: Buffer | undefined): CanonicalJob['result'] {
-  if (bytes === undefined) return null
-  const { payload, codec } = readResult(bytes)
-  return { payload: payload === undefined ? null : canonicalPayload(payload), codec: codec ?? null }
 }
 
 /** The lease is its own, or the one that it shares. */

@@ -23,7 +23,9 @@ import {
   type CanonicalJob,
   type CanonicalLead,
   type CanonicalMemory,
+  type CanonicalPayload,
   type CanonicalQueue,
+  type CanonicalRemains,
   type CanonicalState,
   canonicalPayload,
   runningOf,
@@ -141,20 +143,14 @@ function refuseWrongCounters(db: Database, queue: QueueRow, rows: readonly JobCo
 }
 
 function canonicalJob(db: Database, row: JobColumns, now: number): CanonicalJob {
-  const payload = (column: string) => canonicalPayload(valueFromStored(row[column] as Payload))
-  const text = (column: string) => valueFromStored(row[column] as string | null)
-  const number = (column: string) => row[column] as number | null
   return {
     id: String(row['id']),
     task: String(row['task']),
     state: stateOf(row),
-    payload: payload('payload'),
-    codec: text('codec'),
-    meta: row['meta'] === null ? null : payload('meta'),
+    ...canonicalFacts(row),
     payloads: null,
     successor: null,
     priority: 0 - Number(row['rank']),
-    group: row['grp'] as string | null,
     stamp: Number(row['stamp']),
     attempt: Number(row['attempt']),
     crashes: Number(row['crashes']),
@@ -162,23 +158,14 @@ function canonicalJob(db: Database, row: JobColumns, now: number): CanonicalJob 
     rememberMs: Number(row['remember_ms']),
     createdAt: Number(row['created_at']),
     updatedAt: Number(row['updated_at']),
-    startedAt: number('started_at'),
-    finishedAt: number('finished_at'),
-    expiresAt: number('expires_at'),
-    worker: text('worker'),
-    host: text('host'),
-    boot: text('boot'),
-    pidns: text('pidns'),
-    pid: number('pid'),
-    ticks: number('ticks'),
-    progress: row['progress'] === null ? null : JSON.parse(String(row['progress'])),
+    finishedAt: row['finished_at'] as number | null,
+    expiresAt: row['expires_at'] as number | null,
     ...canonicalNotes(db, row),
     result:
       stateOf(row) === 'completed'
-        ? { payload: row['result'] === null ? null : payload('result'), codec: text('result_codec') }
+        ? { payload: payloadIn(row, 'result'), codec: row['result_codec'] as string | null }
         : null,
-    error: text('error'),
-    reason: text('reason'),
+    reason: valueFromStored(row['reason'] as string | null),
     claim:
       stateOf(row) === 'running'
         ? {
@@ -188,6 +175,41 @@ function canonicalJob(db: Database, row: JobColumns, now: number): CanonicalJob 
             cancelRequested: row['cancelling'] === 1,
           }
         : null,
+  }
+}
+
+function payloadIn(row: JobColumns, column: string): CanonicalPayload | null {
+  return row[column] === null ? null : canonicalPayload(valueFromStored(row[column] as Payload))
+}
+
+/** The part of a job's row that may remain. */
+function canonicalFacts(row: JobColumns) {
+  const text = (column: string) => valueFromStored(row[column] as string | null)
+  const number = (column: string) => row[column] as number | null
+  return {
+    payload: payloadIn(row, 'payload')!,
+    codec: text('codec'),
+    meta: payloadIn(row, 'meta'),
+    group: text('grp'),
+    startedAt: number('started_at'),
+    worker: text('worker'),
+    host: text('host'),
+    boot: text('boot'),
+    pidns: text('pidns'),
+    pid: number('pid'),
+    ticks: number('ticks'),
+    progress: row['progress'] === null ? null : JSON.parse(String(row['progress'])),
+    error: text('error'),
+  }
+}
+
+function canonicalRemains(row: JobColumns): CanonicalRemains {
+  const checkpoint = payloadIn(row, 'checkpoint')
+  return {
+    ...canonicalFacts(row),
+    checkpoint: checkpoint === null ? null : { payload: checkpoint, codec: row['checkpoint_codec'] as string | null },
+    log: valueFromStored((row['log'] ?? '') as string),
+    fields: row['fields'] === null ? null : JSON.parse(String(row['fields'])),
   }
 }
 
@@ -275,6 +297,7 @@ function canonicalMemory(row: JobColumns): CanonicalMemory {
     finishedAt: Number(row['finished_at']),
     until: Number(row['until']),
     reason: valueFromStored(row['reason'] as string | null),
+    remains: row['payload'] === null ? null : canonicalRemains(row),
   }
 }
 
@@ -288,6 +311,7 @@ function memoryOfResult(row: JobColumns): CanonicalMemory {
     run_at: Math.floor(Number(row['stamp']) / 1_000),
     until: finishedAt + Number(row['remember_ms']),
     reason: row['result'] === null ? null : resultDropped,
+    payload: null,
   })
 }
 

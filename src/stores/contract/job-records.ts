@@ -66,6 +66,26 @@ export interface StoredJob extends JobProcess {
   readonly reason?: string
 }
 
+/**
+ * What the record of a cancelled job that had begun shows besides the facts that are remembered of its id: as if it were
+ * kept. It goes when the id is no longer remembered, or is used again.
+ */
+export type JobRemains = Pick<
+  StoredJob,
+  | 'payload'
+  | 'codec'
+  | 'meta'
+  | 'group'
+  | 'fields'
+  | 'startedAt'
+  | 'worker'
+  | keyof JobProcess
+  | 'progress'
+  | 'checkpoint'
+  | 'log'
+  | 'error'
+>
+
 /** A choice of jobs in one queue: by id, all, or all that failed at least once. */
 export type Where = { readonly ids: readonly string[] } | 'all' | 'failed'
 
@@ -132,15 +152,16 @@ export interface Records {
   queues(): Promise<StoredQueue[]>
   /**
    * The job, or undefined if nothing of it is kept. If a job ended without a kept result but its id is remembered, the
-   * record holds id, task, state, times and an empty payload; with the reason `resultDropped` if it had a result. Remembered ids and results past their time are never
-   * returned. In an ordered queue it is the live job, and the entry in the morgue only if there is none.
+   * record holds id, task, state, times and an empty payload; with the reason `resultDropped` if it had a result. The
+   * record of a job that was cancelled after it had begun also holds its `JobRemains`. Remembered ids and results past
+   * their time are never returned. In an ordered queue it is the live job, and the entry in the morgue only if there is none.
    */
   get(queue: string, id: string): Promise<StoredJob | undefined>
   list(queue: string, query: ListQuery): Promise<Page>
   /**
    * Cancels waiting jobs at once. Running jobs learn of it at their next beat and count as changed; dead jobs stay. The
-   * store remembers the id of a cancelled job for its `rememberMs`, or for a minute if that is 0; an ordered queue
-   * remembers none. In an ordered queue payloads that wait behind a running job go at once. The payloads in hand go
+   * store remembers the id of a cancelled job for its `rememberMs`; if that is 0 for a minute, or for an hour if the job
+   * had begun. An ordered queue remembers none. In an ordered queue payloads that wait behind a running job go at once. The payloads in hand go
    * when the claim ends, unless it completes.
    */
   cancel(queue: string, where: Where, reason?: string): Promise<Step>

@@ -11,7 +11,7 @@ export interface ClaimKey {
 }
 
 /**
- * The end of a claim. `run` (plain queues) says when and where the job ran, for a job whose record is kept. It does not
+ * The end of a claim. `run` (plain queues) says when and where the job ran, for a job whose record stays. It does not
  * change what a beat has already recorded. `hold` is made in the same step as the end; a claim that is lost holds nothing.
  *
  * `done` (ordered queues): this many payloads in hand, from the oldest, are completed, and the end is that of the others,
@@ -56,7 +56,7 @@ export type SettleItem = ClaimKey & { readonly hold?: Hold } & (
         readonly run?: EndedRun
       }
     /** If the cancellation was requested with a reason, that reason stays. */
-    | { readonly kind: 'cancel'; readonly reason?: string }
+    | { readonly kind: 'cancel'; readonly reason?: string; readonly run?: EndedRun }
   )
 
 /**

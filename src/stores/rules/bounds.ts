@@ -26,9 +26,26 @@ export const callMemoryCount = 10_000
 /** Long enough for a caller that waits for a result to learn that there will be none. */
 const cancelMemoryMs = 60_000
 
+/** Long enough for somebody to look at a job that was cancelled while it ran. Nobody waits for its generated id. */
+const remainsMemoryMs = 3_600_000
+
+/**
+ * Whether a job that is cancelled now leaves its remains with its id: only if it runs, or ran before. Jobs that were
+ * never begun may be many, and nothing happened to them.
+ */
+export function leavesRemains(job: {
+  readonly isRunning: boolean
+  readonly attempt: number
+  readonly crashes: number
+  readonly suspect: boolean
+}): boolean {
+  return job.isRunning || job.attempt > 1 || job.crashes > 0 || job.suspect
+}
+
 /** How long the store remembers the id of a job that ended without a kept result; 0: not at all. */
-export function rememberedForMs(state: 'completed' | 'cancelled', rememberMs: number): number {
-  return rememberMs === 0 && state === 'cancelled' ? cancelMemoryMs : rememberMs
+export function rememberedForMs(state: 'completed' | 'cancelled', rememberMs: number, hasRemains = false): number {
+  if (rememberMs > 0 || state === 'completed') return rememberMs
+  return hasRemains ? remainsMemoryMs : cancelMemoryMs
 }
 
 /** The longest time, in ms, for which one call keeps results for a caller that waits: a dead caller leaves no more behind. */

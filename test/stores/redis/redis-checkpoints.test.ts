@@ -19,8 +19,9 @@ async function opened(): Promise<RedisScene> {
   return scene
 }
 
+/** Its id is remembered for a moment only. */
 async function taken(scene: RedisScene, id = 'a'): Promise<Claim> {
-  await scene.add({ id })
+  await scene.add({ id, rememberMs: 1 })
   return (await scene.take())[0]!
 }
 
@@ -56,7 +57,14 @@ describe('what beats said', () => {
 describe('notes', () => {
   it.each<[string, (scene: RedisScene, claim: Claim) => Promise<unknown>]>([
     ['is completed', (s, claim) => s.end(claim, { kind: 'complete' })],
-    ['is cancelled', (s, claim) => s.end(claim, { kind: 'cancel' })],
+    [
+      'was cancelled, once its id is no longer remembered',
+      async (s, claim) => {
+        await s.end(claim, { kind: 'cancel' })
+        for (let n = 0; (await s.fields('ended')).includes('a'); n += 1)
+          await s.end(await taken(s, `b${n}`), { kind: 'complete' })
+      },
+    ],
     [
       'is deleted',
       async (s, claim) => {

@@ -261,10 +261,28 @@ const breaches: readonly Breach[] = [
     /claims do not tell .*: line-1\./,
   ],
   [
-    'a checkpoint and a log of no job',
-    (s) => s.raw('HSET', 'notes', 'kghost', 't\x001', 'lghost', 'one'),
+    'a checkpoint of no job, and a log of one that is remembered by its id alone',
+    (s) => s.raw('HSET', 'notes', 'kghost', 't\x001', 'lremembered', 'one'),
     'warning',
-    /stand in 'notes' without a job: ghost\. Nothing but memory/,
+    /stand in 'notes' without a job: (ghost, remembered|remembered, ghost)\. Nothing but memory/,
+  ],
+  [
+    'a cancelled job whose input is lost',
+    (s) => s.raw('HDEL', 'notes', 'pcancelled'),
+    'warning',
+    /cancelled after they had begun, and their inputs are missing: cancelled\./,
+  ],
+  [
+    'what remains of a cancelled job that is no longer remembered',
+    (s) => s.raw('DEL', 'ended', 'ended-until'),
+    'warning',
+    /stand in 'notes' without a job: cancelled\. Nothing but memory/,
+  ],
+  [
+    'what remains of a job that is there again',
+    (s) => s.raw('HSET', 'notes', 'pline-1', 'x'),
+    'warning',
+    /stand in 'notes' without a job: line-1\./,
   ],
   ['a lost result', (s) => s.raw('HDEL', 'notes', 'rkept'), 'error', /kept results are missing: kept\./],
   [

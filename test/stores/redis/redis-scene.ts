@@ -101,6 +101,7 @@ export class RedisScene {
       ['kept', { kind: 'complete', result: { payload: '1', keepMs: 600_000 } }, {}],
       ['remembered', { kind: 'complete' }, { rememberMs: 600_000, meta: '{}', codec: 'plain' }],
       ['dead', { kind: 'bury', error: 'broken', reason: 'unrecoverable' }, {}],
+      ['cancelled', { kind: 'cancel', run: { startedMs: 5, host: 'box', pid: 7 } }, {}],
     ]
     for (const [id, how, job] of ends) {
       await this.add({ id, ...job })

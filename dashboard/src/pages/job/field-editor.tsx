@@ -29,7 +29,7 @@ const kinds = [
   ['boolean', 'true or false'],
 ] as const
 
-export function FieldEditor({ job: { fields = {} }, name, isGone, onChange }: EditorProps) {
+export function FieldEditor({ job: { fields = {}, state }, name, isGone, onChange }: EditorProps) {
   const [isAdding, setAdding] = useState(false)
   const set = async (changes: Readonly<Record<string, FieldValue | null>>, done: string) => {
     await post(jobAddress(name, '/fields'), changes)
@@ -37,7 +37,7 @@ export function FieldEditor({ job: { fields = {} }, name, isGone, onChange }: Ed
     await onChange()
   }
   const all = Object.entries(fields)
-  const mayEdit = mayChange.value && !isGone && name.part !== 'morgue'
+  const mayEdit = mayChange.value && !isGone && name.part !== 'morgue' && state !== 'cancelled'
   if (all.length === 0 && !mayEdit) return null
   return (
     <Panel title="Fields" aside={mayEdit && !isAdding && <Button onPress={() => setAdding(true)}>Set a field</Button>}>

@@ -111,7 +111,7 @@ export const checkpoints: ContractConcern = {
           } else if (end === 'kept') {
             await scene.end(claim, { kind: 'complete', result: { payload: '1', keepMs: 1_000 } })
           } else await scene.end(claim, { kind: end })
-          await scene.advance(61_000)
+          await scene.advance(3_600_000)
           await scene.add('a')
 
           const next = await scene.claimOne()

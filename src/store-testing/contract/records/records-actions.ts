@@ -110,7 +110,7 @@ export const recordsActions: ContractConcern = {
           assert.deepEqual(await scene.states(), act === 'bury' ? ['again dead', 'fresh ready'] : ['fresh ready'])
           await scene.records.clear(scene.queue)
           // A cancelled id may be used again once it is no longer remembered.
-          await scene.advance(60_000)
+          await scene.advance(3_600_000)
         }
       },
       records,

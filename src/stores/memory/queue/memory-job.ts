@@ -4,7 +4,13 @@ import type { JobState, Progress } from '../../../core/job.js'
 import type { JobFields } from '../../../core/job-fields.js'
 import type { Claim } from '../../contract/claim.js'
 import type { Checkpoint, JobProcess } from '../../contract/job-beat.js'
-import { payloadsInPage, payloadsInRecord, resultDropped, type StoredJob } from '../../contract/job-records.js'
+import {
+  type JobRemains,
+  payloadsInPage,
+  payloadsInRecord,
+  resultDropped,
+  type StoredJob,
+} from '../../contract/job-records.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
 import type { HeldClaim } from '../../contract/worker-registry.js'
@@ -108,7 +114,7 @@ export function newMemoryJob(
   }
 }
 
-/** An ended job of which only the id is remembered. */
+/** An ended job whose id is remembered. */
 export interface RememberedJob {
   readonly seq: number
   readonly id: string
@@ -122,6 +128,8 @@ export interface RememberedJob {
   readonly finishedAt: number
   readonly until: number
   readonly reason: string | undefined
+  /** Of a job that was cancelled after it had begun. */
+  readonly remains: JobRemains | undefined
 }
 
 export function rememberedJob(
@@ -129,6 +137,7 @@ export function rememberedJob(
   state: RememberedJob['state'],
   finishedAt: number,
   forMs: number,
+  remains?: JobRemains,
 ): RememberedJob {
   const { id, task, priority } = job.spec
   return {
@@ -144,7 +153,17 @@ export function rememberedJob(
     finishedAt,
     until: finishedAt + forMs,
     reason: job.reason,
+    remains,
   }
+}
+
+export function remainsOf(job: MemoryJob): JobRemains {
+  const { payload, codec, meta, group } = job.spec
+  const { fields, startedAt, worker, process, progress, checkpoint, log, error } = job
+  return defined({
+    ...{ payload, codec, meta, group },
+    ...{ fields, startedAt, worker, ...process, progress, checkpoint, log: log || undefined, error },
+  })
 }
 
 /** The memory of a completed job without its result. */
@@ -230,13 +249,13 @@ export function storedJob(job: MemoryJob, as: 'listed' | 'alone'): StoredJob {
 }
 
 export function rememberedRecord(queue: string, job: RememberedJob): StoredJob {
-  const { id, task, state, priority, attempt, crashes, createdAt, runAt, finishedAt, reason } = job
+  const { id, task, state, priority, attempt, crashes, createdAt, runAt, finishedAt, reason, remains } = job
   return defined({
     queue,
     id,
     task,
     state,
-    payload: '',
+    ...(remains ?? { payload: '' }),
     priority,
     attempt,
     crashes,

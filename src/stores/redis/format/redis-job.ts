@@ -88,6 +88,8 @@ export function readBeat(beat: Buffer): BeatParts {
 /** The data that is remembered of an ended job. */
 interface MemoryParts {
   readonly seq: number
+  /** Whether its notes remain. */
+  readonly hasRemains: boolean
   readonly state: 'completed' | 'cancelled'
   readonly priority: number
   readonly attempt: number
@@ -103,7 +105,8 @@ interface MemoryParts {
 export function readMemory(memory: Buffer): MemoryParts {
   const end = memory.indexOf(0, 38)
   return {
-    seq: memory.readUIntBE(0, 6),
+    seq: memory.readUIntBE(0, 6) % 2 ** 47,
+    hasRemains: memory[0]! > 127,
     state: memory[6] === 'c'.charCodeAt(0) ? 'completed' : 'cancelled',
     priority: 32_767 - memory.readUInt16BE(7),
     attempt: memory.readUIntBE(9, 3),
@@ -187,10 +190,20 @@ export const nothingThere: JobView = {
 
 /** Reads one view of the view script of plain queues. `hiddenUntil`: dead jobs that ended until then have expired. */
 export function viewIn(queue: string, id: string, reply: RedisReply, now: number, hiddenUntil: number): JobView {
-  const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log, expiresAt, fields] =
+  const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log, expiresAt, fields, remains] =
     listIn(reply)
-  const remembered = ended === null ? undefined : readMemory(bytesIn(ended))
-  const memory = remembered === undefined || remembered.until <= now ? undefined : rememberedJob(queue, id, remembered)
+  const { updatedAt: saidAt, ...facts } = beat === null ? {} : readBeat(bytesIn(beat!))
+  const noted = {
+    ...(fields === null ? {} : { fields: readFields(bytesIn(fields!)) }),
+    ...(worker === null ? {} : { worker: textIn(worker) }),
+    ...facts,
+    ...(checkpoint === null ? {} : { checkpoint: readPayload(bytesIn(checkpoint!)) }),
+    ...(log === null ? {} : { log: textIn(log) }),
+    ...(error === null ? {} : { error: textIn(error) }),
+  }
+  const remembered = ended === null ? undefined : readMemory(bytesIn(ended!))
+  const known = remembered === undefined || remembered.until <= now ? undefined : rememberedJob(queue, id, remembered)
+  const memory = known && remembered!.hasRemains ? { ...known, ...noted, ...contentOf(remains) } : known
   if (record === null) return { ...nothingThere, memory }
   const { stamp: firstStamp, seq, createdAt, rememberMs, ...written } = readRecord(bytesIn(record))
   const since =
@@ -198,12 +211,10 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
       ? { state: firstState(bytesIn(record)), updatedAt: createdAt, stamp: firstStamp, ...fresh, stamped: 0 }
       : readPast(bytesIn(past!))
   const held = claim === null ? undefined : readClaim(bytesIn(claim))
-  const said = beat === null ? {} : readBeat(bytesIn(beat))
   const stamp = since.stamp ?? firstStamp
   const state = held === undefined ? stateOf[since.state]! : 'running'
   const isOver = state === 'completed' || state === 'dead'
   const reason = 'reason' in since ? since.reason : undefined
-  const { updatedAt: saidAt, ...facts } = said
   const job: StoredJob = {
     ...written,
     queue,
@@ -215,15 +226,11 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
     createdAt,
     updatedAt: held === undefined ? since.updatedAt : (saidAt ?? held.claimedAt),
     runAt: Math.floor(stamp / 1_000),
-    ...(fields === null ? {} : { fields: readFields(bytesIn(fields)) }),
     ...(expiresAt === null ? {} : { expiresAt: numberIn(expiresAt) }),
     ...(isOver ? { finishedAt: since.updatedAt } : {}),
-    ...(held !== undefined ? { worker: held.worker } : worker === null ? {} : { worker: textIn(worker) }),
-    ...facts,
-    ...(checkpoint === null ? {} : { checkpoint: readPayload(bytesIn(checkpoint)) }),
-    ...(log === null ? {} : { log: textIn(log) }),
+    ...noted,
+    ...(held === undefined ? {} : { worker: held.worker }),
     ...(result === null ? {} : { result: readResult(bytesIn(result)) }),
-    ...(error === null ? {} : { error: textIn(error) }),
     ...(reason === undefined ? {} : { reason }),
   }
   const isHidden =
@@ -237,6 +244,18 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
     stamp,
     fence: held?.fence ?? 0,
     memory: isRemembered ? { ...bare(job), updatedAt: since.updatedAt, ...droppedIn(job) } : memory,
+  }
+}
+
+/** What the record that remains of a job says of its content. */
+function contentOf(remains: RedisReply | undefined): Partial<StoredJob> {
+  if (!remains) return {}
+  const { payload, codec, meta, group } = readRecord(bytesIn(remains))
+  return {
+    payload,
+    ...(codec === undefined ? {} : { codec }),
+    ...(meta === undefined ? {} : { meta }),
+    ...(group === undefined ? {} : { group }),
   }
 }
 
@@ -283,6 +302,6 @@ function bare({
 }
 
 function rememberedJob(queue: string, id: string, memory: MemoryParts): StoredJob {
-  const { seq: _, until: __, ...known } = memory
+  const { seq: _, until: __, hasRemains: ___, ...known } = memory
   return { queue, id, ...known, payload: '', updatedAt: memory.finishedAt }
 }

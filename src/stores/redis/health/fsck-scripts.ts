@@ -132,9 +132,15 @@ local function check_job(id)
   if call('HEXISTS', ENDED, id) == 1 then say('remembered', 'ended', id) end
 end
 local function check_field(field, value)
-  local id = name == 'notes' and sub(field, 2) or field
-  if name == 'notes' and not find('ebrwklfx', sub(field, 1, 1), 1, true) then return say('foreign', name, field) end
-  if call('HEXISTS', JOBS, id) == 0 then say('jobless', name, id) end
+  if call('HEXISTS', JOBS, field) == 0 then say('jobless', name, field) end
+end
+-- A note belongs to a job, or to what remains of a cancelled one.
+local function check_note(field)
+  local letter, id = sub(field, 1, 1), sub(field, 2)
+  if not find('ebrwklfxp', letter, 1, true) then return say('foreign', name, field) end
+  if letter ~= 'p' and call('HEXISTS', JOBS, id) == 1 then return end
+  local memory = call('HGET', ENDED, id)
+  if find('rx', letter, 1, true) or not memory or byte(memory) < 128 then say('jobless', name, id) end
 end
 -- Checks the lease that the claims of one call share, and the count of these claims.
 local function check_shared(fence_bytes)
@@ -156,6 +162,7 @@ local function check_memory(id, memory)
   if #memory < 39 then return say('unreadable', name, id) end
   local score = call('ZSCORE', ENDED_UNTIL, sub(memory, 1, 6) .. id)
   if not score or tonumber(score) ~= unpackn('>I6', memory, 33) then say('unlisted', 'ended-until', id) end
+  if byte(memory) > 127 and call('HEXISTS', NOTES, 'p' .. id) == 0 then say('inputless', 'notes', id) end
 end
 
 local ids_from = { ready = 16, suspects = 16, scheduled = 14, leases = 1, completed = 13, expiry = 7, expiring = 7, dead = 13, retries = 10, ['ended-until'] = 7 }
@@ -222,6 +229,7 @@ else
     elseif name == 'jobs' then check_job(one)
     elseif name == 'ended' then check_memory(one, value)
     elseif name == 'batches' then check_batch(one)
+    elseif name == 'notes' then check_note(one)
     else check_field(one, value) end
   end
 end

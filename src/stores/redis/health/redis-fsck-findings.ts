@@ -89,6 +89,8 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
     ),
   leaseless: () => warning('shared leases of these fences are not there any more', fillsMemory),
   resultless: () => error('completed, and their kept results are missing', 'A caller that asks for them finds none.'),
+  inputless: () =>
+    warning('were cancelled after they had begun, and their inputs are missing', 'Their records show less.'),
   remembered: () =>
     warning('they live, and are remembered as ended', 'A caller that waits for one may take it for ended.'),
   foreign: (key) => warning(`fields of '${key}' that are not ours`, fillsMemory),

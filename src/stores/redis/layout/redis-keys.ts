@@ -44,7 +44,8 @@ export const shardKeys = [
   'history',
   /**
    * Hash, a letter and an id → `e` error, `b` what beats reported, `r` result, `w` the worker that held an ended job,
-   * `k` checkpoint, `l` log, `f` fields (fields-script.ts).
+   * `k` checkpoint, `l` log, `f` fields (fields-script.ts); `p` the record of a job that was cancelled after it had
+   * begun, whose other notes stay with its id in `ended`.
    */
   'notes',
   /** Sorted set: completed jobs whose result is kept: end (6 bytes), sequence, id. */
@@ -55,9 +56,9 @@ export const shardKeys = [
   'dead',
   /** Sorted set: waiting and running jobs that failed: attempt (3 bytes), sequence, id. */
   'retries',
-  /** Hash, id → what is remembered of an ended job. */
+  /** Hash, id → what is remembered of an ended job (`readMemory`). If the first bit is 1, its notes remain too. */
   'ended',
-  /** Sorted set by the instant in ms until which an id is remembered: sequence, id. */
+  /** Sorted set by the instant in ms until which an id is remembered: the first 6 bytes of its entry in `ended`, id. */
   'ended-until',
   /** Hash, call id → instant and answers. */
   'calls',

@@ -231,7 +231,7 @@ ${waiting}  end
   local past = call('HGET', HISTORY, id)
   if past and #past >= 19 then call('ZREM', RETRIES, pack('>I3', read_past(past).attempt) .. seq .. id) end
   call('HDEL', HISTORY, id)
-  call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id, 'f' .. id, 'x' .. id)
+  call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id, 'f' .. id, 'p' .. id, 'x' .. id)
   call('HINCRBY', META, 'lost', 1)
 end
 `
@@ -270,32 +270,47 @@ local function expire_again(j)
   local first_at = tonumber(call('HGET', META, 'expiringAt'))
   if not first_at or tonumber(expires_at) < first_at then call('HSET', META, 'expiringAt', expires_at) end
 end
-local function drop(j)
+local function drop_notes(id)
+  call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id, 'f' .. id, 'p' .. id)
+end
+-- remains: the record of a job whose notes stay.
+local function drop(j, remains)
   stay(j)
   leave(j)
   call('HDEL', JOBS, j.id)
   if j.group ~= '' then lanes.refresh(j.group) end
+  if remains then
+    call('HSET', NOTES, 'p' .. j.id, remains)
+    if j.claim then call('HSET', NOTES, 'w' .. j.id, j.claim.worker) end
+  end
   if j.fresh and not (j.claim and has(j.claim.flags, BEATEN)) then return end
   call('HDEL', HISTORY, j.id)
-  call('HDEL', NOTES, 'e' .. j.id, 'b' .. j.id, 'r' .. j.id, 'w' .. j.id, 'k' .. j.id, 'l' .. j.id, 'f' .. j.id)
+  if not remains then drop_notes(j.id) end
   if j.attempt > 1 then call('ZREM', RETRIES, retry_place(j)) end
 end
-local function remember(j, state, finished, for_ms)
-  local until_at = finished + for_ms
-  call('HSET', ENDED, j.id, j.seq .. state .. pack('>I2I3I2I6I6I6I6', 32767 - j.priority, j.attempt, j.crashes, j.created, due_at(j), finished, until_at)
+-- The first bit of the sequence number, here and in ENDED_UNTIL, says that notes remain.
+local function remember(j, state, finished, for_ms, remains)
+  local until_at, seq = finished + for_ms, j.seq
+  if remains then seq = char(byte(seq) + 128) .. sub(seq, 2) end
+  call('HSET', ENDED, j.id, seq .. state .. pack('>I2I3I2I6I6I6I6', 32767 - j.priority, j.attempt, j.crashes, j.created, due_at(j), finished, until_at)
     .. j.task .. '\0' .. (j.reason and '=' .. j.reason or ''))
-  call('ZADD', ENDED_UNTIL, until_at, j.seq .. j.id)
+  call('ZADD', ENDED_UNTIL, until_at, seq .. j.id)
 end
 ${passOver()}local function forget(id, memory)
   call('HDEL', ENDED, id)
   call('ZREM', ENDED_UNTIL, sub(memory, 1, 6) .. id)
+  if byte(memory) > 127 then drop_notes(id) end
 end
--- Removes the job. Its id is remembered if the user gave it, and for at least a minute if the job was cancelled.
+-- Removes the job. Its id is remembered if the user gave it or the job was cancelled; with what remains of the job if it
+-- was cancelled after it had begun. The translation of leavesRemains.
 local function finish(j, state)
-  drop(j)
-  local for_ms = j.remember
-  if for_ms == 0 and state == 'x' then for_ms = ${rememberedForMs('cancelled', 0)} end
-  if for_ms > 0 then remember(j, state, now, for_ms) end
+  local for_ms, remains = j.remember, nil
+  if state == 'x' then
+    if j.claim or j.attempt > 1 or j.crashes > 0 or j.suspect then remains = call('HGET', JOBS, j.id) end
+    if for_ms == 0 then for_ms = remains and ${rememberedForMs('cancelled', 0, true)} or ${rememberedForMs('cancelled', 0)} end
+  end
+  drop(j, remains)
+  if for_ms > 0 then remember(j, state, now, for_ms, remains) end
 end
 ${goingBack('  expire_again(j)\n')}local function bury(j, reason, error)
   stay(j)

@@ -157,7 +157,7 @@ function pushSettle(args: RedisArgument[], item: SettleItem): void {
       args.push('b', given(item.error), given(item.reason), runText(item.run), String(item.done ?? 0))
       return
     case 'cancel':
-      args.push('x', given(item.reason))
+      args.push('x', given(item.reason), runText(item.run))
   }
 }
 

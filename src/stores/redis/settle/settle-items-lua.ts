@@ -1,6 +1,6 @@
 /** The items of a settle call in Lua, read from ARGV (`settle-script.ts`). */
 export const settleItems = `
-local extras = { c = 0, k = 3, t = 6, r = 3, b = 4, x = 1, h = 2 }
+local extras = { c = 0, k = 3, t = 6, r = 3, b = 4, x = 2, h = 2 }
 -- For each item its position in ARGV, its id, its fence in bytes and its kind.
 local items, ids, item_fences, kinds = {}, {}, {}, {}
 local fences = {}

@@ -79,7 +79,7 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
  * ARGV: for several items in a row that complete under one fence and keep nothing: '', fence, their number, and the id
  * of each. For any other item id, fence, kind, and the arguments of the kind:
  * c complete · k complete and keep: result in its stored form, ms or '', run · t retry: ms, last (1 or 0), error,
- * reason, run, done · r release: ms, error, done · b bury: error, reason, run, done · x cancel: reason · h hold: queue or
+ * reason, run, done · r release: ms, error, done · b bury: error, reason, run, done · x cancel: reason, run · h hold: queue or
  * group, ms; it stands before the end of the same claim, and is made with that. Error and reason are '' if absent, otherwise they begin with '='. A run is how many ms ago the
  * handler began, host and pid, with NUL between them, or '' if it is not reported.
  * Returns one letter per item, none for a hold: o ok, l lost, g gone; '' if all are ok. Refuses `unknown`, and `moved` if the shard is
@@ -117,16 +117,16 @@ local function settle(n, id, kind, hold)
     if b == '1' then know_run(j, e) end
     fail_claim(j, tonumber(a), b == '1', given(c), given(d))
   elseif kind == 'r' then
+    if b ~= '' then call('HSET', NOTES, 'e' .. id, given(b)) end
     if has(j.claim.flags, CANCEL) then finish(j, 'x')
-    else
-      if b ~= '' then call('HSET', NOTES, 'e' .. id, given(b)) end
-      if tonumber(a) == 0 then put_back(j, j.suspect) else schedule(j, tonumber(a)) end
-    end
+    elseif tonumber(a) == 0 then put_back(j, j.suspect)
+    else schedule(j, tonumber(a)) end
   elseif kind == 'b' then
     know_run(j, c)
     bury(j, given(b), given(a))
   else
     if not (j.reason and has(j.claim.flags, CANCEL)) then j.reason = given(a) end
+    know_run(j, b)
     finish(j, 'x')
   end
   if hold then lanes.hold_back(ARGV[hold + 3] == 'group' and j.group ~= '' and j.group or nil, now + tonumber(ARGV[hold + 4])) end

@@ -33,6 +33,7 @@ local function trim()
   for _, member in ipairs(call('ZRANGE', ENDED_UNTIL, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${trimLimit})) do
     call('ZREM', ENDED_UNTIL, member)
     call('HDEL', ENDED, sub(member, 7))
+    if byte(member) > 127 then drop_notes(sub(member, 7)) end
   end
   for _, member in ipairs(call('ZRANGE', EXPIRY, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${trimLimit})) do drop_result(sub(member, 7)) end
   local bounds = call('HMGET', META, 'resultsCount', 'deadAge', 'deadCount')

@@ -293,6 +293,8 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
  *
  * Others:
  *
+ * - `remembered` has the ids of ended jobs. The columns after `reason` are what remains of a job that was cancelled after
+ *   it had begun, as in `job` and in the tables of notes; for others they are null, `payload` too.
  * - `result_wait` has the jobs whose results somebody waits for; `until` is on the machine's monotonic clock.
  * - `worker.ordered` is the order that the worker's next beat returns: 'stop' or 'recycle'.
  * - `call` has the calls that one transaction made on one queue, as JSON, each with its instant on the machine's
@@ -364,6 +366,23 @@ ${payloadTable}CREATE TABLE remembered (
   run_at INTEGER NOT NULL,
   finished_at INTEGER NOT NULL,
   reason TEXT,
+  grp TEXT,
+  started_at INTEGER,
+  worker TEXT,
+  host TEXT,
+  boot TEXT,
+  pidns TEXT,
+  pid INTEGER,
+  ticks INTEGER,
+  progress TEXT,
+  error TEXT,
+  fields TEXT,
+  codec TEXT,
+  meta BLOB,
+  payload BLOB,
+  checkpoint_codec TEXT,
+  checkpoint BLOB,
+  log TEXT,
   PRIMARY KEY (qid, id)
 ) WITHOUT ROWID;
 CREATE INDEX remembered_until ON remembered (qid, until);

@@ -41,19 +41,37 @@ export function storedJob(queue: string, row: Row): StoredJob {
 }
 
 export function rememberedJob(queue: string, row: Row): StoredJob {
+  const { progress, fields } = row
+  const checkpoint = { payload: valueFromStored(row['checkpoint']), codec: row['checkpoint_codec'] }
   return present({
     queue,
     id: row['id'],
     task: row['task'],
     state: row['state'],
-    payload: '',
+    // Only of a job that was cancelled after it had begun.
+    payload: valueFromStored(row['payload'] ?? ''),
+    codec: row['codec'],
+    meta: valueFromStored(row['meta']),
+    group: row['grp'],
     priority: row['priority'],
     attempt: row['attempt'],
     crashes: row['crashes'],
     createdAt: row['created_at'],
     updatedAt: row['finished_at'],
     runAt: row['run_at'],
+    fields: fields && JSON.parse(String(fields)),
+    startedAt: row['started_at'],
     finishedAt: row['finished_at'],
+    worker: row['worker'],
+    host: row['host'],
+    boot: row['boot'],
+    pidns: row['pidns'],
+    pid: row['pid'],
+    ticks: row['ticks'],
+    progress: progress && JSON.parse(String(progress)),
+    checkpoint: (checkpoint.payload ?? null) === null ? null : present(checkpoint),
+    log: valueFromStored(row['log']),
+    error: valueFromStored(row['error']),
     reason: valueFromStored(row['reason']),
   }) as unknown as StoredJob
 }

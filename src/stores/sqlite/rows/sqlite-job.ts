@@ -4,10 +4,10 @@ import type { Payload } from '../../../core/values/codec.js'
 import { resultDropped } from '../../contract/job-records.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
-import { rememberedForMs } from '../../rules/bounds.js'
+import { leavesRemains, rememberedForMs } from '../../rules/bounds.js'
 import { dueAt, stampOf } from '../../rules/sequence.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
-import { completed, dead, ready, scheduled } from '../file/sqlite-schema.js'
+import { completed, dead, ready, running, scheduled } from '../file/sqlite-schema.js'
 import { payloadToStored, storedOrNull, toStored } from '../file/sqlite-text.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
@@ -56,6 +56,9 @@ export const jobColumns =
 /** The columns that the counters depend on, and those needed to drop a job. */
 export const countedColumns = 'rid, state, suspect, attempt, noted, grp'
 
+/** The columns of a job that remain in `remembered`, besides those that its end may change. */
+const remains = 'grp, started_at, worker, host, boot, pidns, pid, ticks, progress, codec, meta, payload'
+
 /** A waiting job has no process. */
 export const noProcess = 'host = NULL, boot = NULL, pidns = NULL, pid = NULL, ticks = NULL'
 
@@ -71,6 +74,7 @@ export class SqliteJobs {
   readonly #delete: Statement
   readonly #deleteAll: Statement
   readonly #remember: Statement
+  readonly #leaveRemains: Statement
   readonly #flag: Statement
   readonly #hasResult: Statement
 
@@ -95,6 +99,12 @@ export class SqliteJobs {
     this.#remember = db.prepare(
       `INSERT INTO remembered (qid, id, until, task, state, priority, attempt, crashes, created_at, run_at, finished_at, reason)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+    this.#leaveRemains = db.prepare(
+      `INSERT INTO remembered (qid, id, until, task, state, priority, attempt, crashes, created_at, run_at, finished_at, reason, error,
+         ${remains}, fields, checkpoint_codec, checkpoint, log)
+       SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${remains.replace(/\w+/g, 'job.$&')}, fields.json, checkpoint.codec, checkpoint.payload, log.text
+       FROM job LEFT JOIN fields USING (rid) LEFT JOIN checkpoint USING (rid) LEFT JOIN log USING (rid) WHERE job.rid = ?`,
     )
     this.#hasResult = db.prepare('SELECT 1 FROM job WHERE rid = ? AND result IS NOT NULL')
     this.#flag = db.prepare('UPDATE job SET cancelling = 1, reason = ? WHERE rid = ?')
@@ -208,11 +218,12 @@ export class SqliteJobs {
     this.moved(queue, job, { ...job, state: completed })
   }
 
-  /** Removes the job. Its id is remembered if the user gave it or the job was cancelled. */
+  /** Removes the job. Its id is remembered if the user gave it or the job was cancelled, then with its remains. */
   end(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', now: number): void {
+    const hasRemains = state === 'cancelled' && hasBegun(job)
+    const forMs = rememberedForMs(state, job.remember_ms, hasRemains)
+    if (forMs > 0) this.#rememberJob(queue, job, state, now, forMs, hasRemains)
     this.drop(queue, job)
-    const forMs = rememberedForMs(state, job.remember_ms)
-    if (forMs > 0) this.#rememberJob(queue, job, state, now, forMs)
   }
 
   /** Removes a kept result. The id stays remembered for as long as it would have been without a result. */
@@ -230,24 +241,13 @@ export class SqliteJobs {
     state: 'completed' | 'cancelled',
     finishedAt: number,
     forMs: number,
+    hasRemains = false,
   ): void {
     const until = bounded(finishedAt + forMs)
-    const { id, task, rank, attempt, crashes, created_at, stamp, reason } = job
-    const { qid } = queue
-    this.#remember.run(
-      qid,
-      id,
-      until,
-      task,
-      state,
-      0 - rank,
-      attempt,
-      crashes,
-      created_at,
-      dueAt(stamp),
-      finishedAt,
-      reason,
-    )
+    const { rid, id, task, rank, attempt, crashes, created_at, stamp, reason, error } = job
+    const facts = [task, state, 0 - rank, attempt, crashes, created_at, dueAt(stamp), finishedAt, reason]
+    if (hasRemains) changeOne(this.#leaveRemains, queue.qid, id, until, ...facts, error, rid)
+    else this.#remember.run(queue.qid, id, until, ...facts)
     queue.remembered += 1
   }
 
@@ -324,6 +324,10 @@ export function changeOne(statement: Statement, ...values: SqlValue[]): void {
 export function changeSome(statement: Statement, rows: number, ...values: SqlValue[]): void {
   const { changes } = statement.run(...values)
   if (Number(changes) !== rows) throw new Error(`SQLite changed ${changes} rows where it must change ${rows}`)
+}
+
+function hasBegun({ state, attempt, crashes, suspect }: JobRow): boolean {
+  return leavesRemains({ isRunning: state === running, attempt, crashes, suspect: suspect === 1 })
 }
 
 /** Whether a kept job is past its time but not yet trimmed. */
