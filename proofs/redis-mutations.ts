@@ -186,7 +186,7 @@ export const redisMutations: readonly Mutation[] = [
   {
     what: 'a job that never began leaves its remains when it is cancelled',
     file: 'redis/lua/prelude.js',
-    from: 'if j.claim or j.attempt > 1 or j.crashes > 0 or j.suspect then remains',
+    from: 'if j.claim or j.attempt > 1 or j.crashes > 0 or j.suspect or has_notes(j) then remains',
     to: 'if true then remains',
   },
   {

@@ -30,16 +30,18 @@ const cancelMemoryMs = 60_000
 const remainsMemoryMs = 3_600_000
 
 /**
- * Whether a job that is cancelled now leaves its remains with its id: only if it runs, or ran before. Jobs that were
- * never begun may be many, and nothing happened to them.
+ * Whether a job that is cancelled now leaves its remains with its id: only if it runs, or ran before as far as one can
+ * tell. Jobs that never began may be many, and nothing happened to them.
  */
 export function leavesRemains(job: {
   readonly isRunning: boolean
   readonly attempt: number
   readonly crashes: number
   readonly suspect: boolean
+  /** Whether attempts have left an error, a checkpoint or a log. */
+  readonly hasNotes: boolean
 }): boolean {
-  return job.isRunning || job.attempt > 1 || job.crashes > 0 || job.suspect
+  return job.isRunning || job.attempt > 1 || job.crashes > 0 || job.suspect || job.hasNotes
 }
 
 /** How long the store remembers the id of a job that ended without a kept result; 0: not at all. */

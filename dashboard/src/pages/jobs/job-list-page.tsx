@@ -124,7 +124,9 @@ function Empty({ listed, task, hasNext, isFirst }: EmptyProps) {
       </>
     )
   if (!isFirst) return <p>This was the end of the list.</p>
-  if (listed === 'completed' || listed === 'cancelled')
+  if (listed === 'cancelled')
+    return <p>Lists leave out cancelled jobs. One that had begun is found by its id for a while.</p>
+  if (listed === 'completed')
     return <p>None is kept. How many results a queue keeps, and for how long, its retention says.</p>
   return <p>{listed === 'all' ? 'This queue has no jobs.' : `No job is ${listed}.`}</p>
 }

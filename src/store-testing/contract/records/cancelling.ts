@@ -182,6 +182,33 @@ export const cancelling: ContractConcern = {
     ),
 
     contractCase(
+      'a job that was put off keeps its log, its checkpoint or the cause when it is cancelled',
+      async (scene) => {
+        const [log, checkpoint, error] = ['not yet\n', { payload: '7' }, 'Error: no handler']
+        const runs = [{ beat: { log } }, { beat: { checkpoint } }, { error }]
+        for (const [i, { beat, ...end }] of runs.entries()) {
+          await scene.add(`a${i}`)
+          const claim = await scene.claimOne()
+          if (beat !== undefined) await scene.extend(claim, { beat })
+          await scene.end(claim, { kind: 'release', delayMs: 60_000, ...end })
+        }
+        await scene.records.cancel(scene.queue, 'all')
+
+        const records = await Promise.all(runs.map((_, i) => scene.records.get(scene.queue, `a${i}`)))
+
+        assert.deepEqual(
+          records.map((record) => [record?.payload, record?.log, record?.checkpoint, record?.error]),
+          [
+            ['{"to":"a0"}', log, undefined, undefined],
+            ['{"to":"a1"}', undefined, checkpoint, undefined],
+            ['{"to":"a2"}', undefined, undefined, error],
+          ],
+        )
+      },
+      records,
+    ),
+
+    contractCase(
       'a job whose worker died keeps its input when it is cancelled',
       async (scene) => {
         await scene.addSuspects('a')

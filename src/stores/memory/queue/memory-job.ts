@@ -14,6 +14,7 @@ import {
 import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
 import type { HeldClaim } from '../../contract/worker-registry.js'
+import { leavesRemains } from '../../rules/bounds.js'
 import { weightOf } from '../../rules/claim-weight.js'
 import type { PayloadEntry } from '../../rules/payloads.js'
 import { dueAt } from '../../rules/sequence.js'
@@ -155,6 +156,12 @@ export function rememberedJob(
     reason: job.reason,
     remains,
   }
+}
+
+/** Whether it runs, or ran before as far as one can tell. */
+export function hasBegun(job: MemoryJob): boolean {
+  const hasNotes = job.error !== undefined || job.checkpoint !== undefined || job.log !== ''
+  return leavesRemains({ ...job, isRunning: job.state === 'running', hasNotes })
 }
 
 export function remainsOf(job: MemoryJob): JobRemains {

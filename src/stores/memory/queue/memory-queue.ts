@@ -4,7 +4,7 @@
  */
 
 import type { NewJob } from '../../contract/new-job.js'
-import { leavesRemains, rememberedForMs } from '../../rules/bounds.js'
+import { rememberedForMs } from '../../rules/bounds.js'
 import { compareBytes } from '../../rules/byte-order.js'
 import { expiryOf } from '../../rules/expiry.js'
 import { dueAt, nextStamp, stampOf } from '../../rules/sequence.js'
@@ -13,7 +13,7 @@ import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
 import { CallMemory } from './call-memory.js'
 import { ExpectedIds } from './expected-ids.js'
 import { MemoryExpiry } from './memory-expiry.js'
-import { byId, bySeq, type MemoryJob, newMemoryJob, remainsOf, rememberedJob } from './memory-job.js'
+import { byId, bySeq, hasBegun, type MemoryJob, newMemoryJob, remainsOf, rememberedJob } from './memory-job.js'
 import { MemoryLanes } from './memory-lanes.js'
 import { groupOf, MemoryLimits, type ShardSettings } from './memory-limits.js'
 import { nextOpening } from './memory-opening.js'
@@ -309,7 +309,7 @@ export class MemoryQueue {
 
   /** Removes the job; its id is remembered if the user gave it or the job was cancelled, then with its remains. */
   end(job: MemoryJob, state: 'completed' | 'cancelled', now: number): void {
-    const hasRemains = state === 'cancelled' && leavesRemains({ ...job, isRunning: job.state === 'running' })
+    const hasRemains = state === 'cancelled' && hasBegun(job)
     this.drop(job)
     const forMs = rememberedForMs(state, job.spec.rememberMs, hasRemains)
     if (forMs > 0) this.remembered.add(rememberedJob(job, state, now, forMs, hasRemains ? remainsOf(job) : undefined))

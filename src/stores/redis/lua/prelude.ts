@@ -301,12 +301,16 @@ ${passOver()}local function forget(id, memory)
   call('ZREM', ENDED_UNTIL, sub(memory, 1, 6) .. id)
   if byte(memory) > 127 then drop_notes(id) end
 end
+-- Whether attempts have left an error, a checkpoint or a log. A fresh job that waits has none.
+local function has_notes(j)
+  return not j.fresh and call('HEXISTS', NOTES, 'e' .. j.id) + call('HEXISTS', NOTES, 'k' .. j.id) + call('HEXISTS', NOTES, 'l' .. j.id) > 0
+end
 -- Removes the job. Its id is remembered if the user gave it or the job was cancelled; with what remains of the job if it
 -- was cancelled after it had begun. The translation of leavesRemains.
 local function finish(j, state)
   local for_ms, remains = j.remember, nil
   if state == 'x' then
-    if j.claim or j.attempt > 1 or j.crashes > 0 or j.suspect then remains = call('HGET', JOBS, j.id) end
+    if j.claim or j.attempt > 1 or j.crashes > 0 or j.suspect or has_notes(j) then remains = call('HGET', JOBS, j.id) end
     if for_ms == 0 then for_ms = remains and ${rememberedForMs('cancelled', 0, true)} or ${rememberedForMs('cancelled', 0)} end
   end
   drop(j, remains)

@@ -220,10 +220,16 @@ export class SqliteJobs {
 
   /** Removes the job. Its id is remembered if the user gave it or the job was cancelled, then with its remains. */
   end(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', now: number): void {
-    const hasRemains = state === 'cancelled' && hasBegun(job)
+    const hasRemains = state === 'cancelled' && this.#hasBegun(job)
     const forMs = rememberedForMs(state, job.remember_ms, hasRemains)
     if (forMs > 0) this.#rememberJob(queue, job, state, now, forMs, hasRemains)
     this.drop(queue, job)
+  }
+
+  /** Whether it runs, or ran before as far as one can tell. */
+  #hasBegun({ rid, state, attempt, crashes, suspect, noted, error }: JobRow): boolean {
+    const hasNotes = error !== null || (noted === 1 && Object.keys(this.notes.of(rid)).length > 0)
+    return leavesRemains({ isRunning: state === running, attempt, crashes, suspect: suspect === 1, hasNotes })
   }
 
   /** Removes a kept result. The id stays remembered for as long as it would have been without a result. */
@@ -324,10 +330,6 @@ export function changeOne(statement: Statement, ...values: SqlValue[]): void {
 export function changeSome(statement: Statement, rows: number, ...values: SqlValue[]): void {
   const { changes } = statement.run(...values)
   if (Number(changes) !== rows) throw new Error(`SQLite changed ${changes} rows where it must change ${rows}`)
-}
-
-function hasBegun({ state, attempt, crashes, suspect }: JobRow): boolean {
-  return leavesRemains({ isRunning: state === running, attempt, crashes, suspect: suspect === 1 })
 }
 
 /** Whether a kept job is past its time but not yet trimmed. */
