@@ -59,6 +59,7 @@ export const redisEnqueueMutations: readonly Mutation[] = [
     file: 'redis/enqueue/enqueue-script.js',
     from: 'if LIFO or draining or first',
     to: 'if LIFO or first',
+    concern: 'records: actions',
   },
   {
     what: 'jobs that are added at once stand in the ready list of a queue that takes the last one first',

@@ -307,12 +307,14 @@ export const recordsActions: ContractConcern = {
     ),
 
     contractCase(
-      'a draining queue runs what waits, retries included, and resume ends the drain',
+      'a draining queue refuses jobs and runs what waits, retries included; resume ends the drain',
       async (scene) => {
         await scene.add('a')
         await scene.records.drain(scene.queue)
         await scene.records.drain(scene.queue)
 
+        assert.deepEqual(await scene.enqueue(['b']), ['draining'])
+        assert.deepEqual(await scene.enqueue(['b', { id: 'c', delayMs: 1_000 }]), ['draining', 'draining'])
         await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0 })
         assert.deepEqual(await scene.claimIds(), ['a'])
         await scene.records.resume(scene.queue)
