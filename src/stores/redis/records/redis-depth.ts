@@ -16,9 +16,12 @@ export async function depthsOf(
   if (found.length === 0) return { now: await queues.now(), depths: [] }
   const replies = await Promise.all(
     found.map(async (queue) => {
-      const live = liveShards(queue).map((shard) => queues.run(shard, depthScripts, []))
-      const left = await Promise.all(closedShards(queue).map((shard) => depthIfThere(queues, shard)))
-      return [...left.filter((reply) => reply !== undefined), ...(await Promise.all(live))]
+      // Awaited together: a rejection that nobody hears yet ends the process.
+      const [live, left] = await Promise.all([
+        Promise.all(liveShards(queue).map((shard) => queues.run(shard, depthScripts, []))),
+        Promise.all(closedShards(queue).map((shard) => depthIfThere(queues, shard))),
+      ])
+      return [...left.filter((reply) => reply !== undefined), ...live]
     }),
   )
   return {
