@@ -21,6 +21,9 @@ export interface Leave {
   readonly at: number
 }
 
+const mostStarts = 30
+const betweenStartsMs = 1_000
+
 export class EverythingCrew {
   readonly halts: Halt[] = []
   /** When each process was told to leave in order. */
@@ -40,7 +43,15 @@ export class EverythingCrew {
     this.#version = version
   }
 
+  /** Starts a worker; again if it ends before it is ready, as one does whose changed schedule a full store refuses. */
   async start(): Promise<void> {
+    for (let tries = 1; !(await this.#started()); tries += 1) {
+      if (tries === mostStarts) throw new Error(`a worker did not start in ${mostStarts} tries`)
+      await delay(betweenStartsMs)
+    }
+  }
+
+  async #started(): Promise<boolean> {
     const version = this.#version()
     this.started.set(version, (this.started.get(version) ?? 0) + 1)
     const worker = forkedProgram(join(import.meta.dirname, 'everything-worker.ts'), [], {
@@ -55,9 +66,10 @@ export class EverythingCrew {
     worker.once('exit', (code, signal) => {
       if (this.#workers.delete(worker)) this.deaths.push(`${worker.pid} ended with ${code ?? signal}`)
     })
-    const died = once(worker, 'exit').then(() => Promise.reject(new Error('a worker did not start')))
-    await Promise.race([ready, died])
-    this.#workers.add(worker)
+    const died = once(worker, 'exit').then(() => false)
+    const isReady = await Promise.race([ready.then(() => true), died])
+    if (isReady) this.#workers.add(worker)
+    return isReady
   }
 
   #hear(word: EverythingWord): void {
