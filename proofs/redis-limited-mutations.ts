@@ -181,6 +181,7 @@ export const redisLimitedMutations: readonly Mutation[] = [
     file: 'redis/claim/throttle-gate-lua.js',
     from: "if form[3] and form[1] ~= '1' and not form[2] then",
     to: 'if form[3] and not form[2] then',
+    concern: 'the rest of a throttle',
   },
   {
     what: 'a counter does not go by the jobs of groups',

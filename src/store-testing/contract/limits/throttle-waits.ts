@@ -6,6 +6,7 @@ import {
   contractCase,
   firstUse,
   groups,
+  orderedCase,
   records,
   throttled,
   workers,
@@ -97,6 +98,26 @@ export const throttleWaits: ContractConcern = {
         await scene.advance(1)
         assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['c'])
       },
+      throttled,
+    ),
+
+    orderedCase(
+      'if a claim asks an ordered queue twice, the starts of each ask count as long as that ask says',
+      async (scene) => {
+        await scene.openQueue({ name: 'many', shards: 1, throttle: byGroup(rule(1, 10_000)) })
+        const xy = ['x', 'y'].map((group) => ({ id: group, group }))
+        await scene.enqueue(xy, { queue: 'many' })
+
+        const from = [
+          { queue: 'many', limit: 1, lateMs: 400 },
+          { queue: 'many', limit: 2 },
+        ]
+        assert.deepEqual((await scene.claimIds({ from, leaseMs: longLeaseMs })).sort(), ['x', 'y'])
+
+        const waits = await Promise.all(xy.map(({ group }) => scene.throttles.state('many', group)))
+        assert.deepEqual(waits.map((state) => state?.forMs).sort(), [10_001, 10_401])
+      },
+      groups,
       throttled,
     ),
 

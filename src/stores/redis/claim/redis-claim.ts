@@ -218,7 +218,9 @@ export class RedisClaim {
     const { kind } = first.asks[0]!.shard
     for (let one = candidates[next + 1]; one?.asks.length === 1; one = candidates[next + trip.length]) {
       if (one.asks[0]!.shard.kind !== kind || (kind === 'ordered' && trip.length === mostTogether)) break
-      if (this.#isDoubtful(one) || one.limits !== first.limits || (one.limits !== undefined && kind === 'plain')) break
+      if (this.#isDoubtful(one) || one.limits !== first.limits) break
+      // A trip counts all its starts alike.
+      if (one.limits !== undefined && (kind === 'plain' || one.lateMs !== first.lateMs)) break
       trip.push(one)
     }
     return trip
