@@ -148,7 +148,7 @@ export async function stops(rounds: number, store: string | undefined) {
       const job = await site.mill.enqueue(steady, 500)
       const { pid } = (await begun(1))[0]!
       const others = begun(2)
-      process.kill(-pid, 'SIGSTOP')
+      await site.halt(pid)
       const stoppedAt = Date.now()
       const waiting = await site.mill.enqueue(steady, 500)
       await deadAfter(pid)
@@ -164,7 +164,7 @@ export async function stops(rounds: number, store: string | undefined) {
       const work = await site.work(['--concurrency', '1'], { MILLRACE_HOST: 'lost' })
       const job = await site.mill.enqueue(steady, 5_000)
       const { pid } = (await begun(1))[0]!
-      process.kill(-pid, 'SIGSTOP')
+      await site.halt(pid)
       killWhole(work)
       const again = begun(1)
       const rival = await site.work(['--concurrency', '1'], { MILLRACE_HOST: 'elsewhere' })

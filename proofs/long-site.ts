@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { DatabaseSync } from '@photostructure/sqlite'
 import { type Duration, defineTask, type Mill, millrace } from 'millrace'
 import { Work } from './supervised.js'
 
@@ -78,10 +79,33 @@ export class LongSite {
       })
   }
 
+  /** Stops the group. A process that is stopped inside SQLite keeps the lock of the file: that one is stopped again. */
+  async halt(group: number): Promise<void> {
+    for (;;) {
+      process.kill(-group, 'SIGSTOP')
+      if (!this.store.startsWith('sqlite:') || isFree(this.store.slice('sqlite:'.length))) return
+      process.kill(-group, 'SIGCONT')
+      await delay(20)
+    }
+  }
+
   async close(): Promise<void> {
     for (const work of this.#works) await work.kill()
     await this.mill.close()
     rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+/** Whether somebody else can write to the file now. */
+function isFree(file: string): boolean {
+  const database = new DatabaseSync(file, { timeout: 500 })
+  try {
+    database.exec('BEGIN IMMEDIATE; ROLLBACK')
+    return true
+  } catch {
+    return false
+  } finally {
+    database.close()
   }
 }
 
