@@ -1,7 +1,7 @@
 /**
  * Slims `dist` to what the package needs: `node scripts/slim-dist.mjs [root]`. It deletes every `.d.ts` that is not
- * imported, at however many steps, by one that `exports` names, and drops the comments of the JavaScript. Those for users
- * are in the declarations, and the others in the sources. `npm pack` runs it.
+ * imported, at however many steps, by one that `exports` names, drops the comments of the JavaScript, and indents it by
+ * tabs. The comments for users are in the declarations, and the others in the sources. `npm pack` runs it.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -20,6 +20,23 @@ function reach(file, importer) {
     if (fileName.startsWith('.')) reach(join(dirname(file), fileName.replace(/\.js$/, '.d.ts')), file)
 }
 
+/** A tab for every four spaces that a line begins with, unless it is the text of a template, such as a script of Redis. */
+function withTabs(text) {
+  const source = ts.createSourceFile('file.js', text, ts.ScriptTarget.ESNext)
+  const lineOf = (position) => source.getLineAndCharacterOfPosition(position).line
+  const kept = new Set()
+  const visit = (node) => {
+    if (ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node) || ts.isNoSubstitutionTemplateLiteral(node))
+      for (let line = lineOf(node.getStart(source)) + 1; line <= lineOf(node.end); line += 1) kept.add(line)
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  const lines = text.split('\n')
+  return lines.map((line, i) => (kept.has(i) ? line : line.replace(/^(?: {4})+/, spacesToTabs))).join('\n')
+}
+
+const spacesToTabs = (spaces) => '\t'.repeat(spaces.length / 4)
+
 for (const target of Object.values(exports))
   if (target.types !== undefined) reach(join(root, target.types), 'package.json')
 // The page is minified already.
@@ -33,6 +50,9 @@ const compilerOptions = {
 for (const file of readdirSync(dist, { recursive: true }).map((name) => join(dist, name)))
   if (file.endsWith('.d.ts') && !reached.has(file)) rmSync(file)
   else if (file.endsWith('.js') && !file.startsWith(page))
-    writeFileSync(file, ts.transpileModule(readFileSync(file, 'utf8'), { compilerOptions, fileName: file }).outputText)
+    writeFileSync(
+      file,
+      withTabs(ts.transpileModule(readFileSync(file, 'utf8'), { compilerOptions, fileName: file }).outputText),
+    )
 // An incremental build would take what was dropped for made.
 rmSync(join(dist, '.tsbuildinfo'), { force: true })
