@@ -31,8 +31,7 @@ export interface QueueRow {
   merge: Merge
   paused: number
   draining: number
-  /** This bound and those that follow are for the whole queue: see `share`. */
-  /** The limits that have been said; those that hold follow. */
+  /** The limits that have been said. The bounds that hold follow; each is for the whole queue: see `share`. */
   limits: string
   max_pending: number | null
   crash_limit: number
