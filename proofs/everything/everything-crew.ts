@@ -69,6 +69,7 @@ export class EverythingCrew {
     const died = once(worker, 'exit').then(() => false)
     const isReady = await Promise.race([ready.then(() => true), died])
     if (isReady) this.#workers.add(worker)
+    else this.failedCalls.set('start', (this.failedCalls.get('start') ?? 0) + 1)
     return isReady
   }
 

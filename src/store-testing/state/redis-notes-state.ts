@@ -29,7 +29,7 @@ export function canonicalNotes(id: string, notes: ById) {
   }
 }
 
-/** What remains of a job that was cancelled after it had begun. */
+/** The remains of a cancelled job. */
 export function canonicalRemains(id: string, notes: ById): CanonicalRemains {
   const { updatedAt: _, ...noted } = canonicalNotes(id, notes)
   return { ...canonicalContent(readRecord(notes.get(`p${id}`)!)), ...noted }

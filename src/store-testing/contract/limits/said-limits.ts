@@ -121,7 +121,7 @@ export const saidLimits: ContractConcern = {
         assert.deepEqual(await limitsOf(scene), { maxRunning: 3, maxPending: 9 })
       }),
 
-      contractCase('a limit that an operator lifted stays lifted, whoever opens the queue', async (scene) => {
+      contractCase('opening a queue does not bring back a limit that an operator lifted', async (scene) => {
         await open(scene.store, said)
         const none = { maxRunning: 'none', maxPending: 'none', resultsCount: 'none', dead: {} } as const
         await scene.records.setLimits('mail', none)

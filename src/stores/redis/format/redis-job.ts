@@ -247,7 +247,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
   }
 }
 
-/** What the record that remains of a job says of its content. */
+/** The content of a cancelled job, from the record that it left. */
 function contentOf(remains: RedisReply | undefined): Partial<StoredJob> {
   if (!remains) return {}
   const { payload, codec, meta, group } = readRecord(bytesIn(remains))
