@@ -54,7 +54,6 @@ export function settlementOf(
   ran?: Execution,
 ): SettleItem {
   const { queue, id, fence } = claim
-  const delayMs = (ms: number) => Math.min(ms, rules.maxDelayMs)
   const held = holdOf(claim, verdict, rules)
   if (verdict.kind === 'complete') {
     const result = keptResult(claim, verdict.result, results, rules)
@@ -62,6 +61,7 @@ export function settlementOf(
     return held === undefined ? new Completion(claim) : { queue, id, fence, ...held, kind: 'complete' }
   }
   const { done } = verdict
+  const delayMs = (ms: number) => Math.min(ms, rules.maxDelayMs)
   const key = { queue, id, fence, ...held }
   const left = done === undefined ? key : { ...key, done }
   // The payloads that are left had not failed before this run.

@@ -3,6 +3,7 @@
  * object per job, and its copy for the other thread, would cost more than the claim itself.
  */
 
+import type { Payload } from '../../../core/values/codec.js'
 import type { Buried, Claim, Crash, Expired, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
 import { fromStored } from '../file/sqlite-text.js'
@@ -64,26 +65,54 @@ type ClaimText = [
 export function claimsOf(granted: PoolGrant): readonly Claim[] {
   if (!('text' in granted)) return granted
   const { queue, fence, text, group, checkpoints } = granted
-  return (JSON.parse(text) as ClaimText[]).map(
-    ([id, task, payload, meta, blobs, codec, priority, attempt, crashes, createdAt, stamp, expiresAt, error]) => ({
-      queue,
-      id,
-      task,
-      payload: blobs & 1 ? bytesOf(payload) : fromStored(payload),
-      ...(codec === null ? {} : { codec }),
-      ...(meta === null ? {} : { meta: blobs & 2 ? bytesOf(meta) : fromStored(meta) }),
-      priority,
-      ...(group === undefined ? {} : { group }),
-      attempt,
-      crashes,
-      fence,
-      createdAt,
-      runAt: Math.floor(stamp / 1_000),
-      ...(expiresAt === null ? {} : { expiresAt }),
-      ...(error === null ? {} : { error: fromStored(error) }),
-      ...(checkpoints?.has(id) ? { checkpoint: checkpoints.get(id)! } : {}),
-    }),
-  )
+  return (JSON.parse(text) as ClaimText[]).map((row) => {
+    const claim = new TextClaim(queue, fence, row)
+    if (group !== undefined) claim.group = group
+    const checkpoint = checkpoints?.get(claim.id)
+    if (checkpoint !== undefined) claim.checkpoint = checkpoint
+    return claim
+  })
+}
+
+/** A class for the reason that `listOfOne` gives. */
+class TextClaim implements Claim {
+  readonly queue: string
+  readonly id: string
+  readonly task: string
+  readonly payload: Payload
+  readonly priority: number
+  readonly attempt: number
+  readonly crashes: number
+  readonly fence: number
+  readonly createdAt: number
+  readonly runAt: number
+  declare codec?: string
+  declare meta?: Payload
+  declare group?: string
+  declare expiresAt?: number
+  declare error?: string
+  declare checkpoint?: Checkpoint
+
+  constructor(
+    queue: string,
+    fence: number,
+    [id, task, payload, meta, blobs, codec, priority, attempt, crashes, createdAt, stamp, expiresAt, error]: ClaimText,
+  ) {
+    this.queue = queue
+    this.id = id
+    this.task = task
+    this.payload = blobs & 1 ? bytesOf(payload) : fromStored(payload)
+    this.priority = priority
+    this.attempt = attempt
+    this.crashes = crashes
+    this.fence = fence
+    this.createdAt = createdAt
+    this.runAt = Math.floor(stamp / 1_000)
+    if (codec !== null) this.codec = codec
+    if (meta !== null) this.meta = blobs & 2 ? bytesOf(meta) : fromStored(meta)
+    if (expiresAt !== null) this.expiresAt = expiresAt
+    if (error !== null) this.error = fromStored(error)
+  }
 }
 
 function bytesOf(hex: string): Uint8Array {
