@@ -1,6 +1,7 @@
 /**
- * Checks the house: the laws of its architecture that a machine can check. `node scripts/check-house.mjs [root]` prints
- * every violation as file:line and exits with 1, or prints one line when all is well.
+ * Checks the house: the laws of its architecture that a machine can check. `node scripts/check-house.mjs [root] [--lone]`
+ * prints every violation as file:line and exits with 1, or prints one line when all is well. `--lone` first lists the
+ * short files that only one other imports, each with the reason why it stands alone.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -27,7 +28,9 @@ const floors = {
 }
 /** Of every store, a room under `stores/` with a name of its own. */
 const storeFloor = 3
-const longest = 400
+const longest = 600
+/** A file of at most this length that only one other imports needs a reason. */
+const longestLone = 110
 /** Files of one folder. */
 const mostFiles = 20
 const banned = /(?:^|[-.])(?:utils?|helpers?|common|lib|types|managers?)(?=[-.]|$)/
@@ -41,7 +44,7 @@ const leastJudgedMs = 4_000
 const exported = /^export (?:(?:async|abstract|declare) )*(?:function\*?|const|let|class|interface|type) (\w+)/gm
 const typeNames = /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm
 
-const root = process.argv[2] ?? '.'
+const [root = '.'] = process.argv.slice(2).filter((argument) => !argument.startsWith('--'))
 const violations = []
 const say = (file, line, law) => violations.push(`${file}:${line} ${law}`)
 const lineOf = (text, index) => text.slice(0, index).split('\n').length
@@ -67,6 +70,8 @@ function codeFiles(folder) {
 
 /** In how many files each word stands. */
 const users = new Map()
+/** The files of src/ that a test, a proof or a bench imports. */
+const tried = new Set()
 for (const folder of ['src', 'dashboard', 'test', 'scripts', 'site', 'bench', 'proofs', 'examples']) {
   for (const file of codeFiles(folder)) {
     const text = readFileSync(join(root, folder, file), 'utf8')
@@ -80,6 +85,7 @@ for (const folder of ['src', 'dashboard', 'test', 'scripts', 'site', 'bench', 'p
             lineOf(text, index),
             `judges ${ms} ms of real time; await an event, move the clock, or measure in bench/`,
           )
+    for (const [, path] of text.matchAll(/['"]#src\/([^'"]*)\.js['"]/g)) tried.add(`${path}.ts`)
     for (const word of new Set(text.match(/\w+/g))) users.set(word, (users.get(word) ?? 0) + 1)
   }
 }
@@ -88,6 +94,12 @@ const names = new Map()
 const counts = new Map()
 /** Imports inside a room, between its alcoves and between files of one, and those of the page: of each the importer, the imported, and where. */
 const arrows = { file: [], alcove: [], page: [] }
+/** Of each file of src/: its length, the files that import it, and whether a thread or process begins there. */
+const imported = new Map()
+const importedOf = (file) => {
+  if (!imported.has(file)) imported.set(file, { lines: 0, by: new Set(), isEntry: false })
+  return imported.get(file)
+}
 
 /** The files of a folder, each with its code: comments are blanks in it, so that lines keep their numbers. Checks what holds for all. */
 function* checkedFiles(top) {
@@ -121,12 +133,15 @@ for (const { file, shown, code } of checkedFiles('src')) {
   const place = placeOf(file)
   const folder = posix.dirname(file)
   if (place === undefined) say(shown, 1, 'stands in no room of the house')
+  importedOf(file).lines = code.trimEnd().split('\n').length
 
   for (const match of code.matchAll(references)) {
     const specifier = match[3]
     const path = specifier.startsWith('#src/') ? specifier.slice(5) : posix.join(folder, specifier)
     const target = path.replace(/\.js$/, '.ts')
     const to = placeOf(target)
+    if (match[1] === 'new URL' || match[1] === 'import.meta.resolve') importedOf(target).isEntry = true
+    else importedOf(target).by.add(file)
     if (place === undefined || to === undefined) continue
     const line = lineOf(code, match.index)
     if (place.room !== to.room) {
@@ -162,6 +177,19 @@ for (const [folder, count] of counts)
 for (const kind of ['alcove', 'file', 'page'])
   for (const circle of circlesIn(arrows[kind]))
     for (const { from, to, at } of circle) violations.push(`${at} goes round in a circle: ${from} imports ${to}`)
+
+if (process.argv.includes('--lone')) {
+  const lone = [...imported].filter(([, { lines, by }]) => by.size === 1 && lines > 0 && lines <= longestLone)
+  for (const [file, { lines, by, isEntry }] of lone.sort()) {
+    const reason = isEntry
+      ? 'a thread or process begins there'
+      : tried.has(file)
+        ? 'it has a test of its own'
+        : 'no reason'
+    console.log(`src/${file}: ${lines} lines, imported by src/${[...by][0]} alone: ${reason}`)
+  }
+  console.log(`Short files with one importer: ${lone.length}.`)
+}
 
 if (violations.length > 0) {
   console.log(violations.join('\n'))

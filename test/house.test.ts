@@ -12,14 +12,14 @@ afterEach(() => {
 })
 
 /** Runs the check on a tree of these files; each gets a doc comment as its first line unless it has its own. */
-function check(files: Record<string, string>): { status: number | null; lines: string[] } {
+function check(files: Record<string, string>, ...flags: string[]): { status: number | null; lines: string[] } {
   const root = mkdtempSync(join(tmpdir(), 'millrace-house-'))
   roots.push(root)
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true })
     writeFileSync(join(root, path), text.startsWith('!') ? text.slice(1) : `/** One noun. */\n${text}`)
   }
-  const ran = spawnSync(process.execPath, ['scripts/check-house.mjs', root], { encoding: 'utf8' })
+  const ran = spawnSync(process.execPath, ['scripts/check-house.mjs', root, ...flags], { encoding: 'utf8' })
   expect(ran.stderr).toBe('')
   return { status: ran.status, lines: ran.stdout.trim().split('\n') }
 }
@@ -125,14 +125,14 @@ describe('a house with violations', () => {
       "src/core/a.ts:3 'lonely' is exported, and used nowhere else",
     ],
     [
-      'a file of 401 lines',
-      { 'src/core/long.ts': `${'\n'.repeat(399)}export {}\n` },
-      'src/core/long.ts:401 has 401 lines; 400 is the ceiling',
+      'a file of 601 lines',
+      { 'src/core/long.ts': `${'\n'.repeat(599)}export {}\n` },
+      'src/core/long.ts:601 has 601 lines; 600 is the ceiling',
     ],
     [
-      'a test of 401 lines',
-      { 'test/long.test.ts': `${'\n'.repeat(399)}export {}\n` },
-      'test/long.test.ts:401 has 401 lines; 400 is the ceiling',
+      'a test of 601 lines',
+      { 'test/long.test.ts': `${'\n'.repeat(599)}export {}\n` },
+      'test/long.test.ts:601 has 601 lines; 600 is the ceiling',
     ],
     [
       'a file of a banned name',
@@ -252,5 +252,32 @@ describe('a house with violations', () => {
 
   it('lets a date with an argument pass on the pure floors', () => {
     expect(check({ 'src/core/a.ts': 'const at = new Date(0)\n' }).status).toBe(0)
+  })
+})
+
+describe('short files that one other imports', () => {
+  it('are listed, each with the reason why it stands alone', () => {
+    const { status, lines } = check(
+      {
+        'src/core/a.ts': "import './b.js'\nimport './c.js'\nimport './shared.js'\n",
+        'src/core/b.ts': "import './shared.js'\nimport './long.js'\n",
+        'src/core/c.ts': '',
+        'src/core/shared.ts': '',
+        'src/core/long.ts': '\n'.repeat(109).concat('export {}\n'),
+        'src/core/d.ts': "new URL('./thread.js', import.meta.url)\nimport './thread.js'\n",
+        'src/core/thread.ts': '',
+        'test/c.test.ts': "import '#src/core/c.js'\n",
+      },
+      '--lone',
+    )
+
+    expect(lines).toEqual([
+      'src/core/b.ts: 3 lines, imported by src/core/a.ts alone: no reason',
+      'src/core/c.ts: 1 lines, imported by src/core/a.ts alone: it has a test of its own',
+      'src/core/thread.ts: 1 lines, imported by src/core/d.ts alone: a thread or process begins there',
+      'Short files with one importer: 3.',
+      'The house stands: 7 files keep its laws.',
+    ])
+    expect(status).toBe(0)
   })
 })
