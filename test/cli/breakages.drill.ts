@@ -137,7 +137,7 @@ describe('a new project that is broken', () => {
       'redis://127.0.0.1:1',
       /the Redis at redis:\/\/127\.0\.0\.1:1 cannot be reached: .*ECONNREFUSED/,
     ],
-  ])('by %s is told what to mend', async (_, file, text, by, message) => {
+  ])('names the mistake and the remedy for %s', async (_, file, text, by, message) => {
     const cwd = await broken(file, text, by)
     const { code, stdout, stderr } = await run(['stats'], { cwd })
     expect({ stdout, stderr }).toEqual({ stdout: '', stderr: expect.stringMatching(message) })
@@ -149,14 +149,17 @@ describe('a new project that is broken', () => {
   it.each([
     ['an await that never ends', config, 'await new Promise(() => {})'],
     ['a process.exit', task, 'process.exit(0)'],
-  ])('by %s, and so ends the process while it loads, is named', async (_, file, line) => {
-    const cwd = await broken(file, /^/, `${line}\n`)
-    const { code, stdout, stderr } = await runProcess(['stats'], { cwd })
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(
-      /^millrace: the process ended while .*millrace\.config\.ts was loaded: .*calls process\.exit\(\) or awaits something that never comes/,
-    )
-  })
+  ])(
+    'by %s, which ends the process while the configuration loads, gets an error that names the file',
+    async (_, file, line) => {
+      const cwd = await broken(file, /^/, `${line}\n`)
+      const { code, stdout, stderr } = await runProcess(['stats'], { cwd })
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toMatch(
+        /^millrace: the process ended while .*millrace\.config\.ts was loaded: .*calls process\.exit\(\) or awaits something that never comes/,
+      )
+    },
+  )
 
   it.each<[string, string[], RegExp]>([
     [
@@ -173,14 +176,14 @@ describe('a new project that is broken', () => {
     ['no input', ['enqueue', 'send-email'], /the input is missing: `millrace enqueue <task> <json>`/],
     ['a command that is not there', ['wrok'], /unknown command 'wrok' \(Did you mean work\?\)/],
     ['a flag that is not there', ['work', '--concurency', '3'], /Did you mean --concurrency\?/],
-  ])('asked for %s says what there is', async (_, args, message) => {
+  ])('lists what is known when asked for %s', async (_, args, message) => {
     const cwd = project({})
     await run(['init'], { cwd })
     const { code, stderr } = await runProcess(args, { cwd })
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) })
   })
 
-  it('whose task has no handler says how one is attached', async () => {
+  it('with a task that has no handler gets an error that says how to attach one', async () => {
     const cwd = await broken(task, /\n {2}async run[\s\S]*/, '\n})\n')
     const { code, stderr } = await runProcess(['work'], { cwd })
     expect({ code, stderr }).toEqual({
@@ -191,7 +194,7 @@ describe('a new project that is broken', () => {
     })
   })
 
-  it('that has no configuration is told to write one', async () => {
+  it('without a configuration gets an error that says how to write one', async () => {
     const { code, stderr } = await runProcess(['work'], { cwd: project({}) })
     expect({ code, stderr }).toEqual({
       code: 2,

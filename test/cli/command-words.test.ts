@@ -29,6 +29,6 @@ it.each([
   ['lits', 'jobs', ['jobs list']],
   ['lits', '', []],
   ['constructor', '', []],
-])("'%s' behind '%s' means %j", (word, group, meant) => {
+])("'%s' after '%s' suggests %j", (word, group, meant) => {
   expect(commandsMeant(word, group, paths)).toEqual(meant)
 })

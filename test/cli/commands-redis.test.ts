@@ -19,7 +19,7 @@ function projectIn(namespace: string): string {
   return project({ ...projectFiles, 'millrace.config.js': config })
 }
 
-it('the commands tell one story on Redis, each namespace its own', { timeout: 60_000 }, async () => {
+it('the commands work together on Redis, and each namespace sees only its own jobs', { timeout: 60_000 }, async () => {
   const redis = await startRedis()
   onTestFinished(() => redis.stop())
   const env = { MILLRACE_STORE: redis.url }
@@ -68,7 +68,7 @@ it('the commands tell one story on Redis, each namespace its own', { timeout: 60
   expect(keys.filter((key) => !/^\{(shop|other)[:}]/.test(key))).toEqual([])
 })
 
-it('who follows a job waits while Redis is away, and says so once', { timeout: 60_000 }, async () => {
+it('`jobs show --follow` waits while Redis is away, and says so once', { timeout: 60_000 }, async () => {
   const redis = await startRedis()
   const proxy = await faultProxy(redis)
   onTestFinished(async () => {

@@ -47,7 +47,7 @@ async function work(cwd: string, jobs: number): Promise<void> {
 }
 
 describe('the commands of millrace', () => {
-  it('enqueue, work, stats and jobs show tell one story', async () => {
+  it('enqueue, work, stats and jobs show work together', async () => {
     const cwd = project()
     const first = await runJson<Enqueued>(['enqueue', 'echo', '{"n":1}', '--id', 'one', '--meta', '{"by":"test"}'], {
       cwd,
@@ -84,7 +84,7 @@ describe('the commands of millrace', () => {
     expect(Date.parse(job['finishedAt'] as string)).toBeGreaterThanOrEqual(Date.parse(job['createdAt'] as string))
   })
 
-  it('input comes from a file or from standard input as well', async () => {
+  it('input can also come from a file or from standard input', async () => {
     const cwd = project({ ...projectFiles, 'input.json': '["from","file"]' })
     const one = await runJson<Enqueued>(['enqueue', 'echo', '@input.json'], { cwd })
     const two = await runJson<Enqueued>(['enqueue', 'echo', '-', '--id', 'two'], { cwd, input: '[\n"from stdin"\n]' })
@@ -94,7 +94,7 @@ describe('the commands of millrace', () => {
     expect(inputs).toEqual([['from', 'file'], ['from stdin']])
   })
 
-  it('with --queue a task that nobody declared can be enqueued, with every option kept', async () => {
+  it('--queue enqueues a task that nobody declared, and keeps every option', async () => {
     const cwd = project()
     const args = [
       'enqueue',
@@ -117,7 +117,7 @@ describe('the commands of millrace', () => {
     })
   })
 
-  it('of an ordered task a payload is enqueued under an id, with a score', async () => {
+  it('a payload of an ordered task is enqueued under an id, with a score', async () => {
     const cwd = project({ ...projectFiles, 'millrace.config.js': orderedConfig })
     const ordered = (args: readonly string[]) => runJson<Enqueued>(['enqueue', ...args], { cwd })
     const added = { queue: 'orders', outcome: 'added' }
@@ -138,7 +138,7 @@ describe('the commands of millrace', () => {
     expect(stdout).toBe('merged into twice in orders, which waits or runs\n')
   })
 
-  it('what does not suit an ordered task, or any other, is refused and said how', async () => {
+  it('options that do not suit the kind of task are refused with the reason', async () => {
     const cwd = project({ ...projectFiles, 'millrace.config.js': orderedConfig })
     const refusal = async (...args: string[]) => {
       const { code, stdout, stderr } = await run(['enqueue', ...args], { cwd })
@@ -179,7 +179,7 @@ describe('the commands of millrace', () => {
     })
   })
 
-  it('a queue that is drained refuses new jobs, and ends when its jobs have; one that is paused as well says why it does not', async () => {
+  it('a drained queue refuses new jobs and ends when its jobs have ended; if it is paused as well, it says why it does not end', async () => {
     const cwd = project()
     await runJson(['enqueue', 'echo', '1', '--id', 'a'], { cwd })
     await run(['queues', 'pause', 'default'], { cwd })
@@ -204,7 +204,7 @@ describe('the commands of millrace', () => {
     expect((await run(['queues', 'list'], { cwd })).stdout).toMatch(/^default .* draining$/m)
   })
 
-  it('fields of a job are set, shown by it and in lists, and taken out', async () => {
+  it('fields of a job can be set, shown in records and lists, and removed', async () => {
     const cwd = project(projectFiles)
     await runJson(['enqueue', 'echo', '1', '--id', 'one'], { cwd })
     const set = await runJson(['jobs', 'fields', 'default', 'one', 'node=eu-3', 'cost=0.25', 'note=a=b'], { cwd })
@@ -217,7 +217,7 @@ describe('the commands of millrace', () => {
     expect((await run(['jobs', 'fields', 'default', 'one', 'a'], { cwd })).code).toBe(2)
   })
 
-  it('a listing of one task passes over the pages without one of its jobs', async () => {
+  it('a list of the jobs of one task skips the pages that have none', async () => {
     const cwd = project()
     for (const [task, id] of ['echo 1', 'echo 2', 'fail 3', 'echo 4', 'fail 5'].map((job) => job.split(' ')))
       await runJson(['enqueue', task!, '"x"', '--id', id!], { cwd })
@@ -241,7 +241,7 @@ describe('the commands of millrace', () => {
     ).toEqual(['3', '5'])
   })
 
-  it('a listing goes on where its cursor says', async () => {
+  it('a list continues at its cursor', async () => {
     const cwd = project()
     for (const id of ['a', 'b', 'c']) await runJson(['enqueue', 'echo', '1', '--id', id], { cwd })
     const list = ['jobs', 'list', 'default', '--by', 'id', '--limit', '2']
@@ -252,7 +252,7 @@ describe('the commands of millrace', () => {
     expect(await run(['jobs', 'list', 'default', '--cursor', '!'], { cwd })).toMatchObject({ code: 2, stdout: '' })
   })
 
-  it('a job that is not there is exit code 1, and so is a store that cannot be opened', async () => {
+  it('a missing job is exit code 1, and so is a store that cannot be opened', async () => {
     const cwd = project()
     const missing = await run(['jobs', 'show', 'nobody'], { cwd })
     expect(missing).toMatchObject({ code: 1, stdout: '' })
@@ -262,7 +262,7 @@ describe('the commands of millrace', () => {
     expect(unavailable.stderr).toMatch(/^millrace: .*tasks\.js/)
   })
 
-  it('what a job carries cannot command the terminal, and NO_COLOR or a pipe gives plain text', async () => {
+  it('job data cannot control the terminal, and NO_COLOR or a pipe gives plain text', async () => {
     const cwd = project()
     await runJson(['enqueue', 'echo', '"\\u001b[2J\\u009b31m"', '--id', 'evil\u001b[31m\u202e\n'], { cwd })
     const outputs = await Promise.all([
@@ -278,7 +278,7 @@ describe('the commands of millrace', () => {
     expect(outputs[0]!.stdout).toContain('evil\\u001b[31m\\u202e\\n')
   })
 
-  it('stats --watch prints a document a second and ends well when interrupted', async () => {
+  it('stats --watch prints a document a second and exits with 0 when interrupted', async () => {
     const cwd = project()
     const watch = new CommandProcess(['stats', '--watch', '--json'], { cwd })
     const lines: string[] = []
@@ -290,7 +290,7 @@ describe('the commands of millrace', () => {
     expect(JSON.parse(lines[1]!)).toMatchObject({ store: 'sqlite:jobs.db', totals: { ready: 0 } })
   })
 
-  it('a reader that goes away is no error', async () => {
+  it('a reader that closes the pipe causes no error', async () => {
     const cwd = project()
     const watch = new CommandProcess(['stats', '--watch'], { cwd })
     watch.child.stdout!.once('data', () => watch.child.stdout!.destroy())

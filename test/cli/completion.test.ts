@@ -32,13 +32,13 @@ describe('completion in bash', () => {
     ],
     [['millrace', 'completion', '--j'], ['--json']],
     [['millrace', 'work', '--concurrency', '5', '--health-p'], ['--health-port']],
-  ])('of %j', (words, expected) => {
+  ])('offers the right words for %j', (words, expected) => {
     expect(offered(...words)).toEqual(expected)
   })
 })
 
 describe('the script of every shell', () => {
-  it.each(shells)('names all commands and options that help shows, and none that it hides: %s', (shell) => {
+  it.each(shells)('names all commands and options that help shows, and no hidden ones: %s', (shell) => {
     const script = completionScript(shell, tree)
     expect(script).not.toContain('work-process')
     for (const { path, commands, options } of tree) {
@@ -49,7 +49,7 @@ describe('the script of every shell', () => {
     expect(tree.length).toBeGreaterThan(25)
   })
 
-  it.each<Shell>(['zsh', 'fish'])('is read without a complaint, where that shell is installed: %s', (shell) => {
+  it.each<Shell>(['zsh', 'fish'])('is accepted by that shell, if it is installed: %s', (shell) => {
     const { error, status, stderr } = spawnSync(shell, ['-n'], {
       input: completionScript(shell, tree),
       encoding: 'utf8',
@@ -57,7 +57,7 @@ describe('the script of every shell', () => {
     if (error === undefined) expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   })
 
-  it('is printed by the command, which refuses a shell that it does not know', async () => {
+  it('is printed by the command, which refuses an unknown shell', async () => {
     const { stdout } = await run(['completion', 'bash'], { cwd: '.' })
     expect(stdout).toBe(completionScript('bash', tree))
     expect(await run(['completion', 'tcsh'], { cwd: '.' })).toMatchObject({

@@ -14,8 +14,8 @@ async function enqueueAndLook([cwd, ...config]: string[], [other, ...named]: str
 
 const hasFile = (...folders: string[]) => folders.map((folder) => existsSync(join(folder, 'jobs.db')))
 
-describe('a configuration that is named from another folder', () => {
-  it('has its store in its own folder, and makes no second one', async () => {
+describe('a configuration in another folder', () => {
+  it('has its store in its own folder, and creates no second one', async () => {
     const cwd = project()
     const below = join(cwd, 'apps', 'web')
     mkdirSync(below, { recursive: true })
@@ -24,7 +24,7 @@ describe('a configuration that is named from another folder', () => {
     expect(hasFile(cwd, below)).toEqual([true, false])
   })
 
-  it('has its store in its project, as has a program that is started there', async () => {
+  it('has its store in its project, and so has a program that is started there', async () => {
     const { 'millrace.config.js': _, ...files } = projectFiles
     const config = configFile.replace("'./tasks.js'", "'../tasks.js'")
     const root = project({ 'package.json': '{ "type": "module" }', 'src/millrace.config.js': config, ...files })
@@ -40,7 +40,7 @@ describe('a configuration that is named from another folder', () => {
 })
 
 describe('the flags of millrace work', () => {
-  it('win over what the configuration sets for its workers, and leave the rest to it', async () => {
+  it('override what the configuration sets for its workers, and leave the rest unchanged', async () => {
     const worker = "worker: { concurrency: 3, queues: ['slow'], selector: 'sequential', maxRss: '4GB' },"
     const cwd = project({
       ...projectFiles,

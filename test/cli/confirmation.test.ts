@@ -23,13 +23,13 @@ function tty() {
 const refused = 'not confirmed; nothing was changed.'
 
 describe('a confirmation', () => {
-  it.each(['y\n', 'Yes\n', ' y \n'])('goes on after %j', async (answer) => {
+  it.each(['y\n', 'Yes\n', ' y \n'])('is given by %j', async (answer) => {
     const { outcome, shown } = await asked(answer)
     expect(outcome).toBe('confirmed')
     expect(shown).toContain('Go on? [y/N] ')
   })
 
-  it.each(['n\n', '\n', 'yep\n', 'all\n', '\u0003', null])('refuses after %j', async (answer) => {
+  it.each(['n\n', '\n', 'yep\n', 'all\n', '\u0003', null])('is refused by %j', async (answer) => {
     expect((await asked(answer)).outcome).toBe(refused)
   })
 
@@ -38,7 +38,7 @@ describe('a confirmation', () => {
     ['--json', { json: true }, true, true],
     ['no terminal to read from', {}, false, true],
     ['no terminal to ask at', {}, true, false],
-  ] as const)('asks nobody with %s', async (_, flags, inputIsTty, outputIsTty) => {
+  ] as const)('is not requested with %s', async (_, flags, inputIsTty, outputIsTty) => {
     const input = Object.assign(new PassThrough(), { isTTY: inputIsTty })
     const output = Object.assign(new PassThrough(), { isTTY: outputIsTty })
     const question = () => Promise.reject(new Error('asked'))

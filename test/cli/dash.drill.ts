@@ -15,7 +15,7 @@ async function dashing(args: readonly string[] = [], env: Record<string, string>
 }
 
 describe('millrace dash', () => {
-  it('serves on loopback, by a link that logs in once and a new token', async () => {
+  it('serves on loopback, with a new token and a link that logs in once', async () => {
     const { url, login, token: made } = await dashing()
     const { headers } = await ask(login)
     const cookie = headers['set-cookie']![0]!.split(';')[0]!
@@ -31,7 +31,7 @@ describe('millrace dash', () => {
     expect((await ask(login)).status).toBe(401)
   })
 
-  it('takes its token from the environment, repeats it nowhere, and changes nothing where it is read-only', async () => {
+  it('reads its token from the environment, never prints it, and changes nothing if it is read-only', async () => {
     const { dash, url, ...printed } = await dashing(['--read-only'], { MILLRACE_DASH_TOKEN: token })
     const headers = { ...change, authorization: `Bearer ${token}` }
     const paused = await ask(`${url}/api/v1/queues/default/pause`, { method: 'POST', headers, body: {} })
@@ -42,7 +42,7 @@ describe('millrace dash', () => {
     expect(JSON.stringify(await dash.end())).not.toContain(token)
   })
 
-  it('ends within a second of SIGTERM, also while somebody watches and somebody is slow', async () => {
+  it('exits within a second of SIGTERM, even with an open event stream and a slow client', async () => {
     const { dash, url } = await dashing([], { MILLRACE_DASH_TOKEN: token })
     const over = new AbortController()
     onTestFinished(() => over.abort())
@@ -63,7 +63,7 @@ describe('millrace dash', () => {
     expect(performance.now() - from).toBeLessThan(2_000)
   })
 
-  it('gives up a connection whose headers do not come, and goes on serving', async () => {
+  it('drops a connection that sends no headers, and keeps serving', async () => {
     const { url } = await dashing([], { MILLRACE_DASH_TOKEN: token })
     const { hostname, port } = new URL(url)
     const sockets = Array.from({ length: 50 }, (_, i) => {
@@ -88,7 +88,7 @@ describe('millrace dash', () => {
       /--token \(or MILLRACE_DASH_TOKEN\) must be 16 to 1,024 characters/,
     ],
     ['on no port', ['--port', '65536'], {}, /from 0 to 65,535/],
-  ])('listens nowhere %s', async (_, args, env, words) => {
+  ])('does not listen %s', async (_, args, env, words) => {
     const { code, stderr, stdout } = await runProcess(['dash', ...args], { cwd: project(), env })
 
     expect([code, stdout]).toEqual([2, ''])
@@ -96,7 +96,7 @@ describe('millrace dash', () => {
     expect(stderr).not.toContain("'secret'")
   })
 
-  it('lets others in where that is meant, by the names of this machine and those that are given', async () => {
+  it('accepts other machines if --allow-remote is given, under the host names of this machine and those that are configured', async () => {
     const { url } = await dashing(['--host', '0.0.0.0', '--allow-remote', '--hosts', 'jobs.example.org'], {
       MILLRACE_DASH_TOKEN: token,
     })
@@ -106,7 +106,7 @@ describe('millrace dash', () => {
     expect([await by('jobs.example.org'), await by('localhost'), await by('evil.example')]).toEqual([200, 200, 421])
   })
 
-  it('says that another process listens there, and ends with 1', async () => {
+  it('says that another process listens on the port, and exits with 1', async () => {
     const { url } = await dashing()
     const { code, stderr } = await runProcess(['dash', '--port', new URL(url).port], { cwd: project() })
 

@@ -34,7 +34,7 @@ const waiting = async (cwd: string) =>
   (await runJson<Stats>(['stats'], { cwd })).queues.map(({ queue, length }) => [queue, length])
 
 describe('lines of standard input', () => {
-  it('are enqueued one job each, and the same lines again add nothing', async () => {
+  it('become one job each, and sending them again adds nothing', async () => {
     const cwd = project(files)
     const send = (input: string, ...args: string[]) =>
       runJson<Counts>(['enqueue', 'count', '-', ...args], { cwd, input })
@@ -51,7 +51,7 @@ describe('lines of standard input', () => {
     ])
   })
 
-  it('that are wrong are told by number, and nothing of their batch is enqueued', async () => {
+  it('are reported by number if they are invalid, and nothing of their batch is enqueued', async () => {
     const cwd = project(files)
     const input = '1\n"two"\n3\n"four"\n'
     const { code, stdout, stderr } = await run(['enqueue', 'count', '-'], { cwd, input })
@@ -64,7 +64,7 @@ describe('lines of standard input', () => {
     expect(await waiting(cwd)).toMatchObject([['default', 0], {}, {}])
   })
 
-  it('that are wrong behind others are told with what was enqueued before', async () => {
+  it('that are invalid are reported together with what was enqueued before them', async () => {
     const cwd = project(files)
     const command = new CommandProcess(['enqueue', 'count', '-', '--new-ids'], {
       cwd,
@@ -80,7 +80,7 @@ describe('lines of standard input', () => {
     )
   })
 
-  it('that are wrong are left out with --skip-invalid, told, and end it with 1', async () => {
+  it('that are invalid are left out with --skip-invalid and reported, and the exit code is 1', async () => {
     const cwd = project(files)
     const input = '1\n"two"\n{\n4\n'
     const { code, stdout, stderr } = await run(['enqueue', 'count', '-', '--skip-invalid'], { cwd, input })
@@ -88,7 +88,7 @@ describe('lines of standard input', () => {
     expect(stderr).toMatch(/^millrace: left out line 3: not JSON.*\nmillrace: left out line 2: .*must be a number.*\n$/)
   })
 
-  it('after Ctrl-C the batch in hand is stored, it says how far it came, and the same sent again adds the rest', async () => {
+  it('are stored to the end of the current batch after Ctrl-C; sending them again adds the rest', async () => {
     const cwd = project(files)
     const all = numbers(5_000)
     const first = all.slice(0, all.indexOf('\n2000\n') + 1)
@@ -106,7 +106,7 @@ describe('lines of standard input', () => {
     })
   }, 40_000)
 
-  it('of an ordered task need an id, which --key names; equal ones are kept, and none is added twice', async () => {
+  it('for an ordered task need an id, which --key names; equal payloads are kept, and none is added twice', async () => {
     const cwd = project(files)
     const input = '{"order":7,"v":1}\n{"order":8,"v":1}\n{"order":7,"v":1}\n'
     const refused = await run(['enqueue', 'sync', '-'], { cwd, input })
@@ -121,7 +121,7 @@ describe('lines of standard input', () => {
     expect(await runJson(['jobs', 'show', '7', '--queue', 'sync'], { cwd: moved })).toMatchObject({ payloadCount: 2 })
   })
 
-  it('that the store does not take stop it, with what it says', async () => {
+  it('stop at a job that the store refuses, and the reason is printed', async () => {
     const cwd = project({
       ...files,
       'millrace.config.js': ordered.replace('default: {}', 'default: { maxPending: 5 }'),
@@ -137,7 +137,7 @@ describe('lines of standard input', () => {
     [['enqueue', '-', '--envelope', '--priority', '3'], /--priority does not go with --envelope/],
     [['enqueue', 'count', '-', '--envelope'], /--envelope is for `millrace enqueue - --envelope`/],
     [['enqueue', 'nobody', '-'], /'nobody'.*count, mail, sync/],
-  ])('%j is refused before anything is read', async (args, message) => {
+  ])('%j is refused before any input is read', async (args, message) => {
     const { code, stderr } = await run(args, { cwd: project(files), input: numbers(2) })
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) })
   })
@@ -155,7 +155,7 @@ describe('lines of standard input', () => {
 })
 
 describe('an envelope', () => {
-  it('brings what waits on SQLite into a Redis as it was: payloads, times, priorities, groups, metas, dates', async () => {
+  it('moves waiting jobs from SQLite to Redis unchanged: payloads, times, priorities, groups, metas, dates', async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const cwd = project({
@@ -185,7 +185,7 @@ await mill.close()`,
   }, 60_000)
 })
 
-it('100,000 lines take the memory of a few', { timeout: 120_000 }, async () => {
+it('100,000 lines need no more memory than a few', { timeout: 120_000 }, async () => {
   const cwd = project({
     ...projectFiles,
     'watch.mjs': `process.on('exit', () => console.error('peak ' + process.resourceUsage().maxRSS))`,

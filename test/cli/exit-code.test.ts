@@ -8,7 +8,7 @@ import { pageOf } from '#src/cli/output/exit-code.js'
 import { MillraceError } from '#src/core/errors.js'
 import { project, root } from './project.js'
 
-it('an error of Millrace has its page, which lies in the package, and an error of others has none', () => {
+it('an error of Millrace has its page, which is part of the package, and other errors have none', () => {
   const page = pageOf(new MillraceError('queue-missing', 'no such queue'))!
 
   expect(page).toMatch(/docs\/troubleshooting\/queue-missing\.md$/)
@@ -16,7 +16,7 @@ it('an error of Millrace has its page, which lies in the package, and an error o
   expect(pageOf(new Error('not ours'))).toBeUndefined()
 })
 
-it('a person at a terminal is told the page after the message, a pipe is not', () => {
+it('a terminal gets the address of the page after the message, a pipe does not', () => {
   const cwd = project({ 'millrace.config.mjs': "export default { store: 'nowhere:', tasks: [] }" })
   const line = `'${process.execPath}' '${root}/dist/cli/main.js' stats`
   const atTerminal = spawnSync('script', ['-qec', line, '/dev/null'], { cwd, encoding: 'utf8', timeout: 20_000 })

@@ -16,7 +16,7 @@ describe('flags', () => {
     expect(() => bytesFlag(given)).toThrow(/Expected a size such as '512MB'/)
   })
 
-  it('the grace none is for ever', () => {
+  it("the grace 'none' means no limit", () => {
     expect([graceFlag('none'), graceFlag('5s'), graceFlag('0')]).toEqual([Number.POSITIVE_INFINITY, 5_000, 0])
   })
 })

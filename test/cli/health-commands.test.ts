@@ -32,7 +32,7 @@ export default millrace({ store: { module: './store.js' }, queues: { default: {}
 const files = { 'store.js': storeFile, 'package.json': '{"type":"module"}', 'millrace.config.js': configFile }
 
 describe('doctor and fsck', () => {
-  it('list what the store says, one line a finding, and open no queue', async () => {
+  it('print what the store finds, one line each, and open no queue', async () => {
     const cwd = project(files)
 
     expect(await run(['doctor'], { cwd })).toMatchObject({
@@ -49,7 +49,7 @@ describe('doctor and fsck', () => {
     })
   })
 
-  it('say what they could not read', async () => {
+  it('report what they could not read', async () => {
     const broken = storeFile.replace(
       'health:',
       'records: { queues: async () => { throw new Error("no right") } },\n  health:',
@@ -61,7 +61,7 @@ describe('doctor and fsck', () => {
     })
   })
 
-  it('end with 1 where there is an error', async () => {
+  it('exit with 1 if there is an error', async () => {
     const cwd = project(files)
 
     expect(await run(['fsck', '--queue', 'mail'], { cwd })).toMatchObject({
@@ -74,7 +74,7 @@ describe('doctor and fsck', () => {
     expect(JSON.parse(stdout)).toMatchObject({ findings: [{ level: 'error', what: 'queue all' }, {}] })
   })
 
-  it('mend only when asked to, and end with 1 only if an error is left', async () => {
+  it('repair only on request, and exit with 1 only if an error is left', async () => {
     const cwd = project(files)
 
     expect(await run(['fsck', '--repair'], { cwd })).toMatchObject({
@@ -89,7 +89,7 @@ describe('doctor and fsck', () => {
     })
   })
 
-  it('refuse to mend what the store cannot mend', async () => {
+  it('refuse a repair that the store does not support', async () => {
     const cwd = project({ ...files, 'store.js': storeFile.replace('repair:', 'other:') })
 
     expect(await run(['fsck', '--repair'], { cwd })).toMatchObject({
@@ -99,7 +99,7 @@ describe('doctor and fsck', () => {
     })
   })
 
-  it('have one sentence for a store that cannot be looked at, and end well', async () => {
+  it('print one sentence for a store that cannot be examined, and exit with 0', async () => {
     const memory = configFile.replace("{ module: './store.js' }", "'memory:'")
     const cwd = project({ ...files, 'millrace.config.js': memory })
 
@@ -113,7 +113,7 @@ describe('doctor and fsck', () => {
     }
   })
 
-  it('look at a SQLite store, and make none', async () => {
+  it('examine a SQLite store without creating one', async () => {
     const cwd = project(projectFiles)
 
     expect(await runJson(['fsck', '--repair'], { cwd })).toMatchObject({ mended: [], findings: [{ level: 'ok' }] })

@@ -37,11 +37,11 @@ describe('health', () => {
     ['the worker has failed', [{ ...well, state: 'failed' }]],
     ['none has given a sign of life for 5 s', [{ ...well, heardMs: 5_000 }]],
     ['the store has been silent for 15 s', [{ ...well, heardMs: 2_000, pulse: { ...pulse, silentMs: 13_000 } }]],
-  ])('is failing where %s', (_, processes) => {
+  ])('is failing if %s', (_, processes) => {
     expect(healthOf(processes).status).toBe('failing')
   })
 
-  it('is ok while one process takes jobs, and names no job', () => {
+  it('is ok while one process claims jobs, and names no job', () => {
     const busy = { ...pulse, oldest: [{ queue: 'secret', task: 'secret', id: 'secret', forMs: 5 }] }
     const health = healthOf([
       { ...well, state: 'stopping' },
@@ -76,7 +76,7 @@ describe('the health server', { timeout: 30_000 }, () => {
     ['that say nothing, from one address', () => '', () => '127.0.0.1'],
     ['that never end their request, from one address', () => slow, () => '127.0.0.1'],
     ['that say nothing, from many addresses', () => '', (i: number) => `127.0.1.${i % 100}`],
-  ])('answers at once next to 200 connections %s', async (_, words, address) => {
+  ])('answers at once beside 200 connections %s', async (_, words, address) => {
     const url = new URL(await serveHealth('127.0.0.1', 0, health))
     const sockets: Socket[] = []
     for (let i = 0; i < 200; i += 1) {
@@ -93,7 +93,7 @@ describe('the health server', { timeout: 30_000 }, () => {
     await Promise.all(sockets.map((socket) => socket.closed || once(socket.resume(), 'close')))
   })
 
-  it('keeps no connection, whatever it is asked', async () => {
+  it('closes each connection, even if keep-alive is asked for', async () => {
     const url = new URL(await serveHealth('127.0.0.1', 0, health))
     const socket = await connected(url, '127.0.0.1')
     socket.write(`${slow}connection: keep-alive\r\n\r\n`)
@@ -107,7 +107,7 @@ describe('the health server', { timeout: 30_000 }, () => {
 })
 
 describe('millrace work --health-port', () => {
-  it('answers 200 while jobs are taken, 503 while the process is stopped, and 200 again', async () => {
+  it('answers 200 while jobs are claimed, 503 while the process is stopped, and 200 again', async () => {
     const command = new CommandProcess(['work', '--json', '--health-port', '0', '--grace', '1s'], { cwd: project() })
     const [{ url } = {}] = await command.events('health.started')
     const health = () => fetch(url as string)
@@ -130,7 +130,7 @@ describe('millrace work --health-port', () => {
     expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('knows two paths and two methods, and fails while the last jobs are waited for', async () => {
+  it('serves two paths and two methods, and answers failing while the last jobs finish', async () => {
     const cwd = project()
     const gate = join(cwd, 'gate')
     await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
@@ -153,7 +153,7 @@ describe('millrace work --health-port', () => {
     expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('ends with 1 before anything is started where another process listens there', async () => {
+  it('exits with 1 before anything is started if another process listens on the port', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const { port } = taken.address() as { port: number }

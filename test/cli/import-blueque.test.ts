@@ -56,7 +56,7 @@ describe('millrace import blueque', { timeout: 60_000 }, () => {
     ['blueque_pending_tasks_video', 'LRANGE'],
     ['blueque_complete_tasks_video', 'LLEN'],
     ['blueque_task_a', 'HGETALL'],
-  ])('names a key that another program has written, without a stack: %s', async (key, command) => {
+  ])('names a key that another program has written, without a stack trace: %s', async (key, command) => {
     await task('video', 'a', 'pending', '{}')
     await blueque.set(key, 'something else')
     const { code, stderr } = await imported()
@@ -66,7 +66,7 @@ describe('millrace import blueque', { timeout: 60_000 }, () => {
     expect(stderr).not.toMatch(/WRONGTYPE|\n\s+at /)
   })
 
-  it('prints what waits, in the order in which it would be taken, and says what it left', async () => {
+  it('prints the waiting tasks in the order in which Blueque would run them, and reports what it left out', async () => {
     for (const [id, parameters] of [
       ['a', '{"file":"a.mov"}'],
       ['b', '[1,"two"]'],
@@ -91,7 +91,7 @@ describe('millrace import blueque', { timeout: 60_000 }, () => {
     })
   })
 
-  it('prints what no process has begun, and what has failed, where it is asked to', async () => {
+  it('prints pending tasks, and failed ones on request', async () => {
     for (const status of ['reserved', 'started', 'failed']) await task('video', status, status, '1')
     // A queue whose name makes its lists look like those of a listener.
     await task('video_2', 'other', 'reserved', '1')
@@ -101,7 +101,7 @@ describe('millrace import blueque', { timeout: 60_000 }, () => {
     expect(stderr).toBe('video: printed 0 pending, 0 scheduled, 1 reserved, 1 failed; left 1 started, 0 complete\n')
   })
 
-  it('is read by `enqueue - --envelope`, and twice adds nothing twice', async () => {
+  it('prints lines that `enqueue - --envelope` accepts, and running both twice adds nothing twice', async () => {
     for (let i = 0; i < 1_200; i += 1) await task('video', `task-${i}`, 'pending', JSON.stringify({ i }))
     const { stdout } = await imported('--task', 'encode')
     const cwd = project({ 'millrace.config.js': config })
@@ -114,7 +114,7 @@ describe('millrace import blueque', { timeout: 60_000 }, () => {
     expect(linesOf(first).map(({ id }) => id)).toEqual(linesOf(stdout).map(({ id }) => id))
   })
 
-  it('takes parameters as a text where they are none of JSON, tells of each else, and shows none', async () => {
+  it('takes parameters that are not JSON as text if --text is given, else reports them without showing them', async () => {
     await task('video', 'a', 'pending', 'secret.mov')
     await blueque.lpush('blueque_pending_tasks_video', 'gone')
     const refused = await imported()
@@ -130,7 +130,7 @@ describe('millrace import blueque', { timeout: 60_000 }, () => {
     ])
   })
 
-  it('gives a queue another name, and leaves out one whose name is none', async () => {
+  it('renames a queue, and leaves out a queue with an invalid name', async () => {
     await task('my video', 'a', 'pending', '1')
     expect(await imported()).toMatchObject({
       ...{ code: 1, stdout: '' },
@@ -140,7 +140,7 @@ describe('millrace import blueque', { timeout: 60_000 }, () => {
     expect(linesOf(stdout)).toMatchObject([{ queue: 'video', task: 'video', id: 'a' }])
   })
 
-  it('changes nothing there', async () => {
+  it("changes nothing in Blueque's Redis", async () => {
     for (const status of ['pending', 'scheduled', 'reserved', 'started', 'failed', 'complete'])
       await task('video', status, status, '1')
     const dump = async () => {

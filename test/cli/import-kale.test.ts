@@ -46,7 +46,7 @@ const noteOf = ({ notes }: Imported, setting: string) =>
   notes.filter((note) => note.setting === setting).map(({ level, text }) => `${level}: ${text}`)
 
 describe("the settings of Kale's README", () => {
-  it('become a configuration that loads, with every line told of', async () => {
+  it('become a configuration that loads, and every line is reported', async () => {
     const cwd = kaleProject(readmeSettings)
     const { code, stdout, stderr } = await run(['import', 'kale', 'settings.py'], { cwd })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -72,13 +72,13 @@ describe("the settings of Kale's README", () => {
     expect(doctor.stderr + doctor.stdout).toContain('sqs://us-west-2?endpoint=http://127.0.0.1:9324')
   }, 30_000)
 
-  it('are told of a poll time that has no effect, with what has', async () => {
+  it('include a poll time without effect, and the report names what has one', async () => {
     expect(noteOf(await imported(readmeSettings), 'long_poll_time_sec')).toEqual([
       expect.stringMatching(/^left: of the queue file has no effect on SQS: .*`\?poll=each`/),
     ])
   })
 
-  it('are not written over a file that is there, unless that is said', async () => {
+  it('do not overwrite an existing file unless --force is given', async () => {
     const cwd = kaleProject(readmeSettings)
     writeFileSync(join(cwd, 'millrace.config.ts'), 'mine')
     expect(await run(['import', 'kale', 'settings.py'], { cwd })).toEqual({
@@ -92,7 +92,7 @@ describe("the settings of Kale's README", () => {
     expect(readFileSync(join(cwd, 'millrace.config.ts'), 'utf8')).toContain('us-west-2')
   })
 
-  it('are printed to stdout alone, and the list to stderr', async () => {
+  it('are printed to stdout, and the report to stderr', async () => {
     const { stdout, stderr } = await run(['import', 'kale', 'settings.py', '--out', '-'], {
       cwd: kaleProject(readmeSettings),
     })
@@ -100,7 +100,7 @@ describe("the settings of Kale's README", () => {
     expect(stderr).toMatch(/^ *4 +taken +AWS_REGION +`store`\n/)
   })
 
-  it('name the queue file from the folder in which the configuration is written', async () => {
+  it('name the queue file relative to the folder of the configuration', async () => {
     const cwd = kaleProject(readmeSettings)
     mkdirSync(join(cwd, 'deploy'))
     const args = ['import', 'kale', 'settings.py', '--out', 'deploy/millrace.config.ts']
@@ -138,11 +138,11 @@ describe('a setting', () => {
       "QUEUE_CONFIG: str = ('task' 'worker/' u'queue_config.yaml')",
       { queues: './taskworker/queue_config.yaml' },
     ],
-  ])('becomes what it means: %s', async (_, line, expected) => {
+  ])('is translated: %s', async (_, line, expected) => {
     expect(await loadedOptions((await imported(`import os\n${base}${line}\n`)).config)).toMatchObject(expected)
   })
 
-  it('that is looked up stays looked up, and the endpoint is AWS’s own where it is empty', async () => {
+  it('that is read from the environment stays so, and the endpoint is that of AWS if the variable is empty', async () => {
     const { config } = await imported(
       `${base}MESSAGE_QUEUE_ENDPOINT_URL = os.getenv('SQS_URL')\nDIE_ON_RESIDENT_SET_SIZE_MB = os.environ['MB']\n`,
     )
@@ -169,7 +169,7 @@ describe('a setting', () => {
     ['MESSAGE_QUEUE_PROXY_HOST', "'a'", 'no proxy is used'],
     ['DATABASE_URL', "'postgres://me:hunter2@db'", 'is no setting of Kale'],
     ['constructor', '1', ''],
-  ])('without a counterpart has its remedy: %s = %s', async (name, value, remedy) => {
+  ])('without a counterpart gets a remedy: %s = %s', async (name, value, remedy) => {
     const told = await imported(`QUEUE_CONFIG = 'queue_config.yaml'\n${name} = ${value}\n`)
     expect(noteOf(told, name).join('\n')).toContain(remedy)
     expect(JSON.stringify(told)).not.toContain('hunter2')
@@ -184,7 +184,7 @@ describe('a setting', () => {
     ['AWS_SECRET_ACCESS_KEY', "decrypt('wJalrXUt/K7MDENG', key='wJalrXUt/K7MDENG')"],
     ['AWS_SECRET_ACCESS_KEY', "'wJalrXUt/K7MDENG"],
     ['PASSWORD', "f'{wJalrXUt/K7MDENG}'"],
-  ])('that is a secret is never copied or shown, read or not: %s = %s', async (name, value) => {
+  ])('that is a secret is never copied or shown, whether it was understood or not: %s = %s', async (name, value) => {
     const cwd = kaleProject(`QUEUE_CONFIG = 'queue_config.yaml'\n${name} = ${value}\nuse("AKIAIOSFODNN7", k=1)\n`)
     const { code, stdout, stderr } = await run(['import', 'kale', 'settings.py', '--out', '-'], { cwd })
     expect(code).toBe(0)
@@ -193,7 +193,7 @@ describe('a setting', () => {
   })
 })
 
-describe('what is written', () => {
+describe('the generated configuration', () => {
   const hostile = [
     `it's \`\${process.exit(1)}\` \\`,
     "\\'",
@@ -206,7 +206,7 @@ describe('what is written', () => {
     '</script>',
     '"\\"',
   ]
-  it.each(hostile)('is a program that does nothing else, and says the same: %j', async (text) => {
+  it.each(hostile)('is a program that does nothing else, and holds the same text: %j', async (text) => {
     const python = `'${[...text].map((char) => `\\U${char.codePointAt(0)!.toString(16).padStart(8, '0')}`).join('')}'`
     const { config } = await imported(
       `QUEUE_CONFIG = '/' ${python}\nAWS_REGION = os.getenv(${python})\nDIE_ON_RESIDENT_SET_SIZE_MB = os.getenv(${python}, 9)\n`,
@@ -217,7 +217,7 @@ describe('what is written', () => {
   })
 })
 
-describe('a settings file that cannot be one', () => {
+describe('an unusable settings file', () => {
   it.each([
     ['holds a NUL', Buffer.from("A = 1\nQUEUE_CONFIG = 'a\0b'\n"), /settings\.py:2: holds a NUL character/],
     ['is no UTF-8', Buffer.from("QUEUE_CONFIG = 'x'\nX = '\xe9'\n", 'latin1'), /settings\.py:2: is no UTF-8/],
@@ -225,7 +225,7 @@ describe('a settings file that cannot be one', () => {
     ['is huge', Buffer.alloc(1_048_577, '#'), /is larger than a settings file can be: 1,048,576 bytes/],
     ['is empty', Buffer.alloc(0), /names no setting of Kale, such as QUEUE_CONFIG; nothing was written/],
     ['is of something else', Buffer.from('a: 1\n- b\n'), /names no setting of Kale/],
-  ])('is refused with exit code 2, and nothing is written: one that %s', async (_, bytes, said) => {
+  ])('is refused with exit code 2, and nothing is written: a file that %s', async (_, bytes, said) => {
     const cwd = kaleProject(bytes)
     const { code, stdout, stderr } = await run(['import', 'kale', 'settings.py'], { cwd })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -237,13 +237,13 @@ describe('a settings file that cannot be one', () => {
     ['nowhere.py', /cannot be read: ENOENT/],
     ['taskworker', /is no file|EISDIR/],
     ['/dev/zero', /is no file/],
-  ])('is refused: %s', async (path, said) => {
+  ])('is refused with exit code 2: %s', async (path, said) => {
     const { code, stderr } = await run(['import', 'kale', path], { cwd: kaleProject('') })
     expect(code).toBe(2)
     expect(stderr).toMatch(said)
   })
 
-  it('is one thing, and where it is to be written another: exit code 1', async () => {
+  it('is told apart from an output path that cannot be written: exit code 1', async () => {
     const args = ['import', 'kale', 'settings.py', '--out', 'nowhere/millrace.config.ts']
     expect(await run(args, { cwd: kaleProject(readmeSettings) })).toMatchObject({
       code: 1,

@@ -20,7 +20,7 @@ export default { store: 'sqlite:jobs.db', tasks: [defineTask({ name: 'mail' })] 
 `,
 }
 
-it('a command that asks the store once starts no thread', async () => {
+it('a command that makes one call to the store starts no thread', async () => {
   const cwd = project(files)
   const env = { NODE_OPTIONS: `--import ${noThreads}` }
   for (const args of [
@@ -33,7 +33,7 @@ it('a command that asks the store once starts no thread', async () => {
     expect(await new CommandProcess(args, { cwd, env }).ended).toMatchObject({ code: 0, stderr: '' })
 })
 
-it('a command that sends line after line starts one, and works on while the store does', async () => {
+it('a command that sends line after line starts one thread, and keeps reading while the store works', async () => {
   const cwd = project(files)
   const env = { NODE_OPTIONS: `--import ${noThreads}` }
   const { code, stderr } = await new CommandProcess(['enqueue', 'mail', '-'], { cwd, env, input: '{}\n' }).ended

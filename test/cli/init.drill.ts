@@ -14,7 +14,7 @@ interface Init {
 const textOf = (...path: string[]) => readFileSync(join(...path), 'utf8')
 
 describe('millrace init', () => {
-  it('in an empty folder with the tarball: its test, its types and its worker run at once', {
+  it('in an empty folder works at once with the packed package: test, types and worker', {
     timeout: 120_000,
   }, async () => {
     const tarball = packed()
@@ -40,7 +40,7 @@ describe('millrace init', () => {
     expect((await worker.end()).code).toBe(0)
   })
 
-  it('overwrites nothing, and says what it kept', async () => {
+  it('overwrites nothing, and lists what it kept', async () => {
     const cwd = project({ 'millrace.config.ts': 'mine', 'README.md': 'mine' })
     const { files } = await runJson<Init>(['init'], { cwd })
     const kept = files.filter(({ done }) => done === 'kept').map(({ file }) => file)
@@ -50,7 +50,7 @@ describe('millrace init', () => {
     expect(new Set(again.files.map(({ done }) => done))).toEqual(new Set(['kept']))
   })
 
-  it('fills in what a package.json lacks, and keeps what it has', async () => {
+  it('adds what a package.json lacks, and keeps what it has', async () => {
     const present = {
       name: 'shop',
       type: 'commonjs',
@@ -73,7 +73,7 @@ describe('millrace init', () => {
     expect(readdirSync(broken).sort()).toEqual(['node_modules', 'package.json'])
   })
 
-  it('names the project by its folder, and takes the store and what it needs', async () => {
+  it('names the project after its folder, and adds the chosen store with its dependencies', async () => {
     const cwd = project({})
     await runJson(['init', 'My Shop!', '--store', 'redis://localhost:6379'], { cwd })
     const folder = join(cwd, 'My Shop!')

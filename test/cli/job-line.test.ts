@@ -9,7 +9,7 @@ const rules = { task: 'mail', key: undefined, newIds: false, options: {} }
 const line = (text: string, number = 1) => ({ text, number })
 
 describe('a plain line', () => {
-  it('has the same id for the same number, text and task, and another for others', () => {
+  it('has the same id for the same number, text and task, and a different one otherwise', () => {
     const idOf = (text: string, number: number, task = 'mail') =>
       plainJob(line(text, number), { ...rules, task }).lineId
     expect(idOf('{"a":1}', 7)).toMatch(/^line-7-[\w-]{16}$/)
@@ -17,60 +17,60 @@ describe('a plain line', () => {
     expect(new Set([idOf('1', 7), idOf('1', 8), idOf('2', 7), idOf('1', 7, 'other')]).size).toBe(4)
   })
 
-  it('takes its id from the field that --key names, and is refused where that holds none', () => {
+  it('takes its id from the field that --key names, and is refused if the field holds neither text nor number', () => {
     const keyed = (text: string) => plainJob(line(text), { ...rules, key: 'order.id' }).options.id
     expect(['{"order":{"id":5}}', '{"order":{"id":"x"}}'].map(keyed)).toEqual(['5', 'x'])
     for (const text of ['{"order":1}', '7', 'null', '{"order":{"id":true}}'])
       expect(() => keyed(text)).toThrow(/no text and no number at 'order\.id'/)
   })
 
-  it('that is no JSON is refused', () => {
+  it('that is not JSON is refused', () => {
     expect(() => plainJob(line('{'), rules)).toThrow(/^not JSON: /)
   })
 })
 
-describe('a line of an envelope', () => {
+describe('an envelope line', () => {
   const jobs = (envelope: object, options = {}) =>
     envelopeJobs(line(JSON.stringify(envelope)), { ...rules, task: undefined, options }, Date.UTC(2030, 0))
 
-  it('says all of its job; flags win', () => {
+  it('describes its whole job; flags override it', () => {
     const envelope = { task: 'mail', id: 'a', queue: 'low', priority: 3, group: 'g', input: 1, meta: { by: 'me' } }
     const { task: _, input: __, ...options } = envelope
     expect(jobs(envelope)).toMatchObject([{ task: 'mail', input: 1, options }])
     expect(jobs(envelope, { queue: 'high' })).toMatchObject([{ options: { ...options, queue: 'high' } }])
   })
 
-  it('is due as it was only if it was not due yet', () => {
+  it('keeps its due time only if the job was not due yet', () => {
     const runAt = '2031-01-01T00:00:00.000Z'
     expect(jobs({ task: 'a', input: 1, runAt })[0]!.options).toEqual({ runAt })
     expect(jobs({ task: 'a', input: 1, runAt, state: 'scheduled' })[0]!.options).toEqual({ runAt })
     expect(jobs({ task: 'a', input: 1, runAt, state: 'ready' })[0]!.options).toEqual({})
   })
 
-  it('expires when its job would have, and is left if that was before', () => {
+  it('expires when its job would have expired, and is left out if that has passed', () => {
     const expiring = (expiresAt: string) => jobs({ task: 'a', input: 1, expiresAt }).map(({ options }) => options)
     expect(expiring('2030-01-01T00:00:05Z')).toEqual([{ expiresIn: 5_000 }])
     expect(expiring('2029-12-31T23:59:59Z')).toEqual([])
   })
 
-  it('that is for later and expires after that has a delay, as none is enqueued by a time and expires', () => {
+  it('with a due time and an expiry becomes a job with a delay, because `runAt` and `expiresIn` exclude each other', () => {
     const later = { task: 'a', input: 1, state: 'scheduled', expiresAt: '2030-01-01T00:00:05Z' }
     const optionsOf = (runAt: string) => jobs({ ...later, runAt })[0]!.options
     expect(optionsOf('2030-01-01T00:00:02Z')).toEqual({ expiresIn: 5_000, delay: 2_000 })
     expect(optionsOf('2029-12-31T23:59:59Z')).toEqual({ expiresIn: 5_000, delay: 0 })
   })
 
-  it('of a job that did not wait is left', () => {
+  it('for a job that was not waiting is left out', () => {
     for (const state of ['running', 'completed', 'dead', 'cancelled'])
       expect(jobs({ task: 'a', input: 1, state })).toEqual([])
   })
 
-  it('has what JSON cannot hold as the codec wraps it', () => {
+  it('holds values that JSON lacks as the codec wraps them', () => {
     const input = { $millrace: 1, json: { at: '2026-01-01T00:00:00.000Z' }, types: [['date', 'at']] }
     expect(jobs({ task: 'a', input })[0]!.input).toEqual({ at: new Date('2026-01-01') })
   })
 
-  it('of an ordered job is one job for each payload', () => {
+  it('for an ordered job becomes one job for each payload', () => {
     const payloads = [
       { input: 1, score: 5 },
       { input: 2, score: 6, meta: { x: 1 } },
@@ -107,7 +107,7 @@ describe('numbered lines', () => {
     return batches
   }
 
-  it('are given as they come, put together over chunks and characters, blank ones counted', async () => {
+  it('are emitted as they arrive, joined across chunks and characters, with blank lines counted', async () => {
     const [first, second] = [Buffer.from('1\n\n"é'), Buffer.from('é"\r\n3')]
     const cut = first.length - 1
     expect(await lines([...first.subarray(0, cut)], [...first.subarray(cut), ...second], '\n4')).toEqual([
@@ -118,17 +118,17 @@ describe('numbered lines', () => {
     ])
   })
 
-  it('that begin with a byte order mark lose it', async () => {
+  it('drop a byte order mark', async () => {
     expect(await lines('\ufeff1\n')).toEqual([['1 1']])
   })
 
-  it('that are no UTF-8, or have no end, are refused with their number', async () => {
+  it('that are not UTF-8, or do not end, are refused with their number', async () => {
     await expect(lines('1\n', [0xff, 0xff])).rejects.toThrow(/no UTF-8 behind line 1/)
     await expect(lines('1\n', 'x'.repeat(17_000_000))).rejects.toThrow(/line 2 is longer than 16777216/)
   })
 })
 
-describe('lines of another form', () => {
+describe('lines in another format', () => {
   const bytesOf = async (...chunks: Uint8Array[]) => {
     for await (const _ of numberedLines(
       (async function* () {
@@ -152,12 +152,12 @@ describe('lines of another form', () => {
     ['UTF-16 without a mark', Buffer.from('{"a":1}\n', 'utf16le'), /UTF-16 without a byte order mark, .*-f utf-16le/],
     ['gzip', gzipSync('{"a":1}\n'), /is compressed by gzip, .*`gunzip -c`/],
     ['a ZIP archive', Buffer.from('PK\u0003\u0004'), /is a ZIP archive, .*`unzip -p`/],
-  ])('are refused with the form they have and what turns it into UTF-8: %s', async (_, bytes, message) => {
+  ])('are refused with their format and the command that converts them: %s', async (_, bytes, message) => {
     await expect(bytesOf(bytes)).rejects.toThrow(message)
     expect(() => textOf(bytes, "file 'a.json'")).toThrow(/^file 'a\.json' is .*must be UTF-8/)
   })
 
-  it('are named as Latin-1 where they are no UTF-8', async () => {
+  it('are taken for Latin-1 if they are not UTF-8', async () => {
     const latin = Buffer.from('{"a":"\u00e9"}\n', 'latin1')
     await expect(bytesOf(Buffer.from('1\n'), latin)).rejects.toThrow(/behind line 1; .*If it is Latin-1, .*-f latin1/)
     expect(() => textOf(latin, 'x')).toThrow(/x is no UTF-8; if it is Latin-1/)
@@ -166,7 +166,7 @@ describe('lines of another form', () => {
 })
 
 describe('the progress of a stream', () => {
-  it('tells lines and pace, and of a file how much is done', () => {
+  it('shows lines and pace, and for a file how much is done', () => {
     const of = (bytes: number, total?: number) => progressText({ lines: 12_000, bytes, total, ms: 2_000 })
     expect(of(5)).toBe('12,000 lines, 6,000/s')
     expect(of(50, 100)).toBe('████████████░░░░░░░░░░░░ 50 %  12,000 lines, 6,000/s')

@@ -14,14 +14,14 @@ function shown(job: object, limits: { readonly columns?: number } = { columns: 2
 }
 
 describe('the table of jobs', () => {
-  it('cuts no id where no terminal limits the line: ids are copied', () => {
+  it('shortens no id if no terminal limits the line, so that ids can be copied', () => {
     const id = `confirm-${'7'.repeat(200)}`
 
     expect(shown({ ...dead, id }, {})).toContain(id)
     expect(shown({ ...dead, id })).not.toContain(id)
   })
 
-  it('begins the note on a command that failed with the last that it printed', () => {
+  it('begins the note on a failed command with its last output', () => {
     const error =
       'ProcessDiedError: the command exited with code 3. The last that it printed:\nreading\nno such file\n    at x (y.js:1:1)'
     expect(shown({ ...dead, error })).toContain('max-retries · no such file (the command exited with code 3)')

@@ -56,7 +56,7 @@ const all = (extension: string) =>
   ].map((form) => expect.stringMatching(new RegExp(form)))
 
 describe('mistakes in a configuration', () => {
-  it.each(['js', 'ts'])('of all its .%s files are told at once, with file, line and column', async (extension) => {
+  it.each(['js', 'ts'])('in all .%s files are reported at once, with file, line and column', async (extension) => {
     const cwd = project({
       'package.json': '{"type":"module"}',
       [`tasks.${extension}`]: tasks,
@@ -65,7 +65,7 @@ describe('mistakes in a configuration', () => {
     expect(await mistakes(cwd)).toEqual(all(extension))
   })
 
-  it('are told of options that are exported as they are, in the file that holds the option', async () => {
+  it('in plain exported options are reported in the file that holds the option', async () => {
     const cwd = project({
       'package.json': '{"type":"module"}',
       'tasks.js': tasks,
@@ -79,7 +79,7 @@ describe('mistakes in a configuration', () => {
     expect(both.stderr).not.toContain('expected')
   })
 
-  it('that are between options are told where the task is defined', async () => {
+  it('that concern several options are reported where the task is defined', async () => {
     const cwd = project({
       'package.json': '{"type":"module"}',
       'tasks.js': `import { defineTask } from 'millrace'\nexport const month = defineTask({\n  name: 'month',\n  timeLimit: '30d',\n})`,
@@ -90,7 +90,7 @@ describe('mistakes in a configuration', () => {
     ])
   })
 
-  it('whose place cannot be known name their file, and no place', async () => {
+  it('without a known position are reported with their file only', async () => {
     const cwd = project({
       'package.json': '{"type":"module"}',
       'millrace.config.js': `import { defineTask, millrace } from 'millrace'
@@ -106,7 +106,7 @@ millrace({ store: 'memory:' })`,
     ])
   })
 
-  it('are told beside what a file throws', async () => {
+  it('are reported together with an error that a file throws', async () => {
     const cwd = project({
       'package.json': '{"type":"module"}',
       'tasks.js': tasks,
@@ -129,7 +129,7 @@ millrace({ store: 'memory:' })`,
     expect(stderr).toContain(`millrace: ${join(cwd, 'millrace.config.js')} is not valid:\n  tasks.js:5:3`)
   })
 
-  it('of a queue file keep their line and column', async () => {
+  it('in a queue file are reported with line and column', async () => {
     const cwd = project({
       'package.json': '{"type":"module"}',
       'queues.yaml': 'mail:\n  wieght: 5\n',

@@ -33,7 +33,7 @@ async function begun(of: LongProject, id: string): Promise<Record<string, unknow
 }
 
 describe('jobs show of a long job', longest, () => {
-  it('tells where it runs, since when, how far it is, what it has kept and what it has logged', async () => {
+  it('shows where it runs, since when, its progress, its checkpoint and its log', async () => {
     const of = await startedProject()
     of.worker()
     const job = await of.mill.enqueue(wait, of.file('go'))
@@ -58,7 +58,7 @@ describe('jobs show of a long job', longest, () => {
     expect(stdout).toContain(new Date(startedAt as string).toISOString())
   })
 
-  it('prints the last lines of its log, all of them with --log, and none of their commands', async () => {
+  it('prints the last lines of its log, or all of them with --log, and escapes terminal commands', async () => {
     const of = await startedProject()
     of.worker()
     const job = await of.mill.enqueue(die, `${'line\r\n'.repeat(30)}\u001b[2J\u009b1m`)
@@ -78,7 +78,7 @@ describe('jobs show of a long job', longest, () => {
 })
 
 describe('jobs show --follow', longest, () => {
-  it('prints each change and each line of the log once, and ends with 0 when the job has completed', async () => {
+  it('prints each change and each log line once, and exits with 0 when the job has completed', async () => {
     const of = await startedProject()
     const job = await of.mill.enqueue(wait, of.file('go'))
     const follower = following(of, job.id)
@@ -96,7 +96,7 @@ describe('jobs show --follow', longest, () => {
     expect(stdout.match(/half way/g)).toHaveLength(1)
   })
 
-  it('with --json prints a record a line, whose log is what is new in it', async () => {
+  it('with --json prints a record per line, with only the new lines of the log', async () => {
     const of = await startedProject()
     const job = await of.mill.enqueue(wait, of.file('go'))
     const follower = following(of, job.id, '--json')
@@ -117,7 +117,7 @@ describe('jobs show --follow', longest, () => {
     expect(records.map(({ log = '' }) => log).join('')).toBe(`waits for ${of.file('go')}\n`)
   })
 
-  it('of a job that has died ends with 3 at once, and says of what it died', async () => {
+  it('exits with 3 at once if the job is dead, and says why it died', async () => {
     const of = await startedProject()
     of.worker()
     const job = await of.mill.enqueue(die, 'exit')
@@ -129,7 +129,7 @@ describe('jobs show --follow', longest, () => {
     expect(stderr).toMatch(/^millrace: job '.+' in queue 'long' is dead \(max-retries\): .*exited with code 0/)
   })
 
-  it('ends with 130 by SIGINT, and the job goes on', async () => {
+  it('exits with 130 on SIGINT, and the job goes on', async () => {
     const of = await startedProject()
     of.worker()
     const job = await of.mill.enqueue(brief, of.file('go'))
@@ -145,7 +145,7 @@ describe('jobs show --follow', longest, () => {
 })
 
 describe('a long job that runs', longest, () => {
-  it('is cancelled from the command line, which says what is still to come; who follows it hears of it', async () => {
+  it('is cancelled from the command line, which says what happens next; a follower sees the cancellation', async () => {
     const of = await startedProject()
     of.worker()
     const job = await of.mill.enqueue(deaf, false)
@@ -170,7 +170,7 @@ describe('a long job that runs', longest, () => {
     expect(end.stdout).toMatch(/^\d\d:\d\d:\d\d cancelled \(not wanted\)\n$/m)
   })
 
-  it('is failed from the command line, which ends its process and says that it has no attempts left', async () => {
+  it('is failed from the command line, which ends its process and says that no attempt is left', async () => {
     const of = await startedProject()
     of.worker()
     const job = await of.mill.enqueue(wait, of.file('go'))
@@ -189,7 +189,7 @@ describe('a long job that runs', longest, () => {
     expect(of.begun()).toHaveLength(1)
   })
 
-  it('is dead once it is failed, though it has a retry, and is run again only where that is asked for', async () => {
+  it('is dead once it is failed, even if it has a retry, and runs again only on request', async () => {
     const of = await startedProject()
     of.worker('--concurrency', '2')
     const [dead, again] = [await of.mill.enqueue(die, 'of old age'), await of.mill.enqueue(die, 'of old age')]
@@ -209,7 +209,7 @@ describe('a long job that runs', longest, () => {
     })
   })
 
-  it('is dead once it is failed for the last time', async () => {
+  it('is dead once it is failed with --last', async () => {
     const of = await startedProject()
     of.worker()
     const job = await of.mill.enqueue(wait, of.file('go'))

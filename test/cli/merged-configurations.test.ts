@@ -31,7 +31,7 @@ const refusal = async (cwd: string, args: readonly string[], env = {}) => {
 }
 
 describe('several configurations', () => {
-  it('are merged left to right, named by flags or by MILLRACE_CONFIG', async () => {
+  it('are merged from left to right, named by flags or by MILLRACE_CONFIG', async () => {
     const cwd = project(files)
     const byFlags = await stats(cwd, both)
     const byVariable = await stats(cwd, [], { MILLRACE_CONFIG: ['base.js', 'conf/live.js'].join(delimiter) })
@@ -41,20 +41,20 @@ describe('several configurations', () => {
     expect((await stats(cwd, [...both.slice(2), ...both.slice(0, 2)])).store).toBe('sqlite:base.db')
   })
 
-  it('of which one exports a mill are refused, with what to write instead', async () => {
+  it('are refused if one exports a mill, and the error says what to write instead', async () => {
     const cwd = project(files)
     const said = await refusal(cwd, ['--config', 'base.js', '--config', 'mill.js'])
     expect(said).toContain(`${join(cwd, 'mill.js')} is not valid`)
     expect(said).toMatch(/default export: is a mill.*only options can be merged.*satisfies Partial<MillOptions>/)
   })
 
-  it('of which one is named twice are refused', async () => {
+  it('are refused if one is named twice', async () => {
     expect(await refusal(project(files), ['--config', 'base.js', '--config', './base.js'])).toMatch(
       /base\.js: is named twice/,
     )
   })
 
-  it('have each its own folder for the queue file it names', async () => {
+  it('each have their own folder for the queue file they name', async () => {
     const cwd = project({
       ...files,
       'far/package.json': '{"type":"module"}',
@@ -66,7 +66,7 @@ describe('several configurations', () => {
     expect((await stats(below, args)).queues.map(({ queue }) => queue)).toEqual(['mails', 'bulk'])
   })
 
-  it('are served by millrace work, their isolated tasks too', async () => {
+  it('are served by millrace work, with their isolated tasks', async () => {
     const cwd = project(files)
     const { id } = await runJson<{ id: string }>(['enqueue', 'encode', '21', ...both], { cwd })
     const command = new CommandProcess(['work', '--json', ...both], { cwd })
@@ -80,12 +80,12 @@ describe('several configurations', () => {
 })
 
 describe('the environment', () => {
-  it('wins over configurations that export options', async () => {
+  it('overrides configurations that export options', async () => {
     const cwd = project(files)
     expect((await stats(cwd, both, { MILLRACE_STORE: 'sqlite:env.db' })).store).toBe('sqlite:env.db')
   })
 
-  it('is not silently overruled by a mill: it is refused where the two differ, and taken where they agree', async () => {
+  it('is refused if it contradicts a mill, and accepted if it agrees', async () => {
     const cwd = project(files)
     const config = ['--config', 'mill.js']
     expect(await refusal(cwd, config, { MILLRACE_STORE: 'sqlite:env.db' })).toMatch(
@@ -99,7 +99,7 @@ describe('the environment', () => {
     )
   })
 
-  it('is refused by the names of all variables that are wrong; empty ones are not set', async () => {
+  it('is refused with the names of all invalid variables; empty ones count as unset', async () => {
     const cwd = project(files)
     const said = await refusal(cwd, both, { MILLRACE_STORE: 'jobs.db', MILLRACE_NAMESPACE: 'a b' })
     expect(said).toMatch(
@@ -108,7 +108,7 @@ describe('the environment', () => {
     expect((await stats(cwd, both, { MILLRACE_STORE: '', MILLRACE_NAMESPACE: '' })).store).toBe('sqlite:live.db')
   })
 
-  it('says for workers what flags do not, and what configurations say it wins over', async () => {
+  it('sets what flags leave open for workers, and overrides configurations', async () => {
     const cwd = project(files)
     const env = { MILLRACE_CONCURRENCY: '7', MILLRACE_QUEUES: 'video', MILLRACE_PROCESSES: '1' }
     const command = new CommandProcess(['work', '--json', ...both], { cwd, env })
@@ -129,7 +129,7 @@ describe('the environment', () => {
 })
 
 describe('the paths of a tsconfig', () => {
-  it('are honoured: those of the nearest to the configuration, with comments and extends', async () => {
+  it('are honoured: those of the tsconfig nearest to the configuration, with comments and extends', async () => {
     const cwd = project({
       'package.json': '{"type":"module"}',
       'tsconfig.base.json':

@@ -40,7 +40,7 @@ async function outcomeOf([noun, verb]: readonly [string, string], words: readonl
 }
 
 describe('a command that takes a job', () => {
-  it('takes it as [queue] <id>, whichever command it is', () => {
+  it('takes it as [queue] <id>: every such command', () => {
     const takesId = leaves(program).filter(
       (command) =>
         command.registeredArguments.some((argument) => /^ids?$/.test(argument.name())) &&
@@ -52,7 +52,7 @@ describe('a command that takes a job', () => {
   })
 
   it.each(jobCommands)(
-    'finds the same one by queue and id, by both in one word and by the id: %s %s',
+    'finds the same job by queue and id, by both in one word and by the id: %s %s',
     async (...path) => {
       const named = await outcomeOf(path, ['slow', 'b'])
 
@@ -76,8 +76,8 @@ describe('a command that takes a job', () => {
   })
 })
 
-describe('a job', () => {
-  it.each(['b', 'slow/b'])('that waits is found by %s in every command', async (word) => {
+describe('a job that is named on the command line', () => {
+  it.each(['b', 'slow/b'])('is found while it waits by %s in every command', async (word) => {
     const place = await waiting('default/a', 'slow/b')
     expect(await runJson(['jobs', 'show', word], place)).toMatchObject({ queue: 'slow', id: 'b' })
     expect(await runJson(['jobs', 'run-now', word], place)).toEqual({ queue: 'slow', dueNow: 1 })
@@ -95,14 +95,14 @@ describe('a job', () => {
     expect(await runJson(['jobs', 'show', 'a'], place)).toMatchObject({ state: 'scheduled' })
   })
 
-  it('whose id holds a slash is that before it is one of the queue in front of the slash', async () => {
+  it('is found by an id with a slash first, and only then as an id in the queue before the slash', async () => {
     const place = await waiting('default/slow/b', 'slow/b')
     expect(await runJson(['jobs', 'show', 'slow/b'], place)).toMatchObject({ queue: 'default', id: 'slow/b' })
     expect(await runJson(['jobs', 'delete', 'slow/b'], place)).toEqual({ queue: 'default', deleted: 1 })
     expect(await runJson(['jobs', 'delete', 'slow/b'], place)).toEqual({ queue: 'slow', deleted: 1 })
   })
 
-  it('whose id several queues have is not guessed', async () => {
+  it('is not guessed if several queues have its id', async () => {
     const place = await waiting('default/a', 'slow/a')
     expect(await run(['jobs', 'cancel', 'a'], place)).toMatchObject({
       code: 2,
@@ -112,14 +112,14 @@ describe('a job', () => {
     expect(await runJson(['jobs', 'show', 'default/a'], place)).toMatchObject({ queue: 'default', state: 'scheduled' })
   })
 
-  it('in the morgue is found there, even if another queue has a waiting job of the same id', async () => {
+  it('is found in the morgue, even if another queue has a waiting job with the same id', async () => {
     const place = await waiting('default/a', 'slow/a')
     expect(await runJson(['jobs', 'bury', 'slow', 'a'], place)).toEqual({ queue: 'slow', buried: 1 })
     expect(await runJson(['morgue', 'show', 'a'], place)).toMatchObject({ queue: 'slow', state: 'dead' })
     expect(await runJson(['morgue', 'revive', 'a'], place)).toEqual({ queue: 'slow', revived: 1 })
   })
 
-  it('is one for a command that takes one', async () => {
+  it('must be the only one if the command takes one', async () => {
     const place = await waiting('slow/a', 'slow/b')
     expect(await run(['jobs', 'show', 'slow', 'a', 'b'], place)).toMatchObject({
       code: 2,
@@ -127,7 +127,7 @@ describe('a job', () => {
     })
   })
 
-  it('that is not there is told from a queue that is not declared', async () => {
+  it('is reported as neither a job nor a queue if it is missing', async () => {
     expect(await run(['jobs', 'delete', 'film-b'], await waiting())).toMatchObject({
       code: 1,
       stderr:

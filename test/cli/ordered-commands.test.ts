@@ -7,7 +7,7 @@ import { orderedProject } from './ordered-project.js'
 const commands = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/
 
 describe('ordered queues on the command line', () => {
-  it('stats shows length, payloads and, where asked, the lag of each shard', async () => {
+  it('stats shows length, payloads and, on request, the lag of each shard', async () => {
     const cwd = orderedProject()
     const { stdout } = await run(['stats', '--shards'], { cwd })
     const lines = stdout.split('\n').map((line) => line.trim().split(/ {2,}/))
@@ -36,7 +36,7 @@ describe('ordered queues on the command line', () => {
     expect(totals).toMatchObject({ length: 151, payloads: 155 })
   })
 
-  it('jobs show prints payloads old to new, and says which cannot be decoded', async () => {
+  it('jobs show prints payloads from old to new, and marks those that cannot be decoded', async () => {
     const cwd = orderedProject()
     const { stdout } = await run(['jobs', 'show', 'a'], { cwd })
 
@@ -56,7 +56,7 @@ describe('ordered queues on the command line', () => {
     })
   })
 
-  it('morgue show prints a dead one, and nothing in it commands the terminal', async () => {
+  it('morgue show prints a dead job, and nothing in it controls the terminal', async () => {
     const cwd = orderedProject()
     const id = 'dead\u001b[2J'
     const { stdout } = await run(['morgue', 'show', 'orders', id], { cwd })
@@ -70,7 +70,7 @@ describe('ordered queues on the command line', () => {
     expect(missing.stderr).toBe("millrace: there is no job 'adead\\u001b[2J' in the morgue of queue 'orders'.\n")
   })
 
-  it('listings count payloads in the place of priorities', async () => {
+  it('lists show a count of payloads instead of priorities', async () => {
     const { stdout } = await run(['jobs', 'list', 'orders', '--by', 'id'], { cwd: orderedProject() })
 
     expect(stdout).toMatch(/^orders\nid +task +state +attempt +payloads +when +note\n/)
@@ -93,14 +93,14 @@ describe('ordered queues on the command line', () => {
       'mail: drained. It refuses new jobs until `millrace queues resume mail`.',
       { drained: true },
     ],
-  ])('%j says how many', async (args, line, fields) => {
+  ])('%j prints how many jobs it changed', async (args, line, fields) => {
     const cwd = orderedProject()
 
     expect(await run(args, { cwd })).toEqual({ code: 0, signal: null, stdout: `${line}\n`, stderr: '' })
     expect(await runJson(args, { cwd })).toEqual({ queue: args[2], ...fields })
   })
 
-  it('ids that were left as they are end with 1, the others are changed', async () => {
+  it('ids that could not be changed make the exit code 1; the others are changed', async () => {
     const cwd = orderedProject()
 
     expect(await run(['jobs', 'bury', 'orders', 'a', 'run', 'nobody', 'a'], { cwd })).toMatchObject({
@@ -111,7 +111,7 @@ describe('ordered queues on the command line', () => {
     })
   })
 
-  it('a running job is failed by hand, and one that does not run is not', async () => {
+  it('a running job can be failed by hand, and one that is not running cannot', async () => {
     const cwd = orderedProject()
 
     expect(await runJson(['jobs', 'fail', 'orders', 'run', '--last'], { cwd })).toEqual({
@@ -125,7 +125,7 @@ describe('ordered queues on the command line', () => {
     })
   })
 
-  it('queues move brings all but the running into the other queue', async () => {
+  it('queues move moves all jobs except the running ones', async () => {
     const cwd = orderedProject()
 
     expect(await runJson(['queues', 'move', 'old', 'orders'], { cwd })).toEqual({
@@ -138,7 +138,7 @@ describe('ordered queues on the command line', () => {
     expect(stdout).toMatch(/^old: 149 jobs moved to orders\.\nold: 1 job left, 1 of them running\. /)
   })
 
-  it('queues reshard says how many it moved, and one that is interrupted says how to go on', async () => {
+  it('queues reshard prints how many jobs it moved, and how to continue if it is interrupted', async () => {
     const cwd = orderedProject()
     const reshard = new CommandProcess(['queues', 'reshard', 'old', '3'], { cwd })
     await reshard.stdoutMatches(/^old: waits for its running jobs to end; no others are started meanwhile\.\n/)
@@ -153,7 +153,7 @@ describe('ordered queues on the command line', () => {
     expect(await run(['queues', 'reshard', 'mail', '3'], { cwd })).toMatchObject({ code: 2, stdout: '' })
   })
 
-  it('queues list shows what is stored beside what is declared', async () => {
+  it('queues list shows stored values next to declared ones', async () => {
     const cwd = orderedProject()
     const { stdout } = await run(['queues', 'list'], { cwd })
 
@@ -182,7 +182,7 @@ describe('ordered queues on the command line', () => {
     })
   })
 
-  it('doctor tells of a queue in another number of shards than is configured, and how to mend it', async () => {
+  it('doctor reports a queue whose shards differ from the configuration, and the remedy', async () => {
     const cwd = orderedProject()
 
     expect(await run(['doctor'], { cwd })).toEqual({

@@ -7,7 +7,7 @@ import { jsonText } from '#src/cli/output/terminal.js'
 const commands = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/
 
 describe('printable text', () => {
-  it('writes out what would command a terminal, and leaves the rest alone', () => {
+  it('escapes terminal control sequences, and leaves the rest alone', () => {
     expect(printable('a\u001b[31mb\u0007\r\n\tc\u009b2J\u202e\u2066d')).toBe(
       'a\\u001b[31mb\\u0007\\r\\n\\tc\\u009b2J\\u202e\\u2066d',
     )
@@ -15,7 +15,7 @@ describe('printable text', () => {
     expect(printableLines('one\u001b\r\ntwo')).toBe('one\\u001b\ntwo')
   })
 
-  it('writes out what takes no room: two ids that differ look different', () => {
+  it('escapes invisible characters: two ids that differ look different', () => {
     expect(printable('a\u200bb\u200cc\u200dd\u2060e\u00adf\u034fg\u115fh\u3164i\ufe0fj')).toBe(
       'a\\u200bb\\u200cc\\u200dd\\u2060e\\u00adf\\u034fg\\u115fh\\u3164i\\ufe0fj',
     )
@@ -26,7 +26,7 @@ describe('printable text', () => {
     expect(JSON.parse(json)).toEqual({ id: 'a\u200b\u{e0041}' })
   })
 
-  it('no text whatever gets a command through, as text or as JSON, and the JSON stays the same value', () => {
+  it('no text controls the terminal, as text or as JSON, and the JSON keeps its value', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(printable(text)).not.toMatch(commands)
@@ -39,7 +39,7 @@ describe('printable text', () => {
     expect(printableJson('{\n  "a": "\u009b"\n}')).toBe('{\n  "a": "\\u009b"\n}')
   })
 
-  it('shortened text is never wider than asked', () => {
+  it('shortened text is never wider than requested', () => {
     expect(shortened('abcdef', 6)).toBe('abcdef')
     expect(shortened('abcdefg', 6)).toBe('abcde…')
     expect(shortened('日本語', 4)).toBe('日…')
@@ -52,7 +52,7 @@ describe('printable text', () => {
     )
   })
 
-  it('JSON shows what records may hold beside JSON', () => {
+  it('JSON shows record values that JSON lacks', () => {
     const value = { big: 12n, map: new Map([['a', 1]]), set: new Set([1]), bytes: Buffer.from('hi'), at: new Date(0) }
     expect(JSON.parse(jsonText(value))).toEqual({
       big: '12',

@@ -48,7 +48,7 @@ const view = {
 }
 
 describe('the view of all queues', () => {
-  it('at 80 columns has four minutes in a bar', () => {
+  it('shows four minutes per bar at 80 columns', () => {
     expect(queueViewLines(view, { columns: 80, rows: 24, colors })).toMatchInlineSnapshot(`
       [
         "sqlite:.millrace/jobs.db · 2 workers, 13 of 20 slots in use             14:03:59",
@@ -64,7 +64,7 @@ describe('the view of all queues', () => {
     `)
   })
 
-  it('at 120 columns has two', () => {
+  it('shows two minutes per bar at 120 columns', () => {
     expect(queueViewLines(view, { columns: 120, rows: 24, colors })).toMatchInlineSnapshot(`
       [
         "sqlite:.millrace/jobs.db · 2 workers, 13 of 20 slots in use                                                     14:03:59",
@@ -80,7 +80,7 @@ describe('the view of all queues', () => {
     `)
   })
 
-  it.each([80, 100, 120, 200])('is nowhere wider than %s columns, nor higher than the screen', (columns) => {
+  it.each([80, 100, 120, 200])('is never wider than %s columns, nor higher than the screen', (columns) => {
     const names = Array.from({ length: 300 }, (_, i) => `queue-${i}-${'x'.repeat(i % 50)}`)
     const many = {
       ...view,
@@ -97,7 +97,7 @@ describe('the view of all queues', () => {
     expect(lines.find((line) => line.startsWith('…'))).toMatch(/^… 28\d queues more, with less to do$/)
   })
 
-  it('tells of the minute before while the last has not been told of by all', () => {
+  it('shows the minute before the last until all workers have reported the last', () => {
     const early = { ...view, at: new Date(2026, 10, 25, 14, 3, 5) }
     const inAndOut = (lines: string[]) => {
       const mail = lines.find((line) => line.startsWith('mail'))!
@@ -107,7 +107,7 @@ describe('the view of all queues', () => {
     expect(inAndOut(queueViewLines(early, { columns: 80, rows: 24, colors }))).toEqual(['2,280', '1,140'])
   })
 
-  it('paints a bar red in whose minutes something failed', () => {
+  it('paints a bar red if something failed in its minutes', () => {
     const painted = queueViewLines(view, { columns: 80, rows: 24, colors: picocolors.createColors(true) })
     const mail = painted.find((line) => line.startsWith('mail'))!
     expect(mail.split('\u001b[31m█')).toHaveLength(2)
@@ -116,13 +116,13 @@ describe('the view of all queues', () => {
 })
 
 describe('a sparkline', () => {
-  it('has a bar for each number, as high as it is of the largest, and none for 0', () => {
+  it('has a bar for each number, scaled to the largest, and none for 0', () => {
     expect(sparkline([0, 1, 4, 8, 1_000]).join('')).toBe('·▁▁▁█')
     expect(sparkline([1, 2, 3, 4, 5, 6, 7, 8]).join('')).toBe('▁▂▃▄▅▆▇█')
     expect(sparkline([0, 0]).join('')).toBe('··')
   })
 
-  it('is summed up in columns', () => {
+  it('sums its numbers up in columns', () => {
     expect(inColumns([1, 2, 3, 4, 5, 6], 2)).toEqual([6, 15])
   })
 })

@@ -15,7 +15,7 @@ it.each([
   [{ fraction: 0.11666666666666667, note: 'frame 7\u001b[31m' }, '12% frame 7\\u001b[31m'],
   [{ fraction: 1 }, '100%'],
   [{ fraction: 0 }, '0%'],
-])('the record of a job tells how far it is as lists do: %j is %s', (progress, words) => {
+])('a job record shows its progress as lists do: %j is %s', (progress, words) => {
   const lines = recordLines({ ...job, progress } as JobRecord, terminal)
   expect(lines.filter((line) => line.startsWith('progress'))).toEqual([`progress   ${words}`])
 })
@@ -25,7 +25,7 @@ it.each([
   ['dead', 'unrecoverable', 2, 'attempt    2  after 1 failure'],
   ['dead', 'buried', 1, 'attempt    1'],
   ['scheduled', undefined, 2, 'attempt    2  after 1 failure'],
-])('the attempt of a job that is %s (%s): %i', (state, reason, attempt, line) => {
+])('a record shows the attempt of a %s job (%s): %i', (state, reason, attempt, line) => {
   const lines = recordLines({ ...job, state, reason, attempt } as JobRecord, terminal)
   expect(lines).toContain(line)
 })

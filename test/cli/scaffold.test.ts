@@ -7,7 +7,7 @@ const filesFor = (store: string) => scaffoldFiles({ name: 'shop', version: '0.1.
 const stores = ['sqlite:.millrace/jobs.db', 'redis://localhost:6379', 'sqs://eu-central-1']
 
 describe('a new project', () => {
-  it.each(stores)('has a namespace of its own on %s', (store) => {
+  it.each(stores)('has its own namespace on %s', (store) => {
     expect(filesFor(store)['millrace.config.ts']).toContain("  namespace: 'shop',\n")
   })
 
@@ -25,7 +25,7 @@ describe('a new project', () => {
     expect(unit).not.toMatch(/StateDirectory|Environment=MILLRACE_STORE/)
   })
 
-  it('builds the image from the lock file where there is one, with an init process and a health check', () => {
+  it('builds the image from the lock file if there is one, with an init process and a health check', () => {
     const { Dockerfile, '.dockerignore': ignored } = filesFor(stores[0]!)
 
     expect(Dockerfile).toMatch(
@@ -36,7 +36,7 @@ describe('a new project', () => {
     expect(ignored!.split('\n')).toEqual(expect.arrayContaining(['test/', 'deploy/', '.env*', '.millrace/', '.git/']))
   })
 
-  it('has a unit under which isolated tasks outlive a restart', () => {
+  it('has a systemd unit that lets isolated tasks outlive a restart', () => {
     expect(filesFor(stores[1]!)['deploy/shop.service']).toMatch(/^KillMode=mixed$[\s\S]*^SendSIGKILL=no$/m)
   })
 })

@@ -22,7 +22,7 @@ const reconciled = async () => {
 const lines = (text: string) => text.trimEnd().split('\n')
 
 describe('millrace schedules', () => {
-  it('reconcile brings the store to the configuration, once', async () => {
+  it('reconcile applies the configuration to the store once', async () => {
     const cwd = project({ 'millrace.config.mjs': config })
     expect(lines((await run(['schedules', 'list'], { cwd })).stdout)[0]).toMatch(/^no schedule is stored/)
     expect(await runJson(['schedules', 'reconcile'], { cwd })).toEqual({
@@ -34,7 +34,7 @@ describe('millrace schedules', () => {
     expect((await run(['schedules', 'reconcile'], { cwd })).stdout).toBe('Nothing differs.\n')
   })
 
-  it('list shows when each ticks', async () => {
+  it('list shows the next tick of each', async () => {
     const cwd = await reconciled()
     const { code, stdout, stderr } = await run(['schedules', 'list'], { cwd })
     expect({ code, stderr, lines: lines(stdout) }).toEqual({
@@ -51,7 +51,7 @@ describe('millrace schedules', () => {
     expect(schedules.map(({ name }) => name)).toEqual(['nightly', 'sync'])
   })
 
-  it('show tells all of one, and next when it ticks', async () => {
+  it('show prints everything about a schedule, and next prints its ticks', async () => {
     const cwd = await reconciled()
     expect((await run(['schedules', 'show', 'nightly'], { cwd })).stdout).toMatch(
       /^name +nightly\ntask +report\nqueue +reports\ninput +\{\n +"kind": "daily"\n +\}\ncron +0 3 \* \* \*\n/,
@@ -62,7 +62,7 @@ describe('millrace schedules', () => {
     expect((await run(['schedules', 'next', 'sync'], { cwd })).stdout).toBe('sync: it ticks no more.\n')
   })
 
-  it('run enqueues at once, pause and resume hold it', async () => {
+  it('run enqueues at once; pause stops the schedule and resume continues it', async () => {
     const cwd = await reconciled()
     const ran = await runJson<{ id: string }>(['schedules', 'run', 'nightly'], { cwd })
     expect(ran).toEqual({ schedule: 'nightly', queue: 'reports', id: ran.id, outcome: 'added' })
@@ -73,7 +73,7 @@ describe('millrace schedules', () => {
     expect((await run(['schedules', 'resume', 'nightly'], { cwd })).stdout).toMatch(/^nightly: resumed, next \d{4}-/)
   })
 
-  it('clear deletes its waiting jobs, of which a pause has told, and remove the schedule with them', async () => {
+  it('clear deletes its waiting jobs, which pause has mentioned, and remove deletes the schedule with them', async () => {
     const cwd = await reconciled()
     const ran = await runJson<{ id: string }>(['schedules', 'run', 'nightly'], { cwd })
     const { stdout } = await run(['schedules', 'pause', 'nightly'], { cwd })
@@ -88,7 +88,7 @@ describe('millrace schedules', () => {
     expect((await run(['schedules', 'remove', 'nightly'], { cwd })).code).toBe(1)
   })
 
-  it('says which there are where there is none of the name', async () => {
+  it('fails for an unknown name with the list of known ones', async () => {
     const cwd = await reconciled()
     const { code, stderr } = await run(['schedules', 'run', 'weekly'], { cwd })
     expect(code).not.toBe(0)

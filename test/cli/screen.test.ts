@@ -39,7 +39,7 @@ beforeEach(() => {
   told = []
 })
 
-it('takes the terminal and gives it back as it was', () => {
+it('a screen takes over the terminal and restores it', () => {
   const screen = open()
   expect(output.text).toBe('\u001b[?1049h\u001b[?25l')
   expect([input.raw, input.isRead]).toEqual([true, true])
@@ -49,7 +49,7 @@ it('takes the terminal and gives it back as it was', () => {
   expect([...input.eventNames(), ...output.eventNames()]).toEqual([])
 })
 
-it('is left by q and by Ctrl-C, and by no other key', () => {
+it('a screen closes on q and on Ctrl-C, and on no other key', () => {
   open()
   input.emit('data', Buffer.from('x\u001b[A'))
   expect(told).toEqual([])
@@ -58,21 +58,21 @@ it('is left by q and by Ctrl-C, and by no other key', () => {
   expect(told).toEqual(['left', 'left'])
 })
 
-it('draws in the place of what was there, no further than its last row', () => {
+it('a screen draws over the previous picture, no further than its last row', () => {
   const screen = open()
   output.text = ''
   screen.draw(['a', 'b', 'c', 'd'])
   expect(output.text).toBe('\u001b[Ha\u001b[K\r\nb\u001b[K\r\nc\u001b[K\u001b[J')
 })
 
-it('tells of another size', () => {
+it('a screen reports a changed size', () => {
   const screen = open()
   Object.assign(output, { columns: 120, rows: 40 })
   output.emit('resize')
   expect([told, screen.columns, screen.rows]).toEqual([['resized'], 120, 40])
 })
 
-it('hears no keys where nobody can press any', () => {
+it('a screen reads no keys if there is no terminal', () => {
   input.isTTY = false
   open().close()
   expect([input.raw, input.isRead]).toEqual([false, false])

@@ -22,6 +22,6 @@ it.each([
   ['of a process manager that a script has started', 'pm2 start millrace', 100, 'PM2 v6: God Daemon\0'],
   ['of a shell script that a script has started', './deploy.sh', 100, 'sh\0./deploy.sh\0'],
   ['of another shell', './deploy.sh', 100, shellOf('millrace work')],
-] as const)('a command %s does not', (_, script, shell, cmdline) => {
+] as const)('a command %s does not end with it', (_, script, shell, cmdline) => {
   expect(isInShellOfRunner(script, shell, cmdline)).toBe(false)
 })

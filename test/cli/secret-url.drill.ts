@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 it.each(commands.map((args) => [args.join(' '), args] as const))(
-  'none is printed by %s',
+  'no secret of a store URL is printed by %s',
   { timeout: 120_000 },
   async (_, args) => {
     const cwd = project()

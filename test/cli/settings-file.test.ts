@@ -13,7 +13,7 @@ function read(text: string) {
   }
 }
 
-describe('a value', () => {
+describe('a Python value', () => {
   const values: readonly [string, PythonValue][] = [
     ["'a'", 'a'],
     ['"it\'s"', "it's"],
@@ -44,7 +44,7 @@ describe('a value', () => {
     ["os.path.join(os.path.dirname(os.path.dirname(__file__)), 'q')", { below: '../q' }],
     ['EARLIER', 'e'],
   ]
-  it.each(values)('is read: %s', (text, value) => {
+  it.each(values)('is understood: %s', (text, value) => {
     const { values, told } = read(`EARLIER = 'e'\nX = ${text}\n`)
     expect(told).toEqual([])
     expect(values['X']).toEqual(value)
@@ -87,7 +87,7 @@ describe('a value', () => {
     ["'''a\nb'''", /goes on over 2 lines/],
     ["'a\\\nb'", /goes on over 2 lines/],
   ]
-  it.each(odd)('is not read, and told with its line and why: %j', (text, why) => {
+  it.each(odd)('is reported with its line and the reason if it is not understood: %j', (text, why) => {
     const { values, told } = read(`X = 'before'\nX = ${text}`)
     // That of before is not true any more.
     expect(values).toEqual({})
@@ -97,7 +97,7 @@ describe('a value', () => {
 })
 
 describe('a settings file', () => {
-  it('goes on behind what is not read', () => {
+  it('is read on after a line that is not understood', () => {
     const { values, told } = read(
       "\ufeffA = 'x\r\nB = (1,\r\n2)\rC = 3\n'''of\nmany\nlines'''\n# D = 4\nE = 5 # 6\n".slice(1),
     )
@@ -105,7 +105,7 @@ describe('a settings file', () => {
     expect(told.map((note) => note.split(':')[0])).toEqual(['1 A', '2 B'])
   })
 
-  it('counts the last of several lines', () => {
+  it('uses the last of several lines for a setting', () => {
     expect(read("A = 'x'\nB = A\nA = 'y'\n").values).toEqual({ A: 'y', B: 'x' })
   })
 
@@ -117,7 +117,7 @@ describe('a settings file', () => {
     ['if DEBUG:\n  pass\nelse:\n  A = 2', '4 A', 'block that begins in line 3'],
     ['with x as y:\n  A, B = 1, 2', '2 A', 'block'],
     ['  A = 2', '1 A', 'indented, but not in a block'],
-  ])('leaves what stands in a block unread, and what was before as it is: %j', (text, place, why) => {
+  ])('leaves the contents of a block unread, and keeps earlier settings: %j', (text, place, why) => {
     const { values, told } = read(`A = 1\n${text}\n`)
     const [line, name] = place.split(' ')
     expect(values).toMatchObject({ A: 1 })
@@ -126,7 +126,7 @@ describe('a settings file', () => {
   })
 
   it.each(['A, B = 1, 2', 'A += 1', 'del A', 'A = B = 2', "x(); A = '2'"])(
-    'forgets a setting that an unread line changes: %s',
+    'drops a setting that an unread line changes: %s',
     (text) => {
       const { values, told } = read(`A = 1\n${text}\n`)
       expect(values).toEqual({})
@@ -144,12 +144,12 @@ describe('a settings file', () => {
     'class C(Base):\n    A = 2',
     '@decorated\ndef f(): A = 2',
     'lower = compute()',
-  ])('says nothing of what sets no setting: %j', (text) => {
+  ])('reports nothing about a line that sets no setting: %j', (text) => {
     expect(read(`A = 1\n${text}\n`)).toEqual({ values: { A: 1 }, told: [] })
   })
 
   it.each(['from base import *', 'from base import AWS_REGION', 'load(globals())'])(
-    'tells of a line that may set others: %s',
+    'reports a line that may set others: %s',
     (text) => {
       expect(read(`${text}\n`).told).toEqual([expect.stringMatching(/^1 : /)])
     },

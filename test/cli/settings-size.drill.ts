@@ -5,7 +5,7 @@ import { settingsIn } from '#src/cli/kale/settings-file.js'
 
 // Each in linear time: what takes the square of it would not end within the test.
 it.each(['=', '(', '"', "'''", '\\', "A='", 'A=A\n', ' \n A=', 'if a:', 'a = b = ', '#', "f(x='y')\n"])(
-  'a settings file of the largest size that is allowed is read to its end, be it made of %j',
+  'a settings file of the largest allowed size is read to its end, even if it consists of %j',
   (part) => {
     const { settings } = settingsIn(part.repeat(1_048_500 / part.length), 'settings.py')
     expect(settings.size).toBeLessThanOrEqual(1)

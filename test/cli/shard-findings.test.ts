@@ -8,7 +8,7 @@ const found = (kind: 'plain' | 'ordered', shards: number, asked: number) =>
   shardFindings(new Map([['q', { shards: asked } as Queue]]), [stored(kind, shards)])
 
 describe('shard findings', () => {
-  it('name both numbers, and send nobody to undo a reshard that was made on purpose', () => {
+  it('name both numbers, and advise nobody to undo an intended reshard', () => {
     expect(found('ordered', 5, 1)).toEqual([
       {
         level: 'warning',
@@ -18,7 +18,7 @@ describe('shard findings', () => {
     ])
   })
 
-  it('name an unfinished reshard, how to go on with it, and not the number that it is about to replace', () => {
+  it('name an unfinished reshard and how to continue it, but not the number that it replaces', () => {
     const queue = { ...stored('ordered', 5), resharding: 5 }
     expect(shardFindings(new Map([['q', { shards: 4 } as Queue]]), [queue])).toEqual([
       {
@@ -29,13 +29,13 @@ describe('shard findings', () => {
     ])
   })
 
-  it('send nobody to reshard a plain queue', () => {
+  it('advise nobody to reshard a plain queue', () => {
     expect(found('plain', 3, 4)[0]!.text).toBe(
       "queue 'q' has 3 shards, but 4 are configured: the stored number counts. Plain queues are not resharded: set `shards: 3` in your configuration.",
     )
   })
 
-  it('are none where the numbers agree, where the store spreads no plain queues, and where nobody declared the queue', () => {
+  it('are empty if the numbers agree, if the store does not shard plain queues, or if nobody declared the queue', () => {
     expect(found('ordered', 5, 5)).toEqual([])
     expect(found('plain', 1, 4)).toEqual([])
     expect(shardFindings(new Map(), [stored('ordered', 4)])).toEqual([])

@@ -30,8 +30,8 @@ export default millrace({ store: { module: './store.js' }, queues: { mail: {}, v
 `
 const files = { 'store.js': storeFile, 'package.json': '{"type":"module"}', 'millrace.config.js': configFile }
 
-describe('a worker of another machine that has not reported for 30 s', () => {
-  it('is not counted by stats, but named with when it was heard last', async () => {
+describe('a remote worker that has been silent for 30 s', () => {
+  it('is not counted by stats, but listed with its last report', async () => {
     const cwd = project(files)
     const { stdout } = await run(['stats'], { cwd })
 
@@ -47,7 +47,7 @@ describe('a worker of another machine that has not reported for 30 s', () => {
     })
   })
 
-  it('is listed as silent, and serves nothing', async () => {
+  it('is listed as silent, and serves no queue', async () => {
     const cwd = project(files)
     const { workers } = await runJson<{ workers: { host: string; process: string }[] }>(['workers'], { cwd })
 
@@ -66,7 +66,7 @@ describe('a worker of another machine that has not reported for 30 s', () => {
   })
 })
 
-it('a queue in which a job waits and that no worker takes is marked in stats', async () => {
+it('stats marks a queue with waiting jobs and no worker', async () => {
   const { stdout } = await run(['stats'], { cwd: project(files) })
 
   expect(stdout).toMatch(/^video .* no worker$/m)

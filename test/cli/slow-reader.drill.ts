@@ -77,11 +77,11 @@ beforeAll(async () => {
   commands = namesIn(await createProgram())
 })
 
-it('each command that prints JSON is tried here', () => {
+it('each command that prints JSON is covered here', () => {
   expect(commands.sort()).toEqual([...Object.keys(rests), ...silent].sort())
 })
 
-it.each(Object.keys(rests))('%s gives a slow reader all of its words', async (name) => {
+it.each(Object.keys(rests))('%s gives a slow reader its whole output', async (name) => {
   const cwd = project({ ...projectFiles, 'millrace.config.js': config })
   await run(['enqueue', 'echo', '1', '--id', 'known', '--delay', '1h'], { cwd })
   await run(['enqueue', 'echo', '1', '--id', 'dead'], { cwd })

@@ -20,14 +20,14 @@ it('a slow reader gets the whole of a long list', async () => {
   expect(queues.find(({ queue }) => queue === 'default')!.jobs).toHaveLength(150)
 })
 
-it('a slow reader of the errors gets the reason of a failure', async () => {
+it('a slow reader of stderr gets the reason of a failure', async () => {
   const { code, stderr } = await readSlowly(['jobs', 'show', 'nobody'], project())
 
   expect(code).toBe(1)
   expect(stderr).toMatch(/^millrace: .*nobody.*\n$/s)
 })
 
-it('a worker that is stopped while nobody reads its log ends well, and leaves out what nobody reads', async () => {
+it('a worker that is stopped while nobody reads its log exits with 0, and drops the unread log', async () => {
   const { code, stderr } = await readSlowly(['work'], project(), async (child) => {
     child.kill('SIGTERM')
     await once(child, 'exit')
@@ -40,7 +40,7 @@ it.each([
   ['a command', ['stats', '--json']],
   ['the help', ['--help']],
   ['a completion script', ['completion', 'bash']],
-])('%s ends quietly if its reader has gone', async (_, args) => {
+])('%s exits quietly if its reader has gone', async (_, args) => {
   const child = spawn(process.execPath, [join(root, 'dist/cli/main.js'), ...args], { cwd: project(), stdio: 'pipe' })
   child.stdout.destroy()
   const said: Buffer[] = []
@@ -51,7 +51,7 @@ it.each([
   expect({ code, said: Buffer.concat(said).toString() }).toEqual({ code: 0, said: '' })
 })
 
-it.runIf(process.platform === 'linux')('output that finds no room is a failure with its reason', async () => {
+it.runIf(process.platform === 'linux')('output that cannot be written is a failure with its reason', async () => {
   const args = ['-c', `'${process.execPath}' '${join(root, 'dist/cli/main.js')}' stats --json > /dev/full`]
   const child = spawn('sh', args, { cwd: project(), stdio: 'pipe' })
   const said: Buffer[] = []

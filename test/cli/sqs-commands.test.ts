@@ -20,13 +20,13 @@ function sqsProject(namespace: string) {
 }
 
 describe('on SQS', { timeout: 60_000 }, () => {
-  it('doctor tells what is missing, and once', async () => {
+  it('doctor reports what is missing, once each', async () => {
     const { code, stdout } = await run(['doctor'], sqsProject('sick'))
     expect(code).toBe(1)
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/)[0])).toEqual(['error', 'error', 'ok', ''])
   })
 
-  it('queues list and stats tell what SQS knows, and of workers nothing', async () => {
+  it('queues list and stats show what SQS knows, and nothing about workers', async () => {
     const where = sqsProject('listed')
     await run(['queues', 'create'], where)
     await runJson(['enqueue', 'echo', '1', '--delay', '1h'], where)
@@ -62,7 +62,7 @@ describe('on SQS', { timeout: 60_000 }, () => {
     expect(await run(['stats'], where)).toMatchObject({ code: 0 })
   })
 
-  it('other stores have nothing to make', async () => {
+  it('other stores have nothing to create', async () => {
     const cwd = project()
     expect(await run(['queues', 'create'], { cwd })).toMatchObject({
       code: 0,
@@ -70,7 +70,7 @@ describe('on SQS', { timeout: 60_000 }, () => {
     })
   })
 
-  it('a worker makes its queues if it is told to, runs what is enqueued, and stops at once', async () => {
+  it('a worker creates its queues with --create-queues, runs the jobs, and stops at once', async () => {
     const where = sqsProject('worked')
     const worker = new CommandProcess(['work', '--json', '--create-queues'], where)
     await worker.events('worker.started')
@@ -81,7 +81,7 @@ describe('on SQS', { timeout: 60_000 }, () => {
     expect(await worker.ended).toMatchObject({ code: 0 })
   })
 
-  it('queues create gives what it makes the tags, and refuses one that is none', async () => {
+  it('queues create adds the given tags, and refuses an invalid one', async () => {
     const where = sqsProject('tagged')
     expect(await run(['queues', 'create', '--tag', 'team'], where)).toMatchObject({
       code: 2,
@@ -101,7 +101,7 @@ describe('on SQS', { timeout: 60_000 }, () => {
     client.destroy()
   })
 
-  it('stats tells how many calls it has made to look', async () => {
+  it('stats shows how many calls the look has cost', async () => {
     const where = sqsProject('counted')
     await run(['queues', 'create'], where)
     const { apiCalls } = await runJson<{ apiCalls: Record<string, number> }>(['stats'], where)
@@ -110,7 +110,7 @@ describe('on SQS', { timeout: 60_000 }, () => {
     expect((await run(['stats'], where)).stdout.split('\n')[0]).toMatch(/ · 8 calls of its API to look$/)
   })
 
-  it('morgue looks at the dead-letter queues', async () => {
+  it('morgue reads the dead-letter queues', async () => {
     const where = sqsProject('dead')
     await run(['queues', 'create'], where)
     expect(await run(['morgue', 'list', 'default'], where)).toMatchObject({ code: 0, stdout: 'default: none\n' })
@@ -122,7 +122,7 @@ describe('on SQS', { timeout: 60_000 }, () => {
     ['queues pause default', 'cannot'],
     ['jobs show a', 'cannot'],
     ['workers', 'keeps no registry of workers'],
-  ])('what SQS cannot do is said and not failed at with a stack: %s', async (command, said) => {
+  ])('what SQS cannot do is refused in one sentence, without a stack trace: %s', async (command, said) => {
     const where = sqsProject('refused')
     await run(['queues', 'create'], where)
     const { stdout, stderr } = await run(command.split(' '), where)

@@ -9,7 +9,7 @@ const evil = 'evil\u001b[31m'
 
 describe('the state dump', () => {
   it.each(['SIGUSR2', 'SIGTTIN'] as const)(
-    'at %s shows every process and what every slot does, on stderr',
+    'on %s shows every process and what every slot does, on stderr',
     async (signal) => {
       const cwd = project()
       const gate = join(cwd, 'gate')
@@ -35,7 +35,7 @@ describe('the state dump', () => {
     },
   )
 
-  it('of one process alone is asked for by the same signal', async () => {
+  it('shows a single process on the same signal', async () => {
     const command = new CommandProcess(['work', '--json', '--grace', '1s'], { cwd: project() })
     const [{ pids } = {}] = await command.events('processes.started')
     const [pid] = pids as [number]
@@ -45,7 +45,7 @@ describe('the state dump', () => {
     expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('of a process whose event loop is blocked is what it said last, and for how long it has been silent', async () => {
+  it('shows the last report of a process with a blocked event loop, and how long it has been silent', async () => {
     const cwd = project()
     await runJson(['enqueue', 'spin', '{"afterMs":1500,"forMs":60000}', '--id', 'turns'], { cwd })
     const command = new CommandProcess(['work', '--json', '--processes', '2', '--grace', '1s'], { cwd })
@@ -71,7 +71,7 @@ describe('the state dump', () => {
     expect((await command.end()).stdout.match(/state\.dumped/g)).toHaveLength(3)
   })
 
-  it('for people says so too', async () => {
+  it('says the same in text form', async () => {
     const cwd = project()
     await runJson(['enqueue', 'spin', '{"afterMs":1500,"forMs":60000}', '--id', evil], { cwd })
     const command = new CommandProcess(['work', '--grace', '1s'], { cwd })

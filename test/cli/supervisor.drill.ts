@@ -15,7 +15,7 @@ describe('a worker process that dies', () => {
   it.each([
     ['abort', { code: 134, signal: 'SIGABRT' }],
     ['quit', { code: 0, signal: null }],
-  ])('by a handler (%s) is reported and replaced at once', async (task, end) => {
+  ])('because of a handler (%s) is reported and replaced at once', async (task, end) => {
     const cwd = project()
     const { command, pids } = await working(cwd)
     await runJson(['enqueue', task, 'null'], { cwd })
@@ -26,7 +26,7 @@ describe('a worker process that dies', () => {
     await command.end()
   })
 
-  it('alone with a job that is charged with its death is replaced at once: the next process is none the worse', {
+  it('while it runs a suspect alone is replaced at once: later processes are unaffected', {
     timeout: 120_000,
   }, async () => {
     const cwd = project()
@@ -42,7 +42,7 @@ describe('a worker process that dies', () => {
     expect(exited.map(({ restartMs }) => restartMs)).toEqual([0, 0, 0, 0])
   })
 
-  it('by an uncaught error names it and the jobs in hand, lets them finish, and ends with 1', async () => {
+  it('because of an uncaught error names it and its running jobs, lets them finish, and exits with 1', async () => {
     const cwd = project()
     const gate = join(cwd, 'gate')
     await runJson(['enqueue', 'hold', JSON.stringify(gate), '--id', 'held'], { cwd })
@@ -67,7 +67,7 @@ describe('a worker process that dies', () => {
 })
 
 describe('a worker process that recycles', () => {
-  it('is relieved before it has drained, and no job is lost or run twice', async () => {
+  it('is replaced before it has drained, and no job is lost or run twice', async () => {
     const cwd = project()
     const gate = join(cwd, 'gate')
     await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
@@ -88,8 +88,8 @@ describe('a worker process that recycles', () => {
   })
 })
 
-describe('what is wrong at the start', () => {
-  it('is told once with its exit code, and no other process is started', async () => {
+describe('the start of millrace work', () => {
+  it('is reported once with its exit code if it fails, and no other process is started', async () => {
     const cwd = project({
       ...projectFiles,
       'broken.config.js': `import { appendFileSync } from 'node:fs'\nappendFileSync('loads', 'x')\n${configFile.replace('weight: 5', 'weight: 1_000')}`,
@@ -102,7 +102,7 @@ describe('what is wrong at the start', () => {
     expect(readFileSync(join(cwd, 'loads'), 'utf8')).toBe('x')
   })
 
-  it('a configuration that ends its process is no success', async () => {
+  it('fails if the configuration ends its process', async () => {
     const cwd = project({ ...projectFiles, 'quits.mjs': 'process.exit(0)' })
     const { code, stderr } = await runProcess(['work', 'quits.mjs'], { cwd })
     expect(code).toBe(2)
@@ -111,7 +111,7 @@ describe('what is wrong at the start', () => {
     )
   })
 
-  it('a stop that comes first ends it with 0', async () => {
+  it('exits with 0 if a stop comes first', async () => {
     const cwd = project({
       ...projectFiles,
       'slow.mjs': `console.log('{"event":"test.loading"}')\nawait new Promise((resolve) => setTimeout(resolve, 60_000))`,
@@ -124,7 +124,7 @@ describe('what is wrong at the start', () => {
 })
 
 describe('a worker process that hangs', () => {
-  it('with a blocked event loop is killed at maxBlock and two seconds, and replaced', async () => {
+  it('because its event loop is blocked is killed two seconds after maxBlock, and replaced', async () => {
     const cwd = project()
     const { command, pids } = await working(cwd, ['--max-block', '1s'])
     await runJson(['enqueue', 'spin', '{"afterMs":0,"forMs":60000}'], { cwd })
@@ -140,7 +140,7 @@ describe('a worker process that hangs', () => {
     await command.end()
   })
 
-  it('beyond its grace is killed, and the command ends with 1 within grace and two seconds', async () => {
+  it('beyond its grace is killed, and the command exits with 1 within grace and two seconds', async () => {
     const cwd = project()
     const { command, pids } = await working(cwd, ['--grace', '300ms'])
     await runJson(['enqueue', 'spin', '{"afterMs":0,"forMs":60000}'], { cwd })
@@ -154,7 +154,7 @@ describe('a worker process that hangs', () => {
     ])
   })
 
-  it('no more than its grace: jobs that go on are put back, exit code 0', async () => {
+  it('only until its grace ends has its jobs put back, with exit code 0', async () => {
     const cwd = project()
     await runJson(['enqueue', 'hold', JSON.stringify(join(cwd, 'never'))], { cwd })
     const { command } = await working(cwd, ['--grace', '300ms'])
@@ -167,8 +167,8 @@ describe('a worker process that hangs', () => {
   })
 })
 
-describe('a stop while another process has locked the store', () => {
-  it('ends within grace and two seconds; what could not be reported is run again, not lost', async () => {
+describe('a stop while another process holds the lock of the store', () => {
+  it('ends within grace and two seconds; jobs whose end could not be stored run again', async () => {
     const cwd = project()
     const gate = join(cwd, 'gate')
     await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
@@ -189,8 +189,8 @@ describe('a stop while another process has locked the store', () => {
   })
 })
 
-describe('a handler that writes to the channel between its process and the supervisor', () => {
-  it('ends neither of them: jobs are run, the state is shown, and a stop ends with 0', async () => {
+describe('a handler that writes to the channel of the supervisor', () => {
+  it('ends no process: jobs run, the state is shown, and a stop exits with 0', async () => {
     const cwd = project({ ...projectFiles, 'tasks.js': tasksFile + meddlingTask, 'millrace.config.js': meddlingConfig })
     const { command, pids } = await working(cwd)
     await runJson(['enqueue', 'meddle', 'null'], { cwd })
@@ -227,11 +227,11 @@ export const meddle = defineTask({
 const meddlingConfig = configFile.replaceAll('echo,', 'echo, meddle,')
 
 describe('the command line of a worker process', () => {
-  it('is that of its supervisor by another command', () => {
+  it('is that of its supervisor with another command name', () => {
     expect(processArgs(['work', 'work', '--processes', '4'])).toEqual(['work-process', 'work', '--processes', '4'])
   })
 
-  it('is not among the commands that help shows', async () => {
+  it('is hidden from help', async () => {
     const cwd = project({})
     expect((await run(['--help'], { cwd })).stdout).not.toMatch(/work-process/)
     expect(existsSync(join(cwd, '.millrace'))).toBe(false)

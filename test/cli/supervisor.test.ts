@@ -8,7 +8,7 @@ import { project } from './project.js'
 import { pidsOf, working } from './supervised-command.js'
 
 describe('a worker process that dies', () => {
-  it('by a signal is replaced, the others go on, and a good stop afterwards ends with 0', async () => {
+  it('by a signal is replaced, the others go on, and a later stop exits with 0', async () => {
     const cwd = project()
     const { command, pids } = await working(cwd, ['--processes', '2'])
     process.kill(pids[0]!, 'SIGKILL')
@@ -20,7 +20,7 @@ describe('a worker process that dies', () => {
     expect(pidsOf(await command.events('worker.stopped', 2)).sort()).toEqual([pids[1], successor].sort())
   })
 
-  it('is told to stop once, however often it hears it: service managers signal every process of a unit', async () => {
+  it('gets one stop signal, even if a service manager signals every process of the unit', async () => {
     const cwd = project()
     const gate = join(cwd, 'gate')
     await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })

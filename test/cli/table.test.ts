@@ -14,7 +14,7 @@ const columns: Column<Row>[] = [
 ]
 
 describe('a table', () => {
-  it('lines its cells up under their titles, numbers to the right, without trailing spaces', () => {
+  it('aligns its cells under their titles, numbers to the right, without trailing spaces', () => {
     const rows = [
       { name: 'a', n: 5, note: '' },
       { name: 'bcd', n: 1_234, note: 'late' },
@@ -22,12 +22,12 @@ describe('a table', () => {
     expect(table(columns, rows)).toEqual(['name     n  note', 'a        5', 'bcd   1234  late'])
   })
 
-  it('shortens a cell to what its column may take, and the last one to the width there is', () => {
+  it('shortens a cell to the limit of its column, and the last one to the width of the terminal', () => {
     const rows = [{ name: 'abcdefgh', n: 1, note: 'a long story about nothing' }]
     expect(table(columns, rows, { width: 20 })).toEqual(['name    n  note', 'abcde…  1  a long s…'])
   })
 
-  it('counts wide characters as two columns and marks as none', () => {
+  it('counts wide characters as two columns and combining marks as none', () => {
     const rows = [
       { name: '日本', n: 1, note: '' },
       { name: 'e\u0301', n: 2, note: '' },

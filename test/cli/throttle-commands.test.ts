@@ -10,7 +10,7 @@ const rules = [
 const lines = (text: string) => text.trimEnd().split('\n')
 
 describe('millrace queues throttle', () => {
-  it('shows what has been counted in each window, who shares it and when the next may start', async () => {
+  it('shows the count of each window, who shares it and when the next job may start', async () => {
     const cwd = throttledProject()
     const { code, stdout, stderr } = await run(['queues', 'throttle', 'mail'], { cwd })
     expect({ code, stderr, lines: lines(stdout) }).toEqual({
@@ -36,7 +36,7 @@ describe('millrace queues throttle', () => {
     })
   })
 
-  it('by group tells of how many, and of one that is named', async () => {
+  it('counts the groups of a throttle by group, and shows a named one', async () => {
     const cwd = throttledProject()
     const all = await run(['queues', 'throttle', 'crawl'], { cwd })
     expect(lines(all.stdout)).toEqual([
@@ -61,7 +61,7 @@ describe('millrace queues throttle', () => {
     })
   })
 
-  it('sets other rules, for every queue of the scope, and says what was before', async () => {
+  it('sets other rules for every queue of the scope, and prints the earlier ones', async () => {
     const cwd = throttledProject()
     const { code, stdout, stderr } = await run(['queues', 'throttle', 'mail', '--set', '3/s', '--set', '300/h'], {
       cwd,
@@ -84,7 +84,7 @@ describe('millrace queues throttle', () => {
     })
   })
 
-  it('gives a group a rate of its own, whatever the configuration says', async () => {
+  it('gives a group its own rate, whatever the configuration says', async () => {
     const args = ['queues', 'throttle', 'crawl', '--group', 'a.example', '--set', '1/10m']
     const { code, stdout, stderr } = await run(args, { cwd: throttledProject(), env: { DAILY: '30' } })
     expect({ code, stderr, lines: lines(stdout) }).toEqual({
@@ -97,7 +97,7 @@ describe('millrace queues throttle', () => {
     })
   })
 
-  it('lists the groups with a rate of their own, shows one, and ends it', async () => {
+  it('lists the groups with their own rates, shows one, and ends it', async () => {
     const [cwd, env] = [throttledProject(), { RATED: '1' }]
     const own = { limit: 1, windowMs: 600_000, spreadMs: 1_000, moderate: false }
     const all = await run(['queues', 'throttle', 'crawl'], { cwd, env })
@@ -126,7 +126,7 @@ describe('millrace queues throttle', () => {
     expect(stats.stdout).toContain('10 in 1m for each group, 2 groups counted, 1 with a rate of its own')
   })
 
-  it('shows and sets rules for all and for each group', async () => {
+  it('shows and sets rules for the whole queue and for each group', async () => {
     const [cwd, env] = [throttledProject(), { BOTH: '1' }]
     const all = await run(['queues', 'throttle', 'hosts'], { cwd, env })
     expect(lines(all.stdout)).toEqual([
@@ -156,7 +156,7 @@ describe('millrace queues throttle', () => {
     expect(stats.stdout).toContain('2/100 in 1h, 1 in 2h for each group, 2 groups counted')
   })
 
-  it('sets them also where the configuration has others than are stored, and so does a look', async () => {
+  it('sets the rules even if configured and stored ones differ, and so does a read-only command', async () => {
     const cwd = throttledProject()
     const env = { DAILY: '30' }
     const { code, stdout } = await run(['queues', 'throttle', 'mail', '--set', '3/1h,30/1d'], { cwd, env })
@@ -167,7 +167,7 @@ describe('millrace queues throttle', () => {
     expect((await run(['stats'], { cwd, env })).code).toBe(0)
   })
 
-  it('says of a queue that the store does not have that it is not stored yet', async () => {
+  it('says that a queue is not stored yet if the store does not have it', async () => {
     const { code, stdout, stderr } = await run(['queues', 'throttle', 'plain'], {
       cwd: throttledProject(),
       env: { DAILY: '30' },
@@ -192,7 +192,7 @@ describe('millrace queues throttle', () => {
     [['mail', '--moderate'], 2, /--moderate goes with --set, such as --set 10\/60s/],
     [['mail', '--set', '3/s', '--elastic', '1'], 2, /--set: `elastic` needs `moderate: true`/],
     [['mail', '--set', '3/s,5/1s'], 2, /--set: must have different windows/],
-  ])('%j ends with %i, and says why', async (args, expected, message) => {
+  ])('%j exits with %i and the reason', async (args, expected, message) => {
     const { code, stdout, stderr } = await run(['queues', 'throttle', ...args], { cwd: throttledProject() })
     expect({ code, stdout }).toEqual({ code: expected, stdout: '' })
     expect(stderr).toMatch(message)
@@ -201,7 +201,7 @@ describe('millrace queues throttle', () => {
 })
 
 describe('millrace stats', () => {
-  it('has a line for each queue with limits: what runs of what may, what has started, and when the next may', async () => {
+  it('has a line for each queue with limits: running of allowed, started, and when the next may start', async () => {
     const cwd = throttledProject()
     const { stdout } = await run(['stats'], { cwd })
     const [, limits] = stdout.split('\n\n')
@@ -220,14 +220,14 @@ describe('millrace stats', () => {
     expect(Object.keys(of('plain'))).not.toContain('throttle')
   })
 
-  it('tells that a throttle is silent, since the store was started anew', async () => {
+  it('shows that a throttle is silent after the store was restarted', async () => {
     const { stdout } = await run(['stats'], { cwd: throttledProject(), env: { RESTARTED: '1' } })
     expect(stdout).toMatch(/\ncrawl +- +silent (?:1m(?: ?1s)?|59s) +10 in 1m for each group/)
   })
 })
 
 describe('millrace doctor', () => {
-  it('finds a throttle that is configured as another than is stored', async () => {
+  it('reports a throttle whose configuration differs from the store', async () => {
     const { code, stdout } = await run(['doctor'], { cwd: throttledProject(), env: { DAILY: '30' } })
     expect(code).toBe(1)
     expect(stdout).toMatch(
@@ -235,7 +235,7 @@ describe('millrace doctor', () => {
     )
   })
 
-  it('finds a throttle that is silent, and has nothing to say where all is well', async () => {
+  it('reports a silent throttle, and nothing if all is well', async () => {
     const cwd = throttledProject()
     const { code, stdout } = await run(['doctor'], { cwd, env: { RESTARTED: '1' } })
     expect(code).toBe(0)
@@ -258,14 +258,14 @@ describe('millrace simulate throttle', () => {
     expect(Math.max(...drawn.map((line) => line.length))).toBeLessThanOrEqual(80)
   })
 
-  it('gives every start to programs, the same for the same seed', async () => {
+  it('prints every start as JSON, the same for the same seed', async () => {
     const args = simulate('--limit', '5', '--window', '1s', '--arrivals', '20/s', '--for', '4s', '--seed', '7')
     const first = await runJson<{ starts: number[]; worst: object[] }>(args, { cwd: '/' })
     expect(first).toMatchObject({ forMs: 4_000, seed: 7, started: first.starts.length, worst: [{ limit: 5, most: 5 }] })
     expect(await runJson(args, { cwd: '/' })).toEqual(first)
   })
 
-  it('tells how long jobs have waited', async () => {
+  it('shows how long jobs have waited', async () => {
     const { stdout } = await run(simulate('--limit', '10', '--window', '60s', '--burst', '50'), { cwd: '/' })
     expect(lines(stdout).at(-1)).toBe('Waited before the start: half of them up to 2m2s, the longest 4m4s.')
   })

@@ -32,7 +32,7 @@ describe('throttle findings', () => {
     ])
   })
 
-  it('send nobody to set what is fixed, nor what no flags can say', () => {
+  it('suggest neither to set what is fixed nor what flags cannot express', () => {
     const [scope] = found({ mail: throttle([rule(10, 60_000)], { scope: 'api' }) }, stored('mail', ten))
     const [by] = found({ mail: throttle([rule(10, 60_000)], { by: 'group' }) }, stored('mail', ten))
     const [mixed] = found(
@@ -46,14 +46,14 @@ describe('throttle findings', () => {
     expect(mixed!.text).toMatch(/, or set the other by the `throttle` of the queue\.$/)
   })
 
-  it('tell queues that share a throttle as one, and one that comes to a scope with other rules', () => {
+  it('report queues that share a throttle as one, and a queue that joins a scope with other rules', () => {
     const [api, other] = [throttle([rule(3, 1_000)], { scope: 'api' }), throttle([rule(4, 1_000)], { scope: 'api' })]
     const shared = found({ mail: other, sms: other }, stored('mail', api), stored('sms', api))
     expect(shared.map(({ text }) => text.slice(0, 45))).toEqual(["the throttle of queues 'mail', 'sms' is store"])
     expect(found({ push: other }, stored('mail', api))).toHaveLength(1)
   })
 
-  it('are none where both agree, where one of them has none, and where nobody declared the queue', () => {
+  it('are empty if both agree, if one of them is missing, or if nobody declared the queue', () => {
     expect(found({ mail: ten }, stored('mail', ten))).toEqual([])
     expect(found({ mail: undefined }, stored('mail', ten))).toEqual([])
     expect(found({ mail: ten }, stored('mail'))).toEqual([])

@@ -14,7 +14,7 @@ function plot(limit: number, options: { forMs?: number; width?: number; arrivals
 }
 
 describe('the plot of a throttle', () => {
-  it('has a mark for each start, a line of their sum, and the time below', () => {
+  it('has a mark for each start, a line for their sum, and the time axis below', () => {
     expect(plot(2, { forMs: 3 * minute, width: 40, arrivals: { burst: 5 } })).toEqual([
       'started in each 5s, a mark for each job',
       '2 │•           •',
@@ -48,12 +48,12 @@ describe('the plot of a throttle', () => {
     }
   })
 
-  it('says how many a mark stands for where they are many', () => {
+  it('says how many starts a mark stands for if there are many', () => {
     expect(plot(1_000)[0]).toBe('started in each 5s, a mark for up to 167')
     expect(plot(1_000)[1]).toMatch(/^1,000 │•/)
   })
 
-  it('of nothing is empty', () => {
+  it('is empty without starts', () => {
     const empty = plotLines({ starts: [], arrived: [], worst: [] }, { forMs: minute, width: 80, dim })
     expect(empty.filter((line) => line.includes('•')).length).toBe(2)
   })

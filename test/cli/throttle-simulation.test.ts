@@ -21,25 +21,25 @@ describe('a simulated throttle', () => {
     expect(starts).toEqual([0, 0, 0, 60_001, 60_001, 60_001])
   })
 
-  it('moderated, starts one in each slot of an even grid', () => {
+  it('starts one in each slot of an even grid if it is moderated', () => {
     const { starts } = run([rule(10, minute, even)], { forMs: 30_000 })
     expect(starts).toEqual([0, 6_000, 12_000, 18_000, 24_000, 30_000])
   })
 
-  it('keeps 33 in 60 s, moderated and elastic, to within 3 of 330 in ten minutes', () => {
+  it('allows 33 in 60 s, moderated and elastic, within 3 of 330 in ten minutes', () => {
     const { starts, worst } = run([rule(33, minute, elastic)])
     expect(Math.abs(starts.length - 330)).toBeLessThanOrEqual(3)
     expect(worst).toEqual([{ limit: 33, windowMs: minute, most: 33 }])
   })
 
-  it('polled, catches up where it is elastic, and falls behind where it is not', () => {
+  it('catches up when polled if it is elastic, and falls behind if it is not', () => {
     const polls = { least: 0, most: 3 }
     const [behind, caughtUp] = [run([rule(60, minute, even)], { polls }), run([rule(60, minute, elastic)], { polls })]
     expect(behind.starts.length).toBeLessThan(400)
     expect(caughtUp.starts.length).toBeGreaterThan(550)
   })
 
-  it('never starts more in any closed window than its limit, whatever comes and whoever asks when', () => {
+  it('never starts more than its limit in any closed window, whatever the arrivals and polls', () => {
     const scenes: Partial<SimulatedLoad>[] = [
       { arrivals: { rate: { jobs: 40, ms: minute } } },
       { arrivals: { burst: 200, rate: { jobs: 5, ms: minute } } },
@@ -61,26 +61,26 @@ describe('a simulated throttle', () => {
         }
   })
 
-  it('starts no job before it came, and each as it came', () => {
+  it('starts no job before it arrived, and all in order of arrival', () => {
     const { starts, arrived } = run([rule(10, minute, even)], { arrivals: { burst: 2, rate: { jobs: 9, ms: minute } } })
     expect(arrived!.slice(0, 2)).toEqual([0, 0])
     expect(Math.abs(arrived!.length - 92)).toBeLessThan(30)
     expect(starts.every((at, i) => at >= arrived![i]!)).toBe(true)
   })
 
-  it('gives an idle time no credit: what comes after it is spaced as before', () => {
+  it('gives no credit for idle time: later jobs are spaced as before', () => {
     const { starts } = run([rule(10, minute, elastic)], { arrivals: { burst: 3 } })
     expect(starts).toEqual([0, 6_000, 12_000])
   })
 
-  it('draws the same for the same seed, and something else for another', () => {
+  it('draws the same for the same seed, and a different plot for another', () => {
     const drawn = (seed: number) =>
       run([rule(10, minute)], { arrivals: { rate: { jobs: 9, ms: minute } } }, seed).starts
     expect(drawn(7)).toEqual(drawn(7))
     expect(drawn(7)).not.toEqual(drawn(8))
   })
 
-  it('tells beforehand how much it may become', () => {
+  it('predicts the upper bounds of a simulation', () => {
     const most = (scene: Partial<SimulatedLoad>) =>
       mostOf({ rules: [rule(10, minute)], forMs: 5 * minute, arrivals: {}, ...scene })
     expect(most({})).toEqual({ starts: 60, jobs: 0, looks: 0 })

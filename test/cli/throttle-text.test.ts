@@ -18,7 +18,7 @@ const rule = (limit: number, windowMs: number, more: Partial<ThrottleRule> = {})
 })
 
 describe('a rate', () => {
-  it('is so many jobs in a time, or in one of its unit', () => {
+  it('is a number of jobs per duration or per unit of time', () => {
     expect(['10/60s', '3/s', '300/h', '20/min', '1/1h30m', '5/250'].map(rateFlag)).toEqual([
       { jobs: 10, ms: 60_000 },
       { jobs: 3, ms: 1_000 },
@@ -30,21 +30,21 @@ describe('a rate', () => {
   })
 
   it.each(['10', '10/', '/s', '0/s', '-1/s', '1.5/s', '1000001/s', '1/0s', '1/month', '1/s/s', ''])(
-    '%j is none, and the form that is expected is said',
+    '%j is refused, and the error names the expected form',
     (given) => {
       expect(() => rateFlag(given)).toThrow('Expected jobs/time such as 3/s, 300/h or 10/60s')
     },
   )
 
-  it('may be given beside others, with commas or again', () => {
+  it('can be given several times, with commas or repeated flags', () => {
     expect(ratesFlag('300/h, 1/m', ratesFlag('3/s')).map(({ jobs }) => jobs)).toEqual([3, 300, 1])
   })
 })
 
-describe('the rules of flags', () => {
+describe('throttle rules from flags', () => {
   const rules = (given: string, evenness = {}) => rulesOf(windowsOf(ratesFlag(given), evenness), '--set')
 
-  it('are all as even', () => {
+  it('share one evenness', () => {
     expect(rules('10/60s,100/h', { moderate: true, elastic: 2 })).toEqual([
       rule(10, 60_000, { spreadMs: 1_000, moderate: true, elasticBuffer: 2 }),
       rule(100, 3_600_000, { spreadMs: 1_000, moderate: true, elasticBuffer: 2 }),
@@ -59,7 +59,7 @@ describe('the rules of flags', () => {
       {},
       '--set: must have different windows: of two with the same one only the lower limit would count.',
     ],
-  ])('%s with %j are refused, and it is said why', (given, evenness, message) => {
+  ])('%s with %j are refused with the reason', (given, evenness, message) => {
     expect(() => rules(given, evenness)).toThrow(message)
   })
 
@@ -67,15 +67,15 @@ describe('the rules of flags', () => {
     [[rule(10, 60_000)], '--set 10/1m'],
     [[rule(3, 1_000), rule(300, 3_600_000)], '--set 3/1s,300/1h'],
     [[rule(10, 1_500, { moderate: true, elasticBuffer: 0 })], '--set 10/1s500ms --moderate --elastic 0'],
-  ])('are told as the flags that set them: %j', (given, flags) => {
+  ])('are printed as the flags that set them: %j', (given, flags) => {
     expect(flagsFor(given)).toBe(flags)
   })
 
-  it('are not told where they are not all as even', () => {
+  it('are not printed as flags if they differ in evenness', () => {
     expect(flagsFor([rule(3, 1_000), rule(300, 3_600_000, { moderate: true })])).toBeUndefined()
   })
 
-  it('are told in words', () => {
+  it('are described in words', () => {
     expect(rulesText([rule(1_000, 60_000, { moderate: true }), rule(9, 7_200_000)])).toBe(
       '1,000 in 1m, one each 60ms and 9 in 2h',
     )

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { AwakeTime } from '#src/cli/supervise/awake-time.js'
 
-describe('watched time', () => {
-  it('goes with the clock while it is ticked', () => {
+describe('awake time', () => {
+  it('advances with the clock while it ticks', () => {
     const watched = new AwakeTime(10_000)
     for (const now of [10_500, 11_000, 11_900]) watched.tick(now)
     expect(watched.ms).toBe(1_900)

@@ -7,7 +7,7 @@ import { CommandProcess } from './command-process.js'
 import { project, projectFiles } from './project.js'
 
 describe('millrace work --watch', () => {
-  it('starts anew when a file changes, waits after a mistake, and puts back what is in hand', {
+  it('restarts when a file changes, waits after a mistake, and puts running jobs back', {
     timeout: 60_000,
   }, async () => {
     const cwd = project({ ...projectFiles, 'say.js': 'export const word = 1\n' })
@@ -41,7 +41,7 @@ describe('millrace work --watch', () => {
     expect((await command.end()).code).toBe(0)
   })
 
-  it('ends with the code of the mistake when it is stopped while it waits', { timeout: 30_000 }, async () => {
+  it('exits with the code of the mistake if it is stopped while it waits', { timeout: 30_000 }, async () => {
     const cwd = project({ ...projectFiles, 'tasks.js': 'export default 1' })
     const command = new CommandProcess(['work', '--watch', '--json'], { cwd })
     await command.events('work.waiting')
@@ -58,7 +58,7 @@ describe('the changes of sources', () => {
     return { cwd, changes }
   }
 
-  it('are those of code and YAML, in folders that are made later too', async () => {
+  it('are those of code and YAML, also in folders that are created later', async () => {
     const { cwd, changes } = watched()
     const next = changes.next()
     mkdirSync(join(cwd, 'later/below'), { recursive: true })
@@ -72,7 +72,7 @@ describe('the changes of sources', () => {
     expect(await below).toBe(join(cwd, 'later/below/second.ts'))
   })
 
-  it('are heard of in a folder that was removed and made again, as another branch does', async () => {
+  it('are noticed in a folder that was removed and created again, as a branch switch does', async () => {
     const { cwd, changes } = watched({ 'lib/deep/a.ts': '' })
     rmSync(join(cwd, 'lib'), { recursive: true })
     await changes.next()
@@ -83,7 +83,7 @@ describe('the changes of sources', () => {
     expect(await changes.next()).toBe(join(cwd, 'lib/deep/b.ts'))
   })
 
-  it('are not those of packages, builds, hidden folders, data and stores; several at once are one', async () => {
+  it('exclude packages, builds, hidden folders, data and stores; several at once are one', async () => {
     const { cwd, changes } = watched({
       'dist/a.js': '',
       'node_modules/p/a.js': '',

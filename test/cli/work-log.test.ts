@@ -79,13 +79,13 @@ describe('the work log', () => {
       { worker: 'w1', error: new Error('page 7\nis damaged') },
       'takes no more jobs: page 7\\nis damaged',
     ],
-  ])('tells %s in words that cannot command the terminal', (name, event, words) => {
+  ])('prints %s in words that cannot control the terminal', (name, event, words) => {
     const { events, lines } = listening()
     events.emit(name, event as never)
     expect(lines).toEqual([words])
   })
 
-  it('counts what was cancelled in its last line', () => {
+  it('counts cancelled jobs in its last line', () => {
     const { events, lines, log } = listening()
     events.emit('job.cancelled', { ...job, reason: 'no longer wanted' })
     log.stopped()
@@ -93,7 +93,7 @@ describe('the work log', () => {
     expect(lines[1]).toMatch(/: 0 done, none failed, 1 cancelled$/)
   })
 
-  it('counts the jobs that their own processes have ended, and not those that will be run again', () => {
+  it('counts the jobs that their own processes have ended, except those that will run again', () => {
     const { events, lines, log } = listening()
     const states = ['completed', 'completed', 'dead', 'cancelled', 'scheduled', 'ready', undefined] as const
     for (const state of states) events.emit('process.ended', { ...job, child: 4711, state })

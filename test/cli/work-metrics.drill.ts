@@ -34,7 +34,7 @@ async function working(args: readonly string[] = []) {
 }
 
 describe('millrace work --metrics', { timeout: 60_000 }, () => {
-  it('tells of its processes, and of the queues that one of them reads, and forgets no count of one that dies', async () => {
+  it('reports its processes, has one process read the queues, and keeps the counts of a process that dies', async () => {
     const { cwd, command, metricsUrl, pids, scraped } = await working(['--metrics', '--processes', '2'])
     for (const [task, input] of [
       ['echo', '1'],
@@ -67,7 +67,7 @@ describe('millrace work --metrics', { timeout: 60_000 }, () => {
     expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('answers at once with up 0 where no process runs, and by a loopback name only', async () => {
+  it('answers at once with up 0 if no process runs, and only under a loopback name', async () => {
     const { cwd, command, metricsUrl, scraped } = await working(['--metrics', '--grace', '10s'])
     const gate = join(cwd, 'gate')
     await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
@@ -82,7 +82,7 @@ describe('millrace work --metrics', { timeout: 60_000 }, () => {
     expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('names no queue without the flag, and needs a port with it', async () => {
+  it('names no queue without the flag, and the flag needs a port', async () => {
     const { metricsUrl } = await working()
     expect(await ask(metricsUrl)).toMatchObject({ status: 404 })
     expect(await runProcess(['work', '--metrics'], { cwd: project() })).toMatchObject({
@@ -99,7 +99,7 @@ describe('the metrics of a supervisor', () => {
   } as const
   const measures = { rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [['mail', 'error', 3]], events: {} }
 
-  it('take nothing that a handler wrote to the channel for measures', () => {
+  it('ignore forged messages on the channel', () => {
     expect(processMessageIn({ millrace: 'alive', pulse: { ...pulse, measures } })).toMatchObject({
       pulse: { measures },
     })

@@ -48,7 +48,7 @@ describe('millrace work', () => {
     expect(await worker.end()).toMatchObject({ code, signal: null, stderr: '' })
   })
 
-  it('says what failed and what was buried, as JSON and for people', async () => {
+  it('prints failed and buried jobs, as JSON and as text', async () => {
     const cwd = project()
     await runJson(['enqueue', 'fail', '"no such luck"', '--id', 'bad'], { cwd })
     const worker = new CommandProcess(['work', '--json'], { cwd })
@@ -73,7 +73,7 @@ describe('millrace work', () => {
     expect(stdout).toMatch(/stopped after .*: 0 done, 1 failed, 1 buried\n$/)
   })
 
-  it('serves the tasks of a module without any configuration, on the store of the environment', async () => {
+  it('runs the tasks of a module without a configuration, on the store of the environment', async () => {
     const cwd = project({ 'tasks.ts': tasksFile })
     const env = { MILLRACE_STORE: 'sqlite:elsewhere.db' }
     const worker = new CommandProcess(['work', 'tasks.ts', '--queues', 'slow', '--json'], { cwd, env })
@@ -84,7 +84,7 @@ describe('millrace work', () => {
     expect(await worker.end()).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('a module may attach handlers to the tasks of the configuration', async () => {
+  it('runs a module that attaches handlers to the tasks of the configuration', async () => {
     const cwd = project({
       'tasks.ts': `import { defineTask } from 'millrace'\nexport const twice = defineTask({ name: 'twice' })\nexport const other = defineTask({ name: 'other' })`,
       'millrace.config.ts': `import { millrace } from 'millrace'\nimport * as tasks from './tasks.js'\nexport default millrace({ store: 'sqlite:jobs.db', tasks: Object.values(tasks) })`,
@@ -107,7 +107,7 @@ describe('millrace work', () => {
     expect(await runProcessJson(['jobs', 'show', 'answer'], { cwd })).toMatchObject({ state: 'completed', result: 42 })
   })
 
-  it('a store beyond repair ends its process with 1, which says why; the next is tried later and later', async () => {
+  it('ends its process with 1 and the reason if the store is damaged, and retries at growing intervals', async () => {
     const cwd = project({
       'store.mjs': `import { StoreCorruptError } from 'millrace/store'
 import { MemoryStore } from ${JSON.stringify(pathToFileURL(join(root, 'dist/stores/memory/memory-store.js')).href)}
@@ -129,7 +129,7 @@ export default millrace({ store, tasks: [defineTask({ name: 't', run: async () =
     expect((await worker.end()).stderr).toMatch(/^(millrace: the worker ended: page 7 is damaged\.\n)+$/)
   })
 
-  it('goes on working when nobody reads what it says', async () => {
+  it('keeps working if nobody reads its output', async () => {
     const { cwd, worker, release } = await holding()
     worker.child.stdout!.destroy()
     worker.kill('SIGTERM')
@@ -138,7 +138,7 @@ export default millrace({ store, tasks: [defineTask({ name: 't', run: async () =
     expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
   })
 
-  it('a store it cannot open ends it with 1, told by one process only', async () => {
+  it('exits with 1 if it cannot open the store, and only one process reports it', async () => {
     const cwd = project({ 'tasks.ts': tasksFile })
     const { code, stdout, stderr } = await runProcess(['work', 'tasks.ts', '--processes', '3', '--json'], {
       cwd,
@@ -156,7 +156,7 @@ export default millrace({ store, tasks: [defineTask({ name: 't', run: async () =
 })
 
 describe('millrace work --processes', () => {
-  it('passes the signal on; every process lets its jobs finish, and all have ended', async () => {
+  it('forwards the signal; every process lets its jobs finish, and all have ended', async () => {
     const { worker, release } = await holding(['--processes', '2'])
     const started = await worker.events('worker.started', 2)
     expect(started.map(({ pid }) => pid)).not.toContain(worker.pid)
@@ -171,7 +171,7 @@ describe('millrace work --processes', () => {
     for (const { pid } of started) expect(isAlive(pid as number)).toBe(false)
   })
 
-  it('a second signal ends all of them at once', async () => {
+  it('ends all processes at once on a second signal', async () => {
     const { worker } = await holding(['--processes', '2'])
     await worker.events('worker.started', 2)
     worker.kill('SIGTERM')
@@ -181,7 +181,7 @@ describe('millrace work --processes', () => {
     expect(await worker.end()).toMatchObject({ code: 143 })
   })
 
-  it('processes whose parent was killed finish what they have in hand and stop by themselves', async () => {
+  it('lets processes whose parent was killed finish their jobs and stop', async () => {
     const { cwd, worker, release } = await holding(['--processes', '2'])
     await worker.events('worker.started', 2)
     worker.kill('SIGKILL')
@@ -195,7 +195,7 @@ describe('millrace work --processes', () => {
   it.each([
     ['npm run', ['run', 'work']],
     ['npx', ['exec', 'work']],
-  ])('stops when %s, which does not pass a signal on, is gone', async (_, args) => {
+  ])('stops when %s is gone, although it forwards no signal', async (_, args) => {
     const cwd = project({ ...projectFiles, ...scripts })
     const bin = join(cwd, 'node_modules/.bin')
     mkdirSync(bin)
@@ -209,7 +209,7 @@ describe('millrace work --processes', () => {
     await shell.end()
   })
 
-  it('goes on when a script that has put it into the background is over', async () => {
+  it('goes on after the script that started it in the background has ended', async () => {
     const cwd = project({ ...projectFiles, ...scripts })
     const shell = new CommandProcess(['run', 'background', '--silent'], { cwd, script: npmScript })
     const [started] = await shell.events('processes.started')

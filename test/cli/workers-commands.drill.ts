@@ -50,7 +50,7 @@ console.log(JSON.stringify({ event: 'started' }))
 `
 
 describe('workers and queues list', { timeout: 60_000 }, () => {
-  it('say that nobody serves', async () => {
+  it('show that nobody serves', async () => {
     const cwd = project()
     await runJson(['enqueue', 'echo', '1'], { cwd })
     await runJson(['enqueue', 'echo', '1', '--delay', '1h'], { cwd })
@@ -62,7 +62,7 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     expect(await run(['workers', '--queue', 'nowhere'], { cwd })).toMatchObject({ code: 2, stdout: '' })
   })
 
-  it('count who serves each queue, and show where it runs and how busy it is', async () => {
+  it('count the workers of each queue, and show where they run and how busy they are', async () => {
     const cwd = project()
     for (const id of ['a', 'b', 'c'])
       await runJson(['enqueue', 'hold', JSON.stringify(join(cwd, 'go')), '--id', id], { cwd })
@@ -99,7 +99,7 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     writeFileSync(join(cwd, 'go'), '')
   })
 
-  it('count no worker that was killed, from then on; where that cannot be seen they say when it was heard of', async () => {
+  it('stop counting a killed worker at once; if its death cannot be seen, they show its last report', async () => {
     const cwd = project()
     const script = join(cwd, 'lone-worker.mjs')
     writeFileSync(script, loneWorker)
@@ -143,7 +143,7 @@ describe('orders to workers', { timeout: 60_000 }, () => {
     return (await runJson<Workers>(['workers'], { cwd, env: here })).workers[0]!.id
   }
 
-  it('recycle has another process take the place of the worker, and stop has none', async () => {
+  it('replace the worker on recycle, and not on stop', async () => {
     const cwd = project()
     const command = new CommandProcess(['work', '--json'], { cwd, env: here })
     const [first] = await command.events('worker.started')
@@ -163,7 +163,7 @@ describe('orders to workers', { timeout: 60_000 }, () => {
     expect(await runJson(['workers'], { cwd, env: here })).toEqual({ workers: [] })
   })
 
-  it('either stops a worker that nobody supervises', async () => {
+  it('stop an unsupervised worker in either case', async () => {
     const cwd = project()
     const script = join(cwd, 'obedient-worker.mjs')
     writeFileSync(script, obedientWorker)
@@ -174,7 +174,7 @@ describe('orders to workers', { timeout: 60_000 }, () => {
     expect((await lone.end()).code).toBe(0)
   })
 
-  it('are refused where no such worker lives', async () => {
+  it('are refused if there is no such worker', async () => {
     const cwd = project()
     expect(await run(['workers', 'stop', 'nobody'], { cwd })).toMatchObject({
       code: 1,

@@ -125,7 +125,7 @@ describe('a wrong command line', () => {
     expect(await storedJobs(cwd)).toBe(0)
   })
 
-  it('a store that lives in one process is refused to several', async () => {
+  it('several processes are refused with a store that lives in one process', async () => {
     const cwd = project()
     const { code, stderr } = await runProcess(['work', '--processes', '2'], { cwd, env: { MILLRACE_STORE: 'memory:' } })
     expect({ code, stderr }).toEqual({
