@@ -3,7 +3,7 @@ import { scriptedTask } from '../scripted-task.js'
 import { storeKinds, testMill } from '../test-mill.js'
 
 describe.each(storeKinds)('the drain of a queue, on %s', (kind) => {
-  it('tells what is left, and is no longer waited for when its signal aborts; the queue goes on refusing', async () => {
+  it('reports what is left, and can be aborted while the queue keeps refusing jobs', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     await m.enqueue(task, { steps: ['ok'] })
@@ -22,7 +22,7 @@ describe.each(storeKinds)('the drain of a queue, on %s', (kind) => {
     await expect(m.enqueue(task, { steps: ['ok'] })).rejects.toMatchObject({ code: 'queue-draining' })
   })
 
-  it('ends with nothing left', async () => {
+  it('resolves when nothing is left', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     await m.enqueue(task, { steps: ['ok'] })

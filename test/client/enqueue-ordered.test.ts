@@ -34,7 +34,7 @@ function millWithCalls(middleware: readonly Middleware[] = []) {
 describe.each(storeKinds.filter((kind) => isOrdered(kind)))('an enqueue for an ordered task, on %s', (kind) => {
   const options = { tasks: [sync, bare] }
 
-  it('makes a job of an id that is new, and joins it to one that waits', async () => {
+  it('creates a job for a new id, and adds the payload to a job that waits under it', async () => {
     const m = testMill(options, kind)
     const first = await m.enqueue(sync, { order: 'a', rev: 1 })
     const second = await m.enqueue(sync, { order: 'a', rev: 2 })
@@ -44,7 +44,7 @@ describe.each(storeKinds.filter((kind) => isOrdered(kind)))('an enqueue for an o
     expect(await m.queue('orders').depth()).toMatchObject({ ready: 1, payloads: 2 })
   })
 
-  it('joins an equal payload to itself', async () => {
+  it('merges an equal payload', async () => {
     const m = testMill(options, kind)
     for (const rev of [1, 1]) await m.enqueue(sync, { order: 'a', rev })
 
@@ -64,7 +64,7 @@ describe.each(storeKinds.filter((kind) => isOrdered(kind)))('an enqueue for an o
     expect(await m.queue('bare').depth()).toMatchObject({ scheduled: 2, ready: 0 })
   })
 
-  it('tells of it as an event', async () => {
+  it('emits an event', async () => {
     const m = testMill(options, kind)
     const told: EventMap['job.enqueued'][] = []
     m.on('job.enqueued', (event) => told.push(event))
@@ -77,7 +77,7 @@ describe.each(storeKinds.filter((kind) => isOrdered(kind)))('an enqueue for an o
     ])
   })
 
-  it('refuses payloads where the queue has no room for them', async () => {
+  it('refuses payloads that exceed the limit of the queue', async () => {
     const m = testMill({ ...options, queues: { bare: { maxPending: 2, shards: 1 } } }, kind)
     await m.enqueueMany(bare, ['x', 'y'], (_, score) => ({ id: 'a', score }))
 
@@ -87,8 +87,8 @@ describe.each(storeKinds.filter((kind) => isOrdered(kind)))('an enqueue for an o
   })
 })
 
-describe('what a store is handed', () => {
-  it('is id and score by the functions of the task, or by the options where they say otherwise', async () => {
+describe('the call that reaches the store', () => {
+  it('has id and score from the functions of the task unless the options set them', async () => {
     const { mill, jobs } = millWithCalls()
     await mill.enqueue(sync, { order: 7, rev: 3 })
     await mill.enqueue(sync, { order: 7, rev: 3 }, { id: 'other' })
@@ -106,7 +106,7 @@ describe('what a store is handed', () => {
     ])
   })
 
-  it('is what the schema made of the input; the functions of the task are given the input as it was', async () => {
+  it('has the output of the schema, while the functions of the task get the original input', async () => {
     const { mill, jobs } = millWithCalls()
     const upper = defineOrderedTask({
       name: 'bare',
@@ -118,7 +118,7 @@ describe('what a store is handed', () => {
     expect(jobs()).toMatchObject([{ id: 'a', payload: '"A"' }])
   })
 
-  it('is an empty text where that is the input', async () => {
+  it('keeps an empty text', async () => {
     const { mill, jobs } = millWithCalls()
     const withSchema = defineOrderedTask({ name: 'bare', input: z.string() })
     await mill.enqueue(bare, '', { id: 1 })
@@ -130,7 +130,7 @@ describe('what a store is handed', () => {
     ])
   })
 
-  it('has a call id of its own in every call: the id of an ordered job comes again', async () => {
+  it('has a call id of its own, even if the job id repeats', async () => {
     const { mill, calls } = millWithCalls()
     for (const rev of [1, 2]) await mill.enqueue(sync, { order: 'same', rev })
     await mill.enqueueMany(sync, [{ order: 'same', rev: 3 }])
@@ -139,7 +139,7 @@ describe('what a store is handed', () => {
     expect(new Set([...ids, 'same']).size).toBe(4)
   })
 
-  it('is one call of all payloads of an enqueueMany, each with the options made for it', async () => {
+  it('holds all payloads of an enqueueMany, each with its own options', async () => {
     const { mill, calls, jobs } = millWithCalls()
     const runAt = new Date('2199-01-01T00:00:00Z')
     const handles = await mill.enqueueMany(bare, ['x', 'y', 'z'], (_, i) => ({ id: i % 2, score: -i, runAt }))
@@ -157,7 +157,7 @@ describe('what a store is handed', () => {
     ])
   })
 
-  it('is what middleware has made of it', async () => {
+  it('holds what middleware has changed', async () => {
     const seen: unknown[] = []
     const { mill, jobs } = millWithCalls([
       {
@@ -176,7 +176,7 @@ describe('what a store is handed', () => {
     expect(jobs()).toMatchObject([{ id: 'tenant-5', score: 2 }])
   })
 
-  it('may come by a definition of the producer, under the name of the task or a former one', async () => {
+  it('accepts a definition of the producer, under the current or a former name of the task', async () => {
     const store = new MemoryStore()
     const known = defineOrderedTask({ name: 'sync', queue: 'orders', aliases: ['old-sync'] })
     const m = testMillOn(store, { tasks: [known] })
@@ -186,15 +186,15 @@ describe('what a store is handed', () => {
     expect(await m.queue('orders').depth()).toMatchObject({ ready: 1, payloads: 2 })
   })
 
-  it('may come by a definition of the producer alone, where the queue is declared as ordered', async () => {
+  it('accepts a definition that only the producer has if the queue is declared as ordered', async () => {
     const m = testMillOn(new MemoryStore(), { queues: { orders: { ordered: true } }, tasksElsewhere: ['sync'] })
 
     expect((await m.enqueue(sync, { order: 1, rev: 1 })).outcome).toBe('added')
   })
 })
 
-describe('a refused payload among many', () => {
-  it('keeps all of them out, and is named with its place', async () => {
+describe('one refused payload among many', () => {
+  it('keeps all of them out, and the error names its position', async () => {
     const { mill, jobs } = millWithCalls()
     const error: EnqueueManyError = await mill
       .enqueueMany(bare, ['x', 'y', 'z'], (_, i) => (i === 1 ? { id: 'b', score: Number.NaN } : { id: 'a' }))
@@ -208,7 +208,7 @@ describe('a refused payload among many', () => {
 })
 
 describe('a plain job', () => {
-  it('is not kept out of a plain queue by an ordered one beside it', async () => {
+  it('is accepted by a plain queue while the mill has an ordered one', async () => {
     const note = defineTask({ name: 'note' })
     const m = testMill({ tasks: [sync, note] })
 

@@ -11,7 +11,7 @@ const note = defineTask({ name: 'note', queue: 'notes' })
 const options = { tasks: [email, note], queues: { small: { maxPending: 3 } } }
 
 describe.each(storeKinds)('enqueue, on %s', (kind) => {
-  it('stores the job with everything that was said of it', async () => {
+  it('stores the job with all of its options', async () => {
     const m = testMill(options, kind)
     const runAt = new Date(Date.now() + 60_000)
     const job = await m.enqueue(
@@ -44,7 +44,7 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect(delayed.runAt.getTime() - delayed.createdAt.getTime()).toBe(3_600_000)
   })
 
-  it('answers duplicate to an id that is live, and stores nothing', async () => {
+  it("answers 'duplicate' if the id is live, and stores nothing", async () => {
     const m = testMill(options, kind)
     await m.enqueue(email, { to: 'first' }, { id: 'same' })
     const again = await m.enqueue(email, { to: 'second' }, { id: 'same' })
@@ -54,7 +54,7 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect(await m.queue('default').depth()).toMatchObject({ ready: 1 })
   })
 
-  it('replaces a job that waits under the id, where that is asked for, and says so', async () => {
+  it('replaces a waiting job with the same id on request, and says so', async () => {
     const m = testMill(options, kind)
     const told: string[] = []
     m.on('job.enqueued', ({ outcome }) => told.push(outcome))
@@ -67,7 +67,7 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect(await again.record()).toMatchObject({ state: 'scheduled', input: { to: 'third' } })
   })
 
-  it('remembers an id after its job has completed, without a result being kept', async () => {
+  it('remembers an id after its job has completed, even if no result is kept', async () => {
     const m = testMill({ ...options, tasks: [email, defineTask({ name: 'quick', run: async () => {} })] }, kind)
     const job = await m.enqueue(m.tasks.get('quick')!, 1, { id: 'once' })
     const result = job.result({ timeout: '5s' })
@@ -78,7 +78,7 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect((await m.enqueue(m.tasks.get('quick')!, 1, { id: 'once' })).outcome).toBe('duplicate')
   })
 
-  it("does not remember an id of ifWaiting: 'replace': what comes after its end is the next change", async () => {
+  it("forgets an id enqueued with ifWaiting: 'replace' when its job ends: the next enqueue adds a job", async () => {
     const quick = defineTask({ name: 'quick', run: async (text: string) => text })
     const m = testMill({ ...options, tasks: [email, quick] }, kind)
     await m.worker().start()
@@ -89,7 +89,7 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     await expect.poll(async () => (await enqueue('second')).outcome, { timeout: 1_000 }).toBe('added')
   })
 
-  it('refuses a task that the mill does not know: its own workers would put the job back for ever', async () => {
+  it('refuses an undeclared task, which its own workers could never run', async () => {
     const stray = defineTask({ name: 'stray' })
     const m = testMill(options, kind)
 
@@ -104,14 +104,14 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect(await m.queue('notes').depth()).toMatchObject({ ready: 0 })
   })
 
-  it('takes a task that is known under another definition, under a former name, or only elsewhere', async () => {
+  it('accepts a task that is known under another definition, under a former name, or only elsewhere', async () => {
     const renamed = defineTask({ name: 'new-name', aliases: ['old-name'] })
     const m = testMill({ tasks: [email, renamed], tasksElsewhere: ['elsewhere'] }, kind)
     for (const name of ['email', 'old-name', 'elsewhere'])
       expect((await m.enqueue(defineTask({ name }), { to: 'a' })).outcome).toBe('added')
   })
 
-  it('shares one call to the store with all others of the same tick', async () => {
+  it('shares one call to the store with all others in the same tick', async () => {
     const store = new MemoryStore()
     const sizes: number[] = []
     const enqueue = store.enqueue.bind(store)
@@ -125,7 +125,7 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect(sizes).toEqual([1_000])
   })
 
-  it('gives no two calls the same id, also where they bring a job of the same id', async () => {
+  it('gives every call a different id, even if the job ids are equal', async () => {
     const store = new MemoryStore()
     const callIds: string[] = []
     const enqueue = store.enqueue.bind(store)
@@ -142,7 +142,7 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     expect(new Set(callIds).size).toBe(4)
   })
 
-  it('tells the store of each call whether all of its ids were made for its jobs', async () => {
+  it('tells the store for each call whether all of its job ids are new', async () => {
     const store = new MemoryStore()
     const told: unknown[] = []
     const enqueue = store.enqueue.bind(store)
@@ -168,7 +168,7 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
     ])
   })
 
-  it('refuses one call that goes over maxPending and not those that went before', async () => {
+  it('refuses the one call that exceeds maxPending, and not the earlier ones', async () => {
     const m = testMill(options, kind)
     const jobs = await Promise.allSettled(Array.from({ length: 5 }, () => m.enqueue(note, 1, { queue: 'small' })))
 
@@ -200,7 +200,7 @@ describe.each(storeKinds)('enqueue, on %s', (kind) => {
 })
 
 describe.each(storeKinds)('enqueueMany, on %s', (kind) => {
-  it('gives each job the options made for it, in order', async () => {
+  it('gives each job its own options, in order', async () => {
     const m = testMill(options, kind)
     const jobs = await m.enqueueMany(note, ['a', 'b', 'c'], (input, i) => ({ id: `${input}${i}`, priority: i }))
 
@@ -212,7 +212,7 @@ describe.each(storeKinds)('enqueueMany, on %s', (kind) => {
     ])
   })
 
-  it('stores nothing when one of the inputs is wrong, and names every wrong one', async () => {
+  it('stores nothing if one of the inputs is wrong, and names every wrong one', async () => {
     const m = testMill(options, kind)
     const wrong = [{ to: 'a' }, { to: 1 }, { to: 'b' }, {}] as { to: string }[]
     const error = await m.enqueueMany(email, wrong).catch((thrown) => thrown)
@@ -222,7 +222,7 @@ describe.each(storeKinds)('enqueueMany, on %s', (kind) => {
     expect(await m.queue('default').depth()).toMatchObject({ ready: 0 })
   })
 
-  it('asks the schemas of all inputs before it waits for the first', async () => {
+  it('starts validating all inputs before it waits for the first', async () => {
     let asked = 0
     let answer = () => {}
     const answered = new Promise<void>((resolve) => {
@@ -239,7 +239,7 @@ describe.each(storeKinds)('enqueueMany, on %s', (kind) => {
     expect(await m.enqueueMany(m.tasks.get('known')!, [1, 2, 3])).toHaveLength(3)
   })
 
-  it('says per job what became of it where the queue had no room', async () => {
+  it('reports the outcome of each job if the queue was full', async () => {
     const m = testMill(options, kind)
     const error = await m
       .enqueueMany(note, ['a', 'b', 'c', 'd'], (_, i) => ({ queue: i < 1 ? 'notes' : i < 3 ? 'small' : 'notes' }))
@@ -251,7 +251,7 @@ describe.each(storeKinds)('enqueueMany, on %s', (kind) => {
     expect(await m.queue('notes').depth()).toMatchObject({ ready: 3 })
   })
 
-  it('takes 10,000 jobs at once and an empty list', async () => {
+  it('accepts 10,000 jobs at once and an empty list', async () => {
     const m = testMill(options, kind)
     expect(await m.enqueueMany(note, [])).toEqual([])
     expect(

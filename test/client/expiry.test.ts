@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { storeKinds, testMill } from '../test-mill.js'
 
 describe.each(storeKinds)('an expiry, on %s', (kind) => {
-  it('is that of the task, unless the enqueue has another or none', async () => {
+  it('comes from the task unless the enqueue sets another or none', async () => {
     const code = defineTask({ name: 'code', expiresIn: '2m' })
     const m = testMill({ tasks: [code] }, kind)
     const restMs = async (options: { readonly expiresIn?: '1h' | 'never' }) => {
@@ -20,7 +20,7 @@ describe.each(storeKinds)('an expiry, on %s', (kind) => {
     expect((await due.record())?.expiresAt).toBeUndefined()
   })
 
-  it('is seen by the handler and, at each attempt, in the record', async () => {
+  it('is visible to the handler and, at each attempt, in the record', async () => {
     const seen: unknown[] = []
     const code = defineTask({
       name: 'code',
@@ -44,7 +44,7 @@ describe.each(storeKinds)('an expiry, on %s', (kind) => {
 })
 
 describe('a job that expires', () => {
-  it('is not retried after its time', async () => {
+  it('is not retried after its expiry', async () => {
     let sent = 0
     const code = defineTask({
       name: 'code',
@@ -65,7 +65,7 @@ describe('a job that expires', () => {
     expect(await job.record()).toMatchObject({ state: 'cancelled', reason: 'expired' })
   })
 
-  it('before its first retry is sure to be due is reported once for its task', async () => {
+  it('before its first retry is certainly due is reported once for its task', async () => {
     const slow = defineTask({ name: 'slow', expiresIn: '2m', retry: { backoff: kale({ multiple: '10m' }) } })
     const once = defineTask({ name: 'once', expiresIn: '2m', retry: { max: 0, backoff: kale({ multiple: '10m' }) } })
     const quick = defineTask({ name: 'quick', expiresIn: '2m' })
@@ -83,7 +83,7 @@ describe('a job that expires', () => {
 })
 
 describe.each(storeKinds)('an id whose job is dead, on %s', (kind) => {
-  it('keeps inputs out, each of which is reported, until one replaces it', async () => {
+  it('refuses and reports further inputs until one replaces the dead job', async () => {
     const ran: unknown[] = []
     const sync = defineTask({
       name: 'sync',

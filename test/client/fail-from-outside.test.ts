@@ -12,15 +12,15 @@ async function handedOut() {
   return { mill, claim, jobs: mill.queue('video').jobs }
 }
 
-describe('a job that a listener has, failed from outside', () => {
-  it('is dead, though its task has attempts left: its program still runs', async () => {
+describe('a job held by a listener and failed from outside', () => {
+  it('is dead although its task has attempts left, because its program still runs', async () => {
     const { claim, jobs } = await handedOut()
     expect(await jobs.fail('film', 'it hangs')).toBe(true)
     expect(await jobs.get('film')).toMatchObject({ state: 'dead', error: 'it hangs' })
     expect(await claim.complete()).toBe('lost')
   })
 
-  it('is handed out again where that is asked for', async () => {
+  it('is handed out again on request', async () => {
     const { jobs, mill } = await handedOut()
     expect(await jobs.fail('film', 'it hangs', { last: false })).toBe(true)
     expect(await mill.job('film').record()).toMatchObject({ state: 'ready', attempt: 2 })

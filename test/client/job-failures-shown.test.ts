@@ -5,8 +5,8 @@ import { storeKinds, testMill } from '../test-mill.js'
 
 const retry = { max: 2, backoff: exponential({ base: 1, max: 1 }) }
 
-describe.each(storeKinds)('the record of a job that has failed, on %s', (kind) => {
-  it('tells of each attempt, and of the last in full; so does that of an ordered one', async () => {
+describe.each(storeKinds)('the record of a failed job, on %s', (kind) => {
+  it('lists each attempt, with the last in full, also for an ordered job', async () => {
     const lastErrors: (string | undefined)[] = []
     const send = defineTask({
       name: 'send',
@@ -55,7 +55,7 @@ describe.each(storeKinds)('the record of a job that has failed, on %s', (kind) =
     expect(String(thrown)).not.toContain('\u001e')
   })
 
-  it('tells also of what an operator failed', async () => {
+  it('includes failures by an operator', async () => {
     const encode = defineTask({ name: 'encode', queue: 'video', retry: { max: 4 } })
     const mill = testMill({ queues: { video: {} }, tasks: [encode] }, kind)
     await mill.enqueue(encode, {}, { id: 'film' })

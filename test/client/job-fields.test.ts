@@ -7,7 +7,7 @@ import { listenerOn } from '../workers/listener-scene.js'
 const invalid = (message: RegExp) => ({ code: 'argument-invalid', message: expect.stringMatching(message) })
 
 describe.each(storeKinds)('the fields of a job, on %s', (kind) => {
-  it('are set by a handle, and shown by its record and in listings', async () => {
+  it('are set by a handle, and shown in records and lists', async () => {
     const task = defineTask({ name: 'encode' })
     const m = testMill({ tasks: [task] }, kind)
     await m.enqueue(task, 1, { id: 'a' })
@@ -22,7 +22,7 @@ describe.each(storeKinds)('the fields of a job, on %s', (kind) => {
     expect(await m.queue('default').jobs.setFields('nobody', { node: 'eu-3' })).toBe(false)
   })
 
-  it('are set by a handler, and kept over its attempts', async () => {
+  it('are set by a handler, and kept for later attempts', async () => {
     const task = defineTask({
       name: 'encode',
       retry: { max: 1, backoff: exponential({ base: 1, max: 1 }) },
@@ -53,7 +53,7 @@ describe.each(storeKinds)('the fields of a job, on %s', (kind) => {
     expect(await claim.fields.set({ node: 'eu-4' })).toBe(false)
   })
 
-  it('are refused where they are too many, and none is changed', async () => {
+  it('are refused if there are too many, and none is changed', async () => {
     const task = defineTask({ name: 'encode' })
     const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, 1)

@@ -13,7 +13,7 @@ const free = defineTask({ name: 'free' })
 const sync = defineOrderedTask({ name: 'sync', id: (input) => String(input), group: (id) => id.split('-')[0]! })
 
 describe('the group of a job', () => {
-  it('is what its task makes of the input, or what its enqueue says instead', async () => {
+  it('comes from the function of its task unless the enqueue sets it', async () => {
     const m = testMill({ tasks: [crawl, free] })
     const made = await m.enqueue(crawl, 'https://example.org/a')
     const said = await m.enqueue(crawl, 'https://example.org/b', { group: 'other' })
@@ -24,7 +24,7 @@ describe('the group of a job', () => {
     expect(groups).toEqual(['example.org', 'other', undefined, 'g'])
   })
 
-  it("is none where '' is said, whatever its task makes of the input", async () => {
+  it("is none if the enqueue says '', whatever the task's function returns", async () => {
     const m = testMill({ tasks: [crawl] })
     const job = await m.enqueue(crawl, 'https://example.org/a', { group: '' })
 
@@ -38,14 +38,14 @@ describe('the group of a job', () => {
     expect(await Promise.all(jobs.map(async (job) => (await job.record())?.group))).toEqual(['42', '0'])
   })
 
-  it('of an ordered one is what its task makes of its id', async () => {
+  it('of an ordered job is derived from its id', async () => {
     const m = testMill({ tasks: [sync] })
     const jobs = [await m.enqueue(sync, 'acme-1'), await m.enqueue(sync, 'x', { id: 'other-2' })]
 
     expect(await Promise.all(jobs.map(async (job) => (await job.record())?.group))).toEqual(['acme', 'other'])
   })
 
-  it('is told to the handler, with each job of a batch, and not where there is none', async () => {
+  it('is passed to the handler, also with each job of a batch, and absent without a group', async () => {
     const seen: unknown[] = []
     const plain = defineTask({
       name: 'plain',
@@ -87,21 +87,24 @@ describe('a wrong group', () => {
     ],
   ]
 
-  it.each(table)('that a task makes, because it %s, is refused, and nothing is stored', async (_, group, message) => {
-    const plain = defineTask({ name: 'wrong', group: group as () => string })
-    const ordered = defineOrderedTask({ name: 'wrong', queue: 'orders', group: group as () => string })
-    for (const [task, options] of [
-      [plain, {}],
-      [ordered, { id: 'a' }],
-    ] as const) {
-      const m = testMill({ tasks: [task] })
-      const refused = await m.enqueue(task as typeof plain, 1, options).catch((error: unknown) => error)
+  it.each(table)(
+    "is refused if the task's function returns one that %s, and nothing is stored",
+    async (_, group, message) => {
+      const plain = defineTask({ name: 'wrong', group: group as () => string })
+      const ordered = defineOrderedTask({ name: 'wrong', queue: 'orders', group: group as () => string })
+      for (const [task, options] of [
+        [plain, {}],
+        [ordered, { id: 'a' }],
+      ] as const) {
+        const m = testMill({ tasks: [task] })
+        const refused = await m.enqueue(task as typeof plain, 1, options).catch((error: unknown) => error)
 
-      expect(refused).toBeInstanceOf(InvalidJobError)
-      expect((refused as Error).message).toMatch(message)
-      expect((await m.depths()).map(({ ready }) => ready)).toEqual([0])
-    }
-  })
+        expect(refused).toBeInstanceOf(InvalidJobError)
+        expect((refused as Error).message).toMatch(message)
+        expect((await m.depths()).map(({ ready }) => ready)).toEqual([0])
+      }
+    },
+  )
 })
 
 describe('a store without groups', () => {
@@ -110,14 +113,14 @@ describe('a store without groups', () => {
     return Object.defineProperty(store, 'traits', { value: { ...memoryTraits, name: 'tiny', groups: false } })
   }
 
-  it.each([crawl, sync])('refuses a mill with the groups of a task, be it ordered: $kind', (task) => {
+  it.each([crawl, sync])('refuses a mill with a task that has groups: $kind', (task) => {
     expect(() => testMillOn(without(), { tasks: [task] })).toThrow(UnsupportedByStoreError)
     expect(() => testMillOn(without(), { tasks: [task] })).toThrow(
       `the tiny store cannot do this: the groups of task '${task.name}'. Leave \`group\` out, or use a store with groups.`,
     )
   })
 
-  it('refuses a job with a group, also of a task that the mill does not declare, and takes one without', async () => {
+  it('refuses a job with a group, even of an undeclared task, and accepts one without', async () => {
     const m = testMillOn(without(), { tasks: [free], tasksElsewhere: ['crawl'], queues: { crawl: {} } })
     const refused = 'the tiny store cannot do this: groups. Leave `group` out, or use a store with groups.'
 

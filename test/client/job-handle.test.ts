@@ -6,7 +6,7 @@ import { scriptedTask } from '../scripted-task.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 
 describe.each(storeKinds)('a job handle, on %s', (kind) => {
-  it('finds its job by id alone, in whichever queue it is', async () => {
+  it('finds its job by id alone, in any queue', async () => {
     const task = scriptedTask({ queue: 'far' })
     const m = testMill({ tasks: [task], queues: { a: {}, b: {} } }, kind)
     await m.enqueue(task, { steps: ['ok'] }, { id: 'x' })
@@ -19,7 +19,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     expect(await m.job('no such job').status()).toBeUndefined()
   })
 
-  it('says that nothing is kept where the job had ended before the call', async () => {
+  it('reports that no result is kept if the job had ended before the call', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { steps: ['ok'] })
@@ -31,7 +31,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     await expect(m.job('never was').result()).rejects.toMatchObject({ code: 'result-not-kept' })
   })
 
-  it('says of a job that completes with nothing, while it is waited for, that it returned nothing', async () => {
+  it('resolves with undefined if the job completes without a result while the caller waits', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { steps: ['ok'] })
@@ -51,7 +51,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
         await m.queue('default').morgue.delete([id])
       },
     ],
-  ])('never resolves for a job that is %s while it is waited for: that throws', async (_, remove) => {
+  ])('rejects if the job is %s while the caller waits', async (_, remove) => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { steps: ['ok'] }, { delay: '1h' })
@@ -64,7 +64,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
   })
 
   it.each([{ count: 0 }, { count: 1 }, { age: '1ms' as const }])(
-    'gives whoever waits the result, of every job, where the queue would keep %j',
+    'gives every waiter the result of every job if the queue would keep %j',
     async (results) => {
       const task = scriptedTask()
       const m = testMill({ tasks: [task], queues: { default: { retention: { results } } } }, kind)
@@ -82,7 +82,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     },
   )
 
-  it('says of a job that completes with nothing that it did, however many results are dropped meanwhile', async () => {
+  it('resolves with undefined for a job without a result, however many results are dropped meanwhile', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task], queues: { default: { retention: { results: { count: 1 } } } } }, kind)
     await m.enqueueMany(
@@ -96,7 +96,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     expect(await result).toBeUndefined()
   })
 
-  it('never contradicts its status: of a job with an own id it knows that it completed with nothing, or that its result is gone', async () => {
+  it('agrees with its status: a job with an own id completed without a result, or its result is gone', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task], queues: { default: { retention: { results: { count: 0 } } } } }, kind)
     const own = defineTask({ name: 'own', queue: 'other', run: async () => {} })
@@ -115,7 +115,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     expect(await blank.result()).toBeUndefined()
   })
 
-  it('tells a job that completed with nothing from one that is not kept, where the queue is told to keep results', async () => {
+  it('tells a job without a result from a dropped one if the queue keeps results', async () => {
     const task = scriptedTask()
     const queues = { default: { retention: { results: 'untilDeleted' as const } } }
     const m = testMill({ tasks: [task], queues }, kind)
@@ -133,7 +133,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     await expect(job.result()).rejects.toMatchObject({ code: 'result-not-kept' })
   })
 
-  it('keeps no result where the queue keeps none', async () => {
+  it('keeps no result if the queue keeps none', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task], queues: { default: { retention: { results: 'none' } } } }, kind)
     const job = await m.enqueue(task, { steps: ['result'], result: 'gone' })
@@ -144,7 +144,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     expect(await job.status()).toBeUndefined()
   })
 
-  it('stops waiting after its timeout and leaves the job alone', async () => {
+  it('stops waiting after its timeout, and the job goes on', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { steps: ['ok'] })
@@ -153,7 +153,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     expect(await job.status()).toBe('ready')
   })
 
-  it('waits for many results with one watch on the store', async () => {
+  it('waits for many results with one watch of the store', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     const jobs = await m.enqueueMany(
@@ -166,7 +166,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     expect(await results).toEqual(Array.from({ length: 200 }, (_, i) => i))
   })
 
-  it('cancels a waiting job for good', async () => {
+  it('cancels a waiting job permanently', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { steps: ['ok'] }, { id: 'c' })
@@ -181,7 +181,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     })
   })
 
-  it('tells whoever waited in vain whether a worker serves the queue', async () => {
+  it('says in the timeout error whether a worker serves the queue', async () => {
     const stuck = defineTask({ name: 'stuck', run: () => new Promise<void>(() => {}) })
     const m = testMill({ tasks: [stuck] }, kind)
     const job = await m.enqueue(stuck, null)
@@ -194,7 +194,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     await expect(job.result({ timeout: '10ms' })).rejects.toThrow('had not ended after 10ms. It goes on.')
   })
 
-  it('tells whoever waits for the result that the job was cancelled', async () => {
+  it('rejects the wait for a result if the job was cancelled', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, { steps: ['ok'] })
@@ -204,7 +204,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     await result
   })
 
-  it('cancels a running job through its signal, at the next beat', async () => {
+  it('cancels a running job through its signal, at the next heartbeat', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task], queues: { default: { lease: '3s' } } }, kind)
     const job = await m.enqueue(task, { steps: ['hang'] }, { id: 'r' })
@@ -240,7 +240,7 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     })
   })
 
-  it('has bytes that cannot be decoded buried, kept, and shown as far as they can be', async () => {
+  it('buries a job with undecodable bytes, keeps it, and shows what can be decoded', async () => {
     const store = new MemoryStore()
     const task = scriptedTask()
     const m = testMillOn(store, { tasks: [task] })

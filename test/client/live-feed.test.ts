@@ -49,7 +49,7 @@ const idOf = async () => {
   return value?.type === 'events.lost' ? `lost ${value.count ?? 'some'}` : (value as { id?: string } | undefined)?.id
 }
 
-it('events come one by one, in order, with their time as a Date', async () => {
+it('events arrive one by one, in order, with their time as a Date', async () => {
   const first = feed.next()
   await feed.ready()
   tell(['a', 'b'])
@@ -60,7 +60,7 @@ it('events come one by one, in order, with their time as a Date', async () => {
   expect(await idOf()).toBe('b')
 })
 
-it('a slow reader is told how many it lost, where they are missing', async () => {
+it('a slow reader learns how many events it lost, at the place where they are missing', async () => {
   await feed.ready()
   tell(['a', 'b', 'c', 'd', 'e'])
   tell(['f'])
@@ -69,13 +69,13 @@ it('a slow reader is told how many it lost, where they are missing', async () =>
   expect([await idOf(), await idOf(), await idOf()]).toEqual(['c', 'lost 3', 'g'])
 })
 
-it('what was lost on the way is told, with a count where it is known', async () => {
+it('events lost on the way are reported, with a count if it is known', async () => {
   await feed.ready()
   tell(['a'], 7)
   expect([await idOf(), await idOf()]).toEqual(['lost 7', 'a'])
 })
 
-it('a gap of unknown size is told without a count, and so is what cannot be read', async () => {
+it('a gap of unknown size, or an unreadable event, is reported without a count', async () => {
   await feed.ready()
   hear(undefined)
   expect(await idOf()).toBe('lost some')
@@ -83,7 +83,7 @@ it('a gap of unknown size is told without a count, and so is what cannot be read
   expect(await idOf()).toBe('lost some')
 })
 
-it('it ends with its signal, with return() and with the loop, and stops watching', async () => {
+it('a feed ends with its signal, with return() and with the loop, and stops watching', async () => {
   for (const end of ['signal', 'return', 'loop'] as const) {
     const own = new AbortController()
     const one = liveFeed('video', async () => store, closing.signal, { signal: own.signal })
@@ -104,20 +104,20 @@ it('it ends with its signal, with return() and with the loop, and stops watching
   expect((await liveFeed('video', async () => store, AbortSignal.abort(), {}).next()).done).toBe(true)
 })
 
-it('a store that is away at first is waited for', async () => {
+it('a feed waits for a store that is away at first', async () => {
   failures.push(new StoreUnavailableError('away'))
   await feed.ready()
   tell(['a'])
   expect(await idOf()).toBe('a')
 })
 
-it('an error that no waiting mends is thrown, once, and then the feed has ended', async () => {
+it('a permanent store error is thrown once, and then the feed has ended', async () => {
   failures.push(new StoreCorruptError('damaged'))
   await expect(feed.next()).rejects.toThrow('damaged')
   expect(await feed.next()).toEqual({ done: true, value: undefined })
 })
 
-it('a wrong buffer and a store without live events are refused', async () => {
+it('an invalid buffer and a store without live events are refused', async () => {
   for (const buffer of [0, 1.5, -1, Number.NaN, 'a' as never])
     expect(() => liveFeed('video', async () => store, undefined, { buffer })).toThrow(/buffer/)
   const none = liveFeed('video', async () => ({ traits: { name: 'sqs' } }) as Store, undefined, {})
@@ -133,29 +133,26 @@ it('closing the mill ends its feeds', async () => {
   expect(await waiting).toEqual({ done: true, value: undefined })
 })
 
-it.each(storeKinds)(
-  'a feed that is ready reports the end of a job that was running when it began to watch, on %s',
-  async (kind) => {
-    let end = () => {}
-    const over = new Promise<void>((resolve) => {
-      end = resolve
-    })
-    const task = defineTask({ name: 'slow', run: () => over })
-    const m = testMill({ tasks: [task] }, kind)
-    await m.worker().start()
-    const started = nextEvent(m, 'job.started')
-    const job = await m.enqueue(task, {})
-    await started
-    const late = m.queue('default').events()
-    await late.ready()
-    end()
+it.each(storeKinds)('a ready feed reports the end of a job that was already running, on %s', async (kind) => {
+  let end = () => {}
+  const over = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const task = defineTask({ name: 'slow', run: () => over })
+  const m = testMill({ tasks: [task] }, kind)
+  await m.worker().start()
+  const started = nextEvent(m, 'job.started')
+  const job = await m.enqueue(task, {})
+  await started
+  const late = m.queue('default').events()
+  await late.ready()
+  end()
 
-    expect((await late.next()).value).toMatchObject({ type: 'job.completed', id: job.id })
-    await late.return()
-  },
-)
+  expect((await late.next()).value).toMatchObject({ type: 'job.completed', id: job.id })
+  await late.return()
+})
 
-it('a feed that is ready reports the end of a job that a listener holds', async () => {
+it('a ready feed reports the end of a job that a listener holds', async () => {
   const long = defineTask({ name: 'long' })
   const m = testMill({ tasks: [long] })
   const job = await m.enqueue(long, {})

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { linesOf, newIn } from '#src/client/jobs/log-tail.js'
 import { joinedLog, mostLogBytes } from '#src/core/job-log.js'
 
-describe('what is new in a log', () => {
+describe('the new part of a log', () => {
   it.each([
     ['all of the first', '', 'a\nb\n', 'a\nb\n'],
     ['nothing where nothing came', 'a\n', 'a\n', ''],
@@ -14,11 +14,11 @@ describe('what is new in a log', () => {
     expect(newIn(seen, log)).toEqual({ text, isGap: false })
   })
 
-  it('is all of it, behind a gap, where the window has moved past what was seen', () => {
+  it('is the whole window, marked as a gap, if the window has moved past what was seen', () => {
     expect(newIn('old\n', 'new')).toEqual({ text: 'new', isGap: true })
   })
 
-  it('put together is what was logged, however the window moves, be it in the middle of a character', () => {
+  it('adds up to the whole log, however the window moves, even inside a character', () => {
     const chunks = Array.from({ length: 400 }, (_, i) => `${'ä€'.repeat(i % 97)} line ${i}\n`)
     let [log, seen, told] = ['', '', '']
     for (const chunk of chunks) {
@@ -31,12 +31,12 @@ describe('what is new in a log', () => {
     expect(told).toBe(chunks.join(''))
   })
 
-  it('is found soon in a full log of one character', () => {
+  it('is found quickly in a full log of one repeated character', () => {
     // Character by character it would take minutes, and the test would be ended.
     expect(newIn(`${'a'.repeat(mostLogBytes - 1)}b`, 'a'.repeat(mostLogBytes)).isGap).toBe(true)
   })
 })
 
-it('a log has as many lines as line breaks, and one more where the last has not ended', () => {
+it('a log has as many lines as line breaks, plus one if the last line has not ended', () => {
   expect([linesOf(''), linesOf('a\n'), linesOf('a\n\nb')]).toEqual([[], ['a'], ['a', '', 'b']])
 })

@@ -28,7 +28,7 @@ const depths = async (mill: Mill) =>
   (await mill.depths()).map(({ queue, ready, scheduled }) => [queue, ready + scheduled])
 
 describe.each(storeKinds)('jobs of several tasks, on %s', (kind) => {
-  it('are stored each in its queue with its own options, and answered in their order', async () => {
+  it('are stored in their queues with their own options, and answered in order', async () => {
     const mill = testMill({ tasks }, kind)
     const jobs = await mill.enqueueMany([
       [double, 1],
@@ -49,7 +49,7 @@ describe.each(storeKinds)('jobs of several tasks, on %s', (kind) => {
     expect(await jobs[3].record()).toMatchObject({ input: 2, state: 'scheduled' })
   })
 
-  it('are all checked before any is sent: one wrong input, and nothing is stored', async () => {
+  it('are all checked before any is sent: after one wrong input nothing is stored', async () => {
     const mill = testMill({ tasks }, kind)
     const error = await refusal(
       mill.enqueueMany([
@@ -67,7 +67,7 @@ describe.each(storeKinds)('jobs of several tasks, on %s', (kind) => {
     expect((await depths(mill)).every(([, waiting]) => waiting === 0)).toBe(true)
   })
 
-  it('are accepted by one queue and refused by a full one, as the results say by their places', async () => {
+  it('can be accepted by one queue and refused by a full one, as each result says', async () => {
     const mill = testMill({ tasks, queues: { loud: { maxPending: 1 } } }, kind)
     const error = await refusal(
       mill.enqueueMany([
@@ -87,7 +87,7 @@ describe.each(storeKinds)('jobs of several tasks, on %s', (kind) => {
 })
 
 describe('jobs of several tasks', () => {
-  it('are one enqueue for middleware', async () => {
+  it('are one enqueue call for middleware', async () => {
     const seen: string[][] = []
     const middleware: Middleware = {
       async enqueue(items, next) {
@@ -113,17 +113,17 @@ describe('jobs of several tasks', () => {
       /^job 1 of enqueueMany\(jobs\) expects a task made by defineTask/,
     ],
     ['no list', [[double, 1], double], /^job 1 of enqueueMany\(jobs\) must be a list of task, input and options/],
-  ])('are refused where one is %s, named by its place', async (_, jobs, message) => {
+  ])('are refused if one is %s, and the error names its position', async (_, jobs, message) => {
     const given = jobs as unknown as [typeof double, number][]
 
     await expect(testMill({ tasks }).enqueueMany(given)).rejects.toThrow(message)
   })
 
-  it('may be none', async () => {
+  it('may be an empty list', async () => {
     expect(await testMill({ tasks }).enqueueMany([])).toEqual([])
   })
 
-  it('of one task are a list of inputs, or refused', async () => {
+  it('can be of one task only as a list of inputs', async () => {
     const inputs = 7 as unknown as number[]
 
     await expect(testMill({ tasks }).enqueueMany(double, inputs)).rejects.toThrow(
@@ -133,7 +133,7 @@ describe('jobs of several tasks', () => {
 })
 
 describe.each(storeKinds)('results of many jobs, on %s', (kind) => {
-  it('settle one by one, in the order of their handles', async () => {
+  it('settle one by one, in the order of the handles', async () => {
     const mill = testMill({ tasks }, kind)
     const jobs = await mill.enqueueMany([[double, 21], [failing], [shout, 'a'], [idle]])
     await jobs[3].cancel('not now')
@@ -149,7 +149,7 @@ describe.each(storeKinds)('results of many jobs, on %s', (kind) => {
     ])
   })
 
-  it('are those that there are when the timeout is over; the rest are told as timed out', async () => {
+  it('are those that exist when the timeout ends; the others are reported as timed out', async () => {
     const mill = testMill({ tasks }, kind)
     const jobs = await mill.enqueueMany([[double, 1], [idle], [idle]])
     const first = jobs[0].result()
@@ -164,7 +164,7 @@ describe.each(storeKinds)('results of many jobs, on %s', (kind) => {
   })
 })
 
-it('results of what is no list of handles are refused, and so is a timeout that is none', async () => {
+it('results() refuses anything but a list of handles, and an invalid timeout', async () => {
   const mill = testMill({ tasks })
   const job = mill.job('x')
 

@@ -37,7 +37,7 @@ const complete: End = { kind: 'complete' }
 const bury: End = { kind: 'bury', reason: 'unrecoverable', error: 'no such order' }
 
 describe('the status of an ordered id', () => {
-  it('is that of the job that waits or runs, and only where there is none that of the dead one', async () => {
+  it('is that of the waiting or running job, and only without one that of the dead job', async () => {
     const { mill, claim, settle } = await millAndWorker()
     const job = await mill.enqueue(sync, 1, { id: 'a' })
     expect(await job.status()).toBe('ready')
@@ -53,7 +53,7 @@ describe('the status of an ordered id', () => {
     expect(await job.status()).toBe('dead')
   })
 
-  it('is found by its number as well, and of one that never was there is none', async () => {
+  it('is found by its number as well, and undefined for an id that never existed', async () => {
     const { mill } = await millAndWorker()
     await mill.enqueue(sync, 1, { id: 42 })
 
@@ -66,7 +66,7 @@ describe('the status of an ordered id', () => {
 })
 
 describe('the result of an ordered id', () => {
-  it('resolves once no job of it waits or runs, with nothing', async () => {
+  it('resolves with undefined once no job of the id waits or runs', async () => {
     const { mill, claim, settle } = await millAndWorker()
     const job = await mill.enqueue(sync, 1, { id: 'a' })
     let resolved = false
@@ -83,7 +83,7 @@ describe('the result of an ordered id', () => {
     expect(await result).toBeUndefined()
   })
 
-  it('is nothing, at once, where no job of it waits or runs, or ever did', async () => {
+  it('is undefined at once if no job of the id waits or runs, or ever did', async () => {
     const { mill, claim, settle } = await millAndWorker()
     const job = await mill.enqueue(sync, 1, { id: 'a' })
     await settle(await claim(), complete)
@@ -94,7 +94,7 @@ describe('the result of an ordered id', () => {
     await expect(mill.job('never').result()).rejects.toMatchObject({ code: 'result-not-kept' })
   })
 
-  it('rejects where payloads of it lie in the morgue then', async () => {
+  it('rejects if payloads of the id are in the morgue by then', async () => {
     const { mill, claim, settle } = await millAndWorker()
     const job = await mill.enqueue(sync, 1, { id: 'a' })
     const result = expect(job.result({ timeout: '5s' })).rejects.toMatchObject({
@@ -107,7 +107,7 @@ describe('the result of an ordered id', () => {
     await result
   })
 
-  it('waits for the live job where an older payload is dead, and rejects then', async () => {
+  it('waits for the live job if an older payload is dead, and then rejects', async () => {
     const { mill, claim, settle } = await millAndWorker()
     const job = await mill.enqueue(sync, 1, { id: 'a' })
     await mill.enqueue(sync, 2, { id: 'a' })
@@ -119,7 +119,7 @@ describe('the result of an ordered id', () => {
     await result
   })
 
-  it('is waited for no longer than its timeout', async () => {
+  it('rejects when its timeout ends', async () => {
     const { mill } = await millAndWorker()
     const job = await mill.enqueue(sync, 1, { id: 'a' })
 
@@ -128,7 +128,7 @@ describe('the result of an ordered id', () => {
 })
 
 describe('cancelling an ordered id', () => {
-  it('drops what waits, and nothing is kept of it', async () => {
+  it('drops the waiting job, and keeps nothing of it', async () => {
     const { mill } = await millAndWorker()
     const job = await mill.enqueue(sync, 1, { id: 'a' })
     const result = job.result({ timeout: '5s' })
@@ -139,7 +139,7 @@ describe('cancelling an ordered id', () => {
     expect(await job.cancel()).toBe(false)
   })
 
-  it('leaves a dead one where it is', async () => {
+  it('leaves a dead job in the morgue', async () => {
     const { mill, claim, settle } = await millAndWorker()
     const job = await mill.enqueue(sync, 1, { id: 'a' })
     await settle(await claim(), bury)

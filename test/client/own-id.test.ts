@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { storeKinds, testMill } from '../test-mill.js'
 
 describe.each(storeKinds)('an id of its own, on %s', (kind) => {
-  it('cannot be enqueued by the job that has it: the error names snooze()', async () => {
+  it('cannot be enqueued by the job that has it; the error names snooze()', async () => {
     const errors: unknown[] = []
     const poll = defineTask({
       name: 'poll',
@@ -23,7 +23,7 @@ describe.each(storeKinds)('an id of its own, on %s', (kind) => {
     for (const error of errors) expect((error as Error).message).toMatch(/its own id '\w+'.*Return snooze\('1m'\)/s)
   })
 
-  it('is free in another queue, and for another job', async () => {
+  it('is free in another queue, and for the children of another job', async () => {
     const outcomes: unknown[] = []
     const next = defineTask({ name: 'next', queue: 'other' })
     const first = defineTask({
@@ -40,7 +40,7 @@ describe.each(storeKinds)('an id of its own, on %s', (kind) => {
     expect(outcomes).toEqual(['added'])
   })
 
-  it('is remembered for as long as the enqueue, else the task, else the mill says', async () => {
+  it('is remembered for as long as the enqueue says, or else the task, or else the mill', async () => {
     const quick = defineTask({ name: 'quick', run: async () => {} })
     const crawl = defineTask({ name: 'crawl', idempotency: 0, run: async () => {} })
     const m = testMill({ tasks: [quick, crawl], idempotency: '1h' }, kind)
@@ -59,7 +59,7 @@ describe.each(storeKinds)('an id of its own, on %s', (kind) => {
     await expect.poll(() => again(quick, 'not at all', 0)).toBe('added')
   })
 
-  it('of a job that replaces another has children of its own', async () => {
+  it('of a replacing job leads to other ids for its children', async () => {
     const outcomes: unknown[] = []
     const mail = defineTask({ name: 'mail', queue: 'mails' })
     const digest = defineTask({
@@ -81,7 +81,7 @@ describe.each(storeKinds)('an id of its own, on %s', (kind) => {
     expect(outcomes).toEqual(['added', 'added'])
   })
 
-  it('of a job that runs again has the same children', async () => {
+  it('of a job that runs again leads to the same ids for its children', async () => {
     const outcomes: unknown[] = []
     const mail = defineTask({ name: 'mail', queue: 'mails' })
     const digest = defineTask({

@@ -8,7 +8,7 @@ import { OrderedScene, orderedStores, someIds } from './ordered-scene.js'
 const someWorker = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, concurrency: 1, running: 0, startedAt: 0 }
 
 describe.each(orderedStores)('administration of an ordered queue, on %s', (_, make) => {
-  it('shows a waiting job with its payloads, old to new, decoded', async () => {
+  it('shows a waiting job with its payloads decoded, from old to new', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push([
       { id: 'a', payload: '{"rev":2}', score: 2, meta: '{"by":"Ada"}' },
@@ -29,7 +29,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect(job!.payloads![0]).not.toHaveProperty('meta')
   })
 
-  it('shows what a running job has in hand, and counts what waits beside it', async () => {
+  it('shows the payloads that a running job holds, and counts the waiting ones', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push([1, 2, 3].map((rev) => ({ id: 'a', payload: `${rev}`, score: rev })))
     await scene.claim(1, 1)
@@ -43,7 +43,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect(await scene.admin().depth()).toMatchObject({ running: 1, payloads: 2, fresh: 0, retries: 0 })
   })
 
-  it('lists a job with its first ten payloads and how many there are', async () => {
+  it('lists a job with its first ten payloads and their total', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push(Array.from({ length: 12 }, (_, i) => ({ id: 'a', payload: `${i}`, score: i })))
     const { jobs } = await scene.admin().jobs.list({ by: 'id' })
@@ -52,7 +52,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect(jobs[0]!.payloadCount).toBe(12)
   })
 
-  it('tells of payloads that cannot be decoded, of the first three each', async () => {
+  it('reports payloads that cannot be decoded, up to three for each job', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push([
       { id: 'a', payload: '{"ok":true}', score: 1 },
@@ -75,7 +75,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
   it.each([
     [0, 'dead'],
     [1, 'ready'],
-  ] as const)('fails a job by hand as its task says: with %i retries it is %s then', async (max, state) => {
+  ] as const)('fails a job by hand as its task says: with %i retries it is then %s', async (max, state) => {
     const scene = await OrderedScene.on(make)
     const registry = new Registry([defineOrderedTask({ name: 'sync-order', queue: 'orders', retry: { max } })], [])
     const { jobs } = new QueueAdmin('orders', {
@@ -90,7 +90,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect(await jobs.get('a')).toMatchObject({ state, error: 'by hand' })
   })
 
-  it('is looked at by the connection that opens nothing, and tells of the workers that serve it', async () => {
+  it('works on the connection that creates nothing, and lists the workers that serve the queue', async () => {
     const scene = await OrderedScene.on(make)
     const refused = () => Promise.reject(new Error('opened'))
     const admin = new QueueAdmin('orders', {
@@ -111,7 +111,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect(workers.map(({ id }) => id)).toEqual(['w'])
   })
 
-  it('refuses to delete what runs, which it names, and deletes the others', async () => {
+  it('refuses to delete running jobs, names them, and deletes the others', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push(['1', '2', '3'])
     await scene.claim(2)
@@ -129,7 +129,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect(await jobs.delete('all')).toBe(0)
   })
 
-  it('names the queues that have what it was to delete and has not, and deletes nothing there', async () => {
+  it('names the queues that have the missing jobs, and deletes nothing there', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push(['1', '2'])
     await scene.push(['1', '3'], 'later')
@@ -152,7 +152,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect((await scene.admin('later').jobs.list()).jobs).toHaveLength(2)
   })
 
-  it('that is declared and not stored yet says so when it is looked at', async () => {
+  it('fails for a declared queue that is not stored yet, and says so', async () => {
     const scene = await OrderedScene.on(make)
     await expect(scene.admin('unused').look()).rejects.toMatchObject({
       code: 'queue-unknown',
@@ -160,7 +160,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     })
   })
 
-  it('takes a number for its text, and in a plain queue for none', async () => {
+  it('accepts a number as an id, but not in a plain queue', async () => {
     const scene = await OrderedScene.on(make)
     await scene.bury(['2'])
     await scene.push(['1', '2', '3'])
@@ -185,7 +185,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
       await expect(call).rejects.toMatchObject({ code: 'argument-invalid' })
   })
 
-  it('finds the entry in the morgue beside a live job of the same id', async () => {
+  it('finds the entry in the morgue next to a live job with the same id', async () => {
     const scene = await OrderedScene.on(make)
     await scene.bury(['a'])
     await scene.push([{ id: 'a', payload: '"new"' }])
@@ -199,7 +199,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect(await scene.admin().morgue.get('b')).toBeUndefined()
   })
 
-  it('has depths with payloads and the lag of each shard', async () => {
+  it('reports depths with payloads and the lag of each shard', async () => {
     const scene = await OrderedScene.on(make)
     // By crc32, 'order-42' lies in shard 2 of 4.
     await scene.push([{ id: 'order-42' }, { id: 'order-42', payload: '2' }])
@@ -210,7 +210,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
     expect(depth.shardLagsMs).toEqual([0, 0, 3_000, 0])
   })
 
-  it('buries the oldest payload only where an operator fails a job for the last time', async () => {
+  it('buries the oldest payload only if an operator fails a job for the last time', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push([1, 2].map((rev) => ({ id: 'a', payload: `${rev}`, score: rev })))
     await scene.claim()
@@ -223,7 +223,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
 })
 
 describe.each(orderedStores)('resharding, on %s', (_, make) => {
-  it('waits for running jobs, tells of it, and keeps every job', async () => {
+  it('waits for running jobs, reports it, and keeps every job', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push(someIds(30))
     const [claim] = await scene.claim()
@@ -249,7 +249,7 @@ describe.each(orderedStores)('resharding, on %s', (_, make) => {
     expect(await scene.claim(29)).toHaveLength(29)
   })
 
-  it('that was aborted stays under way, and is gone on with', async () => {
+  it('stays unfinished if it is aborted, and can be continued', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push(someIds(30))
     const [claim] = await scene.claim()
@@ -266,7 +266,7 @@ describe.each(orderedStores)('resharding, on %s', (_, make) => {
     expect(await scene.claim(29)).toHaveLength(29)
   })
 
-  it('by two operators at once is done once', async () => {
+  it('happens once if two operators start it at the same time', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push(someIds(500))
     const moved = await Promise.all([scene.admin().reshard(7), scene.otherAdmin().reshard(7)])
@@ -276,7 +276,7 @@ describe.each(orderedStores)('resharding, on %s', (_, make) => {
     expect(await scene.admin().depth()).toMatchObject({ ready: 500, payloads: 500 })
   })
 
-  it('refuses what is no number of shards, and plain queues', async () => {
+  it('refuses an invalid number of shards, and plain queues', async () => {
     const scene = await OrderedScene.on(make)
 
     for (const shards of [0, 1_025, 2.5, Number.NaN, '3' as never])
@@ -288,7 +288,7 @@ describe.each(orderedStores)('resharding, on %s', (_, make) => {
 })
 
 describe.each(orderedStores)('moving, on %s', (_, make) => {
-  it('brings waiting and dead jobs with scores and attempts, and leaves running ones', async () => {
+  it('keeps scores and attempts of waiting and dead jobs, and leaves running ones', async () => {
     const scene = await OrderedScene.on(make)
     await scene.bury(['dead'])
     await scene.push([{ id: 'failed', score: 7 }])
@@ -312,7 +312,7 @@ describe.each(orderedStores)('moving, on %s', (_, make) => {
     expect(await scene.admin().move('later')).toBe(0)
   })
 
-  it('by two operators at once moves each job once', async () => {
+  it('moves each job once if two operators do it at the same time', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push(someIds(1_500))
     const moved = await Promise.all([scene.admin().move('later'), scene.otherAdmin().move('later')])
@@ -321,7 +321,7 @@ describe.each(orderedStores)('moving, on %s', (_, make) => {
     expect(await scene.admin('later').depth()).toMatchObject({ ready: 1_500, payloads: 1_500 })
   })
 
-  it('refuses a queue there is not, a plain one, itself, and what is no name', async () => {
+  it('refuses an unknown queue, a plain one, the queue itself, and an invalid name', async () => {
     const scene = await OrderedScene.on(make)
 
     await expect(scene.admin().move('nowhere')).rejects.toMatchObject({ code: 'queue-unknown' })
@@ -359,7 +359,7 @@ describe.each(orderedStores)('the same action by two operators at once, on %s', 
     ['revive', (admin) => admin.morgue.revive('all'), 1_200],
     ['delete', (admin) => admin.morgue.delete('all'), 0],
   ] satisfies [string, (admin: ReturnType<OrderedScene['admin']>) => Promise<number>, number][])(
-    '%s of the morgue changes each job once',
+    'morgue action %s changes each job once',
     async (_name, act, ready) => {
       const scene = await OrderedScene.on(make)
       await scene.bury(ids)
@@ -370,7 +370,7 @@ describe.each(orderedStores)('the same action by two operators at once, on %s', 
     },
   )
 
-  it('runNow makes each scheduled job due once, and no lag of it', async () => {
+  it('runNow makes each scheduled job due once, and causes no lag', async () => {
     const scene = await OrderedScene.on(make)
     await scene.push(ids.map((id) => ({ id, delayMs: 3_600_000 })))
     const counts = await Promise.all([scene.admin().jobs.runNow('all'), scene.otherAdmin().jobs.runNow('all')])

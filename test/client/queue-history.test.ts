@@ -25,7 +25,7 @@ const sum = (points: readonly { readonly enqueued: number }[]) =>
   points.reduce((all, { enqueued }) => all + enqueued, 0)
 
 describe('the history of a queue', () => {
-  it('has what became of its jobs, whatever process they came from and ran in', async () => {
+  it('counts the outcomes of its jobs from all processes', async () => {
     const ends = { ok: 'completed', wrong: 'failed', odd: 'buried', off: 'cancelled', later: 'released' }
     const work = defineTask({
       name: 'work',
@@ -66,7 +66,7 @@ describe('the history of a queue', () => {
     expect(sum(points.slice(0, -1))).toBe(0)
   })
 
-  it('spans what is asked, in minutes or hours, without gaps and no further than it is kept', async () => {
+  it('covers the requested span, in minutes or hours, without gaps and only as far back as it is kept', async () => {
     const mill = processOn([send])
     await mill.enqueue(send, 1)
     await mill.close()
@@ -91,7 +91,7 @@ describe('the history of a queue', () => {
     expect(await at({ step: 'hour', from: new Date(0), to: '2200-01-01T00:00:00Z' })).toHaveLength(366 * 24 + 2)
   })
 
-  it('of several queues is told in one trip', async () => {
+  it('is read for several queues in one trip', async () => {
     const mill = processOn([send])
     await mill.enqueue(send, 1)
     await mill.close()
@@ -121,7 +121,7 @@ describe('the history of a queue', () => {
     expect(data.history.size).toBe(0)
   })
 
-  it('refuses another step, what is no moment, and a span of no time', async () => {
+  it('refuses another step, an invalid instant, and an empty span', async () => {
     const queue = testMill({ tasks: [send] }).queue('mail')
     const refused = (options: object, words: RegExp) =>
       expect(queue.history(options)).rejects.toThrow(
@@ -133,7 +133,7 @@ describe('the history of a queue', () => {
     await refused({ from: '2026-11-25T15:00:00Z', to: '2026-11-25T14:00:00Z' }, /must name a span of time/)
   })
 
-  it('is refused by a store that keeps none', async () => {
+  it('is refused by a store that has no history', async () => {
     const store = new MemoryStore(clock, data)
     Object.assign(store, { history: undefined })
     const mill = testMillOn(store, { tasks: [send] })

@@ -9,7 +9,7 @@ function watcherOn(watch: Watch): ResultWatcher {
 }
 
 describe('the result watcher', () => {
-  it('asks the store once for all, with nothing but plain names, until one has ended', async () => {
+  it('asks the store once for all jobs, with plain names only, until one has ended', async () => {
     const asked: unknown[] = []
     let answer = (_: { queue: string; id: string }[]) => {}
     const watcher = watcherOn((jobs) => {
@@ -24,7 +24,7 @@ describe('the result watcher', () => {
     expect(asked).toEqual([[{ queue: 'q', id: 'a' }]])
   })
 
-  it('tells those who wait why the store cannot be watched, instead of asking again and again', async () => {
+  it('rejects all waits if the store cannot be watched, instead of asking again and again', async () => {
     let calls = 0
     const watcher = watcherOn(async () => {
       calls += 1
@@ -35,7 +35,7 @@ describe('the result watcher', () => {
     expect(calls).toBe(1)
   })
 
-  it('gives up after the time it was given', async () => {
+  it('gives up after its timeout', async () => {
     const watcher = watcherOn(
       (_, __, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve([]))),
     )

@@ -15,7 +15,7 @@ const order = defineOrderedTask({ name: 'order', id: () => 'o-1', run: (_, { job
 describe.each(storeKinds)('the job of a schedule on %s', (kind) => {
   const seal = { current: 'k', keys: { k: Buffer.alloc(32, 7).toString('base64') } }
 
-  it.each([{}, { seal }])('knows its schedule and the instant of its tick %#', async (options) => {
+  it.each([{}, { seal }])('carries its schedule and the instant of its tick %#', async (options) => {
     const mill = testMill({ tasks: [task], ...options }, kind)
     await mill.worker().start()
     const ticked = nextEvent(mill, 'schedule.ticked')
@@ -28,7 +28,7 @@ describe.each(storeKinds)('the job of a schedule on %s', (kind) => {
     expect((await mill.schedules.get('often'))?.meta).toEqual({ by: 'me' })
   })
 
-  it('that is run out of turn has the time of that', async () => {
+  it('carries the instant of the request if it was run by hand', async () => {
     const mill = testMill({ tasks: [task] }, kind)
     await mill.schedules.set('s', { cron: '@yearly', task })
     const { id } = await mill.schedules.runNow('s')
@@ -38,7 +38,7 @@ describe.each(storeKinds)('the job of a schedule on %s', (kind) => {
     expect((await mill.schedules.get('s'))?.meta).toBeUndefined()
   })
 
-  it('is not one that a user named like it', async () => {
+  it("is not confused with a user's job of the same name", async () => {
     const mill = testMill({ tasks: [task] }, kind)
     await mill.schedules.set('s', { every: '1h', task })
     const { id } = await mill.enqueue(task, undefined, { id: 's@2026-11-25T10:00:00Z' })
@@ -68,7 +68,7 @@ describe.each([
   ['memory', memoryHarness],
   ['sqlite', sqliteHarness],
 ] as const)('the waiting jobs of a schedule on %s', (_, makeHarness) => {
-  it('are gone with a schedule that is removed, whatever else waits', async () => {
+  it('are deleted when the schedule is removed, and other jobs are not', async () => {
     const { mill, harness, lead, ids } = await scene(makeHarness)
     await mill.schedules.set('s', { every: '1s', task, enqueue: { delay: '6s' } })
     await mill.schedules.set('t', { every: '2s', task })
@@ -85,7 +85,7 @@ describe.each([
     expect(await mill.schedules.remove('s')).toBe(false)
   })
 
-  it('are told by a pause, run on, and are deleted on request; begun ones never', async () => {
+  it('are counted by a pause, keep running, and are deleted on request unless they have begun', async () => {
     const { mill, store, harness, lead, ids } = await scene(makeHarness)
     await mill.schedules.set('s', { every: '1s', task })
     for (let i = 0; i < 3; i += 1) {
@@ -103,7 +103,7 @@ describe.each([
     await expect(mill.schedules.clear('none')).rejects.toThrow(/there is no schedule 'none'/)
   })
 
-  it('of an ordered task stay, as payloads of others may wait with them', async () => {
+  it('stay if the task is ordered, because payloads of others may wait with them', async () => {
     const { mill, harness, lead, jobs } = await scene(makeHarness)
     await mill.schedules.set('o', { every: '1s', task: order, enqueue: { delay: '1m' } })
     await harness.advance(1_000)
@@ -112,7 +112,7 @@ describe.each([
     expect((await jobs('order')).map(({ id }) => id)).toEqual(['o-1'])
   })
 
-  it('have every tick that was due before a pause, and none of the pause', async () => {
+  it('include every tick that was due before a pause, and none from the pause', async () => {
     const { mill, harness, lead, ids } = await scene(makeHarness)
     await mill.schedules.set('s', { every: '1s', task })
     const ticked = recorded(mill, 'schedule.ticked')
@@ -128,7 +128,7 @@ describe.each([
     expect(await mill.schedules.get('s')).toMatchObject({ ticked: 4, missed: 0, skipped: 0 })
   })
 
-  it('have none that was missed before a pause, which is told and counted', async () => {
+  it('include no tick that was missed before a pause; it is reported and counted', async () => {
     const { mill, harness, ids } = await scene(makeHarness)
     await mill.schedules.set('s', { every: '1h', task })
     const missed = recorded(mill, 'schedule.missed')
@@ -139,7 +139,7 @@ describe.each([
     expect([await ids(), (await mill.schedules.get('s'))?.missed]).toEqual([[], 2])
   })
 
-  it('are as many as the queue takes, and the rest are told as missed', async () => {
+  it('are at most as many as the queue accepts; the rest are reported as missed', async () => {
     const { mill, harness, ids } = await scene(makeHarness, { queues: { default: { maxPending: 4 } } })
     await mill.schedules.set('s', { every: '1s', task })
     const missed = recorded(mill, 'schedule.missed')
@@ -150,7 +150,7 @@ describe.each([
     expect(await mill.schedules.get('s')).toMatchObject({ ticked: 4, missed: 3, lastAt: new Date(startAt + 7_000) })
   })
 
-  it('have the due ticks of the times that code has changed', async () => {
+  it('include the due ticks of the earlier rule after a change', async () => {
     const { mill, harness, ids } = await scene(makeHarness)
     await mill.schedules.set('s', { every: '1h', task, input: 'old' })
     await harness.advance(3 * 3_600_000 + 60_001)

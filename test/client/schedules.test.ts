@@ -35,8 +35,8 @@ function scene(schedules?: MillOptions['schedules'], more: Partial<MillOptions> 
 const kind = { kind: 'daily' }
 const nightly = { cron: '0 3 * * *', timeZone: 'Europe/Zurich', task: report, input: kind } as const
 
-describe('a schedule that is set', () => {
-  it('is told with all that is known of it', async () => {
+describe('a schedule that is set at run time', () => {
+  it('is returned with everything known about it', async () => {
     const { mill } = scene()
     const options = { ...nightly, onMissed: 'all', overlap: 'skip', jitter: '30s', until: '2030-01-01T00:00Z' } as const
     const enqueue = { priority: 3, meta: { by: 'me' } }
@@ -52,7 +52,7 @@ describe('a schedule that is set', () => {
     expect(await mill.schedules.get('other')).toBeUndefined()
   })
 
-  it('is listed with the others by name, page by page', async () => {
+  it('is listed with the others by name, in pages', async () => {
     const { mill } = scene()
     for (const name of ['c', 'a', 'b']) await mill.schedules.set(name, { every: '1h', task: sync })
     const first = await mill.schedules.list({ limit: 2 })
@@ -63,7 +63,7 @@ describe('a schedule that is set', () => {
     await expect(mill.schedules.list({ limit: 0 })).rejects.toThrow(InvalidArgumentError)
   })
 
-  it('again keeps its next tick unless its times change', async () => {
+  it('keeps its next tick when it is set again with the same times', async () => {
     const { mill, clock } = scene()
     await mill.schedules.set('s', { every: '1h', task: report, input: kind })
     clock.advance(2 * 3_600_000)
@@ -73,7 +73,7 @@ describe('a schedule that is set', () => {
     expect(other.nextAt).toEqual(at('25T14:00'))
   })
 
-  it('has its input and its options checked as those of a job', async () => {
+  it('has its input and its options checked like those of a job', async () => {
     const { mill } = scene()
     await expect(mill.schedules.set('s', { every: '1h', task: report, input: {} as typeof kind })).rejects.toThrow(
       InvalidJobError,
@@ -108,14 +108,14 @@ describe('a schedule that is set', () => {
     [{ every: '1h', enqueue: { ifWaiting: 'replace' } }, /must not have `enqueue.ifWaiting`/],
     [{ every: '1h', retries: 1 }, /retries: is not an option/],
     [{ every: '1h', task: undefined }, /task: must be a task/],
-  ])('as %o is refused', async (options, message) => {
+  ])('is refused as %o', async (options, message) => {
     const { mill } = scene()
     const set = mill.schedules.set('s', { task: sync, ...options } as never)
     await expect(set).rejects.toThrow(message)
     await expect(set).rejects.toThrow(ConfigError)
   })
 
-  it('by a name that is none, or that the configuration declares, is refused', async () => {
+  it('is refused if its name is invalid or declared in the configuration', async () => {
     const { mill } = scene({ nightly })
     await expect(mill.schedules.set('a b', { every: '1h', task: sync })).rejects.toThrow(/name must be 1 to 80/)
     await expect(mill.schedules.set('nightly', { every: '1h', task: sync })).rejects.toThrow(
@@ -123,7 +123,7 @@ describe('a schedule that is set', () => {
     )
   })
 
-  it('is paused until it is resumed, and does not make up for its pause', async () => {
+  it('is paused until it is resumed, and does not catch up on its pause', async () => {
     const { mill, clock } = scene()
     await mill.schedules.set('s', { every: '1h', task: sync })
     await mill.schedules.pause('s')
@@ -136,20 +136,20 @@ describe('a schedule that is set', () => {
     await expect(mill.schedules.pause('other')).rejects.toThrow(/there is no schedule 'other'; there are 's'\./)
   })
 
-  it('is removed once', async () => {
+  it('is removed only once', async () => {
     const { mill } = scene()
     await mill.schedules.set('s', { every: '1h', task: sync })
     expect([await mill.schedules.remove('s'), await mill.schedules.remove('s')]).toEqual([true, false])
   })
 
-  it('tells its next ticks, from `from` to `until`', async () => {
+  it('lists its next ticks, from `from` to `until`', async () => {
     const { mill } = scene()
     await mill.schedules.set('s', { every: '1h', task: sync, from: at('25T12:30'), until: at('25T14:30') })
     expect(await mill.schedules.next('s', 9)).toEqual([at('25T12:30'), at('25T13:30'), at('25T14:30')])
     await expect(mill.schedules.next('s', 0)).rejects.toThrow(InvalidArgumentError)
   })
 
-  it('is run at once, though it is paused, and its next tick stays', async () => {
+  it('runs at once on request even if it is paused, and keeps its next tick', async () => {
     const { mill } = scene(undefined, { queues: { syncs: { maxPending: 2 } } })
     await mill.schedules.set('s', { every: '1h', task: sync })
     const job = await mill.schedules.runNow('s')
@@ -161,7 +161,7 @@ describe('a schedule that is set', () => {
     await expect(mill.schedules.runNow('s')).rejects.toMatchObject({ code: 'queue-full' })
   })
 
-  it('of an ordered task has the id of its input', async () => {
+  it('for an ordered task has the id of its input', async () => {
     const { mill } = scene()
     await mill.schedules.set('s', { every: '1h', task: order, input: { id: 'o-1' } })
     expect([(await mill.schedules.runNow('s')).id, (await mill.schedules.runNow('s')).outcome]).toEqual([
@@ -170,7 +170,7 @@ describe('a schedule that is set', () => {
     ])
   })
 
-  it('is refused by a store that keeps none when the mill is put together', () => {
+  it('is refused when the mill is created if the store has no schedules', () => {
     const schedules = { s: { every: '1h', task: sync } } as const
     const declared = () => millrace({ store: 'sqs://us-east-1', tasks: [sync], schedules })
     expect(declared).toThrow(UnsupportedByStoreError)
@@ -179,7 +179,7 @@ describe('a schedule that is set', () => {
 })
 
 describe('declared schedules', () => {
-  it('of another service in the same store are left alone, and that is told once', async () => {
+  it('of another service in the same store are left alone, and reported once', async () => {
     const { again } = scene()
     const crm = again({ daily: { every: '1h', task: sync } }, { schedulesOf: 'crm' })
     await again({ nightly, weekly: nightly }, { schedulesOf: 'billing' }).schedules.reconcile()
@@ -195,7 +195,7 @@ describe('declared schedules', () => {
     ])
   })
 
-  it('of the same name in two configurations are taken by the one that starts last, which says from whom', async () => {
+  it('with one name in two configurations belong to the one that starts last, which says from whom it took them', async () => {
     const { again } = scene({}, { schedulesOf: 'crm' })
     const billing = again({ nightly }, { schedulesOf: 'billing' })
     const renamed = again({ nightly }, { schedulesOf: 'invoices' })
@@ -205,14 +205,14 @@ describe('declared schedules', () => {
     expect(await renamed.schedules.reconcile()).toEqual([])
   })
 
-  it('belong to the project unless the configuration names itself', async () => {
+  it('belong to the project unless the configuration has a name of its own', async () => {
     const { mill } = scene({ nightly })
     await mill.schedules.reconcile()
     expect(await mill.schedules.get('nightly')).toMatchObject({ isDeclared: true, declaredBy: 'millrace' })
     expect(() => scene({ nightly }, { schedulesOf: '' })).toThrow(/schedulesOf: must be a name of 1 to 256 characters/)
   })
 
-  it('are added, changed and removed as code has them, and others are left alone', async () => {
+  it('are added, changed and removed as in the code; schedules set at run time are left alone', async () => {
     const { mill, again } = scene({ nightly, old: { every: '1h', task: sync } })
     await mill.schedules.set('tenant', { every: '1h', task: sync })
     const told = recorded(mill, 'schedule.reconciled')
@@ -237,7 +237,7 @@ describe('declared schedules', () => {
     ])
   })
 
-  it('are run now and foretold before a worker has written them, and that writes nothing', async () => {
+  it('can run and be predicted before a worker has written them, and that writes nothing', async () => {
     const seal = { current: 'k', keys: { k: Buffer.alloc(32, 7).toString('base64') } }
     const declared = { nightly, o: { every: '1h', task: order, input: { id: 'o-1' } } } as const
     const { mill, again } = scene(declared, { seal, queues: { default: { maxPending: 1 } } })
@@ -260,7 +260,7 @@ describe('declared schedules', () => {
     await expect(again({}).schedules.runNow('nightly')).rejects.toThrow(/there is no schedule 'nightly'/)
   })
 
-  it('that newer code has removed are not brought back by an older process that runs them', async () => {
+  it('that newer code has removed are not restored by an older process that runs them', async () => {
     const { mill, again } = scene({ nightly })
     await mill.schedules.reconcile()
     await again({}).schedules.reconcile()
@@ -268,7 +268,7 @@ describe('declared schedules', () => {
     expect(await mill.schedules.get('nightly')).toBeUndefined()
   })
 
-  it('keep their pause and their history when code changes', async () => {
+  it('keep their pause and their history if the code changes', async () => {
     const { mill, again } = scene({ nightly })
     await mill.schedules.reconcile()
     await mill.schedules.runNow('nightly')
@@ -277,7 +277,7 @@ describe('declared schedules', () => {
     expect(await mill.schedules.get('nightly')).toMatchObject({ cron: '0 4 * * *', isPaused: true, ticked: 1 })
   })
 
-  it('whose jobs are sealed are the same as long as code is, and each job is sealed for itself', async () => {
+  it('with sealed jobs stay unchanged as long as the code does, and each job is sealed separately', async () => {
     const seal = { current: 'k', keys: { k: Buffer.alloc(32, 7).toString('base64') } }
     const schedules = {
       nightly: { ...nightly, enqueue: { meta: { by: 'me' } } },
@@ -293,7 +293,7 @@ describe('declared schedules', () => {
     expect((await mill.queue('order').jobs.get('o-1'))?.payloads).toMatchObject([{ input: { id: 'o-1' } }])
   })
 
-  it('of a mill that says nothing of schedules are nobody’s to remove', async () => {
+  it('stay if a mill declares no `schedules` at all', async () => {
     const { mill, again } = scene({ nightly })
     await mill.schedules.reconcile()
     expect(await again().schedules.reconcile()).toEqual([])
@@ -301,7 +301,7 @@ describe('declared schedules', () => {
     expect(await again({}).schedules.reconcile()).toEqual([{ schedule: 'nightly', change: 'removed' }])
   })
 
-  it('are written when a worker starts, and one whose input is wrong keeps it from starting', async () => {
+  it('are written when a worker starts, and a wrong input makes the start fail', async () => {
     const { again, mill } = scene()
     const worker = again({ nightly }).worker()
     await worker.start()
@@ -315,7 +315,7 @@ describe('declared schedules', () => {
     expect(await mill.schedules.get('sync')).toBeUndefined()
   })
 
-  it('are refused with their names when the mill is put together, if their jobs could not be enqueued', () => {
+  it('are refused by name when the mill is created if their jobs could not be enqueued', () => {
     const schedules = {
       fine: nightly,
       nightly: { ...nightly, input: {} },
@@ -328,7 +328,7 @@ describe('declared schedules', () => {
     expect(() => scene(schedules)).not.toThrow(/schedules\.fine/)
   })
 
-  it('are refused with every mistake when the mill is put together', () => {
+  it('are refused with every mistake when the mill is created', () => {
     const strange = defineTask({ name: 'strange' })
     const schedules = {
       a: { cron: '61 * * * *', task: sync },

@@ -27,7 +27,7 @@ async function store(): Promise<MemoryStore> {
 const senderOn = (store: Store, mono = () => performance.now()) => new Sender(async () => store, mono)
 
 describe('the sender', () => {
-  it('sends once more what took long to be in doubt, and no more after three seconds by its clock', async () => {
+  it('repeats a call that took long to fail once, and not more after three seconds by its clock', async () => {
     const clock = new ManualClock(0)
     const away: Store = new MemoryStore()
     let calls = 0
@@ -41,7 +41,7 @@ describe('the sender', () => {
     expect(calls).toBe(2)
   })
 
-  it('sends a call that was in doubt again, the same as before, and stores its jobs once', async () => {
+  it('repeats a doubtful call unchanged, and its jobs are stored once', async () => {
     const memory = await store()
     const enqueue = memory.enqueue.bind(memory)
     let calls = 0
@@ -57,7 +57,7 @@ describe('the sender', () => {
     expect((await memory.depth(['q'])).depths[0]).toMatchObject({ ready: 1 })
   })
 
-  it('says that a job is in doubt, and how to be safe, where the store stays away', async () => {
+  it('reports a job as doubtful if the store stays away, and says how to be safe', async () => {
     const away: Store = new MemoryStore()
     away.enqueue = () => Promise.reject(new StoreUnavailableError('away.'))
     await expect(senderOn(away).send(call(1))).rejects.toThrow(
@@ -65,14 +65,14 @@ describe('the sender', () => {
     )
   })
 
-  it('does not repeat what failed for another reason', async () => {
+  it('does not repeat a call that failed for another reason', async () => {
     let calls = 0
     const broken: Store = new MemoryStore()
     broken.enqueue = () => Promise.reject(new Error(`no ${++calls}`))
     await expect(senderOn(broken).send(call(1))).rejects.toThrow('no 1')
   })
 
-  it('lets no more jobs of a tick travel together than a remote store takes in one trip, once it is known', async () => {
+  it('sends at most as many jobs per trip as a remote store takes, once it is known to be remote', async () => {
     const memory = await store()
     const remote = Object.assign(Object.create(memory), { traits: { ...memory.traits, remote: true } }) as MemoryStore
     const loads: number[][] = []
@@ -105,7 +105,7 @@ describe('the sender', () => {
     ])
   })
 
-  it('lets at most 1,000 jobs travel together', async () => {
+  it('sends at most 1,000 jobs together', async () => {
     const memory = await store()
     const enqueue = memory.enqueue.bind(memory)
     const loads: number[] = []
@@ -119,7 +119,7 @@ describe('the sender', () => {
     expect(loads).toEqual([1_000, 1_000, 500])
   })
 
-  it('lets what is sent while a load is on its way travel in the next', async () => {
+  it('sends calls that arrive during a trip with the next one', async () => {
     const memory = await store()
     const enqueue = memory.enqueue.bind(memory)
     const sender = senderOn(memory)

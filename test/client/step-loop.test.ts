@@ -9,11 +9,11 @@ function steps(...changed: number[]): () => Promise<Step> {
 }
 
 describe('a step loop', () => {
-  it('goes on until there is nothing more, and adds up', async () => {
+  it('goes on until nothing is left, and adds up the counts', async () => {
     expect(await total(steps(1_000, 0, 500))).toBe(1_500)
   })
 
-  it('waits ever longer after steps that changed nothing, and anew after one that did', async () => {
+  it('waits longer after each step that changed nothing, and starts over after one that did', async () => {
     const [step, at, progress] = [steps(0, 0, 0, 7, 0, 1), [] as number[], [] as StepProgress[]]
     const taken = () => {
       at.push(performance.now())
@@ -28,7 +28,7 @@ describe('a step loop', () => {
     expect(progress.map(({ changed }) => changed)).toEqual([0, 0, 0, 7, 7, 8])
   })
 
-  it('ends at once when it is aborted while it waits, with the reason, and takes no step more', async () => {
+  it('ends at once with the reason if it is aborted while it waits, and takes no further step', async () => {
     const over = new AbortController()
     const reason = new Error('enough')
     let taken = 0
@@ -46,8 +46,8 @@ describe('a step loop', () => {
   })
 })
 
-describe('a budget for steps', () => {
-  it('takes one step at least, stops when its time is over, and says that there is more', async () => {
+describe('a step budget', () => {
+  it('takes at least one step, stops when its time is over, and says that there is more', async () => {
     let now = 0
     const late = new StepBudget(10, () => now)
     const step = steps(1_000, 1_000, 500)

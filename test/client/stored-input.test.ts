@@ -22,7 +22,7 @@ function attempts<Input, Output>(input: Schema<Input, Output>) {
 let count = 0
 const counted = () => ++count
 
-describe.each(storeKinds)('what a schema makes, on %s', (kind) => {
+describe.each(storeKinds)('the output of a schema, on %s', (kind) => {
   const cases: readonly [name: string, schema: Schema<any, unknown>, input: unknown, stored: unknown][] = [
     ['a default', z.object({ a: z.number(), b: z.string().default('b') }), { a: 1 }, { a: 1, b: 'b' }],
     ['a coerced number', z.object({ n: z.coerce.number() }), { n: '5' }, { n: 5 }],
@@ -37,7 +37,7 @@ describe.each(storeKinds)('what a schema makes, on %s', (kind) => {
       { a: 7 },
     ],
   ] as never
-  it.each(cases)('%s is stored, and every attempt is given it', async (_, schema, input, stored) => {
+  it.each(cases)('%s is stored, and every attempt gets it', async (_, schema, input, stored) => {
     const { task, given } = attempts(schema)
     const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, input)
@@ -49,7 +49,7 @@ describe.each(storeKinds)('what a schema makes, on %s', (kind) => {
     expect(given).toEqual([stored, stored, stored])
   })
 
-  it('a random default is one for all attempts', async () => {
+  it('a random default is the same for all attempts', async () => {
     const { task, given } = attempts(z.object({ key: z.number().default(counted) }))
     const m = testMill({ tasks: [task] }, kind)
     const ended = (await m.enqueue(task, {})).result({ timeout: '5s' })
@@ -59,7 +59,7 @@ describe.each(storeKinds)('what a schema makes, on %s', (kind) => {
     expect(new Set(given.map(({ key }) => key)).size).toBe(1)
   })
 
-  it('a value that the schema would not take again is not stored, so it is not transformed twice', async () => {
+  it('a value that the schema would refuse as input is not stored, so it is never transformed twice', async () => {
     const numbers = attempts(z.string().transform(Number))
     const shouted = attempts(z.string().transform((text) => `${text}!`))
     for (const { task, given, stored, made } of [
@@ -90,7 +90,7 @@ describe.each(storeKinds)('what a schema makes, on %s', (kind) => {
 })
 
 describe('a schema', () => {
-  it('that transforms, and makes something else each time, is reported once', async () => {
+  it('that transforms differently each time is reported once', async () => {
     const task = defineTask({
       name: 'pay',
       input: z.object({ amount: z.string().transform(Number), key: z.number().default(counted) }),
@@ -105,7 +105,7 @@ describe('a schema', () => {
     expect(told).toEqual([{ task: 'pay', queue: 'default' }])
   })
 
-  it('of an ordered task makes the payload; id and score are given the input', async () => {
+  it('of an ordered task yields the payload; id and score get the input', async () => {
     const given: unknown[] = []
     const task = defineOrderedTask({
       name: 'sync',
@@ -124,7 +124,7 @@ describe('a schema', () => {
     expect((await job.record())?.payloads).toMatchObject([{ input: { id: 'a', rev: 7, by: 'me' }, score: 7 }])
   })
 
-  it('of a batch task makes each input once', async () => {
+  it('of a batch task transforms each input once', async () => {
     const seen: number[][] = []
     const task = defineTask({
       name: 'rows',
@@ -145,7 +145,7 @@ describe('a schema', () => {
     expect(new Set(seen.flat()).size).toBe(3)
   })
 
-  it('makes a default anew for each tick of a schedule', async () => {
+  it('creates a new default for each tick of a schedule', async () => {
     const task = defineTask({ name: 'tick', input: z.object({ key: z.number().default(counted) }) })
     const m = testMill({ tasks: [task] })
     await m.schedules.set('hourly', { task, input: {}, every: '1h' })

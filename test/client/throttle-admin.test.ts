@@ -19,7 +19,7 @@ function scene(options: QueueOptions, others: Record<string, QueueOptions> = {})
 }
 
 describe('a throttle', () => {
-  it('tells its rules, its queues, its starts in each window, and when the next may be', async () => {
+  it('shows its rules, its queues, the starts in each window, and when the next may start', async () => {
     const options: QueueOptions = {
       throttle: [
         { limit: 2, window: '1s', scope: 's' },
@@ -46,7 +46,7 @@ describe('a throttle', () => {
     expect(await mill.queue('z').throttle.get()).toMatchObject({ hits: [0, 1] })
   })
 
-  it('by group tells of the group that is asked for, be it a number, or how many groups there are', async () => {
+  it('by group shows the requested group, also by number, or how many groups there are', async () => {
     const { mill, take, throttle } = scene({ throttle: { limit: 1, window: '1s', by: 'group' } })
     await mill.enqueueMany(task, [1, 2], (group) => ({ group: group as number }))
     expect(await take(2)).toBe(2)
@@ -57,11 +57,11 @@ describe('a throttle', () => {
     expect(await throttle.get()).toMatchObject({ hits: [0], groups: 2 })
   })
 
-  it('is undefined where the queue has none', async () => {
+  it('is undefined if the queue has none', async () => {
     expect(await scene({}).throttle.get()).toBeUndefined()
   })
 
-  it('by group gives one group a rate of its own, tells it, lists it, and ends it', async () => {
+  it('by group gives one group its own rate, shows it, lists it, and ends it', async () => {
     const { mill, take, throttle } = scene({ throttle: { limit: 1, window: '1s', by: 'group' } })
     await mill.enqueueMany(task, [1, 1, 1, 2, 2], (group) => ({ group: `g${group}` }))
     expect(await take(9)).toBe(2)
@@ -81,7 +81,7 @@ describe('a throttle', () => {
     expect((await throttle.rates()).total).toBe(1)
   })
 
-  it('changes nothing for a group that is not named, or where no rules are by group', async () => {
+  it('changes nothing if no group is named, or if no rules are by group', async () => {
     const { mill, throttle } = scene({ throttle: { limit: 1, window: '1s', by: 'group' } })
     await mill.ready()
     const rate = { limit: 9, window: '1s' } as const
@@ -97,7 +97,7 @@ describe('a throttle', () => {
     expect(await whole.rates()).toEqual({ rates: [], total: 0 })
   })
 
-  it('for all and for each group tells both, and is given either', async () => {
+  it('for all and for each group shows both, and accepts either', async () => {
     const { mill, take, throttle } = scene({
       throttle: [
         { limit: 3, window: '1s' },
@@ -124,7 +124,7 @@ describe('a throttle', () => {
     await expect(whole.throttle.set({ limit: 1, window: '1s', by: 'group' })).rejects.toThrow(/has no rules by group/)
   })
 
-  it('is given other rules, by which what waits may start at once; starts so far count on', async () => {
+  it('accepts other rules, under which waiting jobs may start at once; earlier starts still count', async () => {
     const { mill, take, throttle } = scene({ throttle: { limit: 1, window: '1h' } })
     await mill.enqueueMany(task, [1, 2, 3, 4])
     expect([await take(4), await take(4)]).toEqual([1, 0])
@@ -143,7 +143,7 @@ describe('a throttle', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('what a throttle refuses', () => {
   const limited: QueueOptions = { throttle: { limit: 1, window: '1h' } }
 
   it.each([
@@ -160,7 +160,7 @@ describe('what is refused', () => {
     ],
     ['names a scope', [{ limit: 1, window: '1s', scope: 'q' }], /must not name `scope`: it is fixed/],
     ['is none', 5, /must be an object, with limit, window, .*; got 5/],
-  ])('to set is a rule that %s, and nothing is changed', async (_, change, message) => {
+  ])('a rule that %s, and nothing is changed', async (_, change, message) => {
     const { throttle, mill } = scene(limited)
     await mill.ready()
     const refused = await throttle.set(change as never).catch((error: unknown) => error)
@@ -170,18 +170,18 @@ describe('what is refused', () => {
     expect(await throttle.get()).toMatchObject({ rules: [{ limit: 1, windowMs: 3_600_000 }] })
   })
 
-  it('is to set rules where there is no throttle', async () => {
+  it('rules for a queue without a throttle', async () => {
     await expect(scene({}).throttle.set({ limit: 1, window: '1s' })).rejects.toThrow(InvalidArgumentError)
   })
 
-  it('is to ask for a group that can be none', async () => {
+  it('an invalid group', async () => {
     const { throttle } = scene(limited)
 
     await expect(throttle.get('a\0b')).rejects.toThrow(/a group must be at most 256 bytes/)
     await expect(throttle.get({} as never)).rejects.toThrow(InvalidArgumentError)
   })
 
-  it('is all of it on a store without throttles, with the remedy', async () => {
+  it('everything on a store without throttles, with the remedy', async () => {
     const store = Object.defineProperty(new MemoryStore(), 'throttles', { value: undefined })
     const { throttle } = testMillOn(store, { tasks: [task] }).queue('q')
 

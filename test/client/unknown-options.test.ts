@@ -169,12 +169,12 @@ function holderOf(name: string, object: object): object {
 }
 
 describe.each(objects)('each call of %s', (name, object, calls) => {
-  it('is known to this test', () => {
+  it('is covered by this test', () => {
     expect(Object.keys(calls).sort()).toEqual(callsOf(holderOf(name, object)).sort())
   })
 
   it.each(Object.entries(calls).filter(([, before]) => before !== null))(
-    'refuses what it would ignore: %s',
+    'refuses options that it would ignore: %s',
     async (name, before) => {
       const call = (object as Record<string, (...args: unknown[]) => unknown>)[name]!
       const answer = async () => call.apply(object, [...before!, strange])
@@ -189,14 +189,14 @@ describe.each(objects)('each call of %s', (name, object, calls) => {
   )
 })
 
-it('A reason that is no text is refused, and nothing is cancelled', async () => {
+it('a reason that is not text is refused, and nothing is cancelled', async () => {
   const job = await mill.enqueue(task, undefined, { id: 'b', queue: 'plain' })
   await expect(queue.jobs.cancel('all', { group: 'a' } as never)).rejects.toMatchObject({ code: 'argument-invalid' })
   await expect(job.cancel({ group: 'a' } as never)).rejects.toMatchObject({ code: 'argument-invalid' })
   expect(await job.status()).toBe('ready')
 })
 
-it('A misspelt option is told with what was probably meant', async () => {
+it('a misspelt option gets a suggestion', async () => {
   await expect(mill.job('b').result({ timout: '1s' } as never)).rejects.toThrow(
     /^result\(\{ timout \}\) is not an option; check its spelling: there are timeout.*Probably `timeout` is meant/,
   )

@@ -44,8 +44,8 @@ const many = defineTask({
   run: async (given: string[]) => given.map(invoice),
 })
 
-describe.each(storeKinds)('a result that cannot be kept, on %s', (kind) => {
-  it.each(ways)('%s: who waits, who asks later and the record all say so, of a task and of a batch', async (way) => {
+describe.each(storeKinds)('a result that cannot be stored, on %s', (kind) => {
+  it.each(ways)('%s: waiters, later readers and the record all report it, for a task and a batch task', async (way) => {
     const m = testMill({ tasks: [one, many] }, kind)
     const jobs = [await m.enqueue(one, way), ...(await m.enqueueMany(many, [way, way]))]
     const waiting = m.results(jobs, { timeout: '20s' })
@@ -70,7 +70,7 @@ describe.each(storeKinds)('a result that cannot be kept, on %s', (kind) => {
       /no letters left/,
     ],
     ['a codec that makes no payload', () => ({}) as string, /neither text nor bytes/],
-  ])('by %s says so too', async (_, odd, reason) => {
+  ])('is reported the same way for %s', async (_, odd, reason) => {
     const codec: Codec = {
       name: 'odd',
       encode: (value) => (value === 'odd' ? odd() : JSON.stringify(value)),
@@ -86,7 +86,7 @@ describe.each(storeKinds)('a result that cannot be kept, on %s', (kind) => {
   })
 })
 
-it.each(ways)('drain() says so of %s as a worker does', async (way) => {
+it.each(ways)('drain() reports %s as a worker does', async (way) => {
   const m = drainedMill({ tasks: [one, many] })
   const jobs = [await m.enqueue(one, way), await m.enqueue(many, way)]
   await m.drain()
@@ -108,7 +108,7 @@ const reversed = (decode: Codec['decode']): Codec => ({
   decode,
 })
 
-describe.each(storeKinds)('a kept result that a mill cannot read, on %s', (kind) => {
+describe.each(storeKinds)('a stored result that a mill cannot read, on %s', (kind) => {
   let folder: string
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'millrace-results-'))
@@ -147,7 +147,7 @@ describe.each(storeKinds)('a kept result that a mill cannot read, on %s', (kind)
       { seal: { current: 'k1', keys: { k1: first }, only: true } },
       /not sealed/,
     ],
-  ])('for %s says so', async (_, writes, reads, reason) => {
+  ])('is reported for %s', async (_, writes, reads, reason) => {
     const mills = millsOn(kind)
     const writer = mills(writes)
     const job = await writer.enqueue(task, {}, { id: 'x' })

@@ -13,7 +13,7 @@ const most = () => 1 - 2 ** -53
 const draws = Array.from({ length: 30 }, (_, i) => () => (i + 0.5) / 30)
 
 describe('exponential', () => {
-  it('draws from nothing up to a doubling bound of 1, 2, 4, 8, 15, 15 minutes', () => {
+  it('draws from 0 up to a doubling bound of 1, 2, 4, 8, 15, 15 minutes', () => {
     const backoff = exponential()
     const minutes = [1, 2, 3, 4, 5, 6].map((failures) => backoff(failures, most) / 60_000)
 
@@ -35,7 +35,7 @@ describe('exponential', () => {
     )
   })
 
-  it('uses the whole range: the mean of many is its middle', () => {
+  it('uses the whole range: the mean of many draws is its middle', () => {
     const random = seededRandom(2)
     const delays = Array.from({ length: 10_000 }, () => exponential({ base: '1s', max: '1s' })(1, random))
 
@@ -43,7 +43,7 @@ describe('exponential', () => {
     expect(delays.reduce((sum, delay) => sum + delay) / delays.length).toBeLessThan(515)
   })
 
-  it('refuses what is no duration and names the option', () => {
+  it('refuses an invalid duration and names the option', () => {
     expect(() => exponential({ base: 'soon' as Duration })).toThrow(
       /^exponential\(\{ base \}\) must be a duration such as .*got "soon"/,
     )
@@ -63,7 +63,7 @@ describe('kale', () => {
     expect(kale({ multiple: '1s', max: '3s' })(3, least)).toBe(3_000)
   })
 
-  it('of no time at all is no time, however many failures', () => {
+  it('returns 0 for a multiple of 0, however many failures', () => {
     expect(kale({ multiple: 0 })(5_000, least)).toBe(0)
     expect(exponential({ base: 0 })(5_000, most)).toBe(0)
   })
@@ -77,15 +77,12 @@ describe('lowkiq', () => {
     [4, 96, 212],
     [5, 271, 416],
     [6, 640, 814],
-  ])(
-    'after %i failures gives 30 delays, evenly from the least to the most of its documented range (L7)',
-    (failures, low, high) => {
-      const seconds = draws.map((random) => lowkiq()(failures, random) / 1_000)
+  ])('after %i failures returns 30 delays, spread evenly over its documented range (L7)', (failures, low, high) => {
+    const seconds = draws.map((random) => lowkiq()(failures, random) / 1_000)
 
-      expect(seconds).toEqual(draws.map((_, i) => low + (i * (high - low)) / 29))
-      expect([lowkiq()(failures, least), lowkiq()(failures, most)]).toEqual([low * 1_000, high * 1_000])
-    },
-  )
+    expect(seconds).toEqual(draws.map((_, i) => low + (i * (high - low)) / 29))
+    expect([lowkiq()(failures, least), lowkiq()(failures, most)]).toEqual([low * 1_000, high * 1_000])
+  })
 
   it.each([
     [14, 1],
@@ -98,7 +95,7 @@ describe('lowkiq', () => {
     [23, 13],
     [24, 16],
     [25, 20],
-  ])('with %i retries keeps a job alive for %i whole days, whatever chance does', (retries, days) => {
+  ])('keeps a job with %i retries alive for %i whole days, whatever the random numbers', (retries, days) => {
     const sum = (delayOf: (failures: number) => number) =>
       Array.from({ length: retries }, (_, i) => delayOf(i + 1)).reduce((a, b) => a + b) / 86_400_000
     const mean = (failures: number) =>
@@ -131,11 +128,11 @@ describe('delayAfter', () => {
     [1e300, tenYearsMs],
     [0.4, 0],
     [1_000.6, 1_001],
-  ])('makes %d of a user function %d', (given, expected) => {
+  ])('turns %d from a user function into %d', (given, expected) => {
     expect(delayAfter(() => given, 1, least)).toBe(expected)
   })
 
-  it('is a whole number from 0 to ten years, whatever number a user function gives', () => {
+  it('is a whole number from 0 to ten years, whatever number a user function returns', () => {
     fc.assert(
       fc.property(fc.double(), (given) => {
         const delay = delayAfter(() => given, 1, least)
@@ -148,7 +145,7 @@ describe('delayAfter', () => {
     )
   })
 
-  it('hands failures and random on', () => {
+  it('passes failures and random on', () => {
     expect(
       delayAfter(
         (failures, random) => failures * 100 + random(),
@@ -158,7 +155,7 @@ describe('delayAfter', () => {
     ).toBe(701)
   })
 
-  it.each([['5m'], [undefined], [null], [5n], [Promise.resolve(1)]])('refuses %o, which is no number', (given) => {
+  it.each([['5m'], [undefined], [null], [5n], [Promise.resolve(1)]])('refuses %o, which is not a number', (given) => {
     const wrong = (() => given) as unknown as Backoff
 
     expect(() => delayAfter(wrong, 1, least)).toThrow(InvalidArgumentError)

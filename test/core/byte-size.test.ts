@@ -7,7 +7,7 @@ it.each([
   ['1KB', 1_024],
   ['4096', 4_096],
   [4_096, 4_096],
-])('%s is a size', (size, bytes) => {
+])('%s is a byte size', (size, bytes) => {
   expect(parseByteSize(size)).toBe(bytes)
 })
 
@@ -27,6 +27,6 @@ it.each([
   null,
   undefined,
   '9999999999999999GB',
-])('%s is none', (size) => {
+])('%s is not a byte size', (size) => {
   expect(parseByteSize(size)).toBeUndefined()
 })

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { CodecError } from '#src/core/errors.js'
 import { again, any, decode, encode, refusal } from './codec-values.js'
 
-describe('prototypes', () => {
+describe('a prototype', () => {
   const pollute = [
     '{"__proto__":{"polluted":1}}',
     '{"a":[{"__proto__":{"polluted":1}}]}',
@@ -15,7 +15,7 @@ describe('prototypes', () => {
     '{"$millrace":1,"json":{},"types":[["undefined","toString"]]}',
   ]
 
-  it.each(pollute)('are not reached by reading %s', (text) => {
+  it.each(pollute)('is not reached by reading %s', (text) => {
     const before = Object.getOwnPropertyNames(Object.prototype)
 
     refusal(() => decode(text))
@@ -24,13 +24,13 @@ describe('prototypes', () => {
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
   })
 
-  it('are not stored', () => {
+  it('is not stored', () => {
     expect(refusal(() => encode(JSON.parse('{"__proto__":{"polluted":1}}')))).toMatch(/key '__proto__' is refused/)
     expect(refusal(() => encode({ constructor: { prototype: {} } }))).toMatch(/key 'constructor' is refused/)
     expect(refusal(() => encode({ constructor: { toJSON: () => ({ prototype: 1 }) } }))).toMatch(/'constructor'/)
   })
 
-  it('have names that are harmless as text', () => {
+  it('has a name that is harmless as text', () => {
     const value = { constructor: 'Ford', prototype: true, list: ['__proto__'], map: new Map([['__proto__', 1]]) }
     expect(again(value)).toStrictEqual(value)
   })
@@ -75,11 +75,11 @@ describe('hostile text', () => {
     refusal(() => decode(text))
   })
 
-  it('of bytes that are not UTF-8 is refused', () => {
+  it('is refused if its bytes are not UTF-8', () => {
     expect(refusal(() => decode(new Uint8Array([0x22, 0xff, 0x22])))).toMatch(/not JSON/)
   })
 
-  it('made by mutation leads to a value or a CodecError, never to anything else', () => {
+  it('made by mutation yields a value or a CodecError, never anything else', () => {
     const texts = fc.sample(any, { seed: 4, numRuns: 200 }).map(encode)
     const piece = fc.constantFrom(
       '"',
@@ -125,7 +125,7 @@ describe('hostile text', () => {
     expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(before)
   })
 
-  it('made of wrappers with random notes leads to a value or a CodecError', () => {
+  it('made of wrappers with random notes yields a value or a CodecError', () => {
     const step = fc.oneof(
       fc.constantFrom('a', 'b', 'length', '0', '__proto__', 'constructor', 'toString'),
       fc.integer({ min: -1, max: 2 }),

@@ -13,7 +13,7 @@ function nested(levels: number, wrap: (inner: unknown) => unknown, core: unknown
 }
 
 describe('round trips', () => {
-  it('bring back every type, however nested', () => {
+  it('restore every type, however nested', () => {
     fc.assert(
       fc.property(any, (value) => {
         expect(again(value)).toStrictEqual(value)
@@ -22,7 +22,7 @@ describe('round trips', () => {
     )
   })
 
-  it('bring back a map, a set, a date, a bigint, bytes and odd numbers inside each other', () => {
+  it('restore a map, a set, a date, a bigint, bytes and odd numbers inside each other', () => {
     const value = {
       when: new Date('2026-02-28T12:00:00.123Z'),
       never: new Date(Number.NaN),
@@ -36,43 +36,43 @@ describe('round trips', () => {
     expect(again(value)).toStrictEqual(value)
   })
 
-  it('bring back undefined alone', () => {
+  it('restore undefined alone', () => {
     expect(again(undefined)).toBeUndefined()
   })
 
-  it('bring back holes as undefined, and drop fields that are undefined as JSON does', () => {
+  it('restore holes as undefined, and drop undefined fields as JSON does', () => {
     const holed = new Array<number>(3)
     holed[0] = 1
     expect(again(holed)).toStrictEqual([1, undefined, undefined])
     expect(again({ a: undefined, b: 1 })).toStrictEqual({ b: 1 })
   })
 
-  it('bring back a key that is the mark of the wrapper', () => {
+  it('restore a key that equals the mark of the wrapper', () => {
     for (const value of [{ $millrace: 1 }, { $millrace: 1, json: 5, types: [['date']] }, { $millrace: new Date(0) }]) {
       expect(again(value)).toStrictEqual(value)
     }
   })
 
-  it('bring back a Buffer as a Buffer, other bytes as bytes and a proto-less object as a plain one', () => {
+  it('restore a Buffer as a Buffer, other bytes as bytes and an object without a prototype as a plain one', () => {
     expect(again(Buffer.from('é'))).toStrictEqual(Buffer.from('é'))
     expect(again(new Uint8Array([0xc3, 0xa9]))).toStrictEqual(new Uint8Array([0xc3, 0xa9]))
     expect(again(Object.assign(Object.create(null), { a: 1 }))).toStrictEqual({ a: 1 })
   })
 
-  it('store what toJSON of a plain object returns, asking once', () => {
+  it('store what toJSON of a plain object returns, and call it once', () => {
     expect(again({ toJSON: () => ({ at: new Date(0) }) })).toStrictEqual({ at: new Date(0) })
     expect(again({ a: { toJSON: (name: string) => name } })).toStrictEqual({ a: 'a' })
     const self: object = Object.defineProperty({ a: 1 }, 'toJSON', { value: () => self })
     expect(again(self)).toStrictEqual({ a: 1 })
   })
 
-  it('bring back a plain object and a date of another realm', () => {
+  it('restore a plain object and a date of another realm', () => {
     const foreign = runInNewContext('({ when: new Date(5), list: [{ a: 1 }] })') as object
 
     expect(again(foreign)).toStrictEqual({ when: new Date(5), list: [{ a: 1 }] })
   })
 
-  it('read bytes of UTF-8 like text', () => {
+  it('read UTF-8 bytes like text', () => {
     expect(decode(Buffer.from('{"a":"é"}'))).toStrictEqual({ a: 'é' })
     expect(payloadBytes('é')).toBe(2)
     expect(payloadBytes(new Uint8Array(3))).toBe(3)
@@ -80,7 +80,7 @@ describe('round trips', () => {
 })
 
 describe('the stored text', () => {
-  it('is plain JSON wherever the value is', () => {
+  it('is plain JSON if the value is', () => {
     expect(encode({ to: 'a@b.example', n: [1, null, true, { x: 0.5 }] })).toBe(
       '{"n":[1,null,true,{"x":0.5}],"to":"a@b.example"}',
     )
@@ -95,7 +95,7 @@ describe('the stored text', () => {
     )
   })
 
-  it('has the types beside the JSON where it is not', () => {
+  it('lists the types next to the JSON if the value is not plain JSON', () => {
     expect(encode({ tags: new Set(['a']), paidAt: new Date(0) })).toBe(
       '{"$millrace":1,"json":{"paidAt":"1970-01-01T00:00:00.000Z","tags":["a"]},"types":[["date","paidAt"],["set","tags"]]}',
     )
@@ -115,7 +115,7 @@ describe('the stored text', () => {
   })
 })
 
-describe('a value that is JSON with sorted keys, which is written without a copy', () => {
+describe('the fast path for JSON with sorted keys', () => {
   /** The same value with all keys of all objects in this order. */
   function ordered(value: unknown, inOrder: (names: string[]) => string[]): unknown {
     if (Array.isArray(value)) return value.map((item) => ordered(item, inOrder))
@@ -124,7 +124,7 @@ describe('a value that is JSON with sorted keys, which is written without a copy
     return Object.fromEntries(names.map((name) => [name, ordered((value as Record<string, unknown>)[name], inOrder)]))
   }
 
-  it('has the same text as one whose keys are not sorted', () => {
+  it('writes the same text as for unsorted keys', () => {
     const before = fc.record({ z: fc.oneof(fc.jsonValue(), any), a: fc.jsonValue() })
     fc.assert(
       fc.property(before, (value) => {
@@ -137,7 +137,7 @@ describe('a value that is JSON with sorted keys, which is written without a copy
     )
   })
 
-  it('is no other value: those that JSON.stringify would change are written with care, or refused', () => {
+  it('takes no other value: those that JSON.stringify would change are encoded with care, or refused', () => {
     expect(encode([-0, { a: undefined, b: 1 }])).toBe('{"$millrace":1,"json":["-0",{"b":1}],"types":[["number",0]]}')
     expect(encode({ $millrace: 1 })).toBe('{"$millrace":1,"json":{"$millrace":1},"types":[]}')
     expect(encode({ b: 1, c: { a: 1, constructor: 1 } })).toBe('{"b":1,"c":{"a":1,"constructor":1}}')
@@ -160,7 +160,7 @@ describe('depth', () => {
     ['sets', (inner) => new Set([inner])],
   ]
 
-  it.each(wraps)('of 100 levels of %s is stored and 101 is refused', (_, wrap) => {
+  it.each(wraps)('of 100 levels of %s is stored, and 101 levels are refused', (_, wrap) => {
     const deepest = nested(maxDepth, wrap, {})
     expect(again(deepest)).toStrictEqual(deepest)
     expect(again(nested(maxDepth, wrap, new Date(0)))).toBeDefined()
@@ -170,13 +170,13 @@ describe('depth', () => {
     )
   })
 
-  it('of maps counts twice, as they are stored as pairs', () => {
+  it('counts twice for maps, because they are stored as pairs', () => {
     const wrap = (inner: unknown) => new Map([[1, inner]])
     expect(again(nested(50, wrap, {}))).toStrictEqual(nested(50, wrap, {}))
     expect(refusal(() => encode(nested(51, wrap, {})))).toMatch(/nested deeper/)
   })
 
-  it('is refused in what is read, however deep', () => {
+  it('is limited for stored text too', () => {
     expect(decode('['.repeat(101) + ']'.repeat(101))).toBeDefined()
     for (const levels of [103, 10_000, 1_000_000]) {
       expect(refusal(() => decode('['.repeat(levels) + ']'.repeat(levels)))).toMatch(/nested deeper|not JSON/)
@@ -184,7 +184,7 @@ describe('depth', () => {
     }
   })
 
-  it('refuses cycles, through every holder', () => {
+  it('is limited: cycles through any holder are refused', () => {
     const object: Record<string, unknown> = {}
     object.self = [object]
     const map = new Map<unknown, unknown>()
@@ -198,7 +198,7 @@ describe('depth', () => {
   })
 })
 
-describe('what cannot be stored', () => {
+describe('an unsupported value', () => {
   class Money {
     readonly cents = 5
     toJSON() {
@@ -241,7 +241,7 @@ describe('what cannot be stored', () => {
     expect(refusal(() => encode({ a: [{ b: value }] }))).toBe(message)
   })
 
-  it('alone is called the value', () => {
+  it("is called 'the value' if it is at the top", () => {
     expect(refusal(() => encode(() => 1))).toBe('the value is a function, which cannot be stored')
   })
 
@@ -280,7 +280,7 @@ describe('what cannot be stored', () => {
         return endless()
       })(),
     ],
-  ])('%s that throws is a CodecError like any other', (_, value) => {
+  ])('causes a CodecError if %s throws', (_, value) => {
     refusal(() => encode(value))
   })
 })

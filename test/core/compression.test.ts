@@ -9,7 +9,7 @@ import { refusal } from './codec-values.js'
 const text = JSON.stringify({ lines: Array.from({ length: 60 }, (_, i) => `line ${i}`) })
 
 describe('a compressed payload', () => {
-  it('comes back as the text or the bytes it was', () => {
+  it('is restored to the same text or bytes', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: 'grapheme' }), fc.uint8Array()), (payload) => {
         const back = gunzipped(gzipped(payload))
@@ -19,7 +19,7 @@ describe('a compressed payload', () => {
     )
   })
 
-  it('is gzip that any program reads, with a header that no machine has a part in', () => {
+  it('is gzip that any program reads, with the same header on every machine', () => {
     const head = (payload: string | Uint8Array) => Buffer.from(gzipped(payload).subarray(0, 10)).toString('hex')
 
     // Magic, deflate, flags (1: text), no time, no extra flags, system unknown.
@@ -28,14 +28,14 @@ describe('a compressed payload', () => {
     expect(gzipped(text)).toEqual(gzipped(text))
   })
 
-  it('of another program is read, with whatever header', () => {
+  it('from another program is read, whatever its header', () => {
     expect(Buffer.from(gunzipped(gzipSync(text)) as Uint8Array).toString()).toBe(text)
     const members = Buffer.concat([gzipSync('a'), gzipSync('b')])
     expect(Buffer.from(gunzipped(members) as Uint8Array).toString()).toBe('ab')
   })
 })
 
-describe('what is no compressed payload', () => {
+describe('an invalid compressed payload', () => {
   const whole = gzipped(text)
 
   it.each<[string, string | Uint8Array, RegExp]>([
@@ -49,7 +49,7 @@ describe('what is no compressed payload', () => {
     expect(refusal(() => gunzipped(bytes))).toMatch(message)
   })
 
-  it('is refused where it would be larger than anything that Millrace compresses, and is not inflated', () => {
+  it('is refused without being inflated if it would exceed what Millrace compresses', () => {
     const largest = gzipSync(Buffer.alloc(mostUnzippedBytes), { level: constants.Z_BEST_COMPRESSION })
     const bomb = gzipSync(Buffer.alloc(16 * mostUnzippedBytes), { level: constants.Z_BEST_COMPRESSION })
     expect(gunzipped(largest)).toHaveLength(mostUnzippedBytes)

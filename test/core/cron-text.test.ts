@@ -16,16 +16,16 @@ describe('a cron text', () => {
     '0 0 * * FRI-SUN',
     '0 0 LW * *',
     '0 0 1-5,L jan-mar *',
-  ])('%s is one', (text) => expect(cronMistake(text)).toBeUndefined())
+  ])('may be %s', (text) => expect(cronMistake(text)).toBeUndefined())
 
-  it('that is wrong is refused with the field, where it stands, and why', () => {
+  it('that is wrong is refused with the field, the position and the reason', () => {
     expect(cronMistake('0 3 32 * *')).toMatch(/^has '32' as its day of month, at character 5: /)
     expect(cronMistake('61 * * * *')).toMatch(/^has '61' as its minute, at character 1: /)
     expect(cronMistake('0 0 3 * FOO *')).toMatch(/^has 'FOO' as its month, at character 9: /)
     expect(cronMistake('*/0 * * * *')).toMatch(/^has '\*\/0' as its minute, /)
   })
 
-  it('with too few or too many fields is refused with their number', () => {
+  it('with too few or too many fields is refused with their count', () => {
     expect(cronMistake('* * * *')).toMatch(/^must be 5 fields .*; its fields are 4$/)
     expect(cronMistake('0 0 0 1 1 * 2030')).toMatch(/its fields are 7$/)
     expect(cronMistake('@often')).toMatch(/^must be 5 fields .*@daily/)
@@ -64,11 +64,11 @@ describe('a cron text', () => {
     ['0 3 * * * /usr/bin/backup.sh --all', /^has '\/usr\/bin\/backup\.sh --all' after its five fields/],
     ['@reboot', /^@reboot names no time: .*`onWorkerStart`$/],
     ['@every 1h', /^@every is an interval: give `every: '1h'` instead of `cron`$/],
-  ])('%s is refused with what was written, and with what is right', (text, message) => {
+  ])('%s is refused with the wrong part and a correction', (text, message) => {
     expect(cronMistake(text)).toMatch(message)
   })
 
-  it.each(['30 2 31 2 *', '0 0 30 2 *', '0 0 31 4,6,9,11 *'])('%s names a date that never comes', (text) =>
+  it.each(['30 2 31 2 *', '0 0 30 2 *', '0 0 31 4,6,9,11 *'])('%s is refused because its date never comes', (text) =>
     expect(cronMistake(text)).toMatch(/names a date that never comes/),
   )
 })

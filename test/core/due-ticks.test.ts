@@ -9,14 +9,14 @@ const dueAt = Date.parse('2026-11-21T02:00:00Z')
 const allow = { overlap: 'allow' } as const
 
 describe('due ticks', () => {
-  it('are enqueued if they are punctual, whatever is said of missed ones', () => {
+  it('are enqueued if they are punctual, whatever the policy for missed ones', () => {
     for (const onMissed of ['skip', 'latest', 'all'] as const)
       expect(dueTicks(nightly, { onMissed, ...allow }, dueAt, dueAt + 60_000)).toEqual({
         ...{ ticks: [dueAt], latestAt: dueAt, leftOut: 0, areMissed: false, nextAt: dueAt + dayMs },
       })
   })
 
-  it('of three days of downtime are none, the latest, or all', () => {
+  it('of three days of downtime are none, the latest, or all of them', () => {
     const now = dueAt + 3 * dayMs - hourMs
     const rest = { latestAt: dueAt + 2 * dayMs, areMissed: true, nextAt: dueAt + 3 * dayMs }
     const by = (onMissed: 'skip' | 'latest' | 'all') => dueTicks(nightly, { onMissed, ...allow }, dueAt, now)
@@ -25,7 +25,7 @@ describe('due ticks', () => {
     expect(by('all')).toEqual({ ticks: [dueAt, dueAt + dayMs, dueAt + 2 * dayMs], leftOut: 0, ...rest })
   })
 
-  it('of which the latest is punctual run it though missed ones are skipped', () => {
+  it('include the latest if it is punctual, even if missed ones are skipped', () => {
     const { ticks, leftOut } = dueTicks(nightly, { onMissed: 'skip', ...allow }, dueAt, dueAt + 3 * dayMs + 20_000)
     expect([ticks, leftOut]).toEqual([[dueAt + 3 * dayMs], 3])
   })
@@ -38,7 +38,7 @@ describe('due ticks', () => {
     expect([leftOut, nextAt]).toEqual([1_000, now + 60_000])
   })
 
-  it('are one, the latest, where each would be the reason to skip the next', () => {
+  it('are only the latest if each would cause the next to be skipped', () => {
     const everySecond = ticksOf({ everyMs: 1_000, timeZone: 'UTC' })
     const policy = { onMissed: 'all', overlap: 'skip' } as const
     expect(dueTicks(everySecond, policy, dueAt, dueAt + 2_500)).toEqual({
@@ -46,7 +46,7 @@ describe('due ticks', () => {
     })
   })
 
-  it('of a rule that has ended are its last', () => {
+  it('end with the last tick of the rule', () => {
     const ended = ticksOf({ everyMs: hourMs, timeZone: 'UTC', untilAt: dueAt + hourMs })
     const { ticks, nextAt } = dueTicks(ended, { onMissed: 'all', ...allow }, dueAt, dueAt + dayMs)
     expect([ticks, nextAt]).toEqual([[dueAt, dueAt + hourMs], undefined])

@@ -23,7 +23,7 @@ describe('parseDuration', () => {
     ['0.25s', 250],
     ['0.4ms', 0],
     ['90m', 5_400_000],
-  ])('takes %j as %d ms', (form, ms) => {
+  ])('reads %j as %d ms', (form, ms) => {
     expect(parseDuration(form)).toBe(ms)
   })
 
@@ -40,7 +40,7 @@ describe('parseDuration', () => {
     expect(() => durationMs(form, 'delay')).toThrow(/^delay must be a duration such as '500ms'.*; got /)
   })
 
-  it('says what it was given', () => {
+  it('names the value it was given', () => {
     const message = (form: unknown): string => {
       try {
         return String(durationMs(form, 'delay'))
@@ -60,7 +60,7 @@ describe('parseDuration', () => {
     expect(message('x'.repeat(500)).length).toBeLessThan(100)
   })
 
-  it('adds its parts up, whole and never negative', () => {
+  it('adds up its parts, which are whole and never negative', () => {
     const units = { w: 604_800_000, d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 }
     const part = fc.tuple(fc.nat(9_999), fc.constantFrom(...(Object.keys(units) as (keyof typeof units)[])))
     fc.assert(
@@ -73,7 +73,7 @@ describe('parseDuration', () => {
     )
   })
 
-  it('answers at once, whatever the text', () => {
+  it('answers at once for any text', () => {
     expect(parseDuration('1'.repeat(1_000_000))).toBeUndefined()
     fc.assert(
       fc.property(fc.string(), (text) => {
@@ -101,7 +101,7 @@ describe('formatDuration', () => {
     expect(formatDuration(ms)).toBe(text)
   })
 
-  it('can be read back, off by less than the smallest unit it shows', () => {
+  it('can be parsed back, within the smallest unit it shows', () => {
     fc.assert(
       fc.property(fc.nat(1e12), (ms) => {
         const back = parseDuration(formatDuration(ms).replace(' ', ''))!
@@ -121,11 +121,11 @@ describe('exactDuration', () => {
     [60_000, '1m'],
     [5_400_000, '1h30m'],
     [86_400_000 * 9 + 1, '9d1ms'],
-  ])('tells %d ms as %s', (ms, text) => {
+  ])('formats %d ms as %s', (ms, text) => {
     expect(exactDuration(ms)).toBe(text)
   })
 
-  it('loses nothing', () => {
+  it('can be parsed back without loss', () => {
     fc.assert(
       fc.property(fc.nat(1e12), (ms) => {
         expect(parseDuration(exactDuration(ms))).toBe(ms)

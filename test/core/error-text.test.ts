@@ -8,11 +8,11 @@ import { errorText, errorTextLimit, formatError } from '#src/core/values/error-t
 const text = (error: unknown) => errorText(error, formatError)
 
 describe('the text of an error', () => {
-  it('begins with its name and message and shows where it came from', () => {
+  it('begins with name and message and shows where it was thrown', () => {
     expect(text(new RangeError('too far'))).toMatch(/^RangeError: too far\n\s+at .*error-text\.test\.ts/)
   })
 
-  it('shows its causes, four deep at most', () => {
+  it('shows its causes, at most four deep', () => {
     const deep = [1, 2, 3, 4, 5].reduceRight<Error | undefined>(
       (cause, n) => new Error(`level ${n}`, { cause }),
       undefined,
@@ -23,7 +23,7 @@ describe('the text of an error', () => {
     expect(shown.match(/^caused by: /gm)).toHaveLength(3)
   })
 
-  it('shows ten frames of each, also where more are kept, so that its causes are told', () => {
+  it('shows ten frames of each error even if more are kept, so that the causes fit', () => {
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 50
     const deep = (n: number, cause?: Error): Error => (n > 0 ? deep(n - 1, cause) : new Error('deep', { cause }))
@@ -34,7 +34,7 @@ describe('the text of an error', () => {
     expect(shown).toContain('caused by: Error: the reason')
   })
 
-  it('ends where causes go round', () => {
+  it('stops if the causes form a circle', () => {
     const error = new Error('round')
     error.cause = error
 
@@ -53,11 +53,11 @@ describe('the text of an error', () => {
     [{ status: 500, body: { why: 'full' } }, "{ status: 500, body: { why: 'full' } }"],
     [Object.create(null), '[Object: null prototype] {}'],
     ['', '""'],
-  ])('of %o, thrown as it is, is %j', (thrown, shown) => {
+  ])('for a thrown %o is %j', (thrown, shown) => {
     expect(text(thrown)).toBe(shown)
   })
 
-  it('names every error that an AggregateError stands for, with their codes, before its causes', () => {
+  it('names every error in an AggregateError with its code, before its causes', () => {
     const refused = Object.assign(new Error('connect ::1:5432'), { code: 'ECONNREFUSED' })
     const shown = text(new AggregateError([refused, new TypeError('B refused')], '', { cause: new Error('why') }))
 
@@ -66,7 +66,7 @@ describe('the text of an error', () => {
     expect(shown.indexOf('caused by: Error: why')).toBeGreaterThan(shown.indexOf('B refused'))
   })
 
-  it('names the errors of an AggregateError also where one is another, is itself, or where they are many', () => {
+  it('names the errors of an AggregateError even if they are nested, circular or many', () => {
     const round = new AggregateError([], 'round')
     round.errors.push(
       new AggregateError([new Error('within'), round], 'inner'),
@@ -79,7 +79,7 @@ describe('the text of an error', () => {
     expect(shown).toContain('and 993 more errors')
   })
 
-  it('has the code of an error behind its message, once', () => {
+  it('has the code of an error after its message, once', () => {
     expect(text(Object.assign(new Error('refused'), { code: 'E_REFUSED' }))).toMatch(
       /^Error: refused \(code E_REFUSED\)\n/,
     )
@@ -97,7 +97,7 @@ describe('the text of an error', () => {
     expect(text(Object.defineProperty(new Error('x'), 'stack', { get: refuse }))).toBe('x')
   })
 
-  it('is cut at the limit and well-formed, even where the cut halves a character', () => {
+  it('is cut at the limit and stays well-formed, even if the cut halves a character', () => {
     for (const before of [0, 1]) {
       const shown = text({ message: `${'x'.repeat(before)}${'😀'.repeat(errorTextLimit)}` })
 
@@ -135,12 +135,12 @@ describe("a user's own format", () => {
     ],
     ['gives nothing', () => ''],
     ['gives a promise', async () => 'later'],
-  ])('that %s is passed over', (_, format) => {
+  ])('that %s is ignored', (_, format) => {
     expect(errorText(new Error('mine'), format as () => string)).toMatch(/^Error: mine\n/)
   })
 })
 
-describe('the words for a thrown value', () => {
+describe('the message for a thrown value', () => {
   it.each([
     [new Error('boom'), 'boom'],
     [new Error(''), 'Error'],
@@ -152,11 +152,11 @@ describe('the words for a thrown value', () => {
     [{ status: 500 }, '{ status: 500 }'],
     ['', '""'],
     [undefined, 'undefined'],
-  ])('%# are its message, and of an AggregateError those of its errors', (thrown, words) => {
+  ])('is its own message, and for an AggregateError those of its errors (%#)', (thrown, words) => {
     expect(messageOf(thrown)).toBe(words)
   })
 
-  it('are never empty, whatever was thrown', () => {
+  it('is never empty, whatever was thrown', () => {
     fc.assert(
       fc.property(fc.anything(), (thrown) => {
         for (const value of [thrown, new AggregateError([thrown]), Object.assign(new Error(''), { code: thrown })]) {

@@ -20,8 +20,8 @@ class StrangeError extends Error {
   }
 }
 
-describe('an error of another copy of the package', () => {
-  it('is as final as one of ours, where it is unrecoverable', () => {
+describe('an error from another copy of the package', () => {
+  it('is final if it is unrecoverable, as one of ours is', () => {
     const task = defineTask({ name: 't', run: () => {} })
     const verdicts = [new UnrecoverableError('never again'), new StrangeError('unrecoverable')].map((error) => ({
       ...verdictOnFailure(task, error, 1, Math.random, () => {}),
@@ -32,7 +32,7 @@ describe('an error of another copy of the package', () => {
     expect(verdicts[1]).toMatchObject({ kind: 'retry', last: true, reason: 'unrecoverable' })
   })
 
-  it('is waited for where its store is away, and ends the worker where no waiting mends it', async () => {
+  it('is retried if its store is unavailable, and ends the worker if it is permanent', async () => {
     let calls = 0
     const reached = onceThere(
       async () => {
@@ -49,7 +49,7 @@ describe('an error of another copy of the package', () => {
     expect(isFatal(undefined)).toBe(false)
   })
 
-  it('is told apart by its code', () => {
+  it('is recognised by its code', () => {
     expect(hasCode(new StrangeError('store-unavailable'), 'store-unavailable')).toBe(true)
     expect(hasCode(new StoreUnavailableError('away'), 'store-unavailable')).toBe(true)
     for (const other of [new Error('away'), new StrangeError('closed'), undefined, null, 'store-unavailable'])
@@ -57,7 +57,7 @@ describe('an error of another copy of the package', () => {
   })
 })
 
-it('no file asks an error of ours for its class: another copy of the package has another', () => {
+it('no file checks an error of ours by its class, because another copy of the package has another class', () => {
   const folder = join(import.meta.dirname, '../../src')
   const asking = new RegExp(
     `instanceof (${Object.keys(errors)
@@ -69,7 +69,7 @@ it('no file asks an error of ours for its class: another copy of the package has
   expect(files.filter((file) => asking.test(readFileSync(join(folder, file), 'utf8')))).toEqual([])
 })
 
-it('every code has the page that its error names, and Node prints that name', () => {
+it('every code has a page, which its error names and Node prints', () => {
   const root = join(import.meta.dirname, '../..')
   const codes = [...readFileSync(join(root, 'src/core/errors.ts'), 'utf8').matchAll(/super\(\s*'([a-z-]+)'/g)]
   const pages = codes.map(([, code]) => new errors.MillraceError(code!, 'wrong').page)
@@ -85,6 +85,6 @@ it.each([
   ['the options of webHandler()', 'are'],
   ['one.mjs and two.mjs', 'are'],
   ["task 'salt and pepper'", 'is'],
-])('what is not valid: %s %s', (what, verb) => {
+])('a ConfigError agrees in number: %s %s', (what, verb) => {
   expect(new errors.ConfigError(what, []).message).toBe(`${what} ${verb} not valid:\n`)
 })

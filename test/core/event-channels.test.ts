@@ -17,7 +17,7 @@ function heardOn(event: string): unknown[] {
 }
 
 describe('the channel of an event', () => {
-  it('has the events of a job, as its mill tells them', async () => {
+  it('carries the events of a job as the mill emits them', async () => {
     const names = ['job.enqueued', 'job.started', 'job.completed', 'worker.started', 'worker.stopped'] as const
     const heard = new Map(names.map((name) => [name, heardOn(name)]))
     const double = defineTask({ name: 'double', run: async (n: number) => n * 2 })
@@ -35,7 +35,7 @@ describe('the channel of an event', () => {
     expect([heard.get('worker.started')?.length, heard.get('worker.stopped')?.length]).toEqual([1, 1])
   })
 
-  it('makes hot paths build the event while somebody has subscribed, and no longer', () => {
+  it('makes hot paths build the event only while somebody has subscribed', () => {
     const events = new Events()
     const hear = () => {}
     expect(events.has('job.started')).toBe(false)
@@ -45,7 +45,7 @@ describe('the channel of an event', () => {
     expect(events.has('job.started')).toBe(false)
   })
 
-  it('is told nothing where nobody has subscribed', () => {
+  it('publishes nothing if nobody has subscribed', () => {
     const stopped: EventMap['worker.stopped'] = { worker: 'w' }
     expect(channel('millrace:worker.stopped').hasSubscribers).toBe(false)
     expect(() => new Events().emit('worker.stopped', stopped)).not.toThrow()

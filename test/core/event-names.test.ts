@@ -11,7 +11,7 @@ it.each([
   ['job.complete', "; probably 'job.completed' is meant"],
   ['toString', 'there is no event "toString". There are '],
   [undefined, 'there is no event undefined. There are '],
-])('a listener for %s, which nobody would call, is refused and told what is meant', (name, message) => {
+])('a listener for the unknown event %s is refused with a suggestion', (name, message) => {
   expect(listening(name)).toThrow(message)
   expect(listening(name)).toThrow(expect.objectContaining({ code: 'argument-invalid' }))
 })

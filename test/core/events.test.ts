@@ -5,7 +5,7 @@ import { type EventMap, Events } from '#src/core/events.js'
 const started: EventMap['worker.started'] = { worker: 'w', queues: ['a'] }
 
 describe('events', () => {
-  it('reach every listener of their name in the order added, and no other', () => {
+  it('reach every listener for their name in the order added, and no other', () => {
     const events = new Events()
     const heard: string[] = []
     events.on('worker.started', (event) => heard.push(`first ${event.worker}`))
@@ -17,7 +17,7 @@ describe('events', () => {
     expect(heard).toEqual(['first w', 'second'])
   })
 
-  it('are heard no more once the listener is taken off', () => {
+  it('do not reach a removed listener', () => {
     const events = new Events()
     const heard: number[] = []
     const off = events.on('worker.started', () => heard.push(1))
@@ -31,12 +31,12 @@ describe('events', () => {
     expect(events.has('worker.started')).toBe(false)
   })
 
-  it('are skipped cheaply when nobody listens', () => {
+  it('are skipped cheaply if nobody listens', () => {
     expect(new Events().has('job.started')).toBe(false)
     expect(() => new Events().emit('worker.started', started)).not.toThrow()
   })
 
-  it('reach the others when one listener throws, which is reported', () => {
+  it('reach the other listeners if one throws, which is reported', () => {
     const events = new Events()
     const failed: EventMap['hook.failed'][] = []
     const heard: number[] = []
@@ -53,7 +53,7 @@ describe('events', () => {
     expect(failed).toEqual([{ hook: 'listener of worker.started', error: mine }])
   })
 
-  it('report an async listener that rejects instead of ending the process', async () => {
+  it('report an async listener that rejects, and the process goes on', async () => {
     const events = new Events()
     const mine = new Error('mine')
     const failed = new Promise((resolve) => events.on('hook.failed', resolve))
@@ -66,7 +66,7 @@ describe('events', () => {
     expect(await failed).toEqual({ hook: 'listener of worker.started', error: mine })
   })
 
-  it('do not go round in circles when the listener of failures fails', () => {
+  it('do not loop if the listener for failures fails', () => {
     const events = new Events()
     let calls = 0
     events.on('hook.failed', () => {
@@ -79,7 +79,7 @@ describe('events', () => {
     expect(calls).toBe(1)
   })
 
-  it('are not heard by one who is added while they are told', () => {
+  it('do not reach a listener that is added while they are emitted', () => {
     const events = new Events()
     let calls = 0
     const again = () => {
@@ -93,7 +93,7 @@ describe('events', () => {
     expect(calls).toBe(1)
   })
 
-  it('reach those that are left when one takes itself off', () => {
+  it('reach the remaining listeners if one removes itself', () => {
     const events = new Events()
     const heard: string[] = []
     const off = events.on('worker.started', () => off())

@@ -19,7 +19,7 @@ const value = { id: 1234567890123456789n, of: ['x', -9007199254740993n], safe: 9
 const line = { text, number: 1 }
 const rules = { task: 'post', key: undefined, newIds: false, options: {} }
 
-describe('An integer beyond 2^53 of another language is exact', () => {
+describe('an integer beyond 2^53 from another language is exact', () => {
   it.each<[string, () => unknown]>([
     ['in an argument of the command line', () => jsonGiven(text, 'the input')],
     ['in a line of NDJSON', () => plainJob(line, rules).input],
@@ -69,7 +69,7 @@ describe('An integer beyond 2^53 of another language is exact', () => {
 })
 
 describe('exact JSON', () => {
-  it('takes no text for a number, whatever it holds', () => {
+  it('takes no text for a number, whatever its content', () => {
     const texts = ['1234567890123456789', '#1234567890123456789', '"1234567890123456789"', '\\1234567890123456789']
     const given = { texts, n: 1 }
     expect(exactJson(JSON.stringify(given))).toEqual(given)
@@ -79,24 +79,24 @@ describe('exact JSON', () => {
     })
   })
 
-  it('leaves fractions, exponents and the numbers that JavaScript can hold as they are', () => {
+  it('leaves fractions, exponents and exact JavaScript numbers unchanged', () => {
     expect(exactJson('[0.1234567890123456789,1e20,9007199254740991,-0,1234567890123456e-3]')).toEqual([
       0.12345678901234568, 1e20, 9007199254740991, -0, 1234567890123.456,
     ])
   })
 
-  it('leaves what Node has written of a number a number, in a stored payload', () => {
+  it('leaves numbers that Node wrote into a stored payload as numbers', () => {
     const written = [2 ** 60, 2 ** 53, 1e20, -(2 ** 63), 123456789012345680000]
     expect(exactJsonOfNode(JSON.stringify(written))).toEqual(written)
     expect(jsonCodec.decode(jsonCodec.encode(written))).toEqual(written)
   })
 
-  it('says what is no JSON as JSON.parse does', () => {
+  it('reports invalid JSON as JSON.parse does', () => {
     expect(() => exactJson('{"a":12345678901234567890')).toThrow(SyntaxError)
   })
 })
 
-it('JSON.parse stands only where Millrace, npm or AWS wrote the text', () => {
+it('JSON.parse is used only for text written by Millrace, npm or AWS', () => {
   const own =
     /^(?:stores\/|runtime\/line-channel|web\/access\/session|mill\/base-folder|cli\/streaming\/envelopes|cli\/commands\/init-command|workers\/(?:claim-token|isolated\/tail)|core\/(?:platform\/package-version|job-failures|live-event|values\/exact-json)|store-testing\/)/
   const src = join(root, 'src')

@@ -4,8 +4,8 @@ import { testMill } from '../test-mill.js'
 
 const name = 'mail'
 
-describe('an option that there is not', () => {
-  it('is refused with a list of those that there are', () => {
+describe('an unknown option', () => {
+  it('is refused with a list of the known ones', () => {
     const wrong = { store: 'memory:', taks: [] } as never
     expect(() => millrace(wrong)).toThrow(
       /taks: is not an option; check its spelling: there are store, namespace, .*tasks/,
@@ -18,7 +18,7 @@ describe('an option that there is not', () => {
     ['concurrency', /is here worker: \{ concurrency \} of the mill/],
     ['repeat', /is here schedules of the mill/],
     ['timeout', /is here timeLimit of the task/],
-  ])('of another queue is told by its name here: %s', (option, message) => {
+  ])('of another queue library is refused with its name here: %s', (option, message) => {
     expect(() => defineTask({ name, [option]: 5 })).toThrow(message)
   })
 
@@ -27,11 +27,11 @@ describe('an option that there is not', () => {
     ['a task, in a queue', { queues: { q: { retry: { max: 1 } } } }, /retry: .*\. It is an option of a task/],
     ['a queue, in the mill', { throttle: {} }, /throttle: .*\. It is an option of a queue/],
     ['a throttle, by another name', { queues: { q: { throttle: { max: 1 } } } }, /max is here limit of a throttle/],
-  ])('of ours is told where it stands: of %s', (_, options, message) => {
+  ])('of ours in the wrong place is refused with its place: of %s', (_, options, message) => {
     expect(() => millrace({ store: 'memory:', ...options })).toThrow(message)
   })
 
-  it('of an enqueue too', async () => {
+  it('of an enqueue is refused too', async () => {
     const task = defineTask({ name })
     const mill = testMill({ tasks: [task] })
     await expect(mill.enqueue(task, 1, { jobId: 'a' } as never)).rejects.toThrow(
@@ -39,7 +39,7 @@ describe('an option that there is not', () => {
     )
   })
 
-  it('that is only misspelt gets no hint', () => {
+  it('with only a typo gets a spelling suggestion and no hint', () => {
     expect(() => defineTask({ name, toString: 5, timelimit: 5 } as never)).not.toThrow(/What others call/)
   })
 })

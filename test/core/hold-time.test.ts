@@ -8,7 +8,7 @@ const [s, m, h, d] = [1_000, 60_000, 3_600_000, 86_400_000]
 const ms = (when: HoldTime, atMost = '7d' as const) => holdTimeMs(when, { atMost }, now, 'throttle')
 const answer = (headers: Record<string, string>) => new Response(null, { status: 429, headers })
 
-describe('the time of a hold', () => {
+describe('the duration of a hold', () => {
   it.each<[HoldTime, number]>([
     // Durations
     ['30s', 30 * s],
@@ -69,17 +69,17 @@ describe('the time of a hold', () => {
     [{ 'retry-after': '7' }, 7 * s],
     [{}, 30 * s],
     [{ headers: {} }, 30 * s],
-  ])('of %o is %i ms', (when, holdMs) => {
+  ])('for %o is %i ms', (when, holdMs) => {
     expect(ms(when)).toBe(holdMs)
   })
 
-  it('goes by the clock of the server that says a date, if its answer says that too', () => {
+  it('is measured by the clock of the server if its answer carries a date', () => {
     const wrong = { date: 'Sun, 06 Nov 1994 11:00:00 GMT', 'retry-after': 'Sun, 06 Nov 1994 11:02:00 GMT' }
     expect(ms(answer(wrong))).toBe(2 * m)
     expect(ms(answer({ ...wrong, date: 'nonsense' }))).toBe(2 * h + 12 * m + 23 * s)
   })
 
-  it('is cut at an hour, or at another bound that is given', () => {
+  it('is limited to an hour, or to another given bound', () => {
     expect(holdTimeMs('5h', undefined, now, 'throttle')).toBe(h)
     expect(holdTimeMs('5h', { atMost: '2h' }, now, 'throttle')).toBe(2 * h)
     expect(holdTimeMs('1m', { atMost: '10s' }, now, 'throttle')).toBe(10 * s)
@@ -89,7 +89,7 @@ describe('the time of a hold', () => {
   it.each([
     [{ atMost: 'long' }, 'throttle({ atMost }) must be a duration'],
     [{ atMots: '5m' }, 'throttle({ atMots }) is not an option; check its spelling: there are atMost'],
-  ])('is refused with the options %o', (options, message) => {
+  ])('is refused for the options %o', (options, message) => {
     expect(() => throttle('5s', options as never)).toThrow(
       expect.objectContaining({ code: 'argument-invalid', message: expect.stringContaining(message) }),
     )

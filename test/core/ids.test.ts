@@ -23,7 +23,7 @@ const digits = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const msOf = (id: string) => [...id.slice(0, 10)].reduce((ms, digit) => ms * 32 + digits.indexOf(digit), 0)
 
 describe('new ids', () => {
-  it('are ULIDs whose head is the time', () => {
+  it('are ULIDs that begin with the time', () => {
     const at = Date.UTC(2026, 1, 28)
     for (const id of take(clockOf(at), 2_000)) {
       expect(id).toMatch(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/)
@@ -45,7 +45,7 @@ describe('new ids', () => {
     expectGrowing(take({ now: () => (ms += 0.01), mono: () => 0 }, 20_000))
   })
 
-  it('grow strictly while the clock goes back, and follow it again when it is ahead', () => {
+  it('grow strictly while the clock goes back, and follow it once it is ahead again', () => {
     const ids = take(clockOf(5_000, 4_000, 3_000, 6_000, 1), 20_000)
 
     expectGrowing(ids)
@@ -156,20 +156,20 @@ describe('the id of an ordered job', () => {
     [undefined],
     [[1]],
     [new Date()],
-  ])('%o is none', (given) => {
+  ])('%o is refused', (given) => {
     expect(orderedIdOf(given)).toBeUndefined()
   })
 })
 
-describe('an id of a text', () => {
+describe('an id made from text', () => {
   const long = `https://a.example/search?q=${'x'.repeat(300)}`
 
-  it('is the text, if that is an id', () => {
+  it('is the text itself if that is a valid id', () => {
     for (const text of ['a', 'https://a.example/1', 'x'.repeat(256), '\u{1F600}'.repeat(64)])
       expect(idOf(text)).toBe(text)
   })
 
-  it('is always the same, begins as the text does, and is valid', () => {
+  it('is always the same, begins like the text, and is valid', () => {
     expect(idOf(long)).toBe(`${long.slice(0, 229)}~KCDN957DSK48KG54S4EC87D00M`)
     for (const text of [long, '\u{1F600}'.repeat(100), `a\0${'ä'.repeat(500)}`, 'a\0b']) {
       expect(isJobId(idOf(text))).toBe(true)
@@ -177,7 +177,7 @@ describe('an id of a text', () => {
     }
   })
 
-  it('is another for another text', () => {
+  it('differs for another text', () => {
     const texts = Array.from({ length: 1_000 }, (_, i) => `${long}${i}`)
     expect(new Set(texts.map(idOf)).size).toBe(1_000)
   })

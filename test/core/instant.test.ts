@@ -7,7 +7,7 @@ describe('an instant', () => {
     ['2026-12-31T23:59:59.5+01:00', '2026-12-31T22:59:59.500Z'],
     ['1970-01-01T00:00Z', '1970-01-01T00:00:00.000Z'],
   ]
-  it.each(days)('%s is %s', (text, iso) => {
+  it.each(days)('in %s is %s', (text, iso) => {
     expect(new Date(parseInstant(text)!).toISOString()).toBe(iso)
   })
 
@@ -26,7 +26,7 @@ describe('an instant', () => {
     [1_800_000_000_000, /valid Date/],
     [undefined, /valid Date/],
   ]
-  it.each(mistakes)('%s is none, and the message says why', (value, mistake) => {
+  it.each(mistakes)('cannot be %s, and the error says why', (value, mistake) => {
     expect(parseInstant(value)).toBeUndefined()
     expect(instantMistake(value)).toMatch(mistake)
   })

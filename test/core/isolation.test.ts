@@ -4,13 +4,13 @@ import { defineTask } from '#src/core/task/task.js'
 const encode = (options: object = {}) => defineTask({ name: 'encode', isolate: 'process', ...options })
 
 describe('an isolated task', () => {
-  it('has defaults of its own: a failure is final, and what it prints and keeps is its own affair', () => {
+  it('has defaults of its own: no retry, and a time limit', () => {
     const { isolation, retry, timeLimitMs } = encode()
     expect(isolation).toEqual({ module: undefined, env: undefined, maxHeapBytes: undefined, onSupervisorLoss: 'exit' })
     expect([retry.max, timeLimitMs]).toEqual([0, 60_000])
   })
 
-  it('is retried where that is said', () => {
+  it('is retried if it says so', () => {
     expect(encode({ retry: { max: 2 } }).retry.max).toBe(2)
   })
 
@@ -20,16 +20,16 @@ describe('an isolated task', () => {
     ['10m', 'detach'],
     ['3d', 'detach'],
     ['none', 'detach'],
-  ])('with a time limit of %s does what is worth it when its worker is lost: %s', (timeLimit, onSupervisorLoss) => {
+  ])('with a time limit of %s reacts to the loss of its worker by: %s', (timeLimit, onSupervisorLoss) => {
     expect(encode({ timeLimit }).isolation?.onSupervisorLoss).toBe(onSupervisorLoss)
   })
 
-  it('does what is said when its worker is lost', () => {
+  it('reacts to the loss of its worker as configured', () => {
     expect(encode({ timeLimit: '3d', onSupervisorLoss: 'exit' }).isolation?.onSupervisorLoss).toBe('exit')
     expect(encode({ onSupervisorLoss: 'detach' }).isolation?.onSupervisorLoss).toBe('detach')
   })
 
-  it('may take for ever, and have so much memory, and these variables', () => {
+  it('may run without a limit, and can set its memory and its variables', () => {
     const { isolation, timeLimitMs } = encode({
       timeLimit: 'none',
       maxHeap: '512MB',
@@ -48,7 +48,7 @@ describe('an isolated task', () => {
     [{ maxHeap: 1_000 }, /maxHeap: must be at least 16 MB/],
     [{ onSupervisorLoss: 'stay' }, /onSupervisorLoss: must be 'detach' or 'exit'/],
     [{ timeLimit: 'never' }, /timeLimit: must be a duration /],
-  ])('is refused %o', (options, message) => {
+  ])('refuses %o', (options, message) => {
     expect(() => encode(options)).toThrow(message)
   })
 })
@@ -59,7 +59,7 @@ describe('a task that runs in its worker', () => {
     expect([isolation, retry.max]).toEqual([undefined, 4])
   })
 
-  it('is refused what only a process can have, all at once', () => {
+  it('refuses options that need a process, all at once', () => {
     const options = { name: 'send', timeLimit: 'none', env: ['A'], maxHeap: '64MB', onSupervisorLoss: 'exit' } as const
     expect(() => defineTask(options)).toThrow(
       /timeLimit: must be a duration: only a process can be ended .*\n {2}env: needs isolate: 'process'\n {2}maxHeap: needs .*\n {2}onSupervisorLoss: needs/,

@@ -4,7 +4,7 @@ import { failuresIn, ownError, storedError } from '#src/core/job-failures.js'
 const at = Date.UTC(2026, 0, 1)
 
 describe('the failures of a job', () => {
-  it('are stored behind its last error, and taken apart again', () => {
+  it('are stored behind its last error, and read back', () => {
     const first = storedError('no route', undefined, { attempt: 1, at })
     const second = storedError('no answer\n    at call', first, { attempt: 2, at: at + 5 })
 
@@ -15,7 +15,7 @@ describe('the failures of a job', () => {
     ])
   })
 
-  it('stay behind an error that is no failure', () => {
+  it('are kept behind an error that is not a failure', () => {
     const failed = storedError('no route', undefined, { attempt: 1, at })
     const unread = storedError('was gzip, this mill has json', failed)
 
@@ -24,7 +24,7 @@ describe('the failures of a job', () => {
     expect(storedError('no worker can read it', undefined)).toBe('no worker can read it')
   })
 
-  it('are the latest ten, and bounded', () => {
+  it('are at most the latest ten, and limited in size', () => {
     let stored: string | undefined
     for (let attempt = 1; attempt <= 40; attempt += 1)
       stored = storedError(`${attempt}: ${'"'.repeat(5_000)}`, stored, { attempt, at })
@@ -36,7 +36,7 @@ describe('the failures of a job', () => {
     expect(failures.at(-2)!.error).toHaveLength(400)
   })
 
-  it('are those of the worker, whatever the text of an error says', () => {
+  it('are those the worker wrote, whatever the text of an error contains', () => {
     const forged = `no route\n\u001efailures [[7,0,"forged"]]`
     const stored = storedError(forged, undefined, { attempt: 1, at })
 
@@ -45,7 +45,7 @@ describe('the failures of a job', () => {
     ])
   })
 
-  it('are none where what is stored behind the mark is none', () => {
+  it('are absent if the text behind the mark is invalid', () => {
     for (const behind of ['', '{', '7', '[7]', '[["1",0]]', '[[1,9e99]]', '[[1,0,7]]']) {
       const text = `no route\n\u001efailures ${behind}`
       expect(failuresIn(text)).toBeUndefined()

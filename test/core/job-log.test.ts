@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { joinedLog, mostLogBytes } from '#src/core/job-log.js'
 
 describe('a log', () => {
-  it('grows by what is written', () => {
+  it('grows by each write', () => {
     expect(joinedLog('one\n', 'two\n')).toBe('one\ntwo\n')
   })
 
@@ -16,7 +16,7 @@ describe('a log', () => {
     ['two', '½'],
     ['three', '€'],
     ['four', '🎈'],
-  ])('begins with a whole character where one of %s bytes is cut', (_, character) => {
+  ])('begins with a whole character if a cut falls into one of %s bytes', (_, character) => {
     for (let extra = 1; extra <= 4; extra += 1) {
       const log = joinedLog(character.repeat(mostLogBytes / 2), 'x'.repeat(extra))
       expect(Buffer.byteLength(log)).toBeGreaterThan(mostLogBytes - 4)

@@ -4,7 +4,7 @@ import { originIn, ownMeta, storedMeta } from '#src/core/job-origin.js'
 const parent = { queue: 'default', id: 'a', task: 'first' }
 
 describe('an origin', () => {
-  it('is stored in the meta, and taken apart again', () => {
+  it('is stored in the meta, and read back', () => {
     const stored = storedMeta({ traceId: 7 }, { parent })
 
     expect(ownMeta(stored!)).toEqual({ traceId: 7 })
@@ -12,7 +12,7 @@ describe('an origin', () => {
     expect(ownMeta(storedMeta(undefined, { parent })!)).toEqual({})
   })
 
-  it('costs nothing where there is none', () => {
+  it('takes no space if there is none', () => {
     const meta = { traceId: 7 }
 
     expect(storedMeta(meta, undefined)).toBe(meta)
@@ -22,7 +22,7 @@ describe('an origin', () => {
     expect(originIn(undefined)).toEqual({})
   })
 
-  it('has the trace of the span that enqueued it, if that is one, apart from what else it tells', () => {
+  it('has the trace of its span if that is valid, separate from its other fields', () => {
     const trace = { traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01`, tracestate: 'vendor=1' }
     const read = (stored: unknown) => originIn({ 'millrace:origin': { parent, trace: stored } })
 
@@ -50,7 +50,7 @@ describe('an origin', () => {
     for (const stored of [null, 7, 'text', [], {}]) expect(read(stored)).toEqual({ parent })
   })
 
-  it('is left out where what is stored under its key is none', () => {
+  it('is ignored if the stored value is invalid', () => {
     for (const origin of [null, 'text', 7, {}, { parent: 'a' }, { parent: { queue: 'q', id: 7, task: 't' } }])
       expect(originIn({ 'millrace:origin': origin })).toEqual({})
   })

@@ -16,7 +16,7 @@ function noting(name: string, notes: string[]): Layer {
 }
 
 describe('throughLayers', () => {
-  it('runs the first given outermost', async () => {
+  it('runs the first layer outermost', async () => {
     const notes: string[] = []
     const result = await throughLayers([noting('a', notes), noting('b', notes)], async () => {
       notes.push('core')
@@ -27,7 +27,7 @@ describe('throughLayers', () => {
     expect(result).toBe('a(b(x))')
   })
 
-  it('is the core alone without layers', async () => {
+  it('runs only the core if there are no layers', async () => {
     expect(await throughLayers([], async () => 'x')).toBe('x')
   })
 
@@ -42,7 +42,7 @@ describe('throughLayers', () => {
     expect(ran).toBe(false)
   })
 
-  it('refuses a second next and runs the inner layers once', async () => {
+  it('refuses a second call of next, and runs the inner layers once', async () => {
     let runs = 0
     const twice: Layer = async (next) => (await next()) + (await next())
     const refused = throughLayers([twice], async () => {
@@ -55,7 +55,7 @@ describe('throughLayers', () => {
     expect(runs).toBe(1)
   })
 
-  it('lets the same layers be used for two calls at once', async () => {
+  it('can run the same layers for two calls at once', async () => {
     const layers = [noting('a', [])]
     const calls = ['x', 'y'].map((core) => throughLayers(layers, async () => core))
 
@@ -72,7 +72,7 @@ describe('throughLayers', () => {
     expect(await throughLayers([catching], () => Promise.reject(new Error('core')))).toBe('caught core')
   })
 
-  it('rejects, rather than throws, where a layer or the core throws before its first promise', async () => {
+  it('rejects instead of throwing if a layer or the core throws synchronously', async () => {
     const throwing = () => {
       throw new Error('early')
     }

@@ -68,7 +68,7 @@ describe('an ordered task with everything', () => {
     expect([task.input, task.run, task.id, task.score, task.onExhausted]).toEqual([input, run, id, score, onExhausted])
   })
 
-  it('is given its handler once, also later', () => {
+  it('gets its handler once, also later', () => {
     const task = defineOrderedTask({ name: 'later' })
     const run = () => {}
 
@@ -103,11 +103,11 @@ describe('a wrong definition', () => {
     [undefined, '(options): must be an object; got undefined'],
   ]
 
-  it.each(table)('%o is told with its place', (options, message) => {
+  it.each(table)('%o is refused with its path', (options, message) => {
     expect(mistakes(options)).toEqual([message])
   })
 
-  it('is told whole, every mistake at once, with its name', () => {
+  it('reports every mistake at once, with the name of the task', () => {
     expect(mistakes({ name, id: 1, batchSize: 0, foo: 1 }).map((line) => line.split(':')[0])).toEqual([
       'id',
       'batchSize',
@@ -121,7 +121,7 @@ describe('a wrong definition', () => {
 })
 
 describe('the registry', () => {
-  it('knows the task that an ordered queue belongs to, whatever its jobs are named', () => {
+  it('finds the task of an ordered queue, whatever its jobs are named', () => {
     const sync = defineOrderedTask({ name: 'sync', queue: 'orders', aliases: ['sync-order'] })
     const registry = new Registry([sync, defineTask({ name: 'email' })], [])
 

@@ -13,23 +13,23 @@ describe('an outcome', () => {
     [throttle('30s'), { kind: 'throttle', holdMs: 30_000 }],
     [throttle(0), { kind: 'throttle', holdMs: 0 }],
     [bury('no such user'), { kind: 'bury', reason: 'no such user' }],
-  ])('is told from a result', (value, outcome) => {
+  ])('is distinguished from a result', (value, outcome) => {
     expect(outcomeOf(value)).toEqual(outcome)
   })
 
   it.each([[undefined], [null], [5], ['snooze'], [{ kind: 'snooze', delayMs: 5 }], [[]], [() => snooze(1)]])(
-    'is not what %o is',
+    'is not recognised in %o',
     (value) => {
       expect(outcomeOf(value)).toBeUndefined()
     },
   )
 
-  it.each([['later'], [-1], [Number.NaN], [undefined]])('to snooze for %o is refused', (delay) => {
+  it.each([['later'], [-1], [Number.NaN], [undefined]])('snooze refuses %o', (delay) => {
     expect(() => snooze(delay as Duration)).toThrow(InvalidArgumentError)
     expect(() => snooze(delay as Duration)).toThrow(/^snooze\(delay\) must be a duration/)
   })
 
-  it.each([[true], [{}.toString], [[30]], [{ headers: 'none' }]])('to throttle for %o is refused', (when) => {
+  it.each([[true], [{}.toString], [[30]], [{ headers: 'none' }]])('throttle refuses %o', (when) => {
     expect(() => throttle(when as never)).toThrow(InvalidArgumentError)
     expect(() => throttle(when as never)).toThrow(/^throttle\(when\) must be a duration/)
   })

@@ -56,7 +56,7 @@ function packed(packing: Packing, input: unknown, meta?: unknown, isOrdered = fa
 }
 
 describe.each(ways)('a value, %s', (_, packing) => {
-  it('comes back, as input, meta, result and checkpoint', () => {
+  it('is restored as input, meta, result and checkpoint', () => {
     fc.assert(
       fc.property(any, any, fc.boolean(), (input, meta, isOrdered) => {
         const job = packed(packing, input, meta ?? null, isOrdered)
@@ -76,8 +76,8 @@ describe.each(ways)('a value, %s', (_, packing) => {
   })
 })
 
-describe('what is stored with a payload', () => {
-  it('names what was done to it, and of plain JSON nothing', () => {
+describe('the stored codec name', () => {
+  it('names each step, and is absent for plain JSON', () => {
     expect(packed(plain, long)).toEqual({ id: 'job-1', task: 'send', payload: jsonCodec.encode(long) })
     expect(packed(zipping, long).codec).toBe('json+gzip')
     expect(packed(sealing, long).codec).toBe('json+sealed')
@@ -89,7 +89,7 @@ describe('what is stored with a payload', () => {
     expect(plain.pack(long, 'result', owner)).toEqual({ payload: jsonCodec.encode(long) })
   })
 
-  it('is what all others go by, whatever they do themselves', () => {
+  it('decides how a value is read, whatever the reader writes itself', () => {
     const readers = [plain, zipping, sealing, both]
     for (const writer of [plain, zipping]) {
       const { payload, codec } = packed(writer, long)
@@ -104,28 +104,28 @@ describe('what is stored with a payload', () => {
 })
 
 describe('compression', () => {
-  it('leaves what is not larger than the limit, to the byte', () => {
+  it('leaves a value up to the limit unchanged, to the byte', () => {
     const text = 'a'.repeat(98)
 
     expect(packed(zipping, text)).toMatchObject({ payload: `"${text}"` })
     expect(packed(zipping, `${text}a`).codec).toBe('json+gzip')
   })
 
-  it('leaves what would not be smaller', () => {
+  it('leaves a value that would not become smaller', () => {
     const greedy = new Packing(jsonCodec, 1)
 
     expect(packed(greedy, 'short')).toMatchObject({ payload: '"short"' })
     expect(packed(greedy, 'a'.repeat(100)).codec).toBe('json+gzip')
   })
 
-  it('takes meta along with its payload, which alone decides', () => {
+  it('includes the meta if the payload is compressed; the payload alone decides', () => {
     expect(packed(zipping, 'short', long)).toMatchObject({ payload: '"short"', meta: jsonCodec.encode(long) })
     const { payload, meta } = packed(zipping, long, { a: 1 })
     expect(Buffer.from(meta as Uint8Array)).toEqual(Buffer.from(gzipped('{"a":1}')))
     expect(packed(zipping, long, long).payload).toEqual(payload)
   })
 
-  it('leaves what nobody would decompress', () => {
+  it('leaves a value that is too large to be decompressed', () => {
     const huge = 'a'.repeat(16_777_215)
 
     expect(packed(zipping, huge).codec).toBeUndefined()
@@ -133,7 +133,7 @@ describe('compression', () => {
     expect(packed(zipping, long, huge).codec).toBeUndefined()
   })
 
-  it('of what holds more than that is refused, not read', () => {
+  it('is refused without being read if the content would exceed that size', () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000))
 
     expect(refusal(() => zipping.unpack(bomb, 'json+gzip', 'payload', owner))).toMatch(/more than 16777216 bytes/)
@@ -141,7 +141,7 @@ describe('compression', () => {
 })
 
 describe('the payloads of an ordered job', () => {
-  it('that are equal are packed to equal bytes, whatever their metas', () => {
+  it('have equal packed bytes if they are equal, whatever their metas', () => {
     for (const packing of [zipping, sealing, both]) {
       const one = packed(packing, long, { by: 'a' }, true)
       const other = packed(packing, { lines: [...long.lines] }, long, true)
@@ -150,25 +150,25 @@ describe('the payloads of an ordered job', () => {
     }
   })
 
-  it('are other bytes by another key: those do not merge', () => {
+  it('have other bytes under another key: such payloads do not merge', () => {
     const rotated = new Packing(jsonCodec, never, sealOf({ k2: oldKey, k1: newKey }))
 
     expect(packed(rotated, long, undefined, true).payload).not.toEqual(packed(sealing, long, undefined, true).payload)
   })
 })
 
-describe('what cannot be read', () => {
+describe('an unreadable payload', () => {
   it.each<[string, string | undefined, object]>([
     ['another codec', 'msgpack', { reason: 'unknown-codec', stored: "stored by codec 'msgpack'", has: "codec 'json'" }],
     ['a step that is none', 'json+zstd', { reason: 'unknown-codec', stored: "stored by codec 'json+zstd'" }],
     ['steps in another order', 'json+sealed+gzip', { reason: 'unknown-codec' }],
     ['a step without a codec', '+gzip', { reason: 'unknown-codec' }],
-  ])('is known to lack something: %s', (_, codec, lack) => {
+  ])('is reported for lack of something: %s', (_, codec, lack) => {
     expect(both.lackFor('x', codec)).toMatchObject(lack)
     expect(refusal(() => both.unpack('x', codec, 'payload', owner))).toMatch(/^it is stored by codec/)
   })
 
-  it('is known by the id of the key that is missing', () => {
+  it('is reported with the id of the missing key', () => {
     const { payload, codec } = packed(both, long)
     const other = new Packing(jsonCodec, never, sealOf({ a: oldKey, b: oldKey }))
 
@@ -183,7 +183,7 @@ describe('what cannot be read', () => {
     )
   })
 
-  it('is a value of another place, of another part, or under another text', () => {
+  it('comes from another job, belongs to another part, or has another codec name', () => {
     const { payload, meta } = packed(sealing, { a: 1 }, { b: 2 })
     const wrong = [
       () => sealing.unpack(payload, 'json+sealed', 'payload', { ...owner, id: 'job-2' }),
@@ -195,7 +195,7 @@ describe('what cannot be read', () => {
     for (const unpack of wrong) expect(refusal(unpack)).toMatch(/seal does not open/)
   })
 
-  it('is what is not sealed, where nothing else is taken', () => {
+  it('is one that is not sealed if only sealed ones are accepted', () => {
     const strict = new Packing(jsonCodec, never, sealOf({ k1: newKey }, { only: true }))
     const refused = /it is not sealed, and this mill takes nothing else: it has `seal\.only`/
 
@@ -210,7 +210,7 @@ describe('what cannot be read', () => {
   })
 })
 
-it('a packing says what another process must do as well, and nothing of its keys', () => {
+it('a packing tells what other processes must do as well, and nothing about its keys', () => {
   const strict = new Packing(bytesCodec, 100, sealOf({ k1: newKey }, { only: true }))
 
   expect([plain, zipping, sealing, strict].map(({ demand }) => demand)).toEqual([

@@ -11,7 +11,7 @@ const status = 'Name:\tnode\nUmask:\t0022\nState:\tS (sleeping)\nVmPeak:\t  999 
 const zombieStatus = 'Name:\tnode\nState:\tZ (zombie)\nTgid:\t4711\nThreads:\t1\nSigQ:\t0/15613\n'
 
 describe('a text of /proc', () => {
-  it('tells what it says, behind a command that holds spaces and brackets', () => {
+  it('is read correctly behind a command with spaces and brackets', () => {
     expect(startTicksIn(stat)).toBe(1_300)
     expect(hasEnded(stat)).toBe(false)
     expect(hasEnded(stat.replace(') R', ') Z'))).toBe(true)
@@ -22,16 +22,16 @@ describe('a text of /proc', () => {
     expect(bootIdIn(`${id}\n`)).toBe(id)
   })
 
-  it('of a zombie says nothing of memory', () => {
+  it('of a zombie has no memory figure', () => {
     expect(residentBytesIn(zombieStatus)).toBeUndefined()
   })
 
-  it('that is empty says nothing', () => {
+  it('that is empty yields nothing', () => {
     const readers = [residentBytesIn, startTicksIn, hasEnded, bootIdIn, pidNamespaceIn]
     expect(readers.map((read) => read(''))).toEqual(readers.map(() => undefined))
   })
 
-  it('that is torn anywhere says the same as the whole, or nothing', () => {
+  it('that is cut anywhere yields the same as the whole, or nothing', () => {
     const id = '749ff32c-2a37-4b5b-9c1d-5a3f1f6a8c11'
     const cases: [(text: string) => unknown, string][] = [
       [residentBytesIn, status],
@@ -46,7 +46,7 @@ describe('a text of /proc', () => {
   })
 })
 
-it('every /proc that is read in src is read through a reader of such texts', () => {
+it('every file under /proc that src reads is parsed by such a reader', () => {
   const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
   const reads = files.flatMap((file) =>
     readFileSync(join('src', file), 'utf8')

@@ -45,7 +45,7 @@ describe('a queue', () => {
     })
   })
 
-  it('keeps what it is given, durations in milliseconds', () => {
+  it('keeps its options, with durations in milliseconds', () => {
     const given = {
       weight: 1,
       claimSize: 1,
@@ -70,7 +70,7 @@ describe('a queue', () => {
     })
   })
 
-  it('that is ordered lies in five shards, one id at a time, the longest wait first', () => {
+  it('that is ordered has five shards, one id at a time, the longest wait first', () => {
     const expected = { ordered: true, shards: 5, exclusive: 'id', shardOrder: 'lag' }
 
     expect(queue({ ordered: true })).toMatchObject(expected)
@@ -83,7 +83,7 @@ describe('a queue', () => {
     ).toBe(false)
   })
 
-  it('that is ordered keeps what it is given', () => {
+  it('that is ordered keeps its options', () => {
     const shardOrder = (shards: readonly { shard: number }[]) => shards.map(({ shard }) => shard)
     const given = { ordered: true, shards: 24, exclusive: 'shard', shardOrder }
 
@@ -91,7 +91,7 @@ describe('a queue', () => {
     expect(queue({ ordered: true, shardOrder: 'sequential' })).toMatchObject({ shardOrder: 'sequential' })
   })
 
-  it('whose lease is not renewed takes ten jobs for ten minutes', () => {
+  it('without lease renewal claims ten jobs for ten minutes', () => {
     expect(queue({ renewLease: false })).toMatchObject({ claimSize: 10, leaseMs: 600_000, renewLease: false })
     expect(queue({ renewLease: false, claimSize: 3, lease: '1m' })).toMatchObject({ claimSize: 3, leaseMs: 60_000 })
   })
@@ -106,12 +106,12 @@ describe('a queue', () => {
       { age: 5, count: 6 },
       { ageMs: 5, count: 6 },
     ],
-  ])('keeps results by %j as %j, and that a job completed with nothing', (results, expected) => {
+  ])('keeps results by %j as %j, and that a job completed without one', (results, expected) => {
     const kept = expected === 'none' ? expected : { ...(expected as object), ends: true }
     expect(queue({ retention: { results } }).results).toEqual(kept)
   })
 
-  it('keeps the dead until deleted unless told otherwise', () => {
+  it('keeps dead jobs until they are deleted unless configured otherwise', () => {
     expect(queue({ retention: { dead: { count: 9 } } }).dead).toEqual({ count: 9 })
     expect(queue({ retention: { dead: 'untilDeleted' } }).dead).toEqual({})
   })
@@ -167,11 +167,11 @@ describe('wrong options', () => {
     ],
   ]
 
-  it.each(table)('%j are told with their place', (options, message) => {
+  it.each(table)('%j are refused with their path', (options, message) => {
     expect(mistakes(options)).toEqual([message])
   })
 
-  it('are told all at once', () => {
+  it('are reported all at once', () => {
     const wrong = { weight: 0, lease: 1, throttle: { limit: 'a', window: 'b' }, maxrunning: 1, shard: 2 }
 
     expect(mistakes(wrong).map((line) => line.split(':')[0])).toEqual([
@@ -190,7 +190,7 @@ describe('wrong options', () => {
 describe('a stored queue', () => {
   const form = { kind: 'ordered', order: 'fifo' } as const
 
-  it('is refused with another exclusive, with the way to bring its jobs elsewhere', () => {
+  it('refuses another `exclusive`, and says how to move its jobs', () => {
     expect(() => refuseOtherForm('orders', form, { ...form, exclusive: 'shard' })).toThrow(
       expect.objectContaining({
         code: 'config-conflict',

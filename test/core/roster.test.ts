@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Roster } from '#src/core/values/roster.js'
 
-it('holds whom a Map would hold, in the same order, whoever comes and goes', () => {
+it('a roster has the same entries as a Map, in the same order, after any changes', () => {
   const commands = fc.array(fc.tuple(fc.constantFrom('set', 'delete', 'clear'), fc.nat(40), fc.nat()), {
     // So many that a new Map is taken, unless all are cleared before.
     minLength: 4_000,
@@ -34,7 +34,7 @@ it('holds whom a Map would hold, in the same order, whoever comes and goes', () 
   )
 })
 
-it('leaves to the old generation of the heap hardly any of those who have left, where a Map leaves most of them', async () => {
+it('a roster leaves few removed entries in the old generation of the heap; a Map leaves most of them', async () => {
   expect(await keptBy('new Map()')).toBeGreaterThan(8)
   expect(await keptBy('new Roster()')).toBeLessThan(1)
 })

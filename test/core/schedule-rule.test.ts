@@ -93,7 +93,7 @@ describe('the ticks of a rule', () => {
     expect(ticks(cron, zone, after, expected.length)).toEqual(expected)
   })
 
-  it('in every hour are the instants at which the clocks show them, through all changes of the clocks', () => {
+  it('in every hour are the instants at which clocks show them, through all clock changes', () => {
     const zones = [
       ...['Europe/Zurich', 'America/New_York', 'Australia/Lord_Howe', 'Africa/Cairo', 'Asia/Beirut', 'America/Havana'],
       ...['Pacific/Apia', 'America/Santiago', 'America/Sao_Paulo', 'Africa/Casablanca', 'Asia/Kolkata', 'UTC'],
@@ -120,7 +120,7 @@ describe('the ticks of a rule', () => {
     }
   })
 
-  it('are the same from wherever they are asked for', () => {
+  it('are the same from whichever instant they are computed', () => {
     for (const cron of ['*/20 1-3 * * *', '*/20 * * * *'])
       for (const day of ['2026-03-28T22:00Z', '2026-10-24T22:00Z']) {
         const { next, latest } = ticksOf({ cron, timeZone: 'Europe/Zurich' })
@@ -152,7 +152,7 @@ describe('the ticks of a rule', () => {
     expect(next(untilAt)).toBeUndefined()
   })
 
-  it('are found looking back, however far apart they are', () => {
+  it('are found backwards, however far apart they are', () => {
     const { latest } = ticksOf({ cron: '0 0 29 2 *', timeZone: 'UTC' })
     const now = Date.parse('2026-11-25T00:00:00Z')
     expect(latest(now, 0)).toBe(Date.parse('2024-02-29T00:00:00Z'))

@@ -18,7 +18,7 @@ function refusing(...issues: SchemaIssue[]): Schema {
 }
 
 describe.each(schemas)('a schema of %s', (_, schema) => {
-  it('is one, hands on what fits and refuses the rest with its path', async () => {
+  it('is recognised, passes valid input on and refuses the rest with its path', async () => {
     expect(isSchema(schema)).toBe(true)
     expect(await validated(schema, { user: { age: 5 } }, 'input')).toEqual({ user: { age: 5 } })
 
@@ -29,19 +29,19 @@ describe.each(schemas)('a schema of %s', (_, schema) => {
 })
 
 describe('validated', () => {
-  it('hands on what the schema made of the value', async () => {
+  it('returns the output of the schema', async () => {
     const schema = z.object({ at: z.coerce.date(), n: z.number().default(3) }) as unknown as Schema
     expect(await validated(schema, { at: '2026-01-01' }, 'input')).toEqual({ at: new Date('2026-01-01'), n: 3 })
   })
 
-  it('waits for a schema that answers later', async () => {
+  it('waits for an asynchronous schema', async () => {
     const schema = z.string().refine(async (text) => text !== 'taken', 'is taken') as unknown as Schema
 
     expect(await validated(schema, 'free', 'input')).toBe('free')
     await expect(validated(schema, 'taken', 'input')).rejects.toThrow('  (input): is taken')
   })
 
-  it('waits for a promise of another make', async () => {
+  it('waits for a foreign promise', async () => {
     // biome-ignore lint/suspicious/noThenProperty: a thenable is what is being tested
     const answer = { then: (resolve: (result: unknown) => void) => resolve({ issues: [{ message: 'no' }] }) }
     const schema = { '~standard': { version: 1, vendor: 'test', validate: () => answer } } as unknown as Schema

@@ -16,7 +16,7 @@ function issuesOf(given: unknown): ConfigIssue[] {
   return issues
 }
 
-describe('a key', () => {
+describe('a seal key', () => {
   it.each<[string, string | Uint8Array]>([
     ['bytes', newKey],
     ['a buffer', Buffer.from(newKey)],
@@ -33,8 +33,8 @@ describe('a key', () => {
   })
 })
 
-describe('options of a seal', () => {
-  it('may leave the current key out, to open what is sealed and seal nothing', () => {
+describe('seal options', () => {
+  it('may omit the current key, to open sealed values and seal none', () => {
     expect(issuesOf({ keys: { a: newKey } })).toEqual([])
   })
 
@@ -66,7 +66,7 @@ describe('options of a seal', () => {
     expect(JSON.stringify(issues)).not.toMatch(new RegExp(`${hex.slice(0, 8)}|${base64.slice(0, 8)}|correct horse`))
   })
 
-  it('are told with every mistake at once, as those of a mill', () => {
+  it('report every mistake at once, like those of a mill', () => {
     const seal = { current: 'b', keys: { a: 'short', 'x y': newKey }, only: 1 as never }
     const making = () => millrace({ store: 'memory:', seal })
 

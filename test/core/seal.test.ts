@@ -15,7 +15,7 @@ const secret = '{"iban":"DE02 1203 0000 0000 2020 51"}'
 const sealed = seal.seal(secret, 'payload', chain, owner)
 
 describe('a sealed payload', () => {
-  it('opens as the text or the bytes it was', () => {
+  it('opens as the original text or bytes', () => {
     const parts: JobPart[] = ['payload', 'meta', 'ordered payload', 'ordered meta', 'result', 'checkpoint']
     const payloads = fc.oneof(fc.string({ unit: 'grapheme' }), fc.uint8Array())
     fc.assert(
@@ -28,13 +28,13 @@ describe('a sealed payload', () => {
     )
   })
 
-  it('shows nothing of what it holds but its length, and the id of its key', () => {
+  it('reveals only its length and the id of its key', () => {
     expect(Buffer.from(sealed).includes('iban')).toBe(false)
     expect(Buffer.from(sealed).includes('2026-11')).toBe(true)
     expect(sealed).toHaveLength(3 + '2026-11'.length + 12 + secret.length + 16)
   })
 
-  it('is other bytes each time, but for the payload of an ordered job, which merges', () => {
+  it('has different bytes each time, except for the payload of an ordered job, which must merge', () => {
     for (const part of ['payload', 'meta', 'ordered meta', 'result', 'checkpoint'] as const)
       expect(seal.seal(secret, part, chain, owner)).not.toEqual(seal.seal(secret, part, chain, owner))
     const ordered = (payload: string, id = 'a', keys = { '2026-11': newKey }) =>
@@ -50,7 +50,7 @@ describe('a sealed payload', () => {
     expect(new Set(nonces).size).toBe(nonces.length)
   })
 
-  it('is AES-256-GCM by the derived key over what it is bound to, as the documentation says', () => {
+  it('is AES-256-GCM under the derived key over its binding, as documented', () => {
     const key = Buffer.from(hkdfSync('sha256', newKey, '', 'millrace seal content', 32))
     const head = Buffer.from([1, 1, 7, ...Buffer.from('2026-11')])
     const meta = Buffer.alloc(40, 3)
@@ -64,8 +64,8 @@ describe('a sealed payload', () => {
   })
 })
 
-describe('a payload that was changed', () => {
-  it('does not open, wherever one bit of it is another', () => {
+describe('a changed sealed payload', () => {
+  it('does not open if any single bit differs', () => {
     const opens = Array.from({ length: sealed.length * 8 }, (_, bit) => {
       const changed = Uint8Array.from(sealed)
       changed[bit >> 3]! ^= 1 << (bit & 7)
@@ -92,20 +92,20 @@ describe('a payload that was changed', () => {
     ['another version', Uint8Array.of(2, ...sealed.subarray(1))],
     ['cut off in the tag', sealed.subarray(0, 3 + 7 + 12 + 15)],
     ['a key id that is longer than all', Uint8Array.of(1, 0, 255, ...new Uint8Array(40))],
-  ])('is none: %s', (_, bytes) => {
+  ])('is invalid: %s', (_, bytes) => {
     expect(seal.lacks(bytes)).toBeUndefined()
     expect(refusal(() => seal.open(bytes, 'payload', chain, owner))).toMatch(
       /marked as sealed, and is no sealed payload/,
     )
   })
 
-  it('does not open longer or shorter', () => {
+  it('does not open if it is longer or shorter', () => {
     for (const bytes of [sealed.subarray(0, -1), Buffer.concat([sealed, Uint8Array.of(0)])])
       expect(refusal(() => seal.open(bytes, 'payload', chain, owner))).toMatch(/does not open by key '2026-11'/)
   })
 })
 
-describe('a payload in another place', () => {
+describe('a sealed payload in another place', () => {
   it.each<[string, () => unknown]>([
     ['another part of its job', () => seal.open(sealed, 'result', chain, owner)],
     ['one of an ordered job', () => seal.open(sealed, 'ordered payload', chain, owner)],
@@ -131,7 +131,7 @@ describe('a payload in another place', () => {
     expect(refusal(open)).toMatch(/^its seal does not open by key '2026-11': it or what belongs to it was changed/)
   })
 
-  it('opens in whatever queue it was moved to, if it is of an ordered job, and for its id alone', () => {
+  it('opens in any queue it is moved to if it belongs to an ordered job, and only under the same id', () => {
     const old = { queue: 'old', id: 'a', task: 'old' }
     const ordered = seal.seal(secret, 'ordered payload', chain, old)
 
@@ -141,14 +141,14 @@ describe('a payload in another place', () => {
   })
 })
 
-describe('keys', () => {
-  it('of others are named by their ids, as long as they are missing', () => {
+describe('seal keys', () => {
+  it('that are missing are named by their ids', () => {
     expect(noSeal.lacks(sealed)).toBe('2026-11')
     expect(sealOf({ '2026-10': oldKey }).lacks(sealed)).toBe('2026-11')
     expect(seal.lacks(sealed)).toBeUndefined()
   })
 
-  it('take each other over: the new one seals, the old one opens what it has sealed', () => {
+  it('can be rotated: the new one seals, the old one opens what it has sealed', () => {
     const before = sealOf({ '2026-10': oldKey })
     const during = sealOf({ '2026-11': newKey, '2026-10': oldKey })
     const old = before.seal(secret, 'payload', chain, owner)
@@ -159,7 +159,7 @@ describe('keys', () => {
     expect(before.lacks(young)).toBe('2026-11')
   })
 
-  it('are copied: the bytes that were given may be overwritten', () => {
+  it('are copied: the given bytes may be overwritten', () => {
     const given = Uint8Array.from(newKey)
     const copied = sealOf({ '2026-11': given })
     given.fill(0)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { probablyMeant } from '#src/core/values/spelling.js'
 
-describe('the word that was probably meant', () => {
+describe('a spelling suggestion', () => {
   const words = ['weight', 'queues', 'lease', 'tasks', 'env']
 
   it.each([
@@ -10,11 +10,11 @@ describe('the word that was probably meant', () => {
     ['queus', 'queues'],
     ['taks', 'tasks'],
     ['leas', 'lease'],
-  ])('%s is %s', (word, meant) => {
+  ])('for %s is %s', (word, meant) => {
     expect(probablyMeant(word, words)).toBe(meant)
   })
 
-  it('is told only if it is near, and the only one that is so near', () => {
+  it('is given only for a near word, and only if it is the nearest one', () => {
     expect(['wght', 'xy', 'en', 'anything'].map((word) => probablyMeant(word, words))).toEqual([
       'weight',
       undefined,

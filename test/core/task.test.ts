@@ -68,7 +68,7 @@ describe('handle', () => {
     expect(() => task.handle(run)).toThrow(/task 'later' is not valid:\n {2}handle: the task has a handler already/)
   })
 
-  it('refuses what is no function', () => {
+  it('refuses anything but a function', () => {
     expect(() => defineTask({ name: 'later' }).handle('run' as unknown as () => void)).toThrow(
       /handle: must be given a function/,
     )
@@ -123,11 +123,11 @@ describe('a wrong definition', () => {
     ['send-email', '(options): must be an object; got "send-email"'],
   ]
 
-  it.each(table)('%o is told with its place', (options, message) => {
+  it.each(table)('%o is refused with its path', (options, message) => {
     expect(mistakes(options)).toEqual([message])
   })
 
-  it('is told whole, every mistake at once', () => {
+  it('reports every mistake at once', () => {
     const found = mistakes({ name: 5, queue: '', timeLimit: 'x', retry: { max: 'y', tries: 1 }, foo: 1, bar: 2 })
 
     expect(found.map((line) => line.split(':')[0])).toEqual([
@@ -152,7 +152,7 @@ describe('the registry', () => {
   const email = defineTask({ name: 'email', aliases: ['mail', 'email'] })
   const crawl = defineTask({ name: 'crawl' })
 
-  it('finds a task by its name and its former names', () => {
+  it('finds a task by its name and by its former names', () => {
     const registry = new Registry([email, crawl], [])
 
     expect(registry.find('mail')).toBe(email)
@@ -160,14 +160,14 @@ describe('the registry', () => {
     expect(registry.find('gone')).toBeUndefined()
   })
 
-  it('names what it knows when asked for what it does not', () => {
+  it('fails for an unknown name with the list of known ones', () => {
     const registry = new Registry([email, crawl], [])
 
     expect(() => registry.task('gone')).toThrow(/task 'gone' is not declared.*declared are: email, crawl\./)
     expect(() => registry.queue('gone')).toThrow(/queue 'gone' is not declared.*declared are: none\./)
   })
 
-  it('tells names that two tasks lay claim to, and none that one task has twice', () => {
+  it('reports names that two tasks claim, and none that one task has twice', () => {
     const other = defineTask({ name: 'mail' })
 
     expect(nameClashes([email, crawl])).toEqual([])

@@ -23,7 +23,7 @@ function mistakes(options: unknown): string[] {
 const ten = { limit: 10, window: '1m' }
 
 describe('the throttle of a queue', () => {
-  it('counts by queue, in a scope of its own, not evenly, where nothing else is said', () => {
+  it('counts by queue, in its own scope and not evenly, by default', () => {
     expect(throttle(ten)).toEqual({
       scope: 'mail',
       by: 'queue',
@@ -31,7 +31,7 @@ describe('the throttle of a queue', () => {
     })
   })
 
-  it('is what its options say', () => {
+  it('has the given options', () => {
     expect(throttle({ ...ten, moderate: true, elastic: { buffer: 3 }, by: 'group', scope: 'api' })).toEqual({
       scope: 'api',
       by: 'group',
@@ -39,7 +39,7 @@ describe('the throttle of a queue', () => {
     })
   })
 
-  it('of several windows is the same in whatever order they are listed', () => {
+  it('with several windows is the same in any order of the windows', () => {
     const perSecond = { limit: 3, window: 1_000, scope: 'api' }
     const perHour = { limit: 300, window: '1h', scope: 'api' }
 
@@ -47,7 +47,7 @@ describe('the throttle of a queue', () => {
     expect(throttle([perHour, perSecond]).rules.map(({ windowMs }) => windowMs)).toEqual([1_000, 3_600_000])
   })
 
-  it('may have the least and the largest numbers there are', () => {
+  it('accepts the smallest and the largest numbers', () => {
     expect(mistakes({ limit: 1, window: 1 })).toEqual([])
     expect(mistakes({ limit: 1_000_000, window: '1w' })).toEqual([])
     expect(mistakes({ ...ten, moderate: true, elastic: { buffer: 9 } })).toEqual([])
@@ -90,14 +90,14 @@ describe('the throttle of a queue', () => {
     expect(mistakes(options)).toEqual(expected)
   })
 
-  it('is refused where it is elastic and not even, or has nothing to catch up with', () => {
+  it('is refused if it is elastic but not even, or has nothing to catch up with', () => {
     const [uneven] = mistakes({ ...ten, elastic: { buffer: 0 } })
     expect(uneven).toContain('`elastic` needs `moderate: true`: only an even tempo can fall behind')
     const [idle] = mistakes({ ...ten, moderate: true, elastic: { buffer: 10 } })
     expect(idle).toContain('`elastic.buffer` must be less than `limit`, or there is nothing to catch up with')
   })
 
-  it('of several windows is refused where two are the same, or differ in their scope', () => {
+  it('with several windows is refused if two are equal, or if they differ in scope', () => {
     const [same] = mistakes([ten, { limit: 5, window: 60_000 }])
     expect(same).toContain('must have different windows: of two with the same one only the lower limit would count')
     const one = 'must have one `scope` for all windows'
@@ -106,7 +106,7 @@ describe('the throttle of a queue', () => {
     expect(mistakes([ten, { limit: 5, window: 1, by: 'queue' }])).toEqual([])
   })
 
-  it('tells each mistake of several windows once, and in which of them it is', () => {
+  it('reports each mistake in several windows once, and names the window', () => {
     expect(mistakes([ten, { limit: 0, window: 'x' }]).map((issue) => issue.split(':')[0])).toEqual([
       '1.limit',
       '1.window',

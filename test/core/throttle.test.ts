@@ -18,11 +18,11 @@ const elastic = { limit: 300, windowMs: 3_600_000, moderate: true, elasticBuffer
 const sites: Throttle = { scope: 'sites', by: 'group', rules: [rule, elastic] }
 
 describe('the text of a rule', () => {
-  it('says all of it', () => {
+  it('contains all of it', () => {
     expect([rule, { ...rule, moderate: true }, elastic].map(ruleText)).toEqual(['3/1000', '3/1000m', '300/3600000me5'])
   })
 
-  it('is read back as what it was made of', () => {
+  it('is parsed back to the same rule', () => {
     fc.assert(
       fc.property(anyRules, (rules) => {
         const read = rulesIn(rules.map(ruleText).join(' '))
@@ -39,19 +39,19 @@ describe('a throttle', () => {
     expect(longestCountedMs([elastic, rule])).toBe(3_600_000)
   })
 
-  it('is told in words, with what is not the usual', () => {
+  it('is described in words, without its defaults', () => {
     expect(throttleText('mail', { scope: 'mail', by: 'queue', rules: [rule] })).toBe('3 in 1s')
     expect(throttleText('mail', sites)).toBe(
       "3 in 1s and 300 in 1h, moderate, elastic with a buffer of 5, by group, scope 'sites'",
     )
   })
 
-  it('fits where none is stored, or the same', () => {
+  it('is accepted if none or the same one is stored', () => {
     expect(() => refuseOtherThrottle('mail', undefined, sites)).not.toThrow()
     expect(() => refuseOtherThrottle('mail', sites, structuredClone(sites))).not.toThrow()
   })
 
-  it('is refused where another is stored, be it other in one number, and both are told', () => {
+  it('is refused if a different one is stored, even by one number, and both are named', () => {
     const others: Throttle[] = [
       { ...sites, scope: 'other' },
       { ...sites, by: 'queue' },
@@ -70,7 +70,7 @@ describe('a throttle', () => {
     }
   })
 
-  it('that is refused says how the stored one is changed', () => {
+  it('that is refused says how to change the stored one', () => {
     expect(() => refuseOtherThrottle('mail', sites, { ...sites, rules: [rule] })).toThrow(
       '`millrace queues throttle mail --set …`',
     )
