@@ -35,7 +35,7 @@ describe("the example of Blueque's listener and processor", { timeout: 60_000 },
     expect(await show(id)).toMatchObject({ state: 'completed', result: { frames: 80 }, attempt: 1, crashes: 0 })
   })
 
-  it('takes one task after the other, and fails the one whose processor fails or dies', async () => {
+  it('runs one task after the other, and fails a task if its processor fails or dies', async () => {
     const { listener, enqueue, show } = example()
     const one = listener()
     await one.stdoutMatches(/listens/)

@@ -6,7 +6,7 @@ import { redisGround } from '../../proofs/ground.js'
 import { seededRandom } from '../seeded-random.js'
 
 describe('four processes on one file', () => {
-  it('complete each job exactly once, also while some are killed with SIGKILL', { timeout: 90_000 }, async () => {
+  it('complete each job exactly once while some are killed with SIGKILL', { timeout: 90_000 }, async () => {
     const outcome = await contend({
       jobs: 3_000,
       processes: 4,
@@ -31,7 +31,7 @@ describe('four processes on one file', () => {
 })
 
 describe('four processes on one Redis', () => {
-  it('complete each job exactly once while they are killed and stopped, and Redis is killed', {
+  it('complete each job exactly once while processes and Redis are killed and stopped', {
     timeout: 120_000,
   }, async () => {
     const outcome = await contend(
@@ -78,7 +78,7 @@ describe('the judge of the audit', () => {
     }
   }
 
-  it('sees a job that was lost, one that completed twice, and claims that overlap', () => {
+  it('detects a lost job, a job that completed twice, and overlapping claims', () => {
     expect(judged([entry('claim', 1), entry('leave', 1)], ['a'])).toMatchObject({
       lost: 0,
       completedTwice: 0,

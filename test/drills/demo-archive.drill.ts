@@ -39,7 +39,7 @@ async function packed(archive: string, folder: string, paths: readonly string[])
 }
 
 describe('the archive of the demo', () => {
-  it('is unpacked by tar, long names and empty files too, as it was packed', async () => {
+  it('is unpacked by tar as it was packed, with long names and empty files', async () => {
     const long = `${'d'.repeat(90)}/${'é'.repeat(30)}/${'f'.repeat(98)}`
     const { home, tree, paths } = await treeWith({
       'a.txt': 'a',
@@ -58,7 +58,7 @@ describe('the archive of the demo', () => {
     expect(after).toBe(Math.floor(before! / 1_000) * 1_000)
   })
 
-  it('cannot name what is longer than a tar file allows', () => {
+  it('refuses names that are longer than a tar file allows', () => {
     expect(isNameable('x'.repeat(100))).toBe(true)
     expect(isNameable('x'.repeat(101))).toBe(false)
     expect(isNameable(`${'p'.repeat(155)}/${'x'.repeat(100)}`)).toBe(true)
@@ -67,7 +67,7 @@ describe('the archive of the demo', () => {
     expect(isNameable(`${'é'.repeat(51)}`)).toBe(false)
   })
 
-  it('goes on at the end of a member, whatever was written behind it, and leaves out what is gone', async () => {
+  it('continues at the end of a member, whatever was written behind it, and leaves out deleted files', async () => {
     const { home, tree, paths } = await treeWith(manyFiles)
     const archive = join(home, 'archive.tar.gz')
     const first = await Archive.open(archive, 0)
@@ -91,7 +91,7 @@ describe('the archive of the demo', () => {
 })
 
 describe('the verdict on an archive', () => {
-  it('finds a file that is missing, is another one or was never packed, and excuses one that has changed since', async () => {
+  it('finds a missing file, a different one and one that was never packed, and excuses one that has changed since', async () => {
     const { home, tree } = await treeWith({ same: '1', missing: '2', other: '3', 'deep/changed': '4' })
     const out = join(home, 'out')
     mkdirSync(join(out, 'deep'), { recursive: true })
@@ -123,7 +123,7 @@ describe('the verdict on an archive', () => {
     })
   })
 
-  it('is that of tar where the archive is cut off', async () => {
+  it('comes from tar if the archive is cut off', async () => {
     const { home, tree, paths } = await treeWith({ a: 'a'.repeat(5_000) })
     const archive = join(home, 'archive.tar.gz')
     await packed(archive, tree.folder, paths)
@@ -180,7 +180,7 @@ function noneLives(home: string): Promise<true> {
 }
 
 describe('the archive part of the demo', { timeout: 90_000 }, () => {
-  it('interrupted, cancels its job, and no process outlives it', async () => {
+  it('cancels its job when it is interrupted, and no process outlives it', async () => {
     const { demo, home } = await begun()
     expect(livingWith(home).length).toBeGreaterThanOrEqual(4)
     demo.kill('SIGINT')
@@ -191,7 +191,7 @@ describe('the archive part of the demo', { timeout: 90_000 }, () => {
     expect(readdirSync(home).filter((name) => name.startsWith('millrace-demo-'))).toEqual([])
   })
 
-  it('killed, leaves its process to its end, which comes soon', async () => {
+  it('leaves its process to its end when it is killed, and that comes soon', async () => {
     const { demo, home } = await begun()
     demo.kill('SIGKILL')
     await demo.ended

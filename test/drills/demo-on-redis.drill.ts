@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { folderOf, ranDemo } from '../end-to-end/demo-folder.js'
 
 describe('the demo', { timeout: 120_000 }, () => {
-  it('does all that it does on Redis too, after another demo, and removes its jobs', async () => {
+  it('works completely on Redis too, after another demo, and removes its jobs', async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const { folder, home } = folderOf(100)

@@ -118,13 +118,13 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
 
   const missing = (shown: string, texts: readonly string[]) => texts.filter((text) => !shown.includes(safeText(text)))
 
-  it('ids, tasks and groups of jobs are shown as they are', async () => {
+  it('ids, tasks and groups of jobs are shown unchanged', async () => {
     expect(hostileTexts.length).toBeGreaterThanOrEqual(64)
     const shown = await textAt('queues/named/jobs', 'scheduled')
     expect(missing(shown, hostileTexts)).toEqual([])
   })
 
-  it('a page of each such id has it as its heading', async () => {
+  it('the page of each such job has its id as the heading', async () => {
     const { page } = await browser.tab()
     for (const id of [
       hostileTexts[0]!,
@@ -139,14 +139,14 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
     }
   })
 
-  it('the input, log, progress, fields, meta and error of a job are shown as they are', async () => {
+  it('the input, log, progress, fields, meta and error of a job are shown unchanged', async () => {
     const running = await textAt('queues/loud/jobs/running', hostileTexts[1]!)
     expect(missing(running, hostileTexts)).toEqual([])
     const failing = await textAt('queues/loud/jobs/failing', 'dead')
     expect(missing(failing, hostileTexts.slice(0, 20))).toEqual([])
   })
 
-  it('the morgue, the search, the events and the overview show them as they are', async () => {
+  it('the morgue, the search, the events and the overview show them unchanged', async () => {
     const first = hostileTexts[0]!
     expect(await textAt('queues/loud/morgue', first)).toContain(first)
     expect(await textAt('morgue', first)).toContain(first)
@@ -154,7 +154,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
     expect(missing(await textAt('', 'loud'), hostileQueues)).toEqual([])
   })
 
-  it('hosts, versions and queues of workers are shown as they are', async () => {
+  it('hosts, versions and queues of workers are shown unchanged', async () => {
     const shown = await textAt('workers', 'Slowest event loop')
     expect(
       missing(

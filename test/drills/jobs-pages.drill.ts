@@ -99,7 +99,7 @@ async function pick(page: Page, menu: string, item: string | RegExp): Promise<vo
 }
 
 describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
-  it('a list shows a page of the state that its address names, and the back button goes back', async () => {
+  it('a list shows the page of the state in its address, and the back button works', async () => {
     const { scene, open } = await opened(store)
     await scene.mill.enqueueMany(
       mail,
@@ -126,7 +126,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
     expect(asked.filter((url) => url.includes('/jobs?')).every((url) => !url.includes('limit'))).toBe(true)
   })
 
-  it('rows are chosen by keys and cancelled; all of a queue only where its name is typed', async () => {
+  it('rows are chosen with keys and cancelled; all jobs of a queue only after its name is typed', async () => {
     const { scene, open } = await opened(store)
     await scene.mill.enqueueMany(
       mail,
@@ -151,7 +151,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
     expect((await scene.mill.depths(['mail']))[0]).toMatchObject({ scheduled: 0, dead: 3 })
   })
 
-  it('a job is followed to its end: its progress, its log, and that nothing is kept of it', async () => {
+  it('a job is followed to its end: progress, log, and a note that nothing is kept', async () => {
     const { scene, open } = await opened(store)
     await scene.mill.enqueue(long, 'a.mov', { id: 'a' })
     const page = await open('queues/video/jobs/a')
@@ -165,7 +165,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
     await worker.stop()
   })
 
-  it('a running job is ended as failed; a wrong delay is told at its field', async () => {
+  it('a running job is ended as failed; a wrong delay is reported at its field', async () => {
     const { scene, open } = await opened(store)
     await scene.mill.enqueue(long, 'b.mov', { id: 'b' })
     const worker = scene.mill.worker({ queues: ['video'] })
@@ -185,7 +185,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
     expect(await scene.mill.queue('video').jobs.get('b')).toMatchObject({ state: 'scheduled', error: 'by hand' })
   })
 
-  it('dead jobs are grouped by error, opened, revived by choice, and all deleted by the name of their queue', async () => {
+  it("dead jobs are grouped by error, opened, revived by choice, and all deleted after the queue's name is typed", async () => {
     const { scene, open } = await opened(store)
     const ids = letters(30)
     await scene.mill.enqueueMany(
@@ -217,7 +217,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
   })
 })
 
-it('ids that no path can hold are opened from a list, and changed', async () => {
+it('ids that do not fit into a path can be opened from a list, and changed', async () => {
   const { scene, open } = await opened('sqlite')
   const ids = ['.', '..', '~', '../mail', 'errors', 'a//b?c#d', '\u202eexe.gpj', 'x'.repeat(256)]
   for (const id of ids) await scene.mill.enqueue(mail, { to: id }, { id, delay: '1h' })
@@ -263,7 +263,7 @@ it('a job has its fields set, is enqueued again under a new id, and cancelled wi
   expect(jobs).toMatchObject([{ input: { to: 'grace' }, meta: { trace: 'abc' } }])
 })
 
-it('in an ordered queue the dead one of an id is told from the live one', async () => {
+it('an ordered queue distinguishes the dead job of an id from the live one', async () => {
   const { scene, open } = await opened('sqlite')
   for (const score of [10, 20]) await scene.mill.enqueue(sync, { order: '7', change: score }, { score })
   await scene.mill.queue('orders').jobs.bury(['7'])
@@ -281,7 +281,7 @@ it('in an ordered queue the dead one of an id is told from the live one', async 
   expect(await scene.mill.queue('orders').jobs.get('7')).toMatchObject({ state: 'ready', payloadCount: 3 })
 })
 
-it('an id is opened where one queue has it; a task is searched for, and what was left out is said', async () => {
+it('an id is opened in the queue that has it; a search for a task says what it left out', async () => {
   const { scene, open } = await opened('sqlite')
   await scene.mill.enqueueMany(
     mail,
@@ -304,7 +304,7 @@ it('a job that is not kept has a page that says why, and where to look', async (
   await page.getByText('No queue keeps a job with exactly this id.').waitFor()
 })
 
-it('who may change nothing is offered nothing, and what is hidden is said to be', async () => {
+it('a read-only page offers no changes, and says which data are hidden', async () => {
   const { scene, open, url } = await opened('sqlite', { readOnly: true, hidePayloads: true })
   await scene.mill.enqueue(mail, { to: 'ada@secret' }, { id: 'm', delay: '1h' })
   await scene.mill.enqueue(mail, { to: 'nobody' }, { id: 'd' })
@@ -326,7 +326,7 @@ it('who may change nothing is offered nothing, and what is hidden is said to be'
   }
 })
 
-it('hostile ids, tasks, errors, fields, reasons and logs are text, on a phone in the dark as well', {
+it('hostile ids, tasks, errors, fields, reasons and logs are text, also on a phone in dark mode', {
   timeout: 120_000,
 }, async () => {
   const { scene, open } = await opened('sqlite')

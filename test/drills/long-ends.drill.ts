@@ -50,7 +50,7 @@ async function replaceWorker(work: CommandProcess): Promise<void> {
 }
 
 describe('an adopted job whose process is killed', longest, () => {
-  it('has failed within 1.5 s, and its worker says of what', async () => {
+  it('fails within 1.5 s, and its worker says why', async () => {
     const of = await longProject()
     const work = of.worker()
     const job = await of.mill.enqueue(wait, of.file('go'))

@@ -53,9 +53,9 @@ export default millrace({ store: 'sqlite:jobs.db', tasks: [meddle] })
 `
 const meddle = defineTask({ name: 'meddle' })
 
-describe('a worker whose isolated job meddles with what they share', { timeout: 120_000 }, () => {
+describe('a worker whose isolated job writes into their channel', { timeout: 120_000 }, () => {
   it.each(['junk', 'half a line', 'words that are wrong', 'a line without end', 'the end of it'])(
-    'goes on, and has its slot free, whatever is written there: %s',
+    'goes on and has its slot free, whatever is written: %s',
     async (how) => {
       const files = { 'package.json': '{"type":"module"}', 'tasks.js': tasksFile, 'millrace.config.js': configFile }
       const folder = project(files)

@@ -55,7 +55,7 @@ describe('a detached job', { timeout: 90_000 }, () => {
     expect((await of.mill.depths(['long']))[0]).toMatchObject({ processed: 1, failed: 0, crashed: 0 })
   })
 
-  it('is adopted by one worker of those that start at once, and each of them keeps within its slots', async () => {
+  it('is adopted by one of several workers that start at once, and none exceeds its slots', async () => {
     const redis = await ownRedis()
     const of = await longProject(redis.url)
     const first = of.worker('--concurrency', '4')
@@ -77,7 +77,7 @@ describe('a detached job', { timeout: 90_000 }, () => {
     expect(of.begun()).toHaveLength(4)
   })
 
-  it('whose host is lost with all its processes is run elsewhere within its lease and 5 s, uncounted', async () => {
+  it('that is lost with its host runs again elsewhere within its lease and 5 s, uncounted', async () => {
     const of = await longProject()
     const lost = of.workerOn('alpha')
     const job = await of.mill.enqueue(brief, of.file('go'))

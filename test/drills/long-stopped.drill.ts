@@ -46,7 +46,7 @@ describe.each([
   ['SQLite', async () => undefined],
   ['Redis', redis],
 ])('on %s, the process of a job that is stopped', { timeout: 60_000 }, (_, started) => {
-  it('is killed after a lease, its slot is free, and its job is run again, uncounted', async () => {
+  it('is killed after a lease, its slot is free, and its job runs again, uncounted', async () => {
     const of = await longProject(await started())
     const { worker, pid } = await atWork(of)
     const stoppedAt = performance.now()
@@ -75,7 +75,7 @@ describe.each([
     await begins(of, 2)
   })
 
-  it('is killed as soon as it wakes up and hears that its job is another one’s', async () => {
+  it('is killed as soon as it wakes up and learns that another worker has its job', async () => {
     const of = await longProject(await started())
     const { worker, pid } = await atWork(of)
     // Nobody watches it any more.

@@ -40,7 +40,7 @@ async function stopped(worker: CommandProcess): Promise<void> {
 }
 
 describe("Lowkiq's example", { timeout: 60_000 }, () => {
-  it('enqueues as its README does, runs in batches by id, and tells its logger of every run and enqueue', async () => {
+  it('enqueues as in its README, runs in batches by id, and logs every run and enqueue', async () => {
     const { cwd, program, command, worker } = example()
     expect((await program('enqueue.ts')).split('\n').sort()).toEqual([
       '',
@@ -70,7 +70,7 @@ describe("Lowkiq's example", { timeout: 60_000 }, () => {
     await stopped(working)
   })
 
-  it('tries a payload that fails again after 10, 20, 30, 40 and 50 seconds, then buries it and says so', async () => {
+  it('retries a failing payload after 10, 20, 30, 40 and 50 seconds, then buries and logs it', async () => {
     const { cwd, command, worker } = example()
     const working = worker()
     await command('enqueue', 'ATestWorker', '{"attr":"fails"}', '--id', '3')
@@ -90,7 +90,7 @@ describe("Lowkiq's example", { timeout: 60_000 }, () => {
     await stopped(working)
   })
 
-  it('changes its number of shards, or its queue, and every job keeps payloads, scores, time and count of retries', async () => {
+  it('changes its number of shards, or its queue, and every job keeps payloads, scores, time and retry count', async () => {
     const { cwd, program, command, worker, job } = example()
     const enqueue = (attr: string, ...more: string[]) =>
       command('enqueue', 'ATestWorker', JSON.stringify({ attr }), ...more)

@@ -15,7 +15,7 @@ import { debianServer } from '../stores/redis/debian-server.js'
 const old = { server: 'redis', suites: ['bullseye'] } as const
 const withDownloadMs = 300_000
 
-it('Redis 6 is refused in words, whatever is asked of it, and no key is made', {
+it('Redis 6 is refused in one sentence by every command, and no key is created', {
   timeout: withDownloadMs,
 }, async () => {
   const port = await freePort()

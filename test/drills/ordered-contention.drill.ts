@@ -36,7 +36,7 @@ for (const [name, open] of [
       expect(outcome.slowestReturnMs).toBeLessThanOrEqual(leaseMs + 5_000)
     })
 
-    it('never run two batches of one shard at once where the shard is exclusive, while they come and go', {
+    it('never run two batches of an exclusive shard at once while they come and go', {
       timeout: 120_000,
     }, async () => {
       const outcome = await drillOrdered(
@@ -66,7 +66,7 @@ describe('the judge of an ordered drill', () => {
     isShardExclusive: true,
   }
 
-  it('is content with a history in which nothing is wrong', () => {
+  it('finds no fault in a correct history', () => {
     expect(orderedJudgement(evidence)).toMatchObject({
       completed: 2,
       lost: 0,
@@ -78,7 +78,7 @@ describe('the judge of an ordered drill', () => {
     })
   })
 
-  it('sees a payload that is missing, one that completed twice, and one that completed and was buried', () => {
+  it('detects a missing payload, one that completed twice, and one that completed and was buried', () => {
     expect(orderedJudgement({ ...evidence, payloadsPerId: 3 })).toMatchObject({ lost: 1 })
     const again = {
       audit: [...evidence.audit, entry('a', 'claim', 2), entry('a', 'leave', 2)],
@@ -88,7 +88,7 @@ describe('the judge of an ordered drill', () => {
     expect(orderedJudgement({ ...evidence, morgue: new Map([['a', [0]]]) })).toMatchObject({ twice: 1 })
   })
 
-  it('sees claims of an id that overlap, batches of a shard that do, disorder, and a stale write', () => {
+  it('detects overlapping claims of an id or of a shard, disorder, and a stale write', () => {
     const overlapping = [entry('a', 'claim', 1), entry('a', 'claim', 2), entry('a', 'leave', 1)]
     expect(orderedJudgement({ ...evidence, audit: overlapping }).breaches).not.toEqual([])
     const twoBatches = [entry('a', 'claim', 1), entry('b', 'claim', 2), entry('a', 'leave', 1), entry('b', 'leave', 2)]

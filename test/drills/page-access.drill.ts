@@ -108,7 +108,7 @@ it.each([375, 768, 1_440])(
   60_000,
 )
 
-it('nothing jumps while the page is loaded and live data come', async () => {
+it('nothing jumps while the page loads and live data arrive', async () => {
   const jumps: Record<string, number> = {}
   for (const name of ['overview', 'queue', 'job', 'workers', 'throttles', 'schedules', 'events'] as const) {
     const { page } = await browser.tab()
@@ -151,7 +151,7 @@ it('keys alone lead past the navigation, through the rows, into one and back', a
   expect(await page.evaluate('document.activeElement.type')).toBe('search')
 })
 
-it('dialogs hold the focus and give it back', async () => {
+it('dialogs trap the focus and restore it', async () => {
   const { page } = await browser.tab()
   await PageHand.at(page, url)
   await page.keyboard.press('?')
@@ -194,7 +194,7 @@ async function proxied(target: string, prefix: string): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`
 }
 
-it('below a path of the application, and behind a proxy that takes one away, every page is found from deep inside', async () => {
+it('every page is found by a deep link below a path of the application, and behind a proxy that strips one', async () => {
   const below = await scene.window({ basePath: '/jobs' })
   const behind = await proxied(url, '/tools/jobs/')
   for (const root of [below, behind]) {

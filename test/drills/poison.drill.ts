@@ -4,7 +4,7 @@ import * as hazards from '../../proofs/hazards.js'
 
 // `npm run prove workers` has the same scenarios in full.
 describe('a job that kills its process', () => {
-  it('is buried after maxCrashes; nobody else is charged or lost', { timeout: 90_000 }, async () => {
+  it('is buried after maxCrashes; no other job is charged or lost', { timeout: 90_000 }, async () => {
     const outcome = await hazards.poisonAmong({
       kind: 'abort',
       innocents: 100,
@@ -24,7 +24,7 @@ describe('a job that kills its process', () => {
   })
 
   it.each(Object.entries({ SQLite: sqliteGround, Redis: redisGround }))(
-    'lets the nine others of its batch complete, once each, on %s',
+    'leaves the nine others of its batch to complete, once each, on %s',
     { timeout: 60_000 },
     async (_, ground) => {
       expect(await hazards.poisonInBatch(ground)).toMatchObject({ completed: 9, completedTwice: 0, buried: 0 })
@@ -37,7 +37,7 @@ describe('a handler that blocks the event loop', () => {
     expect(await hazards.spinThroughLease('3s', 5_000)).toEqual({ runs: 1, claims: 1, processesLost: 0 })
   })
 
-  it('past maxBlock is run again elsewhere, and its process is replaced', { timeout: 60_000 }, async () => {
+  it('for longer than maxBlock runs again elsewhere, and its process is replaced', { timeout: 60_000 }, async () => {
     expect(await hazards.spinPastMaxBlock()).toMatchObject({ runs: 2, processes: 2, recycled: 1 })
   })
 })

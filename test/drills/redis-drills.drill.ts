@@ -9,8 +9,8 @@ import { killedServer } from '../../proofs/redis-drills/server-deaths.js'
 const nothingLost = { lost: 0, completedTwice: 0, refusedOddly: 0, buried: 0, workersFailed: 0 }
 
 // `npm run prove redis-drills` has the same drills in full, and those that take long.
-describe('under producers and workers', { timeout: 60_000 }, () => {
-  it('a server that is killed loses nothing, and work goes on within 5 s after it is back', async () => {
+describe('with producers and workers at work', { timeout: 60_000 }, () => {
+  it('a killed server loses nothing, and work continues within 5 s after it is back', async () => {
     const outcome = await killedServer({ appendfsync: 'always', kills: 2, betweenMs: 500 })
 
     expect(outcome).toMatchObject(nothingLost)
@@ -21,26 +21,26 @@ describe('under producers and workers', { timeout: 60_000 }, () => {
     ['becomes a replica for a while', () => refusals.demoted({ forMs: 1_000 })],
     ["is kept busy by somebody else's script", () => refusals.busy({ forMs: 1_500 })],
     ['cannot save for a while', () => refusals.unsaved({ forMs: 500 })],
-  ])('a server that %s loses nothing, and nobody has to be started again', async (_, drill) => {
+  ])('a server that %s loses nothing, and no process needs a restart', async (_, drill) => {
     const outcome = await drill()
 
     expect(outcome).toMatchObject(nothingLost)
     expect(outcome.resumedMs).toBeLessThan(5_000)
   })
 
-  it('a server that forgets its scripts every 50 ms disturbs nobody', async () => {
+  it('a server that forgets its scripts every 50 ms causes no error', async () => {
     const outcome = await refusals.forgotten({ forMs: 1_000, everyMs: 50 })
 
     expect(outcome).toMatchObject({ ...nothingLost, refused: 0, storeFailed: 0 })
   })
 
-  it('answers that are lost count nothing twice', async () => {
+  it('lost answers count nothing twice', async () => {
     const outcome = await repliesLost({ rounds: 3 })
 
     expect(outcome).toMatchObject({ ...nothingLost, countedTwice: 0, runTwice: 0, processed: outcome.acknowledged })
   })
 
-  it('everything thrown away leaves queues that work and no error', async () => {
+  it('a server that drops all its data leaves working queues and no error', async () => {
     const outcome = await thrownAway({ times: 3 })
 
     expect(outcome).toMatchObject({ refused: 0, storeFailed: 0, workersFailed: 0 })
@@ -48,8 +48,8 @@ describe('under producers and workers', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a server without memory', () => {
-  it('refuses jobs at once and nothing else; a worker that is started then works it off', async () => {
+describe('a server that is out of memory', () => {
+  it('refuses jobs at once and nothing else; a worker that starts then works it off', async () => {
     const outcome = await refusals.full({ maxmemory: '4mb' })
 
     expect(outcome).toMatchObject({
@@ -65,8 +65,8 @@ describe('a server without memory', () => {
   })
 })
 
-describe('a server that is not there', () => {
-  it('is told to producers within 5 s, and waited for by a worker that starts', { timeout: 60_000 }, async () => {
+describe('an absent server', () => {
+  it('makes producers fail within 5 s, and a starting worker wait', { timeout: 60_000 }, async () => {
     const outcome = await noServer({ forMs: 4_500 })
 
     expect(outcome.isUnavailable).toBe(true)
@@ -75,23 +75,23 @@ describe('a server that is not there', () => {
   })
 })
 
-describe('workers that rest', { timeout: 60_000 }, () => {
-  it('hear of the next job when their wait was ended by an error', async () => {
+describe('idle workers', { timeout: 60_000 }, () => {
+  it('notice the next job after their wait has ended with an error', async () => {
     const outcome = await refusals.unblocked()
 
     expect(outcome).toMatchObject({ ...nothingLost, acknowledged: 2 })
     expect(Math.max(...outcome.startedMs)).toBeLessThan(5_000)
   })
 
-  it('are not woken by the dozen for one job', async () => {
+  it('do not all wake up for one job', async () => {
     const { caused } = await idleCrowd({ mode: 'single', processes: 2, handlesEach: 25, rounds: 3 })
 
     expect(Math.max(...caused)).toBeLessThanOrEqual(20)
   })
 })
 
-describe('a key of another type where a queue keeps its jobs', () => {
-  it('is named, ends the worker of that queue and no other, and is left as it is', async () => {
+describe('a key of the wrong type where a queue keeps its jobs', () => {
+  it('is named, ends only the worker of that queue, and stays unchanged', async () => {
     expect(await foreignKey()).toMatchObject({
       enqueueIsCorrupt: true,
       workerIsCorrupt: true,

@@ -29,7 +29,7 @@ async function losingAMaster(): Promise<string[]> {
 }
 
 describe('a cluster that has lost a master', () => {
-  it('gives the jobs of all other queues, whatever order they are asked in, and wakes who waits for them', async () => {
+  it('still hands out the jobs of all other queues, in any order of the claim, and wakes their waiters', async () => {
     const left = await losingAMaster()
     expect(left.length).toBeGreaterThan(0)
     expect(left.length).toBeLessThan(names.length)

@@ -66,7 +66,7 @@ describe('the site in a browser', () => {
   })
 
   it.each([375, 768, 1_440])(
-    'shows every page at a width of %i px without scrolling sideways or a fault',
+    'shows every page at a width of %i px without an error or sideways scrolling',
     { timeout: 240_000 },
     async (width) => {
       const tab = await browser.tab({ width })

@@ -28,7 +28,7 @@ describe('the built site', () => {
     expect(files).toEqual(expect.arrayContaining(['monitoring/alerts.yml', 'stores/sqs-envelope.schema.json']))
   })
 
-  it('loads scripts, styles, fonts and pictures from its own host alone', () => {
+  it('loads scripts, styles, fonts and pictures only from its own host', () => {
     const loads = /(?:<(?:script|img|link|iframe)\b[^>]*?(?:src|href)=|url\()["']?(?:https?:)?\/\/[^"')\s>]+/g
     const foreign = files
       .filter((file) => /\.(?:html|css)$/.test(file))
@@ -37,7 +37,7 @@ describe('the built site', () => {
     expect(foreign).toEqual([])
   })
 
-  it('leads to an element of the page by every link within it', () => {
+  it('resolves every internal link to an element of a page', () => {
     const dead = files
       .filter((file) => file.endsWith('.html') && !file.startsWith('api/'))
       .flatMap((file) => {

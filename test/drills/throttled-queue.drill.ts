@@ -88,7 +88,7 @@ function example(): string {
 // They begin to run with the stores that have throttles.
 for (const [name, isThrottled, place] of places) {
   describe.skipIf(!isThrottled)(`a throttled queue on ${name}`, { timeout: 60_000 }, () => {
-    it('gives two processes ten items at once, the next ten each 10.0 to 10.35 s after its forerunner, and none twice', async () => {
+    it('gives two processes ten items at once, each of the next ten 10.0 to 10.35 s after its predecessor, and none twice', async () => {
       const cwd = example()
       const store = (await place()).store(cwd)
       const poppers = [1, 2].map(() => new CommandProcess(['popper.ts'], { cwd, script, env: { STORE: store } }))
@@ -117,7 +117,7 @@ for (const [name, isThrottled, place] of places) {
       }
     })
 
-    it('is shown by the example, in the words of the original', async () => {
+    it('works in the example, with the words of the original', async () => {
       const cwd = example()
       const { flags } = await place()
       const shown = new CommandProcess(['throttled-queue.ts', ...flags, '-w', '3', '-n', '10'], { cwd, script })
@@ -146,7 +146,7 @@ for (const [name, isThrottled, place] of places) {
 }
 
 describe('the example of a throttled queue', () => {
-  it('tells its flags, and that it needs no server', async () => {
+  it('lists its flags, and says that it needs no server', async () => {
     const { code, stdout, stderr } = await runProcess(['throttled-queue.ts', '--help'], { cwd: example(), script })
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -158,7 +158,7 @@ describe('the example of a throttled queue', () => {
     [['-x'], /^Unknown option '-x'/],
     [['-n', 'many'], /limit: must be a whole number from 1 to 1000000; got NaN/],
     [['-e'], /`elastic` needs `moderate: true`/],
-  ])('says what is wrong with its flags: %j', async (flags, message) => {
+  ])('explains wrong flags: %j', async (flags, message) => {
     const { code, stdout, stderr } = await runProcess(['throttled-queue.ts', ...flags], { cwd: example(), script })
 
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })

@@ -9,7 +9,7 @@ import { typedProgram } from '../typed-program.js'
 
 const typescript = process.env['TYPESCRIPT'] ?? join(root, 'node_modules/typescript')
 
-describe('the types of the installed package hold where libraries are checked', () => {
+describe('the types of the installed package pass with library checks on', () => {
   const tarball = packed()
   afterAll(() => tarball.remove())
 

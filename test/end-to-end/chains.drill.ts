@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { chains } from '../../proofs/chains-drill.js'
 
-it('a parent that is killed between its calls has each child exactly once, also in a process of its own', {
+it('a parent that is killed between its calls has each child exactly once, also as an isolated task', {
   timeout: 120_000,
 }, async () => {
   const seen = await chains({ children: 10, kills: 4 })

@@ -50,7 +50,7 @@ const changesOf = (id: string, count: number): Change[] =>
   Array.from({ length: count }, (_, place) => ({ id, place, by: `commit ${place}`, to: `blob ${place}` }))
 
 describe('the history of the demo', () => {
-  it('is what the commits of a repository did to its files, in order, each change beginning where the last one ended', async () => {
+  it('lists what the commits of a repository did to its files, in order; each change begins where the last one ended', async () => {
     const folder = repository(60)
     const { title, changes } = await historyOf([project({}), folder], packages(1), 1_000)
     expect(title).toBe(`60 changes to 1 files by the commits of ${folder}`)
@@ -65,7 +65,7 @@ describe('the history of the demo', () => {
     expect(latest.changes[0]!.place).toBe(0)
   })
 
-  it('is made of the wishes of packages where there is no git, no repository, or next to nothing in it', async () => {
+  it('uses the dependencies of packages if there is no git, no repository, or almost nothing in it', async () => {
     const wanted = packages(12)
     const wishes = Array.from({ length: 12 }, (_, n) => `p${n}@1.0.0 ^${n}.0.0`)
     const [bare, small] = [project({}), repository(3)]
@@ -86,11 +86,11 @@ describe('the verdict on a history', () => {
   const changes = [...changesOf('a', 5), ...changesOf('b', 3)]
   const applied = (order: readonly Change[]) => new Map([['a', order.reduce(after, blank)]])
 
-  it('finds no fault where each change was applied once and in order', () => {
+  it('finds no fault if each change was applied once and in order', () => {
     expect(differencesOf(changes, statesOf(changes))).toEqual([])
   })
 
-  it('finds a change that was lost, applied twice or out of order, and an id that is missing or strange', () => {
+  it('finds a lost, repeated or misplaced change, and a missing or unknown id', () => {
     const [a, b, c, d, e] = changesOf('a', 5) as [Change, Change, Change, Change, Change]
     const of = (order: readonly Change[]) => differencesOf(changesOf('a', 5), applied(order))
     expect(of([a, b, c, d, e])).toEqual([])
@@ -104,7 +104,7 @@ describe('the verdict on a history', () => {
 })
 
 describe('the ledger of the demo', () => {
-  it('refuses a write of a claim after a later one has begun with the id', () => {
+  it('refuses a write of a claim after a later claim of the id has begun', () => {
     const ledger = new Ledger(join(project({}), 'ledger.db'))
     const entry = { id: 'a', attempt: 1, given: 1, again: 0, state: { ...blank, changes: 1, to: 'old' } }
     expect(Object.fromEntries(ledger.begin(['a', 'b'], 1))).toEqual({ a: blank, b: blank })
@@ -125,7 +125,7 @@ describe('the ledger of the demo', () => {
   })
 })
 
-describe('a queue that broke its promises would be found out:', () => {
+describe('the ledger of the demo judges a queue:', () => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
   const file = join(folder, 'ledger.db')
   process.env['MILLRACE_DEMO_LEDGER'] = file
@@ -145,7 +145,7 @@ describe('a queue that broke its promises would be found out:', () => {
     return differencesOf(changes, new Map(states))
   }
 
-  it('one that keeps them is not, be it that it hands over again what was applied', async () => {
+  it('a correct one passes, even if it hands over again what was applied', async () => {
     const changes = changesOf('right', 6)
     await handOver('right', changes.slice(0, 3))
     await handOver('right', changes.slice(1, 5))
@@ -154,27 +154,27 @@ describe('a queue that broke its promises would be found out:', () => {
     expect(ledger.figures()).toMatchObject({ again: 2, refused: 0 })
   })
 
-  it('one that ignores the order within a hand-over', async () => {
+  it('one that ignores the order within a batch fails', async () => {
     const changes = changesOf('unsorted', 6)
     await handOver('unsorted', shuffled(changes, 3))
     expect(faultsOf('unsorted', changes)).not.toEqual([])
   })
 
-  it('one that hands over newer payloads first', async () => {
+  it('one that hands over newer payloads first fails', async () => {
     const changes = changesOf('reversed', 6)
     await handOver('reversed', changes.slice(3))
     await handOver('reversed', changes.slice(0, 3))
     expect(faultsOf('reversed', changes)).not.toEqual([])
   })
 
-  it('one that loses a payload', async () => {
+  it('one that loses a payload fails', async () => {
     const changes = changesOf('lost', 6)
     await handOver('lost', changes.slice(0, 2))
     await handOver('lost', changes.slice(3))
     expect(faultsOf('lost', changes)).not.toEqual([])
   })
 
-  it('one that lets two runs of an id go at once', async () => {
+  it('one that runs an id twice at once fails', async () => {
     const changes = changesOf('parallel', 6)
     const before = ledger.figures().refused
     await Promise.all([handOver('parallel', changes.slice(0, 3)), handOver('parallel', changes.slice(3))])

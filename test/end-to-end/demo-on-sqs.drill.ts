@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { commitIn, folderOf, ranDemo } from './demo-folder.js'
 
 describe('the demo on SQS', { timeout: 120_000 }, () => {
-  it('makes one right checksum per file and follows each file in order, on an emulator that it starts', async () => {
+  it('computes one right checksum per file and follows each file in order, on an emulator that it starts', async () => {
     const { folder, home } = folderOf(200)
     commitIn(folder, 20, 10)
     const { code, stdout, summary } = await ranDemo(folder, { MILLRACE_STORE: 'sqs://eu-central-1', TMPDIR: home })

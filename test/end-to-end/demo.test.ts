@@ -6,7 +6,7 @@ import { project, root } from '../cli/project.js'
 import { commitIn, demo, folderOf, ranDemo, script } from './demo-folder.js'
 
 describe('the demo', { timeout: 120_000 }, () => {
-  it('makes one right checksum per file, follows each file of a repository in order, packs all of them, and leaves nothing behind', async () => {
+  it('computes one right checksum per file, follows each file of a repository in order, packs all of them, and leaves nothing behind', async () => {
     const { folder, home } = folderOf(200)
     commitIn(folder, 20, 30)
     const { code, stdout, stderr, summary: told } = await ranDemo(folder, { TMPDIR: home })
@@ -78,7 +78,7 @@ describe('the demo', { timeout: 120_000 }, () => {
     expect(readdirSync(home).filter((name) => name.startsWith('millrace-demo-'))).toEqual([])
   })
 
-  it('interrupted, it stops its workers and cleans up', async () => {
+  it('stops its workers and cleans up when it is interrupted', async () => {
     const { folder, home } = folderOf(500)
     const process = new CommandProcess([demo, folder], { cwd: root, script, env: { TMPDIR: home } })
     process.child.stdout!.on('data', (text: Buffer) => {
@@ -88,7 +88,7 @@ describe('the demo', { timeout: 120_000 }, () => {
     expect(readdirSync(home).filter((name) => name.startsWith('millrace-demo-'))).toEqual([])
   })
 
-  it('a folder without files is refused', async () => {
+  it('refuses a folder without files', async () => {
     const cwd = project({})
     const { code, stderr } = await new CommandProcess([demo, join(cwd, 'none')], { cwd: root, script }).end()
     expect({ code, stderr }).toEqual({ code: 1, stderr: `demo: there are no readable files in ${join(cwd, 'none')}\n` })

@@ -42,7 +42,7 @@ function scene() {
 }
 
 describe('exec', { timeout: 60_000 }, () => {
-  it('gives a pipeline the input, and the job what the pipeline prints', async () => {
+  it('pipes the input into a pipeline, and stores its output as the result', async () => {
     const { exec, mill } = scene()
     exec(
       [],
@@ -55,7 +55,7 @@ describe('exec', { timeout: 60_000 }, () => {
     expect(await job.result({ timeout: '20s' })).toBe('{"NAME":"ADA"} by video render one 1\n')
   })
 
-  it('gives the command a token, by which that can go on with the claim itself', async () => {
+  it('passes a token, with which the command can continue the claim itself', async () => {
     const { folder, exec, mill, record } = scene()
     writeFileSync(join(folder, 'attached.mjs'), attached)
     exec([], 'node', 'attached.mjs')
@@ -65,7 +65,7 @@ describe('exec', { timeout: 60_000 }, () => {
     expect(await record('one')).toMatchObject({ state: 'completed', attempt: 1, progress: { fraction: 0.5 } })
   })
 
-  it('runs so many at once, each in a slot of its own, whatever tasks the jobs name', async () => {
+  it('runs at most `--concurrency` jobs at once, each in its own slot, whatever their tasks', async () => {
     const { folder, exec, mill } = scene()
     exec(['--concurrency', '3'], 'sh', '-c', `echo $MILLRACE_SLOT >> begun; while [ ! -e go ]; do sleep 0.05; done`)
     const jobs = await Promise.all(
@@ -80,7 +80,7 @@ describe('exec', { timeout: 60_000 }, () => {
     for (const job of jobs) expect(await job.result({ timeout: '20s' })).toBe('')
   })
 
-  it('fails the job where the command fails, for good unless it is to be tried again', async () => {
+  it('fails the job if the command fails, finally unless retries are left', async () => {
     const { exec, mill, record } = scene()
     exec(['--retries', '0'], 'sh', '-c', 'echo out; echo "no such film" >&2; exit 7')
     const job = await mill.enqueue(render, null)
@@ -91,7 +91,7 @@ describe('exec', { timeout: 60_000 }, () => {
     expect((await record(job.id))?.log?.split('\n').sort()).toEqual(['', 'no such film', 'out'])
   })
 
-  it('fails the job where there is no such command, and says so', async () => {
+  it('fails the job with a clear error if the command does not exist', async () => {
     const { exec, mill } = scene()
     exec([], 'no-such-command')
     const job = await mill.enqueue(render, null)
@@ -109,7 +109,7 @@ describe('exec', { timeout: 60_000 }, () => {
     expect([Buffer.byteLength(log), log.endsWith('x½end')]).toEqual([65_536, true])
   })
 
-  it('hands over 200 KB of input, and a command need not read it', async () => {
+  it('passes 200 KB of input, and the command need not read it', async () => {
     const { exec, mill } = scene()
     exec(['--concurrency', '2'], 'sh', '-c', 'test "$MILLRACE_JOB_ID" = deaf || wc -c')
     const film = 'ä'.repeat(100_000)
@@ -120,7 +120,7 @@ describe('exec', { timeout: 60_000 }, () => {
     expect(await unread.result({ timeout: '20s' })).toBe('')
   })
 
-  it('ends a command that ignores SIGTERM, and all that it has started, soon after a cancel', async () => {
+  it('ends a command that ignores SIGTERM, with all its children, soon after a cancel', async () => {
     const { exec, mill, record } = scene()
     exec([], 'sh', '-c', "trap '' TERM; sleep 600 & sleep 600")
     const job = await mill.enqueue(render, null)
@@ -132,14 +132,14 @@ describe('exec', { timeout: 60_000 }, () => {
     expect(await job.status()).toBe('cancelled')
   })
 
-  it('ends a command whose time is over', async () => {
+  it('ends a command that exceeds its time limit', async () => {
     const { exec, mill } = scene()
     exec(['--time-limit', '500ms'], 'sleep', '600')
     const job = await mill.enqueue(render, null)
     await expect(job.result({ timeout: '20s' })).rejects.toThrow(/ran longer than its time limit of 500ms/)
   })
 
-  it('leaves a command running when it is stopped, or killed, and the next takes it over', async () => {
+  it('leaves the command running when it is stopped or killed, and the next exec adopts it', async () => {
     const { folder, exec, mill, record } = scene()
     const command = ['sh', '-c', 'while [ ! -e go ]; do sleep 0.05; done; echo $MILLRACE_ATTEMPT'] as const
     const first = exec([], ...command)

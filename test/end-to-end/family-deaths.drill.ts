@@ -64,8 +64,8 @@ const table: string[][] = [['kind', 'dies', 'by', 'the job', 'of its first run s
 const isOver = (kind: Kind, { isAll, of }: Way) =>
   isAll === true || (kind === 'exec' && of({ supervisor: 1, worker: 1, job: 0 }).includes(1))
 
-describe.each(['an isolated task', 'exec'] as const)('of %s', { timeout: 60_000 }, (kind) => {
-  it.each(ways)('if $dies dies by $by, nothing of its first run is beside the next', async (way) => {
+describe.each(['an isolated task', 'exec'] as const)('the processes of %s', { timeout: 60_000 }, (kind) => {
+  it.each(ways)('leave nothing of the first run beside the next if $dies dies by $by', async (way) => {
     const { dies, by, of, isAdopted, becomes } = way
     const scene = await leftBehind(kind, by === 'exit' ? { how: 'exits' } : {})
     let command: CommandProcess = scene.start()

@@ -36,7 +36,7 @@ describe("Kale's example", { timeout: 60_000 }, () => {
   })
   afterAll(() => sqs.close())
 
-  it('publishes, works, runs again after 60 and 120 seconds and not before, and buries', async () => {
+  it('publishes, works, runs again after 60 and 120 seconds and not earlier, and buries', async () => {
     const { publish, worker, stats } = example(`sqs://us-west-2?endpoint=${sqs.endpoint}&poll=each`)
     const working = worker()
     await working.stdoutMatches(/started/)
@@ -60,7 +60,7 @@ describe("Kale's example", { timeout: 60_000 }, () => {
     ])
   })
 
-  it('has a configuration that says what `import kale` writes of its settings', async () => {
+  it('has the configuration that `import kale` writes from its settings', async () => {
     const { command } = example()
     const written = await command('import', 'kale', 'settings.py', '--out', '-')
     const own = readFileSync(join(root, 'examples/kale/millrace.config.ts'), 'utf8')
@@ -69,7 +69,7 @@ describe("Kale's example", { timeout: 60_000 }, () => {
     expect(options(own)).toEqual(options(written))
   })
 
-  it('has an emulator that listens on this machine only', async () => {
+  it('has an emulator that listens only on this machine', async () => {
     const emulator = example().program('emulator.ts', '0')
     const [, port] = await emulator.stdoutMatches(/SQS is emulated at http:\/\/127\.0\.0\.1:(\d+)\n/)
     const { command } = example(`sqs://us-west-2?endpoint=http://127.0.0.1:${port}`)

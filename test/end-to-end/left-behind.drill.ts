@@ -5,8 +5,8 @@ import { family, type Kind, killed, leftBehind, nothingLeftOf } from './left-beh
 
 const kinds: readonly Kind[] = ['an isolated task', 'exec']
 
-describe.each(kinds)('after a kill in the family of %s', { timeout: 60_000 }, (kind) => {
-  it('of the process of the job and then of the worker, the job runs again beside nothing of its first run', async () => {
+describe.each(kinds)('after a kill in the process family of %s', { timeout: 60_000 }, (kind) => {
+  it("of the job's process and then of the worker, the job runs again with nothing left of its first run", async () => {
     const scene = await leftBehind(kind)
     const command = scene.start()
     const first = await scene.run(1)
@@ -18,7 +18,7 @@ describe.each(kinds)('after a kill in the family of %s', { timeout: 60_000 }, (k
     await nothingLeftOf(first.job)
   })
 
-  it('of all but the encoder, whose next worker comes after the lease, the job runs again beside nothing', async () => {
+  it('of all but the encoder, with the next worker after the lease, the job runs again with nothing left', async () => {
     const scene = await leftBehind(kind)
     const worker = scene.start()
     const first = await scene.run(1)
@@ -31,7 +31,7 @@ describe.each(kinds)('after a kill in the family of %s', { timeout: 60_000 }, (k
     await nothingLeftOf(first.job)
   })
 
-  it('of all but the encoder, beside another worker, the job runs again there beside nothing', async () => {
+  it('of all but the encoder, next to another worker, the job runs again there with nothing left', async () => {
     const scene = await leftBehind(kind)
     const worker = scene.start()
     const first = await scene.run(1)
@@ -43,7 +43,7 @@ describe.each(kinds)('after a kill in the family of %s', { timeout: 60_000 }, (k
     await nothingLeftOf(first.job)
   })
 
-  it('of the whole group by a stop that freezes it beyond its lease, the job runs again beside nothing', async () => {
+  it('of the whole group after a freeze beyond its lease, the job runs again with nothing left', async () => {
     const scene = await leftBehind(kind)
     scene.start()
     const first = await scene.run(1)
@@ -54,7 +54,7 @@ describe.each(kinds)('after a kill in the family of %s', { timeout: 60_000 }, (k
   })
 })
 
-describe.each(kinds)('nothing that %s has started is left', { timeout: 60_000 }, (kind) => {
+describe.each(kinds)('no process that %s has started is left', { timeout: 60_000 }, (kind) => {
   it('if the job is cancelled', async () => {
     const scene = await leftBehind(kind)
     scene.start()
@@ -72,7 +72,7 @@ describe.each(kinds)('nothing that %s has started is left', { timeout: 60_000 },
     await nothingLeftOf(first.job)
   })
 
-  it.each(['fails', 'exits', 'throws'])('as its job runs again since the first run %s', async (how) => {
+  it.each(['fails', 'exits', 'throws'])('when its job runs again because the first run %s', async (how) => {
     const scene = await leftBehind(kind, { how })
     scene.start()
     await scene.run(1)
@@ -81,8 +81,8 @@ describe.each(kinds)('nothing that %s has started is left', { timeout: 60_000 },
   })
 })
 
-describe('nothing that an isolated task has started is left', { timeout: 60_000 }, () => {
-  it('if its time is over', async () => {
+describe('no process that an isolated task has started is left', { timeout: 60_000 }, () => {
+  it('if it exceeds its time limit', async () => {
     const scene = await leftBehind('an isolated task', { more: "timeLimit: '1s'," })
     scene.start()
     const first = await scene.run(1)
@@ -90,7 +90,7 @@ describe('nothing that an isolated task has started is left', { timeout: 60_000 
     await nothingLeftOf(first.job)
   })
 
-  it('if it is to end with its worker, and that is killed', async () => {
+  it('if it may not outlive its worker, and that is killed', async () => {
     const scene = await leftBehind('an isolated task', { more: "onSupervisorLoss: 'exit'," })
     const worker = scene.start()
     const first = await scene.run(1)
@@ -100,7 +100,7 @@ describe('nothing that an isolated task has started is left', { timeout: 60_000 
     await nothingLeftOf(first.job)
   })
 
-  it('if it is to end with its worker, and that is stopped', async () => {
+  it('if it may not outlive its worker, and that is stopped', async () => {
     const scene = await leftBehind('an isolated task', { more: "onSupervisorLoss: 'exit',", grace: '1s' })
     const worker = scene.start()
     const first = await scene.run(1)

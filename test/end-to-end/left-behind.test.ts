@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest'
 import { family, killed, leftBehind, nothingLeftOf } from './left-behind.js'
 
-it('if the worker and the process of a job are killed, the job runs again beside nothing of its first run', async () => {
+it('if the worker and the process of a job are killed, the job runs again with nothing left of its first run', async () => {
   const scene = await leftBehind('an isolated task')
   const worker = scene.start()
   const first = await scene.run(1)

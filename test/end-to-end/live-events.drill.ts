@@ -34,7 +34,7 @@ process.stdin.on('end', async () => {
 const work = defineTask({ name: 'work', queue: 'video' })
 
 it.each(['sqlite', 'redis'] as const)(
-  'of three processes on %s are all told once, in order',
+  'the events of three processes on %s all arrive once, in order',
   { timeout: 90_000 },
   async (kind) => {
     const store = await storeAddress(kind)
@@ -92,7 +92,7 @@ it.each(['sqlite', 'redis'] as const)(
   },
 )
 
-it('an isolated job tells from its own process how far it is', { timeout: 60_000 }, async () => {
+it('an isolated job reports its progress from its own process', { timeout: 60_000 }, async () => {
   const folder = mkdtempSync(join(root, 'test/end-to-end/live-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const module = join(folder, 'film.mjs')
@@ -128,7 +128,7 @@ export default millrace({ store: ${JSON.stringify(`sqlite:${join(folder, 'jobs.d
   expect(types.sort()).toEqual(['job.completed', 'job.progressed', 'job.started'])
 })
 
-it('an isolated job that its worker has left tells its end itself, though nothing was told of it before', {
+it('an isolated job without its worker reports its own end, even if it reported nothing before', {
   timeout: 60_000,
 }, async () => {
   const folder = mkdtempSync(join(root, 'test/end-to-end/live-'))
@@ -170,7 +170,7 @@ export default millrace({ store: ${JSON.stringify(`sqlite:${join(folder, 'jobs.d
   }
 })
 
-it('a feed outlives its Redis: that something may be missing is told, and what follows', {
+it('a feed outlives its Redis: it reports a possible gap, and what follows', {
   timeout: 60_000,
 }, async () => {
   const redis = await startRedis()

@@ -47,7 +47,7 @@ while (process.argv[1]?.endsWith('process-child-entry.js') && existsSync('hold')
 `
 
 describe('an isolated job', longest, () => {
-  it('shows where it runs, how far it is, what it has kept and what it prints, while it runs and after', async () => {
+  it('shows where it runs, its progress, its checkpoint and its output, while it runs and after', async () => {
     const of = await longProject()
     const worker = of.worker()
     const job = await of.mill.enqueue(wait, of.file('go'))
@@ -75,7 +75,7 @@ describe('an isolated job', longest, () => {
     ['SIGKILL', /was killed by SIGKILL.*dies by SIGKILL/s],
     ['SIGSEGV', /was killed by SIGSEGV.*dies by SIGSEGV/s],
     ['memory', /ran out of memory \(oom\).*dies by memory/s],
-  ])('whose process dies by %s fails with its reason, is tried again, and then is dead', async (how, reason) => {
+  ])('whose process dies by %s fails with that reason, runs again, and then is dead', async (how, reason) => {
     const of = await longProject()
     of.worker()
     const job = await of.mill.enqueue(die, how)
@@ -93,26 +93,23 @@ describe('an isolated job', longest, () => {
   it.each([
     ['waits', false],
     ['blocks its event loop', true],
-  ])(
-    'that traps SIGTERM, has children of its own and %s is dead with all of them soon after a cancel',
-    async (_, blocks) => {
-      const of = await longProject()
-      of.worker()
-      const job = await of.mill.enqueue(deaf, blocks)
-      const pid = await firstOf(of)
-      expect(livingIn(pid).length).toBeGreaterThanOrEqual(3)
-      await recordThat(of, job.id, (it) => it.startedAt !== undefined)
-      await job.cancel()
+  ])('that traps SIGTERM, has children and %s is dead with all of them soon after a cancel', async (_, blocks) => {
+    const of = await longProject()
+    of.worker()
+    const job = await of.mill.enqueue(deaf, blocks)
+    const pid = await firstOf(of)
+    expect(livingIn(pid).length).toBeGreaterThanOrEqual(3)
+    await recordThat(of, job.id, (it) => it.startedAt !== undefined)
+    await job.cancel()
 
-      // A third of the lease until it hears of it, and its grace of 5 s.
-      expect(await deadAfter(pid, 10_000)).toBeLessThan(1_000 + 5_000 + 1_000)
-      expect(await job.status()).toBe('cancelled')
-    },
-  )
+    // A third of the lease until it hears of it, and its grace of 5 s.
+    expect(await deadAfter(pid, 10_000)).toBeLessThan(1_000 + 5_000 + 1_000)
+    expect(await job.status()).toBe('cancelled')
+  })
 })
 
 describe('an isolated job whose worker is killed', longest, () => {
-  it('goes on, is adopted by the next worker before that claims anything, and is run once', async () => {
+  it('goes on, is adopted by the next worker before that claims anything, and runs once', async () => {
     const of = await longProject()
     const first = of.worker('--concurrency', '2')
     const jobs = [await of.mill.enqueue(wait, of.file('one')), await of.mill.enqueue(wait, of.file('two'))]
@@ -141,8 +138,8 @@ describe('an isolated job whose worker is killed', longest, () => {
   })
 
   it.each([
-    ['goes on', 'while its process has not begun to load: that does, and the job is run once', false],
-    ['goes back, uncounted,', 'and whose process dies before its handler was called', true],
+    ['goes on if its process has not begun to load,', 'and runs once', false],
+    ['goes back uncounted', 'if its process dies before its handler was called', true],
   ])('%s %s', async (_, _when, dies) => {
     // Long enough for a busy machine to load two processes in it: what is asked here is not what becomes of a lease that ends.
     const of = await longProject(undefined, '15s')
@@ -171,7 +168,7 @@ describe('an isolated job whose worker is killed', longest, () => {
     }
   })
 
-  it('ends soon where it is not to outlive it, and is run again, uncounted', async () => {
+  it('ends soon if it may not outlive its worker, and runs again, uncounted', async () => {
     const of = await longProject()
     const first = of.worker()
     const job = await of.mill.enqueue(brief, of.file('go'))
@@ -188,7 +185,7 @@ describe('an isolated job whose worker is killed', longest, () => {
 })
 
 describe('an isolated job that blocks its event loop', longest, () => {
-  it('ends soon after the death of a worker that it is not to outlive', async () => {
+  it('ends soon after the death of a worker that it may not outlive', async () => {
     const of = await longProject()
     const first = of.worker()
     await of.mill.enqueue(busy, null)
@@ -199,8 +196,8 @@ describe('an isolated job that blocks its event loop', longest, () => {
   })
 })
 
-describe('an isolated job whose worker is told to stop', longest, () => {
-  it('goes on where it may outlive it, and the worker does not wait', async () => {
+describe('an isolated job whose worker stops', longest, () => {
+  it('goes on if it may outlive the worker, which does not wait', async () => {
     const of = await longProject()
     const worker = of.worker()
     const job = await of.mill.enqueue(wait, of.file('go'))
@@ -214,7 +211,7 @@ describe('an isolated job whose worker is told to stop', longest, () => {
     expect(await job.result({ timeout: '20s' })).toEqual({ pid })
   })
 
-  it('has its grace where it may not, and goes back uncounted after that', async () => {
+  it('has its grace if it may not outlive the worker, and then goes back uncounted', async () => {
     const of = await longProject()
     const worker = of.worker('--grace', '500ms')
     const job = await of.mill.enqueue(brief, of.file('go'))

@@ -67,7 +67,7 @@ function giveAll(folder: string, uid: number): void {
 }
 
 describe('a process of another user', longest, () => {
-  it('lives though it cannot be signalled, and is adopted; one that took its number is not it', async (context) => {
+  it('counts as alive and is adopted although it cannot be signalled; another process with its number is not', async (context) => {
     const isRoot = process.getuid!() === 0
     const as = isRoot ? [`--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'] : []
     const attempt = 'try { process.kill(1, 0) } catch (e) { process.exit(e.code === "EPERM" ? 0 : 1) } process.exit(1)'
@@ -96,10 +96,10 @@ describe('a process of another user', longest, () => {
   })
 })
 
-describe('two workers on one store, each in a pid namespace of its own', longest, () => {
+describe('two workers on one store, each in its own pid namespace', longest, () => {
   const contained = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc']
 
-  it('adopt what is theirs when they are killed and start again, and leave the other alone: each job runs once', async (context) => {
+  it('adopt only their own jobs after a kill and a restart: each job runs once', async (context) => {
     needs(context, 'a pid namespace must be allowed', 'unshare', ...contained.slice(1), 'true')
     needs(context, 'setpriv must be there', 'setpriv', '--pdeathsig', 'KILL', 'true')
     const of = await longProject()

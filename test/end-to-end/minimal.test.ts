@@ -5,7 +5,7 @@ import { CommandProcess, runProcess, runProcessJson } from '../cli/command-proce
 import { project, root } from '../cli/project.js'
 
 describe('the minimal example', () => {
-  it('enqueues a job, runs it in a worker process, and its producer gets the result', async () => {
+  it('enqueues a job, runs it in a worker process, and returns the result to its producer', async () => {
     const cwd = project({})
     cpSync(join(root, 'examples/minimal'), cwd, { recursive: true })
     symlinkSync(join(root, 'node_modules/zod'), join(cwd, 'node_modules/zod'))

@@ -21,7 +21,7 @@ const mill = millrace({
 export default mill
 `
 
-it('a worker of node 1 of 2 runs the shards that are dealt to it first, and then the others', async () => {
+it('a worker of node 1 of 2 runs its own shards first, and then the others', async () => {
   const cwd = project({ 'millrace.config.mjs': config })
   const worker = new CommandProcess(['work', '--json', '--node', '1/2', '--queues', 'a', '--concurrency', '1'], { cwd })
   const ran = await worker.events('test.running', ids.length)
@@ -36,16 +36,13 @@ it('a worker of node 1 of 2 runs the shards that are dealt to it first, and then
   expect(own).toBeLessThan(35)
 })
 
-it.each(['2/2', '1', '0/0', '1.5/2', '-1/2'])(
-  'a node that is none of its number is refused before anything starts: %s',
-  async (node) => {
-    const { code, stderr } = await runProcess(['work', `--node=${node}`], {
-      cwd: project({ 'millrace.config.mjs': config }),
-    })
+it.each(['2/2', '1', '0/0', '1.5/2', '-1/2'])('an invalid node is refused before anything starts: %s', async (node) => {
+  const { code, stderr } = await runProcess(['work', `--node=${node}`], {
+    cwd: project({ 'millrace.config.mjs': config }),
+  })
 
-    expect(code).toBe(2)
-    expect(stderr).toContain(
-      `'${node}' is invalid. Expected i/n with i from 0 to n − 1, such as 0/2 and 1/2 for two hosts.`,
-    )
-  },
-)
+  expect(code).toBe(2)
+  expect(stderr).toContain(
+    `'${node}' is invalid. Expected i/n with i from 0 to n − 1, such as 0/2 and 1/2 for two hosts.`,
+  )
+})

@@ -29,7 +29,7 @@ async function totals(mill: Mill, queue: string): Promise<Record<string, number>
 }
 
 it.each(['sqlite', 'redis'] as const)(
-  'what a producer and two workers on %s counted adds up once they have ended',
+  'the counts of a producer and two workers on %s add up once they have ended',
   { timeout: 60_000 },
   async (kind) => {
     const store = await storeAddress(kind)
@@ -90,7 +90,9 @@ export default connect()
   return { film, opened, go: () => writeFileSync(go, '') }
 }
 
-it('an isolated job is counted by its worker, and so is what its handler enqueues', { timeout: 60_000 }, async () => {
+it('an isolated job is counted by its worker, and so are the jobs that its handler enqueues', {
+  timeout: 60_000,
+}, async () => {
   const { film, opened } = await filmModule()
   const mill = opened()
   await mill.worker({ queues: ['films'] }).start()
@@ -103,7 +105,7 @@ it('an isolated job is counted by its worker, and so is what its handler enqueue
   expect(await totals(after, 'cuts')).toMatchObject({ enqueued: 3, started: 0 })
 })
 
-it('an isolated job that its worker has left is counted by its own process', { timeout: 60_000 }, async () => {
+it('an isolated job without its worker is counted by its own process', { timeout: 60_000 }, async () => {
   const { film, opened, go } = await filmModule(true)
   const mill = opened()
   const worker = mill.worker({ queues: ['films'] })

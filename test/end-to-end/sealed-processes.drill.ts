@@ -57,7 +57,7 @@ function scene(seal = sealing) {
 }
 
 describe('a sealed job in a process of its own', { timeout: 60_000 }, () => {
-  it('has its input, meta and checkpoint, and its result comes back sealed', async () => {
+  it('has its input, meta and checkpoint, and its result is sealed again', async () => {
     const { mill, command } = scene()
     const worker = command('work', '--json')
     const input = { iban: secret, lines: 'a'.repeat(1_000) }
@@ -72,7 +72,7 @@ describe('a sealed job in a process of its own', { timeout: 60_000 }, () => {
     expect(`${stdout}${stderr}`).not.toContain(secret)
   })
 
-  it('is shown with the id of its key, by a mill that has not got it', async () => {
+  it('is shown with the id of its key by a mill that lacks the key', async () => {
     const { mill, show } = scene()
     const { id } = await mill.enqueue(pay, secret)
     const bare = scene('')
@@ -84,7 +84,7 @@ describe('a sealed job in a process of its own', { timeout: 60_000 }, () => {
     )
   })
 
-  it('is given to a command, but its keys are not', async () => {
+  it('is passed to a command, but its keys are not', async () => {
     const { mill, command } = scene()
     command('exec', 'video', '--json', '--', 'sh', '-c', 'cat; echo " $MILLRACE_SEAL_KEY"')
     const job = await mill.enqueue(render, secret)

@@ -39,7 +39,7 @@ async function runsOneJob(store: NonNullable<MillOptions['store']>): Promise<voi
   expect(await job.result({ timeout: '10s' })).toBe('hello Ada')
 }
 
-it('TLS with a certificate of the client carries jobs, and a client without one is refused', async () => {
+it('TLS with a client certificate carries jobs, and a client without one is refused', async () => {
   const certificates = new Certificates()
   const { port, config } = await securePort(certificates, 'server')
   await started(config)
@@ -52,7 +52,7 @@ it('TLS with a certificate of the client carries jobs, and a client without one 
   await expect(millOn({ hosts, tls: own }).ready()).rejects.toThrow(/certificate/)
 })
 
-it('Sentinels with a login of their own lead over TLS to a master, where a user with the least rights runs jobs', async () => {
+it('Sentinels with their own login lead over TLS to a master, on which a user with the fewest rights runs jobs', async () => {
   const certificates = new Certificates()
   const tls = certificates.client('worker')
   const data = await securePort(certificates, 'server')

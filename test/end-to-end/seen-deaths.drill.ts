@@ -32,7 +32,7 @@ describe.each([
   ['SIGSEGV', 'signal', 'was killed by SIGSEGV'],
 ] as const)('a job that ends its worker process by %s', { timeout: 60_000 }, (how, by, words) => {
   it.each([1, 2])(
-    'says so in its record, the morgue, its event, its next run and onExhausted, with %s processes',
+    'has that in its record, the morgue, its event, its next run and onExhausted, with %s processes',
     async (processes) => {
       const folder = project({ 'millrace.config.js': config, 'package.json': '{"type":"module"}' })
       const mill = millrace({ store: `sqlite:${join(folder, 'jobs.db')}`, tasks: [kill] })

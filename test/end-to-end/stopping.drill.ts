@@ -3,8 +3,8 @@ import { redisGround, sqliteGround } from '../../proofs/ground.js'
 import * as hazards from '../../proofs/hazards.js'
 
 // `npm run prove workers` has the same scenarios in full.
-describe('a worker process that is told to stop', { timeout: 60_000 }, () => {
-  it('puts back at once what it has not begun, uncounted, and ends with 0 when the rest is done', async () => {
+describe('a worker process that is stopped', { timeout: 60_000 }, () => {
+  it('puts back at once the jobs that it has not begun, uncounted, and exits with 0 when the rest is done', async () => {
     const outcome = await hazards.termDuringBatch()
 
     expect(outcome).toMatchObject({ code: 0, putBack: 5, failed: 0, runs: 6 })
@@ -22,7 +22,7 @@ describe('a worker process that is told to stop', { timeout: 60_000 }, () => {
     },
   )
 
-  it('ends at once at a second signal', async () => {
+  it('ends at once on a second signal', async () => {
     const outcome = await hazards.secondSignal()
 
     expect(outcome.code).toBe(143)

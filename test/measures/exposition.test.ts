@@ -15,7 +15,7 @@ function sheetOf(tell: (sheet: MetricSheet) => void): MetricSheet {
 }
 
 describe('the exposition', () => {
-  it('names counters, units and whole bounds as each of the two forms has them', () => {
+  it('names counters, units and integer bounds as each of the two formats does', () => {
     const sheet = sheetOf((one) => {
       one.tell('millrace_jobs_expired_total', { queue: 'mail' }, 3)
       one.tell('millrace_queue_lag_seconds', { queue: 'mail' }, 0.5)
@@ -51,7 +51,7 @@ describe('the exposition', () => {
     expect(openMetricsFamilies(open)).toHaveLength(3)
   })
 
-  it('escapes what labels hold, so that both forms give it back', () => {
+  it('escapes labels so that both formats restore them', () => {
     const sheet = sheetOf((one) => one.tell('millrace_worker_slots', { worker: hostile, host: '\ud800' }, 4))
     const [family] = openMetricsFamilies(expositionText(sheet, 'openmetrics'))
 
@@ -61,7 +61,7 @@ describe('the exposition', () => {
     expect(expositionText(sheet, 'prometheus').trim().split('\n')).toHaveLength(3)
   })
 
-  it('tells a sample once, of two the first, and none that is not known', () => {
+  it('writes a sample once, the first of two, and no unknown one', () => {
     const sheet = sheetOf((one) => {
       one.tell('millrace_jobs', { queue: 'mail', state: 'dead' }, 1)
       one.tell('millrace_jobs', { queue: 'mail', state: 'dead' }, 2)

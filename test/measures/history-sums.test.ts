@@ -13,7 +13,7 @@ function hourOf(at: number, completed: number) {
 }
 
 describe('the sums of a history', () => {
-  it('begin at 0, and grow by what the open hours gain, late counts of the last hour too', () => {
+  it('begin at 0 and grow with the open hours, including late counts of the last hour', () => {
     const sums = new HistorySums()
     const read = (...hours: number[][]) => {
       sums.add([{ name: 'mail', hours }])
@@ -26,7 +26,7 @@ describe('the sums of a history', () => {
     expect(sums.of('mail')).toMatchObject({ runMs: 90, runTimes: [9, 0, 0, 0, 0, 0, 0] })
   })
 
-  it('never go back where the history does, and go on from there', () => {
+  it('never decrease if the history does, and continue from there', () => {
     const sums = new HistorySums()
     for (const completed of [0, 8, 2, 3]) sums.add([{ name: 'mail', hours: [hourOf(0, completed)] }])
     expect(sums.of('mail')?.completed).toBe(9)
@@ -34,7 +34,7 @@ describe('the sums of a history', () => {
     expect(sums.of('mail')?.completed).toBe(9)
   })
 
-  it('count all of a queue that comes later, and go on with one that comes back', () => {
+  it('include a queue that appears later, and continue with one that reappears', () => {
     const sums = new HistorySums()
     sums.add([])
     sums.add([{ name: 'mail', hours: [hourOf(0, 4)] }])
@@ -44,7 +44,7 @@ describe('the sums of a history', () => {
     expect(sums.of('nobody')).toBeUndefined()
   })
 
-  it('forget queues that are gone, so that names that come and go fill no memory', () => {
+  it('forget removed queues, so that changing names do not fill the memory', () => {
     const sums = new HistorySums()
     for (let i = 0; i < 3_000; i += 1) sums.add([{ name: `queue-${i}`, hours: [hourOf(0, 1)] }])
     const kept = Array.from({ length: 3_000 }, (_, i) => sums.of(`queue-${i}`)).filter((one) => one !== undefined)

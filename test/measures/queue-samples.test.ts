@@ -20,7 +20,7 @@ function keysOf(reading: Partial<MillReading>, pattern: RegExp): string[] {
 }
 
 describe('the samples of a queue', () => {
-  it('tell durations as buckets that add up, in seconds', () => {
+  it('have durations as cumulative buckets, in seconds', () => {
     expect(keysOf({}, /^millrace_job_duration.*queue="mail"/)).toEqual([
       'millrace_job_duration_seconds_bucket{queue="mail",le="0.01"} 1',
       'millrace_job_duration_seconds_bucket{queue="mail",le="0.1"} 3',
@@ -34,13 +34,13 @@ describe('the samples of a queue', () => {
     ])
   })
 
-  it('leave out the counters of a store that does not count, and the durations of one without histories', () => {
+  it('omit the counters of a store that does not count, and the durations of one without histories', () => {
     const counters = /_total|duration/
     expect(keysOf({}, counters).length).toBeGreaterThan(0)
     expect(keysOf({ isExact: false, hasHistory: false }, counters)).toEqual([])
   })
 
-  it('tell payloads of ordered queues alone, and of one that is damaged nothing but that', () => {
+  it('have payloads for ordered queues only, and for a damaged queue just that it is damaged', () => {
     expect(keysOf({}, /payloads/)).toEqual(['millrace_queue_payloads{queue="orders"} 5'])
     expect(keysOf({ hasHistory: false }, /queue="broken"/)).toEqual([
       'millrace_queue_paused{queue="broken"} 0',

@@ -20,7 +20,7 @@ function counted() {
 }
 
 describe('the trouble tally', () => {
-  it('counts failures by queue and code, and those of your own as error', () => {
+  it("counts failures by queue and code, with codes other than ours as 'error'", () => {
     const { tally, fail } = counted()
     fail('mail', new Error('no such address'))
     fail('mail', Object.assign(new Error('away'), { code: 'ECONNREFUSED' }))
@@ -34,7 +34,7 @@ describe('the trouble tally', () => {
     ])
   })
 
-  it('counts each event of trouble from 0, and nothing once it is closed', () => {
+  it('counts each kind of trouble from 0, and nothing after it is closed', () => {
     const { events, tally } = counted()
     expect(tally.counts.events).toEqual(Object.fromEntries(troubleEvents.map((name) => [name, 0])))
     const emit = () => events.emit('store.failed', { call: 'claim', error: new Error('away'), retryMs: 100 })
@@ -47,7 +47,7 @@ describe('the trouble tally', () => {
     expect(troubleEvents.filter((name) => events.has(name))).toEqual([])
   })
 
-  it('is bounded, whatever queues fail', () => {
+  it('is limited in size, whatever queues fail', () => {
     const { tally, fail } = counted()
     for (let i = 0; i < mostFailureRows + 10; i += 1) fail(`queue-${i}`, new Error('no'))
     expect(tally.counts.failures).toHaveLength(mostFailureRows)
@@ -67,7 +67,7 @@ describe('the trouble tally', () => {
     [{ rssBytes: -1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [], events: {} }],
     [{ rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [['mail', 'error', '7']], events: {} }],
     [{ rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [], events: { 'store.failed': 'x' } }],
-  ])('what is no measures of a process is refused: %j', (said) => {
+  ])('refuses invalid measures of a process: %j', (said) => {
     expect(processMeasuresIn(said)).toBeUndefined()
   })
 })

@@ -10,7 +10,7 @@ const worker = (i: number, more: Partial<WorkerRecord> = {}): WorkerRecord => ({
 })
 
 describe('the reading of workers', () => {
-  it('tells each of 200, and of more the sums, and the longest delay', () => {
+  it('lists up to 200 workers, and beyond that only the sums and the longest delay', () => {
     const some = Array.from({ length: 200 }, (_, i) => worker(i, { rssBytes: 1_000, loopDelayMs: i }))
     expect(workersReading(some).each).toHaveLength(200)
     expect(workersReading([...some, worker(200, { state: 'stopping' })])).toEqual({
@@ -20,7 +20,7 @@ describe('the reading of workers', () => {
     })
   })
 
-  it('tells by queue how many take its jobs, without those that stop', () => {
+  it('counts the workers of each queue, without those that are stopping', () => {
     const counts = workersByQueue([
       worker(1),
       worker(2, { queues: ['mail', 'orders'] }),

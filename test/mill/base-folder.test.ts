@@ -29,7 +29,7 @@ async function run(cwd: string, script: string): Promise<string> {
   return stdout
 }
 
-it('A program and the command line find the same file, wherever each is started', async () => {
+it('a program and the command line find the same file, wherever they are started', async () => {
   const shop = project({ ...named, ...files })
   const elsewhere = join(shop, 'elsewhere')
   expect(await run(elsewhere, join(shop, 'enqueue.mjs'))).toBe('')
@@ -43,7 +43,7 @@ it('A program and the command line find the same file, wherever each is started'
   expect(existsSync(join(elsewhere, '.millrace'))).toBe(false)
 })
 
-it('A package.json of built files, which has no name, is not the project', async () => {
+it('a package.json of built files, which has no name, is not the project', async () => {
   const built = project({ ...named, 'dist/package.json': '{"type":"module"}', ...inFolder('dist') })
   await run(join(built, 'elsewhere'), join(built, 'dist/enqueue.mjs'))
 
@@ -53,7 +53,7 @@ it('A package.json of built files, which has no name, is not the project', async
   ])
 })
 
-it('A tool among the dependencies runs for the project that has it', async () => {
+it('a tool in the dependencies runs for the project that has it', async () => {
   const shop = project({
     ...named,
     ...inFolder('node_modules/tool'),
@@ -64,7 +64,7 @@ it('A tool among the dependencies runs for the project that has it', async () =>
   expect(existsSync(join(shop, '.millrace/jobs.db'))).toBe(true)
 })
 
-it('Without a project the file is made in the working directory, and an event says so once', async () => {
+it('without a project the file is created in the working directory, and an event says so once', async () => {
   const folder = project(files)
   const cwd = join(folder, 'somewhere')
   const file = join(realpathSync(folder), 'somewhere/.millrace/jobs.db')

@@ -13,18 +13,15 @@ const latest = defineOrderedTask({ name: 'latest', merge: 'latest' })
 const email = defineTask({ name: 'email' })
 
 describe('a queue', () => {
-  it.each(['constructor', 'prototype', '__proto__'])(
-    'and a schedule whose name is %s is refused, not left out',
-    (name) => {
-      const queues = JSON.parse(`{ "${name}": {}, "mail": {} }`) as Record<string, QueueOptions>
-      const schedules = JSON.parse(`{ "${name}": { "task": "email", "every": "1h" } }`) as MillOptions['schedules']
+  it.each(['constructor', 'prototype', '__proto__'])('or a schedule named %s is refused, not left out', (name) => {
+    const queues = JSON.parse(`{ "${name}": {}, "mail": {} }`) as Record<string, QueueOptions>
+    const schedules = JSON.parse(`{ "${name}": { "task": "email", "every": "1h" } }`) as MillOptions['schedules']
 
-      expect(() => testMill({ queues })).toThrow(`queues.${name}: must have another name`)
-      expect(() => testMill({ tasks: [email], schedules: schedules! })).toThrow(
-        `schedules.${name}: must have another name`,
-      )
-    },
-  )
+    expect(() => testMill({ queues })).toThrow(`queues.${name}: must have another name`)
+    expect(() => testMill({ tasks: [email], schedules: schedules! })).toThrow(
+      `schedules.${name}: must have another name`,
+    )
+  })
 
   it('that an ordered task names is ordered, declared or not; others are plain', () => {
     const { queues } = testMill({ tasks: [sync, latest, email], queues: { orders: { weight: 5 }, plain: {} } })
@@ -38,13 +35,13 @@ describe('a queue', () => {
     expect(queues.get('orders')?.weight).toBe(5)
   })
 
-  it('may be declared as ordered where its task is not known', () => {
+  it('may be declared as ordered if its task is unknown', () => {
     const { queues } = testMill({ queues: { orders: { ordered: true, shards: 24, exclusive: 'shard' } } })
 
     expect(queues.get('orders')).toMatchObject({ ordered: true, shards: 24, exclusive: 'shard' })
   })
 
-  it('that an ordered task names may have the name of what every object has', () => {
+  it('of an ordered task may have the name of a built-in property', () => {
     const { queues } = testMill({ tasks: [defineOrderedTask({ name: 'constructor' })] })
 
     expect(queues.get('constructor')).toMatchObject({ ordered: true, weight: 10 })
@@ -106,17 +103,17 @@ describe('a clash', () => {
     ],
   ]
 
-  it.each(table)('of %s is told with its remedy', (_, options, message) => {
+  it.each(table)('of %s is reported with its remedy', (_, options, message) => {
     expect(mistakes(options)).toEqual([message])
   })
 
-  it('is told beside all others', () => {
+  it('is reported together with all others', () => {
     const tasks = [sync, defineTask({ name: 'a', queue: 'orders' }), defineOrderedTask({ name: 'b', queue: 'orders' })]
 
     expect(mistakes({ tasks, queues: { q: { exclusive: 'id', shardOrder: 'lag' } } })).toHaveLength(4)
   })
 
-  it('is none where an ordered queue is given what it may have', () => {
+  it('does not arise from options that an ordered queue may have', () => {
     const queue = {
       ordered: true,
       shardOrder: 'sequential',
@@ -128,7 +125,7 @@ describe('a clash', () => {
 })
 
 describe('a store', () => {
-  it('without ordered queues is named, with what to do about it', () => {
+  it('without ordered queues is named, with a remedy', () => {
     const traits = { ...memoryTraits, name: 'tiny', ordered: false }
     const check = (options: Omit<MillOptions, 'store'>) => () => checkOptions({ store: 'memory:', ...options }, traits)
 
@@ -141,7 +138,7 @@ describe('a store', () => {
     )
   })
 
-  it('hears of the form of each queue, and how payloads merge only where the task is known', async () => {
+  it('gets the form of each queue, and the way to merge payloads only if the task is known', async () => {
     const store = new MemoryStore()
     let opened: readonly QueueSettings[] = []
     const open = store.open.bind(store)

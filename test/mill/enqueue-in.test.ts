@@ -60,7 +60,7 @@ async function waiting(mill: Mill, queue = 'bills'): Promise<number> {
 
 const invoices = (db: UserDatabase) => (db.prepare('SELECT count(*) AS n FROM invoice').get() as { n: number }).n
 
-it('a job is committed with the rows of its transaction, and seen by nobody before', async () => {
+it('a job is committed with the rows of its transaction, and invisible before', async () => {
   const mill = await readyMill()
   const db = connection()
 
@@ -78,7 +78,7 @@ it('a job is committed with the rows of its transaction, and seen by nobody befo
   })
 })
 
-it('what is rolled back, wholly or to a savepoint, was never enqueued', async () => {
+it('a job that is rolled back, wholly or to a savepoint, was never enqueued', async () => {
   const mill = await readyMill()
   const db = connection()
 
@@ -107,7 +107,7 @@ it('without a transaction the job is stored when the call returns', async () => 
   expect(await handle.status()).toBe('scheduled')
 })
 
-it('every rule of an enqueue holds: duplicates, payloads that merge, groups, bounds', async () => {
+it('every rule of an enqueue applies: duplicates, merging payloads, groups, limits', async () => {
   const mill = await readyMill({ queues: { bills: { maxPending: 3 }, syncs: { shards: 2 } } })
   const db = connection()
 
@@ -135,7 +135,7 @@ it('every rule of an enqueue holds: duplicates, payloads that merge, groups, bou
   expect(() => mill.enqueueIn(db, bill, 6)).toThrow(expect.objectContaining({ code: 'queue-draining' }))
 })
 
-it('jobs of a connection and those of the store stand in one order', async () => {
+it('jobs of a connection and jobs of the store share one order', async () => {
   const mill = await readyMill()
   const db = connection()
   const ids: string[] = []
@@ -144,7 +144,7 @@ it('jobs of a connection and those of the store stand in one order', async () =>
   expect(jobs.map(({ id }) => id)).toEqual(ids)
 })
 
-it('enqueues of the store wait while a transaction of the user is open, and then go on', async () => {
+it("enqueues of the store wait while a user's transaction is open, and then go on", async () => {
   const mill = await readyMill()
   const db = connection()
   db.exec('BEGIN IMMEDIATE')
@@ -156,7 +156,7 @@ it('enqueues of the store wait while a transaction of the user is open, and then
   expect(await waiting(mill)).toBe(3)
 })
 
-it('an idle worker is woken by the commit', async () => {
+it('the commit wakes an idle worker', async () => {
   const started: unknown[] = []
   const task = defineTask({ name: 'bill', queue: 'bills', run: async (n) => void started.push(n) })
   const mill = await readyMill({ tasks: [task, sync] })
@@ -174,7 +174,7 @@ it('an idle worker is woken by the commit', async () => {
   expect(started).toEqual([0, 1, 2, 3, 4])
 })
 
-it('what the user has set for his own statements changes nothing', async () => {
+it("the user's settings for statements change nothing", async () => {
   const mill = await readyMill()
   const db = connection(file, { readBigInts: true, returnArrays: true } as object)
   mill.enqueueIn(db, bill, 1, { id: 'a' })
@@ -183,7 +183,7 @@ it('what the user has set for his own statements changes nothing', async () => {
   expect(await waiting(mill)).toBe(1)
 })
 
-it('a transaction that has read before another one wrote is told to begin otherwise', async () => {
+it('a transaction that read before another one wrote fails with advice to begin differently', async () => {
   const mill = await readyMill()
   const db = connection()
   db.exec('BEGIN')
@@ -205,7 +205,7 @@ function refused(act: () => unknown, text: string | RegExp, code = 'argument-inv
   expect(act).toThrow(expect.objectContaining({ code, message: expect.stringMatching(text) }))
 }
 
-it('what is no connection to the file of the store is refused, and says what to do', async () => {
+it("anything but a connection to the store's file is refused, with a remedy", async () => {
   const mill = closedMill()
   const other = connection(join(folder, 'other.db'))
   refused(() => mill.enqueueIn(other, bill, 1), /await mill\.ready\(\)/)
@@ -230,12 +230,12 @@ it('what is no connection to the file of the store is refused, and says what to 
   expect(await waiting(mill)).toBe(0)
 })
 
-it('stores without transactions of users refuse it, and name the way round it', async () => {
+it('stores without user transactions refuse enqueueIn, and name an alternative', async () => {
   const mill = await readyMill({ store: 'memory:' })
   refused(() => mill.enqueueIn(connection(), bill, 1), /outbox/, 'unsupported-by-store')
 })
 
-it('a schema or a middleware that answers later is refused', async () => {
+it('an asynchronous schema or middleware is refused', async () => {
   const later = defineTask({ name: 'later', input: z.string().refine(async () => true) as unknown as Schema<string> })
   const mill = await readyMill({ tasks: [later, bill, sync] })
   const db = connection()
@@ -264,7 +264,7 @@ it('a schema or a middleware that answers later is refused', async () => {
   expect(await waiting(layered)).toBe(1)
 })
 
-it('a file that was replaced gets no more jobs from the connection to the former one', async () => {
+it('a replaced file gets no more jobs through a connection to the old one', async () => {
   const mill = await readyMill()
   const db = connection()
   mill.enqueueIn(db, bill, 1)
@@ -273,7 +273,7 @@ it('a file that was replaced gets no more jobs from the connection to the former
   expect(existsSync(file)).toBe(false)
 })
 
-it("statistics of the user's tables stay in the file, those of the store's go", async () => {
+it("ANALYZE keeps statistics of the user's tables, and those of the store's tables are removed", async () => {
   const mill = await readyMill()
   const db = connection()
   db.exec("INSERT INTO invoice VALUES ('a')")
@@ -292,7 +292,7 @@ it("statistics of the user's tables stay in the file, those of the store's go", 
   expect(told()).toEqual(new Set(['invoice']))
 })
 
-it('the address names the driver, and only one that there is', async () => {
+it('the address names the driver, and only a known one', async () => {
   expect(() => millrace({ store: `sqlite:${file}?driver=sqlite3` })).toThrow(
     /node:sqlite, @photostructure\/sqlite, better-sqlite3; got 'sqlite3'/,
   )

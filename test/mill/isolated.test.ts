@@ -9,7 +9,7 @@ const isolated = (options: object = {}) => defineTask({ name: 'encode', isolate:
 const module = pathToFileURL('/tasks.js').href
 
 describe('a mill with isolated tasks', () => {
-  it('takes one that may take for ever, or for months', () => {
+  it("accepts a time limit of 'none', or of months", () => {
     for (const timeLimit of ['none', '100d']) millrace({ store, tasks: [isolated({ timeLimit })] })
   })
 
@@ -19,7 +19,7 @@ describe('a mill with isolated tasks', () => {
     expect(queues.get('default')?.results).toEqual({ ageMs: 3_600_000, count: 1_000 })
   })
 
-  it('refuses a queue whose leases are not renewed', () => {
+  it('refuses a queue without lease renewal', () => {
     const queues = { default: { renewLease: false } }
     expect(() => millrace({ store, queues, tasks: [isolated()] })).toThrow(
       /tasks.encode.isolate: needs a queue whose leases are renewed; 'default' has renewLease: false/,
@@ -28,7 +28,7 @@ describe('a mill with isolated tasks', () => {
 })
 
 describe('a process of an isolated job', () => {
-  it('is refused where it would not seal as its worker does', async () => {
+  it('is refused if it would not seal as its worker does', async () => {
     const sealing = millrace({ store, seal: { current: 'k', keys: { k: newKey } }, tasks: [isolated()] })
     const bare = millrace({ store, tasks: [isolated()] })
     const from = { packing: 'json sealed', modules: [], descriptor: store, access: plainAccess, command: undefined }
@@ -42,7 +42,7 @@ describe('a process of an isolated job', () => {
 })
 
 describe('a worker for isolated tasks', () => {
-  it('is refused where their processes would not find them, and taken where they would', () => {
+  it('is refused if their processes could not find the tasks, and accepted if they can', () => {
     expect(() => millrace({ store, tasks: [isolated()] }).worker()).toThrow(
       /tasks.encode.module: must be `import.meta.url`, .* or start the worker by `millrace work`/,
     )

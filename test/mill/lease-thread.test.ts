@@ -159,7 +159,7 @@ function blockLoop(forMs: number): void {
 }
 
 describe('the lease thread', () => {
-  it('keeps the leases of a loop that is blocked for longer than they last, and lets each go after the maxBlock of its worker', async () => {
+  it('renews the leases of a blocked event loop, and lets each end after the maxBlock of its worker', async () => {
     const spoken = join(scene.folder, 'stderr')
     const patient = await started(undefined, openSync(spoken, 'w'))
     const strict = await started()
@@ -194,7 +194,7 @@ describe('the lease thread', () => {
     expect([...patient.failed, ...strict.failed]).toEqual([])
   })
 
-  it('keeps a lease that was taken before it was up, by a loop that is blocked from then on for longer than that lasts', async () => {
+  it('renews a lease that was taken before it was up, by a loop that then blocks for longer than the lease', async () => {
     // Long enough for the thread of a busy machine to come up, although it waits before it opens its store.
     const longLeaseMs = 2 * leaseMs
     const { keeper, take, lost, failed } = made(undefined, undefined, longLeaseMs / 10)
@@ -210,7 +210,7 @@ describe('the lease thread', () => {
     expect([...lost, ...failed]).toEqual([])
   })
 
-  it('brings a cancel from elsewhere to the handler, whose lease goes on', async () => {
+  it('passes a cancel from elsewhere to the handler, whose lease goes on', async () => {
     const subject = await started()
     const execution = await subject.take('a')
     const aborted = once(execution.signal, 'abort')
@@ -221,7 +221,7 @@ describe('the lease thread', () => {
     expect(subject.lost).toEqual([])
   })
 
-  it('loses no lease when it dies and does not come up again at once', async () => {
+  it('loses no lease if it dies and cannot restart at once', async () => {
     const beats = announced(
       `if (life === 1) setTimeout(() => { throw new Error('broken on purpose') }, 1_400)
        if (life === 2) throw new Error('broken again')`,
@@ -245,7 +245,7 @@ describe('the lease thread', () => {
     }
   })
 
-  it('loses no lease that this loop renews while it takes longer to come up than the lease lasts', async () => {
+  it('loses no lease that the main thread renews while it takes longer to start than the lease lasts', async () => {
     const beats = announced(
       `const depth = store.depth.bind(store)
        store.depth = (queues) => new Promise((go) => setTimeout(go, ${leaseMs + 1_000})).then(() => depth(queues))`,
@@ -264,7 +264,7 @@ describe('the lease thread', () => {
     }
   })
 
-  it('does not take over before its store has answered', async () => {
+  it('takes over only when its store has answered', async () => {
     const subject = await started({ module: join(scene.folder, 'none.mjs') })
     const execution = await subject.take('a')
 
@@ -277,7 +277,7 @@ describe('the lease thread', () => {
     expect(execution.abortReason).toMatchObject({ code: 'job-cancelled' })
   })
 
-  it('ends soon while its store waits for a locked file', async () => {
+  it('ends soon even if its store waits for a locked file', async () => {
     const beats = announced()
     const { keeper, take, threads } = await started(beats.descriptor)
     await take('a')
@@ -298,7 +298,7 @@ describe('the lease thread', () => {
     }
   })
 
-  it('sleeps without a timer while nothing is kept, and wakes as often as something is', async () => {
+  it('sleeps without a timer while it renews nothing, and wakes as often as a lease needs', async () => {
     const beats = announced()
     const { keeper, take } = await started(beats.descriptor)
     try {
@@ -315,7 +315,7 @@ describe('the lease thread', () => {
     }
   })
 
-  it('opens no store in a process that ends before it would, which need not wait for it', async () => {
+  it('opens no store in a process that ends before, and delays no exit', async () => {
     const { keeper, take, threads, failed } = made(storeModule(''), undefined, 60_000)
     const started = keeper.start()
     keeper.forget(await take('a'))
@@ -344,7 +344,7 @@ describe('the lease thread', () => {
   })
 })
 
-it('the clock that threads share goes on as the monotonic clock does', () => {
+it('the clock that threads share runs like the monotonic clock', () => {
   // Each look stands between two of the other clock: the process may lose the processor anywhere.
   const look = () => [performance.now(), sharedMono(), performance.now()] as const
   const first = look()

@@ -18,7 +18,7 @@ const perGroup = { maxRunning: { perGroup: 2 } }
 describe('maxRunning of each group', () => {
   const remedy = 'set `shards: 1`, or give a number for all groups together'
 
-  it('is refused over several shards, also where an ordered queue has them by default', () => {
+  it('is refused for several shards, which ordered queues have by default', () => {
     const ordered = (shards: number) =>
       `queues.q.maxRunning: cannot be \`{ perGroup }\` over its ${shards} shards (5 if an ordered queue has no \`shards\`): ${remedy}`
 
@@ -30,7 +30,7 @@ describe('maxRunning of each group', () => {
     ])
   })
 
-  it('is taken in one shard, and a number for all groups in several', () => {
+  it('is accepted for one shard, and a number for all groups for several', () => {
     expect(mistakes({ q: perGroup, o: { ...perGroup, ordered: true, shards: 1 } })).toEqual([])
     expect(mistakes({ o: { maxRunning: 7, ordered: true } })).toEqual([])
   })
@@ -39,7 +39,7 @@ describe('maxRunning of each group', () => {
 describe('queues of one scope', () => {
   const ten = { limit: 10, window: '1m' } as const
 
-  it('that disagree about its rules are told, each beside the first', () => {
+  it('that disagree about its rules are each reported together with the first', () => {
     const queues = {
       a: { throttle: { ...ten, scope: 'sites' } },
       b: { throttle: { ...ten, scope: 'sites', moderate: true } },
@@ -53,7 +53,7 @@ describe('queues of one scope', () => {
     ])
   })
 
-  it('that agree are taken, and so are other rules in another scope', () => {
+  it('that agree are accepted, and so are other rules in another scope', () => {
     expect(mistakes({ a: { throttle: { ...ten, scope: 's' } }, s: { throttle: ten }, b: { throttle: ten } })).toEqual(
       [],
     )
@@ -61,7 +61,7 @@ describe('queues of one scope', () => {
   })
 })
 
-it('are told at once, beside what else does not go together', () => {
+it('clashes of limits are reported at once, together with other clashes', () => {
   const queues: Record<string, QueueOptions> = {
     a: { ...perGroup, shards: 2, exclusive: 'shard' },
     b: { throttle: { limit: 1, window: '1s', scope: 'c' } },

@@ -56,7 +56,7 @@ const plainConfig = `import { defineTask, millrace } from 'millrace'
 export default millrace({ store: 'memory:', tasks: [defineTask({ name: 'plain' })] })`
 
 describe('loading a configuration', () => {
-  it('a TypeScript configuration with an enum is found and loaded, its mill made by the one copy of the library', async () => {
+  it('finds and loads a TypeScript configuration with an enum, and its mill comes from the same copy of the library', async () => {
     const cwd = project(typedFiles)
     expect(await load({ cwd })).toEqual({
       file: join(cwd, 'millrace.config.ts'),
@@ -67,13 +67,13 @@ describe('loading a configuration', () => {
     })
   })
 
-  it.each(['ts', 'mts', 'js', 'mjs'])('millrace.config.%s is found', async (extension) => {
+  it.each(['ts', 'mts', 'js', 'mjs'])('finds millrace.config.%s', async (extension) => {
     const name = `millrace.config.${extension}`
     const cwd = project({ [name]: plainConfig, 'package.json': '{"type":"module"}' })
     expect(await load({ cwd })).toMatchObject({ file: join(cwd, name), tasks: ['plain'], own: true })
   })
 
-  it('of several the TypeScript one is taken; a path or MILLRACE_CONFIG goes before them, the path first', async () => {
+  it('prefers the TypeScript file; MILLRACE_CONFIG overrides it, and a path overrides both', async () => {
     const named = (name: string) => plainConfig.replace("'plain'", `'${name}'`)
     const cwd = project({
       'millrace.config.ts': named('found'),
@@ -88,7 +88,7 @@ describe('loading a configuration', () => {
     expect((await load({ cwd, env: { MILLRACE_CONFIG: '' } })).tasks).toEqual(['found'])
   })
 
-  it('what a TypeScript file imports by a wrong name is refused with file and place', async () => {
+  it('refuses an import of an unknown name in a TypeScript file, with file and line', async () => {
     const cwd = project({
       'tasks.ts': `import { defineTask } from 'millrace'\nexport const mail = defineTask({ name: 'mail' })`,
       'millrace.config.ts': `import { millrace } from 'millrace'
@@ -112,13 +112,13 @@ export default millrace({ store: 'memory:', tasks: [mail, typo] })`,
     ['queues.default', { queues: { default: undefined } }],
     ['queues.default.throttle', { queues: { default: { throttle: undefined } } }],
     ['queues.default.throttle.0', { queues: { default: { throttle: [undefined] } } }],
-  ])('an imported thing that is undefined is not taken for one left out: %s', (path, options) => {
+  ])('does not take an undefined import for an omitted one: %s', (path, options) => {
     const make = () => millrace({ store: 'memory:', ...options } as never)
 
     expect(make).toThrow(new RegExp(` ${path}: .*is undefined: is it exported under that name\\?`))
   })
 
-  it('without any, the error names what was looked for, and where', async () => {
+  it('reports which files were looked for, and where, if there is none', async () => {
     const cwd = project({})
     const { error } = await load({ cwd })
     expect(error!.code).toBe('config-invalid')
@@ -133,7 +133,7 @@ export default millrace({ store: 'memory:', tasks: [mail, typo] })`,
       expect(error!.message).toContain(part)
   })
 
-  it('without any, the error names the one of a folder above', async () => {
+  it('reports the configuration of a parent folder if there is none', async () => {
     const above = project({ 'millrace.config.mjs': '', 'src/tasks/a.ts': '' })
     const { error } = await load({ cwd: join(above, 'src/tasks') })
     expect(error!.message).toContain(`There is ${join(above, 'millrace.config.mjs')}`)
@@ -148,7 +148,7 @@ export default millrace({ store: 'memory:', tasks: [mail, typo] })`,
       `import { millrace } from 'millrace'\nexport default millrace({ store: 'memory:', taks: [] })`,
       'taks',
     ],
-  ])('%s is an error that names the file', async (_, text, part) => {
+  ])('reports the file for %s', async (_, text, part) => {
     const cwd = project({ 'millrace.config.mjs': text })
     const { error } = await load({ cwd })
     expect(error!.code).toBe('config-invalid')
@@ -156,24 +156,21 @@ export default millrace({ store: 'memory:', tasks: [mail, typo] })`,
     expect(error!.message).toContain(part)
   })
 
-  it.each(['ts', 'mjs'])(
-    'what a .%s file throws is told with the line of the file that threw it',
-    async (extension) => {
-      const cwd = project({
-        [`millrace.config.${extension}`]: `import './database.mjs'\n`,
-        'database.mjs': `function connect() {\n  throw new Error('no database today')\n}\n\nconnect()\n`,
-      })
-      const { error } = await load({ cwd })
-      const frames = error!.message.split('\n').slice(2)
-      expect(error!.message).toContain('no database today')
-      expect(frames[0]).toMatch(/^ {4}at connect .*database\.mjs:2:9/)
-      expect(frames[1]).toMatch(/database\.mjs:5:1/)
-      expect(frames.filter((frame) => /node:|\/dist\//.test(frame))).toEqual([])
-    },
-  )
+  it.each(['ts', 'mjs'])('reports the line of a .%s file that threw', async (extension) => {
+    const cwd = project({
+      [`millrace.config.${extension}`]: `import './database.mjs'\n`,
+      'database.mjs': `function connect() {\n  throw new Error('no database today')\n}\n\nconnect()\n`,
+    })
+    const { error } = await load({ cwd })
+    const frames = error!.message.split('\n').slice(2)
+    expect(error!.message).toContain('no database today')
+    expect(frames[0]).toMatch(/^ {4}at connect .*database\.mjs:2:9/)
+    expect(frames[1]).toMatch(/database\.mjs:5:1/)
+    expect(frames.filter((frame) => /node:|\/dist\//.test(frame))).toEqual([])
+  })
 
   it.each(['ts', 'mjs'])(
-    'a syntax error in a .%s file names file, line and column and keeps the original error as its cause',
+    'reports file, line and column of a syntax error in a .%s file, and keeps the original error as its cause',
     async (extension) => {
       const cwd = project({ [`millrace.config.${extension}`]: `export default = 3\n` })
       const { error } = await load({ cwd })
@@ -186,7 +183,7 @@ export default millrace({ store: 'memory:', tasks: [mail, typo] })`,
 })
 
 describe('loading a module', () => {
-  it('its exported tasks and the store of the environment make a mill', async () => {
+  it('makes a mill from its exported tasks and the store of the environment', async () => {
     const cwd = project({ 'tasks.ts': tasksFile })
     const env = { MILLRACE_STORE: 'sqlite:mine.db' }
     expect(await load({ cwd, env, module: 'tasks.ts' })).toMatchObject({
@@ -197,14 +194,14 @@ describe('loading a module', () => {
     expect(await load({ cwd, module: 'tasks.ts' })).toMatchObject({ store: 'sqlite:.millrace/jobs.db' })
   })
 
-  it('a module with neither tasks nor a mill says so', async () => {
+  it('reports a module with neither tasks nor a mill', async () => {
     const cwd = project({ 'empty.ts': 'export const x = 1' })
     expect((await load({ cwd, module: 'empty.ts' })).error!.message).toMatch(
       /empty\.ts is not valid:\n.*must hold a task/,
     )
   })
 
-  it('its default export is the mill where no configuration was asked for', async () => {
+  it('uses its default export as the mill if no configuration was named', async () => {
     const cwd = project({ ...typedFiles, 'mill.ts': plainConfig })
     expect(await load({ cwd, module: 'mill.ts' })).toMatchObject({ file: join(cwd, 'mill.ts'), tasks: ['plain'] })
     expect(await load({ cwd, module: 'mill.ts', configs: ['millrace.config.ts'] })).toMatchObject({
@@ -212,7 +209,7 @@ describe('loading a module', () => {
     })
   })
 
-  it('tasks that the configuration does not know are told', async () => {
+  it('reports tasks that the configuration does not know', async () => {
     const cwd = project({
       ...typedFiles,
       'more.ts': `import { defineTask } from 'millrace'\nexport { echo } from './tasks.js'\nexport const lost = defineTask({ name: 'lost' })`,
@@ -220,14 +217,14 @@ describe('loading a module', () => {
     expect(await load({ cwd, module: 'more.ts' })).toMatchObject({ tasks: everyTask, unknown: ['lost'] })
   })
 
-  it('a mill made by another copy of the library is one, too', async () => {
+  it('accepts a mill made by another copy of the library', async () => {
     const cwd = project({
       'millrace.config.mjs': `class Mill { tasks = new Map(); queues = new Map(); enqueue() {} worker() {} queue() {} close() {} }\nexport default new Mill()`,
     })
     expect(await load({ cwd })).toMatchObject({ own: false, tasks: [] })
   })
 
-  it('a configuration in JavaScript and handlers in TypeScript share the tasks they both import', async () => {
+  it('lets a configuration in JavaScript and handlers in TypeScript share the tasks they both import', async () => {
     const cwd = project({
       'tasks.mjs': `import { defineTask } from 'millrace'\nexport const t = defineTask({ name: 't' })`,
       'millrace.config.mjs': `import { millrace } from 'millrace'\nimport { t } from './tasks.mjs'\nexport default millrace({ store: 'memory:', tasks: [t.handle(async () => 1)] })`,

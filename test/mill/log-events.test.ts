@@ -14,8 +14,8 @@ function lineOn<Name extends EventName>(name: Name, event: EventMap[Name]) {
   return lines
 }
 
-describe('the log tells', () => {
-  it('of a crash whether the job was alone, and how often it has been', () => {
+describe('the log says', () => {
+  it('of a crash whether the job was alone, and how many there have been', () => {
     const crash = { ...ref, worker: 'w', charged: false, crashes: 0 }
     const alone = { ...crash, charged: true, crashes: 2 }
 
@@ -27,7 +27,7 @@ describe('the log tells', () => {
     ])
   })
 
-  it('of what is slow, retired or blocked for how long', () => {
+  it('what is slow, retired or blocked, and for how long', () => {
     const slow = { ...ref, attempt: 1, runMs: 90_000 }
     const retired = { ...ref, worker: 'w', left: 9 }
     const blocked = { forMs: 6_000, jobs: [ref], givenUp: false }
@@ -42,7 +42,7 @@ describe('the log tells', () => {
     ])
   })
 
-  it('of a worker that asks to be replaced, why', () => {
+  it('why a worker asks to be replaced', () => {
     const recycling = { worker: 'w', reason: 'max-rss' } as const
 
     expect(lineOn('worker.recycling', recycling)).toEqual([
@@ -50,7 +50,7 @@ describe('the log tells', () => {
     ])
   })
 
-  it('of the end of an adopted process what became of its job', () => {
+  it('how the job of an adopted process ended', () => {
     const ended = { ...ref, child: 4711, state: 'dead' } as const
 
     expect(lineOn('process.ended', ended)).toEqual([
@@ -61,7 +61,7 @@ describe('the log tells', () => {
     ])
   })
 
-  it('of a permit that was taken for nothing, why', () => {
+  it('why a permit was wasted', () => {
     const wasted = { ...ref, reason: 'lease-lost' }
 
     expect(lineOn('permit.wasted', wasted)).toEqual([

@@ -2,15 +2,15 @@ import { defineTask } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { isOptions, mergedOptions } from '#src/mill/configuration/merged-options.js'
 
-describe('merged options', () => {
-  it('a later file wins, key by key', () => {
+describe('merging options', () => {
+  it('lets a later file win, key by key', () => {
     expect(mergedOptions([{ store: 'memory:', namespace: 'a' }, { namespace: 'b' }])).toEqual({
       store: 'memory:',
       namespace: 'b',
     })
   })
 
-  it('an undefined option of a later file counts as left out, one that is usually imported stays for the check', () => {
+  it('ignores an undefined option of a later file, but keeps one that is usually imported for the check', () => {
     const base = {
       ...{ store: 'memory:', namespace: 'a', tasks: [defineTask({ name: 'mail' })], worker: { concurrency: 5 } },
       queues: { mail: { weight: 10, throttle: { limit: 1, window: '1s' } } },
@@ -28,7 +28,7 @@ describe('merged options', () => {
       })
   })
 
-  it('queues are merged by name and then by key, what stands under a key of theirs is not', () => {
+  it('merges queues by name and then by key, but not deeper', () => {
     const base = { queues: { mail: { weight: 10, lease: '1m', maxRunning: { perGroup: 2 } }, low: {} } }
     const local = { queues: { mail: { weight: 99, maxRunning: 3 }, extra: { weight: 1 } } }
     expect(mergedOptions([base, local])).toEqual({
@@ -36,24 +36,24 @@ describe('merged options', () => {
     })
   })
 
-  it('worker is merged by key', () => {
+  it('merges worker by key', () => {
     const merged = mergedOptions([{ worker: { concurrency: 5, maxJobs: 9 } }, { worker: { concurrency: 50 } }])
     expect(merged).toEqual({ worker: { concurrency: 50, maxJobs: 9 } })
   })
 
-  it('of two tasks of one name the later is taken, in the place of the earlier; two in one file are left for the check', () => {
+  it('replaces a task by a later one of the same name, in place; two in one file are left for the check', () => {
     const [mail, other, later] = ['mail', 'other', 'mail'].map((name) => defineTask({ name }))
     expect(mergedOptions([{ tasks: [mail, other] }, { tasks: [later] }])['tasks']).toEqual([later, other])
     expect(mergedOptions([{ tasks: [mail, later] }, { tasks: [other] }])['tasks']).toEqual([mail, later, other])
   })
 
-  it('names of tasks elsewhere are gathered', () => {
+  it('joins the names of tasks elsewhere', () => {
     expect(mergedOptions([{ tasksElsewhere: ['a'] }, { tasksElsewhere: ['b', 'a'] }])).toEqual({
       tasksElsewhere: ['a', 'b'],
     })
   })
 
-  it('what is of the wrong form takes the place of what is right, so that the check sees it', () => {
+  it('lets a value of the wrong type replace a right one, so that the check sees it', () => {
     expect(
       mergedOptions([
         { queues: { a: {} }, tasks: [] },
@@ -68,7 +68,7 @@ describe('merged options', () => {
     })
   })
 
-  it('options are plain objects, also those of another realm', () => {
+  it('accepts plain objects as options, also from another realm', () => {
     expect([{}, Object.create(null), { store: 'memory:' }].map(isOptions)).toEqual([true, true, true])
     expect([undefined, null, 1, [], new Map(), new (class Mill {})()].map(isOptions)).toEqual(Array(6).fill(false))
   })

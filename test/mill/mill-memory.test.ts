@@ -18,7 +18,7 @@ async function areCollected(refs: readonly WeakRef<object>[]): Promise<boolean> 
 }
 
 describe('a mill forgets', () => {
-  it('throttled queues that were closed', async () => {
+  it('closed throttled queues', async () => {
     const m = testMill()
     const used = async () => {
       const queue = m.throttledQueue('slow', { limit: 1, window: '1m' })
@@ -31,7 +31,7 @@ describe('a mill forgets', () => {
     expect(await areCollected([await used(), await used()])).toBe(true)
   })
 
-  it('workers that were stopped, started or not', async () => {
+  it('stopped workers, whether they were started or not', async () => {
     const m = testMill({ tasks: [scriptedTask()] })
     const used = async (isStarted: boolean) => {
       const worker = m.worker()

@@ -34,7 +34,7 @@ export default millrace({
 } satisfies MillOptions)
 `
 
-describe('the place of an option in a source text', () => {
+describe('the position of an option in a source text', () => {
   it.each<[LiteralRoot, string, string]>([
     ['millrace', 'store', "store: url ? 'sqlite:a' : 'memory:',"],
     ['millrace', 'queues.a.b.wieght', 'wieght: 5 },'],
@@ -44,38 +44,38 @@ describe('the place of an option in a source text', () => {
     [{ task: 'mail' }, 'retry.max', 'max: -1,'],
     [{ task: 'mail' }, 'run', "run({ to = '}' }) { return { retry: 1 } },"],
     [{ task: 'other' }, 'slowAfter', '"slowAfter": \'1h\' })'],
-  ])('of %j is found: %s', (root, path, text) => {
+  ])('for %j is found: %s', (root, path, text) => {
     expect(found(config, root, path)).toBe(text)
   })
 
-  it('is that of the deepest entry that is written out, else that of the object', () => {
+  it('is that of the deepest literal entry, or else that of the object', () => {
     expect(found(config, 'millrace', 'worker.concurrency')).toBe('worker: worker(),')
     expect(found(config, 'millrace', 'queues.mails.nothing')).toMatch(/^mails: \{ lease/)
     expect(found(config, 'millrace', 'replicas')).toBe('{')
     expect(placeInSource(config, 'millrace', ['queues', 'mails', 'x'])).toMatchObject({ line: 16, column: 3, depth: 2 })
   })
 
-  it('is none that a spread may have replaced, or moved', () => {
+  it('is never that of an entry that a spread may have replaced or moved', () => {
     expect(found('millrace({ store: 1, ...shared, tasks: 2 })', 'millrace', 'store')).toMatch(/^\{ store/)
     expect(found('millrace({ store: 1, ...shared, tasks: 2 })', 'millrace', 'tasks')).toBe('tasks: 2 })')
     expect(found('millrace({ tasks: [a, ...more, b] })', 'millrace', 'tasks.1')).toMatch(/^tasks: /)
     expect(found('millrace({ tasks: [a, ...more, b] })', 'millrace', 'tasks.0')).toBe('a, ...more, b] })')
   })
 
-  it('of a name with a dot is not that of the name before it, and where either may be meant it is neither', () => {
+  it('is neither of two candidates if a name with a dot makes it ambiguous', () => {
     const names = 'export default { queues: { a: { b: 1 }, "a.b": { c: 2 } } }'
     expect(found(names, 'default', 'queues.a.b.c')).toBe('c: 2 } } }')
     expect(found(names, 'default', 'queues.a.b')).toMatch(/^queues: /)
   })
 
-  it('of a default export is found, also where a constant is exported', () => {
+  it('is found in a default export, and in an exported constant', () => {
     expect(found('export default { store: 1 }', 'default', 'store')).toBe('store: 1 }')
     expect(found('const all = { store: 1 } as const\nexport default all', 'default', 'store')).toBe(
       'store: 1 } as const',
     )
   })
 
-  it('is not told where two may be meant, or none is written out', () => {
+  it('is undefined if it is ambiguous, or if there is no literal', () => {
     expect(found('millrace({ store: 1 })\nmillrace({ store: 2 })', 'millrace', 'store')).toBeUndefined()
     expect(found('millrace(options)', 'millrace', 'store')).toBeUndefined()
     expect(found('const o = { store: 1 }; { const o = {} }\nmillrace(o)', 'millrace', 'store')).toBeUndefined()

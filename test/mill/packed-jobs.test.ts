@@ -35,7 +35,7 @@ const booking = (ran = none) =>
   })
 
 describe.each(packedKinds)('sealed and compressed jobs, on %s', (kind) => {
-  it('run as others do, and no byte of what they carry lies in the store', async () => {
+  it('run as others do, and the store holds no readable byte of their content', async () => {
     const on = await packedStores[kind]()
     const mill = on.mill({ ...packing, tasks: [pay, booking()] })
     const jobs = [await mill.enqueue(pay, long, { meta: { for: secret } }), await mill.enqueue(pay, secret)]
@@ -59,7 +59,7 @@ describe.each(packedKinds)('sealed and compressed jobs, on %s', (kind) => {
     expect(written?.includes(Buffer.from(secret).toString('base64').slice(2, 20)) ?? false).toBe(false)
   })
 
-  it('of an ordered queue with distinct payloads merge where these are equal, also after a move', async () => {
+  it("with equal payloads merge in an ordered queue with `merge: 'distinct'`, also after a move", async () => {
     const on = await packedStores[kind]()
     const old = defineOrderedTask({ name: 'old', queue: 'old', merge: 'distinct' })
     const mill = on.mill({ ...packing, tasks: [old, booking()] })
@@ -82,7 +82,7 @@ describe.each(packedKinds)('sealed and compressed jobs, on %s', (kind) => {
     expect(ran).toEqual([[['a', [long, secret, 1]]]])
   })
 
-  it('are revived out of the morgue as they were', async () => {
+  it('are revived from the morgue unchanged', async () => {
     const on = await packedStores[kind]()
     const ran: unknown[] = []
     let isWrong = true
@@ -112,7 +112,7 @@ describe.each(packedKinds)('sealed and compressed jobs, on %s', (kind) => {
     expect(ran).toEqual(expect.arrayContaining([long, [['a', [secret]]]]))
   })
 
-  it('are had by listeners and throttled queues', async () => {
+  it('can be received by listeners and throttled queues', async () => {
     const on = await packedStores[kind]()
     const mill = on.mill({ ...packing, queues: { video: {} }, tasks: [defineTask({ name: 'v', queue: 'video' })] })
     const job = await mill.enqueue(mill.tasks.get('v')!, long, { meta: { for: secret } } as never)
@@ -147,8 +147,8 @@ async function scene(options: Omit<MillOptions, 'store'>) {
   return { on, task, mill, ends }
 }
 
-describe('a job that is sealed by a key which the worker has not', () => {
-  it('waits for a worker that has it, whose key its record names', async () => {
+describe('a job sealed by a key that the worker lacks', () => {
+  it('waits for a worker that has the key, which its record names', async () => {
     const { on, task, mill, ends } = await scene({ seal: { current: '2026-10', keys: { '2026-10': oldKey } } })
     const keyed = on.mill({ seal, tasks: [task] })
     const job = await keyed.enqueue(task, secret)
@@ -167,7 +167,7 @@ describe('a job that is sealed by a key which the worker has not', () => {
     expect(await ends('job.completed', on.mill({ seal, tasks: [task] }))).toMatchObject({ id: job.id })
   })
 
-  it('of an ordered queue too', async () => {
+  it('waits in an ordered queue too', async () => {
     const on = await packedStores.memory()
     const mill = on.mill({ seal, tasks: [booking()] })
     await mill.enqueue(booking(), secret, { id: 'a' })
@@ -181,7 +181,7 @@ describe('a job that is sealed by a key which the worker has not', () => {
     )
   })
 
-  it('stays in a throttled queue, as what another codec made does', async () => {
+  it('stays in a throttled queue, like a job of another codec', async () => {
     const on = await packedStores.memory()
     const limit = { limit: 5, window: '1s' } as const
     await on.mill({ seal }).throttledQueue('items', limit).push(secret)
@@ -192,7 +192,7 @@ describe('a job that is sealed by a key which the worker has not', () => {
     expect(await released).toMatchObject({ queue: 'items', reason: 'unknown-key', delayMs: 30_000 })
   })
 
-  it('has a result that is not undefined, but an error', async () => {
+  it('has a result that is an error, not undefined', async () => {
     const { on, task, mill, ends } = await scene({ seal })
     const job = await mill.enqueue(task, secret)
     await ends('job.completed')
@@ -209,7 +209,7 @@ describe('a job that is sealed by a key which the worker has not', () => {
   })
 })
 
-describe('keys that take each other over', () => {
+describe('keys that are rotated', () => {
   it('step by step leave no job that a worker cannot open', async () => {
     const on = await packedStores.memory()
     const task = defineTask({ name: 'pay' })
@@ -235,7 +235,7 @@ describe('keys that take each other over', () => {
   })
 })
 
-describe('what somebody has written to the store', () => {
+describe('a job forged in the store', () => {
   /** The job that is put in, with what another one carries. */
   async function forged(
     options: Omit<MillOptions, 'store'>,
@@ -251,7 +251,7 @@ describe('what somebody has written to the store', () => {
     return { ...of, event: await of.ends('job.buried') }
   }
 
-  it('is buried where it is the sealed input of another job', async () => {
+  it('is buried if it has the sealed input of another job', async () => {
     const { mill, event } = await forged({ seal }, (payload) => payload, 'json+sealed')
     expect(event).toMatchObject({ id: 'forged', reason: 'bad-payload' })
     const dead = await mill.queue('default').morgue.get('forged')
@@ -259,7 +259,7 @@ describe('what somebody has written to the store', () => {
     expect(dead?.error).toMatch(/\ninput cannot be decoded: its seal does not open by key '2026-11'/)
   })
 
-  it('is buried where it is a zip bomb', async () => {
+  it('is buried if it is a zip bomb', async () => {
     const { event } = await forged({}, () => gzipSync(Buffer.alloc(20_000_000)), 'json+gzip')
 
     expect(event).toMatchObject({
@@ -268,7 +268,7 @@ describe('what somebody has written to the store', () => {
     })
   })
 
-  it('runs where it is not sealed, unless only what is sealed is taken: then it is buried', async () => {
+  it('runs if it is not sealed, and is buried if only sealed jobs are accepted', async () => {
     const { event } = await forged({ seal: { ...seal, only: true } }, () => '"from somebody"')
 
     expect(event).toMatchObject({
@@ -283,8 +283,8 @@ describe('what somebody has written to the store', () => {
   })
 })
 
-describe('limits', () => {
-  it('are those of what is stored: compression makes room', async () => {
+describe('the limit of a payload', () => {
+  it('applies to the stored size: compression makes room', async () => {
     const { on, task, mill } = await scene({ compress: { above: '1kB' }, maxPayloadBytes: 2_000 })
     const roomy = await mill.enqueue(task, 'a'.repeat(100_000))
 

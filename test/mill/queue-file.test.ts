@@ -43,7 +43,7 @@ function file(text: string): string {
 }
 
 describe('a queue file', () => {
-  it("takes Kale's keys as they are", () => {
+  it("accepts Kale's keys unchanged", () => {
     expect(read(kale)).toEqual({
       queues: {
         high_priority: { weight: 100, claimSize: 10, lease: 60_000, longPoll: 1_000, iterations: 10 },
@@ -52,7 +52,7 @@ describe('a queue file', () => {
     })
   })
 
-  it('takes options of ours beside them, and names queues by their keys', () => {
+  it('accepts our options with them, and names queues by their keys', () => {
     const text = `
 mail:
   priority: 7
@@ -68,13 +68,13 @@ film: { weight: 3, lease: 5m, fifo: true }
     })
   })
 
-  it('is named in the place of queues, and used', () => {
+  it('can be named instead of queues, and is used', () => {
     const mill = millrace({ store: 'memory:', queues: file(kale) })
     expect([...mill.queues.keys()]).toEqual(['high_priority', 'default'])
     expect(mill.queues.get('default')).toMatchObject({ weight: 40, leaseMs: 60_000, longPollMs: 20_000 })
   })
 
-  it('that cannot be read, or has mistakes, is refused by its name', () => {
+  it('is refused by name if it cannot be read or has mistakes', () => {
     expect(() => millrace({ store: 'memory:', queues: '/nowhere/queues.yaml' })).toThrow(
       /queues: names the file '\/nowhere\/queues\.yaml', which cannot be read/,
     )
@@ -83,7 +83,7 @@ film: { weight: 3, lease: 5m, fifo: true }
     )
   })
 
-  it('whose time limits do not fit its leases is refused, naming both', () => {
+  it('is refused if a time limit does not fit a lease, and both are named', () => {
     const task = defineTask({ name: 'slow', timeLimit: '2m', run: async () => {} })
     const text = `${kale}    renewLease: false\n`
     expect(() => millrace({ store: 'memory:', queues: file(text), tasks: [task] })).toThrow(
@@ -91,15 +91,15 @@ film: { weight: 3, lease: 5m, fifo: true }
     )
   })
 
-  it('is not larger than a megabyte', () => {
+  it('is refused if it is larger than a megabyte', () => {
     const path = file(`q: { priority: 1 }\n${'#'.repeat(1_048_576)}\n`)
     expect(() => millrace({ store: 'memory:', queues: path })).toThrow(/1048576 bytes/)
     expect(readFileSync(path)).not.toHaveLength(0)
   })
 })
 
-describe('a queue that has slipped into another', () => {
-  it('is told with its line, and what to do', () => {
+describe('a queue that was indented into another', () => {
+  it('is reported with its line and a remedy', () => {
     const issues = issuesOf(slipped)
     expect(issues).toContain(
       "queues.yaml:10:5 'default' is no option of a queue. If it is a queue, begin it in the column of 'high_priority'",
@@ -109,7 +109,7 @@ describe('a queue that has slipped into another', () => {
   })
 })
 
-describe('a mistake', () => {
+describe('a mistake in a queue file', () => {
   it.each([
     ['', 'queues.yaml:1:1 is empty; expected a queue at least'],
     ['# nothing', 'queues.yaml:1:1 is empty; expected a queue at least'],
@@ -149,7 +149,7 @@ describe('a mistake', () => {
     ['mail:\n  priority: 5\n weight: 3', 'queues.yaml:3:'],
     ['__proto__: { priority: 5 }', 'queues.yaml:1:1 names the queue "__proto__"'],
     ['mail: { throttle: { limit: 0, window: 1s } }', "queues.yaml:1:9 'throttle' must be"],
-  ])('is told with its place and the form expected: %s', (text, told) => {
+  ])('is reported with its place and the expected form: %s', (text, told) => {
     expect(issuesOf(text)).toContainEqual(expect.stringContaining(told))
   })
 
@@ -157,7 +157,7 @@ describe('a mistake', () => {
     expect(issuesOf('a: { priority: 0, batch_size: 0 }\nb: { num_iterations: x }')).toHaveLength(3)
   })
 
-  it('of many aliases costs nothing: none is followed', () => {
+  it('with many aliases costs nothing: none is followed', () => {
     const levels = Array.from({ length: 20 }, (_, i) => `l${i + 1}: &l${i + 1} [${`*l${i}, `.repeat(9)}*l${i}]`)
     const issues = issuesOf(['l0: &l0 [x]', ...levels].join('\n'))
     expect(issues.filter((issue) => issue.includes('alias'))).toHaveLength(200)

@@ -45,8 +45,8 @@ async function scene(kind: (typeof packedKinds)[number]) {
   return { mill, store, ran, remind, book, taken, stored, buried }
 }
 
-describe.each(packedKinds)('a sealed job that somebody changes, on %s', (kind) => {
-  it('is buried if it is given to another task', async () => {
+describe.each(packedKinds)('a sealed job that an attacker changes, on %s', (kind) => {
+  it('is buried if it is moved to another task', async () => {
     const { mill, ran, remind, taken, stored, buried } = await scene(kind)
     await mill.enqueue(remind, { user: 'ada' }, { id: 'a', delay: '1h' })
     await stored('q', 'a', 'erase', await taken('q', 'a'))
@@ -70,7 +70,7 @@ describe.each(packedKinds)('a sealed job that somebody changes, on %s', (kind) =
     expect(ran).toEqual([])
   })
 
-  it('is buried if it is given a meta', async () => {
+  it('is buried if a meta is added', async () => {
     const { mill, ran, remind, taken, stored, buried } = await scene(kind)
     await mill.enqueue(remind, { user: 'ada' }, { id: 'a', delay: '1h' })
     const own = await taken('q', 'a')
@@ -99,7 +99,7 @@ describe.each(packedKinds)('a sealed job that somebody changes, on %s', (kind) =
     ['its version', (bytes) => Uint8Array.of(2, ...bytes.subarray(1))],
     ['the length of its key id', (bytes) => Uint8Array.of(...bytes.subarray(0, 2), 200, ...bytes.subarray(3))],
     ['its last bit', (bytes) => Uint8Array.of(...bytes.subarray(0, -1), bytes.at(-1)! ^ 1)],
-  ])('is buried if %s is another', async (_, change) => {
+  ])('is buried if %s is changed', async (_, change) => {
     const { mill, remind, taken, stored, buried } = await scene(kind)
     await mill.enqueue(remind, { user: 'ada' }, { id: 'a', delay: '1h' })
     const own = await taken('q', 'a')
@@ -111,7 +111,7 @@ describe.each(packedKinds)('a sealed job that somebody changes, on %s', (kind) =
   it.each<[string, (own: Content) => Content]>([
     ['the id of its key', (own) => ({ ...own, payload: withKeyId(own.payload as Uint8Array, '2026-12') })],
     ['its codec', (own) => ({ ...own, codec: 'cbor+sealed' })],
-  ])('is put back if %s is another, and buried after a day', async (_, change) => {
+  ])('is put back if %s is changed, and buried after a day', async (_, change) => {
     const { mill, store, remind, taken, stored, buried } = await scene(kind)
     await mill.enqueue(remind, { user: 'ada' }, { id: 'a', delay: '1h' })
     await stored('q', 'a', 'remind', change(await taken('q', 'a')))

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { millrace } from 'millrace'
 import { describe, expect, it } from 'vitest'
 
-describe('a store that cannot be used', () => {
+describe('an unusable store address', () => {
   it.each([
     'valkey://:pa/sesame@h:1',
     'Redis://u:p@sesame@h',
@@ -22,7 +22,7 @@ describe('a store that cannot be used', () => {
     'memory://:sesame@h',
     'redis://:sesame@h/x',
     'redis://:ses%ame@h',
-  ])('is refused without its password: %s', (store) => {
+  ])('is refused without showing its password: %s', (store) => {
     let error: unknown
     try {
       millrace({ store })
@@ -34,7 +34,7 @@ describe('a store that cannot be used', () => {
   })
 })
 
-it('the store of a mill is shown without its password, however it is printed', () => {
+it('the store of a mill is printed without its password in every way', () => {
   const mill = millrace({ store: 'redis://user:sesame@127.0.0.1:1/2' })
   expect(mill.store.text).toBe('redis://user@127.0.0.1:1/2')
   expect(
@@ -43,7 +43,7 @@ it('the store of a mill is shown without its password, however it is printed', (
 })
 
 it.each(['sqlite://jobs.db', 'sqlite://.millrace/jobs.db', 'sqlite:///srv/app/jobs.db'])(
-  '%s, which would lie at the root of the disk or perhaps not, is refused',
+  '%s is refused as ambiguous between relative and absolute',
   (store) => {
     expect(() => millrace({ store })).toThrow(
       `'sqlite:.millrace/jobs.db' is relative, 'sqlite:/srv/app/jobs.db' absolute; got '${store}'`,

@@ -9,14 +9,14 @@ const resize = defineTask({ name: 'resize', aliases: ['shrink'], run: async (inp
 const shrink = defineTask({ name: 'shrink', run: async (input: { file: string }) => input.file })
 
 describe.each(storeKinds)('on %s', (kind) => {
-  it('a job that is enqueued without input is run with undefined', async () => {
+  it('a job enqueued without input runs with undefined', async () => {
     const mill = testMill({ tasks: [tidy] }, kind)
     await mill.worker().start()
 
     expect(await (await mill.enqueue(tidy)).result({ timeout: '5s' })).toBe('undefined')
   })
 
-  it('a listing by task holds its jobs only, those under its former names too', async () => {
+  it('a list by task has only its jobs, with those under its former names', async () => {
     const before = testMill({ tasks: [tidy, shrink] }, kind)
     expect((await before.queue('default').jobs.list({ task: tidy })).jobs).toEqual([])
 
@@ -27,7 +27,7 @@ describe.each(storeKinds)('on %s', (kind) => {
     expect(jobs.map(({ id, input }) => [id, input?.file])).toEqual([['a', 'a.png']])
   })
 
-  it('a page by task looks at `limit` jobs, and may hold none and yet lead on', async () => {
+  it('a page by task examines `limit` jobs, and may be empty and still have a cursor', async () => {
     const mill = testMill({ tasks: [tidy, resize] }, kind)
     await mill.enqueue(tidy)
     await mill.enqueue(resize, { file: 'a.png' })
@@ -38,7 +38,7 @@ describe.each(storeKinds)('on %s', (kind) => {
     expect((await list({ task: resize, limit: 1, cursor: first.cursor! })).jobs).toMatchObject([{ task: 'resize' }])
   })
 
-  it('the morgue lists by task as well', async () => {
+  it('the morgue can be listed by task as well', async () => {
     const mill = testMill({ tasks: [tidy, resize] }, kind)
     await mill.enqueue(tidy)
     await mill.enqueue(resize, { file: 'a.png' })
@@ -48,7 +48,7 @@ describe.each(storeKinds)('on %s', (kind) => {
   })
 })
 
-it('a listing by what is no task is refused', async () => {
+it('a list by something that is not a task is refused', async () => {
   const { jobs, morgue } = testMill({ tasks: [tidy] }).queue('default')
   const task = 'tidy' as unknown as AnyTask
 
@@ -56,21 +56,21 @@ it('a listing by what is no task is refused', async () => {
   await expect(morgue.list({ task })).rejects.toMatchObject({ code: 'argument-invalid' })
 })
 
-it('a task whose result is said ahead is the same task', () => {
+it('a task with a declared result type is the same task', () => {
   const task = defineTask({ name: 'encode' })
 
   expect(task.returns<{ seconds: number }>()).toBe(task)
 })
 
-it('text that was asserted to be a duration is refused where it is used', async () => {
+it('text that was cast to a duration is refused on use', async () => {
   const mill = testMill({ tasks: [tidy] })
   const soon: string = 'soon'
 
   await expect(mill.enqueue(tidy, undefined, { delay: soon as Duration })).rejects.toThrow('delay must be a duration')
 })
 
-describe('what `await using` declares', () => {
-  it('is a mill that is closed when its block ends, however it ends', async () => {
+describe('a resource declared by `await using`', () => {
+  it('is a mill that closes when its block ends, in any way', async () => {
     const made = millrace({ store: 'memory:', tasks: [tidy] })
     const block = async () => {
       await using mill = made
@@ -82,7 +82,7 @@ describe('what `await using` declares', () => {
     await expect(made.enqueue(tidy)).rejects.toMatchObject({ code: 'closed' })
   })
 
-  it('is a worker that is stopped, a listener and a throttled queue that are closed', async () => {
+  it('is a worker that stops, a listener or a throttled queue that closes', async () => {
     const mill = testMill({ tasks: [tidy] })
     const made = {
       worker: mill.worker(),

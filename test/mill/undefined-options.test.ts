@@ -19,7 +19,7 @@ const made = (options: object) => {
 const imported = ['store', 'codec', 'seal', 'middleware']
 
 describe('an undefined option', () => {
-  it('of a mill counts as left out, but for those that are usually imported', () => {
+  it('of a mill counts as omitted, unless it is usually imported', () => {
     const names = [...millOptionNames].filter((name) => !imported.includes(name))
     const { queues, schedules } = checked(undefinedOf(names))
 
@@ -27,11 +27,11 @@ describe('an undefined option', () => {
     expect({ queues, schedules }).toEqual({ queues: checked({}).queues, schedules: undefined })
   })
 
-  it.each(imported)('of a mill that is usually imported is refused: %s', (name) => {
+  it.each(imported)('of a mill is refused if it is usually imported: %s', (name) => {
     expect(() => made({ [name]: undefined })).toThrow(new RegExp(` ${name}: `))
   })
 
-  it('of a queue counts as left out, in its throttle and its retention too', () => {
+  it('of a queue counts as omitted, also in its throttle and its retention', () => {
     const names = Object.keys(queueOptionsSchema.entries).filter((name) => name !== 'throttle')
     const throttle = { limit: 1, window: '1s' } as const
     const of = (queue: object) => checked({ queues: { a: queue } }).queues
@@ -45,7 +45,7 @@ describe('an undefined option', () => {
     )
   })
 
-  it('of a schedule counts as left out, in its enqueue options too', () => {
+  it('of a schedule counts as omitted, also in its enqueue options', () => {
     const every = '1m'
     const of = (schedule: object) => checked({ tasks: [mail], schedules: { a: { task: mail, every, ...schedule } } })
     const names = ['cron', 'timeZone', 'input', 'enqueue', 'onMissed', 'overlap', 'jitter', 'from', 'until']
@@ -55,7 +55,7 @@ describe('an undefined option', () => {
     expect(() => of({ enqueue })).not.toThrow()
   })
 
-  it('of a task counts as left out', () => {
+  it('of a task counts as omitted', () => {
     const plain = ['queue', 'input', 'timeLimit', 'slowAfter', 'aliases', 'retry', 'group', 'expiresIn', 'idempotency']
     const more = ['shouldRun', 'onExhausted', 'isolate', 'module', 'env', 'maxHeap', 'onSupervisorLoss', 'batch', 'run']
     const ordered = ['id', 'score', 'group', 'batchSize', 'merge', 'maxPayloads', 'retry', 'onExhausted', 'run']

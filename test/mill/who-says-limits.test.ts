@@ -136,7 +136,7 @@ const stores: Record<string, () => Promise<string>> = {
 }
 
 describe.each(Object.keys(stores))('the limits of a queue, on %s', (kind) => {
-  it('are changed by nobody who opens it, whatever a configuration says; a worker that says others is refused', async () => {
+  it('do not change by opening it, whatever the configuration says; a worker with different ones is refused', async () => {
     const where = { store: await stores[kind]!(), namespace: `who-${++namespaces}` }
     await worker({ ...where, queues: declared })
     const before = await standing(where)
@@ -165,7 +165,7 @@ describe.each(Object.keys(stores))('the limits of a queue, on %s', (kind) => {
       }
   })
 
-  it('are changed by a command; an old worker that is replaced does not bring the old ones back', async () => {
+  it('change by a command; an old worker that is replaced does not restore the old ones', async () => {
     const where = { store: await stores[kind]!(), namespace: `who-${++namespaces}` }
     const tell = async (who: string, says: string, is: string) => {
       const [{ maxRunning }] = (await standing(where)) as [{ maxRunning: unknown }]
@@ -195,7 +195,7 @@ describe.each(Object.keys(stores))('the limits of a queue, on %s', (kind) => {
     })
   })
 
-  it('are not said by a look: it makes no queue', async () => {
+  it('are not set by a read-only command, which creates no queue', async () => {
     const where = { store: await stores[kind]!(), namespace: `who-${++namespaces}` }
     for (const args of [
       ['stats'],

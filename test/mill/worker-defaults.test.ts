@@ -8,7 +8,7 @@ describe('what a configuration sets for its workers', () => {
   const tasks = [scriptedTask()]
   const queues = { default: {}, other: {} }
 
-  it('holds for every worker, unless the worker says otherwise', async () => {
+  it('applies to every worker unless the worker overrides it', async () => {
     const seen: string[][] = []
     const selector = (candidates: readonly { name: string }[]) => {
       seen.push(candidates.map(({ name }) => name))

@@ -74,7 +74,7 @@ describe('the page of metrics', () => {
 })
 
 describe('the exposition', () => {
-  it('tells every metric, in a form that promtool and OpenMetrics find nothing wrong with', () => {
+  it('contains every metric, in a form that promtool and OpenMetrics accept', () => {
     const sheet = everySheet()
     expect(sheet.metrics.map(([name]) => name)).toEqual(Object.keys(metricFamilies))
     expect(openMetricsFamilies(expositionText(sheet, 'openmetrics'))).toHaveLength(sheet.metrics.length)
@@ -83,7 +83,7 @@ describe('the exposition', () => {
 })
 
 describe('the alert rules', () => {
-  it('are at least ten, each with a severity, a summary and what to do', () => {
+  it('are at least ten, each with a severity, a summary and an instruction', () => {
     expect(rules.length).toBeGreaterThanOrEqual(10)
     for (const { alert, labels, annotations } of rules) {
       expect(labels.severity, alert).toMatch(/^(?:info|warning|critical)$/)
@@ -91,13 +91,13 @@ describe('the alert rules', () => {
     }
   })
 
-  it('name metrics and labels that there are', () => {
+  it('name existing metrics and labels', () => {
     expect(
       rules.map((rule) => [rule.alert, strangersIn(rule)]).filter(([, strangers]) => strangers!.length > 0),
     ).toEqual([])
   })
 
-  it('are understood by Prometheus, and fire where they should and nowhere else', () => {
+  it('are accepted by Prometheus, and fire only when they should', () => {
     expect(run(['check', 'rules', 'docs/monitoring/alerts.yml'])).toMatchObject({ code: 0 })
     const { code, said } = run(['test', 'rules', 'test/monitoring/alert-cases.yml'])
     expect({ code, said }).toMatchObject({ code: 0 })
@@ -105,14 +105,14 @@ describe('the alert rules', () => {
     expect(rules.filter(({ alert }) => !cases.includes(alert))).toEqual([])
   })
 
-  it('come with a configuration that Prometheus understands', () => {
+  it('come with a configuration that Prometheus accepts', () => {
     const { code, said } = run(['check', 'config', '--syntax-only', 'docs/monitoring/prometheus.yml'])
     expect({ code, said }).toMatchObject({ code: 0 })
   })
 })
 
 describe('the dashboard', () => {
-  it('asks for metrics and labels that there are, by the data source that its reader chooses', () => {
+  it('queries existing metrics and labels, in the data source that its reader chooses', () => {
     expect(queries.length).toBeGreaterThan(25)
     expect(queries.flatMap(strangersIn)).toEqual([])
     const chosen = { type: 'prometheus', uid: '$' + '{datasource}' }
@@ -123,7 +123,7 @@ describe('the dashboard', () => {
     ])
   })
 
-  it('has queries that Prometheus understands', () => {
+  it('has queries that Prometheus accepts', () => {
     const cwd = project()
     const file = join(cwd, 'queries.yml')
     const recorded = queries.map(({ expr }, i) => ({ record: `query:${i}`, expr }))
@@ -132,7 +132,7 @@ describe('the dashboard', () => {
     expect(run(['check', 'rules', file])).toMatchObject({ code: 0 })
   })
 
-  it('has panels with numbers of their own, which do not overlap', () => {
+  it('has panels with unique numbers, which do not overlap', () => {
     const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
     )

@@ -52,7 +52,7 @@ async function prometheus(target: URL) {
   }
 }
 
-it('Prometheus reads every sample that a window tells, with its labels', { timeout: 60_000 }, async () => {
+it('Prometheus reads every exposed sample with its labels', { timeout: 60_000 }, async () => {
   const scene = await WebScene.on('sqlite')
   await scene.mill.enqueueMany(mail, [{ to: 'ada' }, { to: 'bob' }])
   const ask = await prometheus(new URL(scene.url))
