@@ -22,8 +22,8 @@ const told = (given: Partial<JobDetail>) =>
     ({ name, isReached, note }) => `${isReached ? '●' : '○'} ${name}${note ? `: ${note}` : ''}`,
   )
 
-describe('the timeline', () => {
-  it('tells what was, and what is to come', () => {
+describe('the timeline of a job', () => {
+  it('shows past and coming steps', () => {
     expect(told({})).toEqual(['● Enqueued', '○ Start: when a worker is free', '○ End'])
     expect(told({ state: 'scheduled', runAt: at(3_600) })).toEqual([
       ...['● Enqueued', '○ Due', '○ Start: when it is due', '○ End'],
@@ -40,7 +40,7 @@ describe('the timeline', () => {
     ])
   })
 
-  it('tells of failures and crashes, and gives a dead job no attempt that it never had', () => {
+  it('shows failures and crashes, and gives a dead job no attempt that it never had', () => {
     expect(told({ state: 'scheduled', attempt: 3, crashes: 1, runAt: at(200) })).toContain(
       '○ Attempt 3 due: failed twice, its worker died once',
     )
@@ -52,7 +52,7 @@ describe('the timeline', () => {
     ])
   })
 
-  it('divides the time so far, whatever is missing', () => {
+  it('divides the elapsed time into parts, whatever is missing', () => {
     const words = (given: Partial<JobDetail>) => spansOf(job(given), now).map(spanWords)
 
     expect(words({ state: 'completed', runAt: at(10), startedAt: at(15), finishedAt: at(75) })).toEqual([
@@ -64,7 +64,7 @@ describe('the timeline', () => {
     expect(words({ attempt: 2, runAt: at(60) })).toEqual(['earlier attempts 1 min', 'waited 40 s'])
   })
 
-  it('tells what a job failed at from the time for which it was put off', () => {
+  it('separates earlier attempts from the delay of a retry', () => {
     const words = (given: Partial<JobDetail>) => spansOf(job(given), now).map(spanWords)
     const failures = [1, 2, 5].map((second, i) => ({ attempt: i + 1, at: at(second), error: 'refused' }))
 
@@ -96,8 +96,8 @@ describe('the timeline', () => {
   })
 })
 
-describe('the followed log', () => {
-  it('goes on where it was, marks what is missing, and begins anew after a break of the stream', () => {
+describe('the log of a followed job', () => {
+  it('continues where it was, marks a gap, and starts over after a break of the stream', () => {
     const begun = withNews(emptyLog, { text: 'a\n', isGap: false })
     const more = withNews(begun, { text: 'b\n', isGap: false })
     const gap = withNews(more, { text: 'z\n', isGap: true })
@@ -107,7 +107,7 @@ describe('the followed log', () => {
     expect(again.text).toBe('y\nz\n')
   })
 
-  it('keeps the end of a log that goes on for long, from a whole line on', () => {
+  it('keeps the end of a long log, from the start of a line', () => {
     let log = emptyLog
     for (let i = 0; i < 350; i += 1) log = withNews(log, { text: `${String(i).padStart(999, '.')}\n`, isGap: false })
 
@@ -116,13 +116,13 @@ describe('the followed log', () => {
     expect(log.text).toMatch(/\.349\n$/)
   })
 
-  it('is searched in whatever case', () => {
+  it('is searched regardless of case', () => {
     expect(linesWith('Alpha\nbeta\nALPHABET\n', 'alpha')).toEqual({ lines: ['Alpha', 'ALPHABET'], all: 3 })
     expect(linesWith('', 'x')).toEqual({ lines: [], all: 0 })
   })
 })
 
-it('a job is enqueued again as it was under a new id, an ordered one with its newest payload under its own', () => {
+it('a job is enqueued again unchanged under a new id, and an ordered one with its newest payload under its own id', () => {
   const plain = job({ input: { to: 'ada' }, meta: { trace: 1 }, priority: 7, group: 'g' })
   const payloads = [1, 2].map((score) => ({ score, input: { change: score }, meta: { score } }))
   const ordered = job({ id: '42', payloads, payloadCount: 2 })

@@ -58,7 +58,7 @@ export function pageActionsOn(store: PageStore): void {
     expect((await depthOf('feeds')).draining).toBe(true)
   })
 
-  it('a queue is cleared once its name is typed', async () => {
+  it('a queue is cleared after its name is typed', async () => {
     const hand = await at('queues/newsletter')
     expect((await depthOf('newsletter')).ready).toBe(10)
     await hand.pick('More actions', 'Clear …')
@@ -67,7 +67,7 @@ export function pageActionsOn(store: PageStore): void {
     expect((await depthOf('newsletter')).ready).toBe(0)
   })
 
-  it('a job is enqueued with what the form says, and a mistake stands at its field', async () => {
+  it('a job is enqueued from the form, and a mistake is shown at its field', async () => {
     const hand = await at('queues/webhooks')
     await hand.press('Enqueue …')
     await hand.fill('Task', 'push-webhook')
@@ -87,7 +87,7 @@ export function pageActionsOn(store: PageStore): void {
       })
   })
 
-  it('an ordered queue is spread over other shards, and its jobs are moved to another ordered queue', async () => {
+  it('an ordered queue is resharded, and its jobs are moved to another ordered queue', async () => {
     const hand = await at('queues/orders')
     await hand.pick('More actions', 'Reshard …')
     await hand.fill('Shards', '3')
@@ -128,7 +128,7 @@ export function pageActionsOn(store: PageStore): void {
     expect((await depthOf('thumbnails')).ready).toBe(before - 3)
   })
 
-  it('all scheduled jobs are due now once the name of the queue is typed', async () => {
+  it('all scheduled jobs are made due after the name of the queue is typed', async () => {
     const hand = await at('queues/mail/jobs?state=scheduled')
     await hand.pick('Do something to all jobs', 'Run 10 scheduled now')
     await hand.confirm('Run now', 'mail')
@@ -136,7 +136,7 @@ export function pageActionsOn(store: PageStore): void {
     expect(await depthOf('mail')).toMatchObject({ scheduled: 0, ready: 10 })
   })
 
-  it('a job that waits is buried, revived and cancelled from its page', async () => {
+  it('a waiting job is buried, revived and cancelled from its page', async () => {
     const id = 'product-112.jpg@320'
     const hand = await at(`queues/thumbnails/jobs/~?${new URLSearchParams({ id })}`)
     await hand.pick('More actions', 'Bury')
@@ -154,7 +154,7 @@ export function pageActionsOn(store: PageStore): void {
     expect(await job('thumbnails', id)).toMatchObject({ state: 'cancelled', reason: 'nobody wants it' })
   })
 
-  it('fields of a job are set and taken out', async () => {
+  it('fields of a job are set and removed', async () => {
     const hand = await at('queues/webhooks/jobs/hook-A-1007')
     await hand.press('Set a field')
     await hand.fill('Name', 'checked')
@@ -167,7 +167,7 @@ export function pageActionsOn(store: PageStore): void {
     expect((await job('webhooks', 'hook-A-1007'))?.fields ?? {}).toEqual({})
   })
 
-  it('the run of a job is ended as failed, and the job is in the morgue where that was its last', async () => {
+  it('the run of a job is ended as failed, and after the last attempt the job is in the morgue', async () => {
     const hand = await at('queues/reports/jobs/report-inventory')
     await hand.told('62 %')
     await hand.pick('More actions', 'End this run as failed')
@@ -180,7 +180,7 @@ export function pageActionsOn(store: PageStore): void {
     await hand.told(/^✕dead$/)
   })
 
-  it('a job that is dead is enqueued again with another input', async () => {
+  it('a dead job is enqueued again with another input', async () => {
     const hand = await at('queues/payments/jobs/charge-4705')
     await hand.pick('More actions', 'Edit and enqueue again')
     await hand.fill('Input', '{ "order": 1, "cents": 5 }')
@@ -191,7 +191,7 @@ export function pageActionsOn(store: PageStore): void {
       .toMatchObject({ state: 'ready', input: { order: 1, cents: 5 } })
   })
 
-  it('the dead of one error are revived together, chosen ones deleted, and all of them by the name of the queue', async () => {
+  it("dead jobs of one error are revived together, chosen ones deleted, and all deleted after the queue's name is typed", async () => {
     const hand = await at('queues/payments/morgue')
     await hand.pick(/Do something to the jobs with: TypeError/, /^Revive/)
     await hand.confirm('Revive')
@@ -213,7 +213,7 @@ export function pageActionsOn(store: PageStore): void {
     expect((await depthOf('payments')).dead).toBe(0)
   })
 
-  it('a worker is told to stop or to recycle, and shows its jobs in hand', async () => {
+  it('a worker is stopped or recycled, and shows its running jobs', async () => {
     const { workers } = await scene.store()
     const hand = await at('workers')
     for (const [order, verb, pid] of [
@@ -233,7 +233,7 @@ export function pageActionsOn(store: PageStore): void {
     await hand.page.getByRole('heading', { name: 'report-2026-q3' }).waitFor()
   })
 
-  it('a throttle is given other limits, for all queues that share it, and a mistake stands at its field', async () => {
+  it('a throttle gets other limits, for all queues that share it, and a mistake is shown at its field', async () => {
     const hand = await at('throttles?q=smtp')
     await hand.press('Change the limits')
     await hand.fill('In a window of', 'a while')
@@ -248,7 +248,7 @@ export function pageActionsOn(store: PageStore): void {
     await hand.told('0 of 25 in 30 s')
   })
 
-  it('one group of a throttle is looked into', async () => {
+  it('one group of a throttle is shown', async () => {
     const hand = await at('throttles?q=feeds')
     await hand.fill('Look into a group', 'partner.example')
     await hand.press('Look')
@@ -271,7 +271,7 @@ export function pageActionsOn(store: PageStore): void {
     expect((await scene.mill.schedules.get('weekly-digest'))?.isPaused).toBe(false)
   })
 
-  it('the events of a queue stand there as they happen, held back while the list is stopped', async () => {
+  it('the events of a queue appear as they happen, and are held back while the list is paused', async () => {
     const hand = await at('queues/stock/events')
     await hand.told('Nothing has happened since you came.')
     await hand.told('Live')
@@ -290,7 +290,7 @@ export function pageActionsOn(store: PageStore): void {
     await worker.stop()
   })
 
-  it('who only looks is offered no action anywhere', async () => {
+  it('a read-only page offers no action anywhere', async () => {
     const closed = await scene.window({ readOnly: true })
     const offered = new Set<string>()
     const { page } = await browser.tab()
@@ -306,7 +306,7 @@ export function pageActionsOn(store: PageStore): void {
     expect([...offered].filter((text) => actions.test(text))).toEqual([])
   })
 
-  it('a window with a token shows the log-in for any page, and then that page', async () => {
+  it('a page that needs a token shows the log-in for any address, and then that address', async () => {
     const token = 'a-token-of-the-tests-42'
     const closed = await scene.window({ token })
     const hand = await handAt(`${closed}schedules`)

@@ -23,7 +23,7 @@ function point(minutes: number, more: Partial<HistoryPoint> = {}): HistoryPoint 
 }
 
 describe('a scale', () => {
-  it('has round ticks, the last at the largest value or above it', () => {
+  it('has round ticks, the last at or above the largest value', () => {
     expect(niceTicks(0)).toEqual([0, 1])
     expect(niceTicks(3)).toEqual([0, 1, 2, 3])
     expect(niceTicks(97)).toEqual([0, 50, 100])
@@ -31,13 +31,13 @@ describe('a scale', () => {
     expect(niceTicks(1_234_567).at(-1)).toBe(1_500_000)
   })
 
-  it('has ticks of whole seconds, minutes and hours for durations', () => {
+  it('has ticks at whole seconds, minutes and hours for durations', () => {
     expect(niceDurations(0)).toEqual([0, 1_000])
     expect(niceDurations(8 * minute)).toEqual([0, 2, 4, 6, 8].map((n) => n * minute))
     expect(niceDurations(30 * 60 * minute).map((ms) => ms / minute / 60)).toEqual([0, 12, 24, 36])
   })
 
-  it('has no more instants than there is room for, all of them in its span', () => {
+  it('has at most as many instants as fit, all of them in its span', () => {
     for (const length of [60, 1_440, 10_080, 525_600].map((n) => n * minute)) {
       const ticks = timeTicks(start + 17_000, start + 17_000 + length, 6)
       expect(ticks.length).toBeGreaterThan(1)
@@ -46,12 +46,12 @@ describe('a scale', () => {
     }
   })
 
-  it('draws a line from left to right, larger values higher', () => {
+  it('draws a line from left to right, with larger values higher', () => {
     expect(linePoints([0, 5, 10], 10, 100, 20)).toBe('0.0,20.0 50.0,10.0 100.0,0.0')
   })
 })
 
-describe('a history', () => {
+describe('a history on the page', () => {
   const hour = rangeOf('1h')
 
   it('is read whole once, and then from its last points on', () => {
@@ -63,7 +63,7 @@ describe('a history', () => {
     expect(rangeOf('nonsense')).toBe(historyRanges[0])
   })
 
-  it('takes what was read in the place of what was known, and leaves out what is too old', () => {
+  it('replaces known points by new ones, and drops points that are too old', () => {
     const known = [point(0), point(58, { completed: 1 }), point(59)]
     const merged = mergedPoints(hour, known, [point(58, { completed: 7 }), point(59), point(60)], start + 61 * minute)
 
@@ -74,7 +74,7 @@ describe('a history', () => {
     ])
   })
 
-  it('is shown by few bins: counts add up, of gauges the largest is told, and nothing where nobody looked', () => {
+  it('is shown in a few bins: counts add up, gauges show their maximum, and nothing if nobody measured', () => {
     const points = [
       point(0, { completed: 1, failed: 1, runMs: 30, gauges: { lagMs: 5, waiting: 1, running: 1 } }),
       point(1, { completed: 1, runMs: 30, gauges: { lagMs: 9, waiting: 0, running: 2 } }),
@@ -89,7 +89,7 @@ describe('a history', () => {
     expect(binned([], hour, 240)).toEqual([])
   })
 
-  it('has the counts of the queue now in its last point if nobody has measured them', () => {
+  it('shows the present counts of the queue in its last point if nobody has measured them', () => {
     const now = { ready: 3, running: 0, lagMs: 9_000 }
     const bins = binned([point(58), point(59, { completed: 1 })], hour, 240)
 
@@ -98,7 +98,7 @@ describe('a history', () => {
     expect(withPresent([], now)).toEqual([])
   })
 
-  it('keeps its last point as it was measured', () => {
+  it('keeps its last point if it was measured', () => {
     const bins = binned([point(59, { gauges: { lagMs: 5, waiting: 1, running: 1 } })], hour, 240)
 
     expect(withPresent(bins, { ready: 3, running: 0, lagMs: 9_000 })).toBe(bins)
@@ -114,7 +114,7 @@ describe('the filter of queues', () => {
   ]
   const names = (text: string, kind: string) => filteredQueues(queues, text, kind).map(({ name }) => name)
 
-  it('finds every word of it in the name, in any case', () => {
+  it('finds each of its words in the name, in any case', () => {
     expect(names('MAIL', '')).toEqual(['mail-eu', 'mail-us'])
     expect(names('us mail', '')).toEqual(['mail-us'])
     expect(names('orders', 'paused')).toEqual(['Orders'])
@@ -125,7 +125,7 @@ describe('the filter of queues', () => {
 })
 
 describe('the form of a job', () => {
-  it('sends what is filled in', () => {
+  it('sends the filled-in fields', () => {
     expect(jobOf({ ...noTexts, task: ' send ', input: '{"n":1}', priority: '-3', delay: '5m' })).toEqual({
       job: { task: 'send', input: { n: 1 }, priority: -3, delay: '5m' },
       mistakes: [],
@@ -133,7 +133,7 @@ describe('the form of a job', () => {
     expect(jobOf({ ...noTexts, task: 'send', input: 'false' }).job).toEqual({ task: 'send', input: false })
   })
 
-  it('tells every mistake by its field', () => {
+  it('reports every mistake at its field', () => {
     const { job, mistakes } = jobOf({ ...noTexts, input: '{', score: 'high' })
 
     expect(job).toBeUndefined()

@@ -37,7 +37,7 @@ it('are at most 36 KiB of script and style for the first view, and 50 KiB for an
   for (const view of views) expect(sizeOf(new Set([...first, ...loadedWith(view)])), view).toBeLessThan(50 * 1_024)
 })
 
-it('have a page without inline script and style, all of whose files are there and relative', () => {
+it('have a page without inline script and style, whose files all exist and are relative', () => {
   const html = read('index.html').toString()
   const named = [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, path]) => path!)
 
@@ -47,7 +47,7 @@ it('have a page without inline script and style, all of whose files are there an
   expect(named.filter((path) => !files.includes(path.replace(/^\.\//, '')))).toEqual(['api/v1/session'])
 })
 
-it('have scripts that make no markup of text, and evaluate none', () => {
+it('have scripts that turn no text into markup, and evaluate none', () => {
   const scripts = files.filter((file) => file.endsWith('.js')).map((file) => read(file).toString())
   // The word stands in Preact itself, which uses it for a prop that the page never gives.
   const own = readdirSync(join(root, 'dashboard/src'), { recursive: true, encoding: 'utf8' })

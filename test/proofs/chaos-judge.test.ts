@@ -20,14 +20,14 @@ const run = (pid: number, kind: Kind, id: string, from: number, until: number, m
 ]
 const killed = (pid: number, from: number): Halt => ({ pid, kind: 'kill', from, until: Number.POSITIVE_INFINITY })
 
-describe('the judge of the chaos', () => {
-  it('finds nothing in jobs that each ran once', () => {
+describe('the judge of the chaos run', () => {
+  it('finds no fault if each job ran once', () => {
     const lines: Words[] = [[0, 1, 'accepted', 'plain', 'p1'], ...run(2, 'plain', 'p1', 5, 6)]
 
     expect(judgement(lines)).toMatchObject({ accepted: 1, runs: 1, again: 0, lost: [], twice: [], disorders: [] })
   })
 
-  it('calls a job lost whose only run was killed', () => {
+  it('calls a job lost if its only run was killed', () => {
     const lines: Words[] = [
       [0, 1, 'accepted', 'plain', 'p1'],
       [5, 2, 'begun', 'plain', 'p1'],
@@ -36,18 +36,18 @@ describe('the judge of the chaos', () => {
     expect(judgement(lines, [killed(2, 6)]).lost).toEqual(['plain p1'])
   })
 
-  it('calls a job completed twice whose completions were both taken', () => {
+  it('calls a job completed twice if the store took both completions', () => {
     expect(judgement([...run(2, 'plain', 'p1', 5, 6), ...run(3, 'plain', 'p1', 7, 8)]).twice).toEqual(['plain p1'])
   })
 
-  it('counts a run after a kill as another run, and as no overlap', () => {
+  it('counts a run after a kill as another run, not as an overlap', () => {
     const lines: Words[] = [[5, 2, 'begun', 'plain', 'p1'], ...run(3, 'plain', 'p1', 7, 8)]
     const { again, twice, overlaps } = judgement(lines, [killed(2, 6)])
 
     expect([again, twice, overlaps]).toEqual([1, [], { outlived: 0, others: [] }])
   })
 
-  it('finds two runs of a job at a time', () => {
+  it('finds two runs of a job at the same time', () => {
     const lines: Words[] = [
       [5, 2, 'begun', 'plain', 'p1'],
       [7, 3, 'begun', 'plain', 'p1'],
@@ -58,7 +58,7 @@ describe('the judge of the chaos', () => {
     expect(judgement(lines).overlaps.others).toHaveLength(1)
   })
 
-  it('tells an overlap with a process that was stopped from others, and a run meanwhile from an overlap', () => {
+  it('separates overlaps with a stopped process from others, and from a run during the stop', () => {
     const stop: Halt = { pid: 2, kind: 'stop', from: 6, until: 6_000 }
     const meanwhile: Words[] = [
       [5, 2, 'begun', 'plain', 'p1'],
@@ -76,7 +76,7 @@ describe('the judge of the chaos', () => {
     expect(judgement(after, [stop]).overlaps).toEqual({ outlived: 1, others: [] })
   })
 
-  it('finds two jobs of one group at a time', () => {
+  it('finds two jobs of one group at the same time', () => {
     const lines: Words[] = [
       [5, 2, 'begun', 'grouped', 'g1', 'a'],
       [6, 3, 'begun', 'grouped', 'g2', 'a'],
@@ -94,7 +94,7 @@ describe('the judge of the chaos', () => {
     expect(judgement([...starts, [1_001, 2, 'late', 'throttled', 't2']]).windows).toEqual({ late: 1, others: [] })
   })
 
-  it('finds revisions that were done before one that was sent earlier, or were handed over in the wrong order', () => {
+  it('finds revisions that ran before an earlier one, or were handed over in the wrong order', () => {
     const first = [...run(2, 'ordered', 'x', 5, 6, '2'), ...run(2, 'ordered', 'x', 7, 8, '1')]
 
     expect(judgement(first).disorders).toEqual(['x: revision 2 was done before one that was sent earlier'])

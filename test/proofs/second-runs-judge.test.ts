@@ -28,16 +28,16 @@ describe('the judge of second runs', () => {
   const begun: Words = [1_000, 2, 'begun', 'plain', 'p1']
   const ended: Words = [1_005, 2, 'ended', 'plain', 'p1']
 
-  it('finds none where each job ran once', () => {
+  it('finds none if each job ran once', () => {
     expect(causes([begun, ended])).toEqual([])
   })
 
-  it('tells a kill during a run from one between effect and settle', () => {
+  it('separates a kill during a run from one between effect and settle', () => {
     expect(causes([begun, ...again], [killed(2, 1_002)])).toEqual(['killed while it ran'])
     expect(causes([begun, ended, ...again], [killed(2, 1_010)])).toEqual(['killed between effect and settle'])
   })
 
-  it('knows no cause of a run after one whose completion the store had taken', () => {
+  it('finds no cause for a run after a stored completion', () => {
     expect(causes([begun, ended, [1_008, 2, 'completed', 'plain', 'p1'], ...again], [killed(2, 1_010)])).toEqual([
       'unknown',
     ])
@@ -49,12 +49,12 @@ describe('the judge of second runs', () => {
     expect(causes([begun, ended, ...again], [stop(1_000)])).toEqual(['unknown'])
   })
 
-  it('blames the store if it was away for so long', () => {
+  it('blames the store if it was away for longer than the lease', () => {
     const span = { name: 'outages', from: 1_002, until: 7_002 }
     expect(causes([begun, ended, ...again], [], [span])).toEqual(['the store was away beyond the lease: outages'])
   })
 
-  it('tells what was put back after the grace of a deploy, and what failed', () => {
+  it('separates a job put back after the grace of a deploy from one that failed', () => {
     const told = (more: string): Words => [1_500, 2, 'told', 'plain', 'p1', more]
     expect(causes([begun, told('job.released|interrupted'), ...again])).toEqual([
       'put back: the grace of a deploy was over',
@@ -62,7 +62,7 @@ describe('the judge of second runs', () => {
     expect(causes([begun, ended, told('job.failed|Error:_no'), ...again])).toEqual(['its handler failed: Error:_no'])
   })
 
-  it('blames a deploy for what its worker left behind untold, also of an isolated job', () => {
+  it('blames a deploy for a job that its worker left behind unreported, also an isolated one', () => {
     const deployed = 'put back: the grace of a deploy was over'
     expect(causes([begun, ...again], [], [], [{ pid: 2, at: 1_500 }])).toEqual([deployed])
     const long: Words[] = [
@@ -75,7 +75,7 @@ describe('the judge of second runs', () => {
     expect(causes(long, [killed(8, 1_500)])).toEqual(['its own process was killed'])
   })
 
-  it('judges each revision of an ordered id for itself', () => {
+  it('judges each revision of an ordered id separately', () => {
     const lines: Words[] = [
       [1_000, 2, 'begun', 'ordered', 'o1', '1,2'],
       [2_000, 3, 'begun', 'ordered', 'o1', '2,3'],
@@ -85,7 +85,7 @@ describe('the judge of second runs', () => {
     ).toHaveLength(1)
   })
 
-  it('counts for each killed worker what it had ended and was not told to be taken', () => {
+  it('counts for each killed worker the jobs that had ended without a stored completion', () => {
     const lines = linesOf([begun, ended, [1_006, 2, 'completed', 'plain', 'p1'], [1_007, 2, 'ended', 'plain', 'p2']])
     expect(unsettledAtKills({ lines, halts: [killed(2, 1_010)] })).toEqual([1])
   })

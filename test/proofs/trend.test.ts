@@ -14,7 +14,7 @@ it('a series that grows by a fixed amount has exactly that slope', () => {
   expect(error).toBeCloseTo(0, 6)
 })
 
-it('the slope of noise lies within four of its errors, in each of 200 series', () => {
+it('the slope of noise is within four times its error, in each of 200 series', () => {
   const random = seededRandom(7)
   const slopes = Array.from({ length: 200 }, () => trend(minutes.map(random), 1 / 60))
 

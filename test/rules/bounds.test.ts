@@ -4,18 +4,18 @@ import { leavesRemains, rememberedForMs } from '#src/stores/rules/bounds.js'
 
 const untouched = { isRunning: false, attempt: 1, crashes: 0, suspect: false, hasNotes: false }
 
-it('a job that never began leaves no remains', () => {
+it('a job that never began leaves nothing behind', () => {
   expect(leavesRemains(untouched)).toBe(false)
 })
 
 it.each([{ isRunning: true }, { attempt: 2 }, { crashes: 1 }, { suspect: true }, { hasNotes: true }])(
-  'a job that began, as %o tells, leaves its remains',
+  'a job that began, as %o shows, leaves a trace',
   (sign) => {
     expect(leavesRemains({ ...untouched, ...sign })).toBe(true)
   },
 )
 
-it('an id of its user is remembered for as long as its user said, whatever remains of its job', () => {
+it("a user's own id is remembered for as long as the user asked, whatever its job leaves behind", () => {
   expect(rememberedForMs('completed', 5_000)).toBe(5_000)
   expect(rememberedForMs('cancelled', 5_000, false)).toBe(5_000)
   expect(rememberedForMs('cancelled', 5_000, true)).toBe(5_000)

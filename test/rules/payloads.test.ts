@@ -53,11 +53,11 @@ describe('the shard of an id', () => {
     ['5', 1, 1],
     ['abc', 3, 0],
     ['order-42', 2, 1],
-  ])('of %s is that of Lowkiq: %i of 5, %i of 3', (id, ofFive, ofThree) => {
+  ])('for %s is that of Lowkiq: %i of 5, %i of 3', (id, ofFive, ofThree) => {
     expect([shardOf(id, 5), shardOf(id, 3), shardOf(id, 1)]).toEqual([ofFive, ofThree, 0])
   })
 
-  it('is one of those there are', () => {
+  it('is one of the existing shards', () => {
     holds(fc.tuple(fc.string({ unit: 'binary' }), fc.integer({ min: 1, max: 1_024 })), ([id, shards]) => {
       expect(shardOf(id, shards)).toBeGreaterThanOrEqual(0)
       expect(shardOf(id, shards)).toBeLessThan(shards)
@@ -65,17 +65,17 @@ describe('the shard of an id', () => {
   })
 })
 
-describe('payloads are one', () => {
+describe('two payloads merge', () => {
   const arrival = { callId: 'call', place: 0 }
   const identity = (payload: string | Uint8Array, codec?: string) =>
     payloadIdentity({ payload, ...(codec === undefined ? {} : { codec }) }, 'distinct', arrival)
 
-  it("with 'distinct' where codec, kind and bytes are the same", () => {
+  it("with 'distinct' if codec, kind and bytes are equal", () => {
     expect(identity('x')).toBe(identity('x', 'json'))
     expect(identity(Uint8Array.of(0, 255))).toBe(identity(Buffer.from([0, 255])))
   })
 
-  it('and nowhere else', () => {
+  it('in no other case', () => {
     const different = [
       ...[identity('x'), identity('X'), identity('x', 'raw'), identity(Buffer.from('x')), identity('')],
       ...[
@@ -89,36 +89,33 @@ describe('payloads are one', () => {
     expect(new Set(different).size).toBe(different.length)
   })
 
-  it.each(['all', 'latest'] as const)('with %s where the given score is the same too', (merge) => {
+  it.each(['all', 'latest'] as const)('with %s if the given score is equal too', (merge) => {
     const scored = (score: number, payload = 'x') => payloadIdentity({ payload, score }, merge, arrival)
     expect(payloadIdentity({ payload: 'x', score: 1 }, merge, { callId: 'other', place: 7 })).toBe(scored(1))
     expect(scored(-0)).toBe(scored(0))
     expect(new Set([scored(1), scored(2), scored(1, 'y'), identity('x')]).size).toBe(4)
   })
 
-  it.each(['all', 'latest'] as const)(
-    'with %s and no given score only if they are sent again in their call',
-    (merge) => {
-      const arrived = (callId: string, place: number) => payloadIdentity({ payload: 'x' }, merge, { callId, place })
-      expect(arrived('call', 0)).toBe(arrived('call', 0))
-      const different = [arrived('call', 0), arrived('call', 1), arrived('other', 0), identity('x')]
-      expect(new Set(different).size).toBe(different.length)
-      const named = { payload: 'x', arrival: 'name' }
-      expect(payloadIdentity(named, merge, { callId: 'other', place: 7 })).toBe(payloadIdentity(named, merge, arrival))
-      // A given score is no time of arrival, though it may be the same number.
-      expect(payloadIdentity({ payload: 'x', score: 0 }, merge, arrival)).not.toBe(arrived('call', 0))
-    },
-  )
+  it.each(['all', 'latest'] as const)('with %s and no given score only if the same call is sent again', (merge) => {
+    const arrived = (callId: string, place: number) => payloadIdentity({ payload: 'x' }, merge, { callId, place })
+    expect(arrived('call', 0)).toBe(arrived('call', 0))
+    const different = [arrived('call', 0), arrived('call', 1), arrived('other', 0), identity('x')]
+    expect(new Set(different).size).toBe(different.length)
+    const named = { payload: 'x', arrival: 'name' }
+    expect(payloadIdentity(named, merge, { callId: 'other', place: 7 })).toBe(payloadIdentity(named, merge, arrival))
+    // A given score is no time of arrival, though it may be the same number.
+    expect(payloadIdentity({ payload: 'x', score: 0 }, merge, arrival)).not.toBe(arrived('call', 0))
+  })
 })
 
 describe('merged sets', () => {
-  it("keep with 'distinct' queued 10 and new 5 as 5, and queued 2 and new 3 as 2", () => {
+  it("with 'distinct' keep score 5 of queued 10 and new 5, and score 2 of queued 2 and new 3", () => {
     const entry = (score: number, seq: number): PayloadEntry => ({ payload: 'v', score, seq, identity: 'v' })
     expect(merged([entry(10, 1)], [entry(5, 2)], 'distinct')).toEqual([entry(5, 2)])
     expect(merged([entry(2, 1)], [entry(3, 2)], 'distinct')).toEqual([entry(2, 1)])
   })
 
-  it('have every payload of both once, and no other', () => {
+  it('contain every payload of both once, and no other', () => {
     holds(sets, ([one, other]) => {
       const both = identities(merged(one, other, 'all'))
       expect(new Set(both).size).toBe(both.length)
@@ -126,14 +123,14 @@ describe('merged sets', () => {
     })
   })
 
-  it('stand in the order of score, then of arrival', () => {
+  it('are ordered by score, then by arrival', () => {
     holds(sets, ([one, other]) => {
       const both = merged(one, other, 'all')
       expect([...both].sort(byScore)).toEqual(both)
     })
   })
 
-  it('keep of payloads that are one the first in order, whole', () => {
+  it('keep the first of equal payloads, unchanged', () => {
     holds(sets, ([one, other]) => {
       for (const kept of merged(one, other, 'all')) {
         const equal = [...one, ...other].filter(({ identity }) => identity === kept.identity)
@@ -142,11 +139,11 @@ describe('merged sets', () => {
     })
   })
 
-  it.each(rules)('are the same whichever comes first, with %s', (merge) => {
+  it.each(rules)('do not depend on the order of merging, with %s', (merge) => {
     holds(sets, ([one, other]) => expect(merged(one, other, merge)).toEqual(merged(other, one, merge)))
   })
 
-  it.each(rules)('are the same when they are merged again, with %s', (merge) => {
+  it.each(rules)('do not change when they are merged again, with %s', (merge) => {
     holds(sets, ([one, other]) => {
       const both = merged(one, other, merge)
       expect(merged(both, both, merge)).toEqual(both)
@@ -154,7 +151,7 @@ describe('merged sets', () => {
     })
   })
 
-  it('are the same in whatever groups they are merged', () => {
+  it('do not depend on the grouping of merges', () => {
     holds(fc.tuple(sets, sets), ([[one, other], [third]]) => {
       const numbered = third.map((entry) => ({ ...entry, seq: entry.seq + 100 }))
       const left = merged(merged(one, other, 'all'), numbered, 'all')
@@ -162,13 +159,13 @@ describe('merged sets', () => {
     })
   })
 
-  it("keep with 'latest' the last in order, and none only where there is none", () => {
+  it("with 'latest' keep only the last in order, and are empty only if both were", () => {
     holds(sets, ([one, other]) => {
       expect(merged(one, other, 'latest')).toEqual(merged(one, other, 'all').slice(-1))
     })
   })
 
-  it('leave the sets they were made of as they were', () => {
+  it('leave the original sets unchanged', () => {
     holds(sets, ([one, other]) => {
       const before = [[...one], [...other]]
       merged(one, other, 'latest')
@@ -177,8 +174,8 @@ describe('merged sets', () => {
   })
 })
 
-describe('a claim', () => {
-  it('takes the oldest, at least one and at most so many, and leaves the rest', () => {
+describe('a claim of payloads', () => {
+  it('takes the oldest, at least one and at most the limit, and leaves the rest', () => {
     holds(fc.tuple(sets, fc.integer({ min: 0, max: 14 })), ([[set], maxPayloads]) => {
       const { inHand, left } = handedOver(set, maxPayloads)
       expect([...inHand, ...left]).toEqual(set)
@@ -186,20 +183,23 @@ describe('a claim', () => {
     })
   })
 
-  it('takes all where there is no limit', () => {
+  it('takes all payloads if there is no limit', () => {
     holds(sets, ([set]) => expect(handedOver(set, Number.POSITIVE_INFINITY)).toEqual({ inHand: set, left: [] }))
   })
 })
 
-describe('the end of a claim', () => {
+describe('the end of a claim of payloads', () => {
   const inHand = sets.map(([set]) => set).filter((set) => set.length > 0)
 
-  it.each(['return', 'exhaust', 'bury'] as const)('loses nothing by %s: what is not buried goes back', (end) => {
-    holds(inHand, (set) => {
-      const { buried, back } = afterEnd(end, set)
-      expect([...buried, ...back]).toEqual(set)
-    })
-  })
+  it.each(['return', 'exhaust', 'bury'] as const)(
+    'loses nothing by %s: payloads that are not buried go back',
+    (end) => {
+      holds(inHand, (set) => {
+        const { buried, back } = afterEnd(end, set)
+        expect([...buried, ...back]).toEqual(set)
+      })
+    },
+  )
 
   it.each<[PayloadEnd, number, number]>([
     ['complete', 0, 0],
@@ -217,11 +217,11 @@ describe('the end of a claim', () => {
     holds(inHand, (set) => expect(afterEnd('exhaust', set).buried).toEqual([set[0]]))
   })
 
-  it('leaves at least one payload, whatever is said to be done', () => {
+  it('leaves at least one payload, however many are reported as done', () => {
     expect([doneOf(3), doneOf(3, 0), doneOf(3, 2), doneOf(3, 3), doneOf(1, 1)]).toEqual([0, 0, 2, 2, 0])
   })
 
-  it('leaves to the next claim, with what came meanwhile, all that was neither buried nor done', () => {
+  it('leaves all payloads that were neither buried nor done to the next claim, with those that arrived meanwhile', () => {
     holds(fc.tuple(sets, fc.integer({ min: 1, max: 5 })), ([[set, arrived], maxPayloads]) => {
       fc.pre(set.length > 0)
       const { inHand: taken, left } = handedOver(set, maxPayloads)

@@ -6,12 +6,12 @@ import { dueAt, nextFence, nextStamp, stampOf } from '#src/stores/rules/sequence
 const instant = fc.integer({ min: 0, max: 8_640_000_000_000 })
 
 describe('the stamp of a ready job', () => {
-  it('is the time in µs where the clock has moved on', () => {
+  it('is the time in µs if the clock has advanced', () => {
     expect(nextStamp(0, 1_000)).toBe(1_000_000)
     expect(nextStamp(1_000_000, 1_001)).toBe(1_001_000)
   })
 
-  it('counts on while the clock stands, or steps back by a second or less', () => {
+  it('keeps counting while the clock stands still or steps back by at most a second', () => {
     expect(nextStamp(5_000_000, 5_000)).toBe(5_000_001)
     expect(nextStamp(5_000_000, 4_000)).toBe(5_000_001)
   })
@@ -36,7 +36,7 @@ describe('the stamp of a ready job', () => {
 })
 
 describe('the stamp of a due time', () => {
-  it('leads back to the due time', () => {
+  it('yields the due time', () => {
     fc.assert(
       fc.property(instant, (at) => {
         expect(dueAt(stampOf(at))).toBe(at)
@@ -45,13 +45,13 @@ describe('the stamp of a due time', () => {
     )
   })
 
-  it('shows a counted stamp as the millisecond it was given in', () => {
+  it('yields for a counted stamp the millisecond in which it was given', () => {
     expect(dueAt(nextStamp(5_000_000, 5_000))).toBe(5_000)
   })
 })
 
 describe('the fence', () => {
-  it('grows with every claim, whatever the clock does, and never lags behind it', () => {
+  it('grows with every claim, whatever the clock does, and never lags behind the clock', () => {
     fc.assert(
       fc.property(fc.array(instant, { minLength: 1 }), (times) => {
         let last = 0
@@ -67,7 +67,7 @@ describe('the fence', () => {
     )
   })
 
-  it('goes on growing in a store made anew', () => {
+  it('keeps growing in a store that was created anew', () => {
     expect(nextFence(0, 2_000)).toBeGreaterThan(nextFence(nextFence(0, 1_000), 1_000))
   })
 })

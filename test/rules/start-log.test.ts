@@ -5,7 +5,7 @@ import { logAfter } from '#src/stores/rules/throttle/start-log.js'
 
 const forMs = 1_000
 
-it('keeps each instant once, with all its starts', () => {
+it('a log of starts has each instant once, with all its starts', () => {
   const log = [
     { at: 0, count: 2 },
     { at: 10, count: 1 },
@@ -18,7 +18,7 @@ it('keeps each instant once, with all its starts', () => {
   expect(logAfter(log, 3, forMs, 11)).toEqual([...log, { at: 11, count: 3 }])
 })
 
-it('counts starts that may be late from the latest instant on, and those after them from no earlier one', () => {
+it('a log of starts counts late ones from the latest instant on, and later starts no earlier', () => {
   const late = logAfter([{ at: 0, count: 1 }], 2, forMs, 10, 100)
   expect(late).toEqual([
     { at: 0, count: 1 },
@@ -30,7 +30,7 @@ it('counts starts that may be late from the latest instant on, and those after t
   ])
 })
 
-it('forgets what every window has left, and keeps what stands at the edge of the longest', () => {
+it('a log of starts forgets what every window has passed, and keeps the edge of the longest window', () => {
   const log = [
     { at: 0, count: 2 },
     { at: 1, count: 1 },

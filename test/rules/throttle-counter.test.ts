@@ -60,19 +60,19 @@ function keeps(make: (rules: readonly ThrottleRule[]) => Pace) {
 }
 
 describe('the windows of a throttle', () => {
-  it('hold no more starts than their limits, wherever they begin and whatever the rules are', () => {
+  it('never hold more starts than their limits, from any beginning and under any rules', () => {
     fc.assert(keeps(counterOf), runs)
   })
 
-  it('are not kept by an algorithm that forgets all starts at once, and this test notices', () => {
+  it('are violated by an algorithm that forgets all starts at once, and this test notices', () => {
     expect(fc.check(keeps(fixedWindow), runs).failed).toBe(true)
   })
 
-  it('are not kept where each claimer goes by its own clock, and this test notices', () => {
+  it('are violated if each claimer uses its own clock, and this test notices', () => {
     expect(fc.check(keeps(skewed), runs).failed).toBe(true)
   })
 
-  it('are used up: whoever asks at every ms is granted the limit in each, and a ms more for its strict edge', () => {
+  it('are used up: with a claim each ms they grant the whole limit, plus one ms for the strict edge', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 50 }), (limit, windowMs) => {
         const steps = Array.from({ length: 300 }, () => ({ afterMs: 1, arriving: limit, want: limit }))
@@ -91,7 +91,7 @@ describe('the windows of a throttle', () => {
     expect(decide(state, rules, 6_001, 1, 9)).toMatchObject({ granted: 1, forMs: 0 })
   })
 
-  it('are no more than is wanted and than there is', () => {
+  it('grant at most what is wanted and available', () => {
     const rules = [plain(9, 1_000)]
     expect(decide(firstCounter(rules), rules, 0, 2, 5).granted).toBe(2)
     expect(decide(firstCounter(rules), rules, 0, 5, 2).granted).toBe(2)
@@ -100,7 +100,7 @@ describe('the windows of a throttle', () => {
 })
 
 describe('a denial', () => {
-  it('says to the ms after how long one may start, whatever the rules are', () => {
+  it('gives the wait until the next start to the ms, under any rules', () => {
     fc.assert(
       fc.property(trials(), ([rules, steps]) => {
         let state = firstCounter(rules)
@@ -134,7 +134,7 @@ describe('a denial', () => {
 })
 
 describe('an even counter', () => {
-  it('gives one at a time, and after each the next comes sooner by no more than it came late', () => {
+  it('grants one at a time, and a late start brings the next one closer by at most its lateness', () => {
     fc.assert(
       fc.property(
         moderated.chain((rule) => fc.tuple(fc.constant(rule), stepsFor([rule]))),
@@ -164,7 +164,7 @@ describe('an even counter', () => {
     )
   })
 
-  it('uses every place in its window, though claimers come late', () => {
+  it('uses every slot in its window even if claimers are late', () => {
     const rules = [{ limit: 60, windowMs: 60_000, moderate: true }]
     // Late by up to 700 ms, never by a whole place.
     const lateMs = (i: number) => (i * 379) % 701
@@ -176,27 +176,27 @@ describe('an even counter', () => {
     expect(startsIn(counterOf(rules), steps).length).toBe(60)
   })
 
-  it('is off where the limit is 1', () => {
+  it('is off if the limit is 1', () => {
     const rules = [{ limit: 1, windowMs: 1_000, moderate: true }]
     const { state } = decide(firstCounter(rules), rules, 0, 9, 9)
     expect(state.grids).toEqual([{ credit: 0 }])
     expect(permitted(state, rules, 1_001)).toEqual({ permits: 1, forMs: 0 })
   })
 
-  it('that is not elastic never catches up', () => {
+  it('never catches up if it is not elastic', () => {
     const rules = [{ limit: 5, windowMs: 1_000, moderate: true }]
     const { state } = decide(firstCounter(rules), rules, 0, 1, 99)
     expect(decide(state, rules, 900, 9, 99).granted).toBe(1)
   })
 
-  it('that comes after a pause without jobs is not late: the next comes a whole spacing after it', () => {
+  it('treats a start after a pause without jobs as punctual: the next one comes a whole spacing later', () => {
     const rules = [{ limit: 5, windowMs: 1_000, moderate: true }]
     const rested = decide(firstCounter(rules), rules, 0, 1, 1).state
     const { state } = decide(rested, rules, 590, 1, 2)
     expect(decide(state, rules, 590, 1, 1).forMs).toBe(200)
   })
 
-  it('keeps its spacing where it was held back by its window', () => {
+  it('keeps its spacing after its window held it back', () => {
     const rules = [{ limit: 3, windowMs: 9_000, moderate: true }]
     const started = [0, 5_900, 6_000, 9_001].reduce((state, now) => {
       const { granted, state: after } = decide(state, rules, now, 1, 9)
@@ -216,7 +216,7 @@ describe('an elastic counter', () => {
   const warm = (rules: readonly ThrottleRule[]) =>
     [0, 1_000, 2_000, 3_000].reduce((state, now) => decide(state, rules, now, 1, 9).state, firstCounter(rules))
 
-  it('catches up as far as its buffer leaves it, once so many as its limit have started', () => {
+  it('catches up to its limit less the buffer, once a full limit has started', () => {
     for (const buffer of [0, 1, 2]) {
       const rules = elastic(buffer)
       // In the window from 2,500 to 6,500 there is only the start of 3,000.
@@ -224,20 +224,20 @@ describe('an elastic counter', () => {
     }
   })
 
-  it('does not before', () => {
+  it('does not catch up before a full limit has started', () => {
     const rules = elastic(0)
     const three = [0, 1_000, 2_000].reduce((state, now) => decide(state, rules, now, 1, 9).state, firstCounter(rules))
     expect(decide(three, rules, 6_500, 9, 9).granted).toBe(1)
   })
 
-  it('does not after there was nothing to start, though its jobs are back', () => {
+  it('does not catch up after a time without jobs, even if jobs are back', () => {
     const rules = elastic(0)
     const rested = decide(warm(rules), rules, 3_500, 1, 0).state
     expect(rested).toEqual(counterAtRest(warm(rules), rules))
     expect(decide(rested, rules, 6_500, 9, 9).granted).toBe(1)
   })
 
-  it('reaches its limit in ten minutes, with eight claimers that each sleep for up to three places, and no window holds more', () => {
+  it('reaches its limit in ten minutes with eight claimers that each sleep for up to three slots, and no window holds more', () => {
     const rules = [{ limit: 60, windowMs: 60_000, moderate: true, elasticBuffer: 0 }]
     for (let seed = 1; seed <= 20; seed++) {
       const random = seededRandom(seed)
@@ -258,7 +258,7 @@ describe('an elastic counter', () => {
   })
 })
 
-it('a counter whose last start has left the longest window is as good as new; at the edge it still counts', () => {
+it('a counter is reset once its last start has left the longest window; at the edge that start still counts', () => {
   const rules: ThrottleRule[] = [
     { limit: 3, windowMs: 1_000, moderate: true, elasticBuffer: 0 },
     { limit: 9, windowMs: 5_000, moderate: false },

@@ -89,8 +89,8 @@ function startsOf(rules: readonly ThrottleRule[], steps: readonly (readonly [rea
   }, all)
 }
 
-describe('a short window', () => {
-  it('never holds more than its limit, though starts of two seconds are forgotten and the clock is set back', () => {
+describe('a short window after a restart', () => {
+  it('never holds more than its limit, even if starts of two seconds are lost and the clock is set back', () => {
     fc.assert(
       fc.property(trial, ([rules, steps]) => {
         const starts = startsOf(rules, steps)
@@ -100,7 +100,7 @@ describe('a short window', () => {
     )
   })
 
-  it('is silent for its length and a ms after a restart, and then goes on', () => {
+  it('is silent for its length and one ms, and then goes on', () => {
     const begun: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
     const after = recovered(begun, short, 'b', 1_000)
 
@@ -115,25 +115,25 @@ describe('a short window', () => {
     expect(recovered(after, short, 'b', 1_001)).toBe(after)
   })
 
-  it('of ten minutes is short, a ms more is long', () => {
+  it('is one of at most ten minutes; one ms more makes it long', () => {
     const begun: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
 
     expect(recovered(begun, [rule(1, 600_000)], 'b', 5).quietUntil).toBe(600_006)
     expect(recovered(begun, [rule(1, 600_001)], 'b', 5).quietUntil).toBeUndefined()
   })
 
-  it('is as silent as the longest of the short ones', () => {
+  it('is silent for as long as the longest short window', () => {
     const begun: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
     expect(recovered(begun, [rule(1, 1_000), rule(5, 9_000), ...long], 'b', 5).quietUntil).toBe(9_006)
   })
 
-  it('that is silent already is silent until the later of both ends', () => {
+  it('stays silent until the later of two ends if it was silent already', () => {
     const quiet: Recovery = { ...firstRecovery('a', 0), lastAt: 0, quietUntil: 500_000 }
     expect(recovered(quiet, short, 'b', 5).quietUntil).toBe(500_000)
   })
 })
 
-describe('a throttle in which nothing started', () => {
+describe('a throttle without starts', () => {
   it('forgets nothing, and so is neither silent nor charged', () => {
     const recovery = recovered(firstRecovery('a', 0), [...short, ...long], 'b', 5)
     expect(recovery).toEqual(firstRecovery('b', 5))
@@ -141,7 +141,7 @@ describe('a throttle in which nothing started', () => {
   })
 })
 
-describe('a long window', () => {
+describe('a long window after a restart', () => {
   /** So many may start after a restart, where the latest of three starts was so long before it. */
   const left = (gapMs: number) => {
     const counter = decide(firstCounter(long), long, 0, 3, 9).state
@@ -150,7 +150,7 @@ describe('a long window', () => {
     return permitted(recoveredCounter(counter, long, before, recovery), long, gapMs).permits
   }
 
-  it('is charged with what would have fitted since its last start, rounded up', () => {
+  it('is charged with as many starts as would have fitted since its last one, rounded up', () => {
     expect(left(0)).toBe(7)
     expect(left(1)).toBe(6)
     expect(left(6 * minuteMs)).toBe(6)
@@ -158,14 +158,14 @@ describe('a long window', () => {
     expect(left(30 * minuteMs)).toBe(2)
   })
 
-  it('is charged nothing where nothing had started in it', () => {
+  it('is charged nothing if it had no start', () => {
     const counter = decide(firstCounter(long), long, 0, 3, 9).state
     const before: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
     const recovery = recovered(before, long, 'b', 500 * minuteMs)
     expect(recoveredCounter(counter, long, before, recovery)).toEqual(firstCounter(long))
   })
 
-  it('is charged by itself: a short one beside it, which was silent, adds nothing', () => {
+  it('is charged separately: a short window with it, which is silent, adds nothing', () => {
     const rules = [...short, ...long]
     const counter = decide(firstCounter(rules), rules, 0, 3, 9).state
     const before: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
@@ -177,7 +177,7 @@ describe('a long window', () => {
     ])
   })
 
-  it('keeps a counter whose last start stands at its edge, and none that is older', () => {
+  it('keeps a counter whose last start is at its edge, and drops older ones', () => {
     const counter = decide(firstCounter(long), long, 0, 3, 9).state
     const before: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
     const at = (ms: number) => recoveredCounter(counter, long, before, recovered(before, long, 'b', ms))
@@ -187,7 +187,7 @@ describe('a long window', () => {
     expect(at(edge + 1)).toEqual(firstCounter(long))
   })
 
-  it('is moved by what the clock was set back since it was written, whatever was set back before', () => {
+  it('is shifted by the amount the clock was set back since it was written, whatever happened before', () => {
     const even: ThrottleRule[] = [{ limit: 10, windowMs: 60 * minuteMs, moderate: true }]
     const counter: Counter = { log: [{ at: 9_000, count: 1 }], grids: [{ slotUs: 9_000_000, credit: 1 }] }
     const once = { ...firstRecovery('a', 0), count: 1, shiftMs: -4_000, lastAt: 9_000 }
@@ -198,7 +198,7 @@ describe('a long window', () => {
     expect(moved).toEqual({ log: [{ at: 2_000, count: 1 }], grids: [{ slotUs: 2_000_000, credit: 1 }] })
   })
 
-  it('counts as having started last when it was recovered: what it is charged never lies ahead', () => {
+  it('has its last start at the recovery: no charge lies in the future', () => {
     const before: Recovery = { ...firstRecovery('a', 0), lastAt: 0 }
     expect(recovered(before, long, 'b', 30 * minuteMs).lastAt).toBe(30 * minuteMs)
   })
@@ -213,12 +213,12 @@ describe('a long window', () => {
 describe('a clock that is set back', () => {
   const even = [{ limit: 10, windowMs: minuteMs, moderate: true }]
 
-  it('by a second at most stands still', () => {
+  it('by at most a second counts as standing still', () => {
     const begun: Recovery = { ...firstRecovery('a', 0), lastAt: 50_000 }
     expect(recovered(begun, short, 'a', 49_000)).toBe(begun)
   })
 
-  it('by more takes the latest start for one of now, keeps the distances between starts, and is silent', () => {
+  it('by more than a second moves the latest start to now, keeps distances between starts, and makes the throttle silent', () => {
     const counter = decide(decide(firstCounter(even), even, 50_000, 1, 9).state, even, 56_000, 1, 9).state
     const before: Recovery = { ...firstRecovery('a', 0), lastAt: 56_000 }
     const recovery = recovered(before, even, 'a', 9_000)
@@ -234,12 +234,12 @@ describe('a clock that is set back', () => {
     })
   })
 
-  it('while it was silent lets the silence last as long as it would have', () => {
+  it('during a silence leaves the silence as long as it was', () => {
     const quiet: Recovery = { ...firstRecovery('a', 0), lastAt: 50_000, quietUntil: 150_000 }
     expect(recovered(quiet, short, 'a', 10_000).quietUntil).toBe(110_000)
   })
 
-  it('which began anew is told how long ago the latest start was', () => {
+  it('together with a restart learns how long ago the latest start was', () => {
     const begun: Recovery = { ...firstRecovery('a', 0), lastAt: 500_000 }
     expect(recovered(begun, short, 'b', 10, 7_000)).toMatchObject({ shiftMs: -506_990, lastAt: 10 })
   })

@@ -34,7 +34,7 @@ function begun(...ids: string[]) {
 }
 
 describe('claims', () => {
-  it('make batches of at most so many, in their order, each of one fence', () => {
+  it('form batches up to a size, in order, each with one fence', () => {
     const claims = [decoded('a', 5), decoded('b', 5), decoded('c', 5), decoded('d', 7), decoded('e', 5)]
     const ids = (size: number) => batchesOf(claims, size).map((batch) => batch.map(({ claim }) => claim.id).join(''))
 
@@ -54,7 +54,7 @@ describe('a batch', () => {
     expect(batch.signal.reason).toBeInstanceOf(JobCancelledError)
   })
 
-  it('does not count a job that was refused among those that go on', () => {
+  it('does not count a refused job as one that goes on', () => {
     const batch = begun('a', 'b')
     batch.leased[0]!.refusal = { kind: 'bury', reason: 'bad-payload' }
     batch.leased[1]!.abort(cancelled('b'))
@@ -62,7 +62,7 @@ describe('a batch', () => {
     expect(batch.abortReason).toBeInstanceOf(JobCancelledError)
   })
 
-  it('is aborted whole where one lease is lost, be it of a job that was cancelled before', () => {
+  it('is aborted as a whole if one lease is lost, even that of a cancelled job', () => {
     const batch = begun('a', 'b', 'c')
     batch.leased[1]!.abort(cancelled('b'))
     batch.leased[1]!.abort(new LeaseLostError('q', 'b'))
@@ -70,7 +70,7 @@ describe('a batch', () => {
     expect(batch.signal.reason).toBeInstanceOf(LeaseLostError)
   })
 
-  it('is not aborted before it has begun: what is lost or cancelled then is taken out', () => {
+  it('is not aborted before it has begun: lost or cancelled jobs are then taken out', () => {
     const batch = new OrderedExecution(task, [decoded('a'), decoded('b')])
     batch.leased[0]!.abort(new LeaseLostError('q', 'a'))
 
@@ -78,7 +78,7 @@ describe('a batch', () => {
     expect(batch.leased[0]!.abortReason).toBeInstanceOf(LeaseLostError)
   })
 
-  it('takes a failure of an id, be it given as a number, until there is a verdict on it', () => {
+  it('accepts the failure of an id, also as a number, until its verdict', () => {
     const batch = begun('1', 'b')
     batch.fail(1, 'first')
     batch.fail('1', 'second')
@@ -95,12 +95,12 @@ describe('a batch', () => {
     expect(batch.leased[1]!.failure).toBeUndefined()
   })
 
-  it.each([2, Number.NaN, undefined, {}])('knows no id %s', (id) => {
+  it.each([2, Number.NaN, undefined, {}])('refuses the unknown id %s', (id) => {
     const message = /^ctx\.fail\(\) was given .*, which is no id of this batch/
     expect(() => begun('1').fail(id as never, 'e')).toThrow(message)
   })
 
-  it.each([snooze('1s'), cancel(), bury('why')])('refuses an outcome in the place of an error', (outcome) => {
+  it.each([snooze('1s'), cancel(), bury('why')])('refuses an outcome instead of an error', (outcome) => {
     const batch = begun('a')
 
     expect(() => batch.fail('a', outcome)).toThrow(InvalidArgumentError)
@@ -108,7 +108,7 @@ describe('a batch', () => {
     expect(batch.leased[0]!.failure).toBeUndefined()
   })
 
-  it('takes an error that cannot be looked at', () => {
+  it('accepts an error that throws when it is read', () => {
     const batch = begun('a')
     const has = () => {
       throw new Error('not to be looked at')
@@ -119,7 +119,7 @@ describe('a batch', () => {
     expect(batch.leased[0]!.failure?.error === error).toBe(true)
   })
 
-  it('hands its progress to the lease of each of its jobs', () => {
+  it('passes its progress to the lease of each of its jobs', () => {
     const batch = begun('a', 'b')
     batch.progress(0.5)
 

@@ -24,7 +24,7 @@ function subject(forMs = 100, mono = () => performance.now()) {
   return { countdown, due }
 }
 
-it('calls back once for each that has stayed for so long, never early, and not for who has left', () => {
+it('a countdown calls back once for each member that stayed long enough, never early, and not for members that left', () => {
   const { countdown, due } = subject()
   countdown.start('a')
   vi.advanceTimersByTime(40)
@@ -45,7 +45,7 @@ it('calls back once for each that has stayed for so long, never early, and not f
   expect(due.at(-1)).toEqual([1_180, 'a'])
 })
 
-it('has one timer for all, which keeps the process alive only while somebody is in it', () => {
+it('a countdown has one timer for all members, which keeps the process alive only while it has members', () => {
   const timers: NodeJS.Timeout[] = []
   const original = globalThis.setTimeout
   vi.spyOn(globalThis, 'setTimeout').mockImplementation(((...given: Parameters<typeof setTimeout>) => {
@@ -65,7 +65,7 @@ it('has one timer for all, which keeps the process alive only while somebody is 
   vi.restoreAllMocks()
 })
 
-it('goes on for the others where a call back throws', () => {
+it('a countdown goes on for the others if a callback throws', () => {
   const { countdown, due } = subject()
   countdown.start('hostile')
   countdown.start('a')
@@ -75,7 +75,7 @@ it('goes on for the others where a call back throws', () => {
   expect(due.map(([, member]) => member)).toEqual(['hostile', 'a'])
 })
 
-it('lasts longer than a timer can', () => {
+it('a countdown can last longer than a timer can', () => {
   const longest = 2 ** 31 - 1
   const { countdown, due } = subject(longest + 1_000)
   countdown.start('a')
@@ -85,7 +85,7 @@ it('lasts longer than a timer can', () => {
   expect(due).toEqual([[longest + 1_000, 'a']])
 })
 
-it('goes by the clock that it is given, whenever its timer fires', () => {
+it('a countdown follows its own clock, whenever its timer fires', () => {
   const clock = new ManualClock(0)
   const { countdown, due } = subject(100, () => clock.mono())
   countdown.start('a')

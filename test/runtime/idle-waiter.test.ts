@@ -22,8 +22,8 @@ async function opened() {
   return { store, waits, signals, enqueue, waiter: new IdleWaiter(store, () => performance.now()) }
 }
 
-describe('a waiter', () => {
-  it('tells one of those who rest on a queue that it was rung, and lets the others rest', async () => {
+describe('the idle waiter', () => {
+  it('wakes one of several waiters for a queue when it is rung, and lets the others wait', async () => {
     const { enqueue, store, waiter } = await opened()
     const first = waiter.rest(['a', 'b'], longMs, never())
     const second = waiter.rest(['a'], 150, never())
@@ -34,7 +34,7 @@ describe('a waiter', () => {
     expect(await second).toEqual([])
   })
 
-  it('waits once for all of them, and for the queues of each', async () => {
+  it('waits in the store once for all waiters, for the queues of each', async () => {
     const { enqueue, waiter, waits } = await opened()
     const onA = waiter.rest(['a'], longMs, never())
     const onA2 = waiter.rest(['a'], longMs / 2, never())
@@ -49,7 +49,7 @@ describe('a waiter', () => {
     void onA2
   })
 
-  it('ends a rest when its time is over or it is aborted, and waits no longer than anybody rests', async () => {
+  it('ends a wait when its time is over or it is aborted, and never waits longer than its waiters', async () => {
     const { waiter } = await opened()
     const abort = new AbortController()
     const aborted = waiter.rest(['a'], longMs, abort.signal)
@@ -60,7 +60,7 @@ describe('a waiter', () => {
     expect(await waiter.rest(['a'], 5, never())).toEqual([])
   })
 
-  it('aborts a wait that is still under way when the last one leaves, but none that has ended', async () => {
+  it('aborts its call when the last waiter leaves, but none that has ended', async () => {
     const { enqueue, signals, waiter } = await opened()
     const abort = new AbortController()
     const left = waiter.rest(['b'], longMs, abort.signal)
@@ -73,7 +73,7 @@ describe('a waiter', () => {
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, false])
   })
 
-  it('tells everybody who rests of a store that fails', async () => {
+  it('passes a store failure to all waiters', async () => {
     const { store, waiter } = await opened()
     store.wait = () => Promise.reject(new Error('away'))
 

@@ -66,7 +66,7 @@ describe('lines of a log', () => {
     expect(sent).toEqual([{ queue: 'q', id: 'a', fence: 7, leaseMs: 0, beat: { log: 'first\nsecond\n' } }])
   })
 
-  it('are sent again, before later ones, where the store was away', async () => {
+  it('are sent again, before later ones, if the store was away', async () => {
     const { sent, job } = scene(away)
     const one = job()
     one.log('first')
@@ -77,7 +77,7 @@ describe('lines of a log', () => {
     expect(sent.map(({ beat }) => beat?.log)).toEqual(['first\n', 'first\nsecond\n'])
   })
 
-  it('that nothing has carried yet are the last words of the job, with its progress', () => {
+  it('that are still unsent go into the last message of the job, with its progress', () => {
     const { notes, job } = scene()
     const one = job()
     expect(notes.lastWords(one)).toBeUndefined()
@@ -89,7 +89,7 @@ describe('lines of a log', () => {
     expect(notes.lastWords(one)).toBeUndefined()
   })
 
-  it('that are no text are turned into some', async () => {
+  it('that are not valid text are converted', async () => {
     const { sent, job } = scene()
     job().log('\ud800 half' as string)
     await vi.advanceTimersByTimeAsync(1_000)
@@ -106,7 +106,7 @@ describe('a checkpoint', () => {
     ])
   })
 
-  it('is tried for as long as the store is away', async () => {
+  it('is retried as long as the store is away', async () => {
     const { sent, job } = scene(away, away)
     const saved = job().checkpoint(1)
     await vi.advanceTimersByTimeAsync(60_000)
@@ -114,7 +114,7 @@ describe('a checkpoint', () => {
     expect(sent).toHaveLength(3)
   })
 
-  it('is given up where the attempt is over meanwhile', async () => {
+  it('is given up if the attempt ends meanwhile', async () => {
     const { job } = scene(away, away, away, away, away, away, away, away)
     const one = job()
     const saved = one.checkpoint(1)
@@ -123,14 +123,14 @@ describe('a checkpoint', () => {
     await expect(saved).rejects.toBe(reason)
   })
 
-  it('of a claim that is lost is refused, and its handler told to stop', async () => {
+  it('of a lost claim is refused, and its handler is aborted', async () => {
     const { job } = scene('lost')
     const one = job()
     await expect(one.checkpoint(1)).rejects.toBeInstanceOf(LeaseLostError)
     expect(one.signal.aborted).toBe(true)
   })
 
-  it('of a job that is cancelled is stored, and its handler told to stop', async () => {
+  it('of a cancelled job is stored, and its handler is aborted', async () => {
     const { job } = scene('cancel')
     const one = job()
     await one.checkpoint(1)
@@ -152,10 +152,10 @@ describe('a checkpoint', () => {
   })
 })
 
-describe('calls to enqueue that are done', () => {
+describe('finished calls to enqueue', () => {
   const marks = (item: ExtendItem) => JSON.parse(String(item.beat!.checkpoint!.payload))
 
-  it('are sent beside the checkpoint about a second later, once', async () => {
+  it('are sent with the checkpoint about a second later, once', async () => {
     const { sent, job, notes } = scene()
     const one = job()
     notes.done(one, 'first')
@@ -170,7 +170,7 @@ describe('calls to enqueue that are done', () => {
     ])
   })
 
-  it('are the last words of an attempt after which another may come, and of no other', () => {
+  it('go into the last message of an attempt only if another attempt may follow', () => {
     const { job, notes } = scene()
     const one = job()
     notes.done(one, 'first')
@@ -181,7 +181,7 @@ describe('calls to enqueue that are done', () => {
     })
   })
 
-  it('are known to the next attempt, with the checkpoint apart', () => {
+  it('are known to the next attempt, separate from the checkpoint', () => {
     const { job, notes } = scene()
     const payload = '{"millrace:enqueued":["first"],"value":7}'
     const next = job({ checkpoint: { payload } })
@@ -189,7 +189,7 @@ describe('calls to enqueue that are done', () => {
     expect([next.lastCheckpoint, notes.isDone(next, 'first'), notes.isDone(next, 'second')]).toEqual([7, true, false])
   })
 
-  it('are sent again where the store was away, and keep the rest of what is said', async () => {
+  it('are sent again if the store was away, together with other unsent data', async () => {
     const { sent, job, notes } = scene(away)
     const one = job()
     notes.done(one, 'first')
@@ -201,7 +201,7 @@ describe('calls to enqueue that are done', () => {
     expect(marks(sent[1]!)).toEqual({ 'millrace:enqueued': ['first'] })
   })
 
-  it('are left out where the checkpoint cannot be read here, so as not to overwrite it', async () => {
+  it('are left out if this process cannot read the checkpoint, so as not to overwrite it', async () => {
     const { sent, job, notes } = scene()
     const one = job({ checkpoint: { payload: '1', codec: 'other' } })
     notes.done(one, 'first')
@@ -210,7 +210,7 @@ describe('calls to enqueue that are done', () => {
     expect(sent).toEqual([])
   })
 
-  it('are sent beside the checkpoint as it was stored, whatever its handler has made of the value since', async () => {
+  it('are sent with the checkpoint as it was stored, even if its handler has changed the value since', async () => {
     const { sent, notes, job } = scene()
     const one = job()
     const progress = { page: 1 }
@@ -222,7 +222,7 @@ describe('calls to enqueue that are done', () => {
     expect(sent.at(-1)!.beat!.checkpoint).toEqual({ payload: '{"millrace:enqueued":["CALL"],"value":{"page":1}}' })
   })
 
-  it('are left out where no codec takes them beside the value, which is stored and settled all the same', async () => {
+  it('are left out if no codec can store them with the value, which is stored and settled all the same', async () => {
     const { sent, notes, job } = scene()
     const one = job()
     let deepest: unknown = 'deep'

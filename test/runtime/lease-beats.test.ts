@@ -69,8 +69,8 @@ class Scene {
   }
 }
 
-describe('beats', () => {
-  it('announce a begun job after a second and renew at each third of its lease, until it is forgotten', async () => {
+describe('heartbeats', () => {
+  it('announce a begun job after a second and renew its lease every third of it, until it is forgotten', async () => {
     const scene = new Scene()
     scene.keep(1, 30_000)
     await scene.run(32_500)
@@ -86,7 +86,7 @@ describe('beats', () => {
     expect(scene.beats.size).toBe(0)
   })
 
-  it('do not report a lease as lost that others renewed meanwhile, and renew it a third of its lease after that', async () => {
+  it('do not report a lease as lost that others have renewed, and renew it a third of its lease later', async () => {
     const scene = new Scene()
     scene.keep(1, 30_000)
     scene.clock.advance(40_000)
@@ -107,7 +107,7 @@ describe('beats', () => {
     expect(scene.calls).toEqual([])
   })
 
-  it('say that a job has started only once its handler has begun, and within two seconds of that', async () => {
+  it('say that a job has started only once its handler has begun, and within two seconds', async () => {
     const scene = new Scene()
     scene.take({ kept: [leaseBatch([claim], 1, { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 })] })
     await scene.run(3_000)
@@ -117,7 +117,7 @@ describe('beats', () => {
     expect(scene.calls.map(({ items }) => items[0]!.beat?.startedMs)).toEqual([undefined, 1_400])
   })
 
-  it('announce nothing to a store that does not keep when a handler began', async () => {
+  it('announce nothing to a store that does not record the start of a handler', async () => {
     const scene = new Scene(250, false)
     scene.keep(1, 30_000)
     await scene.run(25_000)
@@ -125,7 +125,7 @@ describe('beats', () => {
     expect(scene.calls.map(({ at }) => at)).toEqual([10_000, 20_000])
   })
 
-  it('renew the shortest lease there is, however late their ticks come', async () => {
+  it('renew the shortest possible lease, however late they tick', async () => {
     const scene = new Scene()
     scene.keep(1, 3_000, -7)
     for (let i = 0; i < 200; i += 1) {
@@ -137,7 +137,7 @@ describe('beats', () => {
     for (const [i, { at }] of scene.calls.entries()) expect(at - (scene.calls[i - 1]?.at ?? 0)).toBeLessThan(1_700)
   })
 
-  it('tell a lease lost at its local deadline, counted from before the call that last renewed it was sent', async () => {
+  it('report a lease as lost at its local deadline, counted from before the last renewing call was sent', async () => {
     const scene = new Scene()
     scene.answer = async (items) => {
       if (scene.calls.length > 1) throw new Error('store away')
@@ -157,7 +157,7 @@ describe('beats', () => {
     expect(scene.told('lost')).toEqual([{ kind: 'lost', leases: [1] }])
   })
 
-  it('report a failing store and try again at each tick, with what they had to say', async () => {
+  it('report a failing store and retry at each tick, with their unsent data', async () => {
     const scene = new Scene()
     const ok = scene.answer
     scene.answer = () => Promise.reject(new Error('store away'))
@@ -177,7 +177,7 @@ describe('beats', () => {
     expect(scene.calls).toHaveLength(4)
   })
 
-  it('never send a call while one is under way, and still see deadlines pass', async () => {
+  it('never send a call while one is under way, and still notice deadlines', async () => {
     const scene = new Scene()
     let answer: (answers: Answer[]) => void = () => {}
     scene.answer = () =>
@@ -199,14 +199,14 @@ describe('beats', () => {
     expect(scene.calls).toHaveLength(1)
   })
 
-  it('send batches no larger than the store takes', async () => {
+  it('send at most as many items as the store takes', async () => {
     const scene = new Scene(4)
     scene.keep(10, 30_000)
     await scene.run(1_000)
     expect(scene.calls.map(({ items }) => items.length)).toEqual([4, 4, 2])
   })
 
-  it('carry the latest progress once, and at most one each second', async () => {
+  it('carry the latest progress once, and at most one a second', async () => {
     const scene = new Scene()
     scene.keep(1, 30_000)
     scene.take({ progress: [[1, { fraction: 0.1 }]] })
@@ -220,7 +220,7 @@ describe('beats', () => {
     ])
   })
 
-  it('tell a lost lease once, beat for it no more, and keep it in mind until it is forgotten', async () => {
+  it('report a lost lease once, stop renewing it, and keep it listed until it is forgotten', async () => {
     const scene = new Scene()
     scene.answer = async (items) => items.map(({ id }) => (id === 'job-2' ? 'lost' : 'ok'))
     scene.keep(3, 3_000)
@@ -232,7 +232,7 @@ describe('beats', () => {
     expect(scene.beats.size).toBe(0)
   })
 
-  it('renew what is left of a batch, wherever others of it were forgotten, each by its own name', async () => {
+  it('renew the rest of a batch, wherever others were forgotten, each under its own id', async () => {
     for (const [forgotten, left] of [
       [[{ first: 1, last: 2 }], ['c', 'd', 'e']],
       [[{ first: 4, last: 5 }], ['a', 'b', 'c']],
@@ -266,7 +266,7 @@ describe('beats', () => {
     }
   })
 
-  it('tell a cancel once, and go on renewing the lease', async () => {
+  it('report a cancel once, and keep renewing the lease', async () => {
     const scene = new Scene()
     scene.answer = async (items) => items.map(() => 'cancel')
     scene.keep(1, 3_000)
@@ -276,7 +276,7 @@ describe('beats', () => {
     expect(scene.calls.length).toBeGreaterThan(4)
   })
 
-  it('let everything go when they are told to give up', async () => {
+  it('drop every lease on request', async () => {
     const scene = new Scene()
     scene.keep(3, 3_000)
     await scene.run(1_000)

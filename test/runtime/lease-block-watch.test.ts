@@ -14,13 +14,13 @@ function news(signs: readonly number[], untilMs: number, maxBlockMs = 30_000) {
 }
 
 describe('the block watch', () => {
-  it('has no news of a loop that turns', () => {
+  it('reports nothing about a running event loop', () => {
     const each = Array.from({ length: 200 }, (_, i) => i * 480)
     expect(news(each, 90_000)).toEqual([])
     expect(news([4_000, 8_800], 13_500)).toEqual([])
   })
 
-  it('tells of a block after five seconds, of giving up at maxBlock, and of the return', () => {
+  it('reports a block after five seconds, giving up at maxBlock, and the return', () => {
     expect(news([100, 31_900], 40_000)).toEqual([
       { at: 5_500, kind: 'blocked', forMs: 5_400 },
       { at: 30_500, kind: 'given-up', forMs: 30_400 },
@@ -29,14 +29,14 @@ describe('the block watch', () => {
     ])
   })
 
-  it('tells of a block at half of a short maxBlock', () => {
+  it('reports a block at half of a short maxBlock', () => {
     expect(news([0], 3_000, 2_000)).toEqual([
       { at: 1_500, kind: 'blocked', forMs: 1_500 },
       { at: 2_000, kind: 'given-up', forMs: 2_000 },
     ])
   })
 
-  it('tells of giving up again where other leases may be held for longer', () => {
+  it('reports giving up again if other leases may be held for longer', () => {
     const watch = new BlockWatch(0)
     const told = []
     for (let now = 500; now <= 9_000; now += 500) {
@@ -51,7 +51,7 @@ describe('the block watch', () => {
     ])
   })
 
-  it('does not take a process that was stopped as a whole for a blocked loop', () => {
+  it('does not mistake a stopped process for a blocked event loop', () => {
     const watch = new BlockWatch(0)
     expect(watch.tick(500, 400, 30_000)).toBeUndefined()
     // Nothing ran for a minute, neither the loop nor the listener.
@@ -63,10 +63,10 @@ describe('the block watch', () => {
   })
 })
 
-describe('the lines of a blocked loop', () => {
+describe('the message on a blocked event loop', () => {
   const job = (id: string) => ({ queue: 'video', id, task: 'encode' })
 
-  it('name at most five jobs and count the rest', () => {
+  it('names at most five jobs and counts the rest', () => {
     const jobs = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map(job)
     expect(blockedLine(41, 5_230, jobs)).toBe(
       'millrace: the event loop of process 41 has been blocked for 5.2 s. The leases of its jobs are kept for now. In hand: video/a (encode), video/b (encode), video/c (encode), video/d (encode), video/e (encode), and 2 more.\n',
@@ -76,7 +76,7 @@ describe('the lines of a blocked loop', () => {
     )
   })
 
-  it('stay one line whatever an id holds', () => {
+  it('is one line, whatever an id contains', () => {
     expect(blockedLine(41, 5_000, [job('x\n\u001b[2Jy')]).match(/\p{Cc}/gu)).toEqual(['\n'])
   })
 })

@@ -68,8 +68,8 @@ function keeper(
 const allOk = async (items: readonly ExtendItem[]) => items.map(() => 'ok' as const)
 const execution = (id = 'a') => new JobExecution({ ...claim, id }, task, 1, {}, notesOn())
 
-describe('the lease keeper, without a thread', () => {
-  it('beats from this loop for what is kept, tells what has begun, and rests when all is forgotten', async () => {
+describe('the lease keeper without a thread', () => {
+  it('sends heartbeats for kept jobs from this thread, reports begun ones, and rests when all are forgotten', async () => {
     const { sent, leases } = keeper(allOk)
     const [a, b] = [execution('a'), execution('b')]
     await leases.start()
@@ -94,7 +94,7 @@ describe('the lease keeper, without a thread', () => {
     expect(sent.at(-1)!.items[0]!.id).toBe('c')
   })
 
-  it('forgets what it is told to and nothing between', async () => {
+  it('forgets exactly the given jobs', async () => {
     const { sent, leases } = keeper(allOk)
     const claimed = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => execution(id))
     leases.keep(claimed, options)
@@ -107,7 +107,7 @@ describe('the lease keeper, without a thread', () => {
     expect(ticking.size).toBe(0)
   })
 
-  it('picks progress up at its tick', async () => {
+  it('reads progress at its tick', async () => {
     const { sent, leases } = keeper(allOk)
     const running = execution()
     leases.keep([running], options)
@@ -127,7 +127,7 @@ describe('the lease keeper, without a thread', () => {
     [1, 1],
     [-3, 0],
     [Number.NaN, 0],
-  ])('takes a progress of 2 and more for percents: %d', async (told, fraction) => {
+  ])('reads a progress of 2 and more as a percentage: %d', async (told, fraction) => {
     const { sent, leases } = keeper(allOk)
     const running = execution()
     leases.keep([running], options)
@@ -137,7 +137,7 @@ describe('the lease keeper, without a thread', () => {
     expect(sent.map(({ items }) => items[0]!.beat?.progress)).toEqual([{ fraction }])
   })
 
-  it('aborts a claim that the store says is lost, and one that is to be cancelled', async () => {
+  it('aborts a claim that the store reports as lost, and one that is to be cancelled', async () => {
     for (const [answer, code, lost] of [
       ['lost', 'lease-lost', 1],
       ['cancel', 'job-cancelled', 0],
@@ -157,7 +157,7 @@ describe('the lease keeper, without a thread', () => {
     expect(ticking.size).toBe(0)
   })
 
-  it('gives a claim up before the lease can end when no beat gets through', async () => {
+  it('gives a claim up before its lease can end if no heartbeat gets through', async () => {
     const { events, leases } = keeper(() => Promise.reject(new Error('store away')))
     const [lost, failed]: unknown[][] = [[], []]
     events.on('lease.lost', (event) => lost!.push(event))
@@ -175,7 +175,7 @@ describe('the lease keeper, without a thread', () => {
     expect(ticking.size).toBe(0)
   })
 
-  it('keeps nothing any longer once it is stopped', async () => {
+  it('keeps nothing after it is stopped', async () => {
     const { sent, leases } = keeper(allOk)
     leases.keep([execution('a')], options)
     await leases.stop()
@@ -186,7 +186,7 @@ describe('the lease keeper, without a thread', () => {
     expect(ticking.size).toBe(0)
   })
 
-  it('says nothing more once it is stopped, not even of a call that was under way', async () => {
+  it('reports nothing after it is stopped, not even for a call under way', async () => {
     let fail: (error: Error) => void = () => {}
     const { sent, events, leases } = keeper(
       () =>
@@ -206,7 +206,7 @@ describe('the lease keeper, without a thread', () => {
     expect(failed).toEqual([])
   })
 
-  it('beats from this loop where its thread cannot be started, says so, and tries ever less often', async () => {
+  it('sends heartbeats from this thread if its own cannot start, reports it, and retries at growing intervals', async () => {
     const startThread = vi.fn(() => {
       throw new Error('no more threads')
     })

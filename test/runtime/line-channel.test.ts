@@ -20,8 +20,8 @@ async function pair(): Promise<[Socket, Socket]> {
   return [here, there]
 }
 
-describe('a word channel', () => {
-  it('brings whole words, and leaves out what is none', async () => {
+describe('a channel of messages', () => {
+  it('passes whole messages on, and drops invalid ones', async () => {
     const [here, there] = await pair()
     const heard: object[] = []
     const channel = new LineChannel(here, (word) => heard.push(word))
@@ -31,7 +31,7 @@ describe('a word channel', () => {
     expect(heard).toEqual([{ word: 'one' }])
   })
 
-  it('whose other side breaks off says that nobody hears, and throws nothing', async () => {
+  it('reports that nobody listens if the other side breaks off, and throws nothing', async () => {
     const [here, there] = await pair()
     const channel = new LineChannel(here, () => {})
     there.resetAndDestroy()
@@ -41,7 +41,7 @@ describe('a word channel', () => {
     expect(await channel.say({ word: 'nor this' })).toBe(false)
   })
 
-  it('that is closed while words are on their way ends well', async () => {
+  it('closes cleanly while messages are on their way', async () => {
     const [here, there] = await pair()
     const channel = new LineChannel(here, () => {})
     there.pause()
@@ -53,7 +53,7 @@ describe('a word channel', () => {
 })
 
 describe('a line cutter', () => {
-  it('makes lines of pieces, and leaves out one that is too long, however it comes', () => {
+  it('joins pieces into lines, and drops a line that is too long, however it arrives', () => {
     const lines = new LineCutter(4)
     const cut = ['ab', 'c\nde', '\n12345', '6789', '0\nfg\n', 'toolong\nhi\n', '\n'].flatMap((piece) =>
       lines.cut(piece),
@@ -62,8 +62,8 @@ describe('a line cutter', () => {
   })
 })
 
-describe('the tail of what a process prints', () => {
-  it('is not troubled by lines that its job has written', () => {
+describe("the tail of a process' output", () => {
+  it('ignores lines that its job has forged', () => {
     const tail = new Tail()
     tail.read('null\n5\n"text"\n[]\n{}\njunk\n[null]\n["printed",5]\n["printed",null]\n["printed"]\n["other"]\n')
     tail.read('["printed","well"]\n')

@@ -48,7 +48,7 @@ const started = (id = 'a') => events.emit('job.started', { ...job, id, attempt: 
 /** Until what was asked is answered. */
 const answered = () => new Promise((resolve) => setImmediate(resolve))
 
-it('while nobody watches nobody hears what every job has, and the store is asked once in half a second', async () => {
+it('unwatched: frequent events are not built, and the store is asked once in half a second', async () => {
   for (let n = 0; n < 100; n += 1) claimed()
   await answered()
   expect(messages.asked).toBe(1)
@@ -63,7 +63,7 @@ it('while nobody watches nobody hears what every job has, and the store is asked
   expect(messages.asked).toBe(2)
 })
 
-it('a process that holds jobs notices a watch without a claim, also of their last end, and asks no more once it holds none', async () => {
+it('a process that holds jobs notices a watch without a claim until its last job has ended, and then stops asking', async () => {
   let held = ['video']
   const leave = publisher.holding(() => held)
   claimed()
@@ -78,12 +78,12 @@ it('a process that holds jobs notices a watch without a claim, also of their las
   leave()
 })
 
-it('a process that claims nothing asks nothing', async () => {
+it('a process that claims nothing does not ask', async () => {
   await answered()
   expect(messages.asked).toBe(0)
 })
 
-it('the first job that is claimed after a watch has begun is told, with what follows', async () => {
+it('the first job claimed after a watch began is reported, with its later events', async () => {
   messages.isWatched = true
   claimed()
   started()
@@ -100,13 +100,13 @@ it('the first job that is claimed after a watch has begun is told, with what fol
   })
 })
 
-it('what is rare asks by itself: a burial without a claim', async () => {
+it('a rare event asks by itself: a burial without a claim', async () => {
   messages.isWatched = true
   events.emit('job.buried', { ...job, reason: 'crashed', error: undefined })
   expect((await messages.batch(1))[0]!.events).toMatchObject([{ type: 'job.buried', reason: 'crashed' }])
 })
 
-it('what is too much to hold is counted, and the next message says so', async () => {
+it('events beyond the buffer are counted, and the next message says so', async () => {
   messages.isWatched = true
   claimed()
   for (let n = 0; n < 1_200; n += 1) started(String(n))
@@ -119,7 +119,7 @@ it('what is too much to hold is counted, and the next message says so', async ()
   ])
 })
 
-it('what the store did not take is counted, and told when it is back', async () => {
+it('events that the store did not take are counted, and reported when it is back', async () => {
   messages.isWatched = true
   claimed()
   started()
@@ -134,7 +134,7 @@ it('what the store did not take is counted, and told when it is back', async () 
   expect((await messages.batch(2))[1]).toMatchObject({ lost: 1, events: [{ id: 'c' }] })
 })
 
-it('when the last watcher has gone, nobody hears what every job has any more', async () => {
+it('when the last watcher has gone, frequent events are no longer built', async () => {
   messages.isWatched = true
   claimed()
   started()
@@ -147,7 +147,7 @@ it('when the last watcher has gone, nobody hears what every job has any more', a
   expect(events.has('job.started')).toBe(false)
 })
 
-it('closing sends what is left', async () => {
+it('closing sends the remaining events', async () => {
   messages.isWatched = true
   claimed()
   await answered()
@@ -158,7 +158,7 @@ it('closing sends what is left', async () => {
   expect(events.has('job.started')).toBe(false)
 })
 
-it('a store that cannot tell others is left alone', () => {
+it('a store without live events is left alone', () => {
   const lonely = new Events()
   new LivePublisher({ store: {}, events: lonely, clock: { now: () => 0, mono: () => 0 } }).start()
   expect(lonely.has('queue.claimed')).toBe(false)

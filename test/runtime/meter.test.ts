@@ -65,8 +65,8 @@ async function points(queue = 'mail', step: 'minute' | 'hour' = 'minute'): Promi
   return found!
 }
 
-describe('the meter', () => {
-  it('counts each kind of end by queue, with run times by their class', async () => {
+describe('the meter of a process', () => {
+  it('counts each kind of end by queue, with run times by class', async () => {
     const { counter, minute } = process()
     counter.enqueued('mail')
     counter.enqueued('mail', 4)
@@ -85,7 +85,7 @@ describe('the meter', () => {
     expect((await points('video'))[0]).toMatchObject({ started: 1, completed: 0 })
   })
 
-  it('writes once for a minute in which something happened, and never for another', async () => {
+  it('writes once for a minute with events, and never for another', async () => {
     const { counter, minute } = process()
     await minute()
     expect(calls).toEqual({ add: 0, depth: 0 })
@@ -97,7 +97,7 @@ describe('the meter', () => {
     expect(calls).toEqual({ add: 1, depth: 1 })
   })
 
-  it('two processes add up', async () => {
+  it('adds up over two processes', async () => {
     const processes = [process(), process()]
     for (const { counter } of processes) counter.completed('mail', 5)
     await Promise.all(processes.map(({ meter }) => meter.send()))
@@ -109,7 +109,7 @@ describe('the meter', () => {
     expect((await points()).map(({ completed, runMs }) => [completed, runMs])).toEqual([[2, 10]])
   })
 
-  it('an outage keeps the counts, and each minute gets its own once it is over', async () => {
+  it('keeps the counts during an outage, and stores each minute once it is over', async () => {
     const { counter, events, minute } = process()
     const failures: string[] = []
     events.on('store.failed', ({ call }) => failures.push(call))
@@ -131,7 +131,7 @@ describe('the meter', () => {
     expect(told(await points('mail', 'hour'))).toEqual([[0, 6]])
   })
 
-  it('of an outage of hours the counts of the last hour keep their minutes, and none is lost', async () => {
+  it('keeps the minutes of the last hour in a long outage, and loses no count', async () => {
     const { counter, minute } = process()
     isAway = true
     for (let i = 0; i < 200; i += 1) {
@@ -146,7 +146,7 @@ describe('the meter', () => {
     expect(found[0]).toMatchObject({ at: startAt + 140 * minuteMs, enqueued: 141 })
   })
 
-  it('tells how a served queue stands while anything is in it, and once more when it is empty', async () => {
+  it('measures a served queue while it holds anything, and once more when it is empty', async () => {
     const { events, minute } = process()
     events.emit('worker.started', { worker: 'w', queues: ['mail'] })
     await minute()
@@ -166,7 +166,7 @@ describe('the meter', () => {
     ])
   })
 
-  it('measures a queue of its mill that nobody works, for as long as a job waits there', async () => {
+  it('measures an unserved queue of its mill as long as a job waits there', async () => {
     const { minute } = process(['mail', 'video'])
     const job = { id: 'a', task: 'send', payload: '{}', priority: 0, rememberMs: 0 }
     await store.enqueue([{ callId: '1', queue: 'mail', jobs: [job] }])
@@ -179,7 +179,7 @@ describe('the meter', () => {
     expect(await points('video')).toEqual([])
   })
 
-  it('its close writes what is left, and it counts no more', async () => {
+  it('writes the rest when it closes, and then counts no more', async () => {
     const { meter, counter, events } = process()
     counter.completed('mail', 1)
     await meter.close()
@@ -190,7 +190,7 @@ describe('the meter', () => {
     expect(calls.add).toBe(1)
   })
 
-  it('its close does not wait for a store that is away', async () => {
+  it('closes without waiting for a store that is away', async () => {
     const { meter, counter } = process()
     counter.completed('mail', 1)
     isAway = true
@@ -198,7 +198,7 @@ describe('the meter', () => {
     expect(await points()).toEqual([])
   })
 
-  it('counts nothing on a store that keeps no history', () => {
+  it('counts nothing on a store without histories', () => {
     const events = new Events()
     const { depth } = store
     new Meter({ store: { depth }, events, clock, random: () => 0, queues: [] }).start()

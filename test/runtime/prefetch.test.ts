@@ -8,8 +8,8 @@ function measured(concurrency: number, runMs: Record<string, number>, claimMs: n
   return prefetch
 }
 
-describe('the pace of a worker', () => {
-  it('claims nothing ahead before it has measured anything', () => {
+describe('the prefetch of a worker', () => {
+  it('claims nothing ahead until it has measured something', () => {
     const prefetch = new Prefetch(10)
     expect(prefetch.ahead('a')).toBe(0)
     prefetch.ran('a', 1)
@@ -24,14 +24,14 @@ describe('the pace of a worker', () => {
     expect(measured(10, { a: 2 }, 4_000).ahead('a')).toBe(100)
   })
 
-  it('claims nothing ahead of a slow queue, and alike of all others', () => {
+  it('claims nothing ahead from a slow queue, and equally from all others', () => {
     const prefetch = measured(1, { slow: 20, a: 1, b: 5 }, 10)
 
     expect(prefetch.ahead('slow')).toBe(0)
     expect(prefetch.ahead('a')).toBe(prefetch.ahead('b'))
   })
 
-  it('gives one slot what it begins within a quarter of a second, and at least one job', () => {
+  it('gives one slot as many jobs as it can begin in a quarter of a second, and at least one', () => {
     const prefetch = measured(1, { slow: 2_000, quick: 10, quicker: 0 }, 10)
 
     expect(prefetch.inARow('slow')).toBe(1)
@@ -40,7 +40,7 @@ describe('the pace of a worker', () => {
     expect(prefetch.inARow('unknown')).toBe(Number.POSITIVE_INFINITY)
   })
 
-  it('fills two calls where each is paid for, and holds no job for longer than half a second', () => {
+  it('fills two calls if each call costs money, and holds no job for longer than half a second', () => {
     const paid = (runMs: number, concurrency: number) => {
       const prefetch = new Prefetch(concurrency, 10)
       prefetch.ran('a', runMs)

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { startTicksIn } from '#src/core/platform/proc-text.js'
 import { identityText, processIdentity } from '#src/runtime/process-identity.js'
 
-it('tells this process from another one, and stays the same while it lives', async () => {
+it('a process is told from another one by its identity, which stays the same while it lives', async () => {
   const own = processIdentity()
   expect(own).toEqual(processIdentity())
   expect(own.pid).toBe(process.pid)
@@ -18,7 +18,7 @@ it('tells this process from another one, and stays the same while it lives', asy
   await once(child, 'exit')
 })
 
-it('takes its host from MILLRACE_HOST where that is set', () => {
+it('a process takes its host from MILLRACE_HOST if it is set', () => {
   process.env['MILLRACE_HOST'] = 'mill-7'
   try {
     expect(identityText(processIdentity())).toMatch(/^mill-7\//)

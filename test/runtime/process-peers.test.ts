@@ -8,7 +8,7 @@ import { ageMs, isDead, isNeighbour, isOver } from '#src/runtime/process-peers.j
 const me = processIdentity()
 
 describe('a peer', () => {
-  it('is a neighbour only where host, boot and pid namespace are the same and known', () => {
+  it('is a neighbour only if host, boot and pid namespace are known and equal', () => {
     expect(isNeighbour(me, me)).toBe(true)
     for (const other of [{ host: 'other' }, { boot: 'other' }, { pidns: 'other' }])
       expect(isNeighbour({ ...me, ...other }, me)).toBe(false)
@@ -16,13 +16,13 @@ describe('a peer', () => {
     expect(isNeighbour({ ...me, pidns: '' }, { ...me, pidns: '' })).toBe(false)
   })
 
-  it('lives while its process does, and one that was started later is not it', () => {
+  it('is alive while its process is, and a later process with its number is another one', () => {
     expect(isDead(me)).toBe(false)
     expect(isDead({ ...me, ticks: me.ticks - 1 })).toBe(true)
     expect(isDead({ pid: 1, ticks: -1 })).toBe(true)
   })
 
-  it('is dead when its process has been killed', async () => {
+  it('is dead if its process has been killed', async () => {
     const child = spawn('sleep', ['60'])
     await once(child, 'spawn')
     const pid = child.pid!
@@ -32,7 +32,7 @@ describe('a peer', () => {
     expect(isDead({ pid, ticks: 0 })).toBe(true)
   })
 
-  it('is not dead where the system does not tell, or does not tell all', () => {
+  it('is not taken for dead if the system gives no answer, or half of one', () => {
     const running = `4711 (node) R ${Array.from({ length: 49 }, (_, i) => i).join(' ')}\n`
     expect(isOver(running, 18)).toBe(false)
     expect(isOver(running, 17)).toBe(true)
@@ -41,7 +41,7 @@ describe('a peer', () => {
     expect(isDead({ ...me, ticks: 0 })).toBe(false)
   })
 
-  it('is as old as it has lived', async () => {
+  it('has the age of its process', async () => {
     const before = process.uptime()
     const child = spawn('sleep', ['60'])
     await once(child, 'spawn')

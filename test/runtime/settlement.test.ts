@@ -32,12 +32,12 @@ function settled(of: Partial<Claim>, holdMs: number, canHold = true) {
 
 const released = { queue: 'q', id: 'a', fence: 7, kind: 'release' }
 
-it('of a job that asks for a pause holds its group, or, where it has none, its queue, no longer than the store can', () => {
+it('a job that asks for a pause holds its group, or else its queue, at most as long as the store allows', () => {
   expect(settled({ group: 'g' }, 5_000)).toEqual({ ...released, delayMs: 0, hold: { of: 'group', forMs: 5_000 } })
   expect(settled({}, 5_000)).toEqual({ ...released, delayMs: 0, hold: { of: 'queue', forMs: 5_000 } })
   expect(settled({}, 90_000)).toEqual({ ...released, delayMs: 0, hold: { of: 'queue', forMs: 60_000 } })
 })
 
-it('of such a job has it wait alone in a store that holds nothing: it would be run again at once', () => {
+it('a job that asks for a pause waits alone in a store without holds: otherwise it would run again at once', () => {
   expect(settled({ group: 'g' }, 5_000, false)).toEqual({ ...released, delayMs: 5_000 })
 })

@@ -28,7 +28,7 @@ it('sends the settles of one tick together, at most a batch at once', async () =
   expect(answers).toHaveLength(300)
 })
 
-it('tries again while the store is away', async () => {
+it('retries while the store is away', async () => {
   let calls = 0
   const { settler } = settlerOn(async () => {
     calls += 1
@@ -41,7 +41,7 @@ it('tries again while the store is away', async () => {
   expect(calls).toBe(4)
 })
 
-it('says that a settle is given up where no waiting mends the store, so that nobody keeps its lease', async () => {
+it('reports a settle as given up after a permanent store error, so that nobody keeps its lease', async () => {
   const { settler, events } = settlerOn(() => Promise.reject(new ClosedError('the store')))
   const failed: unknown[] = []
   events.on('store.failed', ({ retryMs }) => failed.push(retryMs))
@@ -51,7 +51,7 @@ it('says that a settle is given up where no waiting mends the store, so that nob
   expect(failed).toEqual([undefined])
 })
 
-it('gives up what the store has not taken when the time for it is over', async () => {
+it('gives up after its deadline if the store does not answer', async () => {
   const { settler } = settlerOn(() => Promise.reject(new Error('away')))
   const answered = new Promise<SettleAnswer | undefined>((resolve) => settler.settle(item('a'), resolve))
   await settler.settled(5)
@@ -59,7 +59,7 @@ it('gives up what the store has not taken when the time for it is over', async (
   expect(await answered).toBeUndefined()
 })
 
-it('tells what the sound queues answered where another copy of the package says which are damaged', async () => {
+it('passes on the answers of sound queues if another copy of the package reports which are damaged', async () => {
   const partly = { code: 'store-corrupt', answers: ['ok', undefined] }
   const { settler } = settlerOn(() => Promise.reject(Object.assign(new Error('damaged'), partly)))
   const answers: unknown[] = []
@@ -69,7 +69,7 @@ it('tells what the sound queues answered where another copy of the package says 
   expect(answers).toEqual(['ok', undefined])
 })
 
-it('has a run begin as much earlier as the settle that tells of it comes later', async () => {
+it('moves the start of a run back by the delay of its settle', async () => {
   let now = 0
   const told: (number | undefined)[] = []
   const store = new MemoryStore()

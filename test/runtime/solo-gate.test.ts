@@ -11,8 +11,8 @@ async function isResolved(promise: Promise<void>): Promise<boolean> {
   return resolved
 }
 
-describe('solitude', () => {
-  it('admits one who seeks it when nobody holds anything, and keeps all others out meanwhile', async () => {
+describe('the gate for running alone', () => {
+  it('admits one suspect when nobody holds anything, and keeps all others out meanwhile', async () => {
     const soloGate = new SoloGate()
     soloGate.take(2)
     const soloTurn = soloGate.seek()
@@ -27,7 +27,7 @@ describe('solitude', () => {
     expect(await isResolved(soloGate.opened())).toBe(true)
   })
 
-  it('admits one after the other', async () => {
+  it('admits one suspect after the other', async () => {
     const soloGate = new SoloGate()
     const [first, second] = [soloGate.seek(), soloGate.seek()]
     expect(await isResolved(first.admitted)).toBe(true)
@@ -40,7 +40,7 @@ describe('solitude', () => {
     expect(await isResolved(second.admitted)).toBe(true)
   })
 
-  it('ends what may be under way for long, and waits for it', async () => {
+  it('ends long-running holders, and waits for them', async () => {
     const soloGate = new SoloGate()
     let isEnded = false
     const leave = soloGate.takeUntilSought(() => {
@@ -54,7 +54,7 @@ describe('solitude', () => {
     expect(await isResolved(soloTurn.admitted)).toBe(true)
   })
 
-  it('can be given up before it was found', async () => {
+  it('can be given up before it is admitted', async () => {
     const soloGate = new SoloGate()
     soloGate.take(1)
     soloGate.seek().leave()

@@ -5,7 +5,7 @@ import { Stillness, switchesOf } from '#src/runtime/stillness.js'
 import { poll } from '#src/store-testing/servers/poll.js'
 
 describe('the stillness of a process', () => {
-  it('grows while its threads do not run, and begins anew when one has', () => {
+  it('grows while its threads do not run, and restarts when one has run', () => {
     const stillness = new Stillness(0)
     expect(stillness.look(500, 7)).toBe(0)
     expect(stillness.look(1_000, 7)).toBe(500)
@@ -14,19 +14,19 @@ describe('the stillness of a process', () => {
     expect(stillness.look(2_500, 8)).toBe(500)
   })
 
-  it('is not concluded from silence of the system', () => {
+  it('is not assumed if the system gives no answer', () => {
     const stillness = new Stillness(0)
     for (let now = 500; now < 60_000; now += 500) expect(stillness.look(now, undefined)).toBe(0)
   })
 
-  it('counts no time in which nobody was there to see it', () => {
+  it('counts no time in which nobody observed it', () => {
     const stillness = new Stillness(0)
     stillness.look(500, 7)
     expect(stillness.look(3_600_500, 7)).toBe(1_000)
   })
 })
 
-it('a process that is stopped is not switched any more, and one that goes on is', async () => {
+it('a stopped process has no context switches, and a continued one has', async () => {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 5)'], { stdio: 'ignore' })
   onTestFinished(() => void child.kill('SIGKILL'))
   await once(child, 'spawn')

@@ -45,7 +45,7 @@ function subject(options: { timeLimit: number; slowAfter?: number }) {
   return { limits, slow, givenUp, started }
 }
 
-it('tell of a slow execution, abort it when its time is over and have it given up as long after that as it had, at most 5 s', () => {
+it('time limits report a slow job, abort it at its limit, and give it up as long again after that, at most 5 s', () => {
   for (const [timeLimit, grace] of [
     [2_000, 2_000],
     [60_000, 5_000],
@@ -69,7 +69,7 @@ it('tell of a slow execution, abort it when its time is over and have it given u
   }
 })
 
-it('let alone what has ended, before its time was over or in its grace', () => {
+it('time limits ignore a job that has ended, before its limit or during its grace', () => {
   const { limits, slow, givenUp, started } = subject({ timeLimit: 1_000, slowAfter: 500 })
   const quick = started('quick')
   const late = started('late')

@@ -7,7 +7,7 @@ const ignore = () => {}
 const random = () => 0.5
 
 describe('the verdict on a failure', () => {
-  it('is another run while attempts are left, the last is the burial', () => {
+  it('is another run while attempts are left, and burial at the last', () => {
     const task = defineTask({ name: 't', retry: { max: 2, backoff: (failures) => failures * 10 } })
     const verdicts = [1, 2, 3].map((attempt) => verdictOnFailure(task, new Error('x'), attempt, random, ignore))
 
@@ -18,7 +18,7 @@ describe('the verdict on a failure', () => {
     ])
   })
 
-  it('is burial at once for an unrecoverable error, also when no attempts would be left', () => {
+  it('is burial at once for an unrecoverable error, even if no attempt is left', () => {
     const task = defineTask({ name: 't', retry: { max: 0 } })
     expect(verdictOnFailure(task, new UnrecoverableError('x'), 1, random, ignore)).toMatchObject({
       last: true,
@@ -30,7 +30,7 @@ describe('the verdict on a failure', () => {
     })
   })
 
-  it('is another run with the default backoff where retry.when or the backoff throws, and says so', () => {
+  it('is another run with the default backoff if retry.when or the backoff throws, which is reported', () => {
     const broken = () => {
       throw new Error('broken')
     }
@@ -46,8 +46,8 @@ describe('the verdict on a failure', () => {
   })
 })
 
-describe('the verdict on what was returned', () => {
-  it('is a release into the old place for throttle(), with how long its group or queue is held', () => {
+describe('the verdict on a returned value', () => {
+  it('is a release to the old place for throttle(), with the duration of the hold on its group or queue', () => {
     expect(verdictOnReturn(throttle('30s'))).toEqual({
       kind: 'release',
       delayMs: 0,
@@ -56,7 +56,7 @@ describe('the verdict on what was returned', () => {
     })
   })
 
-  it('is none for an outcome of an unknown kind: a later version may have made it, or a stand-in that has everything', () => {
+  it('is none for an outcome of an unknown kind, from a later version or a stand-in', () => {
     const later = { [Symbol.for('millrace.outcome')]: { kind: 'later' } }
     const standIn: object = new Proxy({}, { has: () => true, get: () => standIn })
     for (const returned of [later, standIn]) expect(() => verdictOnReturn(returned)).toThrow(InvalidArgumentError)

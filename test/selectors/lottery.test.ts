@@ -43,7 +43,7 @@ describe('lottery', () => {
     ['high', [0, 88.89, 11.11]],
     ['default', [95.24, 0, 4.76]],
     ['low', [71.43, 28.57, 0]],
-  ])('without %s the others share its tickets by weight', (gone, percent) => {
+  ])('without %s shares its tickets among the others by weight', (gone, percent) => {
     const queues = without(gone)
 
     expect(sweep(queues).map((count) => Number(((count / totalWeight(queues)) * 100).toFixed(2)))).toEqual(percent)
@@ -58,13 +58,13 @@ describe('lottery', () => {
     expect(Math.abs(low! - 500)).toBeLessThan(66)
   })
 
-  it('has the border of two queues belong to the later one, so that each has its weight to the ticket', () => {
+  it('assigns the border between two queues to the later one, so that each has exactly its weight', () => {
     const queues = [1, 1].map((weight, i) => ({ name: names[i]!, weight }))
 
     expect([0, 0.5].map((number) => lottery(queues, () => number))).toEqual([['high'], ['default']])
   })
 
-  it('holds for weights that are not whole, up to the last ticket', () => {
+  it('works for fractional weights, up to the last ticket', () => {
     const queues = [0.1, 0.2, 0.3].map((weight) => ({ name: String(weight), weight }))
 
     expect(lottery(queues, () => 1 - 2 ** -53)).toEqual(['0.3'])
@@ -72,13 +72,13 @@ describe('lottery', () => {
 })
 
 describe('lottery-lottery', () => {
-  it('draws ten times and once more, dropping names that came before', () => {
+  it('draws ten times and once more, dropping repeated names', () => {
     const order = lotteryLottery(documented, scripted([0, 0, 0.99, 0, 0, 0, 0, 0, 0, 0, 0.8]))
 
     expect(order).toEqual(['high', 'low', 'default'])
   })
 
-  it('may leave out a queue that eleven draws did not hit', () => {
+  it('may omit a queue that eleven draws did not hit', () => {
     expect(lotteryLottery(documented, () => 0.5)).toEqual(['high'])
   })
 
@@ -101,7 +101,7 @@ describe('reduced-lottery', () => {
     expect(Math.abs(low! - 500)).toBeLessThan(66)
   })
 
-  it.each(names)('with %s empty the others are drawn by their weights', (empty) => {
+  it.each(names)('with %s empty draws the others by their weights', (empty) => {
     const random = seededRandom(4)
     const rest = without(empty)
     const hasWork = (name: string) => name !== empty
@@ -126,7 +126,7 @@ describe('reduced-lottery', () => {
     expect(pValue(chiSquare(counts, expected), 5)).toBeGreaterThan(0.001)
   })
 
-  it.each([11, 12, 13])("is Kale's own loop in distribution, whichever queues have work (seed %i)", (seed) => {
+  it.each([11, 12, 13])("has the distribution of Kale's own loop, whichever queues have work (seed %i)", (seed) => {
     const queues = [7, 100, 1, 30, 30].map((weight, i) => ({ name: `q${i}`, weight }))
     const random = seededRandom(seed)
     for (let pattern = 1; pattern < 2 ** queues.length; pattern += 1) {
@@ -143,7 +143,7 @@ describe('reduced-lottery', () => {
     }
   })
 
-  it('names every queue to wait on when all are empty (K3)', () => {
+  it('names every queue to wait on if all are empty (K3)', () => {
     expect(reducedLottery(documented, seededRandom(6)).toSorted()).toEqual(['default', 'high', 'low'])
   })
 })
@@ -162,7 +162,7 @@ describe('the chi-square of these tests', () => {
     expect(pValue(statistic, degrees)).toBeCloseTo(p, p < 0.01 ? 5 : 4)
   })
 
-  it('tells a lottery with other weights from the documented one', () => {
+  it('separates a lottery with other weights from the documented one', () => {
     const random = seededRandom(9)
     const skewed = [100, 40, 10].map((weight, i) => ({ name: names[i]!, weight }))
     const counts = tally(names, 14_500, () => granted(reducedLottery, skewed, always, random))

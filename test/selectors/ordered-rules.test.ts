@@ -42,11 +42,11 @@ describe.each([
 describe('equal weights', () => {
   const equals = ['a', 'b', 'c', 'd'].map((name) => ({ name, weight: name === 'd' ? 90 : 10 }))
 
-  it('stand in the order given with highest-first', () => {
+  it('keep the given order with highest-first', () => {
     expect(highestFirst(equals, seededRandom(4))).toEqual(['d', 'a', 'b', 'c'])
   })
 
-  it('stand in drawn order with highest-first-lottery, each order as likely', () => {
+  it('are drawn with highest-first-lottery, each order equally likely', () => {
     const random = seededRandom(5)
     const orders = permutations(['a', 'b', 'c']).map((order) => ['d', ...order].join())
     const counts = tally(orders, 12_000, () => highestFirstLottery(equals, random).join())
@@ -58,7 +58,7 @@ describe('equal weights', () => {
 describe('sequential', () => {
   const random = seededRandom(6)
 
-  it('begins one queue later with each call and comes round', () => {
+  it('starts one queue later with each call, and wraps around', () => {
     const sequential = selectorNamed('sequential')
 
     expect([1, 2, 3, 4].map(() => sequential(documented, random))).toEqual([
@@ -69,7 +69,7 @@ describe('sequential', () => {
     ])
   })
 
-  it('goes on where queues come and go', () => {
+  it('continues while queues are added and removed', () => {
     const sequential = selectorNamed('sequential')
     sequential(documented, random)
 
@@ -80,7 +80,7 @@ describe('sequential', () => {
 })
 
 describe('lag', () => {
-  it('puts the oldest head first and unknown heads last, in the order given', () => {
+  it('puts the oldest head first and unknown heads last, in the given order', () => {
     const queues = [
       { name: 'unknown', weight: 100 },
       { name: 'young', weight: 1, headAgeMs: 0 },
@@ -92,7 +92,7 @@ describe('lag', () => {
     expect(lag(queues, seededRandom(7))).toEqual(['oldest', 'old', 'young', 'unknown', 'empty'])
   })
 
-  it('keeps the order given among heads of one age', () => {
+  it('keeps the given order among heads of equal age', () => {
     const queues = ['a', 'b', 'c'].map((name) => ({ name, weight: 1, headAgeMs: 5 }))
 
     expect(lag(queues, seededRandom(8))).toEqual(['a', 'b', 'c'])

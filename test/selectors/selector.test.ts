@@ -37,7 +37,7 @@ describe('selectorNamed', () => {
   })
 
   it.each(['reduced', 'Lottery', '', 'constructor', '__proto__', undefined])(
-    'refuses %j and lists the known',
+    'refuses %j and lists the known ones',
     (name) => {
       const refused = () => selectorNamed(name as SelectorName)
 
@@ -48,7 +48,7 @@ describe('selectorNamed', () => {
     },
   )
 
-  it('makes one anew for each worker, so that positions are not shared', () => {
+  it('creates a new one for each worker, so that positions are not shared', () => {
     const first = selectorNamed('sequential')
     const second = selectorNamed('sequential')
     const random = seededRandom(1)
@@ -58,13 +58,13 @@ describe('selectorNamed', () => {
     expect(second(documented, random)[0]).toBe('high')
   })
 
-  it('asks for heads only where the rule needs them', () => {
+  it('asks for heads only if the rule needs them', () => {
     expect(selectorNames.filter((name) => selectorNamed(name).needsHeads)).toEqual(['lag'])
   })
 })
 
 describe.each(selectorNames)('%s', (name) => {
-  it('names known queues only, each at most once, and leaves the candidates as they are', () => {
+  it('names only known queues, each at most once, and leaves the candidates unchanged', () => {
     fc.assert(
       fc.property(anyQueues, fc.integer(), (queues, seed) => {
         const given = queues.map((queue) => Object.freeze(queue))
@@ -90,7 +90,7 @@ describe.each(selectorNames)('%s', (name) => {
     expect(run()).toEqual(run())
   })
 
-  it('survives the smallest and the largest random number', () => {
+  it('handles the smallest and the largest random number', () => {
     for (const number of [0, 1 - 2 ** -53]) {
       const order = selectorNamed(name)(documented, () => number)
       expect(order.length).toBeGreaterThan(0)
