@@ -237,7 +237,7 @@ describe.each(['memory', 'sqlite'])('on the %s store', (kind) => {
     await expect(mill.enqueueMany<AnyTask>(none, [1])).rejects.toMatchObject(refused)
   })
 
-  it('has stored nothing of all that, and lost nothing', async () => {
+  it('has stored none of these jobs, and lost nothing', async () => {
     expect((await mill.depths()).map(({ ready, scheduled, dead }) => ready + scheduled + dead)).toEqual([0, 1])
     expect(await mill.job('before').status()).toBe('ready')
     expect(({} as Record<string, unknown>)['a']).toBeUndefined()
@@ -323,7 +323,7 @@ describe('a mill', () => {
   })
 })
 
-describe('what is made before a mill is there', () => {
+describe('a call made without a mill', () => {
   it.each<[string, () => unknown, RegExp]>([
     [
       'a backoff with a base that is no duration',

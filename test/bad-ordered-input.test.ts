@@ -161,13 +161,13 @@ describe('an enqueue for an ordered task', () => {
     expect(error).toMatchObject({ code, message: expect.stringMatching(message) })
   })
 
-  it('keeps what the function of a task threw as the cause', async () => {
+  it("keeps an error of the task's function as the cause", async () => {
     const error = await mill.enqueue(strict, { order: 'fails' }).catch((thrown) => thrown)
 
     expect(error.cause).toBeInstanceOf(RangeError)
   })
 
-  it('has stored nothing of all that', async () => {
+  it('has stored none of these jobs', async () => {
     const depths = await mill.depths()
 
     expect(depths.map(({ ready, scheduled, payloads }) => ready + scheduled + payloads)).toEqual([0, 0, 0, 0])

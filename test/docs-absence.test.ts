@@ -99,8 +99,8 @@ const rows = pages.flatMap((page) =>
   ),
 )
 
-describe('what the documentation says is absent', () => {
-  it('is all named here, with the names that it would have', () => {
+describe('a feature that the documentation calls absent', () => {
+  it('is listed here, with the names that it would have', () => {
     expect(rows.toSorted()).toEqual(Object.keys(absent).toSorted())
   })
 
@@ -108,7 +108,7 @@ describe('what the documentation says is absent', () => {
     expect(names.filter((name) => known.has(name))).toEqual([])
   })
 
-  it('in sentences too is named here, and neither exported nor accepted', () => {
+  it('is listed here if a sentence mentions it, and is neither exported nor accepted', () => {
     const told = documents()
       .filter(({ path }) => path !== 'CHANGELOG.md')
       .flatMap(({ path, prose }) =>
@@ -125,7 +125,7 @@ describe('what the documentation says is absent', () => {
     expect({ unnamed, there }).toEqual({ unnamed: [], there: [] })
   })
 
-  it('would be found: these are known', () => {
+  it('would be found: these features are known', () => {
     for (const name of [
       'JobContext.log',
       'QueueOptions.maxRunning',
@@ -140,8 +140,8 @@ describe('what the documentation says is absent', () => {
   })
 })
 
-describe('the page for those who know BullMQ', () => {
-  it('names what there is for limits, groups, processes and logs', () => {
+describe('the page for users of BullMQ', () => {
+  it('names the features for limits, groups, processes and logs', () => {
     const text = new Document('docs/coming-from/bullmq.md').prose
     for (const [word, name] of [
       ['throttle', 'QueueOptions.throttle'],

@@ -16,17 +16,17 @@ MULTI WATCH RPOPLPUSH HMSET
 `
 const keys = ['pending', 'reserved', 'scheduled', 'started', 'complete', 'failed']
 
-describe('the page of those who come from Blueque', () => {
+describe('the page for users of Blueque', () => {
   const rows = page.tables.flatMap((table) => table.rows)
   const left = rows.map(([was]) => was!).join('\n')
 
-  it('tells what became of every name in its documentation', () => {
+  it("says what replaces every name in Blueque's documentation", () => {
     const isNamed = (name: string) => new RegExp(`(?<![\\w-])${name}(?![a-z_])`).test(left)
     const all = names.split(/\s+/).filter((name) => name !== '')
     expect(all.filter((name) => !isNamed(name))).toEqual([])
   })
 
-  it('has every key, and every state beside its own name', () => {
+  it('has every key, and every state next to its own name', () => {
     const ofKeys = page
       .rows('Keys')
       .map(([was]) => plain(was!))
@@ -48,12 +48,12 @@ describe('the page of those who come from Blueque', () => {
       expect(states.find(([state]) => state === was)?.[1]).toMatch(new RegExp(`^${now}`))
   })
 
-  it('leaves no row without its counterpart, or the reason why there is none', () => {
+  it('has in each row a counterpart, or the reason for its absence', () => {
     expect(rows.length).toBeGreaterThan(65)
     expect(rows.filter((row) => row.length < 2 || row.some((cell) => cell === ''))).toEqual([])
   })
 
-  it('names every option of a listener, and all that can be said of a claim', () => {
+  it('names every option of a listener, and every method of a claim', () => {
     const right = rows.map(([, now]) => plain(now!)).join('\n')
     const left = (members: readonly { readonly name: string }[]) =>
       members.map(({ name }) => name).filter((name) => !new RegExp(`\\b${name}\\b`).test(right))

@@ -46,7 +46,7 @@ describe('the pages of the command line', () => {
   const partOf = (path: string) =>
     commandParts.find((part) => part.path === sections.find(({ heading }) => heading === titles.get(path))?.path)!
 
-  it('have one section for each command with its arguments, and for no other', () => {
+  it('have one section for each command with its arguments, and no other', () => {
     expect(sections.map(({ heading }) => heading).sort()).toEqual([...titles.values()].sort())
     for (const { path, headings } of commandParts) {
       const inOrder = [...titles.values()].filter((title) => headings.includes(title))
@@ -92,7 +92,7 @@ describe('the pages of the command line', () => {
     expect(cli.rows('Exit codes').map(([code]) => code)).toEqual(helped.sort((a, b) => Number(a) - Number(b)))
   })
 
-  it('are right about the names that the program reads from the environment', () => {
+  it('are right about the environment variables that the program reads', () => {
     const named = cli.rows('Environment').map(([name]) => plain(name!))
     const [, help] = source('cli/program.ts').split('Environment:')
     const helped = [...help!.matchAll(/^ {2}([A-Z_]{4,}) /gm)].map(([, name]) => name!)
@@ -105,8 +105,8 @@ describe('the pages of the command line', () => {
   })
 })
 
-describe('commands that the documentation names in passing', () => {
-  it('exist, with the options that are named with them', () => {
+describe('commands that the documentation mentions', () => {
+  it('exist, with the options that are mentioned with them', () => {
     const named = all.flatMap(({ path, codeSpans, blocks }) =>
       [...codeSpans, ...blocks.filter(({ language }) => language === 'sh').flatMap(({ text }) => text.split('\n'))]
         .map((code) => /^(?:npx )?(millrace [a-z].*)$/.exec(code)?.[1])

@@ -22,7 +22,7 @@ const errorPages = all.filter(({ path }) => /^docs\/troubleshooting\/[a-z]/.test
 const configuration = new Document('docs/configuration.md')
 
 describe('the links of the documentation', () => {
-  it.each(all.map((document) => [document.path, document] as const))('lead somewhere: %s', (path, document) => {
+  it.each(all.map((document) => [document.path, document] as const))('resolve: %s', (path, document) => {
     const relative = document.links.filter((link) => !/^[a-z]+:/.test(link))
     const dead = relative.filter((link) => {
       const [target, anchor] = link.split('#')
@@ -34,7 +34,7 @@ describe('the links of the documentation', () => {
     expect(dead).toEqual([])
   })
 
-  it('lead to every page from the README or the index: to those of an error by way of the errors', () => {
+  it('lead to every page from the README or the index, and to each error page from the page of errors', () => {
     const linkedBy = (from: Document) => from.links.map((link) => posix.join(dirname(from.path), link.split('#')[0]!))
     const linked = new Set(all.filter(({ path }) => /^README|docs\/(?:index|errors)\.md/.test(path)).flatMap(linkedBy))
     const pages = all.map(({ path }) => path).filter((path) => /^docs\/(?!index)/.test(path))
@@ -66,7 +66,7 @@ describe('the page of errors', () => {
     expect(rows.length).toBe(classes.size)
   })
 
-  it('says of each what it means and what to do', () => {
+  it('says for each code what it means and what to do', () => {
     expect(rows.filter((row) => row.length !== 5 || row.some((cell) => cell === ''))).toEqual([])
   })
 
@@ -76,7 +76,7 @@ describe('the page of errors', () => {
     )
   })
 
-  it('leads to a page for every code, whose title is the code and which names the class, and there is no other page', () => {
+  it('leads to a page for every code, whose title is the code and which names the class, and to no other page', () => {
     const told = errorPages.map(({ path, headings, codeSpans }) => {
       const code = /([a-z-]+)\.md$/.exec(path)![1]!
       return { code, title: headings[0], names: codeSpans.includes(classes.get(code) ?? '') }
@@ -88,14 +88,14 @@ describe('the page of errors', () => {
     expect([...classes.keys()].filter((code) => !errors.links.includes(`troubleshooting/${code}.md`))).toEqual([])
   })
 
-  it('leads to pages that say when it is thrown, what was stored, and what to do', () => {
+  it('leads to pages that say when an error is thrown, what was stored, and what to do', () => {
     const isWhole = ({ prose, headings }: Document) =>
       /^- \*\*Thrown\*\* /m.test(prose) && /^- \*\*Stored\?\*\* /m.test(prose) && headings.includes('What to do')
 
     expect(errorPages.filter((page) => !isWhole(page)).map(({ path }) => path)).toEqual([])
   })
 
-  it('lists the reasons why a job lies in the morgue', () => {
+  it('lists the reasons for burial', () => {
     const reasons = /type BuryReason = (.+)/.exec(source('core/job.ts'))![1]!.match(/[a-z-]+/g)!
     const [, told] = errors.prose.split('## Reasons in the morgue')
 
@@ -127,7 +127,7 @@ describe('the page of the configuration', () => {
     compare(batchRows!, membersOf('core/task/batch-task.ts', 'BatchOptions'))
   })
 
-  it('lists every option of a payload: its own, and those that it shares with a job', () => {
+  it('lists every option of a payload: its own, and those shared with a job', () => {
     const path = 'core/task/enqueue-options.ts'
     const [, shared] = /OrderedEnqueueOptions extends Pick<EnqueueOptions, ([^>]+)>/.exec(source(path))!
     const members = membersOf(path, 'EnqueueOptions').filter(({ name }) => shared!.includes(`'${name}'`))
@@ -223,7 +223,7 @@ describe('other tables of the documentation', () => {
     expect(Object.fromEntries(told)).toEqual(Object.fromEntries(events))
   })
 
-  it('list every reason why a job is put back, and no other', () => {
+  it('lists every reason for putting a job back, and no other', () => {
     const workbench = source('workers/claim-loop/in-flight.ts').matchAll(
       /#putBack(?:Rest|One)?\([^()]*, '([a-z-]+)'[,)]/g,
     )
@@ -281,7 +281,7 @@ describe('files that the documentation names', () => {
 })
 
 describe('the advice on backups', () => {
-  it('makes, beside an open store, a file that is a store with the same jobs', async () => {
+  it('creates, with the store open, a file that is a store with the same jobs', async () => {
     const folder = project({})
     const [file, backup] = [join(folder, 'jobs.db'), join(folder, 'backup.db')]
     const job = { id: 'a', task: 'it', payload: '1', priority: 0, rememberMs: 0 }
@@ -302,7 +302,7 @@ describe('the advice on backups', () => {
   })
 })
 
-describe('the names that an application must leave to a SQLite store', () => {
+describe('the table names that an application must not use in a SQLite store', () => {
   it('are those of all its tables', async () => {
     const file = join(project({}), 'jobs.db')
     const store = new SqliteStore({ file })
@@ -327,7 +327,7 @@ describe('the units and images of the documentation', () => {
     blocks.flatMap(({ at, text }) => [...text.matchAll(starting)].map(([, started]) => ({ at, started: started! }))),
   )
 
-  it('start the command itself, and nothing in between but an init process, which hands signals on', () => {
+  it('start the command itself, with at most an init process in between, which forwards signals', () => {
     expect(found.length).toBeGreaterThanOrEqual(3)
     for (const { at, started } of found) {
       const [program = ''] = started.startsWith('[') ? (JSON.parse(started) as string[]) : started.split(' ')

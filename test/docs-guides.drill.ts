@@ -47,7 +47,7 @@ describe('the guides', () => {
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: prints, stderr: '' })
   })
 
-  it('show what each program prints, but for files that another one imports', () => {
+  it('show the output of each program, except files that another one imports', () => {
     const files = guides.flatMap(({ blocks }) =>
       blocks.flatMap(({ language, file }) => (language === 'js' ? [file ?? 'a block without a name'] : [])),
     )
@@ -56,14 +56,14 @@ describe('the guides', () => {
     expect(files.sort()).toEqual([...imported, ...programs.map(({ file }) => file)].sort())
   })
 
-  it('test tasks by tests that pass', { timeout: 60_000 }, () => {
+  it('have tests for tasks, and these pass', { timeout: 60_000 }, () => {
     const { status, stdout } = execute(folderOf(guide('test-tasks')), '--test', 'shop.test.mjs')
 
     expect(stdout).toMatch(/pass 3\n/)
     expect(status).toBe(0)
   })
 
-  it('enqueue by the route for Next.js', { timeout: 60_000 }, () => {
+  it('enqueue in the route for Next.js', { timeout: 60_000 }, () => {
     const cwd = folderOf(guide('nextjs'))
     const call = `import { POST } from './app/api/orders/route.ts'
 import mill from './millrace.config.ts'
@@ -76,7 +76,7 @@ await mill.close()`
     expect(execute(cwd, jiti, 'call.ts')).toMatchObject({ status: 0, stderr: '', stdout: '202 ada@example.com\n' })
   })
 
-  it('enqueue by the service for NestJS, and end by its hook', { timeout: 60_000 }, () => {
+  it('enqueue in the service for NestJS, and stop in its hook', { timeout: 60_000 }, () => {
     const cwd = folderOf(guide('nestjs'))
     const call = `import { MillShutdown, millProvider } from './mill.provider.ts'
 import { OrdersService } from './orders.service.ts'
@@ -88,7 +88,7 @@ await new MillShutdown(mill).onApplicationShutdown()`
     expect(execute(cwd, jiti, 'call.ts')).toMatchObject({ status: 0, stderr: '', stdout: 'confirm-A-1\n' })
   })
 
-  it('show the files of a deploy as `millrace init` writes them', () => {
+  it('show the deployment files as `millrace init` writes them', () => {
     const { Dockerfile, 'deploy/shop.service': unit } = deployFiles({ name: 'shop', store: 'sqlite:.millrace/jobs.db' })
     const [service, image] = guide('production').blocks
     const lines = (text: string) => text.split('\n').filter((line) => line !== '')

@@ -26,27 +26,27 @@ DIE_ON_RESIDENT_SET_SIZE_MB UTIL_CRYPT_CIPHER PICKLE_PROTOCOL _decorate_name enc
 name priority batch_size visibility_timeout_sec long_poll_time_sec num_iterations
 `
 
-describe('the page of those who come from Kale', () => {
+describe('the page for users of Kale', () => {
   const rows = page.tables.flatMap((table) => table.rows)
   const left = rows.map(([was]) => was!).join('\n')
 
-  it('tells what became of every name in its documentation', () => {
+  it("says what replaces every name in Kale's documentation", () => {
     const isNamed = (name: string) => new RegExp(`(?<![\\w-])${name}(?![a-z_])`).test(left)
     const all = names.split(/\s+/).filter((name) => name !== '')
     expect(all.filter((name) => !isNamed(name))).toEqual([])
     expect(page.prose).toContain('KALE_SETTINGS_MODULE')
   })
 
-  it('leaves no row without its counterpart, or the reason why there is none', () => {
+  it('has in each row a counterpart, or the reason for its absence', () => {
     expect(rows.length).toBeGreaterThan(60)
     expect(rows.filter((row) => row.length < 2 || row.some((cell) => cell === ''))).toEqual([])
   })
 
-  it('names selectors that there are', () => {
+  it('names existing selectors', () => {
     const told = page.rows('Selectors').map(([, now]) => plain(now!))
     expect(told.slice(0, -1).filter((name) => !(selectorNames as readonly string[]).includes(name))).toEqual([])
   })
-  it('tells of every setting that `import kale` knows, and of no other', () => {
+  it('covers every setting that `import kale` knows, and no other', () => {
     const settings = (text: string) => text.match(/\b[A-Z][A-Z_]{5,}\b/g) ?? []
     const told = new Set([...page.rows('Settings').flatMap(([was]) => settings(was!)), ...settings(names)])
     // Of a task, not of the settings; and a name for the key of the cipher in older versions.

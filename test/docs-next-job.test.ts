@@ -7,7 +7,7 @@ import { CommandProcess, runProcess } from './cli/command-process.js'
 import { project, root } from './cli/project.js'
 import { Document } from './document.js'
 
-it('is enqueued and run by the files of the page, as they stand there', { timeout: 60_000 }, async () => {
+it('a job is enqueued and run by the files of the Next.js page, unchanged', { timeout: 60_000 }, async () => {
   const { blocks } = new Document('docs/job-lifecycle.md')
   const cwd = project(Object.fromEntries(blocks.flatMap(({ file, text }) => (file ? [[file, text]] : []))))
   symlinkSync(join(root, 'node_modules', 'zod'), join(cwd, 'node_modules', 'zod'))

@@ -171,16 +171,16 @@ const whenItsClaimEnds: Readonly<Record<string, Row>> = {
   ],
 }
 
-describe.each(stores)('the tables of merging, on the %s store', (store) => {
+describe.each(stores)('the tables on merging, on the %s store', (store) => {
   const makeHarness = harnesses.get(store)!
   const [waiting, running] = ['While the job waits', 'When a claim ends'].map((under) => mergingPage.rows(under))
 
-  it('have the rows that are tried here, and no others', () => {
+  it('have exactly the rows that are tried here', () => {
     expect(waiting!.map(([what]) => plain(what!))).toEqual(Object.keys(whileItWaits))
     expect(running!.map(([what]) => plain(what!))).toEqual(Object.keys(whenItsClaimEnds))
   })
 
-  it.each(Object.entries(whileItWaits))('are right about an id that waits: %s', async (what, ways) => {
+  it.each(Object.entries(whileItWaits))('are right about a waiting id: %s', async (what, ways) => {
     for (const way of ways) {
       const scene = await Scene.open(makeHarness, 3)
       await scene.push('c', 0)
@@ -198,7 +198,7 @@ describe.each(stores)('the tables of merging, on the %s store', (store) => {
     }
   })
 
-  it.each(Object.entries(whenItsClaimEnds))('are right about an id that runs: %s', async (what, ways) => {
+  it.each(Object.entries(whenItsClaimEnds))('are right about a running id: %s', async (what, ways) => {
     for (const way of ways) {
       const isCharged = what === 'one crash too many'
       const scene = await Scene.open(makeHarness, isCharged ? 1 : 3)
@@ -223,14 +223,14 @@ describe.each(stores)('the tables of merging, on the %s store', (store) => {
   }
 })
 
-describe('the tables of retries', () => {
+describe('the tables on retries', () => {
   const [delays, lives] = page.tables.filter(({ under }) => under === 'Retries').map(({ rows }) => rows)
   const { retry } = defineOrderedTask({ name: 'it' })
   /** Lowkiq draws a whole number from 0 to 29: all delays that are possible. */
   const possible = (failuresBefore: number) =>
     Array.from({ length: 30 }, (_, i) => retry.backoff(failuresBefore + 1, () => i / 30) / second)
 
-  it('have the shortest and the longest delay that the default gives', () => {
+  it('have the shortest and the longest delay of the default', () => {
     expect(delays).toEqual(
       delays!.map(([count]) => {
         const seconds = possible(Number(count))
@@ -241,7 +241,7 @@ describe('the tables of retries', () => {
     expect(lowkiq()(6, () => 0)).toBe(retry.backoff(6, () => 0))
   })
 
-  it('have the days that so many retries take on average', () => {
+  it('have the days that a number of retries takes on average', () => {
     const mean = (seconds: readonly number[]) => seconds.reduce((sum, one) => sum + one, 0) / seconds.length
     const days = (max: number) =>
       Array.from({ length: max }, (_, count) => mean(possible(count))).reduce((sum, one) => sum + one, 0) / 86_400
@@ -253,7 +253,7 @@ describe('the tables of retries', () => {
 })
 
 describe('the page of ordered jobs', () => {
-  it('names every field that a handler is given of a job of its batch', () => {
+  it('names every field that a handler gets of a job in its batch', () => {
     const [, handler] = page.prose.split('## The handler')
     const [told] = handler!.split('## Retries')
     const fields = ['BatchContext', 'BatchJob'].flatMap((name) => membersOf('core/task/batch-context.ts', name))
@@ -265,7 +265,7 @@ describe('the page of ordered jobs', () => {
     )
   })
 
-  it('lists every field of the depth of an ordered queue but those that say what state it is in, and no other', () => {
+  it('lists every field of the depth of an ordered queue except those on its state, and no other', () => {
     const told = page.rows('Depth and lag').flatMap(([cell]) => plain(cell!).split(', '))
     const fields = membersOf('stores/contract/queue-depth.ts', 'Depth').map(({ name }) => name)
 
@@ -283,7 +283,7 @@ describe('the page of ordered jobs', () => {
     await mill.close()
   })
 
-  it('is right that an id may be a number, which is its text', async () => {
+  it('is right that an id may be a number, which counts as its text', async () => {
     const task = defineOrderedTask({ name: 'it' })
     const mill = millrace({ store: 'memory:', tasks: [task] })
     const outcomes = [await mill.enqueue(task, 'a', { id: 1 }), await mill.enqueue(task, 'b', { id: '1' })]
@@ -323,18 +323,18 @@ processing_data morgue_delete morgue_queue_up morgue_queue_up_all_jobs morgue_de
 kill_all_failed_jobs delete_all_failed_jobs /api/web/dashboard client_queue client_queries client_actions
 `
 
-describe('the page of those who come from Lowkiq', () => {
+describe('the page for users of Lowkiq', () => {
   const words = (list: string) => list.split(/\s+/).filter((word) => word !== '')
   const left = comingFrom.tables.flatMap(({ rows }) => rows.map(([was]) => was!)).join('\n')
 
   it.each([
     ['its README', lowkiqNames],
     ['its code', lowkiqInternals],
-  ])('tells what became of every name in %s', (_where, names) => {
+  ])('says what replaces every name in %s', (_where, names) => {
     expect(words(names).filter((name) => !isNamed(name))).toEqual([])
   })
 
-  it('leaves no row without its counterpart, or the reason why there is none', () => {
+  it('has in each row a counterpart, or the reason for its absence', () => {
     const rows = comingFrom.tables.flatMap((table) => table.rows)
 
     expect(rows.length).toBeGreaterThan(100)

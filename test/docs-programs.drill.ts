@@ -43,7 +43,7 @@ describe('the command lines of the documentation', () => {
     }
   })
 
-  it('are all run, or named with a reason', () => {
+  it('are all run, or listed with a reason', () => {
     const run = new Set([readme, ...commandPages()].map(({ path }) => path))
     const left = all.flatMap((document) =>
       shellLines(document)
@@ -173,7 +173,7 @@ export const makeStore = () => new MemoryStore(systemClock)`,
       expect(told(file, folderOf(page))).toBe(`${shown}\n`)
     })
 
-    it('move what is delayed, each job once, to the same time and order, and leave what a scheduler makes', async () => {
+    it('move delayed jobs, each once, to the same time and order, and leave the jobs of a scheduler', async () => {
       const { hostname: host, port } = new URL(redis.url)
       const connection = { host, port: Number(port) }
       const mails = new Queue('mails', { connection })
@@ -227,23 +227,23 @@ export const makeStore = () => new MemoryStore(systemClock)`,
   })
 })
 
-describe('the program on the page of an error', () => {
+describe('the program on an error page', () => {
   const pages = all.filter(({ path }) => /^docs\/troubleshooting\/[a-z]/.test(path))
   const codeOf = ({ path }: Document) => /([a-z-]+)\.md$/.exec(path)![1]!
-  it.each(pages.map((page) => [codeOf(page), page] as const))('shows it: %s', (code, page) => {
+  it.each(pages.map((page) => [codeOf(page), page] as const))('throws that error: %s', (code, page) => {
     const { stdout, stderr, signal } = execute(`${code}.mjs`, folderOf(page))
     const told = stdout === '' ? /code: '([a-z-]+)'/.exec(stderr)?.[1] : stdout.trim()
 
     expect({ told, signal }).toEqual({ told: code, signal: null })
   })
 
-  it('is there on every page', () => {
+  it('exists on every page', () => {
     const programs = (page: Document) => page.blocks.filter(({ language }) => language === 'js').map(({ file }) => file)
 
     expect(pages.filter((page) => programs(page).join() !== `${codeOf(page)}.mjs`).map(({ path }) => path)).toEqual([])
   })
 
-  it('has a command next to it on one of them', async () => {
+  it('has a command next to it on one of the pages', async () => {
     const page = pages.find((candidate) => codeOf(candidate) === 'task-unknown')!
     const [line] = shellLines(page)
     const { code, stderr } = await runProcess(wordsOf(line!.replace(/^millrace /, '')), { cwd: folderOf(readme) })

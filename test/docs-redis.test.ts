@@ -5,7 +5,7 @@ import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { Document } from './document.js'
 
-describe('the rights that the page of the Redis store lists', () => {
+describe('the Redis rights that the documentation lists', () => {
   const [line, ofCluster] = new Document('docs/stores/redis.md').blocks.filter(({ text }) => /^(ACL|\+)/.test(text))
   const words = line!.text.split(/\s+/)
   const lastLine = line!.text.split('\n').at(-1)!
@@ -15,7 +15,7 @@ describe('the rights that the page of the Redis store lists', () => {
   }
   const greet = defineTask({ name: 'greet', queue: 'it', run: async (name) => `Hello, ${name}!` })
 
-  it.each(['single', 'cluster'] as const)('are enough: %s', { timeout: 60_000 }, async (mode) => {
+  it.each(['single', 'cluster'] as const)('are sufficient: %s', { timeout: 60_000 }, async (mode) => {
     const redis = await startRedis({ mode })
     try {
       for (const server of redis.servers) await server.ask(...rights[mode])
@@ -38,51 +38,55 @@ describe('the rights that the page of the Redis store lists', () => {
     }
   })
 
-  it.each(['single', 'cluster'] as const)('are enough for ordered queues: %s', { timeout: 60_000 }, async (mode) => {
-    const redis = await startRedis({ mode })
-    try {
-      for (const server of redis.servers) await server.ask(...rights[mode])
-      const [sync, other] = ['sync', 'other'].map((name) =>
-        defineOrderedTask({
-          name,
-          maxPayloads: 2,
-          retry: { max: 0 },
-          run: async () => Promise.reject(new Error('no')),
-        }),
-      )
-      const mill = millrace({
-        store: redis.url.replace('://', '://millrace:PASSWORD@'),
-        tasks: [sync!, other!],
-        queues: { sync: { maxPending: 1_000 } },
-      })
-      const queue = mill.queue('sync')
-      await mill.enqueueMany(sync!, [1, 2, 3, 3], (score, i) => ({
-        id: 'A-1',
-        score: Number(score),
-        delay: i === 0 ? '1h' : 0,
-      }))
-      await mill.enqueue(sync!, 'fails', { id: 'B-7' })
-      const worker = mill.worker({ queues: ['sync'] })
-      await worker.start()
-      await expect(mill.job(sync!, 'B-7').result({ timeout: '10s' })).rejects.toMatchObject({ code: 'job-dead' })
-      await worker.stop()
+  it.each(['single', 'cluster'] as const)(
+    'are sufficient for ordered queues: %s',
+    { timeout: 60_000 },
+    async (mode) => {
+      const redis = await startRedis({ mode })
+      try {
+        for (const server of redis.servers) await server.ask(...rights[mode])
+        const [sync, other] = ['sync', 'other'].map((name) =>
+          defineOrderedTask({
+            name,
+            maxPayloads: 2,
+            retry: { max: 0 },
+            run: async () => Promise.reject(new Error('no')),
+          }),
+        )
+        const mill = millrace({
+          store: redis.url.replace('://', '://millrace:PASSWORD@'),
+          tasks: [sync!, other!],
+          queues: { sync: { maxPending: 1_000 } },
+        })
+        const queue = mill.queue('sync')
+        await mill.enqueueMany(sync!, [1, 2, 3, 3], (score, i) => ({
+          id: 'A-1',
+          score: Number(score),
+          delay: i === 0 ? '1h' : 0,
+        }))
+        await mill.enqueue(sync!, 'fails', { id: 'B-7' })
+        const worker = mill.worker({ queues: ['sync'] })
+        await worker.start()
+        await expect(mill.job(sync!, 'B-7').result({ timeout: '10s' })).rejects.toMatchObject({ code: 'job-dead' })
+        await worker.stop()
 
-      expect((await queue.depth()).payloads).toBe(3)
-      expect(await queue.jobs.get('A-1')).toMatchObject({ state: 'scheduled', payloadCount: 3 })
-      expect(await queue.jobs.runNow(['A-1'])).toBe(1)
-      expect(await queue.jobs.bury(['A-1'])).toBe(1)
-      expect((await queue.morgue.list({ by: 'id' })).jobs.length).toBe(2)
-      expect(await queue.morgue.revive('all')).toBe(2)
-      expect(await queue.reshard(3)).toBe(2)
-      expect(await queue.move('other')).toBe(2)
-      expect(await mill.queue('other').jobs.cancel('all')).toBe(2)
-      await mill.close()
-    } finally {
-      await redis.stop()
-    }
-  })
+        expect((await queue.depth()).payloads).toBe(3)
+        expect(await queue.jobs.get('A-1')).toMatchObject({ state: 'scheduled', payloadCount: 3 })
+        expect(await queue.jobs.runNow(['A-1'])).toBe(1)
+        expect(await queue.jobs.bury(['A-1'])).toBe(1)
+        expect((await queue.morgue.list({ by: 'id' })).jobs.length).toBe(2)
+        expect(await queue.morgue.revive('all')).toBe(2)
+        expect(await queue.reshard(3)).toBe(2)
+        expect(await queue.move('other')).toBe(2)
+        expect(await mill.queue('other').jobs.cancel('all')).toBe(2)
+        await mill.close()
+      } finally {
+        await redis.stop()
+      }
+    },
+  )
 
-  it('are needed: without the one to run scripts the store is refused', async () => {
+  it('are necessary: without the right to run scripts the store is refused', async () => {
     const redis = await startRedis()
     try {
       await redis.ask(...rights.single.filter((word) => word !== '+evalsha'))

@@ -15,12 +15,12 @@ encoding pickle allowed throttle_window throttle_time WATCH MULTI EXEC
 QUEUE_HITS QUEUE_WINDOW QUEUE_MODERATED
 `
 
-describe('the page of those who come from RedisThrottledQueue', () => {
+describe('the page for users of RedisThrottledQueue', () => {
   const rows = page.tables.flatMap((table) => table.rows)
   const left = [...rows.map(([was]) => was!), ...page.blocks.map(({ text }) => text)].join('\n')
   const titled = `${left}\n${page.prose}`
 
-  it('tells what became of every name in its documentation', () => {
+  it('says what replaces every name in its documentation', () => {
     const isNamed = (name: string) => {
       const escaped = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
       return new RegExp(`(?<![\\w-])${escaped}(?![a-z_])`).test(
@@ -32,12 +32,12 @@ describe('the page of those who come from RedisThrottledQueue', () => {
     expect(all.filter((name) => !isNamed(name))).toEqual([])
   })
 
-  it('leaves no row without its counterpart, or the reason why there is none', () => {
+  it('has in each row a counterpart, or the reason for its absence', () => {
     expect(rows.length).toBeGreaterThan(45)
     expect(rows.filter((row) => row.length < 2 || row.some((cell) => cell === ''))).toEqual([])
   })
 
-  it('names every option and every reason that is there', () => {
+  it('names every existing option and reason', () => {
     const options = membersOf('workers/throttled-queue/throttled-queue-options.ts', 'ThrottledQueueOptions').map(
       ({ name }) => name,
     )

@@ -69,7 +69,7 @@ const send = async (method: string, url: string, body: object) => {
 const enqueue = (cwd: string, ...args: string[]) => runProcess(['enqueue', ...args], { cwd })
 
 describe('the tutorial', () => {
-  it('compiles at the end of every step, by the tsconfig of the project', { timeout: 120_000 }, () => {
+  it('compiles after every step, with the tsconfig of the project', { timeout: 120_000 }, () => {
     const roots = pages.flatMap((_page, i) => {
       const cwd = shopAfter(i + 1)
       return Object.keys(filesAfter(i + 1)).flatMap((file) => (file.endsWith('.ts') ? [join(cwd, file)] : []))
@@ -110,7 +110,7 @@ describe('the tutorial', () => {
     expect((await worker.end()).code).toBe(0)
   })
 
-  it('runs the report of a night at once, and lists it for the next', { timeout: 90_000 }, async () => {
+  it('runs a nightly report at once, and shows its next tick', { timeout: 90_000 }, async () => {
     const cwd = shopAfter(3)
     await runProcess(['schedules', 'run', 'nightly'], { cwd })
     const worker = new CommandProcess(['work'], { cwd })
@@ -122,7 +122,7 @@ describe('the tutorial', () => {
     expect((await worker.end()).code).toBe(0)
   })
 
-  it('hands over the states of an order in their order', { timeout: 90_000 }, async () => {
+  it('delivers the states of an order in their order', { timeout: 90_000 }, async () => {
     const cwd = shopAfter(4)
     const { url } = await served(cwd)
     const outcomes: unknown[] = []

@@ -13,7 +13,7 @@ const readme = all.find(({ path }) => path === 'README.md')!
 const blocks = all.flatMap((document) => document.blocks)
 
 describe('the README', () => {
-  it('shows a first job that runs and prints what the README says it prints', () => {
+  it('shows a first job that runs and prints what the README says', () => {
     const { status, stdout, stderr } = execute('first-job.mjs', folderOf(readme))
     const shown = readme.blocks.find(({ language }) => language === 'text')!.text
     const masked = (text: string) => text.trim().replace(/[0-9A-HJKMNP-TV-Z]{26}/g, '(an id)')
@@ -100,15 +100,15 @@ declare function isBlocked(address: string): Promise<boolean>
   }
 })
 
-describe('what the documentation names', () => {
-  it('is written in languages that are run or checked', () => {
+describe('the documentation', () => {
+  it('is written only in languages that are run or checked', () => {
     // The case `jest-commonjs` runs what is `cjs`.
     const known = new Set(['sh', 'js', 'ts', 'cjs', 'text', 'python'])
 
     expect(blocks.filter(({ language }) => !known.has(language)).map(({ at }) => at)).toEqual([])
   })
 
-  it('exists: every script of npm', () => {
+  it('names existing npm scripts', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object }
     const named = all.flatMap((document) =>
       [...document.codeSpans, ...shellLines(document)].flatMap((code) => [

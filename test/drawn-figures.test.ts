@@ -25,7 +25,7 @@ it.each([
   expect(new Document(page).links).toContain(`images/${figure}`)
 })
 
-it('the figure of the life of a job shows each state of a job, and no other', () => {
+it("the figure of a job's life shows each state, and no other", () => {
   const figure = readFileSync(join(root, 'docs/images/job-lifecycle.svg'), 'utf8')
   const shown = [...figure.matchAll(/font-weight="bold">([^<]+)</g)].map(([, state]) => state!)
 

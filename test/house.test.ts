@@ -25,7 +25,7 @@ function check(files: Record<string, string>, ...flags: string[]): { status: num
 }
 
 describe('a house that stands', () => {
-  it('passes with one line when every import goes down or stays in its room', () => {
+  it('passes with one line if every import goes down or stays in its room', () => {
     const { status, lines } = check({
       'src/index.ts': "export * from './mill/mill.js'\nexport * from './core/job.js'\n",
       'src/core/job.ts': '',
@@ -43,7 +43,7 @@ describe('a house that stands', () => {
     expect(status).toBe(0)
   })
 
-  it('takes words in comments for words', () => {
+  it('may have forbidden words in comments', () => {
     const { status } = check({
       'src/core/job.ts': '// console.log(Date.now())\n/* Math.random() */ const url = "http://a" // new Date()\n',
     })
@@ -175,20 +175,20 @@ describe('a house with violations', () => {
     ['a print', { 'src/workers/a.ts': "console.log('x')\n" }, 'src/workers/a.ts:2 prints; only cli/ may'],
   ]
 
-  it.each(cases)('%s is told with its place', (_, files, expected) => {
+  it.each(cases)('%s is reported with its place', (_, files, expected) => {
     const { status, lines } = check(files)
 
     expect(lines).toEqual([expected, 'Violations: 1.'])
     expect(status).toBe(1)
   })
 
-  it('tells all at once', () => {
+  it('reports all of them at once', () => {
     const { lines } = check({ 'src/core/a.ts': 'Date.now()\nconsole.log(1)\n', 'src/core/helpers.ts': '!x\n' })
 
     expect(lines).toHaveLength(5)
   })
 
-  it('tells a circle of files by its imports', () => {
+  it('reports a circle of files with its imports', () => {
     const { lines } = check({
       'src/core/task/a.ts': "import type { B } from './b.js'\n",
       'src/core/task/b.ts': "import { a } from './a.js'\nimport './c.js'\n",
@@ -202,7 +202,7 @@ describe('a house with violations', () => {
     ])
   })
 
-  it('tells a circle of the page', () => {
+  it('reports a circle of the page', () => {
     const { lines } = check({
       'dashboard/src/a.tsx': "import './b/c.js'\n",
       'dashboard/src/b/c.tsx': "import '../a.js'\n",
@@ -215,7 +215,7 @@ describe('a house with violations', () => {
     ])
   })
 
-  it('tells a circle of alcoves, in which a file beside them counts alone', () => {
+  it('reports a circle of alcoves, in which a file next to them counts alone', () => {
     const { lines } = check({
       'src/workers/loop/a.ts': "import '../slots.js'\n",
       'src/workers/loop/b.ts': '',
@@ -232,7 +232,7 @@ describe('a house with violations', () => {
     ])
   })
 
-  it('takes what begins a thread, which is named by its URL, for no circle', () => {
+  it('reports no circle through the URL of a thread', () => {
     const { status } = check({
       'src/mill/a.ts': "new URL('./entries/b.js', import.meta.url)\n",
       'src/mill/entries/b.ts': "import '../a.js'\n",
@@ -241,7 +241,7 @@ describe('a house with violations', () => {
     expect(status).toBe(0)
   })
 
-  it('tells a folder of 21 files', () => {
+  it('reports a folder of 21 files', () => {
     const files = Array.from({ length: 21 }, (_, i) => [`src/core/task/a${i}.ts`, ''])
 
     expect(check(Object.fromEntries(files)).lines).toEqual([
@@ -255,7 +255,7 @@ describe('a house with violations', () => {
   })
 })
 
-describe('short files that one other imports', () => {
+describe('short files with one importer', () => {
   it('are listed, each with the reason why it stands alone', () => {
     const { status, lines } = check(
       {

@@ -79,7 +79,7 @@ function isKnown(name: string): boolean {
   return file !== undefined && /Never rejects/.test(readFileSync(file, 'utf8'))
 }
 
-it('what a listener of an event or a timer begins never rejects with nobody there to hear it', {
+it('a promise in a listener or timer never rejects unhandled', {
   timeout: 120_000,
 }, () => {
   const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter(

@@ -116,7 +116,7 @@ describe('an editor offers', () => {
     ['worker', 'await worker.', ['start', 'stop', 'status', 'finished']],
     ['handle', 'await job.', ['result', 'status', 'record', 'cancel']],
     ['task', 'mail.', ['name', 'queue', 'handle', 'returns']],
-  ])('of a %s what users call, and nothing internal', (_, text, members) => {
+  ])('the public members of a %s, and nothing internal', (_, text, members) => {
     const names = offered(text)
 
     expect(names).toEqual(expect.arrayContaining(members))
@@ -125,7 +125,7 @@ describe('an editor offers', () => {
     expect(names).not.toEqual(expect.arrayContaining(['launch']))
   })
 
-  it('of a mill and of a handle no method without words', () => {
+  it('no undocumented method of a mill or a handle', () => {
     const silent = ['await mill.', 'await job.'].flatMap((text) =>
       offered(text).filter((name) => {
         const details = service.getCompletionEntryDetails(file, behind(text), name, {}, undefined, {}, undefined)
@@ -136,7 +136,7 @@ describe('an editor offers', () => {
     expect(silent).toEqual([])
   })
 
-  it('the names of the queues where one is asked for', () => {
+  it('the names of the queues', () => {
     expect(offered("mill.queue('").sort()).toEqual(['high', 'low', 'sync'])
     expect(offered("queues: ['").sort()).toEqual(['high', 'low', 'sync'])
   })

@@ -77,7 +77,7 @@ describe('the types of the installed package', () => {
     // TypeScript 6 asks whether one means it.
     { moduleResolution: 'node10', module: 'esnext', ignoreDeprecations: '6.0' },
   ])(
-    'hold where libraries are checked, without ioredis and without @types/node: moduleResolution $moduleResolution',
+    'hold with library checks, without ioredis and without @types/node: moduleResolution $moduleResolution',
     (options) => {
       expect(checked({ ...options, types: [] }, [])).toEqual({ status: 0, stdout: '' })
     },
@@ -89,7 +89,7 @@ describe('the types of the installed package', () => {
     [['ioredis', '@types/node', 'undici-types']],
     [['@aws-sdk/client-sqs', '@types/node', 'undici-types']],
   ])(
-    'hold where libraries are checked, next to %s',
+    'hold with library checks, next to %s',
     (modules) => {
       const options = { moduleResolution: 'nodenext', module: 'nodenext', types: ['node'] }
       const { files, mistakes } = checkedOurs(options, modules)
@@ -115,7 +115,7 @@ describe('the types of the installed package', () => {
     },
   )
 
-  it('are what they promise next to those of Node, ioredis and a schema', () => {
+  it('are as documented next to those of Node, ioredis and a schema', () => {
     const text = `
 import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'

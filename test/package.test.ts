@@ -25,12 +25,12 @@ const filesBelow = (folder: string) =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(root.length))
 
-describe('the tarball', () => {
+describe('the package', () => {
   const { file, files, unpackedSize, remove } = packed()
   afterAll(remove)
   const paths = files.map(({ path }) => path)
 
-  it('holds the program, the types that are reached, the documentation and nothing else', () => {
+  it('holds the program, its types, the documentation and nothing else', () => {
     const program = filesBelow('src').map((file) => file.replace(/^src/, 'dist').replace(/ts$/, 'js'))
     const page = filesBelow('dist/web/page')
     const expected = [
@@ -56,18 +56,18 @@ describe('the tarball', () => {
     )
   })
 
-  it('holds no tests, sources, maps, build state or modules of others', () => {
+  it('holds no tests, sources, maps, build state or foreign modules', () => {
     const foreign =
       /(?:^|\/)(?:test|node_modules|bench|proofs|examples|scripts|dashboard)\/|\.map$|(?<!\.d)\.ts$|buildinfo|\.tgz$|\.db$/
 
     expect(paths.filter((path) => foreign.test(path))).toEqual([])
   })
 
-  it('is small: less than 4.5 MB unpacked, with four stores, the window and the documentation', () => {
+  it('is small: less than 4.5 MB unpacked, with four stores, the web handler and the documentation', () => {
     expect(unpackedSize).toBeLessThan(4_500_000)
   })
 
-  it('has nothing that publint finds fault with', async () => {
+  it('passes publint without a finding', async () => {
     const bytes = readFileSync(file)
     const tarball = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength)
     const { messages } = await publint({ strict: true, pack: { tarball } })
@@ -75,7 +75,7 @@ describe('the tarball', () => {
     expect(messages).toEqual([])
   })
 
-  it('gives types to every importer that can load it: ESM, and CommonJS by `require` of ESM or a dynamic import', () => {
+  it('has types for every importer that can load it: ESM, and CommonJS by `require` of ESM or a dynamic import', () => {
     const attw = join(root, 'node_modules/@arethetypeswrong/cli/dist/index.js')
     const { status, stdout } = spawnSync(process.execPath, [attw, file, '--profile', 'esm-only', '--format', 'ascii'], {
       encoding: 'utf8',
@@ -84,7 +84,7 @@ describe('the tarball', () => {
     expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringContaining('millrace/web') })
   })
 
-  it('has every file that a page of it links to, except pictures of the dashboard', () => {
+  it('has every file that one of its pages links to, except pictures of the dashboard', () => {
     const pages = paths.filter((path) => path.endsWith('.md'))
     const dead = pages.flatMap((page) =>
       new Document(page).links
@@ -115,7 +115,7 @@ describe('the tarball', () => {
 })
 
 describe('the lock file', () => {
-  it('has every optional package of every platform, as npm ci demands', () => {
+  it('has every optional package for every platform, as npm ci requires', () => {
     const { packages } = json('package-lock.json') as {
       packages: Record<string, { optionalDependencies?: Record<string, string> }>
     }
@@ -159,7 +159,7 @@ export async function load(url, context, next) {
 
   const heavy = /node:sqlite|photostructure|commander|jiti|picocolors|opentelemetry/
 
-  it('makes no file, holds no process, and loads no database driver, no command line, no transpiler and no tracer', () => {
+  it('creates no file, holds no process, and loads no database driver, command line, transpiler or tracer', () => {
     const { status, stdout, stderr, made, loaded } = imported('millrace')
 
     expect({ status, stderr, made }).toEqual({ status: 0, stderr: '', made: ['loaded.txt'] })
@@ -172,13 +172,13 @@ export async function load(url, context, next) {
     )
   })
 
-  it('is seen to load them where they are used: the watch is not blind', () => {
+  it('is seen to load them if they are used: the watch works', () => {
     const { loaded } = imported(join(root, 'dist/cli/program.js'))
 
     expect(loaded.some((url) => url.includes('/commander/') && heavy.test(url))).toBe(true)
   })
 
-  it('gives the same names as its types promise', async () => {
+  it('exports the names that its types declare', async () => {
     const names = Object.keys(await import('millrace'))
 
     expect(names).toEqual(expect.arrayContaining(['millrace', 'defineTask', 'exponential', 'snooze', 'MillraceError']))
@@ -187,7 +187,7 @@ export async function load(url, context, next) {
 })
 
 describe('what an editor shows of the types', () => {
-  it('is text, not a reference to other text: TypeScript follows no `@inheritDoc`', () => {
+  it('is text, not a reference to other text, because TypeScript follows no `@inheritDoc`', () => {
     const declarations = filesBelow('dist').filter((file) => file.endsWith('.d.ts'))
     expect(declarations.length).toBeGreaterThan(100)
     expect(declarations.filter((file) => readFileSync(join(root, file), 'utf8').includes('{@inheritDoc'))).toEqual([])
@@ -195,7 +195,7 @@ describe('what an editor shows of the types', () => {
 })
 
 describe('the dependencies', () => {
-  it('are those that shipped code imports, and no others', () => {
+  it('are exactly those that shipped code imports', () => {
     const imports = filesBelow('dist')
       .filter(
         (file) => file.endsWith('.js') && existsSync(join(root, file.replace(/^dist/, 'src').replace(/js$/, 'ts'))),

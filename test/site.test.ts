@@ -16,7 +16,7 @@ describe('the sidebar', () => {
   const links = linksOf(sidebar)
   const isOfApi = (link: string) => link.startsWith('/api/')
 
-  it('has every page of docs/ once, but for the index, which is the home page', () => {
+  it('has every page of docs/ once, except the index, which is the home page', () => {
     const pages = documents().flatMap(({ path }) => /^docs(\/.+)\.md$/.exec(path)?.[1] ?? [])
 
     expect(links.filter((link) => !isOfApi(link)).sort()).toEqual(pages.filter((page) => page !== '/index').sort())
@@ -43,7 +43,7 @@ describe('a link that the site cannot follow', () => {
     ['#claim', 'job-lifecycle.md', false],
     ['/api/', 'index.md', false],
     ['https://example.com/', 'index.md', false],
-  ])('is one that leaves docs/: %s on %s', (link, page, outside) => {
+  ])('leaves docs/: %s on %s', (link, page, outside) => {
     expect(isOutside(link, page)).toBe(outside)
   })
 })
@@ -53,12 +53,12 @@ describe('the search', () => {
   const markdown = { render: (text: string) => `<h1>${text}</h1>` }
   const read = (relativePath: string) => render!('A page', { relativePath } as never, markdown as never)
 
-  it('finds a page by words that it does not say, each of them of a page that exists', async () => {
+  it('finds a page by words it does not contain, and each such page exists', async () => {
     expect(await read('throttling.md')).toMatch(/^<h1>A page<\/h1><p>.*rate limit/)
     expect(Object.keys(alsoFoundBy).filter((page) => !existsSync(join(root, 'docs', page)))).toEqual([])
   })
 
-  it('leaves out what only authors of stores need, and puts members of types last', async () => {
+  it('leaves out pages for authors of stores, and puts members of types last', async () => {
     const boost = miniSearch!.searchOptions!.boostDocument!
 
     expect(await read('api/millrace/store/interfaces/Store.md')).toBe('')

@@ -17,7 +17,7 @@ function filesIn(folder: string): Map<string, string> {
 }
 
 describe('the plots of throttles', () => {
-  it('are what their script draws: drawing them anew changes nothing', () => {
+  it('are what their script draws: drawing them again changes nothing', () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts/throttle-plots.mjs'), folder], {
@@ -36,7 +36,7 @@ describe('the plots of throttles', () => {
     expect(shown.sort()).toEqual([...filesIn(join(root, 'docs/images')).keys()])
   })
 
-  it('as text are those that the command draws', async () => {
+  it('in text form are those that the command draws', async () => {
     const { text } = page.blocks.find((block) => block.text.startsWith('$ millrace simulate'))!
     const [line, ...shown] = text.split('\n')
     const { code, stdout } = await run(line!.replace('$ millrace ', '').split(' '), { cwd: '/' })

@@ -108,7 +108,7 @@ function unbounded(file: ts.SourceFile): string[] {
 }
 
 describe('a timer', () => {
-  it('is nowhere set for longer than Node can wait', () => {
+  it('is never set for longer than Node can wait', () => {
     // The tools for tests set timers as tests ask for them.
     const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(
       (file) => file.endsWith('.ts') && !file.startsWith('store-testing/'),

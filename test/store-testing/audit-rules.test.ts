@@ -12,7 +12,7 @@ const requeue: States = { from: 'running', to: 'ready' }
 const leave: States = { from: 'running', to: null }
 
 describe('the rules of an audit', () => {
-  it('hold for a job that is claimed, given back, claimed again and done', () => {
+  it('hold for a job that is claimed, put back, claimed again and done', () => {
     const entries = [
       entry('a', enqueue, 0),
       entry('a', claim, 1),
@@ -39,7 +39,7 @@ describe('the rules of an audit', () => {
       [entry('a', claim, 1), entry('a', { from: 'ready', to: 'dead' }, 0)],
       /is running with fence 1/,
     ],
-  ])('are broken when %s', (_, entries, breach) => {
+  ])('are broken if %s', (_, entries, breach) => {
     const breaches = auditBreaches(entries)
 
     expect(breaches).toHaveLength(1)

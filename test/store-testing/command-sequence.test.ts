@@ -1,7 +1,7 @@
 import { commandSequence } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
 
-it('the same seed makes the same commands, another seed others', () => {
+it('the same seed makes the same commands, and another seed makes others', () => {
   expect(commandSequence(5, 200)).toEqual(commandSequence(5, 200))
   expect(commandSequence(6, 200)).not.toEqual(commandSequence(5, 200))
 })

@@ -53,21 +53,21 @@ async function unseen(change: (store: Store) => Store = (store) => store): Promi
   }
 }
 
-describe('the comparison of two stores by their answers', () => {
-  it.each(['plain', 'ordered', 'limited'] as const)('needs to look into neither of them: %s queues', async (kind) => {
+describe('a comparison of two stores by their answers', () => {
+  it.each(['plain', 'ordered', 'limited'] as const)('needs no access to their state: %s queues', async (kind) => {
     await compareStores(await unseen(), await unseen(), { seed: 7, steps: 150, kind, compare: 'answers' })
     await expect(compareStores(await unseen(), await unseen(), { seed: 7, steps: 5, kind })).rejects.toThrow(
       UnseenError,
     )
   })
 
-  it('lets each have fences of its own', async () => {
+  it('allows different fences in each', async () => {
     const [model, subject] = [await memoryHarness(), await unseen(withOtherFences)]
 
     await compareStores(model, subject, { seed: 3, steps: 150, compare: 'answers' })
   })
 
-  it('finds an answer that differs, and says at which step of which seed', async () => {
+  it('finds a different answer, and reports its seed and step', async () => {
     const subject = await unseen((store) =>
       changed(store, {
         settle: async (items) => (await store.settle(items)).map((answer) => (answer === 'lost' ? 'ok' : answer)),

@@ -36,7 +36,7 @@ async function clients(): Promise<number> {
 const gone = () =>
   poll(async () => ((await clients()) === 0 ? true : undefined), { what: 'no client', withinMs: 5_000 })
 
-test('without a fault everything passes, however much it is', async () => {
+test('without a fault all bytes pass, of any amount', async () => {
   const client = connected()
   const large = 'x'.repeat(5_000_000)
   expect(await client.call('SET', 'large', large)).toBe('OK')
@@ -48,7 +48,7 @@ test('without a fault everything passes, however much it is', async () => {
   await poll(forgotten, { what: 'the connection should be forgotten', withinMs: 5_000 })
 })
 
-test('cut resets all connections, on both sides, and new ones pass', async () => {
+test('cut resets all connections on both sides, and new ones pass', async () => {
   const client = connected()
   await client.call('PING')
   const waiting = client.call('BLPOP', 'list', 0)
@@ -59,7 +59,7 @@ test('cut resets all connections, on both sides, and new ones pass', async () =>
   expect(await connected().call('PING')).toBe('PONG')
 })
 
-test('refuse lets nobody in and those that are there alone', async () => {
+test('refuse rejects new connections and keeps existing ones', async () => {
   const client = connected()
   await client.call('PING')
   await proxy.inject('refuse')
@@ -69,7 +69,7 @@ test('refuse lets nobody in and those that are there alone', async () => {
   expect(await connected().call('PING')).toBe('PONG')
 })
 
-test('a black hole accepts, says nothing, and delivers late what was sent into it', async () => {
+test('a black hole accepts, answers nothing, and delivers late what was sent into it', async () => {
   const client = connected()
   await client.call('PING')
   await proxy.inject('blackHole')
@@ -81,7 +81,7 @@ test('a black hole accepts, says nothing, and delivers late what was sent into i
 })
 
 test.for(['end', 'resetAndDestroy'] as const)(
-  'a black hole keeps the %s of a connection to itself until it is over',
+  'a black hole hides the %s of a connection until it is over',
   async (leave) => {
     const socket = connect(proxy.port, proxy.host).on('error', () => {})
     socket.write('PING\r\n')
@@ -99,7 +99,7 @@ test.for(['end', 'resetAndDestroy'] as const)(
   },
 )
 
-test('dropped replies: the server has carried it out, and the connection hears no later answer instead', async () => {
+test('dropped replies: the server has run the command, and no later answer takes its place', async () => {
   const client = connected(300)
   await client.call('PING')
   await proxy.inject('dropReplies')
@@ -113,7 +113,7 @@ test('dropped replies: the server has carried it out, and the connection hears n
   expect(await connected().call('GET', 'n')).toBe('1')
 })
 
-test('a connection that lost a reply still hears its end', async () => {
+test('a connection that lost a reply still sees its own end', async () => {
   const client = connected()
   await client.call('PING')
   await proxy.inject('dropReplies')
@@ -134,7 +134,7 @@ test('latency is added in both directions and keeps the order', async () => {
   expect(replies).toEqual([1, 2, 3])
 })
 
-test('split sends bytes one by one, and all of them', async () => {
+test('split sends all bytes one by one', async () => {
   proxy.split = true
   const socket = connect({ port: proxy.port, host: proxy.host, noDelay: true })
   onTestFinished(() => void socket.destroy())
@@ -148,7 +148,7 @@ test('split sends bytes one by one, and all of them', async () => {
   expect(chunks.length).toBeGreaterThan(whole.length / 2)
 })
 
-test('a server that is not there ends the connection', async () => {
+test('an absent server ends the connection', async () => {
   const nobody = await startRedis()
   await nobody.stop()
   const before = await faultProxy(nobody)

@@ -3,12 +3,12 @@ import { expect, it } from 'vitest'
 import type { Claimed, Wait } from '#src/stores/contract/claim.js'
 import { type Step, stepsOf } from './sequence-steps.js'
 
-it('the same seed makes the same commands, another seed others', () => {
+it('the same seed makes the same limited commands, and another seed makes others', () => {
   expect(limitedSequence(5, 200)).toEqual(limitedSequence(5, 200))
   expect(limitedSequence(6, 200)).not.toEqual(limitedSequence(5, 200))
 })
 
-it('a longer sequence of a seed begins with the shorter one', () => {
+it('a longer limited sequence of a seed begins with the shorter one', () => {
   expect(limitedSequence(5, 200).slice(0, 50)).toEqual(limitedSequence(5, 50))
 })
 

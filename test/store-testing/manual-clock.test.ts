@@ -1,7 +1,7 @@
 import { ManualClock } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
 
-it('stands until it is moved, and then moves both its times', () => {
+it('a manual clock stands still until it is moved, and then moves both its times', () => {
   const clock = new ManualClock(1_000)
   expect([clock.now(), clock.mono(), clock.now()]).toEqual([1_000, 0, 1_000])
 
@@ -10,7 +10,7 @@ it('stands until it is moved, and then moves both its times', () => {
   expect([clock.now(), clock.mono()]).toEqual([1_250, 250])
 })
 
-it('steps its wall time forward or back and leaves the monotonic one', () => {
+it('a manual clock steps its wall time forward or back and keeps the monotonic time', () => {
   const clock = new ManualClock(1_000)
 
   clock.step(-400)
@@ -19,7 +19,7 @@ it('steps its wall time forward or back and leaves the monotonic one', () => {
   expect([clock.now(), clock.mono()]).toEqual([700, 0])
 })
 
-it('does not advance backwards', () => {
+it('a manual clock refuses to advance backwards', () => {
   const clock = new ManualClock(1_000)
 
   expect(() => clock.advance(-1)).toThrow(RangeError)

@@ -4,12 +4,12 @@ import type { Claimed } from '#src/stores/contract/claim.js'
 import type { Step as RecordStep } from '#src/stores/contract/job-records.js'
 import { pairs, type Step, stepsOf } from './sequence-steps.js'
 
-it('the same seed makes the same commands, another seed others', () => {
+it('the same seed makes the same ordered commands, and another seed makes others', () => {
   expect(orderedSequence(5, 200)).toEqual(orderedSequence(5, 200))
   expect(orderedSequence(6, 200)).not.toEqual(orderedSequence(5, 200))
 })
 
-it('a longer sequence of a seed begins with the shorter one', () => {
+it('a longer ordered sequence of a seed begins with the shorter one', () => {
   expect(orderedSequence(5, 200).slice(0, 50)).toEqual(orderedSequence(5, 50))
 })
 

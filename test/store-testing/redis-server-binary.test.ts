@@ -20,7 +20,7 @@ async function program(...path: string[]): Promise<string> {
   return file
 }
 
-test('REDIS_SERVER stands above the PATH, valkey-server above redis-server', async () => {
+test('REDIS_SERVER is preferred to the PATH, and valkey-server to redis-server', async () => {
   const env = { PATH: join(directory, 'bin') }
   const redis = await program('bin', 'redis-server')
   expect(await findRedisServer(env, directory)).toEqual({ path: redis, env: {} })
@@ -31,7 +31,7 @@ test('REDIS_SERVER stands above the PATH, valkey-server above redis-server', asy
   expect(await findRedisServer({ ...env, REDIS_SERVER: 'redis-server' }, directory)).toEqual({ path: redis, env: {} })
 })
 
-test('a REDIS_SERVER that is not there is told, and no other server taken instead', async () => {
+test('a wrong REDIS_SERVER is reported, and no other server is used instead', async () => {
   await program('bin', 'redis-server')
   const env = { PATH: join(directory, 'bin'), REDIS_SERVER: '/nowhere/redis-server' }
   await expect(findRedisServer(env, directory)).rejects.toThrow(
@@ -39,7 +39,7 @@ test('a REDIS_SERVER that is not there is told, and no other server taken instea
   )
 })
 
-test('what was unpacked is found in the nearest node_modules upwards, with its libraries', async () => {
+test('an unpacked server is found in the nearest node_modules upwards, with its libraries', async () => {
   const root = join('node_modules', '.cache', 'millrace-redis', 'usr')
   const path = await program(root, 'bin', 'redis-server')
   const library = await program(root, 'lib', 'x86_64-linux-gnu', 'liblzf.so.1')

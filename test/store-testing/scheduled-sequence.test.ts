@@ -3,12 +3,12 @@ import { expect, it } from 'vitest'
 import type { TickAnswer } from '#src/stores/contract/schedules.js'
 import { type Step, stepsOf } from './sequence-steps.js'
 
-it('the same seed makes the same commands, another seed others', () => {
+it('the same seed makes the same scheduled commands, and another seed makes others', () => {
   expect(scheduledSequence(5, 200)).toEqual(scheduledSequence(5, 200))
   expect(scheduledSequence(6, 200)).not.toEqual(scheduledSequence(5, 200))
 })
 
-it('a longer sequence of a seed begins with the shorter one', () => {
+it('a longer scheduled sequence of a seed begins with the shorter one', () => {
   expect(scheduledSequence(5, 200).slice(0, 50)).toEqual(scheduledSequence(5, 50))
 })
 

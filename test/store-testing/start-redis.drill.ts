@@ -23,7 +23,7 @@ async function startSingle(...config: string[]) {
 }
 
 describe('a single server', () => {
-  test('writes nothing to disk unless told to', async () => {
+  test('writes nothing to disk by default', async () => {
     const server = await startSingle()
     await server.ask('SET', 'a', 1)
     // An orderly end is when a server with any save point would write.
@@ -32,7 +32,7 @@ describe('a single server', () => {
     expect(await server.ask('GET', 'a')).toBeNull()
   })
 
-  test('killed and restarted has its port, its configuration and what it wrote to disk', async () => {
+  test('keeps its port, its configuration and its stored data over a kill and a restart', async () => {
     const server = await startSingle('appendonly yes', 'appendfsync always', 'maxmemory 3mb')
     const { pid, url } = server
     await server.ask('SET', 'a', 'é')
@@ -56,7 +56,7 @@ describe('a single server', () => {
     expect(await patient).toBe('PONG')
   })
 
-  test('answers a refused command with the error it gave', async () => {
+  test('answers a refused command with its own error', async () => {
     const server = await startSingle()
     await expect(server.ask('INCR')).rejects.toThrow(RespError)
     const client = new RespClient(server.port)
@@ -69,16 +69,16 @@ describe('a single server', () => {
     expect(replies.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   })
 
-  test('that asks for a password starts too', async () => {
+  test('can require a password', async () => {
     const server = await startSingle('requirepass secret')
     await expect(server.ask('PING')).rejects.toThrow('NOAUTH')
   })
 
-  test('that does not start is told with its own words', async () => {
+  test('that fails to start is reported with its own words', async () => {
     await expect(startSingle('nonsense yes')).rejects.toThrow(/has ended.*nonsense/s)
   })
 
-  test('stopped is gone with its data, and is not started again', async () => {
+  test('is gone with its data after a stop, and cannot start again', async () => {
     const server = await startSingle()
     await Promise.all([server.stop(), server.stop()])
     expect(() => process.kill(server.pid, 0)).toThrow('ESRCH')
@@ -96,7 +96,7 @@ describe('a program that starts a server', () => {
     return { child, words: line.then(([text]) => text.split(' ')) }
   }
 
-  test('takes it along when it is killed with -9, and its data too', async () => {
+  test('takes the server and its data along when it is killed with -9', async () => {
     const { child, words } = program(`
       import { startRedis } from 'millrace/store-testing'
       const { port, directory } = await startRedis()
@@ -111,7 +111,7 @@ describe('a program that starts a server', () => {
     await poll(async () => (existsSync(directory!) ? undefined : true), { what: 'its data should go', withinMs: 5_000 })
   })
 
-  test('ends by itself when it has stopped and closed what it started', async () => {
+  test('exits by itself after it has stopped and closed everything', async () => {
     const { child, words } = program(`
       import { faultProxy, startRedis } from 'millrace/store-testing'
       import { connect } from 'node:net'
@@ -144,7 +144,7 @@ describe('a cluster', () => {
   }, firstStartMs)
   afterAll(() => cluster?.stop())
 
-  test('is formed of three masters with a replica each, which share all slots', async () => {
+  test('has three masters with a replica each, which share all slots', async () => {
     expect(cluster.url).toBe(`redis+cluster://${cluster.servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`)
     const roles = await Promise.all(cluster.servers.map(async (server) => ((await server.ask('ROLE')) as string[])[0]))
     expect(roles).toEqual(['master', 'master', 'master', 'slave', 'slave', 'slave'])
@@ -153,7 +153,7 @@ describe('a cluster', () => {
     for (const server of cluster.servers) expect(await server.ask('CLUSTER', 'INFO')).toContain('cluster_state:ok')
   })
 
-  test('moves a slot step by step: left half-way it redirects what has moved, and another call moves the rest', async () => {
+  test('moves a slot step by step: half-way it redirects moved keys, and another call moves the rest', async () => {
     const [source, target] = [cluster.servers[2]!, cluster.servers[0]!]
     const keys = Array.from({ length: 25 }, (_, i) => `{foo}:${i}`)
     const slot = (await source.ask('CLUSTER', 'KEYSLOT', keys[0]!)) as number
@@ -174,7 +174,7 @@ describe('a cluster', () => {
     expect(await cluster.masterOf(slot)).toBe(target)
   })
 
-  test('gives the slots of a master that was killed to its replica', async () => {
+  test('gives the slots of a killed master to its replica', async () => {
     const [, master, , , replica] = cluster.servers
     await master!.kill()
     const taken = async () => ((await cluster.masterOf(6_000)) === replica ? true : undefined)
@@ -182,7 +182,7 @@ describe('a cluster', () => {
   })
 })
 
-test('Sentinels name the replica when the master was killed', async () => {
+test('Sentinels name the replica after the master was killed', async () => {
   const redis = await startRedis({ mode: 'sentinel', config: ['appendonly yes'] })
   onTestFinished(() => redis.stop())
   const [master, replica] = redis.servers
@@ -202,7 +202,7 @@ test('Sentinels name the replica when the master was killed', async () => {
   expect(await redis.replicas()).toEqual([])
 }, 60_000)
 
-test('no server stays when they start and cannot be joined', async () => {
+test('no server is left if they start but cannot form a cluster', async () => {
   const running = () => process.getActiveResourcesInfo().filter((name) => name === 'ProcessWrap').length
   const before = running()
   await expect(startRedis({ mode: 'cluster', config: ['rename-command CLUSTER ""'] })).rejects.toThrow('CLUSTER')

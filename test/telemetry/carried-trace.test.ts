@@ -16,8 +16,8 @@ const traceparent = `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01`
 const mail = defineTask({ name: 'mail', run: async (_, { job }) => job.trace })
 const settled = { timeout: '10s' } as const
 
-describe('a span as a job carries it', () => {
-  it('is the same when it is read, state and flags with it', () => {
+describe('the span context that a job carries', () => {
+  it('is the same after it is read, with state and flags', () => {
     const span = {
       ...{ traceId: 'ab'.repeat(16), spanId: 'cd'.repeat(8), traceFlags: 0 },
       traceState: createTraceState('a=1,b=2'),
@@ -31,7 +31,7 @@ describe('a span as a job carries it', () => {
     })
   })
 
-  it('is none where the API has no SDK', () => {
+  it('is absent if the API has no SDK', () => {
     expect(carriedOf(trace.getTracer('none').startSpan('none').spanContext())).toBeUndefined()
   })
 })
@@ -51,7 +51,7 @@ describe('a job that is enqueued over HTTP', () => {
     return (await mill.job(mail, jobs[0]!.id).record())!.trace
   }
 
-  it('carries the traceparent of the request, also where nothing traces', async () => {
+  it('carries the traceparent of the request, even without tracing', async () => {
     const mill = testMill({ tasks: [mail] })
 
     expect(await enqueued(mill, { traceparent, tracestate: 'a=1' })).toEqual({ traceparent, tracestate: 'a=1' })
@@ -76,7 +76,7 @@ describe('a job that is enqueued over HTTP', () => {
 })
 
 describe('a job that a listener hands out', () => {
-  it('tells the span that has enqueued it', async () => {
+  it('names the span that enqueued it', async () => {
     const of = await SpanScene.on('memory', { tasks: [mail] })
     await of.mill.enqueue(mail, undefined)
     const send = await of.span('send default')
@@ -88,7 +88,7 @@ describe('a job that a listener hands out', () => {
 })
 
 describe('a job that is enqueued in a transaction', () => {
-  it('carries the span of that, which has ended when the call returns', async () => {
+  it('carries the span of the enqueue, which has ended when the call returns', async () => {
     const of = await SpanScene.on('sqlite', { tasks: [mail] })
     await of.mill.ready()
     const db = (await loadDriver())(of.mill.store.text.replace(/^sqlite:/, ''))
@@ -101,12 +101,12 @@ describe('a job that is enqueued in a transaction', () => {
   })
 })
 
-describe('what is stored of a trace', () => {
+describe('a stored trace', () => {
   it.each([
     ['rubbish', { traceparent: 'rubbish' }],
     ['a list', [1]],
     ['a text', 'traceparent'],
-  ])('and is none, as another program may have written it, is nobody’s: %s', async (_, stored) => {
+  ])('is ignored if it is invalid, as another program may write it: %s', async (_, stored) => {
     const of = await SpanScene.on('memory', { tasks: [mail], middleware: [forged(stored), tracing()].toReversed() })
     const job = await of.mill.enqueue(mail, undefined)
     await of.mill.worker().start()
@@ -124,7 +124,7 @@ describe('what is stored of a trace', () => {
 })
 
 describe('a trace in tests of applications', () => {
-  it('is made by drain() too', async () => {
+  it('is created by drain() too', async () => {
     const exporter = collectedSpans()
     const mill = millOfTests({ tasks: [mail], middleware: [tracing()] })
     await mill.enqueue(mail, undefined)

@@ -17,7 +17,7 @@ const messaging = (operation: string, queue = 'default') => ({
 })
 
 describe.each(tracedStores)('the spans on %s', { timeout: 60_000 }, (kind) => {
-  it('of an enqueue, its run and its settle are one trace with that of the request', async () => {
+  it('for an enqueue, its run and its settle are one trace with that of the request', async () => {
     const mail = defineTask({
       name: 'mail',
       async run() {
@@ -73,7 +73,7 @@ describe.each(tracedStores)('the spans on %s', { timeout: 60_000 }, (kind) => {
     expect(new Set(of.all.map(traceOf))).toEqual(new Set([request.traceId]))
   })
 
-  it('of a retry are new, with the error that came before, and linked to the same enqueue', async () => {
+  it('for a retry are new, with the earlier error, and linked to the same enqueue', async () => {
     const flaky = defineTask({
       name: 'flaky',
       retry: again,
@@ -100,7 +100,7 @@ describe.each(tracedStores)('the spans on %s', { timeout: 60_000 }, (kind) => {
     expect(runs[1]).toMatchObject({ status: { code: 0 }, exceptions: [] })
   })
 
-  it('of ordered payloads are linked to the enqueue of each, also where equal ones have merged', async () => {
+  it('for ordered payloads are linked to the enqueue of each, even if equal ones have merged', async () => {
     const sync = defineOrderedTask({ name: 'sync', merge: 'distinct', run: async () => {} })
     const of = await SpanScene.on(kind, { tasks: [sync] })
     const outcomes: unknown[] = []
@@ -121,7 +121,7 @@ describe.each(tracedStores)('the spans on %s', { timeout: 60_000 }, (kind) => {
     })
   })
 
-  it('of a batch are one for all, linked to each, and with the errors of some', async () => {
+  it('for a batch are one for all jobs, linked to each, with the errors of some', async () => {
     const rows = defineTask({
       name: 'rows',
       batch: { size: 10, wait: '50ms' },
@@ -153,7 +153,7 @@ describe.each(tracedStores)('the spans on %s', { timeout: 60_000 }, (kind) => {
     expect(shown(settle).attributes).toMatchObject({ 'messaging.batch.message_count': 3 })
   })
 
-  it('are carried beside the meta of users, and told by the job and its record', async () => {
+  it("are stored next to the user's meta, and visible in the job and its record", async () => {
     const mail = defineTask({ name: 'mail', run: async (_, { job }) => [job.meta, job.trace?.traceparent] })
     const of = await SpanScene.on(kind, { tasks: [mail] })
     await of.mill.worker().start()
@@ -167,7 +167,7 @@ describe.each(tracedStores)('the spans on %s', { timeout: 60_000 }, (kind) => {
 })
 
 describe('the span of a run', () => {
-  it('begins a trace of its own where that is asked for, and is linked to its enqueue', async () => {
+  it('begins its own trace on request, and is linked to its enqueue', async () => {
     const mail = defineTask({ name: 'mail', run: async () => {} })
     const of = await SpanScene.on('memory', { tasks: [mail] }, { relation: 'link' })
     const job = await of.mill.enqueue(mail, undefined)
@@ -179,7 +179,7 @@ describe('the span of a run', () => {
     expect(new Set([send, process, await of.span('request')].map(traceOf)).size).toBe(3)
   })
 
-  it('is the child of the one enqueue by which all jobs of a batch have come', async () => {
+  it('is the child of the enqueue if all jobs of a batch came from one', async () => {
     const rows = defineTask({ name: 'rows', batch: { size: 10 }, run: async () => {} })
     const of = await SpanScene.on('memory', { tasks: [rows] })
     await of.mill.enqueueMany(rows, [1, 2, 3])
@@ -188,7 +188,7 @@ describe('the span of a run', () => {
     expect(shown(await of.span('process default')).parent).toBe(idOf(await of.span('send default')))
   })
 
-  it('has no more links than 128', async () => {
+  it('has at most 128 links', async () => {
     const sync = defineOrderedTask({ name: 'sync', maxPayloads: 200, run: async () => {} })
     const of = await SpanScene.on('memory', { tasks: [sync] })
     for (let i = 0; i < 130; i += 1) await of.mill.enqueue(sync, i, { id: 'one' })
@@ -204,7 +204,7 @@ describe('the span of a run', () => {
     ['cancel', { code: 2, message: 'as told' }, { 'millrace.outcome': 'cancelled', 'error.type': 'cancelled' }],
     ['hang', { code: 2 }, { 'millrace.outcome': 'failed', 'error.type': 'time-limit-exceeded' }],
     ['deaf', { code: 2 }, { 'millrace.outcome': 'failed', 'error.type': 'time-limit-exceeded' }],
-  ] as const)('tells how it ended: %s', async (step, status, attributes) => {
+  ] as const)('shows how it ended: %s', async (step, status, attributes) => {
     const task = scriptedTask({ max: 0, timeLimit: '100ms' })
     const of = await SpanScene.on('memory', { tasks: [task] })
     await of.mill.enqueue(task, { steps: [step, 'ok'] })
@@ -214,7 +214,7 @@ describe('the span of a run', () => {
     expect(shown(of.all.find(({ name }) => name === 'process default')!)).toMatchObject({ status, attributes })
   })
 
-  it('is there for a job whose input does not fit, though its handler was not called', async () => {
+  it('exists for a job with an invalid input, although its handler was not called', async () => {
     let fits = true
     const mail = defineTask({ name: 'mail', input: z.custom(() => fits), run: async () => {} })
     const of = await SpanScene.on('memory', { tasks: [mail] })
@@ -229,7 +229,7 @@ describe('the span of a run', () => {
     })
   })
 
-  it('has the attributes of the application too, and no harm is done where it throws', async () => {
+  it("has the application's attributes, and survives a function that throws", async () => {
     const mail = defineTask({ name: 'mail', run: async () => snooze('1h') })
     const of = await SpanScene.on(
       'memory',
@@ -250,7 +250,7 @@ describe('the span of a run', () => {
 })
 
 describe('the span of an enqueue', () => {
-  it('tells that it was refused', async () => {
+  it('shows that it was refused', async () => {
     const mail = defineTask({ name: 'mail' })
     const of = await SpanScene.on('memory', { tasks: [mail], queues: { default: { maxPending: 1 } } })
     await of.mill.enqueue(mail, undefined)
@@ -260,7 +260,7 @@ describe('the span of an enqueue', () => {
     expect(shown(refused!)).toMatchObject({ status: { code: 2 }, attributes: { 'error.type': 'queue-full' } })
   })
 
-  it('names no queue where its jobs go into several', async () => {
+  it('names no queue if its jobs go into several', async () => {
     const [a, b] = [defineTask({ name: 'a', queue: 'a' }), defineTask({ name: 'b', queue: 'b' })]
     const of = await SpanScene.on('memory', { tasks: [a, b] })
     await of.mill.enqueueMany([[a], [b]])

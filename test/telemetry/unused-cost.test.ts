@@ -32,7 +32,7 @@ async function storedMeta(middleware: MillOptions['middleware'] = []): Promise<N
 }
 
 describe('a mill without tracing', () => {
-  it('stores nothing of a trace, in whatever span its caller is', async () => {
+  it('stores no trace, whatever span its caller is in', async () => {
     collectedSpans()
     let meta: unknown = 'unknown'
     await inSpan(async () => {
@@ -42,7 +42,7 @@ describe('a mill without tracing', () => {
     expect(meta).toBeUndefined()
   })
 
-  it('loads nothing of OpenTelemetry while it enqueues and runs; one that traces does', () => {
+  it('loads no part of OpenTelemetry while it enqueues and runs; a mill with tracing does', () => {
     const cwd = project({
       'package.json': '{"type":"module"}',
       'watch.mjs': `import { register } from 'node:module'; register('./hooks.mjs', import.meta.url)`,
@@ -77,11 +77,11 @@ await import('./plain.mjs')`,
 })
 
 describe('a mill with tracing', () => {
-  it('stores nothing of a trace where there is no SDK and no span', async () => {
+  it('stores no trace without an SDK and a span', async () => {
     expect(await storedMeta([tracing()])).toBeUndefined()
   })
 
-  it('stores some hundred bytes with a job', async () => {
+  it('stores a few hundred bytes with a job', async () => {
     collectedSpans()
 
     expect(String(await storedMeta([tracing()]))).toMatch(

@@ -24,7 +24,7 @@ async function pidIn(file: string): Promise<number> {
 }
 
 describe('a trace', { timeout: 90_000 }, () => {
-  it('is one over the web server, the worker and the process of an isolated job', async () => {
+  it('spans the web server, the worker and the process of an isolated job', async () => {
     const collector = await TraceCollector.start()
     const of = new TracedProject(collector)
     const web = await of.web()
@@ -50,7 +50,7 @@ describe('a trace', { timeout: 90_000 }, () => {
     expect(named.get('send shipping')!.attributes['process.pid']).toBe(pids[2])
   })
 
-  it('has the run after a worker that was killed, linked to the same enqueue', async () => {
+  it('includes the run after a killed worker, linked to the same enqueue', async () => {
     const collector = await TraceCollector.start()
     const of = new TracedProject(collector)
     const web = await of.web()
@@ -68,7 +68,7 @@ describe('a trace', { timeout: 90_000 }, () => {
     expect(second.attributes['process.pid']).not.toBe(killed)
   })
 
-  it('has the run of a process that was killed too, told by its worker, and the run after it', async () => {
+  it('includes the run of a killed process, reported by its worker, and the run after it', async () => {
     const collector = await TraceCollector.start()
     const of = new TracedProject(collector)
     const web = await of.web()

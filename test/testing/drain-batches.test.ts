@@ -15,7 +15,7 @@ const insert = defineTask({
   },
 })
 
-it('drain() hands a batch task as many jobs as it takes, and tells what became of each', async () => {
+it('drain() gives a batch task at most its batch size, and reports the end of each job', async () => {
   const mill = testMill({ tasks: [insert] })
   await mill.enqueueMany(insert, [1, 7, 9, 4])
   const ran = await mill.drain()
@@ -29,7 +29,7 @@ it('drain() hands a batch task as many jobs as it takes, and tells what became o
   ])
 })
 
-it('testContext() of a batch task takes its inputs, and tells which jobs the handler has failed', async () => {
+it('testContext() of a batch task accepts its inputs, and lists the jobs that the handler has failed', async () => {
   const ctx = testContext(insert, { inputs: [1, 7] })
   await insert.run!([1, 7], ctx)
 
@@ -41,7 +41,7 @@ it('testContext() of a batch task takes its inputs, and tells which jobs the han
   expect(() => testContext(insert, { inputs: [] })).toThrow(/needs the inputs/)
 })
 
-it('testContext() keeps the fields that a handler has set, and refuses what can be none', async () => {
+it('testContext() keeps the fields that a handler has set, and refuses invalid ones', async () => {
   const encode = defineTask({
     name: 'encode',
     run: async (_: string, ctx) => {

@@ -29,7 +29,7 @@ const flaky = (at: number, max = 4) =>
   })
 
 describe('drain()', () => {
-  it('runs what is due and resolves with what became of each attempt', async () => {
+  it('runs due jobs and resolves with the end of each attempt', async () => {
     const mill = made({ tasks: [mail] })
     const { id } = await mill.enqueue(mail, { to: 'ada' })
 
@@ -40,7 +40,7 @@ describe('drain()', () => {
     expect(await mill.job(mail, id).result()).toEqual({ sent: 'ada' })
   })
 
-  it('keeps the order of a worker: queues as they are declared, priority, then first in first out', async () => {
+  it('keeps the order of a worker: queues as they are declared, then priority, then first in first out', async () => {
     const low = defineTask({ name: 'low', queue: 'low', run: async (n: number) => n })
     const high = defineTask({ name: 'high', queue: 'high', run: async (n: number) => n })
     const mill = made({ queues: { high: {}, low: {} }, tasks: [low, high] })
@@ -55,7 +55,7 @@ describe('drain()', () => {
     expect((await mill.drain()).map(({ result }) => result)).toEqual([3, 2, 5, 1, 4])
   })
 
-  it('runs what its jobs enqueue, too', async () => {
+  it('also runs the jobs that its jobs enqueue', async () => {
     const countdown = defineTask({
       name: 'countdown',
       async run(n: number): Promise<number> {
@@ -69,7 +69,7 @@ describe('drain()', () => {
     expect((await mill.drain()).map(({ result }) => result)).toEqual([3, 2, 1, 0])
   })
 
-  it('gives handlers what enqueues for them: a job that runs again enqueues nothing twice', async () => {
+  it('gives handlers a working ctx.enqueue: a job that runs again enqueues nothing twice', async () => {
     const parent = defineTask({
       name: 'parent',
       retry: { max: 1, backoff: () => 0 },
@@ -90,7 +90,7 @@ describe('drain()', () => {
     expect(await mill.job(ran[1]!.id).record()).toMatchObject({ parent: { id, task: 'parent' } })
   })
 
-  it('leaves what is for later, until the clock has moved there', async () => {
+  it('leaves jobs for later until the clock has reached them', async () => {
     const mill = made({ tasks: [mail] })
     await mill.enqueue(mail, { to: 'later' }, { delay: '5m' })
     await mill.enqueue(mail, { to: 'at' }, { runAt: '2026-03-01T10:00:00Z' })
@@ -105,7 +105,7 @@ describe('drain()', () => {
     expect(mill.now).toEqual(new Date('2026-03-01T10:00:00Z'))
   })
 
-  it('ends what has expired, and runs what has not', async () => {
+  it('ends expired jobs, and runs the others', async () => {
     const mill = made({ tasks: [mail] })
     await mill.enqueueMany(
       mail,
@@ -121,7 +121,7 @@ describe('drain()', () => {
     expect(cancelled).toEqual(Array(150).fill('expired'))
   })
 
-  it('retries by the back-off of the task, as the clock moves, and buries what has no retry left', async () => {
+  it('retries with the back-off of the task as the clock moves, and buries a job without retries left', async () => {
     const task = flaky(9, 2)
     const mill = made({ tasks: [task] })
     await mill.enqueue(task)
@@ -142,7 +142,7 @@ describe('drain()', () => {
     expect((await mill.queue('default').morgue.list()).jobs).toMatchObject([{ reason: 'max-retries' }])
   })
 
-  it('has jitter of one half: the first retry of a task is due after 30 s', async () => {
+  it('has a jitter of one half: the first retry of a task is due after 30 s', async () => {
     const task = defineTask({
       name: 'down',
       async run() {
@@ -160,7 +160,7 @@ describe('drain()', () => {
     ['cancel', () => cancel('not wanted'), { state: 'cancelled', reason: 'not wanted' }],
     ['bury', () => bury('bad'), { state: 'dead', reason: 'bad' }],
     ['throttle', () => throttle('30s'), { state: 'ready', reason: 'throttled' }],
-  ])('tells the outcome %s', async (_, run, told) => {
+  ])('carries out the outcome %s', async (_, run, told) => {
     const task = defineTask({ name: 'task', run })
     const mill = made({ tasks: [task] })
     await mill.enqueue(task)
@@ -168,7 +168,7 @@ describe('drain()', () => {
     expect(await mill.drain()).toMatchObject([told])
   })
 
-  it('buries what cannot be retried, and input that does not fit', async () => {
+  it('buries unrecoverable jobs and invalid input', async () => {
     const hopeless = defineTask({
       name: 'hopeless',
       async run() {
@@ -187,7 +187,7 @@ describe('drain()', () => {
     ])
   })
 
-  it('keeps a throttle: what it denies runs as its window passes', async () => {
+  it('keeps a throttle: denied jobs run when its window has passed', async () => {
     const task = defineTask({ name: 'call', queue: 'api', run: async (n: number) => n })
     const mill = made({ queues: { api: { throttle: { limit: 2, window: '1m' } } }, tasks: [task] })
     await mill.enqueueMany(task, [1, 2, 3, 4, 5])
@@ -202,7 +202,7 @@ describe('drain()', () => {
     expect(await ran()).toEqual([3, 4])
   })
 
-  it('gives an ordered task its batches, one outcome for each id', async () => {
+  it('gives an ordered task its batches, with one outcome for each id', async () => {
     const seen: [string, number[]][][] = []
     const sync = defineOrderedTask({
       name: 'sync',
@@ -239,7 +239,7 @@ describe('drain()', () => {
     expect(await mill.drain()).toMatchObject([{ id: 'b', attempt: 2, state: 'dead', reason: 'max-retries' }])
   })
 
-  it('calls middleware and onExhausted, and tells the events of a worker', async () => {
+  it('calls middleware and onExhausted, and emits the events of a worker', async () => {
     const heard: string[] = []
     const task = defineTask({
       name: 'task',
@@ -275,7 +275,7 @@ describe('drain()', () => {
     ])
   })
 
-  it('runs the jobs of some queues only, if it is told to', async () => {
+  it('runs the jobs of given queues only, on request', async () => {
     const other = defineTask({ name: 'other', queue: 'other', run: async () => 1 })
     const mill = made({ tasks: [mail, other] })
     await mill.enqueueMany([[mail, { to: 'ada' }], [other]])
@@ -306,7 +306,7 @@ describe('drain()', () => {
     expect((await job.record())?.log).toBe('begun\nbegun\n')
   })
 
-  it('refuses a task whose handler is elsewhere, and ends when jobs are due for ever', async () => {
+  it('refuses a task whose handler is elsewhere, and ends if jobs are due without end', async () => {
     const elsewhere = defineTask({ name: 'elsewhere', isolate: 'process', module: import.meta.url })
     const again = defineTask({ name: 'again', run: () => snooze(0) })
     const first = made({ tasks: [elsewhere] })
@@ -320,7 +320,7 @@ describe('drain()', () => {
     )
   })
 
-  it('takes a day in no time', async () => {
+  it('simulates a day in no time', async () => {
     const hourly = defineTask({ name: 'hourly', run: async () => snooze('1h') })
     const mill = made({ tasks: [hourly] })
     await mill.enqueue(hourly)
@@ -337,7 +337,7 @@ describe('drain()', () => {
 })
 
 describe('enqueued()', () => {
-  it('gives the jobs of a task that wait, with input and options, in whatever queue', async () => {
+  it('returns the waiting jobs of a task, with input and options, from any queue', async () => {
     const other = defineTask({ name: 'other', run: async () => {} })
     const mill = made({ queues: { urgent: {} }, tasks: [mail, other] })
     await mill.enqueue(mail, { to: 'later' }, { delay: '1h', meta: { by: 'ada' } })
@@ -356,7 +356,7 @@ describe('enqueued()', () => {
     expect(await mill.enqueued(mail)).toHaveLength(1)
   })
 
-  it('gives them all, however many', async () => {
+  it('returns all of them, however many', async () => {
     const mill = made({ tasks: [mail] })
     await mill.enqueueMany(
       mail,
@@ -368,14 +368,14 @@ describe('enqueued()', () => {
 })
 
 describe('the options of a test mill', () => {
-  it('are those of a mill, checked alike', () => {
+  it('are those of a mill, checked in the same way', () => {
     expect(() => made({ tasks: [mail], queues: { a: { weight: 0 } } })).toThrow(/queues\.a\.weight/)
     expect(() => testMill({ store: 'memory:' } as Made)).not.toThrow()
     expect(() => made({ now: 'soon' })).toThrow(/^testMill\(\{ now \}\) must be a Date, ISO-8601 text/)
     expect(() => made({}).advance('5 minutes' as '5m')).toThrow(/^advance\(duration\) must be a duration/)
   })
 
-  it('begin with the time now, if nothing is said of it', async () => {
+  it('start at the present time by default', async () => {
     const before = Date.now()
 
     expect(testMill({}).now.getTime()).toBeGreaterThanOrEqual(before)

@@ -14,7 +14,7 @@ const made: typeof testMill = (options) => {
 }
 
 describe('a store that fails on demand', () => {
-  it('fails the next call alone, with the error of a store that is away or one that is given', async () => {
+  it('fails only the next call, with the error of an absent store or a given one', async () => {
     const mill = made({ tasks: [mail] })
     mill.failNext('enqueue')
     await expect(mill.enqueue(mail, { to: 'a' })).rejects.toMatchObject({ code: 'store-unavailable' })
@@ -25,7 +25,7 @@ describe('a store that fails on demand', () => {
     expect(await mill.drain()).toMatchObject([{ result: { sent: 'b' } }])
   })
 
-  it('is back as if it had been there from the beginning', async () => {
+  it('is back after an outage without further effects', async () => {
     const mill = made({ tasks: [mail] })
     const isOver = mill.outage()
     await expect(mill.enqueue(mail, { to: 'a' })).rejects.toMatchObject({ code: 'store-unavailable' })
@@ -35,7 +35,7 @@ describe('a store that fails on demand', () => {
     expect(await mill.drain()).toMatchObject([{ result: { sent: 'b' } }])
   })
 
-  it('fails every call in an outage, until it is over', async () => {
+  it('fails every call during an outage', async () => {
     const mill = made({ tasks: [mail] })
     await mill.enqueue(mail, { to: 'a' })
     const isOver = mill.outage()
@@ -48,7 +48,7 @@ describe('a store that fails on demand', () => {
     expect(await mill.drain()).toMatchObject([{ result: { sent: 'a' } }])
   })
 
-  it('that loses a settle runs the job again once its lease is over, as a suspect', async () => {
+  it('that loses a settle runs the job again when its lease has ended, as a suspect', async () => {
     const mill = made({ tasks: [mail] })
     await mill.enqueue(mail, { to: 'a' })
     mill.failNext('settle')

@@ -246,8 +246,8 @@ const isAtRest = async (mill: Mill) =>
     ({ ready, running, scheduled }) => ready + running + scheduled === 0,
   )
 
-describe('jobs that are run by drain()', () => {
-  it.each([1, 2, 3])('end as those do that a worker runs (seed %i)', async (seed) => {
+describe('jobs run by drain()', () => {
+  it.each([1, 2, 3])('end like jobs run by a worker (seed %i)', async (seed) => {
     const given = scripts(seed)
     const drained = scene()
     const test = drainedMill(drained.options)

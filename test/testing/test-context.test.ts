@@ -18,7 +18,7 @@ const encode = defineTask({
 })
 
 describe('the context of a plain task', () => {
-  it('is that of a first attempt, and notes what the handler does', async () => {
+  it('describes a first attempt, and records what the handler does', async () => {
     const ctx = testContext(encode)
     await encode.run!({ file: 'a.mp4' }, ctx)
 
@@ -36,7 +36,7 @@ describe('the context of a plain task', () => {
     expect(ctx.checkpoints).toEqual([{ from: undefined }])
   })
 
-  it('is what the test says of the job', async () => {
+  it('describes the job that the test asks for', async () => {
     const ctx = testContext(encode, {
       ...{ id: 'x', attempt: 3, meta: { by: 'ada' }, lastCheckpoint: 7, lastError: 'no luck', group: 'g' },
       runAt: new Date(0),
@@ -47,7 +47,7 @@ describe('the context of a plain task', () => {
     expect(ctx.checkpoints).toEqual([{ from: 7 }])
   })
 
-  it('notes what the handler enqueues, checked and sent nowhere', async () => {
+  it('records what the handler enqueues, checked and not sent', async () => {
     const thumb = defineTask({ name: 'thumb', input: z.object({ at: z.number() }), run: async () => 'a.png' })
     const cut = defineTask({
       name: 'cut',
@@ -69,7 +69,7 @@ describe('the context of a plain task', () => {
     await expect(ctx.enqueue(thumb, { at: '3' as unknown as number })).rejects.toMatchObject({ code: 'job-invalid' })
   })
 
-  it('notes for which job of a batch the handler enqueues', async () => {
+  it('records for which job of a batch the handler enqueues', async () => {
     const row = defineTask({ name: 'row', run: async (_: number) => {} })
     const rows = defineTask({
       name: 'rows',
@@ -87,7 +87,7 @@ describe('the context of a plain task', () => {
     ])
   })
 
-  it('is aborted by the test, with its reason or that of a worker that stops', async () => {
+  it('is aborted by the test, with its reason or that of a stopping worker', async () => {
     const [stopped, timedOut] = [testContext(encode), testContext(encode)]
     stopped.abort()
     timedOut.abort(new Error('too long'))
@@ -114,7 +114,7 @@ describe('the context of an ordered task', () => {
     },
   })
 
-  it('notes which ids have failed and how many payloads are done, and knows of which more follows', () => {
+  it('records failed ids and finished payloads, and knows for which ids more follow', () => {
     const payloadsById = new Map([
       ['a', [1, 2]],
       ['b', [0]],
@@ -130,7 +130,7 @@ describe('the context of an ordered task', () => {
     expect(() => ctx.fail('c', new Error())).toThrow('no id of this batch')
   })
 
-  it('needs payloads', () => {
+  it('requires payloads', () => {
     expect(() => testContext(sync, {} as { payloadsById: Map<string, number[]> })).toThrow(
       "testContext() of the ordered task 'sync' needs the payloads",
     )

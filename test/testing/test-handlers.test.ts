@@ -7,7 +7,7 @@ import { z } from 'zod'
 
 const mail = defineTask({ name: 'mail', input: z.object({ to: z.string() }), run: async ({ to }) => ({ sent: to }) })
 
-describe('a handler of a test', () => {
+describe('a handler given by a test', () => {
   const bill = defineTask({ name: 'bill', input: z.object({ of: z.string() }) }).returns<{ paid: boolean }>()
   bill.handle(async () => {
     throw new Error('a test charged a real card')
@@ -19,7 +19,7 @@ describe('a handler of a test', () => {
     return (await mill.drain()).map(({ result }) => result)
   }
 
-  it('takes the place of the attached one, in each test another', async () => {
+  it('replaces the attached one, and can differ in each test', async () => {
     expect(await paid(true)).toEqual([{ paid: true }, { sent: 'ada' }])
     expect(await paid(false)).toEqual([{ paid: false }, { sent: 'ada' }])
     const mill = testMill({ tasks: [bill] })
@@ -27,7 +27,7 @@ describe('a handler of a test', () => {
     expect((await mill.drain()).map(({ error }) => String(error))).toEqual(['Error: a test charged a real card'])
   })
 
-  it('runs a task that has none, an ordered one, a batch one and an isolated one', async () => {
+  it('runs a task that has none, also an ordered, a batch and an isolated one', async () => {
     const none = defineTask({ name: 'none' }).returns<number>()
     const sync = defineOrderedTask({ name: 'sync', id: (n: number) => n })
     const many = defineTask({ name: 'many', queue: 'many', batch: { size: 2 } }).returns<number>()
@@ -61,7 +61,7 @@ describe('a handler of a test', () => {
     expect(seen).toEqual([[['7', [7]]]])
   })
 
-  it('is refused for a task that is not there, and if it is no function', () => {
+  it('is refused for an unknown task, and if it is not a function', () => {
     const handlers = { bil: () => {}, mail: 7 } as object
     expect(() => testMill({ tasks: [bill, mail], handlers })).toThrow(
       /handlers\.bil: is no task of this mill; its tasks are bill, mail[\s\S]*handlers\.mail: must be a function/,

@@ -19,7 +19,7 @@ describe('schedules of a test mill', () => {
   const input = { to: 'team' }
   const nightly = { cron: '0 3 * * *', task: mail, input } as const
 
-  it('tick at each of their instants that the clock has passed, though none is run in between', async () => {
+  it('tick at each instant that the clock has passed, even if no drain runs in between', async () => {
     const mill = made({ tasks: [mail], schedules: { nightly, weekly: { ...nightly, cron: '0 1 * * 1' } } })
     mill.advance('2d')
 
@@ -31,7 +31,7 @@ describe('schedules of a test mill', () => {
     expect(await mill.drain()).toEqual([])
   })
 
-  it('miss nothing, and skip none whose last job has been run by then', async () => {
+  it('miss no tick, and skip none whose previous job has run by then', async () => {
     const mill = made({ tasks: [mail], schedules: { nightly: { ...nightly, onMissed: 'skip', overlap: 'skip' } } })
     const missed = recorded(mill, 'schedule.missed')
     const skipped = recorded(mill, 'schedule.skipped')
@@ -41,7 +41,7 @@ describe('schedules of a test mill', () => {
     expect([missed, skipped]).toEqual([[], []])
   })
 
-  it('are run now before the first drain, which ticks as if they had not been', async () => {
+  it('can run before the first drain, which still ticks as usual', async () => {
     const mill = made({ tasks: [mail], schedules: { nightly } })
     const { id } = await mill.schedules.runNow('nightly')
 
@@ -50,7 +50,7 @@ describe('schedules of a test mill', () => {
     expect(await mill.drain()).toMatchObject([{ id: 'nightly@2026-03-02T03:00:00Z' }])
   })
 
-  it('that are set at run time tick from then on, into the queues that are drained', async () => {
+  it('tick from then on if they are set at run time, into the drained queues', async () => {
     const mill = made({ tasks: [mail], queues: { other: {} } })
     await mill.schedules.set('hourly', { every: '1h', task: mail, input, enqueue: { queue: 'other' } })
     mill.advance('1h')
@@ -62,7 +62,7 @@ describe('schedules of a test mill', () => {
     expect(await mill.drain()).toEqual([])
   })
 
-  it('whose queue is full wait, and tick when it is not', async () => {
+  it('wait while their queue is full, and tick when it is not', async () => {
     const queues = { default: { maxPending: 1 } }
     const mill = made({ tasks: [mail], queues, schedules: { nightly } })
     await mill.enqueue(mail, { to: 'ada' }, { delay: '3d' })

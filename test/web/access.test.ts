@@ -22,7 +22,7 @@ async function loggedIn(scene: WebScene): Promise<{ cookie: string; csrf: string
   return { cookie, csrf: (json as { csrf: string }).csrf }
 }
 
-describe('a window with a token', () => {
+describe('a web handler with a token', () => {
   const pause: Asking = { method: 'POST', body: {}, headers: change }
 
   it.each([
@@ -35,7 +35,7 @@ describe('a window with a token', () => {
         cookie: `${new Sessions(new Secret(token), () => 0).begin({ name: 'x', role: 'operator' }, '/', false).split('=')[0]}=e30.e30`,
       },
     ],
-  ])('is not read, and nothing is changed, with %s', async (_, headers) => {
+  ])('refuses reads and changes with %s', async (_, headers) => {
     const scene = await WebScene.on('sqlite')
     const read = await ask(`${scene.url}/api/v1/overview`, { headers })
     const changed = await ask(`${scene.url}/api/v1/queues/mail/pause`, { ...pause, headers: { ...change, ...headers } })
@@ -46,7 +46,7 @@ describe('a window with a token', () => {
     expect(scene.audits).toEqual([])
   })
 
-  it('is not asked by another host: a page whose name was pointed here sends its own', async () => {
+  it('refuses other hosts: a page whose name was pointed here sends its own', async () => {
     const scene = await WebScene.on('sqlite', { token, hosts: ['jobs.example.org'] })
     const answers = await Promise.all(
       ['evil.example', 'evil.example:80', '127.0.0.1.evil.example', 'localhost@evil.example'].map((host) =>
@@ -67,7 +67,7 @@ describe('a window with a token', () => {
     ['of no origin', { origin: 'null' }],
     ['of another site', { 'sec-fetch-site': 'cross-site' }],
     ['of a sister site', { 'sec-fetch-site': 'same-site' }],
-  ])('refuses what a page %s asks, to read and to change', async (_, headers) => {
+  ])('refuses reads and changes from a page %s', async (_, headers) => {
     const scene = await WebScene.on('sqlite')
     const read = await scene.get('overview', { headers })
     const changed = await scene.post('queues/mail/pause', {}, { headers })
@@ -76,7 +76,7 @@ describe('a window with a token', () => {
     expect((await scene.mill.queue('mail').depth()).paused).toBe(false)
   })
 
-  it('lets a page of its own change something by a session with its token', async () => {
+  it('lets its own page change something through a session with its token', async () => {
     const scene = await WebScene.on('sqlite')
     const { cookie, csrf } = await loggedIn(scene)
     const origin = new URL(scene.url).origin
@@ -97,7 +97,7 @@ describe('a window with a token', () => {
     ])
   })
 
-  it('refuses a session that changes something without the header, or with the CSRF token of nobody or of another session', async () => {
+  it('refuses a change by a session without the header, or with a missing or foreign CSRF token', async () => {
     const scene = await WebScene.on('sqlite')
     const [mine, other] = [await loggedIn(scene), await loggedIn(scene)]
     const tries = [
@@ -113,7 +113,7 @@ describe('a window with a token', () => {
     expect((await scene.mill.queue('mail').depth()).paused).toBe(false)
   })
 
-  it('gives a cookie that scripts do not see and other sites do not send, and takes it back', async () => {
+  it('sets a cookie that scripts cannot see and other sites do not send, and removes it', async () => {
     const scene = await WebScene.on('sqlite', { token, basePath: '/jobs' })
     const base = `${scene.url}/jobs/api/v1/session`
     const [begun] = (await ask(base, { method: 'POST', headers: change, body: { token } })).headers['set-cookie']!
@@ -123,7 +123,7 @@ describe('a window with a token', () => {
     expect(ended).toMatch(/^millrace-[\w-]{8}=; Path=\/jobs\/; Max-Age=0; HttpOnly; SameSite=Strict$/)
   })
 
-  it('logs in once by a login path, and not again', async () => {
+  it('allows one log-in by a login path', async () => {
     const scene = await WebScene.on('sqlite')
     const path = (scene.window as unknown as { loginPath(): string }).loginPath()
     const first = await ask(`${scene.url}/${path}`)
@@ -134,7 +134,7 @@ describe('a window with a token', () => {
     expect((await ask(`${scene.url}/${path}`)).status).toBe(401)
   })
 
-  it('answers ten wrong tokens a minute of one address, tells it to wait after that, and lets the right one in all along', async () => {
+  it('allows an address ten wrong tokens a minute, then asks it to wait, and always accepts the right one', async () => {
     const scene = await WebScene.on('sqlite')
     const wrong = () =>
       ask(`${scene.url}/api/v1/overview`, { headers: { authorization: 'Bearer wrong-and-wrong-again' } })
@@ -149,7 +149,7 @@ describe('a window with a token', () => {
     expect((await loggedIn(scene)).csrf).not.toBe('')
   })
 
-  it('asks `authorize` about another bearer than the token, and counts none as a wrong token', async () => {
+  it('asks `authorize` about a bearer that is not the token, and does not count it as a wrong token', async () => {
     const signed = 'Bearer signed-by-the-application'
     const authorize = (request: Request) =>
       request.headers.get('authorization') === signed && ({ name: 'ada', role: 'viewer' } as const)
@@ -163,7 +163,7 @@ describe('a window with a token', () => {
   })
 })
 
-describe('what is sent', () => {
+describe('a request', () => {
   it.each([
     ['a form', { 'content-type': 'application/x-www-form-urlencoded' }, 'a=1', 415, 'content-type'],
     ['text that a page may send unasked', { 'content-type': 'text/plain' }, '{}', 415, 'content-type'],
@@ -172,7 +172,7 @@ describe('what is sent', () => {
     ['unknown fields', {}, '{"force":true}', 400, 'argument-invalid'],
     ['a list', {}, '[]', 400, 'argument-invalid'],
     ['more than 1 MiB', {}, `{"a":"${'x'.repeat(1_048_576)}"}`, 413, 'payload-too-large'],
-  ])('is refused as %s', async (_, headers, raw, status, code) => {
+  ])('is refused with %s', async (_, headers, raw, status, code) => {
     const scene = await WebScene.on('sqlite')
     const answer = await scene.get('queues/mail/pause', { method: 'POST', raw, headers: { ...change, ...headers } })
 
@@ -180,7 +180,7 @@ describe('what is sent', () => {
     expect((await scene.mill.queue('mail').depth()).paused).toBe(false)
   })
 
-  it('is refused with its first mistake alone if it is large, and as too large if it comes without a log-in', async () => {
+  it('with a large body is refused with its first mistake only, and as too large without a log-in', async () => {
     const scene = await WebScene.on('sqlite')
     const body = (count: number) => `{${Array.from({ length: count }, (_, i) => `"unknown${i}":1`).join()}}`
     const fieldsOf = ({ json }: Answered) => (json as { error: { fields?: unknown[] } }).error.fields
@@ -194,7 +194,7 @@ describe('what is sent', () => {
     expect(open.text.length).toBeLessThan(500)
   })
 
-  it('is refused as more than 1 MiB also where its length is not said before', async () => {
+  it('of more than 1 MiB is refused even if its length is not announced', async () => {
     const scene = await WebScene.on('sqlite')
     const { hostname, port } = new URL(scene.url)
     const socket = connect(Number(port), hostname)
@@ -219,7 +219,7 @@ describe('what is sent', () => {
     ['out of range', 'queues/mail/jobs?limit=201', 'limit'],
     ['no number', 'queues/mail/jobs?limit=1e3', 'limit'],
     ['a cursor of nobody', 'queues/mail/jobs?cursor=abc', 'cursor'],
-  ])('is refused as a parameter that is %s', async (_, path, named) => {
+  ])('is refused with a parameter that is %s', async (_, path, named) => {
     const scene = await WebScene.on('sqlite')
     await scene.mill.ready()
     const answer = await scene.get(path)
@@ -228,7 +228,7 @@ describe('what is sent', () => {
     expect(answer.text).toContain(named)
   })
 
-  it('cannot lead out of the window: every path is looked up in a list', async () => {
+  it('cannot reach other files: every path is looked up in a list', async () => {
     const scene = await WebScene.on('sqlite')
     const statuses = await Promise.all(
       [
@@ -243,7 +243,7 @@ describe('what is sent', () => {
     expect(statuses).toEqual([404, 404, 404, 404, 404])
   })
 
-  it('has no other methods than the API says', async () => {
+  it('may use only the methods in the API', async () => {
     const scene = await WebScene.on('sqlite')
     const answers = await Promise.all(
       ['PUT', 'DELETE', 'PATCH', 'OPTIONS'].map((method) => scene.get('overview', { method, headers: change })),
@@ -254,8 +254,8 @@ describe('what is sent', () => {
   })
 })
 
-describe('a window without a token', () => {
-  it('answers to this machine, and to nobody who came through a proxy', async () => {
+describe('a web handler without a token', () => {
+  it('answers this machine, and nobody behind a proxy', async () => {
     const scene = await WebScene.on('sqlite', {})
 
     expect((await ask(`${scene.url}/api/v1/session`)).json).toMatchObject({ user: 'loopback', role: 'operator' })
@@ -263,7 +263,7 @@ describe('a window without a token', () => {
       expect((await ask(`${scene.url}/api/v1/session`, { headers: { [name]: '10.0.0.1' } })).status).toBe(401)
   })
 
-  it('asks `authorize`, who says who it is and what they may do', async () => {
+  it('asks `authorize` for the name and the role of a user', async () => {
     const scene = await WebScene.on('sqlite', {
       authorize: (request) => {
         const user = request.headers.get('x-user')
@@ -281,7 +281,7 @@ describe('a window without a token', () => {
     expect(scene.audits.map(({ who }) => who)).toEqual(['authorized'])
   })
 
-  it('hands `authorize` the request of Node, with what a framework has put on it', async () => {
+  it('passes the request of Node to `authorize`, with what a framework has added', async () => {
     const seen: unknown[] = []
     const mill = await sceneMill('sqlite')
     const window = webHandler(mill, {
@@ -299,7 +299,7 @@ describe('a window without a token', () => {
     expect(seen).toEqual(['ada of the session', undefined])
   })
 
-  it('lets a web request in only if the server says that its peer is this machine', async () => {
+  it('accepts a web request only if the server says that its peer is this machine', async () => {
     const window = webHandler(await sceneMill('sqlite'))
     const statusFrom = async (peer?: object) =>
       (await window.fetch(new Request('http://localhost/api/v1/session'), peer)).status
@@ -313,7 +313,7 @@ describe('a window without a token', () => {
     expect([refused.status, await refused.text()]).toEqual([401, expect.stringContaining('{ address }')])
   })
 
-  it('changes nothing where it is read-only', async () => {
+  it('changes nothing if it is read-only', async () => {
     const scene = await WebScene.on('sqlite', { readOnly: true })
     const answer = await ask(`${scene.url}/api/v1/queues/mail/pause`, { method: 'POST', body: {}, headers: change })
 
@@ -323,7 +323,7 @@ describe('a window without a token', () => {
 })
 
 describe('every answer', () => {
-  it('has the security headers, errors and pages too', async () => {
+  it('has the security headers, including errors and pages', async () => {
     const scene = await WebScene.on('sqlite')
     for (const path of ['/', '/queues/mail', '/api/v1/stats', '/api/v1/nothing', '/nothing.js', '/health']) {
       const { headers } = await ask(`${scene.url}${path}`)
@@ -341,8 +341,8 @@ describe('every answer', () => {
   })
 })
 
-describe('the parts of access', () => {
-  it('tell hosts and origins apart as a browser writes them', () => {
+describe('the rules of access', () => {
+  it('distinguish hosts and origins as a browser writes them', () => {
     expect(
       ['a.example', 'A.EXAMPLE:80', 'b.example:1', 'b.example:2', 'localhost.'].map((host) =>
         isAllowedHost(host, ['a.example', 'b.example:1']),
@@ -356,7 +356,7 @@ describe('the parts of access', () => {
     expect(own('https://public.example', ['public.example'])).toBe(true)
   })
 
-  it('forget a session after 12 hours, and one of another token at once', () => {
+  it('forget a session after 12 hours, and at once if the token has changed', () => {
     let now = 0
     const sessions = new Sessions(new Secret('one'), () => now)
     const cookie = sessions.begin({ name: 'token', role: 'operator' }, '/', true).split(';')[0]!
@@ -378,7 +378,7 @@ describe('the parts of access', () => {
   })
 })
 
-it('refuses options that make no sense, and does not repeat a token', () => {
+it('a web handler refuses senseless options, and does not repeat a token', () => {
   const mill = testMill()
   expect(() => webHandler(mill, { basePath: 'jobs', hosts: ['http://a'], tokn: 'x' } as never)).toThrow(
     /basePath: must begin with a slash[\s\S]*hosts\.0: must be a host[\s\S]*tokn: is not an option/,

@@ -18,7 +18,7 @@ import {
 const errorOf = ({ json }: Answered) => (json as { error: { code: string; message: string; fields?: unknown[] } }).error
 
 describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
-  it('the session and the overview tell what there is', async () => {
+  it('the session and the overview describe user, store and queues', async () => {
     const scene = await WebScene.on(store)
     await scene.mill.enqueueMany(mail, [{ to: 'ada' }, { to: 'bob' }])
     const session = await scene.get('session')
@@ -110,7 +110,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     })
   })
 
-  it('wrong jobs are refused by name, and nothing is stored', async () => {
+  it('invalid jobs are refused by name, and nothing is stored', async () => {
     const scene = await WebScene.on(store)
     const refused = await Promise.all([
       scene.post('queues/mail/jobs', { task: 'send-mail', input: 1, delay: 'soon', colour: 'red' }),
@@ -134,7 +134,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect((await scene.mill.queue('mail').depth()).ready).toBe(0)
   })
 
-  it('jobs are listed by pages, found by task, and each changed', async () => {
+  it('jobs are listed in pages, found by task, and changed one by one', async () => {
     const scene = await WebScene.on(store)
     const ids = ['a', 'b', 'c', 'd', 'e']
     for (const id of ids) await scene.mill.enqueue(mail, { to: id }, { id, ...(id > 'b' && { delay: '1h' }) })
@@ -168,7 +168,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect(errorOf(await scene.get('search')).code).toBe('argument-invalid')
   })
 
-  it('many jobs are changed at once, those of all only where that is confirmed', async () => {
+  it('many jobs are changed at once, and all of them only with a confirmation', async () => {
     const scene = await WebScene.on(store)
     await scene.mill.enqueueMany(
       mail,
@@ -217,7 +217,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect(errorOf(await scene.get('queues/mail/morgue/m0')).code).toBe('job-unknown')
   })
 
-  it('an ordered queue is spread over other shards, and moved', async () => {
+  it('an ordered queue is resharded, and moved', async () => {
     const scene = await WebScene.on(store)
     await scene.mill.enqueueMany(sync, [{ order: '1' }, { order: '2' }])
     const reshard = await scene.post('queues/orders/reshard', { shards: 3 })
@@ -239,7 +239,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     ])
   })
 
-  it('throttles are told and changed', async () => {
+  it('throttles are shown and changed', async () => {
     const scene = await WebScene.on(store)
     const changed = await scene.get('queues/crawl/throttle', {
       method: 'PUT',
@@ -310,7 +310,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect([unknown.status, errorOf(unknown).code]).toEqual([404, 'not-found'])
   })
 
-  it('workers are told with where they run', async () => {
+  it('workers are shown with their host and process', async () => {
     const scene = await WebScene.on(store)
     const worker = scene.mill.worker({ queues: ['mail'], concurrency: 3 })
     await worker.start()
@@ -322,7 +322,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     await worker.stop()
   })
 
-  it('a queue that nobody declares is shown and administered as far as the store can', async () => {
+  it('an undeclared queue is shown and administered as far as the store can', async () => {
     const scene = await WebScene.on(store)
     await scene.mill.enqueue(mail, { to: 'ada' }, { id: 'm1' })
     const { mill: smaller } = await otherMill(scene)

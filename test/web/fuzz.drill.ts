@@ -30,7 +30,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     return scene
   }
 
-  it('no call makes an error of ours, and each error is told as it should be', { timeout: 60_000 }, async () => {
+  it('no call causes an internal error, and each error has the documented form', { timeout: 60_000 }, async () => {
     const scene = await filled()
     const { wrong, statuses } = await fuzz(scene.url, document, fuzzCalls(document, 800, 23), bearer)
 
@@ -40,7 +40,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect(statuses[200]! + statuses[201]!).toBeGreaterThan(100)
   })
 
-  it('without a token nothing is told, and nothing is changed', { timeout: 60_000 }, async () => {
+  it('without a token nothing is shown, and nothing is changed', { timeout: 60_000 }, async () => {
     const scene = await filled()
     const before = await standing(scene)
     const { wrong, statuses } = await fuzz(scene.url, document, fuzzCalls(document, 200, 21), {})

@@ -39,7 +39,7 @@ const worker = {
 } satisfies WorkerRecord
 
 describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
-  it('the history of a queue, and its spark, have what another process has counted', async () => {
+  it('the history of a queue, and its spark, include the counts of another process', async () => {
     const scene = await WebScene.on(store)
     const from = new Date(Date.now() - 2 * hourMs).toISOString()
     await sendThree(elsewhere(scene))
@@ -66,7 +66,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     ])
   })
 
-  it('a history over no time, of another step or from no instant is refused', async () => {
+  it('a history over an empty span, with another step or from no instant is refused', async () => {
     const scene = await WebScene.on(store)
     for (const span of ['from=2026-11-25T12:00:00Z&to=2026-11-25T10:00:00Z', 'step=day', 'from=yesterday'])
       expect(await scene.get(`queues/mail/history?${span}`)).toMatchObject({
@@ -76,7 +76,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect((await scene.get('queues/none/history')).status).toBe(404)
   })
 
-  it('a worker is shown as it says it is, and is told at its next beat to stop or to recycle', async () => {
+  it('a worker is shown as it reports itself, and learns at its next heartbeat to stop or to recycle', async () => {
     const scene = await WebScene.on(store)
     const { workers } = await (
       scene.mill as unknown as { adminParts: { connect(): Promise<Store> } }
@@ -106,7 +106,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     ])
   })
 
-  it('the jobs that a worker has in hand are told, oldest first, with how far they are', async () => {
+  it('the running jobs of a worker are listed, oldest first, with their progress', async () => {
     const scene = await WebScene.on(store)
     const render = defineTask({
       name: 'render',

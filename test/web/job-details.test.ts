@@ -36,7 +36,7 @@ async function failedParent(store: SceneStore) {
 }
 
 describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
-  it('an id that no path can hold is named by the query, in every address of a job', async () => {
+  it('an id that does not fit into a path is named by the query, in every address of a job', async () => {
     const scene = await WebScene.on(store)
     const ids = ['.', '..', '../mail', '~', 'a//b', '\u202eexe']
     for (const id of ids) await scene.mill.enqueue(mail, { to: id }, { id, delay: '1h' })
@@ -57,7 +57,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect(scene.audits.map(({ on }) => on['id'])).toEqual(['.', '..', '../mail', '..', 'a//b'])
   })
 
-  it('a job tells its parent, and a parent the children that it has noted, as they stand', async () => {
+  it('a job shows its parent, and a parent the children it has recorded, with their states', async () => {
     const { mill, get } = await failedParent(store)
     const parent = await get('queues/mail/jobs/p')
     const [made] = (parent as { children?: { id: string }[] }).children!
@@ -74,7 +74,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect(orphan).not.toHaveProperty('children')
   })
 
-  it('a job tells how often it may fail, how long it then waits, and for how long it is leased', async () => {
+  it('a job shows its retries, their delays, and the length of its lease', async () => {
     const { get } = await failedParent(store)
     const { retry, leaseMs } = await get('queues/mail/jobs/p')
 

@@ -42,7 +42,7 @@ const pick = (values: ReadonlyMap<string, number>, pattern: RegExp) =>
   Object.fromEntries([...values].filter(([key]) => pattern.test(key)))
 
 describe.each(['sqlite', 'redis'] as const)('the metrics on %s', (store: SceneStore) => {
-  it('are exact after known work, and what another process wrote of it makes the counters grow', async () => {
+  it('are exact after known work, and work recorded by another process increases the counters', async () => {
     const scene = await WebScene.on(store)
     const first = await scrapedAfter(scene)
     const elsewhere = millrace({ store: scene.mill.store.text, ...sceneOptions })
@@ -99,7 +99,7 @@ describe.each(['sqlite', 'redis'] as const)('the metrics on %s', (store: SceneSt
     expect([...values.keys()].filter((key) => key.startsWith('millrace_queue_shard_lag_seconds'))).toHaveLength(2)
   })
 
-  it('tell throttles and workers, whatever those are called', async () => {
+  it('include throttles and workers, whatever their names', async () => {
     const scene = await WebScene.on(store)
     await scene.mill.ready()
     const { workers } = await scene.mill.adminParts.connect()
@@ -124,8 +124,8 @@ describe.each(['sqlite', 'redis'] as const)('the metrics on %s', (store: SceneSt
   })
 })
 
-describe('who reads the metrics', () => {
-  it('is who may read the API, by GET, and by a host that is known', async () => {
+describe('a reader of the metrics', () => {
+  it('needs access to the API, GET, and a known host', async () => {
     const scene = await WebScene.on('sqlite')
     const asked = async (asking: Parameters<typeof ask>[1]) => {
       const { status, headers } = await ask(`${scene.url}/metrics`, asking)
@@ -144,7 +144,7 @@ describe('who reads the metrics', () => {
     expect(await asked({ headers: { ...bearer, origin: 'https://evil.example.org' } })).toEqual([403, json])
   })
 
-  it('is a viewer too, below the place where the window is mounted', async () => {
+  it('may be a viewer, below the mount path of the web handler', async () => {
     const scene = await WebScene.on('sqlite', {
       basePath: '/jobs',
       authorize: () => ({ name: 'prometheus', role: 'viewer' }),
@@ -185,7 +185,7 @@ async function textOf(mill: Mill): Promise<string> {
 }
 
 describe('a scrape', () => {
-  it('costs the store four calls and one for each throttle, however many queues there are', async () => {
+  it('costs the store four calls plus one for each throttle, however many queues there are', async () => {
     const { store, calls } = counted(new MemoryStore())
     const throttle = { limit: 5, window: '1m', scope: 'shared' } as const
     const mill = testMillOn(store, { queues: { ...many(300), one: { throttle }, two: { throttle } } })
@@ -197,7 +197,7 @@ describe('a scrape', () => {
     expect(calls.sort()).toEqual(['depth', 'history.read', 'records.queues', 'throttles.state', 'workers.list'])
   })
 
-  it('shares its reading with those of the same second, and with all that come while it is under way', async () => {
+  it('shares its reading with all in the same second, and with all that arrive while it is under way', async () => {
     const { store, calls } = counted(new MemoryStore())
     const mill = testMillOn(store, { queues: many(1) })
     const window = webHandler(mill)
@@ -216,7 +216,7 @@ describe('a scrape', () => {
     expect(depths()).toBe(2)
   })
 
-  it('tells of 1,000 queues and of 200 throttles, and how many it leaves out', async () => {
+  it('reports 1,000 queues and 200 throttles, and how many it leaves out', async () => {
     const mill = testMillOn(new MemoryStore(), { queues: many(1_203, { throttle: { limit: 5, window: '1s' } }) })
     await mill.ready()
     const values = valuesIn(await textOf(mill))
@@ -230,7 +230,7 @@ describe('a scrape', () => {
     expect(readingIn(JSON.parse(JSON.stringify(reading)))).toEqual(reading)
   })
 
-  it('tells the rest where a queue is damaged, or a facet of the store fails or is absent', async () => {
+  it('reports the rest if a queue is damaged, or a facet of the store fails or is absent', async () => {
     const inner = new MemoryStore()
     const broken = {
       depth: (names: readonly string[] = []) =>
@@ -256,7 +256,7 @@ describe('a scrape', () => {
     })
   })
 
-  it('tells no more of a queue that was removed', async () => {
+  it('stops reporting a removed queue', async () => {
     const inner = new MemoryStore()
     await inner.open([{ name: 'old', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
     let isRemoved = false
@@ -269,7 +269,7 @@ describe('a scrape', () => {
     expect(await textOf(mill)).not.toContain('queue="old"')
   })
 
-  it('answers within 5 s with up 0 where the store hangs, and does not ask it again meanwhile', async () => {
+  it('answers within 5 s with up 0 if the store hangs, and does not ask it again meanwhile', async () => {
     const { store, calls } = counted(new MemoryStore(), { depth: () => new Promise(() => {}) })
     const mill = testMillOn(store, { queues: many(1) })
     const window = webHandler(mill)
@@ -286,7 +286,7 @@ describe('a scrape', () => {
     expect(calls.filter((call) => call === 'depth')).toHaveLength(1)
   })
 
-  it('answers with up 0 while Redis is down, and then tells of no queue', async () => {
+  it('answers with up 0 while Redis is down, and then reports no queue', async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const mill = millrace({ store: redis.url, queues: { mail: {} } })

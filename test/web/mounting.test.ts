@@ -115,7 +115,7 @@ describe.each(Object.entries(mountings))('in %s', (_, { below, basePath, mount }
     return { mill, url: `${await mount(window)}${below}`, audits }
   }
 
-  it('an action is done, a wrong one refused, and a page given', async () => {
+  it('an action is done, a wrong one refused, and a page served', async () => {
     const { mill, url, audits } = await mounted()
     const headers = { ...bearer, ...change }
     const done = await ask(`${url}/api/v1/queues/mail/jobs`, {
@@ -137,7 +137,7 @@ describe.each(Object.entries(mountings))('in %s', (_, { below, basePath, mount }
     expect((await mill.queue('mail').depth()).ready).toBe(0)
   })
 
-  it('a stream comes as it is written', async () => {
+  it('a stream arrives as it is written', async () => {
     const { url } = await mounted()
     const over = new AbortController()
     const { body, headers } = await fetch(`${url}/api/v1/events`, { headers: bearer, signal: over.signal })
@@ -149,7 +149,7 @@ describe.each(Object.entries(mountings))('in %s', (_, { below, basePath, mount }
   })
 })
 
-it('what does not lie below the window goes on in Express, and is not found elsewhere', async () => {
+it('a path outside the web handler goes on in Express, and is not found elsewhere', async () => {
   const mill = await sceneMill('sqlite')
   const window = webHandler(mill, { token, basePath: '/jobs' })
   const app = express()
@@ -163,7 +163,7 @@ it('what does not lie below the window goes on in Express, and is not found else
   expect((await window.fetch(new Request('http://localhost/other'))).status).toBe(404)
 })
 
-it('a body that was read before, and is nowhere, is refused with what to do', async () => {
+it('a body that was consumed before is refused, with a remedy', async () => {
   const mill = await sceneMill('sqlite')
   const window = webHandler(mill, { token })
   const url = await served(async (request, response) => {
@@ -182,7 +182,7 @@ it('a body that was read before, and is nowhere, is refused with what to do', as
   ])
 })
 
-it('the page is given with its files, and its links begin at the window however deep the address lies', async () => {
+it('the page is served with its files, and its links start at the mount path from any depth', async () => {
   const folder = project({
     'index.html':
       '<!doctype html><html><head><base href="./"><script src="assets/index-abcd1234.js"></script></head></html>',

@@ -23,7 +23,7 @@ const operation = (path: string, method: string) => document.paths[path]![method
 const ajv = new Ajv({ strict: false, validateFormats: false })
 
 describe('the OpenAPI document', () => {
-  it('has every endpoint, with what its address names', () => {
+  it('has every endpoint, with its path parameters', () => {
     const told = Object.entries(document.paths).flatMap(([path, of]) =>
       Object.keys(of).map((method) => `${method} ${path}`),
     )
@@ -43,7 +43,7 @@ describe('the OpenAPI document', () => {
     ).toEqual(['state', 'by', 'task', 'cursor', 'limit'])
   })
 
-  it('has schemas that a validator takes, and that say what the shapes check', () => {
+  it('has schemas that a validator accepts, and that agree with the checks', () => {
     for (const { parameters, requestBody, responses } of Object.values(document.paths).flatMap((of) =>
       Object.values(of),
     )) {
@@ -71,7 +71,7 @@ describe('the OpenAPI document', () => {
     ]).toEqual([true, true, false, false])
   })
 
-  it('is given by the window, to those alone who are let in', async () => {
+  it('is served by the web handler, only to those with access', async () => {
     const scene = await WebScene.on('sqlite')
 
     expect((await scene.get('openapi.json')).json).toEqual(JSON.parse(JSON.stringify(document)))
@@ -79,7 +79,7 @@ describe('the OpenAPI document', () => {
   })
 })
 
-it('the page of the API has every endpoint with its summary, and no other', () => {
+it('the page on the API has every endpoint with its summary, and no other', () => {
   const rows = new Document('docs/http-api.md').rows('The addresses')
 
   expect(rows.map(([address, what]) => [address, what])).toEqual(

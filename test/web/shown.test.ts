@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { testMill } from '../test-mill.js'
 import { ask, mail, sync, token, WebScene } from './web-scene.js'
 
-it('payloads are hidden where that is said, and changed by `redact`', async () => {
+it('payloads are hidden on request, and changed by `redact`', async () => {
   const hidden = await WebScene.on('sqlite', { token, hidePayloads: true })
   const redacted = await WebScene.on('sqlite', { token, redact: (job) => ({ ...job, input: { to: '…' } }) })
   for (const { mill } of [hidden, redacted]) {
@@ -27,7 +27,7 @@ it('payloads are hidden where that is said, and changed by `redact`', async () =
   expect((await redacted.get('queues/mail/jobs/m')).json).toMatchObject({ input: { to: '…' } })
 })
 
-it('values that JSON has not are shown, and text stays text', async () => {
+it('values that JSON lacks are shown, and text stays text', async () => {
   const scene = await WebScene.on('sqlite')
   const input = {
     to: '<script>alert(1)</script>',
@@ -45,7 +45,7 @@ it('values that JSON has not are shown, and text stays text', async () => {
   })
 })
 
-it('a store without records says so, and is shown as far as it knows', async () => {
+it('a store without records says so, and is shown as far as possible', async () => {
   const mill = testMill({ queues: { a: {} } })
   const store = await (
     mill as unknown as { adminParts: { connect(): Promise<Record<string, unknown>> } }
@@ -74,7 +74,7 @@ it('a store without records says so, and is shown as far as it knows', async () 
     expect(await get(path)).toMatchObject({ status: 422, json: { error: { code: 'unsupported-by-store' } } })
 })
 
-it('an error that nobody foresaw is told by an id, without its stack, which the logger has', async () => {
+it('an unexpected error is answered with an id and without its stack, which goes to the logger', async () => {
   const said: unknown[] = []
   const logger = {
     debug: () => {},
@@ -102,14 +102,14 @@ it('an error that nobody foresaw is told by an id, without its stack, which the 
   expect(JSON.stringify(said)).toMatch(new RegExp(`${id}.*broken hook`))
 })
 
-it('health names nothing, and needs no token', async () => {
+it('health reveals no names, and needs no token', async () => {
   const scene = await WebScene.on('sqlite')
   const { status, text } = await ask(`${scene.url}/health`)
 
   expect([status, text]).toEqual([200, '{"status":"ok"}'])
 })
 
-it('input and meta that a schedule gives its jobs are shown as those of a job', async () => {
+it('input and meta that a schedule gives its jobs are shown like those of a job', async () => {
   const redacted = await WebScene.on('sqlite', {
     token,
     redact: ({ meta: _, ...job }) => ({ ...job, input: { to: `… of ${job.task} by ${job.schedule?.name}` } }),

@@ -4,7 +4,7 @@ import { keptSparks, type SparkReader } from '#src/web/state/sparks.js'
 
 const store = {} as Store
 
-it('sparks that are kept are read anew after that time, or of other queues', async () => {
+it('cached sparks are read again after their time, and for other queues', async () => {
   let mono = 0
   const reads: string[] = []
   const read: SparkReader = async (_, queues) => {
@@ -26,7 +26,7 @@ it('sparks that are kept are read anew after that time, or of other queues', asy
   expect(await kept(store, ['a'], 0)).toEqual([{ enqueued: [6_000], done: [], failed: [] }])
 })
 
-it('a reader that fails is asked again at the next look', async () => {
+it('a failed reading is repeated on the next look', async () => {
   let calls = 0
   const kept = keptSparks(
     async () => {

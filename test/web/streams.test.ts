@@ -46,7 +46,7 @@ const rowOf = ({ data }: Told, queue: string) =>
   (data as { queues: { name: string; ready: number }[] }).queues.find(({ name }) => name === queue)!
 
 describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
-  it('the overview is told at once, and when it changes', async () => {
+  it('the overview is sent at once, and when it changes', async () => {
     const scene = await WebScene.on(store)
     const client = await watch(`${scene.url}/api/v1/events`)
     const first = await client.next()
@@ -56,7 +56,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect([first.event, rowOf(first, 'mail').ready, rowOf(second, 'mail').ready]).toEqual(['overview', 0, 1])
   })
 
-  it('a queue tells what becomes of its jobs, from `ready` on', async () => {
+  it('a queue sends the events of its jobs, after `ready`', async () => {
     const scene = await WebScene.on(store)
     const client = await watch(`${scene.url}/api/v1/queues/mail/events`)
     expect(await client.next()).toEqual({ event: 'ready', data: { queue: 'mail' } })
@@ -128,7 +128,7 @@ it('a hundred clients cost the store as much as one', async () => {
   expect(looks).toBeLessThanOrEqual(6)
 })
 
-it('close() ends the streams that are open', async () => {
+it('close() ends the open streams', async () => {
   const scene = await WebScene.on('sqlite')
   const client = await watch(`${scene.url}/api/v1/events`)
   await client.next()
@@ -137,7 +137,7 @@ it('close() ends the streams that are open', async () => {
   await expect(client.next()).rejects.toThrow('the stream has ended')
 })
 
-it('nobody reads the store any more when the last client has left', async () => {
+it('the store is no longer read when the last client has left', async () => {
   let reading: AbortSignal | undefined
   let empty = 0
   const source: Source = {
@@ -160,26 +160,26 @@ it('nobody reads the store any more when the last client has left', async () => 
   expect([reading!.aborted, empty, left]).toEqual([true, 1, 2])
 })
 
-it('a stream that the store has not is refused before it begins, and so is one of nobody', async () => {
+it('a stream of an unknown queue or job is refused before it begins', async () => {
   const scene = await WebScene.on('sqlite')
   expect((await watch(`${scene.url}/api/v1/queues/nowhere/events`)).status).toBe(404)
   expect((await watch(`${scene.url}/api/v1/queues/mail/jobs/none/events`)).status).toBe(404)
 })
 
-describe('what waits for a slow reader', () => {
+describe('the backlog of a slow reader', () => {
   const all = async (stream: EventStream) => {
     stream.end()
     return stream.response.text()
   }
 
-  it('is the latest overview only', async () => {
+  it('holds only the latest overview', async () => {
     const stream = new EventStream('latest', () => {})
     for (let i = 0; i < 5_000; i += 1) stream.send({ event: 'overview', data: String(i) })
 
     expect(await all(stream)).toBe('event: overview\ndata: 4999\n\n')
   })
 
-  it('are 1,000 events, and how many were lost after them', async () => {
+  it('holds 1,000 events, and how many were lost after them', async () => {
     const stream = new EventStream('all', () => {})
     for (let i = 0; i < 1_500; i += 1) stream.send({ event: 'job.started', data: String(i) })
     const told = (await all(stream)).trim().split('\n\n')
