@@ -1,11 +1,11 @@
 /** What promises cost on a Redis server: Millrace beside the prototype, and beside prototypes that keep some of them. */
 
 import type { BenchReport } from './bench.js'
-import { promiseNames, promiseSteps } from './contender.js'
-import { promiseTitles } from './prototype-promises.js'
-import { RedisField } from './redis-field.js'
-import { enqueueing, enqueueingMany, processing, race } from './redis-race.js'
-import { startRedisServer } from './redis-server.js'
+import { promiseNames, promiseSteps } from './contenders/contender.js'
+import { promiseTitles } from './contenders/prototype-promises.js'
+import { RedisField } from './redis/redis-field.js'
+import { enqueueing, enqueueingMany, processing, race } from './redis/redis-race.js'
+import { startRedisServer } from './redis/redis-server.js'
 
 const races = [processing('process', 100), enqueueing('enqueue', 1_000), enqueueingMany('enqueueMany', 1_000)]
 const length = { renewals: 0, rounds: 5, roundMs: 1_000 }

@@ -6,14 +6,14 @@
 import { createRequire } from 'node:module'
 import { cpus } from 'node:os'
 import type { BenchReport } from './bench.js'
-import { type ContenderName, contenderNames } from './contender.js'
-import { depth } from './redis-depth.js'
-import { RedisField } from './redis-field.js'
-import { idle, memory } from './redis-footprint.js'
-import { latency } from './redis-latency.js'
-import { limit } from './redis-limit.js'
-import { beginning, enqueueing, enqueueingMany, processing, race } from './redis-race.js'
-import { startRedisServer } from './redis-server.js'
+import { type ContenderName, contenderNames } from './contenders/contender.js'
+import { depth } from './redis/redis-depth.js'
+import { RedisField } from './redis/redis-field.js'
+import { idle, memory } from './redis/redis-footprint.js'
+import { latency } from './redis/redis-latency.js'
+import { limit } from './redis/redis-limit.js'
+import { beginning, enqueueing, enqueueingMany, processing, race } from './redis/redis-race.js'
+import { startRedisServer } from './redis/redis-server.js'
 
 const races = [
   processing('process', 100),

@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace } from 'millrace'
 import type { BenchReport } from './bench.js'
-import { besideBaseline } from './sqlite-beside.js'
+import { besideBaseline } from './sqlite/sqlite-beside.js'
 import {
   jobs,
   payload,
@@ -17,8 +17,8 @@ import {
   type SqliteMeasureName,
   sqliteBuildOf,
   sqliteMeasures,
-} from './sqlite-measures.js'
-import { besidePlainjob } from './sqlite-rivals.js'
+} from './sqlite/sqlite-measures.js'
+import { besidePlainjob } from './sqlite/sqlite-rivals.js'
 
 const rounds = 5
 

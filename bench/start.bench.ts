@@ -7,7 +7,7 @@ import { cpus, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { defineTask, millrace } from 'millrace'
 import type { BenchReport } from './bench.js'
-import { startRedisServer } from './redis-server.js'
+import { startRedisServer } from './redis/redis-server.js'
 import { roundsOf, roundsText } from './rounds.js'
 
 const home = join(import.meta.dirname, '..')

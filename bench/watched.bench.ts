@@ -3,10 +3,10 @@
 import { cpus } from 'node:os'
 import { resolve } from 'node:path'
 import type { BenchReport } from './bench.js'
-import { watchNames } from './contender.js'
-import { RedisField } from './redis-field.js'
-import { enqueueing, processing, race } from './redis-race.js'
-import { startRedisServer } from './redis-server.js'
+import { watchNames } from './contenders/contender.js'
+import { RedisField } from './redis/redis-field.js'
+import { enqueueing, processing, race } from './redis/redis-race.js'
+import { startRedisServer } from './redis/redis-server.js'
 
 const races = [processing('process', 100), processing('process10', 10), enqueueing('enqueue', 1_000)]
 /** The difference to find is smaller than the difference between two processes of one build. */

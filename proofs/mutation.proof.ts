@@ -26,7 +26,7 @@ const options = {
   mutate: rooms.map(({ room }) => `${room}/**/*.ts`),
   testRunner: 'vitest',
   plugins: ['@stryker-mutator/vitest-runner'],
-  vitest: { configFile: 'proofs/mutation/vitest.config.ts' },
+  vitest: { configFile: 'proofs/mutation.config.ts' },
   coverageAnalysis: 'perTest',
   // What is made once, when a module is loaded, would need a process for each mutant.
   ignoreStatic: true,

@@ -1,21 +1,25 @@
 /**
  * `npm run prove [name]`: runs one proof, or lists them and runs all. The output of a proof is also written to
- * `proofs/<name>.txt`, with a header that says where and on what it ran. Exits with 1 if a claim fails, with 2 for an
+ * `<name>.txt` beside it, with a header that says where and on what it ran. Exits with 1 if a claim fails, with 2 for an
  * unknown name.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
+import { basename, join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { type Proof, Report } from './report.js'
 
 const folder = import.meta.dirname
 const ending = '.proof.ts'
 
-const names = readdirSync(folder)
-  .filter((file) => file.endsWith(ending))
-  .map((file) => file.slice(0, -ending.length))
-  .sort()
+/** The path of each proof, without the ending, by its name. */
+const paths = new Map(
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith(ending))
+    .map((file) => [basename(file, ending), join(folder, file.slice(0, -ending.length))]),
+)
+const names = [...paths.keys()].sort()
 
 const [asked] = process.argv.slice(2)
 if (asked === undefined) console.log(`Proofs: ${names.join(', ')}`)
@@ -27,7 +31,7 @@ if (asked !== undefined && !names.includes(asked)) {
 }
 
 async function run(name: string): Promise<void> {
-  const proof: Proof = await import(`./${name}${ending}`)
+  const proof: Proof = await import(`${paths.get(name)}${ending}`)
   const report = new Report()
   for (const line of heading(name, proof.seed)) report.say(line)
   const startedAt = performance.now()
@@ -40,7 +44,7 @@ async function run(name: string): Promise<void> {
   const { failed } = report
   report.say(failed.length === 0 ? 'Every claim holds.' : `Claims that fail: ${failed.length}.`)
   report.say(`took ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`)
-  writeFileSync(`${folder}/${name}.txt`, `${report.lines.join('\n')}\n`)
+  writeFileSync(`${paths.get(name)}.txt`, `${report.lines.join('\n')}\n`)
   if (failed.length > 0) process.exitCode = 1
 }
 
@@ -61,7 +65,7 @@ function heading(name: string, seed: number): string[] {
 function commit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: folder, encoding: 'utf8' }).trim()
   // The outputs of proofs are not part of the proved code.
-  const dirty = git('status', '--porcelain', '--', ':/', ':(top,exclude)proofs/*.txt') !== ''
+  const dirty = git('status', '--porcelain', '--', ':/', ':(top,exclude,glob)proofs/**/*.txt') !== ''
   return `${git('rev-parse', '--short', 'HEAD')}${dirty ? '-dirty' : ''}`
 }
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type ClusterServers, type RedisServer, startRedis } from 'millrace/store-testing'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
-import type { ClockShim } from '../clock-shim.js'
+import type { ClockShim } from '../starts/clock-shim.js'
 import { TestVolume } from '../grounds/test-volume.js'
 
 export interface StoreFault {

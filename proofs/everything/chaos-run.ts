@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Dice } from '#src/store-testing/sequences/dice.js'
-import { ClockShim } from '../clock-shim.js'
+import { ClockShim } from '../starts/clock-shim.js'
 import type { ChaosPlan } from './chaos-drill.js'
 import { clockSteps, clusterChaos, pickBy, sqliteChaos } from './chaos-ground.js'
 

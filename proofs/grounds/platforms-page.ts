@@ -31,7 +31,7 @@ export function platformsPage(grounds: readonly (GroundRun | MissingGround)[], f
     ...parts.flatMap((part) => section(part, grounds)),
     '## Skipped and failed tests',
     'A skipped test is a case of the contract about something that a store does not have, such as throttles on SQS. The file\n' +
-      '`proofs/grounds.txt` in the repository names every reason and every failed test.',
+      '`proofs/grounds/grounds.txt` in the repository names every reason and every failed test.',
     '## Untested',
     table([['ground', 'why'], ...untested]),
     '## Run it yourself',

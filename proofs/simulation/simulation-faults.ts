@@ -1,6 +1,6 @@
 /** The faults of the simulation: mistakes in the memory store, each of which breaks one promise. */
 
-import type { Mutation } from '../mutants.js'
+import type { Mutation } from '../models/mutants.js'
 
 export const simulationFaults: readonly Mutation[] = [
   {

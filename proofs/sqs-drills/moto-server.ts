@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { freePort } from '#src/store-testing/servers/free-port.js'
-import { ClockShim } from '../clock-shim.js'
+import { ClockShim } from '../starts/clock-shim.js'
 
 export interface MotoServer {
   readonly version: string

@@ -1,6 +1,6 @@
 import type { AuditEntry } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
-import { contend, judged } from '../../proofs/contention.js'
+import { contend, judged } from '../../proofs/workers/contention.js'
 import { leaseMs } from '../../proofs/crew.js'
 import { redisGround } from '../../proofs/ground.js'
 import { seededRandom } from '../seeded-random.js'

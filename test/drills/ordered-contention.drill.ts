@@ -2,8 +2,8 @@ import type { AuditEntry } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { leaseMs } from '../../proofs/crew.js'
 import { redisGround, sqliteGround } from '../../proofs/ground.js'
-import { drillOrdered } from '../../proofs/ordered-drill.js'
-import { orderedJudgement } from '../../proofs/ordered-judge.js'
+import { drillOrdered } from '../../proofs/ordered/ordered-drill.js'
+import { orderedJudgement } from '../../proofs/ordered/ordered-judge.js'
 import { seededRandom } from '../seeded-random.js'
 
 /** Runs take a moment, so that whoever is killed or stopped has payloads in hand. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { chains } from '../../proofs/chains-drill.js'
+import { chains } from '../../proofs/chains/chains-drill.js'
 
 it('a parent that is killed between its calls has each child exactly once, also as an isolated task', {
   timeout: 120_000,

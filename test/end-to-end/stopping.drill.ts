@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { redisGround, sqliteGround } from '../../proofs/ground.js'
-import * as hazards from '../../proofs/hazards.js'
+import * as hazards from '../../proofs/workers/hazards.js'
 
 // `npm run prove workers` has the same scenarios in full.
 describe('a worker process that is stopped', { timeout: 60_000 }, () => {

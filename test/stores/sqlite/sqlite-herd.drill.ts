@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { herd } from '../../../proofs/herd.js'
+import { herd } from '../../../proofs/workers/herd.js'
 
 it('of many connections that wait for a job, few wake up for it', async () => {
   const { claims, claimsInAll, wakeMs } = await herd({ processes: 2, handlesEach: 10, rounds: 5 })

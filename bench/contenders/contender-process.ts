@@ -1,0 +1,55 @@
+/**
+ * A contender in a process of its own, as the benchmark sees it. Its CPU time is counted apart from the others.
+ */
+
+import { join } from 'node:path'
+import type { ContenderName } from './contender.js'
+import type { Measures } from './measures.js'
+import { MeasuringProcess } from '../measuring-process.js'
+
+export interface MeasureOrder {
+  readonly measure: keyof Measures
+  readonly plan: unknown
+}
+
+export type MeasureAnswer = { readonly value: unknown } | { readonly error: string }
+
+export class ContenderProcess {
+  readonly name: ContenderName
+  readonly #process: MeasuringProcess
+
+  private constructor(name: ContenderName, process: MeasuringProcess) {
+    this.name = name
+    this.#process = process
+  }
+
+  /**
+   * Resolves when its modules are loaded. `flags`: of Node. `baseline`: the folder of the built checkout for the
+   * contender `baseline`.
+   */
+  static async start(
+    name: ContenderName,
+    url: string,
+    flags: readonly string[] = [],
+    baseline?: string,
+  ): Promise<ContenderProcess> {
+    const args = [name, url, ...(name === 'baseline' ? [baseline!] : [])]
+    const entry = join(import.meta.dirname, 'contender-entry.ts')
+    return new ContenderProcess(name, await MeasuringProcess.start(name, entry, args, flags))
+  }
+
+  /** Takes one measure; only one at a time. Rejects with the error of the contender, or when the process has ended. */
+  async take<M extends keyof Measures>(
+    measure: M,
+    plan: Parameters<Measures[M]>[0],
+  ): Promise<Awaited<ReturnType<Measures[M]>>> {
+    const answer = (await this.#process.ask({ measure, plan } satisfies MeasureOrder)) as MeasureAnswer
+    if ('error' in answer) throw new Error(`${this.name} cannot take the measure '${measure}': ${answer.error}`)
+    return answer.value as Awaited<ReturnType<Measures[M]>>
+  }
+
+  /** Ends the process, whatever it is doing. */
+  end(): Promise<void> {
+    return this.#process.end()
+  }
+}
