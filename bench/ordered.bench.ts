@@ -10,10 +10,10 @@ import type { BenchReport } from './bench.js'
 import { ContenderProcess } from './contenders/contender-process.js'
 import { hotIdOn } from './hot-id.js'
 import { type OrderedRound, orderedRound } from './ordered-round.js'
-import { rawTurns } from './sqlite/raw-sqlite.js'
 import { rawRuns } from './redis/redis-race.js'
 import { startRedisServer } from './redis/redis-server.js'
 import { figure, grouped, roundsOf, roundsText } from './rounds.js'
+import { rawTurns } from './sqlite/raw-sqlite.js'
 
 const batchSizes = [1, 10, 100]
 const full = { rounds: 3, jobs: 100_000, payloads: 100_000 }

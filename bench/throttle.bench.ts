@@ -8,9 +8,9 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineTask, millrace } from 'millrace'
 import type { BenchReport } from './bench.js'
+import { RivalThrottledQueue } from './contenders/rival-throttled-queue.js'
 import { RedisMeter, type Spent } from './redis/redis-meter.js'
 import { startRedisServer } from './redis/redis-server.js'
-import { RivalThrottledQueue } from './contenders/rival-throttled-queue.js'
 import { figure, grouped } from './rounds.js'
 
 interface Rules {

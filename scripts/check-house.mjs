@@ -68,6 +68,10 @@ function codeFiles(folder) {
     .sort()
 }
 
+/** The files of each folder. */
+const counts = new Map()
+const count = (folder) => counts.set(folder, (counts.get(folder) ?? 0) + 1)
+
 /** In how many files each word stands. */
 const users = new Map()
 /** The files of src/ that a test, a proof or a bench imports. */
@@ -76,6 +80,7 @@ for (const folder of ['src', 'dashboard', 'test', 'scripts', 'site', 'bench', 'p
   for (const file of codeFiles(folder)) {
     const text = readFileSync(join(root, folder, file), 'utf8')
     const lines = text.trimEnd().split('\n').length
+    if (folder === 'bench' || folder === 'proofs') count(posix.dirname(`${folder}/${file}`))
     if (lines > longest) say(`${folder}/${file}`, longest + 1, `has ${lines} lines; ${longest} is the ceiling`)
     if (/\.test\.ts$/.test(file))
       for (const { index, 1: ms } of text.matchAll(judgedTimes))
@@ -91,7 +96,6 @@ for (const folder of ['src', 'dashboard', 'test', 'scripts', 'site', 'bench', 'p
 }
 
 const names = new Map()
-const counts = new Map()
 /** Imports inside a room, between its alcoves and between files of one, and those of the page: of each the importer, the imported, and where. */
 const arrows = { file: [], alcove: [], page: [] }
 /** Of each file of src/: its length, the files that import it, and whether a thread or process begins there. */
@@ -110,7 +114,7 @@ function* checkedFiles(top) {
     const code = text.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, (comment) => comment.replace(/[^\n]/g, ' '))
     const folder = posix.dirname(shown).replace(/\/\.$/, '')
     const name = posix.basename(file)
-    counts.set(folder, (counts.get(folder) ?? 0) + 1)
+    count(folder)
 
     if (!/^(?:#!.*\n)?\/\*\*/.test(text)) say(shown, 1, 'does not begin with a doc comment that says what it is')
     if (names.has(name)) say(shown, 1, `has the same name as ${names.get(name)}`)
@@ -172,8 +176,8 @@ for (const { file, shown, code } of checkedFiles('dashboard/src'))
     arrows.page.push({ from: file.replace(/\.tsx?$/, ''), to: target, at: `${shown}:${lineOf(code, match.index)}` })
   }
 
-for (const [folder, count] of counts)
-  if (count > mostFiles) say(folder, 1, `holds ${count} files; ${mostFiles} is the ceiling, make alcoves`)
+for (const [folder, files] of counts)
+  if (files > mostFiles) say(folder, 1, `holds ${files} files; ${mostFiles} is the ceiling, make alcoves`)
 for (const kind of ['alcove', 'file', 'page'])
   for (const circle of circlesIn(arrows[kind]))
     for (const { from, to, at } of circle) violations.push(`${at} goes round in a circle: ${from} imports ${to}`)

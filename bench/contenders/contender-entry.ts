@@ -8,7 +8,10 @@ import type { MeasureAnswer, MeasureOrder } from './contender-process.js'
 import { measuresOf } from './measures.js'
 
 const [name, url = '', checkout = ''] = process.argv.slice(2)
-const open = name === 'baseline' ? await (await import('./millrace-redis.js')).openBuilt(checkout) : (await openers[name as HomeName]()).open
+const open =
+  name === 'baseline'
+    ? await (await import('./millrace-redis.js')).openBuilt(checkout)
+    : (await openers[name as HomeName]()).open
 const measures = measuresOf(open, url)
 
 process.once('disconnect', () => process.exit())

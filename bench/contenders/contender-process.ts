@@ -3,9 +3,9 @@
  */
 
 import { join } from 'node:path'
+import { MeasuringProcess } from '../measuring-process.js'
 import type { ContenderName } from './contender.js'
 import type { Measures } from './measures.js'
-import { MeasuringProcess } from '../measuring-process.js'
 
 export interface MeasureOrder {
   readonly measure: keyof Measures

@@ -4,8 +4,8 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Contender, OpenContender } from './contender.js'
 import { RedisMeter, type Spent } from '../redis/redis-meter.js'
+import type { Contender, OpenContender } from './contender.js'
 
 /** `inFlight`: calls that are unanswered at a time. */
 export interface Measures {

@@ -2,8 +2,8 @@
 
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import * as own from 'millrace'
 import type { Mill, MillOptions } from 'millrace'
+import * as own from 'millrace'
 import type { Contender, OpenContender } from './contender.js'
 
 export const open: OpenContender = opening({})

@@ -2,8 +2,8 @@
 
 import type { BenchReport } from '../bench.js'
 import type { ContenderProcess } from '../contenders/contender-process.js'
-import { type Lap, lapOf, lapsText } from './redis-lap.js'
 import { figure, grouped, roundsOf } from '../rounds.js'
+import { type Lap, lapOf, lapsText } from './redis-lap.js'
 
 const short = 10_000
 const jobs = 30_000

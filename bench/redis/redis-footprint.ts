@@ -3,9 +3,9 @@
 import type { BenchReport } from '../bench.js'
 import type { ContenderName } from '../contenders/contender.js'
 import { ContenderProcess } from '../contenders/contender-process.js'
+import { figure, grouped } from '../rounds.js'
 import type { RedisField } from './redis-field.js'
 import { startRedisServer } from './redis-server.js'
-import { figure, grouped } from '../rounds.js'
 
 /**
  * Bytes per waiting job. The data is the same in every round, so one round is enough. Resolves to the ratio to BullMQ.

@@ -1,7 +1,7 @@
 /** A lap: the cost of one round for one contender. */
 
-import type { Spent } from './redis-meter.js'
 import { grouped, roundsOf, roundsText } from '../rounds.js'
+import type { Spent } from './redis-meter.js'
 
 export interface Lap {
   readonly jobs: number

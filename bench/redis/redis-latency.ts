@@ -3,8 +3,8 @@
 import type { BenchReport } from '../bench.js'
 import type { ContenderName } from '../contenders/contender.js'
 import { ContenderProcess } from '../contenders/contender-process.js'
-import type { RedisField } from './redis-field.js'
 import { figure, roundsOf, roundsText } from '../rounds.js'
+import type { RedisField } from './redis-field.js'
 
 export interface Latency {
   readonly p50: number

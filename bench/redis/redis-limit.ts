@@ -2,9 +2,9 @@
 
 import type { BenchReport } from '../bench.js'
 import type { ContenderProcess } from '../contenders/contender-process.js'
+import { roundsOf, roundsText } from '../rounds.js'
 import { jobsIn, type Lap, lapOf } from './redis-lap.js'
 import { type RaceLength, rawRuns } from './redis-race.js'
-import { roundsOf, roundsText } from '../rounds.js'
 
 const perCalls = [1, 10, 100]
 const firstJobs = 10_000

@@ -3,10 +3,10 @@
 import type { BenchReport } from '../bench.js'
 import { type ContenderName, promiseNames } from '../contenders/contender.js'
 import type { ContenderProcess } from '../contenders/contender-process.js'
+import { figure, grouped, roundsOf, roundsText } from '../rounds.js'
 import type { RedisField } from './redis-field.js'
 import { jobsIn, type Lap, lapOf, lapsText } from './redis-lap.js'
 import type { Spent } from './redis-meter.js'
-import { figure, grouped, roundsOf, roundsText } from '../rounds.js'
 
 export interface Race {
   readonly title: string

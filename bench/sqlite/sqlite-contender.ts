@@ -2,9 +2,9 @@
 
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
-import { openPlainjob } from './rival-plainjob.js'
 import { roundsOf } from '../rounds.js'
 import { workedOff } from '../worked-off.js'
+import { openPlainjob } from './rival-plainjob.js'
 
 export interface SqliteContender {
   /** The result is awaited: then the job is stored. */

@@ -6,8 +6,8 @@
 import { join } from 'node:path'
 import type { BenchReport } from '../bench.js'
 import { MeasuringProcess } from '../measuring-process.js'
-import { hasPlainjob, plainjobInstall } from './rival-plainjob.js'
 import { figure, grouped, type Rounds, roundsOf, roundsText } from '../rounds.js'
+import { hasPlainjob, plainjobInstall } from './rival-plainjob.js'
 import { type RivalMeasureName, type SqliteContenderName, sqliteContenderNames } from './sqlite-contender.js'
 
 const rounds = 5

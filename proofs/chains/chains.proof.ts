@@ -4,8 +4,8 @@
  */
 
 import { startRedis } from 'millrace/store-testing'
-import { type ChainsSeen, chains } from './chains-drill.js'
 import type { Report, Summary } from '../report.js'
+import { type ChainsSeen, chains } from './chains-drill.js'
 
 export const seed = 0
 

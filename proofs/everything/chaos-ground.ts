@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type ClusterServers, type RedisServer, startRedis } from 'millrace/store-testing'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
-import type { ClockShim } from '../starts/clock-shim.js'
 import { TestVolume } from '../grounds/test-volume.js'
+import type { ClockShim } from '../starts/clock-shim.js'
 
 export interface StoreFault {
   /** In the plural, as a sum says it. */

@@ -6,11 +6,11 @@
 
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { forkedProgram } from '../forked-program.js'
+import type { Report, Summary } from '../report.js'
 import type { ChaosOutcome } from './chaos-drill.js'
 import type { ChaosOrder } from './chaos-run.js'
 import { EarlierPackage } from './earlier-package.js'
-import { forkedProgram } from '../forked-program.js'
-import type { Report, Summary } from '../report.js'
 
 export const seed = 20_261_126
 

@@ -7,11 +7,11 @@
 
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { forkedProgram } from '../forked-program.js'
+import type { Report, Summary } from '../report.js'
 import type { SecondRunsOutcome } from './second-runs-drill.js'
 import { type SecondRun, unknownCause } from './second-runs-judge.js'
 import type { SecondRunsOrder } from './second-runs-run.js'
-import { forkedProgram } from '../forked-program.js'
-import type { Report, Summary } from '../report.js'
 
 export const seed = 20_261_129
 

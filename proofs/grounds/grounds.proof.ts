@@ -7,10 +7,10 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { arch, cpus, release, type } from 'node:os'
 import { join } from 'node:path'
+import type { Report, Summary } from '../report.js'
 import { groundRun } from './ground-run.js'
 import { type MissingGround, platformsPage } from './platforms-page.js'
 import { type TestGround, testGrounds, untested } from './test-grounds.js'
-import type { Report, Summary } from '../report.js'
 
 /** Each test has a seed of its own. */
 export const seed = 0

@@ -6,9 +6,9 @@
 
 import { type Mill, millrace } from 'millrace'
 import { faultProxy, startRedis } from 'millrace/store-testing'
+import type { Report, Summary } from '../report.js'
 import { cancels, dyings, exits, lostHosts, pickUps, stops } from './long-ends.js'
 import { LongSite } from './long-site.js'
-import type { Report, Summary } from '../report.js'
 
 export const seed = 0
 

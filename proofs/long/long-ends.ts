@@ -3,8 +3,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JobHandle, QueueListener } from 'millrace'
 import { livingIn } from '../../test/process-group.js'
-import { bound, deaf, dying, LongSite, steady } from './long-site.js'
 import type { Work } from '../workers/supervised.js'
+import { bound, deaf, dying, LongSite, steady } from './long-site.js'
 
 const resultWithin = { timeout: '60s' } as const
 

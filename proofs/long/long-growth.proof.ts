@@ -1,7 +1,7 @@
 /** Proof: isolated jobs leave nothing in their worker. It has not grown after a thousand of them. */
 
-import { growth } from './long-growth.js'
 import type { Report, Summary } from '../report.js'
+import { growth } from './long-growth.js'
 
 export const seed = 0
 

@@ -5,8 +5,8 @@
 
 import { startRedis } from 'millrace/store-testing'
 import { seededRandom } from '../../test/seeded-random.js'
-import { killedWorkers, oneLongRun } from './long-drills.js'
 import type { Report, Summary } from '../report.js'
+import { killedWorkers, oneLongRun } from './long-drills.js'
 
 export const seed = 20_260_007
 

@@ -5,11 +5,11 @@
  */
 
 import { redisHarness, sqliteHarness, startRedis } from 'millrace/store-testing'
+import { redisVersion } from '../redis-version.js'
+import type { Report, Summary } from '../report.js'
 import { catchAll, playAll } from './model.js'
 import type { Draws } from './mutants.js'
 import { redisLimitedMutations } from './redis-limited-mutations.js'
-import { redisVersion } from '../redis-version.js'
-import type { Report, Summary } from '../report.js'
 import { sqliteLimitedMutations } from './sqlite-limited-mutations.js'
 
 export const seed = 900_000

@@ -5,10 +5,10 @@
  */
 
 import { redisHarness, type StartedRedis, startRedis } from 'millrace/store-testing'
-import { catchAll, playAll } from './model.js'
-import { redisMutations } from './redis-mutations.js'
 import { redisVersion } from '../redis-version.js'
 import type { Report, Summary } from '../report.js'
+import { catchAll, playAll } from './model.js'
+import { redisMutations } from './redis-mutations.js'
 
 export const seed = 600_000
 

@@ -4,8 +4,8 @@
  */
 
 import { sqliteHarness } from 'millrace/store-testing'
-import { catchAll, playAll } from './model.js'
 import type { Report, Summary } from '../report.js'
+import { catchAll, playAll } from './model.js'
 import { sqliteMutations } from './sqlite-mutations.js'
 
 export const seed = 500_000

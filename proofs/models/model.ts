@@ -4,8 +4,8 @@
  */
 
 import { compareStores, type HarnessMaker, modelOf } from 'millrace/store-testing'
-import { caughtBy, type Draws, type Mutation } from './mutants.js'
 import type { Report } from '../report.js'
+import { caughtBy, type Draws, type Mutation } from './mutants.js'
 
 /** Sequences over which an unchanged copy of the store is compared. */
 const controlSequences = 20

@@ -5,12 +5,12 @@
  */
 
 import { redisHarness, sqliteHarness, startRedis } from 'millrace/store-testing'
+import { redisVersion } from '../redis-version.js'
+import type { Report, Summary } from '../report.js'
 import { catchAll, playAll } from './model.js'
 import type { Draws } from './mutants.js'
 import { redisMergeMutations } from './redis-merge-mutations.js'
 import { redisOrderedMutations } from './redis-ordered-mutations.js'
-import { redisVersion } from '../redis-version.js'
-import type { Report, Summary } from '../report.js'
 import { sqliteOrderedMutations } from './sqlite-ordered-mutations.js'
 
 export const seed = 700_000

@@ -8,10 +8,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Depth, defineOrderedTask, type Mill, millrace, type OrderedTask } from 'millrace'
 import * as v from 'valibot'
 import { attack } from '../attack.js'
-import { slowestReturn } from '../workers/contention.js'
 import { Crew, leaseMs } from '../crew.js'
 import { type OpenGround, sqliteGround } from '../ground.js'
 import { Ledger } from '../ledger.js'
+import { slowestReturn } from '../workers/contention.js'
 import { type OrderedJudgement, orderedJudgement } from './ordered-judge.js'
 
 export interface OrderedPlan {

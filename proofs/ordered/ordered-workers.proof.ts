@@ -6,8 +6,8 @@
 import { seededRandom } from '../../test/seeded-random.js'
 import { leaseMs } from '../crew.js'
 import { type OpenGround, redisGround, sqliteGround } from '../ground.js'
-import { drillOrdered, type OrderedPlan } from './ordered-drill.js'
 import type { Report, Summary } from '../report.js'
+import { drillOrdered, type OrderedPlan } from './ordered-drill.js'
 
 export const seed = 20_260_005
 

@@ -5,13 +5,13 @@
  */
 
 import { startRedis } from 'millrace/store-testing'
+import type { Report, Summary } from '../report.js'
 import { foreignKey, movedSlot, thrownAway } from './foreign-hands.js'
 import { idleCrowd } from './idle-crowd.js'
 import { halfOpen, noServer, repliesLost } from './lost-links.js'
 import * as refusals from './refusals.js'
 import { failover, killedServer } from './server-deaths.js'
 import type { Verdict } from './traffic.js'
-import type { Report, Summary } from '../report.js'
 
 /** Nothing is drawn at random: servers and clocks decide when things happen. */
 export const seed = 0

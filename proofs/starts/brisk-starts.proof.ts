@@ -12,10 +12,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
 import { startRedis } from 'millrace/store-testing'
-import { briskGroups } from './brisk-groups.js'
-import { type BriskEnd, brisk, type Handler, limit, slots, throttle, windowMs } from './brisk-words.js'
 import { forkedProgram } from '../forked-program.js'
 import type { Report, Summary } from '../report.js'
+import { briskGroups } from './brisk-groups.js'
+import { type BriskEnd, brisk, type Handler, limit, slots, throttle, windowMs } from './brisk-words.js'
 import { mostWithin } from './starts-words.js'
 
 const jobs = 6_000

@@ -12,10 +12,10 @@ import { join } from 'node:path'
 import { startRedis } from 'millrace/store-testing'
 import type { EnqueueCall, NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
-import { ClockShim } from './clock-shim.js'
-import type { Order, Start, Words } from './clock-steps-claimant.js'
 import { forkedProgram } from '../forked-program.js'
 import type { Report, Summary } from '../report.js'
+import { ClockShim } from './clock-shim.js'
+import type { Order, Start, Words } from './clock-steps-claimant.js'
 
 export const seed = 0
 

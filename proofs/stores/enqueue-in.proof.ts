@@ -5,9 +5,9 @@
  */
 
 import { createRequire } from 'node:module'
+import type { Report } from '../report.js'
 import { type EnqueueInOutcome, orders, unrungStarts } from './enqueue-in.js'
 import type { ProducerDriver } from './enqueue-in-words.js'
-import type { Report } from '../report.js'
 
 export const seed = 20_261_125
 const rounds = 1_000

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { defineTask, type Mill, millrace } from 'millrace'
-import { type ProducerDriver, type ProducerWord, type Round, roundOf, ship } from './enqueue-in-words.js'
 import { forkedProgram } from '../forked-program.js'
+import { type ProducerDriver, type ProducerWord, type Round, roundOf, ship } from './enqueue-in-words.js'
 
 export interface EnqueueInOutcome {
   /** The number of rounds by how they ended. */

@@ -6,8 +6,8 @@
 import { seededRandom } from '../../test/seeded-random.js'
 import { leaseMs } from '../crew.js'
 import { type OpenGround, redisGround, sqliteGround } from '../ground.js'
-import { drillLimits, maxRunning, perGroup } from './limits-drill.js'
 import type { Report, Summary } from '../report.js'
+import { drillLimits, maxRunning, perGroup } from './limits-drill.js'
 
 export const seed = 20_260_006
 

@@ -7,8 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace, type StoreDescriptor } from 'millrace'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { contended } from './contention.js'
 import { leaseMs, type WorkerWord } from '../crew.js'
+import { contended } from './contention.js'
 
 const [described = '', jobMs = '0'] = process.argv.slice(2)
 const store = JSON.parse(described) as StoreDescriptor

@@ -1,8 +1,8 @@
 /** Proof: eight processes on one SQLite file complete each of 20,000 jobs exactly once, also while thirty of them are killed. */
 
 import { seededRandom } from '../../test/seeded-random.js'
-import { type ContentionOutcome, contend } from './contention.js'
 import type { Report } from '../report.js'
+import { type ContentionOutcome, contend } from './contention.js'
 
 export const seed = 20_260_000
 

@@ -8,10 +8,10 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
-import type { FairBatchWord } from './fair-batch-worker.js'
 import { forkedProgram } from '../forked-program.js'
 import { type Ground, redisGround, sqliteGround } from '../ground.js'
 import type { Report } from '../report.js'
+import type { FairBatchWord } from './fair-batch-worker.js'
 
 export const seed = 0
 

@@ -6,8 +6,8 @@
 import { defaultSelector, selectorNamed } from '#src/selectors/named-selectors.js'
 import type { Candidate } from '#src/selectors/selector.js'
 import { seededRandom } from '../../test/seeded-random.js'
-import { idleClaims } from './idle.js'
 import type { Report, Summary } from '../report.js'
+import { idleClaims } from './idle.js'
 
 export const seed = 1
 

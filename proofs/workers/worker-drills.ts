@@ -1,12 +1,12 @@
 /** The worker drills: hazards of workers, described and judged on any ground. */
 
 import { seededRandom } from '../../test/seeded-random.js'
-import { contend } from './contention.js'
 import { leaseMs } from '../crew.js'
-import { endurance, slope } from './endurance.js'
 import type { OpenGround } from '../ground.js'
-import * as hazards from './hazards.js'
 import type { Report } from '../report.js'
+import { contend } from './contention.js'
+import { endurance, slope } from './endurance.js'
+import * as hazards from './hazards.js'
 import { startLatency } from './start-latency.js'
 
 export interface Faults {

@@ -3,9 +3,9 @@
  * store. It also measures the cost when nothing happens. Triggers write the audit inside the store's own transactions.
  */
 
+import type { Report, Summary } from '../report.js'
 import { herd } from './herd.js'
 import { idleClaims } from './idle.js'
-import type { Report, Summary } from '../report.js'
 import { blocked, cancel, chaos, lasting, latency, poison, stops } from './worker-drills.js'
 
 export const seed = 20_260_003

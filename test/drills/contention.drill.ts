@@ -1,8 +1,8 @@
 import type { AuditEntry } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
-import { contend, judged } from '../../proofs/workers/contention.js'
 import { leaseMs } from '../../proofs/crew.js'
 import { redisGround } from '../../proofs/ground.js'
+import { contend, judged } from '../../proofs/workers/contention.js'
 import { seededRandom } from '../seeded-random.js'
 
 describe('four processes on one file', () => {
