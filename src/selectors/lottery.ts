@@ -1,9 +1,27 @@
-/** Lottery: queues drawn by weight, ignoring which are empty. */
+/** Lotteries: queues drawn by weight. */
 
 import type { Random } from '../core/platform/clock.js'
 import type { Candidate, Selector } from './selector.js'
 
-/** One queue, drawn by weight. A worker that finds it empty draws again. */
+/**
+ * The reduced lottery, the default: draw a queue by weight; if it is empty, draw among the rest. No queue starves, and
+ * a queue with work is found in one pass.
+ */
+export const reducedLottery: Selector = (queues, random) => drawnOrder(queues, random).map((queue) => queue.name)
+
+/**
+ * All queues in drawn order. All draws are made at once: sorted by −ln(U) / weight with U uniform in (0, 1], queues are
+ * in the order in which a lottery without replacement would draw them. (Efraimidis & Spirakis, "Weighted random
+ * sampling with a reservoir", 2006.)
+ */
+export function drawnOrder(queues: readonly Candidate[], random: Random): Candidate[] {
+  return queues
+    .map((queue) => ({ queue, key: -Math.log(1 - random()) / queue.weight }))
+    .sort((a, b) => a.key - b.key)
+    .map(({ queue }) => queue)
+}
+
+/** One queue, drawn by weight, whether it is empty or not. A worker that finds it empty draws again. */
 export const lottery: Selector = (queues, random) => {
   const drawn = draw(queues, random)
   return drawn === undefined ? [] : [drawn.name]

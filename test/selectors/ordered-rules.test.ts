@@ -1,9 +1,6 @@
 /** The rules without tickets: random, highest first, sequential, lag. */
 import { describe, expect, it } from 'vitest'
-import { highestFirst, highestFirstLottery } from '#src/selectors/highest-first.js'
-import { lag } from '#src/selectors/lag.js'
-import { selectorNamed } from '#src/selectors/named-selectors.js'
-import { randomQueue } from '#src/selectors/random-queue.js'
+import { highestFirst, highestFirstLottery, lag, randomQueue, selectorNamed } from '#src/selectors/named-selectors.js'
 import { chiSquare, pValue } from '../chi-square.js'
 import { seededRandom } from '../seeded-random.js'
 import { documented, granted, permutations, tally } from './odds.js'
