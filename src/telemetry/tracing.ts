@@ -23,29 +23,22 @@ import { packageVersion } from '../core/platform/package-version.js'
 import type { EndAnswer, EnqueueItem, Middleware, Run, RunEnd } from '../core/task/middleware.js'
 import { messageOf } from '../core/values/describe.js'
 import { carriedOf, spanContextOf } from './carried-context.js'
-import { commonTrace, messagesOf, type RunMessage } from './run-messages.js'
-import { type Fault, faultBy, faultOf, faultOfAnswer } from './run-status.js'
 import {
+  commonTrace,
   endAttributes,
+  type Fault,
+  faultBy,
+  faultOf,
+  faultOfAnswer,
   itemAttributes,
+  messagesOf,
   type Operation,
   operationAttributes,
   queueOf,
+  type RunMessage,
   runAttributes,
   storedAttributes,
 } from './span-attributes.js'
-import type { Traced, TracingOptions } from './tracing-options.js'
-
-/** The span of a run, and the context in which its handler runs. */
-interface OpenRun {
-  readonly span: Span
-  readonly context: Context
-}
-
-const spanKinds = { send: SpanKind.PRODUCER, process: SpanKind.CONSUMER, settle: SpanKind.CLIENT } as const
-/** The most links and the most exceptions of a span: the default limits of SDKs, and as many as a backend can show. */
-const mostLinks = 128
-const mostExceptions = 8
 
 /**
  * Middleware that traces the enqueues and runs of a mill: `millrace({ …, middleware: [tracing()] })`, best as the
@@ -54,6 +47,36 @@ const mostExceptions = 8
  */
 export function tracing(options: TracingOptions = {}): Middleware {
   return new Tracing(options)
+}
+
+/** The options of tracing. */
+export interface TracingOptions {
+  /** The provider that makes the spans. Default: the global one of `@opentelemetry/api`, even if it is set later. */
+  readonly tracerProvider?: TracerProvider | undefined
+  /**
+   * How the span of a run relates to the span of its enqueue. `'parent'`: it is a child, so that one trace shows the
+   * whole way of a job. `'link'`: it begins a trace of its own. It has a link to the enqueue in both cases. Default
+   * `'parent'`.
+   */
+  readonly relation?: 'parent' | 'link' | undefined
+  /**
+   * Returns further attributes for a span. An error that it throws goes to the `diag` logger of the API. Default: none.
+   */
+  readonly attributes?: ((traced: Traced) => Attributes) | undefined
+}
+
+/** The subject of a span: an enqueue of these items, or a run. */
+export type Traced = { readonly items: readonly EnqueueItem[] } | { readonly run: Run }
+
+const spanKinds = { send: SpanKind.PRODUCER, process: SpanKind.CONSUMER, settle: SpanKind.CLIENT } as const
+/** The most links and the most exceptions of a span: the default limits of SDKs, and as many as a backend can show. */
+const mostLinks = 128
+const mostExceptions = 8
+
+/** The span of a run, and the context in which its handler runs. */
+interface OpenRun {
+  readonly span: Span
+  readonly context: Context
 }
 
 class Tracing implements Middleware {

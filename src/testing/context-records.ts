@@ -3,24 +3,28 @@
  * store.
  */
 
-import { WorkerStoppedError } from '../core/errors.js'
+import { InvalidArgumentError, WorkerStoppedError } from '../core/errors.js'
 import { Events } from '../core/events.js'
 import type { Progress } from '../core/job.js'
 import { checkFields, type FieldWriter, type JobFields } from '../core/job-fields.js'
+import type { JobHandle } from '../core/job-handle.js'
 import { Packing } from '../core/packing/packing.js'
 import { systemRandom } from '../core/platform/clock.js'
+import type { BatchChildOptions } from '../core/task/child-options.js'
+import type { EnqueueItem } from '../core/task/middleware.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
+import { validated } from '../core/task/schema.js'
 import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
-import { jsonCodec } from '../core/values/codec.js'
+import { jsonCodec, type Payload } from '../core/values/codec.js'
 import type { DecodedClaim } from '../runtime/run/batch-execution.js'
 import { bindMethods } from '../runtime/run/bound-methods.js'
+import type { ChildClient } from '../runtime/run/child-calls.js'
 import { JobExecution } from '../runtime/run/job-execution.js'
 import { JobUpdates } from '../runtime/run/job-updates.js'
 import { JobsExecution } from '../runtime/run/jobs-execution.js'
 import { OrderedExecution } from '../runtime/run/ordered-execution.js'
 import type { Claim } from '../stores/contract/claim.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
-import { ChildRecords } from './child-records.js'
 
 /** Sends nothing: everything is recorded before. */
 const unsent = new JobUpdates({
@@ -33,6 +37,7 @@ const unsent = new JobUpdates({
 
 const stopped = () => new WorkerStoppedError('the test has aborted this attempt.')
 
+/** @internal */
 export class JobRecords extends JobExecution {
   readonly progressed: Progress[] = []
   readonly logged: string[] = []
@@ -88,6 +93,7 @@ export class JobRecords extends JobExecution {
   }
 }
 
+/** @internal */
 export class OrderedRecords extends OrderedExecution {
   readonly progressed: Progress[] = []
   readonly enqueued: ChildRecords['items']
@@ -125,6 +131,7 @@ export class OrderedRecords extends OrderedExecution {
   }
 }
 
+/** @internal */
 export class JobsRecords extends JobsExecution {
   readonly progressed: Progress[] = []
   readonly enqueued: ChildRecords['items']
@@ -152,5 +159,50 @@ export class JobsRecords extends JobsExecution {
   /** The errors that the handler has given for jobs, the latest of each, by index. */
   get failed(): ReadonlyMap<number, unknown> {
     return new Map(this.leased.flatMap(({ failure }, i) => (failure === undefined ? [] : [[i, failure.error]])))
+  }
+}
+
+/** A job that a handler has enqueued, with the options that it gave. */
+export interface ChildRecord extends Pick<EnqueueItem, 'task' | 'input'> {
+  readonly options: EnqueueItem['options'] & BatchChildOptions
+}
+
+/** The jobs that a handler enqueues in a test context. They are checked and recorded, but not sent. */
+class ChildRecords implements ChildClient {
+  readonly items: ChildRecord[] = []
+
+  encode(value: unknown): Payload {
+    return jsonCodec.encode(value)
+  }
+
+  async enqueueItem(item: EnqueueItem): Promise<JobHandle> {
+    const { task, input, options, child, asked = options } = item
+    if (task.input !== undefined) await validated(task.input, input, `the input of a job of task '${task.name}'`)
+    this.items.push({ task, input, options: asked })
+    return unsentJob(options.queue ?? task.queue, String(options.id ?? child ?? `child-${this.items.length}`))
+  }
+
+  async enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]> {
+    return Promise.all(items.map((item) => this.enqueueItem(item)))
+  }
+}
+
+/** The handle to a job that never runs. */
+function unsentJob(queue: string, id: string): JobHandle {
+  return {
+    ...{ id, queue, outcome: 'added' },
+    record: async () => undefined,
+    status: async () => 'ready',
+    cancel: async () => true,
+    fields: {
+      async set(changes) {
+        checkFields(changes)
+        return true
+      },
+    },
+    result() {
+      const message = `job '${id}' was enqueued in a test context, which runs no jobs: it has no result. Use testMill() for handlers that wait for other jobs.`
+      return Promise.reject(new InvalidArgumentError(message))
+    },
   }
 }

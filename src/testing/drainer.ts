@@ -1,11 +1,15 @@
 /**
- * A drainer: runs due jobs, one attempt after the other, until none is due. It claims, runs and settles with the same
- * parts as a worker, but starts nothing by itself and waits for no time to pass.
+ * A drainer: runs due jobs, one attempt after the other, until none is due, and the due ticks of schedules with them.
+ * It claims, runs and settles with the same parts as a worker, but starts nothing by itself and waits for no time to
+ * pass.
  */
 
 import { ConfigError, InvalidArgumentError } from '../core/errors.js'
-import { isBatchTask } from '../core/task/any-task.js'
+import type { JobState } from '../core/job.js'
+import { type AnyTask, isBatchTask } from '../core/task/any-task.js'
+import type { TaskResult } from '../core/task/task-definition.js'
 import { messageOf } from '../core/values/describe.js'
+import { createIdSource } from '../core/values/ids.js'
 import { settingsOfAll } from '../mill/options/stored-settings.js'
 import { ClaimDecoder } from '../runtime/run/claim-decoder.js'
 import { endedRunOf } from '../runtime/run/ended-run.js'
@@ -16,20 +20,46 @@ import { JobUpdates } from '../runtime/run/job-updates.js'
 import { settlementOf } from '../runtime/run/settlement.js'
 import type { Verdict } from '../runtime/run/verdict.js'
 import type { Claim, Claimed, ClaimFrom } from '../stores/contract/claim.js'
+import type { DueSchedules, Schedules, StoredSchedule } from '../stores/contract/schedules.js'
 import type { SettleAnswer } from '../stores/contract/settle.js'
 import type { Store } from '../stores/contract/store.js'
 import { mostPerTrip } from '../stores/rules/bounds.js'
 import type { RunParts } from '../workers/assemble-worker.js'
 import { EndHooks } from '../workers/end-hooks.js'
 import { FoundEnds } from '../workers/found-ends.js'
+import { ScheduleLead } from '../workers/schedules/schedule-lead.js'
 import { emitSettled } from '../workers/settle-events.js'
-import { lineOf, type RanJob, ranJob } from './ran-job.js'
-import { TimelyTicks } from './timely-ticks.js'
+
+/** One attempt at a job of one of these tasks; `task` says which, and so the type of `result`. */
+export type RanJob<T extends AnyTask = AnyTask> = T extends AnyTask
+  ? {
+      readonly task: T['name']
+      readonly id: string
+      readonly queue: string
+      /** Failures before this attempt + 1. */
+      readonly attempt: number
+      /**
+       * The state after the attempt: `'scheduled'` or `'ready'` if the job runs again, `'running'` if its end was
+       * refused because the job was taken over or deleted meanwhile. For an ordered id whose last retry has failed it
+       * is `'dead'`, as its oldest payload is.
+       */
+      readonly state: JobState
+      /** The return value of the handler; absent if the job has not completed. */
+      readonly result?: TaskResult<T>
+      /** The error that the handler threw, or why it was not called. */
+      readonly error?: unknown
+      /** Why the job was buried, cancelled or put back: `'max-retries'`, `'snoozed'`, … or the handler's own reason. */
+      readonly reason?: string
+      /** When the job is due again. */
+      readonly runAt?: Date
+    }
+  : never
 
 /** The name of the worker, which no other worker has. */
 const worker = 'drain'
 const shownAtLimit = 3
 
+/** @internal */
 export class Drainer implements Bench {
   readonly #parts: RunParts
   readonly #store: Store
@@ -183,9 +213,88 @@ export class Drainer implements Bench {
   }
 }
 
+/** `now`: the store's time when the job was settled. */
+function ranJob({ task, id, queue, attempt }: Claim, verdict: Verdict, answer: SettleAnswer, now: number): RanJob {
+  const ran = { task, id, queue, attempt }
+  if (answer !== 'ok') return { ...ran, state: 'running', reason: `its settle was refused: ${answer}` }
+  switch (verdict.kind) {
+    case 'complete':
+      return { ...ran, state: 'completed', result: verdict.result }
+    case 'retry':
+      return verdict.last
+        ? { ...ran, state: 'dead', error: verdict.error, reason: verdict.reason }
+        : { ...ran, ...again(verdict.delayMs, now), error: verdict.error }
+    case 'release': {
+      const error = verdict.error === undefined ? {} : { error: new Error(verdict.error) }
+      return { ...ran, ...again(verdict.delayMs, now), ...error, reason: verdict.reason }
+    }
+    case 'bury':
+      return { ...ran, state: 'dead', error: verdict.error, reason: verdict.reason }
+    case 'cancel':
+      return { ...ran, state: 'cancelled', ...(verdict.reason !== undefined && { reason: verdict.reason }) }
+  }
+}
+
+function again(delayMs: number, now: number): { readonly state: 'ready' | 'scheduled'; readonly runAt: Date } {
+  return { state: delayMs > 0 ? 'scheduled' : 'ready', runAt: new Date(now + delayMs) }
+}
+
 function stillDue(ran: readonly RanJob[], limit: number): InvalidArgumentError {
   const last = ran.slice(-shownAtLimit).map((job) => `  ${lineOf(job)}`)
   return new InvalidArgumentError(
     `drain() has made ${ran.length} attempts and jobs are still due (limit: ${limit}). A job that comes back at once, or enqueues itself, never ends; the last attempts:\n${last.join('\n')}`,
   )
+}
+
+/** The job in one line, for a message. */
+function lineOf({ task, id, state, error, reason }: RanJob): string {
+  const why = error === undefined ? reason : messageOf(error)
+  return `${task} ${id}: ${state}${why === undefined ? '' : ` (${why})`}`
+}
+
+/** The most due schedules of one look. */
+const mostDue = 1_000
+
+/**
+ * Timely ticks: the ticks of schedules, enqueued as by a worker that was there at each instant, however far a test has
+ * moved its clock. So no tick is missed, and each is made by the same code as in a worker.
+ */
+class TimelyTicks {
+  readonly #schedules: Schedules
+  readonly #worker: string
+  readonly #lead: ScheduleLead
+  /** The due schedules that the lead is given. */
+  #due: Pick<DueSchedules, 'due' | 'now'> | undefined
+
+  constructor({ packing, events, clock }: RunParts, schedules: Schedules, worker: string) {
+    this.#schedules = schedules
+    this.#worker = worker
+    this.#lead = new ScheduleLead({
+      ...{ packing, events, worker, newId: createIdSource(clock), mono: () => clock.mono() },
+      schedules: {
+        due: async (...asked) => ({ ...(await schedules.due(...asked)), ...this.#due }),
+        tick: (tick) => schedules.tick(tick),
+        list: (after, limit) => schedules.list(after, limit),
+      },
+    })
+  }
+
+  /** Enqueues the earliest due tick into these queues. False if none is due, or its queue refuses it. */
+  async next(queues: readonly string[]): Promise<boolean> {
+    const first = await this.#first(queues)
+    if (first === undefined) return false
+    this.#due = { due: [first], now: first.nextAt! }
+    try {
+      await this.#lead.look()
+    } finally {
+      this.#due = undefined
+    }
+    const after = await this.#schedules.get(first.definition.name)
+    return after?.nextAt !== first.nextAt
+  }
+
+  async #first(queues: readonly string[]): Promise<StoredSchedule | undefined> {
+    const { due } = await this.#schedules.due(this.#worker, 1, mostDue)
+    return due.find(({ definition }) => queues.includes(definition.queue))
+  }
 }

@@ -3,25 +3,27 @@
  * when a test says so.
  */
 
-import { InvalidArgumentError, StoreUnavailableError } from '../core/errors.js'
+import * as v from 'valibot'
+import { ConfigError, InvalidArgumentError, StoreUnavailableError } from '../core/errors.js'
 import type { JobRecord, PayloadRecord } from '../core/job.js'
 import { systemClock } from '../core/platform/clock.js'
+import { Registry } from '../core/registry.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { TaskInput, TaskResult } from '../core/task/task-definition.js'
 import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
 import { describe } from '../core/values/describe.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
+import { callable } from '../core/values/option-check.js'
 import { Mill } from '../mill/mill.js'
 import { type CheckedOptions, checkOptions, type MillOptions, type QueueNamesOf } from '../mill/options/mill-options.js'
 import { plainAccess } from '../mill/store-source.js'
 import { ManualClock } from '../store-testing/harness/manual-clock.js'
 import { MemoryData, MemoryStore } from '../stores/memory/memory-store.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
+import type { RanJob } from './drainer.js'
 import { Drainer } from './drainer.js'
-import type { RanJob } from './ran-job.js'
 import { StoreFailures, type StoreVerb } from './store-failures.js'
-import { type TestHandlers, withHandlers } from './test-handlers.js'
 
 /** The options of `millrace()`, without those of the store. */
 export interface TestMillOptions<
@@ -36,6 +38,11 @@ export interface TestMillOptions<
    * place of the handlers that the tasks have. Default: none.
    */
   readonly handlers?: TestHandlers<Tasks[number]> | undefined
+}
+
+/** Handlers by the names of their tasks. Each must accept and return what the handler of its task does. */
+type TestHandlers<Task extends AnyTask> = {
+  readonly [Name in Task['name']]?: Parameters<Extract<Task, { readonly name: Name }>['handle']>[0] | undefined
 }
 
 export interface WhatToDrain<QueueName extends string = string> {
@@ -57,9 +64,24 @@ const mostAttempts = 10_000
 /** The most jobs in one listing. */
 const pageSize = 200
 
-/** A mill for tests, made by `testMill()`. */
 const checkDrain = callOptions('drain', { queues: callForms.own, limit: callForms.own })
 
+/**
+ * A mill for tests. Takes the options of `millrace()` except the store, and throws the same errors. Jobs live in
+ * memory, with a clock that stands still. No worker runs them; `drain()` does. `handlers` gives tasks other handlers for
+ * this mill. Nothing is random: the jitter of a back-off is half of its maximum.
+ */
+export function testMill<
+  const Declared extends string = never,
+  const Tasks extends readonly AnyTask[] = readonly [],
+  Queues = unknown,
+>(options: TestMillOptions<Declared, Tasks, Queues>): TestMill<QueueNamesOf<Declared, Tasks, Queues>, Tasks[number]> {
+  const { now, handlers = {}, ...given } = options
+  const checked = checkOptions({ ...given, store: 'memory:' }, memoryTraits)
+  return new TestMill(checked, new ManualClock(instantOf(now)), handlers)
+}
+
+/** A mill for tests, made by `testMill()`. */
 export class TestMill<QueueName extends string = string, Task extends AnyTask = AnyTask> extends Mill<QueueName> {
   readonly #clock: ManualClock
   readonly #failures: StoreFailures
@@ -159,19 +181,22 @@ refuseMore('', TestMill.prototype, {
   direct: { advance: 1, failNext: 2, outage: 0 },
 })
 
-/**
- * A mill for tests. Takes the options of `millrace()` except the store, and throws the same errors. Jobs live in
- * memory, with a clock that stands still. No worker runs them; `drain()` does. `handlers` gives tasks other handlers for
- * this mill. Nothing is random: the jitter of a back-off is half of its maximum.
- */
-export function testMill<
-  const Declared extends string = never,
-  const Tasks extends readonly AnyTask[] = readonly [],
-  Queues = unknown,
->(options: TestMillOptions<Declared, Tasks, Queues>): TestMill<QueueNamesOf<Declared, Tasks, Queues>, Tasks[number]> {
-  const { now, handlers = {}, ...given } = options
-  const checked = checkOptions({ ...given, store: 'memory:' }, memoryTraits)
-  return new TestMill(checked, new ManualClock(instantOf(now)), handlers)
+/** The registry with these handlers, for those who run jobs. Throws `ConfigError` for a task that there is not. */
+function withHandlers(registry: Registry, handlers: object): Registry {
+  const given = new Map(Object.entries(handlers).filter(([, run]) => run !== undefined))
+  const known = [...registry.tasks.keys()]
+  const issues = [...given].flatMap(([name, run]) => {
+    const path = `handlers.${name}`
+    if (!registry.tasks.has(name))
+      return [{ path, message: `is no task of this mill; its tasks are ${known.join(', ')}` }]
+    return v.is(callable(), run) ? [] : [{ path, message: 'must be a function' }]
+  })
+  if (issues.length > 0) throw new ConfigError('the test mill', issues)
+  const tasks = [...registry.tasks.values()].map((task) =>
+    // The task itself stays as it is: it may be shared with other tests.
+    given.has(task.name) ? Object.create(task, { run: { value: given.get(task.name), enumerable: true } }) : task,
+  )
+  return new Registry(tasks as AnyTask[], [...registry.queues.values()])
 }
 
 function instantOf(now: Date | string | number | undefined): number {

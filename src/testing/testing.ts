@@ -1,6 +1,6 @@
 /** `millrace/testing`: tools for the tests of an application. It starts no worker, no thread and no process. */
 
-export type { RanJob } from './ran-job.js'
+export type { RanJob } from './drainer.js'
 export type { StoreVerb } from './store-failures.js'
 export {
   type GivenBatch,

@@ -28,7 +28,7 @@ describe('the page on tracing', () => {
   })
 
   it('lists every option', () => {
-    const options = membersOf('telemetry/tracing-options.ts', 'TracingOptions').map(({ name }) => name)
+    const options = membersOf('telemetry/tracing.ts', 'TracingOptions').map(({ name }) => name)
 
     expect(
       page
