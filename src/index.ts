@@ -16,7 +16,7 @@ export type {
   ThrottleStatus,
 } from './client/admin/throttle-admin.js'
 export type { EnqueueResult } from './client/enqueue/client.js'
-export type { LiveFeed, LiveOptions } from './client/live/live-feed.js'
+export type { LiveFeed, LiveOptions } from './client/admin/live-feed.js'
 export type { ScheduleAdmin, SchedulePage } from './client/schedules/schedule-admin.js'
 export type { ScheduleRecord } from './client/schedules/schedule-view.js'
 export { type ErrorsByCode, hasCode } from './core/error-codes.js'

@@ -1,15 +1,20 @@
 /** A mill: tasks, queues and a store put together. Applications hold one; it opens the store at its first call. */
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import type { AdminParts } from '../client/admin/admin-parts.js'
+import type { AdminParts } from '../client/admin/queue-admin.js'
 import { QueueAdmin } from '../client/admin/queue-admin.js'
 import { Client, type ClientParts } from '../client/enqueue/client.js'
-import type { DraftRules } from '../client/enqueue/draft-content.js'
 import { DraftWarnings } from '../client/enqueue/draft-warnings.js'
+import type { DraftRules } from '../client/enqueue/job-draft.js'
 import { Sender } from '../client/enqueue/sender.js'
 import { TransactionEnqueue } from '../client/enqueue/transaction-enqueue.js'
-import { type SettledResults, settledResults } from '../client/jobs/settled-results.js'
-import { type HandleParts, handlePartsOf, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
+import {
+  type HandleParts,
+  handlePartsOf,
+  type SettledResults,
+  StoredJobHandle,
+  settledResults,
+} from '../client/jobs/stored-job-handle.js'
 import { ScheduleAdmin } from '../client/schedules/schedule-admin.js'
 import { InvalidArgumentError } from '../core/errors.js'
 import { refuseNoEvent } from '../core/event-names.js'

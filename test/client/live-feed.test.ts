@@ -1,7 +1,7 @@
 import { defineTask } from 'millrace'
 import type { Store } from 'millrace/store'
 import { beforeEach, expect, it } from 'vitest'
-import { LiveFeed, liveFeed } from '#src/client/live/live-feed.js'
+import { LiveFeed, liveFeed } from '#src/client/admin/live-feed.js'
 import { StoreCorruptError, StoreUnavailableError } from '#src/core/errors.js'
 import { nextEvent } from '../next-event.js'
 import { storeKinds, testMill } from '../test-mill.js'

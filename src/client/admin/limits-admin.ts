@@ -13,7 +13,7 @@ import { parsed } from '../../core/values/option-check.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
 import { boundsOf } from '../../stores/rules/limit-rules.js'
-import { recordsOf } from '../records-facet.js'
+import { recordsOf } from '../store-facets.js'
 
 const changeSchema = v.pipe(
   limitChangeSchema,

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../../core/error-codes.js'
-import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
+import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../../core/errors.js'
 import { type JobRecord, jobStates } from '../../core/job.js'
 import { storedError } from '../../core/job-failures.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
@@ -14,28 +14,38 @@ import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
-import { isListenerId, isQueueName, queueNameForm } from '../../core/values/ids.js'
+import { idMistake, isJobId, isListenerId, isQueueName, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
 import type { Morgue, Page, Records, Step, StoredJob, Where } from '../../stores/contract/job-records.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
-import { holdsOn } from '../jobs/held-jobs.js'
-import { recordOf } from '../jobs/job-record.js'
-import { type LiveFeed, type LiveOptions, liveFeed } from '../live/live-feed.js'
-import { morgueOf, recordsOf } from '../records-facet.js'
-import type { AdminParts } from './admin-parts.js'
-import { checkedId } from './job-choice.js'
+import { holdsOn, recordOf } from '../jobs/job-record.js'
+import { morgueOf, recordsOf } from '../store-facets.js'
 import { type JobPage, type ListOptions, limitOf, orderOf } from './job-listing.js'
 import { LimitsAdmin } from './limits-admin.js'
+import { type LiveFeed, type LiveOptions, liveFeed } from './live-feed.js'
 import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
-
 import { depthsIn, lookInto, noJobs, type QueueLook } from './queue-looks.js'
 import { type DrainOptions, type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
 import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
 
-import { refuseLeft } from './undeleted-jobs.js'
-
 /** The chosen jobs: these ids (a number is the id of an ordered job), all jobs, or those that have failed before. */
 type JobChoice = readonly (string | number)[] | 'all' | 'failed'
+
+/** @internal */
+export interface AdminParts {
+  readonly connect: () => Promise<Store>
+  /**
+   * Connects without opening a queue, so that a queue whose declaration is refused can be examined. Default: `connect`.
+   */
+  readonly look?: () => Promise<Store>
+  readonly packing: Packing
+  /** The known tasks, whose rules hold for its jobs. */
+  readonly registry?: Registry
+  /** Ends the feeds. */
+  readonly closing?: AbortSignal
+  /** Default: the system's. */
+  readonly clock?: Pick<Clock, 'now'>
+}
 
 const { signal: signalForm, hook, own, text, flag } = callForms
 const progressForms = { signal: signalForm, onProgress: hook }
@@ -397,3 +407,50 @@ refuseMore('', QueueAdmin.prototype, {
   promised: { history: 1, look: 0, depth: 0, pause: 1, resume: 1, drain: 1, clear: 0, reshard: 2, move: 2 },
   direct: { events: 1 },
 })
+
+/** The id in its stored form. Only ordered jobs may have a number. Throws `InvalidArgumentError`. */
+function checkedId(given: unknown, isOrdered: boolean): string {
+  const id = isOrdered ? orderedIdOf(given) : given
+  if (isJobId(id)) return id
+  throw new InvalidArgumentError(`a job id ${idMistake(given, isOrdered)}`)
+}
+
+/** The number of ids in one look-up. */
+const idsPerLook = 200
+
+/**
+ * After a delete that did not delete all of these ids: throws `JobRunningError` if one of them runs, and
+ * `JobElsewhereError` if nothing was deleted and another queue has one of them.
+ */
+async function refuseLeft(queue: string, records: Records, ids: readonly string[], deleted: number): Promise<void> {
+  const running = new Set<string>()
+  const absent = new Set<string>()
+  for (let from = 0; from < ids.length; from += idsPerLook) {
+    const some = ids.slice(from, from + idsPerLook)
+    const jobs = await Promise.all(some.map((id) => records.get(queue, id)))
+    for (const [i, job] of jobs.entries())
+      if (job === undefined) absent.add(some[i]!)
+      else if (job.state === 'running') running.add(job.id)
+  }
+  if (running.size > 0) throw new JobRunningError(queue, [...running], deleted)
+  // Nothing is known of the deleted jobs: other queues may well have jobs of the same ids.
+  if (deleted > 0) return
+  const elsewhere = await foundElsewhere(queue, records, [...absent].slice(0, idsPerLook))
+  if (elsewhere.length > 0) throw new JobElsewhereError(queue, elsewhere)
+}
+
+/** The ids that other queues of the store have. */
+async function foundElsewhere(
+  queue: string,
+  records: Records,
+  ids: readonly string[],
+): Promise<{ id: string; queue: string }[]> {
+  if (ids.length === 0) return []
+  const others = (await records.queues()).map(({ name }) => name).filter((name) => name !== queue)
+  const found: { id: string; queue: string }[] = []
+  for (const other of others) {
+    const jobs = await Promise.all(ids.map((id) => records.get(other, id)))
+    for (const job of jobs) if (job !== undefined) found.push({ id: job.id, queue: other })
+  }
+  return found
+}

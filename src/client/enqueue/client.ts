@@ -1,4 +1,4 @@
-/** The client: checks jobs, encodes them, sends them, and returns a handle to each. */
+/** The client: checks jobs, encodes them, sends them in calls, and returns a handle to each. */
 
 import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
@@ -10,9 +10,9 @@ import { GivenItem } from '../../core/task/given-item.js'
 import { itemsOf, type ManyArguments } from '../../core/task/many-items.js'
 import { type EnqueueItem, type Middleware, throughLayers } from '../../core/task/middleware.js'
 import type { HandleOf } from '../../core/task/task-definition.js'
-import type { Enqueued, NewJob } from '../../stores/contract/new-job.js'
-import type { DraftRules, JobDraft } from './draft-content.js'
-import { CallPacker, callOf, type PlacedCall } from './enqueue-call.js'
+import { listOfOne } from '../../core/values/list-of-one.js'
+import type { EnqueueCall, Enqueued, NewJob } from '../../stores/contract/new-job.js'
+import type { DraftRules, JobDraft } from './job-draft.js'
 import { draftJob } from './job-draft.js'
 import type { Sender } from './sender.js'
 
@@ -193,5 +193,73 @@ function draftOrError(item: EnqueueItem, rules: DraftRules): JobDraft | Error | 
     return draft instanceof Promise ? draft.catch((error: Error) => error) : draft
   } catch (error) {
     return error as Error
+  }
+}
+
+/** A call, with the place of each of its jobs among all jobs of the enqueue. */
+interface PlacedCall {
+  readonly call: EnqueueCall
+  readonly places: readonly number[]
+}
+
+interface OpenPlacedCall extends PlacedCall {
+  readonly call: OpenCall
+  readonly places: number[]
+  bytes: number
+}
+
+/** The most bytes of one call: the limit of stores for one message. */
+const mostBytes = 1_048_576
+
+/**
+ * Packs drafts into calls: by queue, with a limit of jobs and bytes for each. It keeps no draft: those of thousands of
+ * jobs would outlive several collections of garbage, which would take longer than the drafting.
+ */
+class CallPacker {
+  readonly calls: PlacedCall[] = []
+  readonly #open = new Map<string, OpenPlacedCall>()
+  readonly #rules: DraftRules
+  #last: OpenPlacedCall | undefined
+
+  constructor(rules: DraftRules) {
+    this.#rules = rules
+  }
+
+  /** Adds the draft of the job at this place. */
+  add(draft: JobDraft, place: number): void {
+    const { queue, job, bytes } = draft
+    const open = this.#last?.call.queue === queue ? this.#last : this.#open.get(queue)
+    const { maxBatch } = this.#rules.traits
+    if (open === undefined || open.places.length >= maxBatch || open.bytes + bytes > mostBytes) {
+      this.#last = { call: callOf(draft, this.#rules), places: [place], bytes }
+      this.#open.set(queue, this.#last)
+      this.calls.push(this.#last)
+      return
+    }
+    open.call.jobs.push(job)
+    open.call.hasNewIds &&= draft.isIdNew
+    open.places.push(place)
+    open.bytes += bytes
+    this.#last = open
+  }
+}
+
+/** The call for one job, or the first for several. */
+function callOf(draft: JobDraft, { newId }: DraftRules): OpenCall {
+  // An id generated for the job also names its call. A user's id may come again, in another call.
+  return new OpenCall(draft.isIdNew ? draft.job.id : newId(), draft)
+}
+
+class OpenCall implements EnqueueCall {
+  readonly callId: string
+  readonly queue: string
+  readonly jobs: NewJob[]
+  hasNewIds: boolean
+
+  constructor(callId: string, { queue, job, isIdNew }: JobDraft) {
+    this.callId = callId
+    this.queue = queue
+    this.jobs = listOfOne(job)
+    this.hasNewIds = isIdNew
   }
 }

@@ -1,64 +1,57 @@
-/** A job draft: one new job, checked and encoded, not yet sent. */
+/**
+ * A job draft: one new job, checked and encoded, not yet sent. Everything that needs no input is checked first, then the
+ * input by the schema of its task; the draft is made of what the schema made.
+ */
 
-import { type InvalidJobError, UnknownTaskError, UnsupportedByStoreError } from '../../core/errors.js'
+import { InvalidJobError, PayloadTooLargeError, UnknownTaskError, UnsupportedByStoreError } from '../../core/errors.js'
 import { isPriority, priorityForm } from '../../core/job.js'
-import type { StoredOrigin } from '../../core/job-origin.js'
+import { originKey, type StoredOrigin, storedMeta } from '../../core/job-origin.js'
+import type { Packing } from '../../core/packing/packing.js'
 import type { Queue } from '../../core/queue/queue.js'
+import type { Registry } from '../../core/registry.js'
 import { type AnyTask, isRunElsewhere } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
-import { validated, validatedNow } from '../../core/task/schema.js'
+import { made, type SchemaResult, validated, validatedNow } from '../../core/task/schema.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
-import { describe } from '../../core/values/describe.js'
-import { durationForm, formatDuration, parseDuration } from '../../core/values/duration.js'
-import { idMistake, isJobId, orderedIdOf } from '../../core/values/ids.js'
+import { type Payload, payloadBytes } from '../../core/values/codec.js'
+import { describe, messageOf } from '../../core/values/describe.js'
+import { durationForm, formatDuration, furthestMs, parseDuration } from '../../core/values/duration.js'
+import { hintFor } from '../../core/values/foreign-words.js'
+import { groupMistake, groupNameOf, idMistake, isJobId, orderedIdOf } from '../../core/values/ids.js'
+import { instantMistake, parseInstant } from '../../core/values/instant.js'
+import type { NewJob } from '../../stores/contract/new-job.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
-import {
-  addContent,
-  answerOf,
-  checkedBound,
-  checkedGroup,
-  checkOptions,
-  type DraftRules,
-  encoded,
-  expiryOf,
-  JobDraft,
-  JobInMaking,
-  nameOf,
-  wrong,
-} from './draft-content.js'
-import { type MadeInput, madeInput } from './made-input.js'
+import type { DraftWarnings } from './draft-warnings.js'
 
-const plainOptions = new Set<string>([
-  'id',
-  'delay',
-  'runAt',
-  'priority',
-  'meta',
-  'group',
-  'queue',
-  'expiresIn',
-  'ifWaiting',
-  'atMost',
-  'idempotency',
-])
-const orderedOptions = new Set<string>(['id', 'score', 'delay', 'runAt', 'meta'])
-const withQueue = new Set<string>([...orderedOptions, 'queue'])
-/** Options that only plain tasks have, and why ordered ones do not. */
-const plainOnly: Readonly<Record<string, string>> = {
-  ifWaiting: "payloads of an ordered id merge. With merge: 'latest' of the queue the newest is kept.",
-  atMost: 'its delay is not put off by later payloads.',
-  idempotency: 'an ordered id that has ended is not remembered.',
-  expiresIn: 'payloads of an ordered job are never dropped. Let the handler pass over those that are too old.',
+/** What a draft needs to know of its mill. */
+export interface DraftRules {
+  readonly registry: Registry
+  /** Names of tasks that only workers elsewhere know. */
+  readonly tasksElsewhere: readonly string[]
+  readonly packing: Packing
+  readonly traits: StoreTraits
+  readonly maxPayloadBytes: number
+  readonly idempotencyMs: number
+  readonly warnings: DraftWarnings
+  readonly newId: () => string
 }
 
-/** How long a child is remembered after its end, or `idempotency` if that is longer: its parent may run again. */
-const childMemoryMs = 3_600_000
-/**
- * The memory of an id that may come again at once: practically none. 0 ms is reserved for ids that never come again.
- */
-const shortestMemoryMs = 1
+export class JobDraft {
+  readonly queue: string
+  readonly job: NewJob
+  readonly bytes: number
+  /** Whether the id was generated for this job alone. */
+  readonly isIdNew: boolean
+
+  constructor(queue: string, job: NewJob, bytes: number, isIdNew: boolean) {
+    this.queue = queue
+    this.job = job
+    this.bytes = bytes
+    this.isIdNew = isIdNew
+  }
+}
 
 /**
  * Checks and encodes one job; a promise only if its task has a schema. Throws `UnknownTaskError`, `InvalidJobError`,
@@ -119,6 +112,20 @@ function refuseUnknown(task: AnyTask, { registry, tasksElsewhere }: DraftRules):
   throw new UnknownTaskError(task.name, [...registry.tasks.keys()])
 }
 
+const plainOptions = new Set<string>([
+  'id',
+  'delay',
+  'runAt',
+  'priority',
+  'meta',
+  'group',
+  'queue',
+  'expiresIn',
+  'ifWaiting',
+  'atMost',
+  'idempotency',
+])
+
 /** The queue of the job, after every check that needs no input. */
 function checkedPlainQueue(
   task: AnyPlainTask,
@@ -178,6 +185,115 @@ function otherTasks(task: AnyPlainTask, queue: string, owner: string | undefined
   )
 }
 
+const orderedOptions = new Set<string>(['id', 'score', 'delay', 'runAt', 'meta'])
+const withQueue = new Set<string>([...orderedOptions, 'queue'])
+/** Options that only plain tasks have, and why ordered ones do not. */
+const plainOnly: Readonly<Record<string, string>> = {
+  ifWaiting: "payloads of an ordered id merge. With merge: 'latest' of the queue the newest is kept.",
+  atMost: 'its delay is not put off by later payloads.',
+  idempotency: 'an ordered id that has ended is not remembered.',
+  expiresIn: 'payloads of an ordered job are never dropped. Let the handler pass over those that are too old.',
+}
+
+/** The queue of the job, after every check that needs no input. */
+function checkedOrderedQueue(task: AnyOrderedTask, options: AnyEnqueueOptions, { registry }: DraftRules): Queue {
+  // The queue may be named, as for plain tasks; it must be the task's own.
+  const refused = Object.keys(options ?? {}).find((name) => plainOnly[name] !== undefined)
+  if (refused !== undefined) throw wrong(task, `${refused} is for plain tasks: ${plainOnly[refused]}`)
+  checkOptions(task, options, options?.queue === task.queue ? withQueue : orderedOptions)
+  const queue = registry.queue(task.queue)
+  if (!queue.ordered)
+    throw wrong(
+      task,
+      `queue '${queue.name}' is not ordered in this mill. Add the task to 'tasks' in your configuration, or set \`ordered: true\` for the queue.`,
+    )
+  // A producer may have a definition of its own, without the handler.
+  const owner = registry.orderedTask(queue.name)
+  if (owner !== undefined && owner !== task && registry.find(task.name) !== owner)
+    throw wrong(
+      task,
+      `queue '${queue.name}' belongs to the task '${owner.name}', and an ordered queue has one task. Give this one another queue.`,
+    )
+  return queue
+}
+
+/** Refuses unknown options, and a meta that is not an object. */
+function checkOptions(task: AnyTask, options: AnyEnqueueOptions, known: ReadonlySet<string>): void {
+  if (typeof options !== 'object' || options === null)
+    throw wrong(task, `options must be an object; got ${describe(options)}.`)
+  for (const name of Object.keys(options)) if (!known.has(name)) throw unknownOption(task, name, known)
+  const { meta } = options
+  if (meta !== undefined && (typeof meta !== 'object' || meta === null || Array.isArray(meta)))
+    throw wrong(task, 'meta must be a plain object.')
+  if (meta !== undefined && Object.hasOwn(meta, originKey))
+    throw wrong(task, `meta must have no key '${originKey}': it holds the origin of a job. Use another name.`)
+}
+
+function unknownOption(task: AnyTask, name: string, known: ReadonlySet<string>): InvalidJobError {
+  const where = task.kind === 'ordered' ? 'enqueue for an ordered task' : 'enqueue'
+  return wrong(task, `'${name}' is not an option of ${where}; known are ${[...known].join(', ')}${hintFor(name)}.`)
+}
+
+/** `input`: what is stored; `payload`: the same, encoded, if that is known already. */
+interface MadeInput {
+  readonly input: unknown
+  readonly payload?: Payload
+}
+
+/**
+ * The input that is stored: what the task's schema made of the given one, so that every attempt gets the same defaults.
+ *
+ * A worker validates the stored input again, because its version of the schema may be another. What is stored must
+ * therefore be an input of the schema: its output is one if the schema leaves it as it is. That holds for defaults,
+ * coercions, trimmed texts and removed keys. It does not hold for a transform such as text to number, and not for an
+ * output that cannot be encoded: the given input is then stored, and the schema runs for each attempt.
+ *
+ * `output`: what the schema made of `input`. A promise only if the schema answers with one.
+ */
+function madeInput(task: AnyTask, input: unknown, output: unknown, rules: DraftRules): MadeInput | Promise<MadeInput> {
+  const payload = encodedOr(rules, output)
+  if (payload === undefined) return { input }
+  if (output === input || isSame(payload, encodedOr(rules, input))) return { input: output, payload }
+  return after(made(task.input!, output), (again) =>
+    isSame(payload, payloadOf(again, rules)) ? { input: output, payload } : givenInput(task, input, payload, rules),
+  )
+}
+
+/** The input as it was given, for a schema whose output is no input. It must then make the same for each attempt. */
+function givenInput(
+  task: AnyTask,
+  input: unknown,
+  payload: Payload,
+  rules: DraftRules,
+): MadeInput | Promise<MadeInput> {
+  return after(made(task.input!, input), (again) => {
+    if (!isSame(payload, payloadOf(again, rules))) rules.warnings.schemaVaries(task)
+    return { input }
+  })
+}
+
+function after<From, To>(from: From | Promise<From>, next: (from: From) => To | Promise<To>): To | Promise<To> {
+  return from instanceof Promise ? from.then(next) : next(from)
+}
+
+function payloadOf(result: SchemaResult<unknown>, rules: DraftRules): Payload | undefined {
+  return result.issues === undefined ? encodedOr(rules, result.value) : undefined
+}
+
+/** Undefined if the value cannot be encoded. */
+function encodedOr({ packing }: DraftRules, value: unknown): Payload | undefined {
+  try {
+    return packing.encode(value)
+  } catch {
+    return undefined
+  }
+}
+
+function isSame(a: Payload, b: Payload | undefined): boolean {
+  if (typeof a === 'string' || typeof b === 'string' || b === undefined) return a === b
+  return Buffer.compare(a, b) === 0
+}
+
 function plainDraft(
   task: AnyPlainTask,
   item: EnqueueItem,
@@ -212,6 +328,13 @@ function originOf({ origin, schedule }: EnqueueItem): StoredOrigin | undefined {
   return schedule === undefined ? origin : { ...origin, schedule }
 }
 
+/** How long a child is remembered after its end, or `idempotency` if that is longer: its parent may run again. */
+const childMemoryMs = 3_600_000
+/**
+ * The memory of an id that may come again at once: practically none. 0 ms is reserved for ids that never come again.
+ */
+const shortestMemoryMs = 1
+
 /**
  * How long an id is remembered after its job has ended, if a user gave it or it follows from a parent. Throws
  * `InvalidJobError`.
@@ -227,26 +350,53 @@ function memoryMs(task: AnyPlainTask, options: AnyEnqueueOptions, rules: DraftRu
   return Math.max(id === undefined ? childMemoryMs : shortestMemoryMs, task.idempotencyMs ?? rules.idempotencyMs)
 }
 
-/** The queue of the job, after every check that needs no input. */
-function checkedOrderedQueue(task: AnyOrderedTask, options: AnyEnqueueOptions, { registry }: DraftRules): Queue {
-  // The queue may be named, as for plain tasks; it must be the task's own.
-  const refused = Object.keys(options ?? {}).find((name) => plainOnly[name] !== undefined)
-  if (refused !== undefined) throw wrong(task, `${refused} is for plain tasks: ${plainOnly[refused]}`)
-  checkOptions(task, options, options?.queue === task.queue ? withQueue : orderedOptions)
-  const queue = registry.queue(task.queue)
-  if (!queue.ordered)
+/**
+ * The expiry in ms, as the enqueue or else its task has it; undefined for none. A job that expires before it is due
+ * would never run. Throws `InvalidJobError` or `UnsupportedByStoreError`.
+ */
+function expiryOf(
+  task: AnyPlainTask,
+  { expiresIn = task.expiresInMs, runAt }: AnyEnqueueOptions,
+  { delayMs = 0 }: Pick<JobInMaking, 'delayMs'>,
+  { traits }: DraftRules,
+): number | undefined {
+  if (expiresIn === undefined || expiresIn === 'never') return undefined
+  const expiresMs = parseDuration(expiresIn)
+  if (expiresMs === undefined || expiresMs === 0)
+    throw wrong(task, `expiresIn must be ${durationForm}, above 0, or 'never'; got ${describe(expiresIn)}.`)
+  if (!traits.expires) {
+    const remedy =
+      'Leave `expiresIn` out and let the handler compare `ctx.job.createdAt` with the time, or use a store that cancels such jobs.'
+    throw new UnsupportedByStoreError(traits.name, 'jobs that expire', remedy)
+  }
+  if (runAt !== undefined)
     throw wrong(
       task,
-      `queue '${queue.name}' is not ordered in this mill. Add the task to 'tasks' in your configuration, or set \`ordered: true\` for the queue.`,
+      "expiresIn goes with delay, not with runAt, which cannot be compared with it. Give delay, or expiresIn: 'never'.",
     )
-  // A producer may have a definition of its own, without the handler.
-  const owner = registry.orderedTask(queue.name)
-  if (owner !== undefined && owner !== task && registry.find(task.name) !== owner)
+  if (expiresMs > furthestMs)
+    throw wrong(task, `an expiresIn of ${expiresMs} ms is longer than ${furthestMs} ms, the longest possible.`)
+  if (expiresMs <= delayMs)
     throw wrong(
       task,
-      `queue '${queue.name}' belongs to the task '${owner.name}', and an ordered queue has one task. Give this one another queue.`,
+      `expiresIn (${expiresMs} ms) must be longer than delay (${delayMs} ms), or the job would expire before it is due.`,
     )
-  return queue
+  return expiresMs
+}
+
+/** The bound of a debounce, in ms. Throws `InvalidJobError`. */
+function checkedBound(
+  task: AnyPlainTask,
+  { atMost, ifWaiting, delay }: AnyEnqueueOptions,
+  { delayMs = 0 }: Pick<JobInMaking, 'delayMs'>,
+): number {
+  const atMostMs = parseDuration(atMost)
+  if (atMostMs === undefined) throw wrong(task, `atMost must be ${durationForm}; got ${describe(atMost)}.`)
+  if (ifWaiting !== 'replace' || delay === undefined)
+    throw wrong(task, "atMost bounds a delay that later enqueues put off: give it with delay and ifWaiting: 'replace'.")
+  if (atMostMs < delayMs)
+    throw wrong(task, `atMost (${atMostMs} ms) must be at least delay (${delayMs} ms), which it bounds.`)
+  return atMostMs
 }
 
 function orderedDraft(
@@ -290,4 +440,123 @@ function scoreOf(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOption
     options.score === undefined ? answerOf(task, 'score', () => task.score?.(input)) : options.score
   if (typeof score === 'number' && Number.isFinite(score)) return score
   throw wrong(task, `score must be a finite number; got ${describe(score)}.`)
+}
+
+/** A job whose optional parts are not all set yet. */
+class JobInMaking implements NewJob {
+  readonly id: string
+  readonly task: string
+  payload: Payload
+  readonly priority: number
+  readonly rememberMs: number
+  declare codec?: string
+  declare meta?: Payload
+  declare group?: string
+  declare score?: number
+  declare arrival?: string
+  declare delayMs?: number
+  declare runAt?: number
+  declare expiresMs?: number
+  declare atMostMs?: number
+  declare ifWaiting?: 'replace'
+
+  constructor(id: string, task: string, payload: Payload, priority: number, rememberMs: number) {
+    this.id = id
+    this.task = task
+    this.payload = payload
+    this.priority = priority
+    this.rememberMs = rememberMs
+  }
+}
+
+/** The group; undefined for none. Throws `InvalidJobError` or `UnsupportedByStoreError`. */
+function checkedGroup(task: AnyTask, given: unknown, { traits }: DraftRules): string | undefined {
+  const group = groupNameOf(given)
+  if (group === undefined) throw wrong(task, `group ${groupMistake(given)}`)
+  if (group === '') return undefined
+  if (traits.groups) return group
+  throw new UnsupportedByStoreError(traits.name, 'groups', 'Leave `group` out, or use a store with groups.')
+}
+
+/** The return value of a function of the task. Throws `InvalidJobError` if the function throws. */
+function answerOf(task: AnyTask, name: 'id' | 'score' | 'group', ask: () => unknown): unknown {
+  try {
+    return ask()
+  } catch (error) {
+    throw wrong(task, `its ${name}() threw: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+/**
+ * Adds to the job its meta, origin and time, which jobs of every kind may have, and packs input and meta. Returns the
+ * bytes of both in their stored form.
+ */
+function addContent(
+  job: JobInMaking,
+  queue: string,
+  task: AnyTask,
+  options: AnyEnqueueOptions,
+  origin: StoredOrigin | undefined,
+  rules: DraftRules,
+): number {
+  const { delay, runAt } = options
+  // A job that may take the place of another has a life of its own: its children are not those of the other.
+  const stored = options.ifWaiting === 'replace' ? { ...origin, life: rules.newId() } : origin
+  const meta = storedMeta(options.meta, stored)
+  if (meta !== undefined) job.meta = encoded(rules, task, 'meta', meta)
+  rules.packing.packJob(job, queue, task.kind === 'ordered')
+  let bytes = fittingBytes(job.payload, task, 'input', rules)
+  if (job.meta !== undefined) bytes += fittingBytes(job.meta, task, 'meta', rules)
+  if (delay !== undefined || runAt !== undefined) Object.assign(job, due(task, options, rules.traits))
+  return bytes
+}
+
+/** The encoded part. `part`: `'input'` or `'meta'`. */
+function encoded({ packing }: DraftRules, task: AnyTask, part: string, value: unknown): Payload {
+  try {
+    return packing.encode(value)
+  } catch (error) {
+    throw new InvalidJobError(`the ${part} of a ${nameOf(task)} cannot be encoded: ${messageOf(error)}`, {
+      cause: error,
+    })
+  }
+}
+
+/** The size of a part in its stored form, so compression makes room. Throws `PayloadTooLargeError`. */
+function fittingBytes(payload: Payload, task: AnyTask, part: string, { maxPayloadBytes, traits }: DraftRules): number {
+  const bytes = payloadBytes(payload)
+  const limit = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
+  if (bytes > limit) throw new PayloadTooLargeError(`the ${part} of a ${nameOf(task)}`, bytes, limit)
+  return bytes
+}
+
+function due(task: AnyTask, options: AnyEnqueueOptions, traits: StoreTraits): { delayMs?: number; runAt?: number } {
+  const { delay, runAt } = options
+  if (delay !== undefined && runAt !== undefined) throw wrong(task, 'give delay or runAt, not both.')
+  if (delay !== undefined) {
+    const delayMs = parseDuration(delay)
+    if (delayMs === undefined) throw wrong(task, `delay must be ${durationForm}; got ${describe(delay)}.`)
+    const mostMs = Math.min(furthestMs, traits.maxDelayMs)
+    if (delayMs > mostMs)
+      throw wrong(task, `a delay of ${delayMs} ms is longer than ${mostMs} ms, the longest possible.`)
+    return delayMs === 0 ? {} : { delayMs }
+  }
+  if (runAt !== undefined) return { runAt: instantOf(task, runAt) }
+  return {}
+}
+
+function instantOf(task: AnyTask, runAt: unknown): number {
+  const at = parseInstant(runAt)
+  if (at !== undefined) return at
+  throw wrong(task, `runAt ${instantMistake(runAt)}; got ${describe(runAt)}. For a time from now use delay.`)
+}
+
+/** The name of the job in messages. */
+export function nameOf(task: AnyTask): string {
+  return `job of task '${task.name}'`
+}
+
+/** The error that refuses the job. */
+function wrong(task: AnyTask, message: string, options?: ErrorOptions): InvalidJobError {
+  return new InvalidJobError(`${nameOf(task)}: ${message}`, options)
 }

@@ -16,8 +16,7 @@ import { type EnqueueItem, throughLayers } from '../../core/task/middleware.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { Transactions, UserConnection } from '../../stores/contract/transactions.js'
 import { type ClientParts, outcomeOf } from './client.js'
-import { type DraftRules, nameOf } from './draft-content.js'
-import { draftJobNow } from './job-draft.js'
+import { type DraftRules, draftJobNow, nameOf } from './job-draft.js'
 
 interface TransactionParts extends Pick<ClientParts, 'middleware' | 'events' | 'handle'> {
   /** The store, if it is open. */

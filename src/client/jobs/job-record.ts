@@ -12,6 +12,7 @@ import type { Payload } from '../../core/values/codec.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
+import type { Store } from '../../stores/contract/store.js'
 
 /** The most payloads for which a decoding error is reported: the reasons are mostly the same. */
 const mostProblems = 3
@@ -172,4 +173,28 @@ export function resultIn(job: StoredJob, packing: Packing): unknown {
 
 function dateOf(at: number | undefined): Date | undefined {
   return at === undefined ? undefined : new Date(at)
+}
+
+/**
+ * What holds each of these jobs of a queue: a hold of the queue or its group, or a pause of the group; undefined if
+ * nothing does. One call of the store, and none if no job is ready. `now`: the wall clock.
+ */
+export async function holdsOn(
+  { throttles }: Store,
+  queue: string,
+  jobs: readonly StoredJob[],
+  now: number,
+): Promise<(job: StoredJob) => JobHold | undefined> {
+  const ready = jobs.filter(({ state }) => state === 'ready')
+  if (throttles === undefined || ready.length === 0) return () => undefined
+  const groups = [...new Set(ready.flatMap(({ group }) => group ?? []))]
+  // A group may be held and paused.
+  const { holds } = await throttles.holds(queue, { groups, limit: 1 + 2 * groups.length })
+  return (job) => {
+    if (job.state !== 'ready') return undefined
+    const own = holds.filter(({ group }) => group === undefined || group === job.group)
+    if (own.length === 0) return undefined
+    if (own.some(({ forMs }) => forMs === undefined)) return { paused: true }
+    return { until: new Date(now + Math.max(...own.map(({ forMs }) => forMs!))) }
+  }
 }

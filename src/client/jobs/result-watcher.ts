@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { setImmediate as endOfTick } from 'node:timers/promises'
 import type { JobKey, Records } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
-import { recordsOf } from '../records-facet.js'
+import { recordsOf } from '../store-facets.js'
 
 /** The longest single watch; a new one follows. */
 const roundMs = 5_000

@@ -1,6 +1,12 @@
-/** A stored job handle: a reference to one job of a store, from any process. */
+/** A stored job handle: a reference to one job of a store, from any process; and the results of many handles. */
 
-import { JobCancelledError, JobDeadError, ResultNotKeptError, ResultTimeoutError } from '../../core/errors.js'
+import {
+  InvalidArgumentError,
+  JobCancelledError,
+  JobDeadError,
+  ResultNotKeptError,
+  ResultTimeoutError,
+} from '../../core/errors.js'
 import type { JobRecord, JobState } from '../../core/job.js'
 import { ownError } from '../../core/job-failures.js'
 import { areSet, checkFields, type FieldChanges, type FieldWriter } from '../../core/job-fields.js'
@@ -10,14 +16,15 @@ import type { Clock } from '../../core/platform/clock.js'
 import { keepsEnds } from '../../core/queue/queue.js'
 import type { Registry } from '../../core/registry.js'
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
+import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs, exactDuration } from '../../core/values/duration.js'
 import { resultDropped, type StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
-import { recordsOf } from '../records-facet.js'
-import { holdsOn } from './held-jobs.js'
-import { recordOf, resultIn } from './job-record.js'
+import { recordsOf } from '../store-facets.js'
+import { holdsOn, recordOf, resultIn } from './job-record.js'
 import { type Mark, ResultWatcher, type SentWaits } from './result-watcher.js'
 
+/** @internal */
 export interface HandleParts {
   readonly connect: () => Promise<Store>
   readonly packing: Packing
@@ -32,7 +39,10 @@ export interface HandleParts {
   readonly now: () => number
 }
 
-/** The handle parts for the queues of a mill. */
+/**
+ * The handle parts for the queues of a mill.
+ * @internal
+ */
 export function handlePartsOf(
   connect: () => Promise<Store>,
   packing: Packing,
@@ -50,7 +60,10 @@ export function handlePartsOf(
 
 const checkResult = callOptions('result', { timeout: callForms.own })
 
-/** `Result` is what its handler returns, `Input` what it was enqueued with. */
+/**
+ * `Result` is what its handler returns, `Input` what it was enqueued with.
+ * @internal
+ */
 export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHandle<Result, Input> {
   readonly id: string
   readonly outcome: JobHandle['outcome']
@@ -186,3 +199,31 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
 }
 
 refuseMore('', StoredJobHandle.prototype, { promised: { record: 0, status: 0, result: 1, cancel: 1 } })
+
+/** For each handle how its `result()` settles, in their order. */
+export type SettledResults<Handles extends readonly JobHandle[]> = {
+  -readonly [I in keyof Handles]: PromiseSettledResult<Awaited<ReturnType<Handles[I]['result']>>>
+}
+
+const checkResults = callOptions('results', { timeout: callForms.own })
+
+/**
+ * Throws `InvalidArgumentError` for a value that is not a list of handles, or an invalid timeout.
+ * @internal
+ */
+export async function settledResults<Handles extends readonly JobHandle[]>(
+  handles: Handles,
+  options: { readonly timeout?: Duration },
+): Promise<SettledResults<Handles>> {
+  if (!Array.isArray(handles))
+    throw new InvalidArgumentError(`results() expects a list of handles, as enqueue() gives; got ${describe(handles)}.`)
+  const strange = handles.findIndex((handle) => typeof handle?.result !== 'function')
+  if (strange !== -1)
+    throw new InvalidArgumentError(
+      `results()[${strange}] must be a handle, as enqueue() gives; got ${describe(handles[strange])}.`,
+    )
+  checkResults(options)
+  if (options.timeout !== undefined) durationMs(options.timeout, 'results({ timeout })')
+  // One watch on the store serves all of them, and look-ups in one tick are shared.
+  return (await Promise.allSettled(handles.map((handle) => handle.result(options)))) as SettledResults<Handles>
+}

@@ -3,11 +3,13 @@
 import { hasCode } from '../../core/error-codes.js'
 import type { Events } from '../../core/events.js'
 import type { Packing } from '../../core/packing/packing.js'
-import { dueTicks, punctualMs } from '../../core/schedule/due-ticks.js'
+import { type DueTicks, dueTicks, punctualMs } from '../../core/schedule/due-ticks.js'
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
+import { payloadBytes } from '../../core/values/codec.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
-import type { Schedules, StoredSchedule } from '../../stores/contract/schedules.js'
-import { type TickStep, tickSteps } from './tick-steps.js'
+import type { Schedules, ScheduleTick, StoredSchedule } from '../../stores/contract/schedules.js'
+import { tickId } from '../../stores/rules/schedule-tick.js'
+import { scheduledJob } from './scheduled-job.js'
 
 export interface TickParts {
   readonly schedules: Pick<Schedules, 'tick'>
@@ -54,6 +56,56 @@ export async function enqueueDue(
       ...{ schedule: name, queue, tickAt: nextAt, enqueued, leftOut: due.leftOut, reason: 'late' },
     })
   return { outcome: 'done', nextAt: due.nextAt }
+}
+
+/** The most jobs that one step enqueues. */
+const mostJobs = 100
+const mostBytes = 524_288
+
+/** A step, and the instants of its jobs. */
+interface TickStep {
+  readonly tick: ScheduleTick
+  readonly instants: readonly number[]
+}
+
+/**
+ * The steps of a schedule over its due ticks: each enqueues some of them and goes on to the next. `most`: the jobs of a
+ * step. Throws `CodecError` for a job that cannot be sealed here.
+ */
+function tickSteps(
+  stored: StoredSchedule,
+  due: DueTicks,
+  packing: Packing,
+  newId: () => string,
+  most = mostJobs,
+): TickStep[] {
+  const { definition, revision, shards, lastId } = stored
+  const { name, queue, overlap, job } = definition
+  const { ticks, leftOut, areMissed, latestAt } = due
+  const some = Math.max(1, Math.min(most, Math.floor(mostBytes / Math.max(1, payloadBytes(job.payload)))))
+  const parts = Array.from({ length: Math.max(1, Math.ceil(ticks.length / some)) }, (_, i) =>
+    ticks.slice(i * some, (i + 1) * some),
+  )
+  const unless = overlap === 'skip' ? lastId : undefined
+  return parts.map((instants, i) => {
+    const [dueAt, nextAt] = [i === 0 ? stored.nextAt : instants[0], parts[i + 1]?.[0] ?? due.nextAt]
+    return {
+      instants,
+      tick: {
+        ...{ name, queue, revision, callId: newId() },
+        ...(dueAt === undefined ? {} : { dueAt }),
+        ...(nextAt === undefined ? {} : { nextAt }),
+        lastAt: parts[i + 1] === undefined ? latestAt : instants.at(-1)!,
+        jobs: instants.map((at) => scheduledJob(stored, tickId(name, at, shards), packing)),
+        ...(unless === undefined ? {} : { unless }),
+        ...(i > 0
+          ? { skips: 0, misses: 0 }
+          : areMissed
+            ? { skips: 0, misses: leftOut }
+            : { skips: leftOut, misses: 0 }),
+      },
+    }
+  })
 }
 
 /** `passedAt`: the last tick that the step leaves out before those that it enqueues. */

@@ -1,9 +1,15 @@
-/** The administration of schedules: those of the configuration, and those set at run time. */
+/**
+ * The administration of schedules: those set at run time, and those of the configuration, to which the store is
+ * reconciled.
+ */
 
 import { InvalidArgumentError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
+import type { Meta } from '../../core/job.js'
 import type { JobHandle } from '../../core/job-handle.js'
-import { type ScheduleOptions, scheduleSchema } from '../../core/schedule/schedule-options.js'
+import { originIn } from '../../core/job-origin.js'
+import type { Packing } from '../../core/packing/packing.js'
+import { type CheckedSchedule, type ScheduleOptions, scheduleSchema } from '../../core/schedule/schedule-options.js'
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import { runName } from '../../core/tick-name.js'
@@ -11,20 +17,30 @@ import { callForms, callOptions, refuseMore } from '../../core/values/call-check
 import { describe } from '../../core/values/describe.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
+import type { Records, StoredJob } from '../../stores/contract/job-records.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
-import type { ScheduleChange, ScheduleDefinition, StoredSchedule, TickAnswer } from '../../stores/contract/schedules.js'
+import type {
+  ScheduleChange,
+  ScheduleDefinition,
+  Schedules,
+  StoredSchedule,
+  TickAnswer,
+} from '../../stores/contract/schedules.js'
 import type { Store } from '../../stores/contract/store.js'
 import { idBeside } from '../../stores/rules/schedule-tick.js'
-import type { DraftRules } from '../enqueue/draft-content.js'
-import { recordsOf } from '../records-facet.js'
-import { enqueueDueBefore } from './due-enqueue.js'
-import { type Declaration, insist, reconcile, replaced } from './reconciliation.js'
+import { total } from '../admin/step-loop.js'
+import type { DraftRules } from '../enqueue/job-draft.js'
+import { allSchedules, recordsOf, schedulesOf } from '../store-facets.js'
+import { enqueueDueBefore, type TickParts } from './due-enqueue.js'
 import { changeTo, nextTick } from './schedule-change.js'
-import { scheduleDraft } from './schedule-draft.js'
 import { type ScheduleDifference, type ScheduleRecord, scheduleRecordOf } from './schedule-view.js'
-import { scheduledJob } from './scheduled-job.js'
-import { schedulesOf } from './schedules-facet.js'
-import { clearWaiting, waitingOf } from './waiting-ticks.js'
+import { scheduleDraft, scheduledJob } from './scheduled-job.js'
+
+export interface SchedulePage {
+  readonly schedules: ScheduleRecord[]
+  /** Pass it to the next call; absent on the last page. */
+  readonly cursor?: string
+}
 
 /** @internal */
 interface ScheduleParts {
@@ -36,10 +52,10 @@ interface ScheduleParts {
   readonly declared: Declaration | undefined
 }
 
-export interface SchedulePage {
-  readonly schedules: ScheduleRecord[]
-  /** Pass it to the next call; absent on the last page. */
-  readonly cursor?: string
+/** The schedules of a configuration, and its name. */
+interface Declaration {
+  readonly by: string
+  readonly schedules: ReadonlyMap<string, CheckedSchedule>
 }
 
 /** A change, and the schedule that it changes. */
@@ -305,6 +321,128 @@ function outcomeOf(answer: Enqueued, queue: string): 'added' | 'merged' | 'dupli
   if (answer === 'draining') throw new QueueDrainingError(queue)
   if (answer === 'duplicate' || answer === 'dead') return 'duplicate'
   return answer === 'merged' ? answer : 'added'
+}
+
+/** The number of jobs in one listing. */
+const pageSize = 200
+
+/** The ids of its jobs that no worker has begun. An ordered job is never one: its payloads may come from elsewhere too. */
+async function waitingOf(
+  records: Records,
+  { name, queue, job }: ScheduleDefinition,
+  packing: Packing,
+): Promise<string[]> {
+  if (job.id !== undefined) return []
+  const found: string[] = []
+  for (const state of ['scheduled', 'ready'] as const) {
+    let cursor: string | undefined
+    do {
+      const page = await records.list(queue, { by: 'time', state, limit: pageSize, ...(cursor && { cursor }) })
+      for (const one of page.jobs) if (one.attempt === 1 && isTickOf(name, one, packing)) found.push(one.id)
+      cursor = page.cursor
+    } while (cursor !== undefined)
+  }
+  return found
+}
+
+/** Deletes them; resolves with the number. One that begins meanwhile goes on. */
+async function clearWaiting(records: Records, definition: ScheduleDefinition, packing: Packing): Promise<number> {
+  const ids = await waitingOf(records, definition, packing)
+  return ids.length === 0 ? 0 : total(() => records.delete(definition.queue, { ids }))
+}
+
+/** A job whose meta this mill cannot read is left alone: its id may be a user's own. */
+function isTickOf(schedule: string, job: StoredJob, packing: Packing): boolean {
+  if (!job.id.startsWith(`${schedule}@`) || job.meta === undefined) return false
+  try {
+    return originIn(packing.unpackMeta(job, 'meta', job) as Meta, job).schedule?.name === schedule
+  } catch {
+    return false
+  }
+}
+
+interface Reconciliation {
+  readonly differences: ScheduleDifference[]
+  /** The schedules that other configurations have declared, by the names of those. */
+  readonly foreign: ReadonlyMap<string, readonly string[]>
+}
+
+/**
+ * Changes the store to match the declaration. Schedules that were set at run time or declared by another configuration
+ * are left alone. New ones tick from `since` on, an instant, by default the time of the store. Repeating changes
+ * nothing. Throws the errors of enqueueing a job of one of them; nothing was changed then.
+ */
+async function reconcile(
+  store: Store,
+  { by, schedules: declared }: Declaration,
+  rules: DraftRules,
+  events: Events,
+  since?: number,
+): Promise<Reconciliation> {
+  const schedules = schedulesOf(store)
+  const definitions = await Promise.all(
+    [...declared].map(([name, schedule]) => scheduleDraft(name, schedule, by, rules)),
+  )
+  const differences: ScheduleDifference[] = []
+  for (const definition of definitions) {
+    const { name, queue } = definition
+    const difference = await insist(async (): Promise<ScheduleDifference | 'same' | undefined> => {
+      const stored = await schedules.get(name)
+      const now = since ?? (await store.depth([queue])).now
+      const wanted = changeTo(definition, stored, now, rules)
+      if (wanted === undefined) return 'same'
+      if (!(await replaced({ ...rules, schedules, events }, wanted, stored, now))) return undefined
+      const takenFrom = stored?.definition.declaredBy
+      return {
+        ...{ schedule: name, change: stored === undefined ? 'added' : 'changed' },
+        ...(takenFrom === undefined || takenFrom === by ? {} : { takenFrom }),
+      }
+    })
+    if (difference !== undefined && difference !== 'same') differences.push(difference)
+  }
+  const others = await removeOthers(schedules, declared, by)
+  return { differences: [...differences, ...others.differences], foreign: others.foreign }
+}
+
+async function removeOthers(
+  schedules: Schedules,
+  declared: ReadonlyMap<string, unknown>,
+  by: string,
+): Promise<Reconciliation> {
+  const differences: ScheduleDifference[] = []
+  const foreign = new Map<string, string[]>()
+  for (const { definition, revision } of await allSchedules(schedules)) {
+    const { name, declaredBy } = definition
+    if (declaredBy === undefined || declared.has(name)) continue
+    if (declaredBy !== by) foreign.set(declaredBy, [...(foreign.get(declaredBy) ?? []), name])
+    else if (await schedules.remove(name, revision)) differences.push({ schedule: name, change: 'removed' })
+  }
+  return { differences, foreign }
+}
+
+/** Writes the change; false if somebody else was faster. Ticks that are due by the times of before come first. */
+async function replaced(
+  parts: TickParts & { readonly schedules: Schedules },
+  change: ScheduleChange,
+  stored: StoredSchedule | undefined,
+  now: number,
+): Promise<boolean> {
+  const isDropped = stored?.nextAt !== undefined && stored.nextAt <= now && stored.nextAt !== change.nextAt
+  const present = isDropped ? await enqueueDueBefore(parts, stored, now, 'changed') : stored
+  if (isDropped && present === undefined) return false
+  return parts.schedules.put(change, present)
+}
+
+/** The number of tries while others write the same schedule. */
+const mostTries = 10
+
+/** The result of the step, tried again while others are in its way; undefined if they always are. */
+async function insist<T>(step: () => Promise<T | undefined>): Promise<T | undefined> {
+  for (let tries = 0; tries < mostTries; tries += 1) {
+    const answer = await step()
+    if (answer !== undefined) return answer
+  }
+  return undefined
 }
 
 function disputed(name: string): never {

@@ -1,10 +1,85 @@
-/** The job of a schedule: as one tick enqueues it, and without its seal. */
+/**
+ * The job of a schedule: checked and encoded, in the form that the store keeps; as one tick enqueues it; and without its
+ * seal.
+ */
 
+import { InvalidJobError, isMillraceError } from '../../core/errors.js'
 import type { Packing } from '../../core/packing/packing.js'
+import type { CheckedSchedule } from '../../core/schedule/schedule-options.js'
+import type { EnqueueItem } from '../../core/task/middleware.js'
+import { made } from '../../core/task/schema.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
 import type { ScheduleDefinition, StoredSchedule } from '../../stores/contract/schedules.js'
 import { placeOf } from '../../stores/rules/schedule-record.js'
 import { jitterOf } from '../../stores/rules/schedule-tick.js'
+import { type DraftRules, draftGivenJob, draftJobNow, type JobDraft } from '../enqueue/job-draft.js'
+
+/**
+ * The definition of a schedule; `declaredBy` is absent for one that is set at run time. Until a tick names it, a plain
+ * job has the name of its schedule. Throws the errors of enqueueing such a job, which name the schedule, and
+ * `InvalidJobError` for a job that may expire before it is due because of its jitter.
+ */
+export async function scheduleDraft(
+  name: string,
+  schedule: CheckedSchedule,
+  declaredBy: string | undefined,
+  rules: DraftRules,
+): Promise<ScheduleDefinition> {
+  try {
+    return definitionOf(name, schedule, declaredBy, await draftGivenJob(itemOf(name, schedule), rules))
+  } catch (error) {
+    throw ofSchedule(name, error)
+  }
+}
+
+/**
+ * The mistake in the job of a schedule; undefined if there is none, or none that can be seen at once: a schema may
+ * answer later.
+ */
+export function draftMistake(name: string, schedule: CheckedSchedule, rules: DraftRules): string | undefined {
+  const { task, input } = schedule
+  if (task.input !== undefined && made(task.input, input) instanceof Promise) return undefined
+  try {
+    definitionOf(name, schedule, undefined, draftJobNow(itemOf(name, schedule), rules))
+    return undefined
+  } catch (error) {
+    if (!isMillraceError(error)) throw error
+    return error.message
+  }
+}
+
+function itemOf(name: string, { task, input, enqueue }: CheckedSchedule): EnqueueItem {
+  if (task.kind === 'ordered') return { task, input, options: enqueue }
+  return { task, input, options: { ...enqueue, id: name }, schedule: name }
+}
+
+function definitionOf(
+  name: string,
+  { task, rule, onMissed, overlap, jitterMs }: CheckedSchedule,
+  declaredBy: string | undefined,
+  { queue, job }: JobDraft,
+): ScheduleDefinition {
+  const { id, runAt: _, ...rest } = job
+  const { delayMs = 0, expiresMs = Number.POSITIVE_INFINITY } = job
+  if (delayMs + jitterMs >= expiresMs)
+    throw new InvalidJobError(
+      `expiresIn (${expiresMs} ms) must be longer than delay and jitter together (${delayMs + jitterMs} ms), or a job may expire before it is due.`,
+    )
+  return {
+    ...{ name, queue, rule, onMissed, overlap, jitterMs },
+    ...(declaredBy === undefined ? {} : { declaredBy }),
+    job: task.kind === 'ordered' ? { ...rest, id } : rest,
+  }
+}
+
+/** The same error, whose message begins with the schedule: many schedules may have one task. */
+function ofSchedule(name: string, error: unknown): unknown {
+  if (!isMillraceError(error)) return error
+  const { message, stack } = error
+  error.message = `schedule '${name}': ${message}`
+  if (stack !== undefined) error.stack = stack.replace(message, () => error.message)
+  return error
+}
 
 /**
  * The job with this id, unless it is ordered and has its own. A seal is bound to the id of its job, so the job is

@@ -1,8 +1,8 @@
 /** The issues of the schedules of a configuration: tasks that are not known, and jobs that could not be enqueued. */
 
-import type { DraftRules } from '../../client/enqueue/draft-content.js'
 import { DraftWarnings } from '../../client/enqueue/draft-warnings.js'
-import { draftMistake } from '../../client/schedules/schedule-draft.js'
+import type { DraftRules } from '../../client/enqueue/job-draft.js'
+import { draftMistake } from '../../client/schedules/scheduled-job.js'
 import { ConfigError, type ConfigIssue } from '../../core/errors.js'
 import { Events } from '../../core/events.js'
 import type { Registry } from '../../core/registry.js'

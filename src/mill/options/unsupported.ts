@@ -1,6 +1,6 @@
 /** Refusals of options that need a trait which the store lacks, each with a remedy. */
 
-import { withoutSchedules } from '../../client/schedules/schedules-facet.js'
+import { withoutSchedules } from '../../client/store-facets.js'
 import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Queue } from '../../core/queue/queue.js'
 import type { Registry } from '../../core/registry.js'

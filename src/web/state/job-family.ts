@@ -1,6 +1,6 @@
 /** The family of a job: its parent in its present state, and the children noted in its record. */
 
-import { recordsOf } from '../../client/records-facet.js'
+import { recordsOf } from '../../client/store-facets.js'
 import type { JobState } from '../../core/job.js'
 import type { JobParent } from '../../core/job-origin.js'
 import { readCheckpoint } from '../../core/marked-checkpoint.js'

@@ -5,7 +5,7 @@
 
 import { enqueueDue, type TickParts } from '../../client/schedules/due-enqueue.js'
 import { nextTick, setBackMs } from '../../client/schedules/schedule-change.js'
-import { allSchedules } from '../../client/schedules/schedules-facet.js'
+import { allSchedules } from '../../client/store-facets.js'
 import { hasCode } from '../../core/error-codes.js'
 import type { Schedules, StoredSchedule } from '../../stores/contract/schedules.js'
 

@@ -4,7 +4,7 @@
 import { total } from '../../client/admin/step-loop.js'
 import { Client, type ClientParts } from '../../client/enqueue/client.js'
 import { Sender } from '../../client/enqueue/sender.js'
-import { recordsOf } from '../../client/records-facet.js'
+import { recordsOf } from '../../client/store-facets.js'
 import { ClosedError, InvalidArgumentError } from '../../core/errors.js'
 import { groupRules, type ThrottleRule } from '../../core/queue/throttle.js'
 import { Registry } from '../../core/registry.js'
