@@ -4,6 +4,7 @@ import './core/platform/node-version.js'
 
 export type { JobPage, ListOptions } from './client/admin/job-listing.js'
 export type { LimitsAdmin } from './client/admin/limits-admin.js'
+export type { LiveFeed, LiveOptions } from './client/admin/live-feed.js'
 export type { QueueAdmin } from './client/admin/queue-admin.js'
 export type { HistoryOptions, QueueHistory } from './client/admin/queue-history.js'
 export type { QueueLook } from './client/admin/queue-looks.js'
@@ -16,7 +17,6 @@ export type {
   ThrottleStatus,
 } from './client/admin/throttle-admin.js'
 export type { EnqueueResult } from './client/enqueue/client.js'
-export type { LiveFeed, LiveOptions } from './client/admin/live-feed.js'
 export type { ScheduleAdmin, SchedulePage } from './client/schedules/schedule-admin.js'
 export type { ScheduleRecord } from './client/schedules/schedule-view.js'
 export { type ErrorsByCode, hasCode } from './core/error-codes.js'
@@ -26,22 +26,19 @@ export type { JobHold, JobRecord, JobState, Meta, PayloadRecord, Progress, Runni
 export type { JobFailure } from './core/job-failures.js'
 export type { FieldChanges, FieldWriter } from './core/job-fields.js'
 export type { JobHandle } from './core/job-handle.js'
+export type { TraceContext } from './core/job-origin.js'
 export type { LiveEvent } from './core/live-event.js'
 export type { Logger } from './core/logger.js'
-export type { LimitChange, StandingLimits } from './core/queue/limit-change.js'
 export type { Queue, QueueOptions, ShardCandidate } from './core/queue/queue.js'
-export type { MaxRunning } from './core/queue/queue-limits.js'
+export type { LimitChange, MaxRunning, StandingLimits } from './core/queue/queue-limits.js'
 export type { OwnRates, Throttle, ThrottleRule } from './core/queue/throttle.js'
 export type { ThrottleOptions } from './core/queue/throttle-options.js'
 export type { ScheduleOptions } from './core/schedule/schedule-options.js'
 export type { AnyTask } from './core/task/any-task.js'
 export { type Backoff, exponential, kale, lowkiq } from './core/task/backoff.js'
-export type { BatchContext, BatchJob } from './core/task/batch-context.js'
 export type { BatchOptions, JobsHandler } from './core/task/batch-task.js'
+export type { BatchContext, BatchJob, JobContext, JobsContext } from './core/task/contexts.js'
 export type { EnqueueOptions, EnqueueOptionsOf, OrderedEnqueueOptions } from './core/task/enqueue-options.js'
-export type { HoldOptions, HoldTime } from './core/task/hold-time.js'
-export type { JobContext } from './core/task/job-context.js'
-export type { JobsContext } from './core/task/jobs-context.js'
 export type {
   BatchRun,
   EndAnswer,
@@ -60,6 +57,7 @@ export {
   type OrderedTask,
   type OrderedTaskOptions,
 } from './core/task/ordered-task.js'
+export type { HoldOptions, HoldTime } from './core/task/outcome.js'
 export { bury, cancel, type OutcomeValue, snooze, throttle } from './core/task/outcome.js'
 export type { Schema } from './core/task/schema.js'
 export {
@@ -72,7 +70,6 @@ export {
   type TaskOptions,
 } from './core/task/task.js'
 export type { HandleOf, RetryOptions, TaskInput, TaskResult } from './core/task/task-definition.js'
-export type { TraceContext } from './core/trace-context.js'
 export { type Codec, jsonCodec, type Payload } from './core/values/codec.js'
 export type { Duration } from './core/values/duration.js'
 export { idOf } from './core/values/ids.js'

@@ -122,7 +122,7 @@ describe('the page of the configuration', () => {
 
   it('lists every option of a task and of its retries, and no other', () => {
     compare(taskRows!, membersOf('core/task/task.ts', 'TaskOptions'))
-    compare(isolationRows!, membersOf('core/task/isolation.ts', 'IsolationOptions'))
+    compare(isolationRows!, membersOf('core/task/task.ts', 'IsolationOptions'))
     compare(retryRows!, membersOf('core/task/task-definition.ts', 'RetryOptions'))
     compare(batchRows!, membersOf('core/task/batch-task.ts', 'BatchOptions'))
   })

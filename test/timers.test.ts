@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
 import { restartDelayMs } from '#src/cli/supervise/restart-delay.js'
-import { outageDelayMs } from '#src/core/values/outage-delay.js'
+import { outageDelayMs } from '#src/core/platform/timer.js'
 
 const src = join(import.meta.dirname, '../src')
 const longestMs = 2 ** 31 - 1

@@ -1,10 +1,7 @@
 /**
- * The origin of a job: where it comes from, such as the job whose handler enqueued it. It is stored in the meta under a
- * key of its own, so a store need not know of it; users see the two apart.
+ * The origin of a job: where it comes from, such as the job whose handler enqueued it, the span or the schedule. It is
+ * stored in the meta under a key of its own, so a store need not know of it; users see the two apart.
  */
-
-import { tickAtOf } from './tick-name.js'
-import { type TraceContext, traceContextOf } from './trace-context.js'
 
 /** The known origin of a job; handlers see it in `ctx.job`, records show it. */
 export interface JobOrigin {
@@ -14,6 +11,14 @@ export interface JobOrigin {
   readonly trace?: TraceContext
   /** The schedule that enqueued it, for a job of a plain task. */
   readonly schedule?: JobSchedule
+}
+
+/** The span that enqueued a job, in the form of W3C Trace Context, which any tracer understands. */
+export interface TraceContext {
+  /** Version, trace, span and flags: `00-<32 hex digits>-<16 hex digits>-<2 hex digits>`. */
+  readonly traceparent: string
+  /** Additions of vendors, at most 512 characters. */
+  readonly tracestate?: string
 }
 
 interface JobSchedule {
@@ -90,8 +95,39 @@ function traceIn(value: unknown): TraceContext | undefined {
   return traceContextOf(traceparent, tracestate)
 }
 
+const traceparentForm = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
+const tracestateForm = /^[\x20-\x7e]{1,512}$/
+
+/**
+ * The trace context in two values, which another program or a stranger may have written. Undefined without a valid
+ * traceparent; an invalid state is left out.
+ */
+export function traceContextOf(traceparent: unknown, tracestate: unknown): TraceContext | undefined {
+  if (typeof traceparent !== 'string' || !traceparentForm.test(traceparent)) return undefined
+  if (typeof tracestate !== 'string' || !tracestateForm.test(tracestate)) return { traceparent }
+  return { traceparent, tracestate }
+}
+
 function isParent(value: unknown): value is JobParent {
   if (typeof value !== 'object' || value === null) return false
   const { queue, id, task } = value as Partial<Record<keyof JobParent, unknown>>
   return typeof queue === 'string' && typeof id === 'string' && typeof task === 'string'
+}
+
+/** The name of the job of a tick. */
+export function tickName(schedule: string, at: number): string {
+  return `${schedule}@${new Date(at).toISOString().replace('.000Z', 'Z')}`
+}
+
+/** The name of the job of a schedule that was run out of turn. `unique`: different for each. */
+export function runName(schedule: string, unique: string): string {
+  return `${schedule}@run-${unique}`
+}
+
+/** The instant of the tick that a job of this schedule is named after; undefined for one out of turn. */
+function tickAtOf(id: string, schedule: string): number | undefined {
+  // A number may follow, which keeps the job in the shard of its schedule.
+  const [instant = ''] = /^[^Z]*Z/.exec(id.slice(schedule.length + 1)) ?? []
+  const at = id.startsWith(`${schedule}@`) ? Date.parse(instant) : Number.NaN
+  return Number.isNaN(at) ? undefined : at
 }

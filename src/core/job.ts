@@ -135,3 +135,17 @@ export const priorityForm = `a whole number from ${lowestPriority} to ${highestP
 export function isPriority(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= lowestPriority && (value as number) <= highestPriority
 }
+
+/** Other queues' words for the states of a job. */
+const foreign: Readonly<Record<string, JobState>> = {
+  active: 'running',
+  delayed: 'scheduled',
+  failed: 'dead',
+  waiting: 'ready',
+}
+
+/** A sentence with Millrace's name for this state; empty if no known queue has a state of that name. */
+export function stateHint(word: unknown): string {
+  if (typeof word !== 'string' || !Object.hasOwn(foreign, word)) return ''
+  return ` What others call ${word} is here ${foreign[word]}.`
+}

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../core/error-codes.js'
 import type { Random } from '../core/platform/clock.js'
-import { outageDelayMs } from '../core/values/outage-delay.js'
+import { outageDelayMs } from '../core/platform/timer.js'
 
 const fatalCodes = new Set([
   'store-corrupt',

@@ -3,7 +3,7 @@
  * trip bounds the difference from both sides; the quickest trips bound it best.
  */
 
-import type { Span } from '../core/queue/start-window.js'
+import type { Span } from '../core/queue/throttle.js'
 
 /** A call to the store, on the monotonic clock, and the instant in its answer, on the store's. */
 export interface Trip {

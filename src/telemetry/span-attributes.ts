@@ -4,8 +4,8 @@
  */
 
 import type { Attributes } from '@opentelemetry/api'
+import type { TraceContext } from '../core/job-origin.js'
 import type { EndAnswer, EnqueueItem, Run, RunEnd } from '../core/task/middleware.js'
-import type { TraceContext } from '../core/trace-context.js'
 import { messageOf } from '../core/values/describe.js'
 
 /** The kind of a span, in the terms of the conventions. */

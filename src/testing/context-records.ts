@@ -10,7 +10,7 @@ import { checkFields, type FieldWriter, type JobFields } from '../core/job-field
 import type { JobHandle } from '../core/job-handle.js'
 import { Packing } from '../core/packing/packing.js'
 import { systemRandom } from '../core/platform/clock.js'
-import type { BatchChildOptions } from '../core/task/child-options.js'
+import type { BatchChildOptions } from '../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../core/task/middleware.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import { validated } from '../core/task/schema.js'

@@ -1,7 +1,7 @@
 /** The time of a hold: what a handler may give, and what servers send. */
 import { throttle } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { type HoldTime, holdTimeMs } from '#src/core/task/hold-time.js'
+import { type HoldTime, holdTimeMs } from '#src/core/task/outcome.js'
 
 const now = Date.parse('1994-11-06T08:49:37Z')
 const [s, m, h, d] = [1_000, 60_000, 3_600_000, 86_400_000]

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ticksOf } from '#src/core/schedule/schedule-rule.js'
-import { WallClock } from '#src/core/schedule/wall-clock.js'
+import { ticksOf, WallClock } from '#src/core/schedule/schedule-rule.js'
 
 /** The ticks of a cron text after an instant, as UTC says them. */
 function ticks(cron: string, timeZone: string, after: string, count: number): string[] {

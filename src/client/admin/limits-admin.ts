@@ -7,7 +7,7 @@ import {
   limitChangeSchema,
   limitsOfChange,
   type StandingLimits,
-} from '../../core/queue/limit-change.js'
+} from '../../core/queue/queue-limits.js'
 import { refuseMore } from '../../core/values/call-check.js'
 import { parsed } from '../../core/values/option-check.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'

@@ -6,6 +6,7 @@
 
 import { CodecError } from '../errors.js'
 import { type Codec, encodedBy, type Payload, payloadBytes } from '../values/codec.js'
+import { messageOf } from '../values/describe.js'
 import { gunzipped, gzipped, mostUnzippedBytes } from './compression.js'
 import { type JobPart, noSeal, type Owner, type Seal } from './seal.js'
 
@@ -190,4 +191,23 @@ export class Packing {
 /** The text stored with a payload that was packed like this. Names of codecs have no `+`. */
 function chainText(codec: string, isZipped: boolean, isSealed: boolean): string {
   return `${codec}${isZipped ? '+gzip' : ''}${isSealed ? '+sealed' : ''}`
+}
+
+/** Stored as the codec. No codec is called this: names of codecs have no `+`. */
+const mark = '+unkept'
+const longestReason = 400
+
+/**
+ * The mark that is stored in place of a result that cannot be kept. It says why, so that a caller that waits for the
+ * result, or a reader of the record, learns that there was one. `error`: why the result cannot be kept.
+ */
+export function unkeptResult(error: unknown): { readonly payload: Payload; readonly codec: string } {
+  return { payload: messageOf(error).slice(0, longestReason).toWellFormed(), codec: mark }
+}
+
+/** Why the result was not kept; undefined if it was. */
+export function whyUnkept(
+  result: { readonly payload?: Payload; readonly codec?: string } | undefined,
+): string | undefined {
+  return result?.codec === mark ? String(result.payload) : undefined
 }

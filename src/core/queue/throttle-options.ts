@@ -4,8 +4,8 @@ import * as v from 'valibot'
 import type { Duration } from '../values/duration.js'
 import { isQueueName, queueNameForm } from '../values/ids.js'
 import { duration, exactly, whole } from '../values/option-check.js'
-import { startSpreadMs } from './start-window.js'
 import type { Throttle, ThrottleRule } from './throttle.js'
+import { startSpreadMs } from './throttle.js'
 
 /** A limit on the jobs that start in any window of time. */
 export interface ThrottleOptions {

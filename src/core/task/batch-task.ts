@@ -3,7 +3,7 @@
 import * as v from 'valibot'
 import type { Duration } from '../values/duration.js'
 import { duration, exactly, whole } from '../values/option-check.js'
-import type { JobsContext } from './jobs-context.js'
+import type { JobsContext } from './contexts.js'
 import type { OutcomeValue } from './outcome.js'
 
 export interface BatchOptions {

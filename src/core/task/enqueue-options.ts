@@ -1,8 +1,8 @@
-/** The options of one job when it is enqueued. */
+/** The options of one job when it is enqueued, and the arguments of the calls that take them. */
 
 import type { Meta } from '../job.js'
 import type { Duration } from '../values/duration.js'
-import type { DefinedTask, TaskInput } from './task-definition.js'
+import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 
 /**
  * The options of one job when it is enqueued. `QueueName`: the names of the mill's queues, for options that name one; without
@@ -84,6 +84,32 @@ export type EnqueueArguments<T extends DefinedTask, QueueName extends string = s
   undefined extends TaskInput<T>
     ? [input?: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName> & More]
     : [input: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName> & More]
+
+/** Jobs of these tasks in their order, each as the arguments of its `enqueue`. `More`: further options. */
+export type JobsOf<Tasks extends readonly DefinedTask[], QueueName extends string = string, More = unknown> = {
+  readonly [I in keyof Tasks]: readonly [task: Tasks[I], ...args: EnqueueArguments<Tasks[I], QueueName, More>]
+}
+
+/** The handles to jobs of these tasks, in their order. */
+export type HandlesOf<Tasks extends readonly DefinedTask[]> = { -readonly [I in keyof Tasks]: HandleOf<Tasks[I]> }
+
+/** The further options of a job that a handler enqueues. */
+export interface ChildOptions {
+  /**
+   * The name of this call within the life of the job that makes it. A second call with this key enqueues nothing, in
+   * the same or a later attempt. 1 to 256 bytes; a finite number is converted to text. Default: the input, and the
+   * position among the calls with this input.
+   */
+  readonly key?: string | number | undefined
+}
+
+/** The same for a batch, in which each job enqueues for itself. */
+export interface BatchChildOptions extends ChildOptions {
+  /**
+   * The job of the batch that enqueues, named as for `ctx.fail()`. May be left out if the task takes one job at a time.
+   */
+  readonly parent?: string | number | undefined
+}
 
 /**
  * The enqueue options of some task, as middleware sees them. The kind of the task decides which of them are refused.

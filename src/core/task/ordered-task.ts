@@ -10,7 +10,7 @@ import type { Duration } from '../values/duration.js'
 import { isQueueName, queueNameForm } from '../values/ids.js'
 import { callable, exactly, whole } from '../values/option-check.js'
 import { lowkiq } from './backoff.js'
-import type { BatchContext } from './batch-context.js'
+import type { BatchContext } from './contexts.js'
 import type { Schema } from './schema.js'
 import {
   checkedTask,

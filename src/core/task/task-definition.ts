@@ -10,7 +10,6 @@ import type { JobHandle } from '../job-handle.js'
 import { isQueueName, isTaskName, queueNameForm, taskNameForm } from '../values/ids.js'
 import { callable, duration, exactly, parsed, whole } from '../values/option-check.js'
 import type { Backoff } from './backoff.js'
-import { loadRecord } from './load-record.js'
 import { isSchema, type Schema } from './schema.js'
 
 export interface RetryOptions {
@@ -154,4 +153,46 @@ export function withHandler<Definition extends { readonly name: string }>(
     handle: { enumerable: true, value: handle },
     returns: { enumerable: true, value: () => definition },
   })
+}
+
+interface TaskMistakes {
+  /** As in `task 'mail'`. */
+  readonly what: string
+  readonly name: string | undefined
+  readonly error: ConfigError
+}
+
+/**
+ * Mistakes in tasks, recorded instead of thrown while the files of a user are loaded. All mistakes can then be reported
+ * at once. Nothing runs meanwhile: the loading fails at its end.
+ * @internal
+ */
+export interface LoadRecord {
+  readonly mistakes: TaskMistakes[]
+  /** The stack of each definition, by the name of its task. */
+  readonly stacks: Map<string, string>
+}
+
+/** A global symbol, because the loaded file may have found another copy of the library. */
+const key = Symbol.for('millrace.load-record')
+const known = globalThis as { [key]?: LoadRecord | undefined }
+
+/** The current record; undefined while no files are loaded. */
+function loadRecord(): LoadRecord | undefined {
+  return known[key]
+}
+
+/**
+ * Keeps the record until `load` has ended.
+ * @internal
+ */
+export async function whileRecording<T>(record: LoadRecord, load: () => Promise<T>): Promise<T> {
+  const before = known[key]
+  known[key] = record
+  try {
+    return await load()
+  } finally {
+    if (before === undefined) delete known[key]
+    else known[key] = before
+  }
 }

@@ -1,7 +1,6 @@
 /** The kept text of an error: its message and a bounded stack. It works for any thrown value. */
 
-import { describe } from './describe.js'
-import { codeIn, contentOf, errorsIn, messageIn, mostNested, partOf } from './thrown-parts.js'
+import { codeIn, contentOf, describe, errorsIn, messageIn, mostNested, partOf } from './describe.js'
 
 /** Most bytes kept of one error. */
 export const errorTextLimit = 4_096

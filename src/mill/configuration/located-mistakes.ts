@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { hasCode } from '../../core/error-codes.js'
 import { ConfigError, type ConfigIssue } from '../../core/errors.js'
-import { type LoadRecord, whileRecording } from '../../core/task/load-record.js'
+import { type LoadRecord, whileRecording } from '../../core/task/task-definition.js'
 import { type LiteralRoot, placeInSource, type SourcePlace } from '../source-text/object-literal.js'
 import { UserModuleError, userFileOf } from './user-modules.js'
 

@@ -1,6 +1,6 @@
 /** A tally: outcomes of the jobs of each queue since the tally was last taken, as plain numbers. */
 
-import type { JobCounter } from '../../core/job-counter.js'
+import type { JobCounter } from '../../core/events.js'
 import type { HistoryCounts } from '../../stores/contract/history.js'
 import { runTimeBoundsMs } from '../../stores/rules/history-slots.js'
 

@@ -2,10 +2,9 @@
 
 import type { Meta, Progress, RunningJob } from '../../core/job.js'
 import type { FieldWriter } from '../../core/job-fields.js'
-import type { ChildOptions } from '../../core/task/child-options.js'
-import type { EnqueueArguments } from '../../core/task/enqueue-options.js'
-import type { JobContext } from '../../core/task/job-context.js'
-import { itemsOf, type ManyArguments } from '../../core/task/many-items.js'
+import type { JobContext } from '../../core/task/contexts.js'
+import { itemsOf, type ManyArguments } from '../../core/task/enqueue-items.js'
+import type { ChildOptions, EnqueueArguments } from '../../core/task/enqueue-options.js'
 import type { AnySingleTask } from '../../core/task/task.js'
 import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
 import { listOfOne } from '../../core/values/list-of-one.js'

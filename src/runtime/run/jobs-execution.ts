@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { RunningJob } from '../../core/job.js'
-import type { JobsContext } from '../../core/task/jobs-context.js'
+import type { JobsContext } from '../../core/task/contexts.js'
 import type { AnyBatchTask } from '../../core/task/task.js'
 import { describe } from '../../core/values/describe.js'
 import { BatchExecution, type BatchedJob, type DecodedClaim } from './batch-execution.js'

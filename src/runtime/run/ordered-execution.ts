@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from '../../core/errors.js'
 import { ownError } from '../../core/job-failures.js'
 import { originIn, ownMeta } from '../../core/job-origin.js'
-import type { BatchContext, BatchJob } from '../../core/task/batch-context.js'
+import type { BatchContext, BatchJob } from '../../core/task/contexts.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { describe } from '../../core/values/describe.js'
 import { orderedIdOf } from '../../core/values/ids.js'

@@ -2,8 +2,7 @@
 
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
-import { timerMs } from '../../core/platform/timer.js'
-import { outageDelayMs } from '../../core/values/outage-delay.js'
+import { outageDelayMs, timerMs } from '../../core/platform/timer.js'
 import { answersIn } from '../../stores/contract/damage.js'
 import type { ExtendItem, SettleAnswer, SettleItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'

@@ -4,9 +4,9 @@
  */
 
 import { createHash } from 'node:crypto'
+import { traceContextOf } from '../../core/job-origin.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
-import { traceContextOf } from '../../core/trace-context.js'
 import { digestId } from '../../core/values/ids.js'
 import type { Mill } from '../../mill/mill.js'
 import { namedTask } from '../../mill/named-task.js'

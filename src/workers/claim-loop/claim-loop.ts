@@ -6,9 +6,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../../core/platform/clock.js'
-import { timerMs } from '../../core/platform/timer.js'
+import { outageDelayMs, timerMs } from '../../core/platform/timer.js'
 import type { Queue } from '../../core/queue/queue.js'
-import { outageDelayMs } from '../../core/values/outage-delay.js'
 import type { IdleWaiter } from '../../runtime/idle-waiter.js'
 import { isFatal } from '../../runtime/outage.js'
 import type { Settler } from '../../runtime/run/settler.js'

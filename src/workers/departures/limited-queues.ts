@@ -3,8 +3,7 @@
  * declares none.
  */
 
-import { leastSpreadOf } from '../../core/queue/start-window.js'
-import { allRules, groupRules, type ThrottleRule } from '../../core/queue/throttle.js'
+import { allRules, groupRules, leastSpreadOf, type ThrottleRule } from '../../core/queue/throttle.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 
 export class LimitedQueues {

@@ -3,7 +3,7 @@
  * once so that all begin in time.
  */
 
-import { isolatedStartDelayMs, type StartWindow, startDelayMs, startWindowOf } from '../../core/queue/start-window.js'
+import { isolatedStartDelayMs, type StartWindow, startDelayMs, startWindowOf } from '../../core/queue/throttle.js'
 import type { Registry } from '../../core/registry.js'
 import { StoreClock, type Trip } from '../../runtime/store-clock.js'
 import { Lateness } from './lateness.js'

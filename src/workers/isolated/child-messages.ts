@@ -4,7 +4,7 @@
  */
 
 import type { Queue } from '../../core/queue/queue.js'
-import type { Span } from '../../core/queue/start-window.js'
+import type { Span } from '../../core/queue/throttle.js'
 import { isQueueName } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 

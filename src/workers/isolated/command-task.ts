@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process'
 import { ProcessDiedError } from '../../core/errors.js'
 import { lastText, mostLogBytes } from '../../core/job-log.js'
-import type { JobContext } from '../../core/task/job-context.js'
+import type { JobContext } from '../../core/task/contexts.js'
 import { type AnySingleTask, defineTask } from '../../core/task/task.js'
 import type { RetryOptions } from '../../core/task/task-definition.js'
 import { tokenOf } from '../claim-token.js'

@@ -6,7 +6,7 @@
 import { ProcessDiedError, TimeLimitError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
-import type { Span } from '../../core/queue/start-window.js'
+import type { Span } from '../../core/queue/throttle.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnySingleTask } from '../../core/task/task.js'
 import { exactDuration } from '../../core/values/duration.js'

@@ -2,7 +2,7 @@
 
 import type { Meta, RunningJob } from '../../core/job.js'
 import type { FieldWriter } from '../../core/job-fields.js'
-import type { HoldOptions, HoldTime } from '../../core/task/hold-time.js'
+import type { HoldOptions, HoldTime } from '../../core/task/outcome.js'
 import type { Duration } from '../../core/values/duration.js'
 import type { ExtendAnswer, SettleAnswer } from '../../stores/contract/settle.js'
 

@@ -5,7 +5,7 @@ import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '../../c
 import type { Events } from '../../core/events.js'
 import type { Meta } from '../../core/job.js'
 import type { Random } from '../../core/platform/clock.js'
-import type { HoldOptions, HoldTime } from '../../core/task/hold-time.js'
+import type { HoldOptions, HoldTime } from '../../core/task/outcome.js'
 import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'

@@ -5,8 +5,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../../core/platform/clock.js'
-import { timerMs } from '../../core/platform/timer.js'
-import { outageDelayMs } from '../../core/values/outage-delay.js'
+import { outageDelayMs, timerMs } from '../../core/platform/timer.js'
 import type { Schedules } from '../../stores/contract/schedules.js'
 import { ScheduleLead, type ScheduleLeadParts } from './schedule-lead.js'
 

@@ -1,8 +1,7 @@
 /** The command `queues limits`: shows the stored limits of a queue, and changes them while everything runs. */
 
 import { type Command, InvalidArgumentError } from 'commander'
-import type { LimitChange, StandingLimits } from '../../../core/queue/limit-change.js'
-import type { MaxRunning } from '../../../core/queue/queue-limits.js'
+import type { LimitChange, MaxRunning, StandingLimits } from '../../../core/queue/queue-limits.js'
 import { exactDuration, parseDuration } from '../../../core/values/duration.js'
 import type { Mill } from '../../../mill/mill.js'
 import { wholeFlag } from '../../flags.js'

@@ -4,9 +4,9 @@
  */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
-import { leastSpreadOf } from '../../../core/queue/start-window.js'
 import {
   groupRules,
+  leastSpreadOf,
   longestCountedMs,
   type OwnRates,
   type Throttle,

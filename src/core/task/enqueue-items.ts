@@ -1,9 +1,12 @@
-/** The items of an `enqueueMany`: many inputs of one task, or jobs of several tasks, each with its own options. */
+/**
+ * The items of an enqueue as its caller gives them: many inputs of one task, or jobs of several tasks, each with its own
+ * options.
+ */
 
 import { InvalidArgumentError } from '../errors.js'
 import { describe } from '../values/describe.js'
 import { type AnyTask, refuseNoTask } from './any-task.js'
-import { GivenItem } from './given-item.js'
+import type { AnyEnqueueOptions } from './enqueue-options.js'
 import type { EnqueueItem } from './middleware.js'
 
 /**
@@ -35,4 +38,17 @@ function itemOf(job: unknown, at: number): EnqueueItem {
   const [task, input, options = {}] = job
   refuseNoTask(task, `job ${at} of enqueueMany(jobs)`)
   return new GivenItem(task, input, options)
+}
+
+/** A class for the reason that `listOfOne` gives. */
+export class GivenItem implements EnqueueItem {
+  readonly task: AnyTask
+  input: unknown
+  options: AnyEnqueueOptions
+
+  constructor(task: AnyTask, input: unknown, options: AnyEnqueueOptions) {
+    this.task = task
+    this.input = input
+    this.options = options
+  }
 }

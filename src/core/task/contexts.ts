@@ -1,0 +1,196 @@
+/** Contexts: the second arguments of handlers, of one job, of a batch of jobs, and of a batch of ordered jobs. */
+
+import type { Meta, RunningJob } from '../job.js'
+import type { FieldWriter } from '../job-fields.js'
+import type { JobOrigin } from '../job-origin.js'
+import type {
+  BatchChildOptions,
+  ChildOptions,
+  EnqueueArguments,
+  EnqueueOptionsOf,
+  HandlesOf,
+  JobsOf,
+} from './enqueue-options.js'
+import type { HoldOptions, HoldTime } from './outcome.js'
+import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
+
+/** The second argument of a handler, after the input. */
+export interface JobContext {
+  /** Aborted when the time limit is over, the lease is lost, the job is cancelled or the worker's grace is over; `reason` is a typed error. */
+  readonly signal: AbortSignal
+  readonly job: RunningJob
+  /**
+   * The number of the slot in which the job runs: 0 … `concurrency` − 1 of its worker. No other job that runs in this
+   * worker has the same, so it can choose one of several devices. A process that another worker adopts keeps its
+   * number, and so the slot, unless that slot is taken.
+   */
+  readonly slot: number
+  /**
+   * Enqueues a job as a child of this one, like `mill.enqueue()` and with the same errors. The child knows its parent.
+   * Its id follows from this job and this call, so a later attempt does not enqueue it again; `key` says which calls
+   * count as the same. Rejects with the reason of `signal` once that is aborted, and with `InvalidArgumentError` once
+   * the run has ended.
+   */
+  enqueue<T extends DefinedTask>(task: T, ...args: EnqueueArguments<T, string, ChildOptions>): Promise<HandleOf<T>>
+  /** Enqueues many jobs of one task as children, like `mill.enqueueMany()`. */
+  enqueueMany<T extends DefinedTask>(
+    task: T,
+    inputs: readonly TaskInput<T>[],
+    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & ChildOptions,
+  ): Promise<HandleOf<T>[]>
+  /** Enqueues jobs of several tasks as children: `[[a, input], [b, input, { priority: 2 }]]`. */
+  enqueueMany<const Tasks extends readonly DefinedTask[]>(
+    jobs: JobsOf<Tasks, string, ChildOptions>,
+  ): Promise<HandlesOf<Tasks>>
+  /**
+   * Reports the progress: `fraction` 0 … 1 and an optional note of at most 1,000 characters. A number from 2 on counts
+   * as a percentage, as in other queues; other values out of range are clamped. The next beat sends it, at most one a
+   * second; the latest wins. Never throws and never delays the handler.
+   */
+  progress(fraction: number, note?: string): void
+  /**
+   * Adds a line to the job's log. The last 64 KiB are kept over all attempts. Sent within about a second. Never throws
+   * and never delays the handler.
+   */
+  log(text: string): void
+  /**
+   * Holds the job's group, or its queue if it has no group, from the end of this run on: none of their jobs is started
+   * for that time. For an answer that is no failure but says that no more calls are allowed: `ctx.hold(answer)`. Takes
+   * what `throttle()` takes, and never throws for what a server sends; the hold lasts at most `atMost` (default 1 h).
+   * The longest hold of a run counts, and comes with its end whatever that is: a result, an error, an outcome. A lost
+   * lease holds nothing, and so does a store without throttles. For a batch the groups of all its jobs are held. Throws
+   * `InvalidArgumentError` once the run has ended.
+   */
+  hold(when: HoldTime, options?: HoldOptions): void
+  /**
+   * Stores a value that the next attempt finds in `lastCheckpoint`, whatever happens to this attempt. It replaces the
+   * checkpoint before. Resolves once the store has it, and waits as long as the store is unavailable. Rejects with
+   * `PayloadTooLargeError` or `CodecError` for a value that cannot be stored, and with the reason of `signal` if this
+   * attempt is over.
+   */
+  checkpoint(value: unknown): Promise<void>
+  /**
+   * Writes fields of this job, which its record and listings show: `await ctx.fields.set({ node: 'eu-3' })`. They stay
+   * as long as the job does, over all attempts. Resolves once the store has them, and waits as long as the store is
+   * unavailable. Rejects with the reason of `signal` if this attempt is over, and with `UnsupportedByStoreError` on a
+   * store that keeps no records.
+   */
+  readonly fields: FieldWriter
+  /**
+   * The last value that an earlier attempt stored by `checkpoint`; undefined if there is none. Throws `CodecError` if
+   * it cannot be decoded.
+   */
+  readonly lastCheckpoint: unknown
+}
+
+/** The second argument of a batch task's handler, after the inputs. */
+export interface JobsContext extends Pick<JobContext, 'slot' | 'progress' | 'hold'> {
+  /**
+   * Aborted when the time limit is over, a lease is lost, every job of the batch is cancelled or the worker's grace is
+   * over; `reason` is a typed error. It is not aborted while only some jobs of the batch are cancelled.
+   */
+  readonly signal: AbortSignal
+  /** The properties that all jobs of the batch share. */
+  readonly job: Pick<RunningJob, 'task' | 'queue'>
+  /** The jobs, in the order of the inputs. */
+  readonly jobs: readonly RunningJob[]
+  /**
+   * Fails the job of the input at this index only: it is retried, whatever the handler returns for it. A second call
+   * for an index replaces its error. Throws `InvalidArgumentError` for an index that is not in this batch, for an
+   * outcome such as `snooze('10m')` instead of an error, and after the run has ended.
+   */
+  fail(index: number, error: unknown): void
+  /**
+   * Enqueues a job as a child of one job of the batch, like `ctx.enqueue()` of other tasks. `parent` is the index of
+   * that job, and may be left out if `size` is 1. Rejects with `InvalidArgumentError` for a parent that is not in this
+   * batch.
+   */
+  enqueue<T extends DefinedTask>(task: T, ...args: EnqueueArguments<T, string, BatchChildOptions>): Promise<HandleOf<T>>
+  /** Enqueues many jobs of one task as children, like `mill.enqueueMany()`. */
+  enqueueMany<T extends DefinedTask>(
+    task: T,
+    inputs: readonly TaskInput<T>[],
+    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & BatchChildOptions,
+  ): Promise<HandleOf<T>[]>
+  /** Enqueues jobs of several tasks as children: `[[a, input], [b, input, { priority: 2 }]]`. */
+  enqueueMany<const Tasks extends readonly DefinedTask[]>(
+    jobs: JobsOf<Tasks, string, BatchChildOptions>,
+  ): Promise<HandlesOf<Tasks>>
+}
+
+/** One job of a batch. */
+export interface BatchJob {
+  readonly id: string
+  /** Failures so far + 1. */
+  readonly attempt: number
+  readonly crashes: number
+  /** As in `BatchContext.job`. */
+  readonly fence: number
+  /** Absent if it has none. */
+  readonly group?: string
+  readonly createdAt: Date
+  readonly runAt: Date
+  /** The error of the attempt before this one. */
+  readonly lastError?: string
+  /** Score, meta and origin of each payload, in the order in which the handler gets the payloads. */
+  readonly payloads: readonly BatchPayload[]
+}
+
+/** One payload of a job of a batch, without its input. */
+interface BatchPayload extends JobOrigin {
+  readonly score: number
+  readonly meta: Meta
+}
+
+/** The second argument of an ordered task's handler, after the payloads. */
+export interface BatchContext extends Pick<JobContext, 'slot' | 'progress' | 'hold'> {
+  /**
+   * Aborted when the time limit is over, a lease is lost, every job of the batch is cancelled or the worker's grace is
+   * over; `reason` is a typed error. It is not aborted while only some jobs of the batch are cancelled.
+   */
+  readonly signal: AbortSignal
+  /**
+   * The properties that all jobs of the batch share. `fence` grows with every claim of any of these ids. Pass it to the
+   * systems you write to, and let them refuse a smaller one.
+   */
+  readonly job: Pick<RunningJob, 'task' | 'queue' | 'fence'>
+  /** The jobs by id, in the order of the payloads. */
+  readonly jobs: ReadonlyMap<string, BatchJob>
+  /**
+   * Enqueues a job as a child of one job of the batch, like `ctx.enqueue()` of a plain task. `parent` names that job,
+   * and may be left out if `batchSize` is 1. A later run of that id enqueues nothing twice as long as it gets the same
+   * payloads; with a `key` the payloads do not matter. Payloads of an ordered task that were delivered already are
+   * delivered again. Rejects with `InvalidArgumentError` for a parent that is not in this batch.
+   */
+  enqueue<T extends DefinedTask>(task: T, ...args: EnqueueArguments<T, string, BatchChildOptions>): Promise<HandleOf<T>>
+  /** Enqueues many jobs of one task as children, like `mill.enqueueMany()`. */
+  enqueueMany<T extends DefinedTask>(
+    task: T,
+    inputs: readonly TaskInput<T>[],
+    each?: (input: TaskInput<T>, index: number) => EnqueueOptionsOf<T> & BatchChildOptions,
+  ): Promise<HandleOf<T>[]>
+  /** Enqueues jobs of several tasks as children: `[[a, input], [b, input, { priority: 2 }]]`. */
+  enqueueMany<const Tasks extends readonly DefinedTask[]>(
+    jobs: JobsOf<Tasks, string, BatchChildOptions>,
+  ): Promise<HandlesOf<Tasks>>
+  /**
+   * Fails this id only: it is retried, the others are not. A second call for an id replaces its error. A number is
+   * converted to text. Throws `InvalidArgumentError` for an id that is not in this batch, for an outcome such as
+   * `snooze('10m')` instead of an error, and after the run has ended.
+   */
+  fail(id: string | number, error: unknown): void
+  /**
+   * Says that the oldest `count` payloads of this id are done. They are completed, whatever becomes of the run: a
+   * failure, a throw, a stop, `snooze()` or `bury()` is then for the others alone, which begin with this run as their
+   * first attempt. So a last failure buries the payload after those that are done. If all are done, the id is
+   * completed. A smaller count than before changes nothing. Nothing of it is stored before the run ends: after a crash
+   * all payloads come again. Throws `InvalidArgumentError` for an id that is not in this batch, for a number that is
+   * not from 0 to that of its payloads, and after the run has ended.
+   */
+  done(id: string | number, count: number): void
+  /**
+   * Whether payloads of this id were left for the next run, because there are more than `maxPayloads`. Throws
+   * `InvalidArgumentError` for an id that is not in this batch.
+   */
+  more(id: string | number): boolean
+}
