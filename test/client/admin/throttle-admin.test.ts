@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { ConfigError, InvalidArgumentError, UnsupportedByStoreError } from '#src/core/errors.js'
 import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { testMillOn } from '../test-mill.js'
+import { testMillOn } from '../../test-mill.js'
 
 const task = defineTask({ name: 't', queue: 'q' })
 

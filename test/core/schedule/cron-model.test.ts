@@ -1,7 +1,7 @@
 /** Cron texts against a model of Vixie cron: random texts of five fields, and the minutes at which each ticks. */
 import { expect, it } from 'vitest'
 import { ticksOf } from '#src/core/schedule/schedule-rule.js'
-import { seededRandom } from '../seeded-random.js'
+import { seededRandom } from '../../seeded-random.js'
 
 const random = seededRandom(1_500)
 const whole = (from: number, to: number) => from + Math.floor(random() * (to - from + 1))

@@ -2,7 +2,7 @@
 import { defineOrderedTask, defineTask, type Schema } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { storeKinds, testMill } from '../test-mill.js'
+import { storeKinds, testMill } from '../../test-mill.js'
 
 /** The inputs that a handler was given at each attempt. The first two attempts fail. */
 function attempts<Input, Output>(input: Schema<Input, Output>) {

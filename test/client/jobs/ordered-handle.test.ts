@@ -4,7 +4,7 @@ import { defineOrderedTask, defineTask, type Mill } from 'millrace'
 import type { Claim, SettleItem } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { testMillOn } from '../test-mill.js'
+import { testMillOn } from '../../test-mill.js'
 
 const sync = defineOrderedTask({ name: 'sync', queue: 'orders' })
 

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { HistoryOptions } from '#src/client/admin/queue-history.js'
 import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
-import { testMill, testMillOn } from '../test-mill.js'
+import { testMill, testMillOn } from '../../test-mill.js'
 
 const hourMs = 3_600_000
 const now = Date.parse('2026-11-25T14:42:20Z')

@@ -1,7 +1,7 @@
 import { defineOrderedTask, defineTask, exponential } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { nextEvent } from '../next-event.js'
-import { storeKinds, testMill } from '../test-mill.js'
+import { nextEvent } from '../../next-event.js'
+import { storeKinds, testMill } from '../../test-mill.js'
 
 const retry = { max: 2, backoff: exponential({ base: 1, max: 1 }) }
 

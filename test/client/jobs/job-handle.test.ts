@@ -1,9 +1,9 @@
 import { defineTask, type Mill } from 'millrace'
 import { describe, expect, it, vi } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { nextEvent } from '../next-event.js'
-import { scriptedTask } from '../scripted-task.js'
-import { storeKinds, testMill, testMillOn } from '../test-mill.js'
+import { nextEvent } from '../../next-event.js'
+import { scriptedTask } from '../../scripted-task.js'
+import { storeKinds, testMill, testMillOn } from '../../test-mill.js'
 
 describe.each(storeKinds)('a job handle, on %s', (kind) => {
   it('finds its job by id alone, in any queue', async () => {

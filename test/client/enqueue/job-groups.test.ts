@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { InvalidJobError, UnsupportedByStoreError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
-import { nextEvent } from '../next-event.js'
-import { testMill, testMillOn } from '../test-mill.js'
+import { nextEvent } from '../../next-event.js'
+import { testMill, testMillOn } from '../../test-mill.js'
 
 const crawl = defineTask({ name: 'crawl', group: (url) => new URL(url as string).host })
 const tenant = defineTask({ name: 'tenant', group: (id) => id as number })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { QueueAdmin } from '#src/client/admin/queue-admin.js'
 import { Packing } from '#src/core/packing/packing.js'
 import { Registry } from '#src/core/registry.js'
-import { OrderedScene, orderedStores, someIds } from './ordered-scene.js'
+import { OrderedScene, orderedStores, someIds } from '../enqueue/ordered-scene.js'
 
 const someWorker = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, concurrency: 1, running: 0, startedAt: 0 }
 

@@ -11,8 +11,8 @@ import { envelopeJobs, plainJob } from '#src/cli/streaming/job-line.js'
 import { jsonCodec } from '#src/core/values/codec.js'
 import { exactJson, exactJsonOfNode } from '#src/core/values/exact-json.js'
 import { readEnvelope } from '#src/stores/sqs/messages/envelope.js'
-import { root } from '../cli/project.js'
-import { testMill } from '../test-mill.js'
+import { root } from '../../cli/project.js'
+import { testMill } from '../../test-mill.js'
 
 const text = '{"id":1234567890123456789,"of":["x",-9007199254740993],"safe":9007199254740991}'
 const value = { id: 1234567890123456789n, of: ['x', -9007199254740993n], safe: 9007199254740991 }

@@ -7,7 +7,7 @@ import { gzipped } from '#src/core/packing/compression.js'
 import { Packing } from '#src/core/packing/packing.js'
 import { Seal } from '#src/core/packing/seal.js'
 import { type Codec, jsonCodec, type Payload } from '#src/core/values/codec.js'
-import { any, refusal } from './codec-values.js'
+import { any, refusal } from '../values/codec-values.js'
 import { newKey, oldKey, sealOf } from './seal-keys.js'
 
 /** Bytes, for a codec that makes no text. */

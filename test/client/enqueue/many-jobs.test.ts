@@ -4,7 +4,7 @@ import { defineOrderedTask, defineTask, type JobHandle, type Middleware, type Mi
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { EnqueueManyError } from '#src/core/errors.js'
-import { storeKinds, testMill } from '../test-mill.js'
+import { storeKinds, testMill } from '../../test-mill.js'
 
 const double = defineTask({ name: 'double', input: z.number(), retry: { max: 0 }, run: async (n) => n * 2 })
 const shout = defineTask({ name: 'shout', queue: 'loud', run: async (text: string) => text.toUpperCase() })

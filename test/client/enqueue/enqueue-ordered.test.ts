@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { EnqueueManyError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { storeKinds, testMill, testMillOn } from '../test-mill.js'
+import { storeKinds, testMill, testMillOn } from '../../test-mill.js'
 
 const order = z.object({ order: z.union([z.string(), z.number()]), rev: z.number() })
 const sync = defineOrderedTask({

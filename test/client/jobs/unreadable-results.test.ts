@@ -8,8 +8,8 @@ import { type Codec, defineTask, type Mill, type MillOptions } from 'millrace'
 import { testMill as drainedMill } from 'millrace/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { nextEvent } from '../next-event.js'
-import { type StoreKind, storeKinds, testMill, testMillOn } from '../test-mill.js'
+import { nextEvent } from '../../next-event.js'
+import { type StoreKind, storeKinds, testMill, testMillOn } from '../../test-mill.js'
 
 class Invoice {
   total = 3

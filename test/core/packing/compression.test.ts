@@ -4,7 +4,7 @@ import { constants, deflateSync, gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { gunzipped, gzipped, mostUnzippedBytes } from '#src/core/packing/compression.js'
-import { refusal } from './codec-values.js'
+import { refusal } from '../values/codec-values.js'
 
 const text = JSON.stringify({ lines: Array.from({ length: 60 }, (_, i) => `line ${i}`) })
 

@@ -5,7 +5,7 @@ import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type JobPart, noSeal } from '#src/core/packing/seal.js'
-import { refusal } from './codec-values.js'
+import { refusal } from '../values/codec-values.js'
 import { newKey, oldKey, otherKey, sealOf } from './seal-keys.js'
 
 const owner = { queue: 'mails', id: 'job-1', task: 'send' }

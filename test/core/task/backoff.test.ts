@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError } from '#src/core/errors.js'
 import { type Backoff, delayAfter, exponential, kale, lowkiq } from '#src/core/task/backoff.js'
 import type { Duration } from '#src/core/values/duration.js'
-import { seededRandom } from '../seeded-random.js'
+import { seededRandom } from '../../seeded-random.js'
 
 const tenYearsMs = 10 * 365 * 86_400_000
 const least = () => 0

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { scriptedTask } from '../scripted-task.js'
-import { storeKinds, testMill } from '../test-mill.js'
+import { scriptedTask } from '../../scripted-task.js'
+import { storeKinds, testMill } from '../../test-mill.js'
 
 describe.each(storeKinds)('the drain of a queue, on %s', (kind) => {
   it('reports what is left, and can be aborted while the queue keeps refusing jobs', async () => {

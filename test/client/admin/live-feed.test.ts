@@ -3,8 +3,8 @@ import type { Store } from 'millrace/store'
 import { beforeEach, expect, it } from 'vitest'
 import { LiveFeed, liveFeed } from '#src/client/admin/live-feed.js'
 import { StoreCorruptError, StoreUnavailableError } from '#src/core/errors.js'
-import { nextEvent } from '../next-event.js'
-import { storeKinds, testMill } from '../test-mill.js'
+import { nextEvent } from '../../next-event.js'
+import { storeKinds, testMill } from '../../test-mill.js'
 
 let hear: (message: string | undefined) => void
 let failures: Error[]

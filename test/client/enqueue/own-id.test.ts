@@ -1,6 +1,6 @@
 import { defineTask } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { storeKinds, testMill } from '../test-mill.js'
+import { storeKinds, testMill } from '../../test-mill.js'
 
 describe.each(storeKinds)('an id of its own, on %s', (kind) => {
   it('cannot be enqueued by the job that has it; the error names snooze()', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { EnqueueManyError, QueueFullError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { storeKinds, testMill, testMillOn } from '../test-mill.js'
+import { storeKinds, testMill, testMillOn } from '../../test-mill.js'
 
 const email = defineTask({ name: 'email', input: z.object({ to: z.string() }) })
 const note = defineTask({ name: 'note', queue: 'notes' })

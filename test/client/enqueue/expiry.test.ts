@@ -1,7 +1,7 @@
 import { defineTask, kale } from 'millrace'
 import { testMill as clockedMill } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
-import { storeKinds, testMill } from '../test-mill.js'
+import { storeKinds, testMill } from '../../test-mill.js'
 
 describe.each(storeKinds)('an expiry, on %s', (kind) => {
   it('comes from the task unless the enqueue sets another or none', async () => {
