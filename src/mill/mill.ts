@@ -1,8 +1,7 @@
 /** A mill: tasks, queues and a store put together. Applications hold one; it opens the store at its first call. */
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import type { AdminParts } from '../client/admin/queue-admin.js'
-import { QueueAdmin } from '../client/admin/queue-admin.js'
+import { type AdminParts, QueueAdmin } from '../client/admin/queue-admin.js'
 import { Client, type ClientParts } from '../client/enqueue/client.js'
 import { DraftWarnings } from '../client/enqueue/draft-warnings.js'
 import type { DraftRules } from '../client/enqueue/job-draft.js'

@@ -10,8 +10,7 @@ import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
 import { describe } from '../core/values/describe.js'
 import type { Claim } from '../stores/contract/claim.js'
-import type { ChildRecord } from './context-records.js'
-import { JobRecords, JobsRecords, OrderedRecords } from './context-records.js'
+import { type ChildRecord, JobRecords, JobsRecords, OrderedRecords } from './context-records.js'
 
 /** The properties of the job. Defaults: those of a job at its first attempt. */
 export interface GivenJob extends Partial<Omit<RunningJob, 'task'>> {

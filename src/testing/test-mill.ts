@@ -21,8 +21,7 @@ import { plainAccess } from '../mill/store-source.js'
 import { ManualClock } from '../store-testing/harness/manual-clock.js'
 import { MemoryData, MemoryStore } from '../stores/memory/memory-store.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
-import type { RanJob } from './drainer.js'
-import { Drainer } from './drainer.js'
+import { Drainer, type RanJob } from './drainer.js'
 import { StoreFailures, type StoreVerb } from './store-failures.js'
 
 /** The options of `millrace()`, without those of the store. */

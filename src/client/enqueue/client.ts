@@ -11,8 +11,7 @@ import { type EnqueueItem, type Middleware, throughLayers } from '../../core/tas
 import type { HandleOf } from '../../core/task/task-definition.js'
 import { listOfOne } from '../../core/values/list-of-one.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../stores/contract/new-job.js'
-import type { DraftRules, JobDraft } from './job-draft.js'
-import { draftJob } from './job-draft.js'
+import { type DraftRules, draftJob, type JobDraft } from './job-draft.js'
 import type { Sender } from './sender.js'
 
 /** The outcome of one job of an `enqueueMany`: its handle, or the error that refused it. */

@@ -4,8 +4,7 @@ import * as v from 'valibot'
 import type { Duration } from '../values/duration.js'
 import { isQueueName, queueNameForm } from '../values/ids.js'
 import { duration, exactly, whole } from '../values/option-check.js'
-import type { Throttle, ThrottleRule } from './throttle.js'
-import { startSpreadMs } from './throttle.js'
+import { startSpreadMs, type Throttle, type ThrottleRule } from './throttle.js'
 
 /** A limit on the jobs that start in any window of time. */
 export interface ThrottleOptions {

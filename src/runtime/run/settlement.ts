@@ -2,8 +2,7 @@
 
 import { PayloadTooLargeError } from '../../core/errors.js'
 import { storedError } from '../../core/job-failures.js'
-import type { Packing } from '../../core/packing/packing.js'
-import { unkeptResult } from '../../core/packing/packing.js'
+import { type Packing, unkeptResult } from '../../core/packing/packing.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { payloadBytes } from '../../core/values/codec.js'
 import { errorText, type FormatError } from '../../core/values/error-text.js'

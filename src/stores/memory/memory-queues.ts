@@ -2,8 +2,7 @@
 
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import type { QueueLimits } from '../../core/queue/queue-limits.js'
-import type { Throttle } from '../../core/queue/throttle.js'
-import { refuseOtherThrottle } from '../../core/queue/throttle.js'
+import { refuseOtherThrottle, type Throttle } from '../../core/queue/throttle.js'
 import type { QueueBasis, QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import { boundsOf, changedLimits, limitsIn, saidLimits } from '../rules/limit-rules.js'
 import { shardOf } from '../rules/payloads.js'
