@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { harnesses } from './harnesses.js'
 
 describe('the contract suite', () => {
-  it('runs on every store there is', () => {
+  it('runs on every existing store', () => {
     const stores = readdirSync(new URL('../../src/stores', import.meta.url), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map((entry) => entry.name)
@@ -16,12 +16,12 @@ describe('the contract suite', () => {
     expect(files.sort()).toEqual([...harnesses.keys()].map((name) => `contract-${name}.test.ts`).sort())
   })
 
-  it('says each claim once', () => {
+  it('has a different title for each case', () => {
     const titles = storeContract.flatMap(({ cases }) => cases.map(({ title }) => title))
 
     expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([])
   })
-  it('leaves out of a store with every trait only what a server is needed for', async () => {
+  it('skips for a store with every trait only the cases that need a server', async () => {
     const store = await (await memoryHarness()).open()
     const skipped = storeContract.flatMap(({ cases }) =>
       cases.map(({ needs }) => needs?.(store) ?? true).filter((answer) => answer !== true),

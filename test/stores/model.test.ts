@@ -52,30 +52,30 @@ async function compare(makeSubject: HarnessMaker, comparison: Comparison): Promi
 const wholeStores = [...harnesses].filter(([name]) => !name.startsWith('sqs'))
 
 for (const [name, makeHarness] of wholeStores) {
-  describe(`the ${name} store beside the memory store`, () => {
+  describe(`the ${name} store compared with the memory store`, () => {
     let traits: StoreTraits
     beforeAll(async () => {
       traits = await traitsOf(makeHarness)
     })
 
     for (const seed of seedsOf(name)) {
-      it(`answers and holds the same after every step of seed ${seed}`, async () => {
+      it(`gives the same answers and has the same state after every step of seed ${seed}`, async () => {
         expect(await compare(makeHarness, { seed, steps })).toEqual([])
       })
 
-      it(`answers and holds the same after every step of ordered seed ${seed}`, async (context) => {
+      it(`gives the same answers and has the same state after every step of ordered seed ${seed}`, async (context) => {
         if (!traits.ordered) context.skip('the store has no ordered queues')
         expect(await compare(makeHarness, { seed, steps, kind: 'ordered' })).toEqual([])
       })
 
-      it(`answers and holds the same after every step of scheduled seed ${seed}`, async (context) => {
+      it(`gives the same answers and has the same state after every step of scheduled seed ${seed}`, async (context) => {
         if (!traits.scheduled) context.skip('the store has no schedules')
         expect(await compare(makeHarness, { seed, steps, kind: 'scheduled' })).toEqual([])
       })
 
       // Its seven queues cost more to be looked at after every step.
       if (seed % 3 === 0)
-        it(`answers and holds the same after every step of limited seed ${seed}`, async (context) => {
+        it(`gives the same answers and has the same state after every step of limited seed ${seed}`, async (context) => {
           const { throttled, limited, groups } = traits
           if (!throttled || !limited || !groups) context.skip('the store has no limits and groups')
           expect(await compare(makeHarness, { seed, steps, kind: 'limited' })).toEqual([])
@@ -84,8 +84,8 @@ for (const [name, makeHarness] of wholeStores) {
   })
 }
 
-describe('the comparison', () => {
-  it('reaches as far with ordered queues, and its audit keeps the rules', async () => {
+describe('the comparison of stores', () => {
+  it('covers ordered queues as widely, and their audit keeps the rules', async () => {
     const subject = await memoryHarness()
     await compareStores(await memoryHarness(), subject, { seed: 7, steps: 2_000, kind: 'ordered' })
     const entries = await subject.audit()
@@ -97,7 +97,7 @@ describe('the comparison', () => {
     expect(auditBreaches(entries)).toEqual([])
   })
 
-  it('reaches far: long runs make every kind of audit entry', async () => {
+  it('covers every kind of audit entry in long runs', async () => {
     const subject = await memoryHarness()
     await compareStores(await memoryHarness(), subject, { seed: 7, steps: 2_000 })
 
@@ -230,7 +230,7 @@ const kindsOfFaults: readonly (readonly [SequenceKind, typeof faults])[] = [
   ['scheduled', scheduledFaults],
 ]
 
-describe('the comparison sees', () => {
+describe('the comparison detects', () => {
   const cases = kindsOfFaults.flatMap(([kind, faults]) =>
     Object.entries(faults).map(([title, fault]) => [title, kind, fault] as const),
   )

@@ -26,7 +26,7 @@ describe.each(scenarios)('$name', (scenario) => {
   })
 })
 
-it('finds a store that believes a settle which comes too late', async () => {
+it('the simulation detects a store that accepts a late settle', async () => {
   const { broken } = await everyInterleaving(scenarios[0]!, { MemoryStore: GullibleStore, ManualClock }, 3)
 
   expect(broken?.what).toBe("the settle of an old claim of a was answered 'ok'")

@@ -162,12 +162,12 @@ async function goOn(store: Store): Promise<void> {
   await store.workers!.list()
 }
 
-it('every key of Redis is known to hold instants of a kind, or none', () => {
+it('every Redis key is known to hold instants of one kind, or none', () => {
   const known = [...Object.keys(redisRules), ...timeless]
   expect(Object.keys(keyTypes).sort()).toEqual(known.sort())
 })
 
-it('on Redis every instant lets go within its own rule once the clock is set back', async () => {
+it('on Redis every instant expires within its own rule after the clock was set back', async () => {
   const { url } = await startRedis()
   const namespace = `instants-${process.pid}`
   const eyes = openRedisClient(redisAddress(url))
@@ -225,7 +225,7 @@ it('on Redis every instant lets go within its own rule once the clock is set bac
   expect(Object.keys(scopeKeyTypes)).toEqual(['rules', 'starts', 'counters', 'idle'])
 }, 120_000)
 
-it('on SQLite every instant is known, and none lasts longer for a wall clock that is set back', async () => {
+it('on SQLite every instant is known, and none lasts longer if the wall clock is set back', async () => {
   const harness: SqliteHarness = await sqliteHarness()
   onTestFinished(() => harness.close())
   const store = await harness.open()

@@ -14,7 +14,7 @@ const elsewhere = {
 const leaseMs = 2_500
 
 describe('the next worker on a machine', { timeout: 30_000 }, () => {
-  it('adopts a job whose process lives; one whose process number was used again it runs anew, long before its lease ends', async () => {
+  it('adopts a job whose process is alive, and runs a job again long before its lease ends if another process got the number', async () => {
     const { mill, orphan } = await orphanScene()
     const worker = await deadProcess()
     const { identity } = await idleProcess()
@@ -34,7 +34,7 @@ describe('the next worker on a machine', { timeout: 30_000 }, () => {
     expect(await mill.job('lives').status()).toBe('running')
   })
 
-  it('takes process 1 of another container, host or boot for nobody it knows: the lease decides', async () => {
+  it('treats process 1 of another container, host or boot as unknown, and lets the lease decide', async () => {
     const { mill, orphan } = await orphanScene()
     const worker = await deadProcess()
     const claimedAt = performance.now()
@@ -58,7 +58,7 @@ describe('the next worker on a machine', { timeout: 30_000 }, () => {
     }
   })
 
-  it('adopts nothing from a worker of another container, whatever its number means here', async () => {
+  it('adopts nothing from a worker in another container, whatever its process number means here', async () => {
     const { mill, orphan } = await orphanScene()
     const { identity } = await idleProcess()
     const dead = await deadProcess()
@@ -72,7 +72,7 @@ describe('the next worker on a machine', { timeout: 30_000 }, () => {
 })
 
 describe('the affinity of a worker', { timeout: 30_000 }, () => {
-  it('says whose processes it adopts; those of others it leaves to others', async () => {
+  it('decides whose processes it adopts; it leaves those of others', async () => {
     const { mill, orphan } = await orphanScene()
     const worker = await deadProcess()
     for (const gpu of ['gpu-0', 'gpu-1']) {
@@ -87,7 +87,7 @@ describe('the affinity of a worker', { timeout: 30_000 }, () => {
     expect(adopted.map(({ id }) => id)).toEqual(['on gpu-1', 'on gpu-0'])
   })
 
-  it('does not keep a process from it for longer than a minute: what nobody has wanted, it adopts', async () => {
+  it('keeps a process from it for at most a minute: then it adopts what nobody wanted', async () => {
     const { mill, orphan } = await orphanScene()
     const { identity } = await idleProcess({ MILLRACE_AFFINITY: 'a GPU that was taken out' })
     await orphan('left', { worker: await deadProcess(), process: identity })
@@ -102,7 +102,7 @@ describe('the affinity of a worker', { timeout: 30_000 }, () => {
     expect(await adopted).toMatchObject({ id: 'left', child: identity.pid })
   })
 
-  it('lets an adopted process keep the number of its slot, which no other job of the worker gets', async () => {
+  it('lets an adopted process keep its slot number, which no other job of the worker gets', async () => {
     const { descriptor, film, orphan } = await orphanScene()
     const worker = await deadProcess()
     const { identity } = await idleProcess({ MILLRACE_SLOT: '0' })
@@ -121,7 +121,7 @@ describe('the affinity of a worker', { timeout: 30_000 }, () => {
 })
 
 describe('the process of an adopted job', { timeout: 30_000 }, () => {
-  it('that has ended is told, with what its job became', async () => {
+  it('that has ended is reported, with the end of its job', async () => {
     const { mill, store, orphan } = await orphanScene()
     const worker = await deadProcess()
     const [done, stopped] = [await idleProcess(), await idleProcess()]

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { affinityOf } from '#src/workers/isolated/affinity.js'
 
-it('a worker that declares no affinity has that of the devices in its environment, in whatever order they stand', () => {
+it('a worker without a declared affinity takes that of the devices in its environment, in any order', () => {
   expect(affinityOf({ PATH: '/bin', HIP_VISIBLE_DEVICES: '1', CUDA_VISIBLE_DEVICES: '0,2' })).toBe(
     'CUDA_VISIBLE_DEVICES=0,2 HIP_VISIBLE_DEVICES=1',
   )

@@ -46,7 +46,7 @@ const many = (n: number) => Array.from({ length: n }, (_, i) => i)
 const inOrder = (calls: readonly (readonly number[])[]) => calls.flat().sort((a, b) => a - b)
 
 describe.each(storeKinds)('a batch task, on %s', (kind) => {
-  it('is given up to `size` jobs at once, and each job has its own result', async () => {
+  it('gets up to `size` jobs at once, and each job has its own result', async () => {
     const { mill, insert, calls } = rows((inputs) => inputs.map((n) => n * 2), { size: 4 }, kind)
     const jobs = await mill.enqueueMany(insert, many(10))
     await mill.worker({ concurrency: 1 }).start()
@@ -56,7 +56,7 @@ describe.each(storeKinds)('a batch task, on %s', (kind) => {
     expect(inOrder(calls)).toEqual(many(10))
   })
 
-  it('gathers what comes within `wait`, and begins when that is over, or at once when it is full', async () => {
+  it('collects jobs for `wait`, and begins when that is over, or at once when it is full', async () => {
     const { mill, insert, calls } = rows(() => undefined, { size: 3, wait: '300ms' }, kind)
     await mill.worker({ concurrency: 1 }).start()
     // By their events: a full batch may have ended before the last of its jobs can be waited for.
@@ -74,8 +74,8 @@ describe.each(storeKinds)('a batch task, on %s', (kind) => {
   })
 })
 
-describe('what becomes of a job of a batch', () => {
-  it('follows from what is returned for it: a result, or an outcome', async () => {
+describe('the end of a job in a batch', () => {
+  it('is the value returned for it: a result, or an outcome', async () => {
     const { mill, insert, calls } = rows((inputs) =>
       inputs.map((n) => (n === 1 && calls.length === 1 ? snooze(1) : n === 2 ? bury('as told') : `row ${n}`)),
     )
@@ -88,7 +88,7 @@ describe('what becomes of a job of a batch', () => {
     expect(calls).toEqual([[0, 1, 2], [1]])
   })
 
-  it('is a failure of its own by ctx.fail, with its own attempts, and not of the others', async () => {
+  it('is its own failure after ctx.fail, with its own attempts, and not that of the others', async () => {
     const { mill, insert, calls } = rows((inputs, ctx) => {
       for (const [i, n] of inputs.entries()) if (n === 1) ctx.fail(i, new Error(`attempt ${ctx.jobs[i]!.attempt}`))
     })
@@ -101,7 +101,7 @@ describe('what becomes of a job of a batch', () => {
     expect(calls).toEqual([[0, 1, 2], [1]])
   })
 
-  it('is a failure of all where the handler throws, or returns what is not one result for each', async () => {
+  it('is a failure of all if the handler throws, or does not return one result for each', async () => {
     const returned: unknown[] = [['one too few'], 'no array']
     for (const wrong of [...returned, undefined]) {
       const { mill, insert } = rows(
@@ -120,7 +120,7 @@ describe('what becomes of a job of a batch', () => {
     }
   })
 
-  it('is an outcome for all where one is returned', async () => {
+  it('is an outcome for all if one is returned', async () => {
     const { mill, insert, calls } = rows(() => (calls.length === 1 ? snooze(1) : undefined))
     const jobs = await mill.enqueueMany(insert, many(2))
     const ended = jobs.map((job) => job.result({ timeout: '5s' }))
@@ -131,7 +131,7 @@ describe('what becomes of a job of a batch', () => {
     expect(await mill.queue('rows').depth()).toMatchObject({ processed: 2, failed: 0 })
   })
 
-  it('is a burial of its own where its input does not fit, and it is not handed over', async () => {
+  it('is its own burial if its input is invalid, and the handler does not get it', async () => {
     const producer = defineTask({ name: 'insert', queue: 'rows' })
     const insert = defineTask({
       name: 'insert',
@@ -148,7 +148,7 @@ describe('what becomes of a job of a batch', () => {
     await expect(bad!.result({ timeout: '5s' })).rejects.toMatchObject({ reason: 'bad-payload' })
   })
 
-  it('is to be put back where shouldRun says no for it', async () => {
+  it('is a release if shouldRun refuses it', async () => {
     const { mill, insert, calls } = rows((inputs) => inputs, { shouldRun: (n: number) => n !== 1 })
     const jobs = await mill.enqueueMany(insert, many(3))
     const released = nextEvent(mill, 'job.released')
@@ -159,7 +159,7 @@ describe('what becomes of a job of a batch', () => {
     expect(calls).toEqual([[0, 2]])
   })
 
-  it('is told to onExhausted job by job', async () => {
+  it('is reported to onExhausted job by job', async () => {
     const told: unknown[] = []
     const { mill, insert } = rows(
       () => {
@@ -176,7 +176,7 @@ describe('what becomes of a job of a batch', () => {
     await expect.poll(() => told).toEqual(jobs.map(({ id }, i) => [id, i]))
   })
 
-  it('is kept with where and when it ran', async () => {
+  it('is stored with where and when it ran', async () => {
     const { mill, insert } = rows((inputs) => inputs)
     const job = await mill.enqueue(insert, 1)
     await mill.worker().start()
@@ -187,7 +187,7 @@ describe('what becomes of a job of a batch', () => {
 })
 
 describe('the handler of a batch task', () => {
-  it('knows each job, and enqueues for the one that it names', async () => {
+  it('knows each job, and enqueues for the one it names', async () => {
     const next = defineTask({ name: 'next', queue: 'later' })
     const seen: unknown[] = []
     const { mill, insert } = rows(
@@ -218,7 +218,7 @@ describe('the handler of a batch task', () => {
     ])
   })
 
-  it('goes on where one job is cancelled, and is aborted where all are', async () => {
+  it('goes on if one job is cancelled, and is aborted if all are', async () => {
     const aborted: unknown[] = []
     const { mill, insert } = rows(
       (_, ctx) =>
@@ -242,7 +242,7 @@ describe('the handler of a batch task', () => {
     await expect.poll(() => jobs[1]!.status()).toBe('cancelled')
   })
 
-  it('is surrounded by middleware once for the batch', async () => {
+  it('is wrapped in middleware once per batch', async () => {
     const seen: unknown[] = []
     const { mill, insert } = rows((inputs) => inputs, {}, 'memory', {
       middleware: [
@@ -261,7 +261,7 @@ describe('the handler of a batch task', () => {
     expect(seen).toEqual([[0, 1, 2]])
   })
 
-  it('is attached later, too', async () => {
+  it('can be attached later', async () => {
     const later = defineTask({ name: 'later', batch: { size: 2 } }).returns<string>()
     later.handle((inputs) => inputs.map(String))
     const mill = testMill({ tasks: [later] })
@@ -272,7 +272,7 @@ describe('the handler of a batch task', () => {
   })
 })
 
-describe('a batch that waits for more', () => {
+describe('a batch that waits for more jobs', () => {
   it('takes one slot, and leaves the others to other tasks', async () => {
     const other = defineTask({ name: 'other', run: () => 'done' })
     const { insert, calls } = rows(() => undefined, { wait: '1m' })
@@ -300,7 +300,7 @@ describe('a batch that waits for more', () => {
     expect(calls).toEqual([])
   })
 
-  it('goes on gathering where it has the only slot', async () => {
+  it('keeps collecting even if it has the only slot', async () => {
     const { mill, insert, calls } = rows(() => undefined, { size: 4, wait: '1m' })
     await mill.worker({ concurrency: 1 }).start()
     for (const n of many(3)) {
@@ -313,7 +313,7 @@ describe('a batch that waits for more', () => {
     await expect.poll(() => calls).toEqual([[0, 1, 2, 3]])
   })
 
-  it('is one for each task of its queue, and jobs of others pass by', async () => {
+  it('exists once for each task of its queue, and jobs of other tasks pass it', async () => {
     const calls: string[] = []
     const batch = (name: string) =>
       defineTask({ name, batch: { size: 2, wait: '1m' }, run: (inputs) => void calls.push(`${name} ${inputs}`) })
@@ -332,7 +332,7 @@ describe('a batch that waits for more', () => {
 })
 
 describe('a batch task in a queue with limits', () => {
-  it('takes a permit for each of its jobs, and waits for no more', async () => {
+  it('takes a permit for each of its jobs, and does not wait for more', async () => {
     const { mill, insert, calls } = rows(() => undefined, { size: 10, wait: '1m' }, 'memory', {
       queues: { rows: { throttle: { limit: 3, window: '1h' } } },
     })
@@ -343,7 +343,7 @@ describe('a batch task in a queue with limits', () => {
     expect(await mill.queue('rows').depth()).toMatchObject({ ready: 2 })
   })
 
-  it('has at most `maxRunning` jobs in hand', async () => {
+  it('runs at most `maxRunning` jobs at once', async () => {
     const { mill, insert, calls } = rows(() => undefined, { size: 10 }, 'memory', {
       queues: { rows: { maxRunning: 2 } },
     })

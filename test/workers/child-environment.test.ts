@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { childEnvironment, childFlags, withheldNames } from '#src/workers/isolated/child-environment.js'
 
-it('a process is given what finds its task and its store, and what its task names, and no secret besides', () => {
+it('an isolated process gets what it needs to find its task and its store, the variables that its task names, and no other secret', () => {
   const env = {
     ...{ PATH: '/bin', HOME: '/root', LANG: 'de_DE', LC_ALL: 'C', TZ: 'UTC', NODE_ENV: 'production', NODE_OPTIONS: '' },
     ...{
@@ -20,7 +20,7 @@ it('a process is given what finds its task and its store, and what its task name
   })
 })
 
-it('a process is started with the flags that load modules, and not with those that debug, measure or evaluate', () => {
+it('an isolated process starts with the flags that load modules, and without those that debug, measure or evaluate', () => {
   const flags = [
     '--import',
     'tsx',
@@ -35,7 +35,7 @@ it('a process is started with the flags that load modules, and not with those th
   expect(childFlags([], 536_870_912)).toEqual(['--max-old-space-size=512'])
 })
 
-it('of the variables that are withheld, those are named that a task may miss: not those of a shell or a session', () => {
+it('withheld variables are named if a task may need them: not those of a shell or a session', () => {
   const env = {
     PATH: '/bin',
     MILLRACE_STORE: 'x',

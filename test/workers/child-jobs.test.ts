@@ -33,8 +33,8 @@ const shipping =
     return 'done'
   }
 
-describe.each(storeKinds)('what a handler enqueues, on %s', (kind) => {
-  it('knows its parent, also while it runs, and keeps its own meta apart', async () => {
+describe.each(storeKinds)('a job that a handler enqueues, on %s', (kind) => {
+  it('knows its parent, even while that runs, and keeps its own meta separate', async () => {
     const { mill, parent, children } = await parents(kind, [
       (ctx) => ctx.enqueue(ship, { parcel: 1 }, { meta: { traceId: 7 } }).then(() => {}),
       shipping([{ parcel: 2 }]),
@@ -70,14 +70,14 @@ describe.each(storeKinds)('what a handler enqueues, on %s', (kind) => {
     expect((await children()).map(({ input }) => input).sort()).toEqual([1, 2, 3])
   })
 
-  it('is told apart by its input, so that calls in another order, or others, lose none', async () => {
+  it('is identified by its input, so that reordered or new calls lose none', async () => {
     const { mill, parent, children } = await parents(kind, [shipping(['a', 'b'], 'fails'), shipping(['new', 'b', 'a'])])
     await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
 
     expect((await children()).map(({ input }) => input).sort()).toEqual(['a', 'b', 'new'])
   })
 
-  it('comes twice where one run asks for the same twice, and stays twice', async () => {
+  it('exists twice if one run asks for the same twice, and stays twice', async () => {
     const outcomes: unknown[] = []
     const { mill, parent, children } = await parents(kind, [
       async (ctx) => {
@@ -92,7 +92,7 @@ describe.each(storeKinds)('what a handler enqueues, on %s', (kind) => {
     expect(outcomes).toEqual(['added', 'added', 'duplicate', 'duplicate'])
   })
 
-  it('is one for each key, whatever the input', async () => {
+  it('exists once for each key, whatever the input', async () => {
     const { mill, parent, children } = await parents(kind, [
       async (ctx) => {
         await ctx.enqueue(ship, Math.random(), { key: 'label' })
@@ -106,7 +106,7 @@ describe.each(storeKinds)('what a handler enqueues, on %s', (kind) => {
     expect(await children()).toHaveLength(5)
   })
 
-  it('does not come again from a parent that is put back, or revived from the morgue', async () => {
+  it('is not enqueued again by a parent that is put back, or revived from the morgue', async () => {
     const ends = [snooze(1), bury('as told'), 'done']
     const { mill, parent, children } = await parents(kind, [
       async (ctx) => {
@@ -124,7 +124,7 @@ describe.each(storeKinds)('what a handler enqueues, on %s', (kind) => {
     expect(await children()).toHaveLength(3)
   })
 
-  it('comes anew from a later job of the same id', async () => {
+  it('is enqueued again by a later job with the same id', async () => {
     const { mill, parent, children, runs } = await parents(kind, [shipping([1])], { idempotency: '1ms' })
     await (await mill.enqueue(parent, {}, { id: 'nightly' })).result({ timeout: '5s' })
     await expect.poll(async () => (await mill.enqueue(parent, {}, { id: 'nightly' })).outcome).toBe('added')
@@ -133,7 +133,7 @@ describe.each(storeKinds)('what a handler enqueues, on %s', (kind) => {
     expect(runs()).toBe(2)
   })
 
-  it('has the id that its options give, where they do', async () => {
+  it('has the id from its options, if they give one', async () => {
     const { mill, parent } = await parents(kind, [(ctx) => ctx.enqueue(ship, 1, { id: 'mine' }).then(() => {})])
     await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
 
@@ -141,8 +141,8 @@ describe.each(storeKinds)('what a handler enqueues, on %s', (kind) => {
   })
 })
 
-describe('what a handler enqueues', () => {
-  it('passes through the middleware of the mill, which sees where it comes from', async () => {
+describe('a job that a handler enqueues', () => {
+  it('passes through the middleware of the mill, which sees its parent', async () => {
     const seen: unknown[] = []
     const parent = defineTask({ name: 'parent', run: async (_, ctx) => void (await ctx.enqueueMany(ship, [1, 2])) })
     const mill = testMill({
@@ -184,7 +184,7 @@ describe('what a handler enqueues', () => {
     await expect.poll(() => caught, { timeout: 15_000 }).toEqual(['JobCancelledError'])
   })
 
-  it('is refused with the mistake: a task that is none, a key that is none, a key beside an id', async () => {
+  it('is refused with the mistake: an invalid task, an invalid key, a key with an id', async () => {
     const { mill, parent, children } = await parents('memory', [
       async (ctx) => {
         const messages: string[] = []
@@ -211,7 +211,7 @@ describe('what a handler enqueues', () => {
     expect(await children()).toEqual([])
   })
 
-  it('may not be given a meta of the key under which the origin is stored', async () => {
+  it('may not have the meta key under which the origin is stored', async () => {
     const mill = testMill({ tasks: [ship] })
 
     await expect(mill.enqueue(ship, 1, { meta: { 'millrace:origin': 7 } })).rejects.toMatchObject({
@@ -222,7 +222,7 @@ describe('what a handler enqueues', () => {
 })
 
 describe.each(storeKinds)('payloads that a handler enqueues, on %s', (kind) => {
-  it('are added once each though its runs are repeated, and equal ones are kept', async () => {
+  it('are added once each even if its runs repeat, and equal ones are kept', async () => {
     const sync = defineOrderedTask({ name: 'sync', merge: 'all' })
     let runs = 0
     const parent = defineOrderedTask({
@@ -244,11 +244,11 @@ describe.each(storeKinds)('payloads that a handler enqueues, on %s', (kind) => {
   })
 })
 
-describe('what the handler of an ordered task enqueues', () => {
+describe('a job that the handler of an ordered task enqueues', () => {
   const ordered = (batchSize: number, run: Parameters<typeof defineOrderedTask>[0]['run']) =>
     defineOrderedTask({ name: 'sync', batchSize, id: () => 'order', retry: { max: 5, backoff: () => 0 }, run: run! })
 
-  it('belongs to the id that it names, and comes anew where that is given other payloads', async () => {
+  it('belongs to the id it names, and is new if that has other payloads', async () => {
     let runs = 0
     const sync = ordered(10, async (payloadsById, ctx) => {
       runs += 1
@@ -270,7 +270,7 @@ describe('what the handler of an ordered task enqueues', () => {
     expect(jobs[0]).toMatchObject({ parent: { queue: 'sync', id: 'order', task: 'sync' } })
   })
 
-  it('needs a parent where a run may be given several ids, and one of the batch', async () => {
+  it('needs a parent if a run may have several ids, and one in the batch', async () => {
     const errors: unknown[] = []
     const sync = ordered(2, async (_, ctx) => {
       await ctx.enqueue(ship, 1).catch((error: Error) => errors.push(error.message))
@@ -286,7 +286,7 @@ describe('what the handler of an ordered task enqueues', () => {
     ])
   })
 
-  it('has the only id of the run as its parent where no run is given several', async () => {
+  it('has the only id of the run as its parent if a run has just one', async () => {
     const sync = ordered(1, (_, ctx) => ctx.enqueue(ship, 1))
     const mill = testMill({ tasks: [sync, ship] })
     await mill.worker({ queues: ['sync'] }).start()
@@ -327,7 +327,7 @@ it('a payload that a handler enqueues knows its parent, in its record and in the
     ])
 })
 
-describe('a call that is done', () => {
+describe('a finished call to enqueue', () => {
   let delivered: unknown[] = []
   const letter = defineOrderedTask({
     name: 'letter',
@@ -358,7 +358,7 @@ describe('a call that is done', () => {
     return { deliveries, job, mill }
   }
 
-  it('is not done again by a later attempt, also where its payload was delivered long ago', async () => {
+  it('is not repeated by a later attempt, even if its payload was delivered long ago', async () => {
     const { job, deliveries } = await delivering(
       async (ctx) => (await ctx.enqueue(letter, 'second')).outcome,
       async (ctx) => (await ctx.enqueue(letter, 'first')).outcome,
@@ -368,7 +368,7 @@ describe('a call that is done', () => {
     await expect.poll(() => deliveries).toEqual(['first', 'second'])
   })
 
-  it('is so also of many jobs at once', async () => {
+  it('is not repeated if it had many jobs either', async () => {
     const { job, deliveries } = await delivering(
       async () => 'nothing',
       async (ctx) => (await ctx.enqueueMany(letter, [1, 2])).map(({ outcome }) => outcome),
@@ -378,7 +378,7 @@ describe('a call that is done', () => {
     expect(deliveries).toEqual([1, 2])
   })
 
-  it('is told beside the checkpoint of the handler, which is as ever', async () => {
+  it("is stored with the handler's checkpoint, which is unchanged", async () => {
     const found: unknown[] = []
     const { job, mill } = await delivering(
       async (ctx) => {

@@ -14,7 +14,7 @@ function folderOf(bytes: number): string {
   return folder
 }
 
-describe('the capture of what a process prints', () => {
+describe("the capture of a process' output", () => {
   it.each([60, 80, 86, 87, 88, 91, 92, 93, 107, 108, 150])(
     'passes bytes on, and leaves nothing behind, in a temporary folder of %i bytes',
     async (bytes) => {
@@ -30,7 +30,7 @@ describe('the capture of what a process prints', () => {
     },
   )
 
-  it('is refused where no folder will do, with a word for each', async () => {
+  it('is refused if no folder is suitable, with a reason for each', async () => {
     const [long, missing] = [folderOf(120), join(tmpdir(), 'is-not-there')]
     const opened = openCapture([long, missing])
     await expect(opened).rejects.toMatchObject({ code: 'config-invalid' })

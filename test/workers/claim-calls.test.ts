@@ -33,7 +33,7 @@ async function callsOf(queues: readonly string[]) {
   return { calls, sent, failed }
 }
 
-describe('a claimer that asks and takes nothing', () => {
+describe('a claim that takes nothing', () => {
   it('asks for each queue under its own lease', async () => {
     const { calls, sent } = await callsOf(['mail', 'film'])
 
@@ -50,7 +50,7 @@ describe('a claimer that asks and takes nothing', () => {
     ])
   })
 
-  it('asks for more queues than one call may in several', async () => {
+  it('is split into several calls if it has more queues than one call may have', async () => {
     const queues = Array.from({ length: 33 }, (_, i) => `q${i}`)
     const { calls, sent, failed } = await callsOf(queues)
 
@@ -61,7 +61,7 @@ describe('a claimer that asks and takes nothing', () => {
     expect(failed).toEqual([])
   })
 
-  it('sends nothing, and fails at nothing, where there is no queue to ask for', async () => {
+  it('is not sent at all if there is no queue to ask for', async () => {
     const { calls, sent, failed } = await callsOf(['mail'])
 
     await calls.ask([])

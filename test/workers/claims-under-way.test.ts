@@ -60,7 +60,7 @@ async function filled(store: GaugedStore, options: Omit<MillOptions, 'store'> = 
   return { ran, running: m.worker({ concurrency: 100, ...worker }) }
 }
 
-it('are two while answers are full, one otherwise, and never three', async () => {
+it('a worker sends two claims at once while answers are full, otherwise one, and never three', async () => {
   const store = new GaugedStore()
   const { ran, running } = await filled(store)
   await running.start()
@@ -76,7 +76,7 @@ it.each<[string, GaugedStore, Omit<MillOptions, 'store'>, WorkerOptions]>([
   ['if the worker stays on a queue', new GaugedStore(), { queues: { q: { iterations: 2 } } }, {}],
   ['if the selector asks for heads', new GaugedStore(), {}, { selector: 'lag' }],
   ['if jobs must begin at once', new GaugedStore(), { queues: { q: { maxRunning: full } } }, {}],
-])('are one %s', async (_, store, options, worker) => {
+])('a worker sends one claim at a time %s', async (_, store, options, worker) => {
   const { ran, running } = await filled(store, options, worker)
   await running.start()
   await expect.poll(() => ran.length).toBe(jobs)
@@ -84,7 +84,7 @@ it.each<[string, GaugedStore, Omit<MillOptions, 'store'>, WorkerOptions]>([
   expect(Math.max(...store.sent.map(({ underWay }) => underWay))).toBe(1)
 })
 
-it('are one if the queue is ordered', async () => {
+it('a worker sends one claim at a time if the queue is ordered', async () => {
   const store = new GaugedStore()
   const orders = defineOrderedTask({ name: 'orders', id: String, run: async () => {} })
   const m = testMillOn(store, { tasks: [orders] })
@@ -99,7 +99,7 @@ it('are one if the queue is ordered', async () => {
   expect(Math.max(...store.sent.map(({ underWay }) => underWay))).toBe(1)
 })
 
-it('take no more jobs together than the worker may take before it is replaced', async () => {
+it('claims under way take at most as many jobs as the worker may before it is replaced', async () => {
   const store = new GaugedStore()
   const { running } = await filled(store, {}, { maxJobs: 110 })
   await running.start()
@@ -108,7 +108,7 @@ it('take no more jobs together than the worker may take before it is replaced', 
   expect(await store.left()).toEqual({ ready: jobs - 110, running: 0 })
 })
 
-it('are both waited for when the worker stops, and bring nothing that stays claimed', async () => {
+it('claims under way are awaited when the worker stops, and leave nothing claimed', async () => {
   const store = new GaugedStore()
   const { ran, running } = await filled(store)
   let stopped: Promise<unknown> | undefined
@@ -127,7 +127,7 @@ it('are both waited for when the worker stops, and bring nothing that stays clai
 it.each<[string, (answer: Claimed) => Claimed]>([
   ['is lost', () => raise(new StoreUnavailableError('the answer was lost', { inDoubt: true }))],
   ['may lack jobs', (answer) => ({ ...answer, isInDoubt: true })],
-])('are over before the worker looks for claims of which it did not hear, if an answer %s', async (_, doubtful) => {
+])('claims under way end before the worker looks for lost claims, if an answer %s', async (_, doubtful) => {
   const store = new GaugedStore()
   const looks: number[] = []
   const { held } = store.workers

@@ -47,44 +47,41 @@ function next<Name extends 'queue.damaged' | 'queue.mended'>(of: Mill, name: Nam
   return new Promise((resolve) => of.on(name, resolve))
 }
 
-it.each(['ready', 'meta'])(
-  'a foreign key for its %s is told, and keeps nobody from the jobs of others',
-  async (key) => {
-    await server.ask('SET', `{${namespace}:b}:${key}`, 'theirs')
-    const of = mill()
-    const damaged = next(of, 'queue.damaged')
-    const worker = of.worker({ concurrency: 2 })
-    await worker.start()
-    for (let i = 0; i < 20; i += 1) expect(await (await of.enqueue(a!, {})).result({ timeout: '10s' })).toBe('a')
+it.each(['ready', 'meta'])('a foreign key for its %s is reported, and does not block other queues', async (key) => {
+  await server.ask('SET', `{${namespace}:b}:${key}`, 'theirs')
+  const of = mill()
+  const damaged = next(of, 'queue.damaged')
+  const worker = of.worker({ concurrency: 2 })
+  await worker.start()
+  for (let i = 0; i < 20; i += 1) expect(await (await of.enqueue(a!, {})).result({ timeout: '10s' })).toBe('a')
 
-    expect(await damaged).toMatchObject({ queue: 'b', shard: 0, error: { code: 'store-corrupt' } })
-    expect((await damaged).retryMs / 30_000).toBeCloseTo(1, 1)
-    expect(lines.filter((line) => line.startsWith('queue damaged'))).toHaveLength(1)
-    expect(worker.status()).toMatchObject({ state: 'running', damaged: ['b'] })
-    const report = {
-      pid: 1,
-      state: 'running',
-      upMs: 1,
-      restarts: 0,
-      heardMs: 1,
-      pulse: digestOf(worker.status()),
-    } as const
-    expect(healthOf([report])).toMatchObject({ status: 'ok', processes: [{ damagedQueues: 1 }] })
+  expect(await damaged).toMatchObject({ queue: 'b', shard: 0, error: { code: 'store-corrupt' } })
+  expect((await damaged).retryMs / 30_000).toBeCloseTo(1, 1)
+  expect(lines.filter((line) => line.startsWith('queue damaged'))).toHaveLength(1)
+  expect(worker.status()).toMatchObject({ state: 'running', damaged: ['b'] })
+  const report = {
+    pid: 1,
+    state: 'running',
+    upMs: 1,
+    restarts: 0,
+    heardMs: 1,
+    pulse: digestOf(worker.status()),
+  } as const
+  expect(healthOf([report])).toMatchObject({ status: 'ok', processes: [{ damagedQueues: 1 }] })
 
-    const mended = next(of, 'queue.mended')
-    await server.ask('DEL', `{${namespace}:b}:${key}`)
-    const { mono } = systemClock
-    vi.spyOn(systemClock, 'mono').mockImplementation(() => mono.call(systemClock) + 31_000)
-    onTestFinished(() => void vi.restoreAllMocks())
-    await of.enqueue(a!, {})
-    expect(await mended).toEqual({ queue: 'b' })
-    expect(await (await of.enqueue(b!, {})).result({ timeout: '10s' })).toBe('b')
-    expect(worker.status().damaged).toEqual([])
-    await worker.stop()
-  },
-)
+  const mended = next(of, 'queue.mended')
+  await server.ask('DEL', `{${namespace}:b}:${key}`)
+  const { mono } = systemClock
+  vi.spyOn(systemClock, 'mono').mockImplementation(() => mono.call(systemClock) + 31_000)
+  onTestFinished(() => void vi.restoreAllMocks())
+  await of.enqueue(a!, {})
+  expect(await mended).toEqual({ queue: 'b' })
+  expect(await (await of.enqueue(b!, {})).result({ timeout: '10s' })).toBe('b')
+  expect(worker.status().damaged).toEqual([])
+  await worker.stop()
+})
 
-it('ends with the error when no queue is left that it can serve', async () => {
+it('a worker ends with the error when no queue is left that it can serve', async () => {
   const of = mill()
   const worker = of.worker()
   await of.depths()
@@ -93,7 +90,7 @@ it('ends with the error when no queue is left that it can serve', async () => {
   await expect(worker.finished()).rejects.toMatchObject({ code: 'store-corrupt' })
 })
 
-it('settles what ran in a sound queue, also in one call with what ran in one that was damaged meanwhile', async () => {
+it('a worker settles a job of a sound queue, even in one call with a job of a queue that was damaged meanwhile', async () => {
   const of = mill()
   let [begun, open] = [() => {}, () => {}]
   const gate = new Promise<void>((resolve) => {
@@ -123,7 +120,7 @@ it('settles what ran in a sound queue, also in one call with what ran in one tha
   await worker.stop()
 })
 
-it('a listener and a throttled queue whose own queue is damaged say so', async () => {
+it('a listener and a throttled queue report that their own queue is damaged', async () => {
   const of = mill()
   await of.depths()
   await server.ask('SET', `{${namespace}:b}:ready`, 'theirs')

@@ -45,7 +45,7 @@ describe('the room for jobs of a throttled queue', () => {
     expect(shown.roomOf('q', 10, none)).toBe(20)
   })
 
-  it('stays as it is after a departure that took more than half of its time, and falls to half of one that took more than all', async () => {
+  it('is kept after a departure that took more than half its time, and halved after one that took too long', async () => {
     const shown = await sizes()
     shown.departed('q', 20, 5, 1)
     shown.departed('q', 40, 8, 1)
@@ -57,7 +57,7 @@ describe('the room for jobs of a throttled queue', () => {
     expect(shown.roomOf('q', 10, none)).toBe(10)
   })
 
-  it('is no more than the slots begin within a quarter of the spread, by how long the jobs run', async () => {
+  it('is at most what the slots can begin within a quarter of the spread, given the length of the jobs', async () => {
     const shown = await sizes({ runMs: 6 })
     shown.departed('q', 500, 0, 1)
     expect(shown.roomOf('q', 10, none)).toBe(30)
@@ -66,14 +66,14 @@ describe('the room for jobs of a throttled queue', () => {
     expect(shown.roomOf('q', -4, none)).toBeLessThanOrEqual(0)
   })
 
-  it('is no more than the slots begin within 20 ms, however long the spread: jobs of other queues wait meanwhile', async () => {
+  it('is at most what the slots can begin within 20 ms, however long the spread, because jobs of other queues wait meanwhile', async () => {
     const shown = await sizes({ window: 3_600_000, runMs: 6 })
     shown.departed('q', 500, 0, 1)
 
     expect(shown.roomOf('q', 10, none)).toBe(40)
   })
 
-  it('is a tenth of the limit at most, but never less than the free slots', async () => {
+  it('is at most a tenth of the limit, but never less than the free slots', async () => {
     const shown = await sizes({ limit: 300 })
     shown.departed('q', 500, 0, 1)
 
@@ -81,7 +81,7 @@ describe('the room for jobs of a throttled queue', () => {
     expect(shown.roomOf('q', 40, none)).toBe(40)
   })
 
-  it('is bounded by the limit of each group, however small: twice the groups of the last departure may wait', async () => {
+  it('is limited by the limit of each group, however small: twice the groups of the last departure may wait', async () => {
     const shown = await sizes({ limit: 1, by: 'group' })
     shown.departed('q', 10, 0, 10)
     expect(shown.roomOf('q', 10, none)).toBe(20)
@@ -92,7 +92,7 @@ describe('the room for jobs of a throttled queue', () => {
     expect(shown.roomOf('q', 10, none)).toBe(10)
   })
 
-  it('counts what waits for its instant already', async () => {
+  it('includes the jobs that wait for their instant already', async () => {
     const shown = await sizes()
     shown.departed('q', 50, 0, 1)
 

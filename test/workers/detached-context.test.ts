@@ -10,7 +10,7 @@ import { storeKinds, testMill } from '../test-mill.js'
 const child = defineTask({ name: 'child', queue: 'children' })
 const settled = { timeout: '10s' } as const
 
-describe.each(storeKinds)('a method that was taken out of its context, on %s', (kind) => {
+describe.each(storeKinds)('a method taken out of its context, on %s', (kind) => {
   it('works in the handler of a plain task', async () => {
     const plain = defineTask({
       name: 'plain',
@@ -83,7 +83,7 @@ describe.each(storeKinds)('a method that was taken out of its context, on %s', (
   })
 })
 
-describe('a method that was taken out of its context', () => {
+describe('a method taken out of its context', () => {
   it('works in the process of an isolated job', { timeout: 60_000 }, async () => {
     const cwd = project({
       'package.json': '{"type":"module"}',
@@ -115,7 +115,7 @@ export default millrace({ store: 'sqlite:jobs.db', tasks: [long, child] })`,
     expect((await mill.depths(['children']))[0]).toMatchObject({ ready: 1 })
   })
 
-  it('works in a test context, and notes what it does', async () => {
+  it('works in a test context, and is recorded', async () => {
     const ctx = testContext(child)
     const { log, progress, hold, checkpoint, enqueue } = ctx
     log('one line')

@@ -25,14 +25,14 @@ function hearing() {
   return { heard, middleware }
 }
 
-describe('a middleware that hears of ends', () => {
+describe('a middleware with `settle`', () => {
   it.each([
     ['ok', { kind: 'completed' }],
     ['fail', { kind: 'failed', reason: 'no-retries', error: new Error('failed at attempt 1') }],
     ['bury', { kind: 'buried', reason: 'as told' }],
     ['cancel', { kind: 'cancelled', reason: 'as told' }],
     ['snooze', { kind: 'released', reason: 'snoozed' }],
-  ] as const)('is told what became of a job, and what the store answered: %s', async (step, end) => {
+  ] as const)('gets the end of a job, and the answer of the store: %s', async (step, end) => {
     const { heard, middleware } = hearing()
     const task = scriptedTask({ max: 0 })
     const mill = testMill({ tasks: [task], middleware: [middleware] })
@@ -43,7 +43,7 @@ describe('a middleware that hears of ends', () => {
     expect(heard[0]).toEqual({ ends: [{ id, ...end, runMs: expect.any(Number) }], answers: ['ok'] })
   })
 
-  it('is told of each job of a batch, in one call', async () => {
+  it('gets each job of a batch in one call', async () => {
     const { heard, middleware } = hearing()
     const task = defineTask({
       name: 'rows',
@@ -60,7 +60,7 @@ describe('a middleware that hears of ends', () => {
     expect(heard[0]!.answers).toEqual(['ok', 'ok', 'ok'])
   })
 
-  it('does no harm where it throws, and that is told', async () => {
+  it('causes no harm if it throws, which is reported', async () => {
     const task = scriptedTask()
     const settle = () => {
       throw new Error('not mine')
@@ -76,7 +76,7 @@ describe('a middleware that hears of ends', () => {
 })
 
 describe('the process of an isolated job', () => {
-  it('does not end before those who hear of its end have', { timeout: 60_000 }, async () => {
+  it('ends only after the middleware has handled its end', { timeout: 60_000 }, async () => {
     const cwd = project({
       'package.json': '{"type":"module"}',
       'millrace.config.js': `

@@ -40,7 +40,7 @@ function batch(...ids: string[]) {
   return { execution, told }
 }
 
-it('is told of a batch after the last answer, of those alone whose retries are over and whose end the store has taken', () => {
+it('onExhausted gets a batch after the last answer, with the jobs whose retries are over and whose end is stored', () => {
   const { execution, told } = batch('a', 'b', 'c', 'd')
   const exhaustion = exhaustedHookOf(
     execution,
@@ -62,7 +62,7 @@ it('is told of a batch after the last answer, of those alone whose retries are o
   ])
 })
 
-it('is told nothing where the store took no last failure, or none is for want of retries', () => {
+it('onExhausted is not called if no last failure was stored, or none was for lack of retries', () => {
   const { execution, told } = batch('a')
   exhaustedHookOf(execution, [lastOf('x')], new Events())!.answered('a', undefined)
 
@@ -71,7 +71,7 @@ it('is told nothing where the store took no last failure, or none is for want of
     expect(exhaustedHookOf(execution, [other], new Events())).toBeUndefined()
 })
 
-it('is told of a job where its retries are over, not where it is unrecoverable', () => {
+it('onExhausted gets a job whose retries are over, not an unrecoverable one', () => {
   const told: unknown[] = []
   const task = defineTask({ name: 't', onExhausted: ({ job, input, error }) => void told.push([job.id, input, error]) })
   const execution = new JobExecution(claim('a'), task, 7, {}, notesOn())

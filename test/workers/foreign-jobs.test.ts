@@ -57,13 +57,13 @@ async function foreignJobs(
 }
 
 describe('a job that a worker cannot run', () => {
-  it('is put aside for a moment, for as long as a worker that lives has its task', async () => {
+  it('is put aside for a moment, as long as a living worker has its task', async () => {
     const { often, told } = await foreignJobs([['crm'], ['billing']])
     expect(often('a')).toEqual([20, 20, 20, 20, 20, 20, ...Array(8).fill(250)])
     expect(told).toEqual([{ queue: 'default', task: 'billing' }])
   })
 
-  it('is put aside for longer each time, up to 30 s, if none has it', async () => {
+  it('is put aside for longer each time, up to 30 s, if no worker has its task', async () => {
     const grown = [20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240, 20_480, 30_000, 30_000, 30_000]
     expect((await foreignJobs([['crm']])).often('a')).toEqual(grown)
     expect((await foreignJobs([['billing']])).often('a', 'unknown-key')).toEqual(grown)
@@ -72,7 +72,7 @@ describe('a job that a worker cannot run', () => {
     expect((await foreignJobs([['billing']], { metered: true })).put('a')).toBe(1_000)
   })
 
-  it('leaves its queue to others meanwhile, never for more than half of the time', async () => {
+  it('leaves its queue to other workers meanwhile, for at most half of the time', async () => {
     const { often, jobs, left } = await foreignJobs([['billing']])
     left.length = 0
     often('a')
@@ -83,14 +83,14 @@ describe('a job that a worker cannot run', () => {
     expect(left).toEqual([25, 25, 25])
   })
 
-  it('is now and then left for longer than it waits, so that the worker that has its task is alone there when it is due', async () => {
+  it('is sometimes left for longer than it waits, so that the worker with its task is alone there when it is due', async () => {
     const { often, left } = await foreignJobs([['crm'], ['billing']])
     left.length = 0
     often('a')
     expect(left.slice(8)).toEqual([25, 25, 25, 275, 25, 25])
   })
 
-  it('among many waits longer, so that looking at them does not take all claims', async () => {
+  it('among many waits longer, so that they do not use up all claims', async () => {
     const { jobs, pass } = await foreignJobs([['billing']])
     pass(5_000)
     const delays = Array.from({ length: 1_000 }, (_, i) => jobs.putAside(claimOf(`j-${i}`), 'unknown-task'))
@@ -112,7 +112,7 @@ const kinds = {
 }
 
 describe.each(Object.entries(kinds))('two services that share a queue on %s', (_, made) => {
-  it('do their own jobs at once, and each says once that the other is there', async () => {
+  it('run their own jobs at once, and each reports the other once', async () => {
     const open = made()
     const services = ['billing', 'crm'].map((name) => {
       const task = defineTask({ name, run: () => name })

@@ -74,7 +74,7 @@ const retry = { max: 0 }
 const policy = { maxCrashes: 1, lease: '5s' as const }
 
 describe.each(cases)('onExhausted of a job %s, on %s', { timeout: 30_000 }, (_, __, open, dies) => {
-  it('is called once, with the job, its input and an error, when one crash too many has buried it', async () => {
+  it('is called once, with the job, its input and an error, when its last crash has buried it', async () => {
     const { mill: made, store } = await open()
     const told: ExhaustedJob<{ n: number; unit: string }>[] = []
     const charge = defineTask({
@@ -103,7 +103,7 @@ describe.each(cases)('onExhausted of a job %s, on %s', { timeout: 30_000 }, (_, 
     expect(buried).toEqual([{ queue: 'cards', id: 'c', task: 'charge', reason: 'crashed', error: undefined }])
   })
 
-  it('is called with the one payload that was buried, if it is ordered', async () => {
+  it('is called with the one buried payload if it is ordered', async () => {
     const { mill: made, store } = await open()
     const told: (readonly ExhaustedPayload<number>[])[] = []
     const sync = defineOrderedTask({

@@ -24,23 +24,26 @@ async function toldOf(queue: QueueOptions, jobs: readonly (string | undefined)[]
 it.each([
   ['throttle', byGroup],
   ['maxRunning', perGroup],
-] as const)('If jobs have no group and a %s holds for each group, the worker says so once', async (limit, queue) => {
-  expect(await toldOf(queue, [undefined, undefined])).toEqual([{ queue: 'q', task: 'fetch', limit }])
-})
+] as const)(
+  'if jobs have no group and a %s applies to each group, the worker reports it once',
+  async (limit, queue) => {
+    expect(await toldOf(queue, [undefined, undefined])).toEqual([{ queue: 'q', task: 'fetch', limit }])
+  },
+)
 
-it('Limits by group say nothing to a task that says groups, though one of its jobs has none', async () => {
+it('limits by group cause no report for a task with groups, even if one of its jobs has none', async () => {
   expect(await toldOf(byGroup, [undefined], () => '')).toEqual([])
 })
 
-it('Limits by group say nothing to jobs that are enqueued with a group', async () => {
+it('limits by group cause no report for jobs that are enqueued with a group', async () => {
   expect(await toldOf(byGroup, ['a.example', 'b.example'])).toEqual([])
 })
 
-it('Limits of the whole queue say nothing to jobs without a group', async () => {
+it('limits of the whole queue cause no report for jobs without a group', async () => {
   expect(await toldOf({ throttle: { limit: 1_000, window: '1s' }, maxRunning: 3 }, [undefined])).toEqual([])
 })
 
-it('The log of the mill names the remedy', async () => {
+it('the log of the mill names the remedy', async () => {
   const said: string[] = []
   const note = (message: string) => void said.push(message)
   const logger = { debug() {}, info() {}, warn: note, error: note }

@@ -147,17 +147,17 @@ describe('a claimed job', () => {
     return { atOnce, begun }
   }
 
-  it('begins before the next claim is sent where slots are left', async () => {
+  it('begins before the next claim is sent if slots are left', async () => {
     expect((await started(3)).atOnce).toEqual(['a', 'b'])
   })
 
-  it('begins after the next claim was sent where it takes the last slot', async () => {
+  it('begins after the next claim was sent if it takes the last slot', async () => {
     expect(await started(2)).toEqual({ atOnce: [], begun: ['a', 'b'] })
   })
 })
 
-describe('what waits for a slot', () => {
-  it('is begun when there is one', async () => {
+describe('a job that waits for a slot', () => {
+  it('begins when a slot is free', async () => {
     const { begun, endFirst } = await twoInHand()
     expect(begun).toEqual(['runs'])
     await endFirst()
@@ -165,7 +165,7 @@ describe('what waits for a slot', () => {
     expect(begun).toEqual(['runs', 'waits'])
   })
 
-  it('is put back, uncounted, where its lease may have ended meanwhile: somebody else may have run it', async () => {
+  it('is put back uncounted if its lease may have ended meanwhile, because another worker may have run it', async () => {
     const { begun, endFirst, pass, store } = await twoInHand()
     pass(27_000)
     await endFirst()
@@ -174,7 +174,7 @@ describe('what waits for a slot', () => {
     expect(await store.records!.get('default', 'waits')).toMatchObject({ state: 'ready', attempt: 1 })
   })
 
-  it('is cancelled without being begun where that was asked for meanwhile', async () => {
+  it('is cancelled without being begun if a cancel came meanwhile', async () => {
     const { begun, endFirst, store, inFlight } = await twoInHand()
     inFlight.executions
       .find(({ leased }) => leased[0]!.claim.id === 'waits')!
@@ -185,7 +185,7 @@ describe('what waits for a slot', () => {
     expect(await store.records!.get('default', 'waits')).toMatchObject({ state: 'cancelled' })
   })
 
-  it('loses of a batch only what was cancelled or lost meanwhile; the others are run', async () => {
+  it('is left out of its batch if it was cancelled or lost meanwhile; the others run', async () => {
     const { begun, endFirst, store, inFlight, keeper } = await twoBatchesInHand()
     const [a, b] = inFlight.executions[1]!.leased
     a!.abort(new JobCancelledError('default', 'a'))

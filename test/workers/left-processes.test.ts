@@ -59,7 +59,7 @@ function poolOf(task: AnySingleTask) {
 }
 
 describe('a process pool', { timeout: 30_000 }, () => {
-  it('does not leave a process that has told how its job ended, but tells that itself', async () => {
+  it('does not leave a process that has reported the end of its job, but passes the report on', async () => {
     const of = poolOf(defineTask({ name: 'long', isolate: 'process', timeLimit: '1h' }))
     const execution = of.execution()
     const ran = of.pool.run(execution)
@@ -71,7 +71,7 @@ describe('a process pool', { timeout: 30_000 }, () => {
     expect([isLeft, ...of.told]).toEqual([false, 'complete', 'released'])
   })
 
-  it('names the variables that a task does not get, once, and never their values; not if the task says what it needs', async () => {
+  it('names the variables that a task does not get, once and without their values, unless the task says what it needs', async () => {
     vi.stubEnv('DATABASE_URL', 'a secret')
     onTestFinished(() => void vi.unstubAllEnvs())
     const told: EventMap['env.withheld'][] = []
@@ -87,7 +87,7 @@ describe('a process pool', { timeout: 30_000 }, () => {
   })
 })
 
-describe('the line of a process to its worker', () => {
+describe('the line from a process to its worker', () => {
   const settled: ChildMessage = { word: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }
 
   /** The line, and the end of the worker. */
@@ -104,7 +104,7 @@ describe('the line of a process to its worker', () => {
     return { line: new WorkerLine(socket, () => {}), worker }
   }
 
-  it('says that the worker has not the end of the job where that left without reading it', async () => {
+  it('reports the end of the job as unread if the worker left without reading it', async () => {
     const { line, worker } = await pair()
     worker.pause()
     const isHeard = line.tell(settled)
@@ -115,7 +115,7 @@ describe('the line of a process to its worker', () => {
     expect(await isHeard).toBe(false)
   })
 
-  it('says that the worker has it once that says so, also where it leaves at once', async () => {
+  it('reports it as read once the worker says so, even if that leaves at once', async () => {
     const { line, worker } = await pair()
     worker.once('data', () => worker.end('{"word":"heard"}\n'))
 

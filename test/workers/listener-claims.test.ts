@@ -48,7 +48,7 @@ async function seekLater(soloGate: SoloGate, microtasks: number): Promise<SoloTu
 }
 
 describe('the intake of a listener', () => {
-  it('claims nothing while another seeks to be alone, however soon after the last one that was', async () => {
+  it('claims nothing while another caller waits to run alone, however soon after the last one', async () => {
     // The second one comes in each of the first microtasks after the first one has left.
     for (let later = 1; later < 12; later += 1) {
       const soloGate = new SoloGate()

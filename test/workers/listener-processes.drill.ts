@@ -79,7 +79,7 @@ describe.each([
     return { mill, process }
   }
 
-  it('is killed, and its job goes on where another process has attached to it: once, and with its lease kept', async () => {
+  it('can be killed, and its job continues in another process that has attached, once and with its lease', async () => {
     const { mill, process } = await scene()
     await enqueue(mill, { file: 'a' }, { id: 'a' })
     const first = await process('3600000')
@@ -110,7 +110,7 @@ describe.each([
     expect([given, crashed]).toEqual([[], []])
   })
 
-  it('has the job of a process that is killed within its lease and 5 s, though it was another that took it', async () => {
+  it('gets the job of a killed process within its lease and 5 s, even if another one had attached', async () => {
     const { mill, process } = await scene()
     await enqueue(mill, { file: 'a' }, { id: 'a' })
     const first = await process('3600000')
@@ -126,7 +126,7 @@ describe.each([
     expect(settled).toMatchObject({ answer: 'lost' })
   })
 
-  it('has a new job within 50 ms once it is idle', async () => {
+  it('gets a new job within 50 ms when it is idle', async () => {
     const { mill } = await scene()
     const took = await pickUps(mill, listenerOn(mill), 40)
     expect(took[20]).toBeLessThan(50)
@@ -135,7 +135,7 @@ describe.each([
 })
 
 describe('a listener whose connection is cut', { timeout: 60_000 }, () => {
-  it('has what comes then soon, and the next within 50 ms again', async () => {
+  it('gets new jobs soon, and the next ones within 50 ms again', async () => {
     const { port } = new URL(await redis())
     const proxy = await faultProxy({ port: Number(port) })
     onTestFinished(() => proxy.close())

@@ -19,7 +19,7 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-describe('a listener in time', () => {
+describe('a listener over time', () => {
   beforeEach(() => {
     vi.useFakeTimers({
       toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance', 'hrtime'],
@@ -27,7 +27,7 @@ describe('a listener in time', () => {
   })
   afterEach(() => vi.useRealTimers())
 
-  it('is given at once what was due in the past, and not before its time what is due in 5 s', async () => {
+  it('returns an overdue job at once, and one due in 5 s not before its time', async () => {
     const mill = testMill({ queues, tasks: [video] })
     const listener = listenerOn(mill)
     await mill.enqueue(video, 1, { id: 'past', runAt: new Date(Date.now() - 3_600_000) })
@@ -41,7 +41,7 @@ describe('a listener in time', () => {
     expect(given).toEqual(['later'])
   })
 
-  it('asks at its time for what it leads, though nobody waits for it any more', async () => {
+  it('claims at the time of its lead, even if nobody waits any more', async () => {
     const store = new MemoryStore()
     const mill = testMillOn(store, { queues, tasks: [video] })
     const listener = listenerOn(mill)
@@ -58,7 +58,7 @@ describe('a listener in time', () => {
     expect(claimed.mock.calls.map(([from]) => from)).toEqual([[{ queue: 'video', limit: 0, leaseMs: 30_000 }]])
   })
 
-  it('keeps what it holds for as long as the store is away, and gives it up only when the store says so', async () => {
+  it('keeps a claim as long as the store is away, and ends it only when the store says so', async () => {
     const store = new MemoryStore()
     const mill = testMillOn(store, { queues, tasks: [video] })
     const listener = listenerOn(mill)
@@ -85,7 +85,7 @@ describe('a listener in time', () => {
   it.each([
     [{}, 7 * 86_400_000],
     [{ retention: { results: { age: '1h' } } }, 3_600_000],
-  ] as const)('has a result kept for 7 days, unless the queue says otherwise: %j', async (queue, keepMs) => {
+  ] as const)('keeps a result for 7 days unless the queue has another setting: %j', async (queue, keepMs) => {
     const store = new MemoryStore()
     const mill = testMillOn(store, { queues: { video: queue }, tasks: [video] })
     const listener = listenerOn(mill)
@@ -95,7 +95,7 @@ describe('a listener in time', () => {
     expect(settled.mock.calls).toMatchObject([[[{ kind: 'complete', result: { keepMs } }]]])
   })
 
-  it('has room again for another when it has lost a claim, though nobody settles that', async () => {
+  it('frees the room of a lost claim, even if nobody settles it', async () => {
     const mill = testMill({ queues, tasks: [video] })
     const listener = listenerOn(mill, { concurrency: 1 })
     await enqueue(mill, 1, { id: 'a' })
@@ -108,7 +108,7 @@ describe('a listener in time', () => {
     expect((await next).id).toBe('b')
   })
 
-  it('keeps its leases by beats while it holds them', async () => {
+  it('renews its leases by heartbeats', async () => {
     const mill = testMill({ queues, tasks: [video] })
     const listener = listenerOn(mill)
     await enqueue(mill, 1, { id: 'a' })
@@ -118,7 +118,7 @@ describe('a listener in time', () => {
     expect(await claim.complete('after three minutes')).toBe('ok')
   })
 
-  it('ends what is over its time, where its caller does not', async () => {
+  it('ends a job at its time limit if its caller does not', async () => {
     const mill = testMill({ queues, tasks: [video] })
     const listener = listenerOn(mill, { timeLimit: '1m' })
     await enqueue(mill, 1, { id: 'a' })
@@ -132,7 +132,7 @@ describe('a listener in time', () => {
     expect(await buried).toMatchObject({ id: 'a', reason: 'no-retries' })
   })
 
-  it('is closed: waits for its grace, then puts back what is not settled, but for what runs elsewhere', async () => {
+  it('closes after its grace, and puts unsettled jobs back, except those running elsewhere', async () => {
     const mill = testMill({ queues, tasks: [video] })
     const listener = listenerOn(mill)
     for (const id of ['done', 'idle', 'elsewhere']) await enqueue(mill, id, { id })
@@ -158,7 +158,7 @@ describe('a listener in time', () => {
     expect(await attached.complete('went on')).toBe('ok')
   })
 
-  it('keeps no longer what another has attached to, which goes on and is the other one to end', async () => {
+  it('gives a job up when another process attaches, which continues and settles it', async () => {
     const store = new MemoryStore()
     const mill = testMillOn(store, { queues, tasks: [video] })
     const [first, second] = [listenerOn(mill), listenerOn(mill)]
@@ -178,7 +178,7 @@ describe('a listener in time', () => {
     await expect(second.attach(claim.token)).rejects.toThrow(LeaseLostError)
   })
 
-  it('is not put back by a close what another has attached to a moment before', async () => {
+  it('does not put back on close a job that was attached to a moment before', async () => {
     const mill = testMill({ queues, tasks: [video] })
     const [first, second] = [listenerOn(mill), listenerOn(mill)]
     await enqueue(mill, 1, { id: 'a' })
@@ -190,7 +190,7 @@ describe('a listener in time', () => {
     expect(await attached.complete()).toBe('ok')
   })
 
-  it('takes a suspect alone, and no other job of this process beside it until it is settled or runs elsewhere', async () => {
+  it('runs a suspect alone in this process until it is settled or runs elsewhere', async () => {
     const store = new MemoryStore()
     const mill = testMillOn(store, { queues, tasks: [video] })
     await enqueue(mill, 1, { id: 'suspect' })
@@ -222,21 +222,21 @@ describe('a listener in time', () => {
 })
 
 describe('a listener is refused', () => {
-  it('for an ordered queue, and for one that is not declared', () => {
+  it('for an ordered queue, and for an undeclared one', () => {
     const order = defineOrderedTask({ name: 'order', queue: 'orders', id: () => 'a' })
     const mill = testMill({ queues, tasks: [order] })
     expect(() => mill.listener('orders')).toThrow(/queue 'orders' is ordered: .* Give its jobs to a worker/)
     expect(() => mill.listener('audio')).toThrow(/queue 'audio' is not declared/)
   })
 
-  it('with options that are none, all at once', () => {
+  it('with invalid options, all at once', () => {
     const mill = testMill({ queues })
     const refused = () => mill.listener('video', { concurrency: 0, timeLimit: 'soon', pace: 1 } as never)
     for (const mistake of [/concurrency: must be a whole/, /timeLimit: must be a duration/, /pace: is not an option/])
       expect(refused).toThrow(mistake)
   })
 
-  it('by a store that keeps no registry of workers', async () => {
+  it('by a store that has no registry of workers', async () => {
     const store = Object.assign(new MemoryStore(), { workers: undefined })
     const mill = testMillOn(store, { queues })
     const listener = listenerOn(mill)

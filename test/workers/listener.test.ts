@@ -10,7 +10,7 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
   const open = (options: Partial<MillOptions> = {}) =>
     testMill({ queues: { video: {} }, tasks: [video], ...options }, kind)
 
-  it('gives the jobs of its queue in their order, with all that is known of each', async () => {
+  it('returns the jobs of its queue in order, with everything known about each', async () => {
     const mill = open()
     const listener = listenerOn(mill)
     for (const id of ['a', 'b', 'c']) await mill.enqueue(video, { file: id }, { id, meta: { for: id } })
@@ -23,7 +23,7 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     expect(claims[0]!.signal.aborted).toBe(false)
   })
 
-  it('gives a job to the call that has waited longest, and to each its own', async () => {
+  it('gives a job to the call that has waited longest, and each call its own', async () => {
     const mill = open()
     const listener = listenerOn(mill)
     const calls = [listener.next(), listener.next()]
@@ -33,7 +33,7 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     expect((await calls[1]!).id).toBe('second')
   })
 
-  it('is a worker of the registry from its first call until it is closed', async () => {
+  it('is listed as a worker from its first call until it is closed', async () => {
     const mill = open()
     const listener = listenerOn(mill, { concurrency: 3 })
     expect(await mill.workers()).toEqual([])
@@ -49,7 +49,7 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     await expect(listener.next()).rejects.toMatchObject({ code: 'closed' })
   })
 
-  it('keeps what is said of a job: where it runs, how far it is, its log and its checkpoint', async () => {
+  it('stores what is reported about a job: where it runs, its progress, its log and its checkpoint', async () => {
     const mill = open()
     const listener = listenerOn(mill)
     await enqueue(mill, 1, { id: 'a' })
@@ -91,7 +91,7 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     },
   )
 
-  it('refuses a result that cannot be kept, and settles nothing then', async () => {
+  it('refuses a result that cannot be stored, and then settles nothing', async () => {
     const mill = open()
     const listener = listenerOn(mill)
     await enqueue(mill, 1, { id: 'a' })
@@ -102,7 +102,7 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     expect(await claim.complete('short')).toBe('ok')
   })
 
-  it('answers, and never throws, where a claim is settled twice or too late', async () => {
+  it('answers without throwing if a claim is settled twice or too late', async () => {
     const mill = open()
     const listener = listenerOn(mill)
     await enqueue(mill, 1, { id: 'a' })
@@ -120,7 +120,7 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     expect(await b.extend()).toBe('lost')
   })
 
-  it('takes a failure for final, unless it was told to try again', async () => {
+  it('treats a failure as final unless a retry is requested', async () => {
     const mill = open()
     const listener = listenerOn(mill)
     await enqueue(mill, 1, { id: 'a' })
@@ -138,7 +138,7 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     expect(await jobOf(mill, 'b')).toMatchObject({ state: 'dead', reason: 'max-retries' })
   })
 
-  it('aborts what is cancelled, whose failure or release is then its end', async () => {
+  it('aborts a cancelled job, whose failure or release is then its end', async () => {
     const mill = open({ queues: { video: { lease: '3s' } } })
     const listener = listenerOn(mill)
     await enqueue(mill, 1, { id: 'a' })
@@ -165,7 +165,7 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     expect(claimed).toEqual(['b'])
   })
 
-  it('lets go who waits no longer, and takes no job for him', async () => {
+  it('forgets a caller that stopped waiting, and claims no job for it', async () => {
     const mill = open()
     const listener = listenerOn(mill)
     const leaving = new AbortController()
@@ -178,7 +178,7 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     expect((await listener.next()).id).toBe('a')
   })
 
-  it('does not have a running job deleted', async () => {
+  it('does not allow a running job to be deleted', async () => {
     const mill = open()
     const listener = listenerOn(mill)
     await enqueue(mill, 1, { id: 'a' })

@@ -23,14 +23,14 @@ async function begunPerTurn(jobs: number, ms: number): Promise<number[]> {
   return perTurn
 }
 
-it('brings one job after the other if each computes for long, so that the loop has a turn between two of them', async () => {
+it('jobs that compute for long begin one after the other, so that the event loop has a turn between them', async () => {
   expect(await begunPerTurn(4, 60)).toEqual([1, 1, 1, 1])
 })
 
-it('brings what fits into some ms, then one job, and more again once that was quick', async () => {
+it('jobs begin for a few ms, then one at a time, and more again after a quick one', async () => {
   expect(await begunPerTurn(9, 4)).toEqual([3, 1, 3, 1, 1])
 })
 
-it('brings all jobs that compute for no time', async () => {
+it('jobs that compute for no time begin all at once', async () => {
   expect(await begunPerTurn(5_000, 0)).toEqual([5_000])
 })

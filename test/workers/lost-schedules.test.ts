@@ -38,8 +38,8 @@ const stores = {
 
 const task = defineTask({ name: 'work', run: () => {} })
 
-describe.each(Object.entries(stores))('a %s store that has lost what it held', (_, made) => {
-  it('gets the declared schedules back from the workers, which say so once', async () => {
+describe.each(Object.entries(stores))('a %s store that has lost its data', (_, made) => {
+  it('gets the declared schedules back from the workers, which report it once', async () => {
     const { store, lose } = await made()
     const schedules = { often: { every: '1s', task }, nightly: { cron: '@daily', task } } as const
     const mill = testMill({ store, tasks: [task], schedules })

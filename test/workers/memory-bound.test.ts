@@ -9,13 +9,13 @@ describe('the size of a process', () => {
   const most = mostBytes(48 * mib)
   const ofKilobytes = (count: number) => `Name:\tnode\nVmRSS:\t${count} kB\nThreads:\t11\n`
 
-  it('may be twice its heap and 192 MB', () => {
+  it('may be twice its heap plus 192 MB', () => {
     expect(most).toBe((2 * 48 + 192) * mib)
     expect(isTooLarge(ofKilobytes(most / 1_024), most)).toBe(false)
     expect(isTooLarge(ofKilobytes(most / 1_024 + 1), most)).toBe(true)
   })
 
-  it('is not too large where its status does not tell, as that of a zombie', () => {
+  it('is not too large if its status does not say, as for a zombie', () => {
     expect(isTooLarge('Name:\tnode\nState:\tZ (zombie)\nThreads:\t1\n', most)).toBe(false)
     expect(isTooLarge('', most)).toBe(false)
     expect(isTooLarge('VmRSS:\t9999999', most)).toBe(false)
@@ -29,7 +29,7 @@ describe('a process has run out of memory', () => {
     ['V8 trapped and said so', { signal: 'SIGTRAP', tail: said }],
     ['a shell tells that of its child', { code: 134, tail: said }],
     ['a shell tells the trap of its child', { code: 133, tail: said }],
-  ] as const)('where %s', (_, how) => {
+  ] as const)('if %s', (_, how) => {
     expect(ranOutOfMemory({ ...death, ...how })).toBe(true)
   })
 
@@ -39,7 +39,7 @@ describe('a process has run out of memory', () => {
     ['somebody else killed it', { signal: 'SIGKILL', tail: said }],
     ['it printed the words and ended with 3', { code: 3, tail: said }],
     ['it aborted and said nothing of memory', { signal: 'SIGABRT', tail: 'free(): invalid pointer' }],
-  ] as const)('not where %s', (_, how) => {
+  ] as const)('not if %s', (_, how) => {
     expect(ranOutOfMemory({ ...death, ...how })).toBe(false)
   })
 })

@@ -4,8 +4,8 @@ import { recorded } from '../next-event.js'
 import { enqueue, listenerOn, queues } from './listener-scene.js'
 import { popped, pushed, tenPerTen, throttledScene } from './throttled-scene.js'
 
-describe('what a pop costs', () => {
-  it('is a claim and a settle for an item, for many at once too, and while it is denied one claim a second', async () => {
+describe('a pop', () => {
+  it('costs a claim and a settle for an item, also for many at once, and one claim a second while it is denied', async () => {
     const { mill, clock, calls } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', { limit: 5, window: '8s' })
     await pushed(queue, 20)
@@ -25,7 +25,7 @@ describe('what a pop costs', () => {
     expect(await queue.pop()).toBe('item-14')
   })
 
-  it('is told by the window, not by the lease in which the item before was handed over', async () => {
+  it('reports the wait of the window, not of the lease of the previous item', async () => {
     const { mill } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', { limit: 2, window: '1m' })
     await pushed(queue, 3)
@@ -34,7 +34,7 @@ describe('what a pop costs', () => {
     expect(await queue.tryPop()).toEqual({ wait: 'throttled', forMs: 61_001 })
   })
 
-  it('leaves timers their turn, however often a denied pop is repeated', async () => {
+  it('leaves timers their turn, however often it is denied and repeated', async () => {
     const { mill } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', { limit: 1, window: '1h' })
     await pushed(queue, 2)
@@ -50,7 +50,7 @@ describe('what a pop costs', () => {
 })
 
 describe('an item', () => {
-  it('is gone when a pop has answered, and is no job of the queue any more', async () => {
+  it('is gone after the answer to a pop, and no longer a job of the queue', async () => {
     const { mill, store, clock } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', tenPerTen)
     await queue.push('item')
@@ -61,7 +61,7 @@ describe('an item', () => {
     expect(await queue.tryPop()).toEqual({ wait: 'empty' })
   })
 
-  it('is back after ten seconds where its taker died before the answer, and comes first', async () => {
+  it('is back after ten seconds if its taker died before the answer, and comes first', async () => {
     const { mill, clock, claim } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', { limit: 100, window: '1s' })
     const crashes = recorded(mill, 'job.crashed')
@@ -77,7 +77,7 @@ describe('an item', () => {
     expect(crashes.map(({ charged }) => charged).sort()).toEqual([false, true])
   })
 
-  it('is claimed alone only where nobody else in the process holds a claim', async () => {
+  it('is claimed alone only if nobody else in the process holds a claim', async () => {
     const { mill, store, claim } = throttledScene({ queues, tasksElsewhere: ['encode'] })
     const alone: boolean[] = []
     store.claim = (from, by) => {
@@ -96,7 +96,7 @@ describe('an item', () => {
     await job.complete()
   })
 
-  it('is given once where the store took its end and could not answer', async () => {
+  it('is given once even if the store took its end and could not answer', async () => {
     const { mill, store, settle } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', tenPerTen)
     await queue.push('item')
@@ -111,7 +111,7 @@ describe('an item', () => {
     expect(await queue.pop()).toBeNull()
   })
 
-  it('is given to nobody by a taker that was so slow that another has it', async () => {
+  it('is not given to a slow taker if another one has it by then', async () => {
     const { mill, store, clock, claim, settle } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', { limit: 100, window: '1s' })
     const refused = recorded(mill, 'settle.refused')
@@ -130,7 +130,7 @@ describe('an item', () => {
     expect(refused).toMatchObject([{ queue: 'sites', task: 'item', kind: 'complete', answer: 'lost' }])
   })
 
-  it('goes to the morgue where it cannot be decoded, and the next is given', async () => {
+  it('goes to the morgue if it cannot be decoded, and the next one is given', async () => {
     const { mill, store } = throttledScene({ queues: { sites: {} } })
     const queue = mill.throttledQueue<string>('sites', tenPerTen)
     const buried = recorded(mill, 'job.buried')

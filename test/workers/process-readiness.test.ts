@@ -7,7 +7,7 @@ import { unwatchedHeaps } from '#src/workers/isolated/process-readiness.js'
 const module = pathToFileURL('/tasks.js').href
 const task = (name: string, options: object = {}) => defineTask({ name, isolate: 'process', module, ...options })
 
-it('a worker tells which tasks have a heap alone bounded, where the system does not tell the size of a process', () => {
+it('a worker reports tasks with only their heap limited if the system does not report the size of a process', () => {
   const tasks = [task('bounded', { maxHeap: '64MB' }), task('boundless'), defineTask({ name: 'plain' })]
   const { queues } = millrace({ store: 'sqlite:nobody-opens-this.db', tasks })
   const registry = new Registry(tasks, [...queues.values()])

@@ -34,7 +34,7 @@ const draw = (
 const inOrder: Selector = (queues) => queues.map(({ name }) => name)
 const onlyFirst: Selector = (queues) => [queues[0]!.name]
 
-describe('a draw', () => {
+describe('the draw of a queue', () => {
   it('asks each queue once until one grants or it is time to look again', () => {
     const subject = draw(onlyFirst, [queue('a'), queue('b')])
     expect(subject.next()).toEqual(['a'])
@@ -51,7 +51,7 @@ describe('a draw', () => {
     expect(subject.next()).toEqual(['a'])
   })
 
-  it('does not ask a queue whose last jobs were granted before another grants, or the worker has rested', () => {
+  it('does not ask a queue whose last jobs were granted before another grants or the worker has rested', () => {
     const subject = draw(inOrder, [queue('a', 3), queue('b')])
     subject.answered(['a'], emptied('a'))
     expect(subject.next()).toEqual(['b'])
@@ -66,7 +66,7 @@ describe('a draw', () => {
     expect(subject.next()).toEqual(['a'])
   })
 
-  it('asks a queue of several shards again that was granted the last jobs of one', () => {
+  it('asks a queue of several shards again if it granted the last jobs of one', () => {
     const subject = draw(
       inOrder,
       [queue('a')],
@@ -77,7 +77,7 @@ describe('a draw', () => {
     expect(subject.next()).toEqual(['a'])
   })
 
-  it('stays on a queue for its iterations, as long as it grants', () => {
+  it('stays on a queue for its iterations as long as it grants', () => {
     const subject = draw(inOrder, [queue('a'), queue('b', 3)])
     subject.answered(['a', 'b'], granted('b'))
     expect(subject.next()).toEqual(['b'])
@@ -91,7 +91,7 @@ describe('a draw', () => {
     expect(subject.next()).toEqual(['a'])
   })
 
-  it('leaves a queue to others of which a job was put back for them, until it has rested or another queue has granted', () => {
+  it('leaves a queue with a job put back for others, until the worker has rested or another queue has granted', () => {
     const subject = draw(inOrder, [queue('a', 3), queue('b')])
     subject.answered(['a', 'b'], granted('a'))
     subject.heard(['a'])
@@ -109,7 +109,7 @@ describe('a draw', () => {
     expect(subject.next()).toEqual(['a', 'b'])
   })
 
-  it('asks queues that are for others only when its own were found empty, or when they were rung', () => {
+  it('asks queues that belong to others only when its own were found empty, or when they were rung', () => {
     const subject = draw(inOrder, [queue('others'), queue('a'), queue('b')], (name) => name === 'others')
     expect(subject.next()).toEqual(['a', 'b'])
     subject.heard(['others'])
@@ -123,7 +123,7 @@ describe('a draw', () => {
     expect(subject.next()).toEqual(['a', 'b'])
   })
 
-  it('knows the ages of heads before its first claim, where it was told them', () => {
+  it('knows the ages of heads before its first claim if it was given them', () => {
     const ages: unknown[] = []
     const subject = draw(
       (queues) => {
@@ -138,7 +138,7 @@ describe('a draw', () => {
     expect(ages).toEqual([undefined, 50])
   })
 
-  it('leaves alone what a selector leaves out, and rests when it names none', () => {
+  it('skips the queues that a selector leaves out, and rests when it names none', () => {
     const subject = draw(
       (queues) => queues.filter(({ name }) => name !== 'b').map(({ name }) => name),
       [queue('a'), queue('b')],
@@ -159,7 +159,7 @@ describe('a draw', () => {
     expect(subject.next()).toEqual(names.slice(16))
   })
 
-  it('asks first what was rung, and looks again at sixteen queues at most, those asked longest ago first', () => {
+  it('asks rung queues first, and checks at most sixteen queues again, those asked longest ago first', () => {
     const names = Array.from({ length: 20 }, (_, i) => `q${i}`)
     const subject = draw(
       inOrder,
@@ -177,7 +177,7 @@ describe('a draw', () => {
     expect(subject.next()).toHaveLength(16)
   })
 
-  it('drops repeated names and hands the selector the age of known heads', () => {
+  it('drops repeated names and gives the selector the age of known heads', () => {
     const seen: (readonly Candidate[])[] = []
     const twice: Selector = (queues) => {
       seen.push(queues)
@@ -192,7 +192,7 @@ describe('a draw', () => {
     ])
   })
 
-  describe('of queues that take more than one trip to ask', () => {
+  describe('over queues that need more than one trip', () => {
     const names = ['a', 'b', 'c', 'd', 'plain']
     function costly() {
       let now = 0
@@ -211,7 +211,7 @@ describe('a draw', () => {
       return { subject, pass }
     }
 
-    it('leaves those in shards alone for 100 ms after they were found empty, whatever is granted', () => {
+    it('skips sharded queues for 100 ms after they were found empty, whatever is granted', () => {
       const { subject, pass } = costly()
       subject.answered(['plain', 'b', 'c', 'd'], nothing)
       pass(60)
@@ -226,7 +226,7 @@ describe('a draw', () => {
       expect(subject.next()).toEqual(names)
     })
 
-    it('asks at once what is heard of meanwhile, and rests on all found empty', () => {
+    it('asks a rung queue at once, and rests on all that were found empty', () => {
       const { subject } = costly()
       subject.answered(names.slice(1), nothing)
       subject.answered(['a'], granted('a'))
@@ -237,7 +237,7 @@ describe('a draw', () => {
       expect(subject.tried.toSorted()).toEqual(names)
     })
 
-    it('takes them to be empty as long as a rest on them told nothing', () => {
+    it('takes them to be empty as long as a rest on them brought no news', () => {
       const { subject, pass } = costly()
       subject.answered(['a'], granted('a'))
       subject.answered(names, nothing)
@@ -255,7 +255,7 @@ describe('a draw', () => {
       expect(subject.next()).toEqual(names)
     })
 
-    it('asks them all after a grant where the rest before it was cut short', () => {
+    it('asks all of them after a grant if the rest before it was cut short', () => {
       const { subject, pass } = costly()
       subject.answered(names, nothing)
       pass(60_000)
@@ -264,14 +264,14 @@ describe('a draw', () => {
       expect(subject.next()).toEqual(names)
     })
 
-    it('asks them all again when it is told to', () => {
+    it('asks all of them again on request', () => {
       const { subject } = costly()
       subject.answered(names, nothing)
       subject.again()
       expect(subject.next()).toEqual(names)
     })
 
-    it('asks all again after a grant where one trip is enough', () => {
+    it('asks all of them again after a grant if one trip is enough', () => {
       const { subject } = costly()
       subject.answered(['b', 'c', 'plain'], nothing)
       subject.answered(['a'], granted('a'))
@@ -279,11 +279,11 @@ describe('a draw', () => {
     })
   })
 
-  it('refuses a name the worker does not serve', () => {
+  it('refuses a name that the worker does not serve', () => {
     expect(() => draw(() => ['z'], [queue('a')]).next()).toThrow("'z', which this worker does not serve; it serves a")
   })
 
-  describe('of queues whose limits deny what is ready', () => {
+  describe('over queues whose limits deny ready jobs', () => {
     /** Of `paced` the limit is one for all its jobs, of `lanes` one for each group. */
     function limited(iterations = 1) {
       let now = 0
@@ -306,21 +306,18 @@ describe('a draw', () => {
       return { subject, pass, denied }
     }
 
-    it.each([1, 5])(
-      'asks one that was granted and denied at once no more before it is heard of (iterations %i)',
-      (n) => {
-        for (const name of ['paced', 'lanes']) {
-          const { subject, denied } = limited(n)
-          subject.answered([], { ...granted(name), waits: denied(name) })
-          expect(subject.next()).not.toContain(name)
-          expect(subject.tried).toEqual([name])
-          subject.heard([name])
-          expect(subject.next()[0]).toBe(name)
-        }
-      },
-    )
+    it.each([1, 5])('skips a queue that granted and denied at once until there is news of it (iterations %i)', (n) => {
+      for (const name of ['paced', 'lanes']) {
+        const { subject, denied } = limited(n)
+        subject.answered([], { ...granted(name), waits: denied(name) })
+        expect(subject.next()).not.toContain(name)
+        expect(subject.tried).toEqual([name])
+        subject.heard([name])
+        expect(subject.next()[0]).toBe(name)
+      }
+    })
 
-    it('leaves one alone until it opens, whatever else is granted, or until its rules may have changed', () => {
+    it('skips a queue until it opens, whatever else is granted, or until its rules may have changed', () => {
       const { subject, pass, denied } = limited()
       subject.answered([], { ...granted('other'), waits: denied('paced', 50) })
       expect(subject.next()).toEqual(['lanes', 'other'])
@@ -340,7 +337,7 @@ describe('a draw', () => {
       expect(subject.next()).toEqual(['paced', 'lanes', 'other'])
     })
 
-    it('asks one whose groups are limited again after each grant: others may have come', () => {
+    it('asks a queue with limited groups again after each grant, because other groups may have jobs', () => {
       const { subject, denied } = limited()
       subject.answered([], { ...granted('other'), waits: denied('lanes') })
       expect(subject.next()).toEqual(['paced', 'lanes', 'other'])
@@ -350,7 +347,7 @@ describe('a draw', () => {
       expect(subject.next()).toEqual(['paced', 'lanes', 'other'])
     })
 
-    it('does not look again after a rest before it opens: whoever rests would have been rung', () => {
+    it('does not check a denied queue after a rest before it opens, because a ring would have come', () => {
       const { subject, pass, denied } = limited()
       subject.answered(['other'], nothing)
       subject.answered(['paced', 'lanes'], {
@@ -370,7 +367,7 @@ describe('a draw', () => {
       expect(subject.next()).toEqual(['paced', 'lanes', 'other'])
     })
 
-    it('rests on one of which a shard was denied, though others were not asked', () => {
+    it('rests on a queue with one denied shard, even if others were not asked', () => {
       const { subject, denied } = limited()
       subject.answered([], { ...nothing, waits: denied('paced').map((one) => ({ ...one, shard: 3 })) })
 

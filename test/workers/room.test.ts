@@ -11,7 +11,7 @@ const inHand = (free: number, backlog = 0, ahead = 0, inARow = Number.POSITIVE_I
   ...{ free, backlog, ahead, worthwhile, inARow, lacking: 0 },
 })
 
-it('is a batch of ids for each free slot and each that is worth claiming ahead', () => {
+it('the room is a batch of ids for each free slot and for each slot worth claiming ahead', () => {
   const orders = queue({ ordered: true })
 
   expect(roomFor(orders, inHand(3), 10, 250)).toBe(30)
@@ -22,7 +22,7 @@ it('is a batch of ids for each free slot and each that is worth claiming ahead',
   expect(roomFor(queue({}), inHand(3, 0, 4), 1, 250)).toBe(7)
 })
 
-it('is one batch where shards are exclusive, and nothing ahead', () => {
+it('the room is one batch if shards are exclusive, and nothing ahead', () => {
   const strict = queue({ ordered: true, exclusive: 'shard' })
 
   expect(roomFor(strict, inHand(3, 0, 4), 10, 250)).toBe(10)
@@ -31,18 +31,18 @@ it('is one batch where shards are exclusive, and nothing ahead', () => {
   expect(roomFor(queue({ ordered: true, exclusive: 'shard', renewLease: false }), inHand(1), 3, 10)).toBe(3)
 })
 
-it('is one claim a slot where the lease is not renewed', () => {
+it('the room is one claim per slot if the lease is not renewed', () => {
   expect(roomFor(queue({ renewLease: false }), inHand(4), 1, 10)).toBe(10)
   expect(roomFor(queue({ ordered: true, renewLease: false }), inHand(0, 0, 9), 2, 10)).toBe(0)
 })
 
-it('is no more than one slot begins soon where the lease is not renewed: others may be idle', () => {
+it('the room is at most what one slot begins soon if the lease is not renewed, because others may be idle', () => {
   expect(roomFor(queue({ renewLease: false }), inHand(4, 0, 0, 3), 1, 10)).toBe(3)
   expect(roomFor(queue({ ordered: true, renewLease: false }), inHand(1, 0, 0, 1), 4, 10)).toBe(4)
   expect(roomFor(queue({}), inHand(4, 0, 0, 1), 1, 10)).toBe(4)
 })
 
-it('is none for less than a call is worth, unless a slot is free', () => {
+it('the room is 0 for less than a call is worth, unless a slot is free', () => {
   const paid = (free: number, ahead: number, worthwhile: number) =>
     roomFor(queue({}), inHand(free, Math.max(0, -free), ahead, undefined, worthwhile), 1, 10)
 
@@ -53,7 +53,7 @@ it('is none for less than a call is worth, unless a slot is free', () => {
   expect(paid(1, 0, 0)).toBe(1)
 })
 
-describe('of a limited queue', () => {
+describe('the room for a limited queue', () => {
   const limited = (options: QueueOptions, ...rest: [InHand, number, number]) => roomIn(queue(options), true, ...rest)
 
   it('is what can start at once: the free slots, and nothing ahead', () => {
@@ -64,17 +64,17 @@ describe('of a limited queue', () => {
     expect(limited({ ordered: true }, inHand(3), 10, 25)).toBe(25)
   })
 
-  it('is so too where the lease is not renewed', () => {
+  it('is the same if the lease is not renewed', () => {
     expect(limited({ renewLease: false }, inHand(4), 1, 10)).toBe(4)
     expect(limited({ renewLease: false }, inHand(40), 1, 10)).toBe(10)
   })
 
-  it('is one batch where its shards are exclusive', () => {
+  it('is one batch if its shards are exclusive', () => {
     expect(limited({ ordered: true, exclusive: 'shard' }, inHand(3), 10, 250)).toBe(10)
   })
 })
 
-it('is besides, whatever slots are free, what lacks in a batch that waits for more', () => {
+it('the room includes the jobs that a waiting batch still lacks, even if no slot is free', () => {
   const rows = queue({})
 
   expect(roomFor(rows, { ...inHand(0), lacking: 7 }, 10, 250)).toBe(7)

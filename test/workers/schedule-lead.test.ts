@@ -75,7 +75,7 @@ describe.each([
     expect(told.ticked.length).toBe(1)
   })
 
-  it('looks at once for the tick after the one that it has just enqueued', async () => {
+  it('looks at once for the tick after the one it has just enqueued', async () => {
     const { lead, advance } = await scene(makeHarness, { often: { every: '2s', task } })
     await advance(2_500)
     expect((await lead.look()).forMs).toBe(1_500)
@@ -109,7 +109,7 @@ describe.each([
     },
   )
 
-  it('makes up for at most the last thousand, in steps of a hundred', async () => {
+  it('catches up on at most the last thousand ticks, in steps of a hundred', async () => {
     const { lead, told, mill, advance } = await scene(makeHarness, { often: { every: '1m', task, onMissed: 'all' } })
     await advance(3 * dayMs)
     await lead.look()
@@ -119,7 +119,7 @@ describe.each([
     expect(told.ticked.at(-1)).toMatchObject({ tickAt: midnight + 3 * dayMs })
   })
 
-  it('skips a tick while the job of the one before is there', async () => {
+  it('skips a tick while the job of the previous one is there', async () => {
     const { lead, told, mill, advance, store } = await scene(makeHarness, { s: { every: '1h', task, overlap: 'skip' } })
     for (let hour = 0; hour < 3; hour += 1) {
       await advance(hourMs)
@@ -138,7 +138,7 @@ describe.each([
     expect(await mill.schedules.get('s')).toMatchObject({ ticked: 2, skipped: 2, missed: 0 })
   })
 
-  it('tells the last tick that it skipped, also where it enqueues the one after at the same look', async () => {
+  it('reports the last tick it skipped, even if it enqueues the one after in the same look', async () => {
     const { lead, told, advance } = await scene(makeHarness, { s: { every: '1s', task, overlap: 'skip' } })
     await advance(4_000)
     await lead.look()
@@ -149,7 +149,7 @@ describe.each([
     expect(told.skipped.slice(1)).toMatchObject([{ tickAt: midnight + 8_000, ticks: 4 }])
   })
 
-  it('tries again later where the queue is full or drains, says so, and loses nothing', async () => {
+  it('tries again later if the queue is full or drains, reports it, and loses nothing', async () => {
     const { lead, told, mill, advance } = await scene(makeHarness, { s: { every: '1h', task } })
     await mill.queue('reports').drain()
     await advance(hourMs)
@@ -174,7 +174,7 @@ describe.each([
     expect(told.ticked).toMatchObject([{ tickAt, lateMs: 3_000 }])
   })
 
-  it('makes up for more ticks than its queue holds, as many at a time as there is room for', async () => {
+  it('catches up on more ticks than its queue holds, as many at a time as there is room for', async () => {
     const missed = { s: { every: '1h', task, onMissed: 'all' } } as const
     const { lead, told, advance, store } = await scene(makeHarness, missed, 3)
     await advance(8 * hourMs)
@@ -189,7 +189,7 @@ describe.each([
     expect(made).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
   })
 
-  it('delays each job by its jitter, which is the same whoever ticks', async () => {
+  it('delays each job by its jitter, which is the same for every worker', async () => {
     const { lead, mill, advance } = await scene(makeHarness, { s: { every: '1h', task, jitter: '10m' } })
     await advance(hourMs)
     await lead.look()
@@ -200,7 +200,7 @@ describe.each([
     expect(jobs[0]!.state).toBe('scheduled')
   })
 
-  it('is one of many, and is followed when it is silent', async () => {
+  it('is one of several workers, and replaced when it is silent', async () => {
     const { lead, told, advance, harness } = await scene(makeHarness, { s: { every: '1h', task } })
     const other = leadOn(await harness.open(), 'worker-2')
     expect((await lead.look()).isLead).toBe(true)
@@ -211,7 +211,7 @@ describe.each([
     expect([told.ticked.length, other.told.ticked.length]).toEqual([0, 1])
   })
 
-  it('of two that both believe to lead, one enqueues each tick', async () => {
+  it('enqueues each tick once even if two workers believe they lead', async () => {
     const { store, advance, harness, mill } = await scene(makeHarness, { s: { every: '1m', task } })
     const believers = [store, await harness.open()].map((one, i) => {
       const schedules = {
@@ -229,7 +229,7 @@ describe.each([
     expect((await mill.queue('reports').depth()).ready).toBe(20)
   })
 
-  it('goes on from now where the clock was far ahead and was set back', async () => {
+  it('continues from now if the clock was far ahead and was set back', async () => {
     const { lead, told, advance, harness, mill } = await scene(makeHarness, { s: { every: '1h', task } })
     await lead.look()
     await harness.step(365 * dayMs)
@@ -242,7 +242,7 @@ describe.each([
     expect(told.ticked.at(-1)).toMatchObject({ tickAt: midnight + hourMs })
   })
 
-  it('begins from now with a schedule that was written while the clock was far ahead', async () => {
+  it('starts from now with a schedule that was written while the clock was far ahead', async () => {
     const { lead, told, advance, harness, mill } = await scene(makeHarness, {})
     await harness.step(365 * dayMs)
     await mill.schedules.set('s', { every: '1h', task })
@@ -254,7 +254,7 @@ describe.each([
     expect(told.ticked).toMatchObject([{ tickAt: midnight + hourMs }])
   })
 
-  it('repeats no tick where the clock is set back by seconds', async () => {
+  it('repeats no tick if the clock is set back by seconds', async () => {
     const { lead, told, advance, harness } = await scene(makeHarness, { s: { every: '1h', task } })
     await advance(hourMs)
     await lead.look()
@@ -265,7 +265,7 @@ describe.each([
     expect(told.ticked.length).toBe(1)
   })
 
-  it('takes no schedule back that went on while it stood still', async () => {
+  it('does not set back a schedule that advanced while it stood still', async () => {
     const { store, lead, told, advance } = await scene(makeHarness, { s: { every: '1m', task, onMissed: 'all' } })
     await advance(60_000)
     await lead.look()
@@ -293,7 +293,7 @@ describe.each([
     expect(new Set(ticks).size).toBe(ticks.length)
   })
 
-  it('ticks what it can reach though it cannot look at all that there are', async () => {
+  it('ticks the schedules it can reach even if it cannot list all of them', async () => {
     const { store, advance } = await scene(makeHarness, { s: { every: '1h', task } })
     const list = () => Promise.reject(new StoreUnavailableError('one of several servers is away.'))
     const { lead, told } = leadOn({ ...store, schedules: { ...methodsOf(store), list } } as Store, 'worker-1')
@@ -302,7 +302,7 @@ describe.each([
     expect(told.ticked.length).toBe(1)
   })
 
-  it('leaves alone what it cannot read, says so, and ticks the others', async () => {
+  it('skips unreadable schedules, reports them, and ticks the others', async () => {
     const { store, advance } = await scene(makeHarness, { s: { every: '1h', task }, other: { every: '1h', task } })
     const { schedules } = store
     const stored = (await schedules!.get('s'))!

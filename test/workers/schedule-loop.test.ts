@@ -10,7 +10,7 @@ const task = defineTask({ name: 'work', run: (input: unknown) => input })
 const often = { every: '1s', task } as const
 
 describe.each(storeKinds)('a worker on %s', (kind) => {
-  it('enqueues the ticks of what is declared, and runs them', async () => {
+  it('enqueues the ticks of declared schedules, and runs them', async () => {
     const mill = testMill({ tasks: [task], schedules: { often: { ...often, input: 'declared' } } }, kind)
     const ran = nextEvent(mill, 'job.completed')
     const ticked = nextEvent(mill, 'schedule.ticked')
@@ -21,7 +21,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
     expect((await ran).id).toBe(id)
   })
 
-  it('hears at once of a schedule that is set while it sleeps', async () => {
+  it('notices at once a schedule that is set while it sleeps', async () => {
     const mill = testMill({ tasks: [task] }, kind)
     await mill.worker().start()
     const ticked = nextEvent(mill, 'schedule.ticked', ({ schedule }) => schedule === 'set')
@@ -41,7 +41,7 @@ describe('two workers', () => {
     return { old: mill('old', 'before'), next: mill('new', 'after') }
   }
 
-  it('of which one has old code tick what the new code declares, and nothing else', async () => {
+  it('during a deploy tick only the schedules of the new code, even from the old code', async () => {
     const { old, next } = deploy()
     const ticked = recorded(old, 'schedule.ticked')
     await old.worker().start()
@@ -56,7 +56,7 @@ describe('two workers', () => {
     expect((await old.schedules.list()).schedules.map(({ name }) => name)).toEqual(['after'])
   })
 
-  it('follow each other: one that is stopped leads no more', async () => {
+  it('replace each other: a stopped one leads no more', async () => {
     const { old, next } = deploy()
     const worker = old.worker()
     await worker.start()

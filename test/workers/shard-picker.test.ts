@@ -52,7 +52,7 @@ function shards(
 
 const asked = (subject: ShardPicker, queue: string) => subject.next(queue).map(({ shard }) => shard)
 
-it('are all own where nobody else serves the queue, and a plain queue has none', async () => {
+it("all shards are a worker's own if nobody else serves the queue, and a plain queue has none", async () => {
   const subject = shards({ workers: [seen('me', 5, 'a', 'c', 'p'), seen('other', 5, 'b')] })
   await subject.refresh()
 
@@ -64,7 +64,7 @@ it('are all own where nobody else serves the queue, and a plain queue has none',
   ])
 })
 
-it('are shared out among the workers that were seen lately, and only in a store that they share', async () => {
+it('shards are shared among recently seen workers, and only in a shared store', async () => {
   const workers = [seen('me', 100_000, 'a'), seen('other', 110_000, 'a'), seen('dead', 79_999, 'a')]
   const subject = shards({ workers, later: [stored('a', 40)] })
   await subject.refresh()
@@ -75,7 +75,7 @@ it('are shared out among the workers that were seen lately, and only in a store 
   expect(asked(alone, 'a')).toHaveLength(40)
 })
 
-it('follow the number that the store has', async () => {
+it("a worker's own shards follow the stored number", async () => {
   const subject = shards({ later: [stored('a', 5), stored('foreign', 7)] })
   expect(asked(subject, 'a')).toEqual([0, 1, 2])
   subject.heard({ queue: 'a' })
@@ -84,14 +84,14 @@ it('follow the number that the store has', async () => {
   expect(asked(subject, 'a')).toHaveLength(5)
 })
 
-it('are dealt over all ordered queues of the mill to a member, in the order in which they are declared', () => {
+it('shards are dealt to a member over all ordered queues of the mill, in the order of their declaration', () => {
   const [first, second] = [0, 1].map((member) => shards({ shardsOf: { member, members: 2 } }))
 
   expect([asked(first!, 'a'), asked(first!, 'c')]).toEqual([[0, 2], [0]])
   expect([asked(second!, 'a'), asked(second!, 'c')]).toEqual([[1], [1]])
 })
 
-it('are those that a function picks from all; what it throws or makes up is a mistake in the configuration', () => {
+it("a function may pick a worker's own shards; an error or an unknown shard is a mistake in the configuration", () => {
   const picky = shards({ shardsOf: (all) => all.filter(({ queue, shard }) => queue === 'a' && shard > 0) })
   expect([asked(picky, 'a'), asked(picky, 'c')]).toEqual([
     [1, 2],
@@ -109,7 +109,7 @@ it('are those that a function picks from all; what it throws or makes up is a mi
   expect(() => broken.next('a')).toThrow('shardsOf: threw: no idea')
 })
 
-it('are for others first where none of a queue was dealt to this member, until nobody has looked at them for long', () => {
+it('a queue with no shard for this member belongs to others, until nobody has looked at it for long', () => {
   let now = 0
   const [first, second] = [0, 1].map((member) => shards({ shardsOf: { member, members: 2 }, mono: () => now }))
   const none = shards({ shardsOf: (all) => all.filter(({ queue }) => queue === 'a'), mono: () => now })
@@ -126,7 +126,7 @@ it('are for others first where none of a queue was dealt to this member, until n
   expect(shards({ mono: () => now }).isForOthers('a')).toBe(false)
 })
 
-it('tell which queues a claim found empty: those asked to the end, before the one that granted', () => {
+it('a claim shows which queues are empty: those asked completely, before the one that granted', () => {
   const subject = shards({ shardsOf: { member: 0, members: 2 } })
   const nothing = { now: 0, claims: [], crashed: [], buried: [], waits: [], more: false }
   const own = subject.next('a')

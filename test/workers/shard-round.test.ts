@@ -18,7 +18,7 @@ function tour(line = asGiven) {
   }
 }
 
-it('asks its own shards, the others when these have granted nothing, and is empty when those have not either', () => {
+it('a round asks its own shards, then the others if these grant nothing, and is empty if those grant nothing either', () => {
   const { next, empty } = tour()
 
   expect([next(), next()]).toEqual(['13', '13'])
@@ -30,7 +30,7 @@ it('asks its own shards, the others when these have granted nothing, and is empt
   expect(empty(4)).toBe(true)
 })
 
-it('goes back to its own shards with every grant', () => {
+it('a round goes back to its own shards after every grant', () => {
   const { subject, next, empty } = tour()
   empty(1, 3)
   expect(next()).toBe('024')
@@ -39,7 +39,7 @@ it('goes back to its own shards with every grant', () => {
   expect(next()).toBe('13')
 })
 
-it('asks all shards when it is heard of, or asked again after it was empty: its own first, and before them what is due', () => {
+it('a round asks all shards on news or after it was empty: its own first, and before them the due ones', () => {
   const { subject, next, empty } = tour()
   expect(next()).toBe('13')
   subject.heard()
@@ -51,7 +51,7 @@ it('asks all shards when it is heard of, or asked again after it was empty: its 
   expect(next()).toBe('13024')
 })
 
-it('looks at the others after ten seconds of work of its own, and then at its own before it is empty', () => {
+it('a round checks the others after ten seconds of its own work, and then its own before it is empty', () => {
   const { subject, pass, next, empty } = tour()
   pass(9_999)
   subject.granted()
@@ -66,7 +66,7 @@ it('looks at the others after ten seconds of work of its own, and then at its ow
   expect([empty(1, 3), empty(0, 2, 4)]).toEqual([false, true])
 })
 
-it('wants the ages of heads while it grants, ten times a second, and hands them to the line as they have grown', () => {
+it('a round needs the ages of heads while it grants, ten times a second, and passes them on with their growth', () => {
   const seen: unknown[] = []
   const { subject, pass } = tour({
     needsHeads: true,
@@ -97,7 +97,7 @@ it('wants the ages of heads while it grants, ten times a second, and hands them 
   expect(subject.wantsHeads).toBe(false)
 })
 
-it('leaves out what its line leaves out, but never everything', () => {
+it('a round leaves out what its sequence leaves out, but never everything', () => {
   const only3 = tour({
     needsHeads: false,
     of: (shards) => shards.map(({ shard }) => shard).filter((shard) => shard === 3),

@@ -10,11 +10,11 @@ const known = (shard: number, headAgeMs?: number, toldMs = 0): KnownShard =>
   headAgeMs === undefined ? { shard, toldMs } : { shard, headAgeMs, toldMs }
 const never = Number.POSITIVE_INFINITY
 
-it('by lag the longest age comes first and a shard without a ready job last', () => {
+it('by lag the oldest head comes first and a shard without a ready job last', () => {
   expect(line('lag').of([known(0), known(1, 5), known(2, 50), known(3, 0)])).toEqual([2, 1, 3, 0])
 })
 
-it('by lag a shard comes before all others that was not heard of for a second, the longest silent one first', () => {
+it('by lag a shard without news for a second comes before all others, the longest silent one first', () => {
   const shards = [
     known(0, 99_000),
     known(1, undefined, 1_001),
@@ -26,7 +26,7 @@ it('by lag a shard comes before all others that was not heard of for a second, t
   expect(line('lag').of(shards)).toEqual([3, 4, 2, 1, 0])
 })
 
-it('sequential begins one later each time', () => {
+it('sequential starts one shard later each time', () => {
   const { of } = line('sequential')
   const shards = [known(0), known(1), known(2)]
 
@@ -39,7 +39,7 @@ it('sequential begins one later each time', () => {
   expect(of([])).toEqual([])
 })
 
-it('a function is given the shards with the ages that are known, and a source of chance', () => {
+it('a function gets the shards with their known ages, and a random source', () => {
   const given: unknown[] = []
   const { of } = line((shards, random) => {
     given.push(shards, random())
@@ -50,7 +50,7 @@ it('a function is given the shards with the ages that are known, and a source of
   expect(given).toEqual([[{ shard: 0 }, { shard: 2, headAgeMs: 7 }], 0.5])
 })
 
-it('a function that throws or makes up a shard is a mistake in the configuration', () => {
+it('an error or an unknown shard from a function is a mistake in the configuration', () => {
   const broken = line(() => {
     throw new Error('no idea')
   })

@@ -11,14 +11,14 @@ function limited(limits: number[], left: number[]) {
   return { stint, deferred }
 }
 
-describe('a stint', () => {
-  it('gives its jobs in order and then none', () => {
+describe('the batch of a slot', () => {
+  it('returns its jobs in order and then none', () => {
     const stint = new SlotBatch(['a', 'b'], 0)
 
     expect([stint.next(), stint.next(), stint.next()]).toEqual(['a', 'b', undefined])
   })
 
-  it('defers what cannot end within the lease and goes on with what can', () => {
+  it('defers jobs that cannot end within the lease, and goes on with the others', () => {
     const left = [60]
     const { stint, deferred } = limited([50, 60, 61, 59, 10], left)
 
@@ -29,7 +29,7 @@ describe('a stint', () => {
     expect(deferred).toEqual([60, 61, 10])
   })
 
-  it('gives up its rest once', () => {
+  it('returns its rest only once', () => {
     const stint = new SlotBatch(['a', 'b', 'c'], 0)
     stint.next()
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { Slots } from '#src/workers/slots.js'
 
-it('slots in use have numbers of their own, from 0 on, whatever is given back and taken', () => {
+it('slots in use have different numbers, from 0 on, however they are taken and returned', () => {
   const slots = new Slots(4)
   const held = new Set<number>()
   const turns = [1, 1, 1, 1, -2, 1, -0, 1, -3, -1, 1, 1]
@@ -20,7 +20,7 @@ it('slots in use have numbers of their own, from 0 on, whatever is given back an
   expect(slots.free).toBe(0)
 })
 
-it('a slot that is wanted is given if it is free; otherwise another is', () => {
+it('a requested slot is given if it is free, otherwise another', () => {
   const slots = new Slots(4)
 
   expect([slots.take(2), slots.take(2), slots.take(9)].map((slot, i) => (i === 0 ? slot : slot !== 2))).toEqual([

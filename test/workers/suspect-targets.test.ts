@@ -21,49 +21,49 @@ function places(...shards: number[]) {
   }
 }
 
-it('stay until an answer tells that no suspects are there, whatever order it tells it in', () => {
+it('suspect targets stay until an answer says that they have no suspects, in any order of the answer', () => {
   const { subject, next } = places(0, 1, 2)
   subject.told({ waits: [suspect(1), { ...at(1), reason: 'scheduled', forMs: 7 }, empty(2)] })
 
   expect(next()).toEqual([0, 1])
 })
 
-it('that a claim alone did not reach, because one before them granted, stay', () => {
+it('suspect targets stay if a claim alone did not reach them because an earlier one granted', () => {
   const { next, claimAlone } = places(0, 1, 2, 3)
   claimAlone([empty(0)], 'q')
 
   expect(next()).toEqual([2, 3])
 })
 
-it('that granted and have more are asked after the others', () => {
+it('suspect targets that granted and have more are asked after the others', () => {
   const { next, claimAlone } = places(0, 1, 2)
   claimAlone([suspect(0)], 'q')
 
   expect(next()).toEqual([1, 2, 0])
 })
 
-it('that granted nothing alone are forgotten, even if suspects are said to be there', () => {
+it('suspect targets that granted nothing alone are forgotten, even if suspects are reported there', () => {
   const { subject, claimAlone } = places(0, 1)
   claimAlone([suspect(0), empty(1)])
 
   expect(subject.size).toBe(0)
 })
 
-it('are asked sixteen at a time', () => {
+it('suspect targets are asked sixteen at a time', () => {
   const { subject, next } = places(...Array.from({ length: 20 }, (_, shard) => shard))
   expect(next()).toHaveLength(16)
   subject.clear()
   expect(next()).toEqual([])
 })
 
-it('that were not reached stay where the one that granted is shut now', () => {
+it('suspect targets that were not reached stay if the one that granted is shut now', () => {
   const { next, claimAlone } = places(0, 1, 2)
   claimAlone([empty(0), { ...at(1), reason: 'throttled', forMs: 100 }], 'q')
 
   expect(next()).toEqual([2])
 })
 
-it('that limits deny to a claim alone go: it is not asked for them again before something tells of them', () => {
+it('suspect targets denied by limits are dropped, and asked again only after news of them', () => {
   const { next, claimAlone } = places(0, 1)
   claimAlone([suspect(0), { ...at(1), reason: 'throttled', forMs: 100 }, suspect(1)])
 

@@ -16,7 +16,7 @@ describe('a throttled queue', () => {
     expect([await queue.pop(), await queue.pop(), await queue.pop()]).toEqual(['item2', 'item', null])
   })
 
-  it('gives ten of twenty items at once, the others as soon as ten seconds are over', async () => {
+  it('returns ten of twenty items at once, and the others as soon as ten seconds have passed', async () => {
     const { mill, clock } = throttledScene()
     const queue = mill.throttledQueue<string>('testqueue', tenPerTen)
     await pushed(queue, 20)
@@ -32,7 +32,7 @@ describe('a throttled queue', () => {
     expect(await popped(queue)).toEqual(names(9))
   })
 
-  it('takes for the pops of one tick no more items in one claim than one call settles', async () => {
+  it('claims for the pops of one tick at most as many items as one call settles', async () => {
     const { mill, store } = throttledScene()
     const queue = mill.throttledQueue<string>('testqueue', { limit: 600, window: '10s' })
     await pushed(queue, 600)
@@ -48,7 +48,7 @@ describe('a throttled queue', () => {
     expect(Math.max(...sizes)).toBe(store.traits.maxBatch)
   })
 
-  it('gives two processes together what it gives one, and nobody what another has', async () => {
+  it('gives two processes together as much as one, and no item twice', async () => {
     const { mill, store, clock } = throttledScene()
     const ours = mill.throttledQueue<string>('testqueue', tenPerTen)
     // Its clock is half a minute ahead: clocks of clients decide nothing.
@@ -90,7 +90,7 @@ describe('a throttled queue', () => {
     expect(given).toEqual(['even 0', 'single 0', 'even 2000', 'single 2000', 'even 4000', 'single 4000'])
   })
 
-  it('keeps up, elastic, with a caller that is late by up to three times the spacing, and never exceeds the limit', async () => {
+  it('keeps up, elastic, with a caller that is late by up to three spacings, and never exceeds the limit', async () => {
     const { mill, clock } = throttledScene()
     const queue = mill.throttledQueue('sites', { limit: 60, window: '59s', moderate: true, elastic: { buffer: 0 } })
     await Promise.all(Array.from({ length: 700 }, (_, i) => queue.push(i)))
@@ -109,7 +109,7 @@ describe('a throttled queue', () => {
     expect(starts.filter((at, i) => (starts[i + 60] ?? Number.POSITIVE_INFINITY) - at <= 59_000)).toEqual([])
   })
 
-  it('tells empty, throttled, scheduled, paused and full apart', async () => {
+  it('distinguishes empty, throttled, scheduled, paused and full', async () => {
     const task = defineTask({ name: 'crawl', queue: 'sites' })
     const throttle = { limit: 1, window: '1s' } as const
     const { mill, clock, claim } = throttledScene({ tasks: [task], queues: { sites: { throttle, maxRunning: 1 } } })
@@ -130,7 +130,7 @@ describe('a throttled queue', () => {
     expect(await queue.tryPop()).toMatchObject({ wait: 'full' })
   })
 
-  it('gives what was enqueued for a task too: one per id, its input as the item', async () => {
+  it('also returns jobs enqueued for a task: one per id, with the input as the item', async () => {
     const task = defineTask({ name: 'crawl', queue: 'sites' })
     const { mill } = throttledScene({ tasks: [task] })
     const queue = mill.throttledQueue('sites', { limit: 10, window: '1s' })
@@ -139,7 +139,7 @@ describe('a throttled queue', () => {
     expect(await popped(queue)).toEqual(['/a', '/b'])
   })
 
-  it('spends nothing on an empty queue: what is pushed after a window of polling is given at once', async () => {
+  it('spends nothing on an empty queue: an item pushed after a window of polling is returned at once', async () => {
     const { mill, clock } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', { limit: 10, window: '10s', moderate: true })
     for (let ms = 0; ms < 10_000; ms += 100) {
@@ -151,7 +151,7 @@ describe('a throttled queue', () => {
     expect(await queue.pop()).toBe('item')
   })
 
-  it('never limits pushes, and counts every item; cleared it is empty, and what was popped still counts', async () => {
+  it('never limits pushes, and counts every item; after a clear it is empty, and earlier pops still count', async () => {
     const { mill, clock } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', { limit: 2, window: '10s' })
     await pushed(queue, 50)
@@ -168,7 +168,7 @@ describe('a throttled queue', () => {
     expect(await queue.pop()).toBe('next')
   })
 
-  it('gives equal priorities in the order of their pushes, and equal items twice', async () => {
+  it('returns equal priorities in the order of their pushes, and equal items twice', async () => {
     const { mill } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', { limit: 100, window: '1s' })
     for (const [item, priority] of [['z'], ['a'], ['top', 1], ['a'], ['low', -1]] as const)
@@ -180,7 +180,7 @@ describe('a throttled queue', () => {
   it.each([
     ['fifo', ['first', 'second', 'third']],
     ['lifo', ['third', 'second', 'first']],
-  ] as const)('gives items in order %s, which then have no priority', async (order, expected) => {
+  ] as const)('returns items in order %s, which then have no priority', async (order, expected) => {
     const { mill } = throttledScene()
     const queue = mill.throttledQueue<string>(order, { limit: 100, window: '1s', order })
     for (const item of ['first', 'second', 'third']) await queue.push(item)
@@ -192,7 +192,7 @@ describe('a throttled queue', () => {
     expect(await queue.length()).toBe(0)
   })
 
-  it('holds whatever the codec does; a null is told from none by tryPop', async () => {
+  it('holds any value of the codec; tryPop distinguishes null from no item', async () => {
     const { mill } = throttledScene()
     const queue = mill.throttledQueue('sites', { limit: 100, window: '1s' })
     const items = [{ at: new Date(0), tags: new Set(['a']) }, '', 0, undefined, null]
@@ -202,7 +202,7 @@ describe('a throttled queue', () => {
     expect(await queue.tryPop()).toEqual({ wait: 'empty' })
   })
 
-  it('goes by other rules as soon as they are set: at twice the limit the spacing is half', async () => {
+  it('follows other rules as soon as they are set: at twice the limit the spacing is half', async () => {
     const { mill, store, clock } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', { limit: 10, window: '10s', moderate: true })
     await pushed(queue, 20)
@@ -252,7 +252,7 @@ describe('the handles of a throttled queue', () => {
     expect(await other.throttledQueue('sites', tenPerTen).pop()).toBe('item')
   })
 
-  it('go by the stored rules where they name none, and need some', async () => {
+  it('follow the stored rules if they name none, and need some', async () => {
     const { mill, store } = throttledScene()
     await mill.throttledQueue('sites', { limit: 1, window: '10s' }).push('item')
     const queue = testMillOn(store).throttledQueue('sites')
@@ -278,11 +278,11 @@ describe('the handles of a throttled queue', () => {
     [{ limit: 0, window: '10s' }, 'limit: must be a whole number from 1 to 1000000; got 0'],
     [{ limit: 1, window: '10 parsecs' }, 'window: must be '],
     [{ ...tenPerTen, windowName: 'a' } as object, 'windowName: is not an option; check its spelling'],
-  ])('refuse options that mean nothing: %j', (options, message) => {
+  ])('refuse meaningless options: %j', (options, message) => {
     expect(() => testMill().throttledQueue('sites', options)).toThrow(message)
   })
 
-  it('refuse a name that is none, ordered queues and limits by group', async () => {
+  it('refuse an invalid name, ordered queues and limits by group', async () => {
     const throttle = { limit: 1, window: '1s', by: 'group' } as const
     const mill = testMill({ queues: { orders: { ordered: true }, hosts: { throttle } } })
 
@@ -291,7 +291,7 @@ describe('the handles of a throttled queue', () => {
     await expect(mill.throttledQueue('hosts').pop()).rejects.toThrow("queue 'hosts' is limited by group")
   })
 
-  it('end with the mill, which waits for what has been taken', async () => {
+  it('end with the mill, which waits for taken items', async () => {
     const { mill, store, settle } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', tenPerTen)
     await queue.push('item')
@@ -324,7 +324,7 @@ describe('the handles of a throttled queue', () => {
       await expect(call()).rejects.toMatchObject({ code: 'closed' })
   })
 
-  it('report an outage, and go on after it', async () => {
+  it('report an outage, and continue after it', async () => {
     const { mill, store, claim } = throttledScene()
     const queue = mill.throttledQueue<string>('sites', tenPerTen)
     await queue.push('item')

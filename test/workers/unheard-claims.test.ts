@@ -78,7 +78,7 @@ describe('a claim whose answer was lost', () => {
     await worker.stop()
   }, 30_000)
 
-  it('is put back by its listener, which gives it at once', async () => {
+  it('is put back by its listener, which returns it at once', async () => {
     const [direct, through] = [mill(server.url), mill(proxy.url)]
     const listener = through.listener('work')
     await direct.enqueue(task, undefined, { id: 'first' })
@@ -97,7 +97,7 @@ describe('a claim whose answer was lost', () => {
     await listener.close()
   }, 30_000)
 
-  it('is put back by the next pop, which has the item', async () => {
+  it('is put back by the next pop, which returns the item', async () => {
     const [direct, through] = [mill(server.url), mill(proxy.url)]
     const [taken, given] = [through, direct].map((one) => one.throttledQueue('items', { limit: 100, window: '1s' }))
     await given!.push('one')
@@ -114,7 +114,7 @@ describe('a claim whose answer was lost', () => {
     expect(await taken!.pop()).toBe('two')
   }, 30_000)
 
-  it.each(['memory', 'sqlite'] as const)('is put back also where the thread of the store ended (%s)', async (kind) => {
+  it.each(['memory', 'sqlite'] as const)('is put back even if the thread of the store ended (%s)', async (kind) => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-unheard-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     const store = await storeSource(kind === 'memory' ? 'memory:' : `sqlite:${join(folder, 'jobs.db')}`).create()

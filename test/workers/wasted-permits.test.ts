@@ -10,7 +10,7 @@ import { bench } from './throttled-bench.js'
 const ref = (id: string) => ({ queue: 'default', id, task: 't' })
 
 describe('a permit is wasted', () => {
-  it('where a stop puts back what waits for its instant, or what a claim still brings', async () => {
+  it('if a stop puts back a job that waits for its instant, or one that a claim still brings', async () => {
     const { inFlight, claimed, wasted, state, endAll, pass } = await bench({})
     await claimed(['runs'])
     await pass(51)
@@ -26,7 +26,7 @@ describe('a permit is wasted', () => {
     expect(await Promise.all(['runs', 'waits', 'comes late'].map(state))).toEqual([undefined, 'ready', 'ready'])
   })
 
-  it('where the job was cancelled before it was begun', async () => {
+  it('if the job was cancelled before it began', async () => {
     const { inFlight, claimed, wasted, pass, endAll } = await bench({})
     await claimed(['cancelled'])
     const [cancelled] = inFlight.executions
@@ -37,14 +37,14 @@ describe('a permit is wasted', () => {
     expect(wasted).toEqual([{ ...ref('cancelled'), reason: 'cancelled' }])
   })
 
-  it('where no handler is here for the job', async () => {
+  it('if this worker has no handler for the job', async () => {
     const { claimed, wasted } = await bench({})
     await claimed(['a'], { name: 'elsewhere' })
 
     expect(wasted).toEqual([{ queue: 'default', id: 'a', task: 'elsewhere', reason: 'unknown-task' }])
   })
 
-  it('by none that begins at its instant, nor in a queue without a throttle', async () => {
+  it('by no job that begins at its instant, and not in a queue without a throttle', async () => {
     const throttled = await bench({ slots: 2 })
     await throttled.claimed(['a', 'b'])
     await throttled.pass(51)
@@ -59,7 +59,7 @@ describe('a permit is wasted', () => {
 })
 
 describe('a job of a throttled queue', () => {
-  it('begins 50 ms after the store granted it, however soon the answer came, with all that were granted with it', async () => {
+  it('begins 50 ms after the store granted it, however soon the answer came, together with all that were granted with it', async () => {
     const { claimed, begun, pass } = await bench({ slots: 9 })
     await claimed(['quick'])
     await pass(51)
@@ -72,7 +72,7 @@ describe('a job of a throttled queue', () => {
     expect(begun).toEqual(['quick', 'a', 'b'])
   })
 
-  it('is put back if it can only begin 100 ms after its grant: its start would fall into a window that is given to others', async () => {
+  it('is put back if it can only begin 100 ms after its grant, because its start would fall into a window given to others', async () => {
     const { claimed, begun, wasted, pass, endAll, state } = await bench({ slots: 9 })
     await claimed(['before'])
     await pass(51)
@@ -85,7 +85,7 @@ describe('a job of a throttled queue', () => {
     expect(await state('late')).toBe('ready')
   })
 
-  it('finds the slot free that was counted for it, whatever else was claimed meanwhile', async () => {
+  it('finds its slot free, whatever else was claimed meanwhile', async () => {
     const { claimed, begun, pass } = await bench({ slots: 2 })
     await claimed(['waits'])
     await claimed(['first', 'second'], { queue: 'other' })
@@ -95,7 +95,7 @@ describe('a job of a throttled queue', () => {
     expect(begun).toEqual(['first', 'waits'])
   })
 
-  it('begins behind others in its slot, if it was claimed with more than there are slots because all of them are short', async () => {
+  it('begins after others in its slot if more jobs than slots were claimed because all of them are short', async () => {
     const { claimed, begun, wasted, pass, endAll } = await bench({ slots: 1 })
     await claimed(['first'])
     await pass(51)
@@ -111,7 +111,7 @@ describe('a job of a throttled queue', () => {
     expect(wasted).toEqual([])
   })
 
-  it('is put back if none of its slots was free in time, although none is free yet', async () => {
+  it('is put back if none of its slots was free in time, even if none is free yet', async () => {
     const { inFlight, claimed, begun, wasted, pass } = await bench({ slots: 1 })
     await claimed(['runs', 'a', 'b'])
     await pass(51)
@@ -148,7 +148,7 @@ describe('a job of a throttled queue', () => {
     expect(wasted).toEqual([{ ...ref('b'), reason: 'late' }])
   })
 
-  it('begins where its loop is late each time: after two departures that were put back, claims say by how much', async () => {
+  it('begins even if the event loop is always late: after two departures that were put back, claims declare the delay', async () => {
     const { claimed, begun, wasted, late, declared, pass, endAll } = await bench({ slots: 9 })
     await claimed(['a'])
     for (let times = 0; times < 4; times += 1) {
@@ -164,7 +164,7 @@ describe('a job of a throttled queue', () => {
     expect(late).toEqual([])
   })
 
-  it('is claimed without lateness again once sixteen departures were in time', async () => {
+  it('is claimed without lateness again after sixteen departures in time', async () => {
     const { claimed, declared, wasted, pass, endAll } = await bench({ slots: 9 })
     for (let times = 0; times < 20; times += 1) {
       await claimed(times < 2 ? ['a'] : [`${times}`])
@@ -180,7 +180,7 @@ describe('a job of a throttled queue', () => {
     ])
   })
 
-  it('begins in time if what goes before its handler takes long each time', async () => {
+  it('begins in time even if the steps before its handler always take long', async () => {
     const { claimed, begun, wasted, late, pass, endAll, slowness } = await bench({ slots: 9 })
     slowness.ms = 60
     await claimed(['a'])
@@ -194,7 +194,7 @@ describe('a job of a throttled queue', () => {
     expect(wasted).toEqual(Array(2).fill({ ...ref('a'), reason: 'late' }))
   })
 
-  it('is put back if what goes before its handler takes longer than a claim may declare, and after three in a row the next begins all the same', async () => {
+  it('is put back if the steps before its handler take longer than a claim may declare; after three in a row the next one begins anyway', async () => {
     const { claimed, begun, wasted, late, pass, endAll, slowness } = await bench({ slots: 9 })
     await claimed(['before'])
     await pass(51)
@@ -214,7 +214,7 @@ describe('a job of a throttled queue', () => {
     expect(late).toEqual([{ ...ref('a'), lateMs: 9_952 }])
   })
 
-  it('begins in time where no answer of the store comes within its spread', async () => {
+  it('begins in time even if no answer of the store comes within its spread', async () => {
     const { claimed, begun, late, wasted, pass, endAll } = await bench({ slots: 9 })
     for (let trips = 0; trips < 3; trips += 1) {
       await pass(400)
@@ -226,7 +226,7 @@ describe('a job of a throttled queue', () => {
     expect([begun, wasted.length, late]).toEqual([['a'], 2, []])
   })
 
-  it('begins as soon as it can where the store is farther away than a claim may declare', async () => {
+  it('begins as soon as it can if the store is farther away than a claim may declare', async () => {
     const { claimed, begun, late, wasted, pass, endAll } = await bench({ slots: 9 })
     for (let trips = 0; trips < 8; trips += 1) {
       await pass(25_000)
@@ -239,10 +239,10 @@ describe('a job of a throttled queue', () => {
   })
 })
 
-describe('jobs of a lease that is not renewed', () => {
+describe('jobs with a lease that is not renewed', () => {
   const queue: QueueOptions = { renewLease: false, lease: '10m' }
 
-  it('have a slot each where the queue is limited, and begin together', async () => {
+  it('have a slot each if the queue is limited, and begin together', async () => {
     const { claimed, begun, pass } = await bench({ slots: 3, queue })
     await claimed(['a', 'b', 'c'])
     await pass(51)
@@ -250,7 +250,7 @@ describe('jobs of a lease that is not renewed', () => {
     expect(begun).toEqual(['a', 'b', 'c'])
   })
 
-  it('have one slot for all where it is not', async () => {
+  it('have one slot for all if it is not limited', async () => {
     const { claimed, begun } = await bench({ slots: 3, queue, throttled: false })
     await claimed(['a', 'b', 'c'])
 

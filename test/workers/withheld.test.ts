@@ -7,7 +7,7 @@ const secrets = secretsOf(store)
 const withheld = 'withheld:by-millrace-exec'
 
 describe('the environment of a command', () => {
-  it('has no variable with the password of the store, however that is written, and all others', () => {
+  it('lacks each variable with the password of the store, in any spelling, and has all others', () => {
     const env = {
       MILLRACE_STORE: store,
       REDIS_URL: 'rediss://user:another@elsewhere/0',
@@ -24,14 +24,14 @@ describe('the environment of a command', () => {
     })
   })
 
-  it('has those that are named, and an address without a password', () => {
+  it('has the named variables, and an address without a password', () => {
     const env = { MILLRACE_STORE: store, REDIS_PASSWORD: 's3cret@word' }
     expect(withoutSecrets(env, secrets, ['MILLRACE_STORE'])).toEqual({ ...env, REDIS_PASSWORD: withheld })
     const plain = { MILLRACE_STORE: 'sqlite:/data/jobs.db' }
     expect(withoutSecrets(plain, secretsOf('sqlite:/data/jobs.db'), [])).toEqual(plain)
   })
 
-  it('keeps what merely holds the letters of a short password', () => {
+  it('keeps a variable that only contains the letters of a short password', () => {
     const env = { WORD: 'cabbage', PASSWORD: 'ab' }
     expect(withoutSecrets(env, secretsOf({ hosts: ['db'], password: 'ab' }), [])).toEqual({
       ...env,

@@ -80,7 +80,7 @@ it('a batch goes on when one of its jobs is cancelled; that one is completed wit
   ])
 })
 
-it('a job that is cancelled while its batch fails goes, and only the others are retried', async () => {
+it('a job that is cancelled while its batch fails is removed, and only the others are retried', async () => {
   const { m, answered, kinds, end } = await running()
   const cancelled = nextEvent(m, 'job.cancelled')
   const failed = nextEvent(m, 'job.failed')

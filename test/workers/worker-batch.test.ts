@@ -5,7 +5,7 @@ import { ConfigError } from '#src/core/errors.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 
-describe.each(storeKinds)('a queue whose lease is not renewed, on %s', (kind) => {
+describe.each(storeKinds)('a queue without lease renewal, on %s', (kind) => {
   it('gives one slot a whole batch, which it runs one job after the other', async () => {
     let running = 0
     let most = 0
@@ -28,7 +28,7 @@ describe.each(storeKinds)('a queue whose lease is not renewed, on %s', (kind) =>
     expect(most).toBe(1)
   })
 
-  it('lets nothing that a slot has not begun wait for the end of a stop', async () => {
+  it('does not make jobs that a slot has not begun wait for the end of a stop', async () => {
     let finish = () => {}
     const task = defineTask({ name: 't', run: () => new Promise<void>((done) => (finish = done)) })
     const m = testMill({ tasks: [task], queues: { default: { renewLease: false } } }, kind)
@@ -82,7 +82,7 @@ async function twoWorkers() {
 }
 
 describe('a batch of slow jobs', () => {
-  it('leaves what it has not begun in a quarter of a second to others, and none of these is charged', async () => {
+  it('leaves jobs that it has not begun in a quarter of a second to others, and none of these is charged', async () => {
     const { m, clock, one, two, started } = await twoWorkers()
     const released = recorded(m, 'job.released')
     const another = nextEvent(m, 'job.started', ({ worker }) => worker !== one.id)
@@ -96,7 +96,7 @@ describe('a batch of slow jobs', () => {
     expect(started[1]).toMatchObject({ attempt: 1 })
   })
 
-  it('is claimed one by one as soon as it is known that they are slow', async () => {
+  it('is claimed one by one as soon as it is known to be slow', async () => {
     const { m, clock, started, claimed, end } = await twoWorkers()
     const second = nextEvent(m, 'job.started')
     clock.advance(2_000)
@@ -111,7 +111,7 @@ describe('a batch of slow jobs', () => {
     expect(claimed.map(({ jobs }) => jobs)).toEqual([10, 1])
   })
 
-  it('is not claimed again, when it is put back because the lease is too short, before its worker has rested', async () => {
+  it('is not claimed again before its worker has rested, if it is put back because the lease is too short', async () => {
     const { m, store, clock, started, end } = await twoWorkers()
     const calls: string[] = []
     const [settle, claim, wait] = [store.settle.bind(store), store.claim.bind(store), store.wait.bind(store)]
@@ -138,7 +138,7 @@ describe('a batch of slow jobs', () => {
 })
 
 describe('a job of a batch', () => {
-  it('is put back at once where its time limit is not less than what is left of the lease', async () => {
+  it('is put back at once if its time limit reaches beyond the lease', async () => {
     const harness = await memoryHarness()
     const clock = new ManualClock(0)
     let finish = () => {}

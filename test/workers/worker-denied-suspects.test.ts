@@ -33,7 +33,7 @@ async function busyWith(m: Mill, count: number): Promise<void> {
   await done
 }
 
-it('by a throttle are asked for once, and again as soon as it opens', async () => {
+it('suspects denied by a throttle are asked for once, and again as soon as it opens', async () => {
   const { store, m, alone } = await scene({ throttle: { limit: 1, window: '1h' } })
   const denied = store.next(({ by }) => by.alone === true)
   await m.worker({ concurrency: 2 }).start()
@@ -46,7 +46,7 @@ it('by a throttle are asked for once, and again as soon as it opens', async () =
   await done
 })
 
-it('by a pause of their group are asked for only where nobody has anything to do, and what runs is not drained for them', async () => {
+it('suspects in a paused group are asked for only when there is nothing else to do, and running jobs are not drained for them', async () => {
   const { clock, store, m, alone } = await scene({})
   await m.enqueue(risky, 1, { id: 'asks for a pause', group: 'g' })
   const [claim] = (await store.claim([{ queue: 'q', limit: 1 }], dead)).claims

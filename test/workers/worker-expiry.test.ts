@@ -6,7 +6,7 @@ import { nextEvent } from '../next-event.js'
 import { testMillOn } from '../test-mill.js'
 
 describe('a job that expires', () => {
-  it('is cancelled by the worker that comes too late, which tells of it, and never runs', async () => {
+  it('is cancelled by the worker that comes too late, which reports it, and never runs', async () => {
     const clock = new ManualClock(Date.UTC(2026, 0, 1))
     const ran: unknown[] = []
     const task = defineTask({ name: 'send-code', run: async (input) => void ran.push(input) })

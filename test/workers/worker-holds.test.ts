@@ -33,7 +33,7 @@ function holding() {
 }
 
 describe.each(storeKinds)('ctx.hold(), on %s', (kind) => {
-  it('holds the group of a job that completes, which does not run again; a release lets the group go on', async () => {
+  it('holds the group of a job that completes, which does not run again; a release ends the hold', async () => {
     const { crawl, seen } = holding()
     const mill = testMill({ tasks: [crawl] }, kind)
     const first = await mill.enqueue(crawl, { host: 'slow', holds: '10m' })
@@ -59,7 +59,7 @@ describe.each(storeKinds)('ctx.hold(), on %s', (kind) => {
     expect(await queue.throttle.holds()).toEqual({ holds: [], total: 0 })
   })
 
-  it('of a group that an operator has paused starts nothing, until it is resumed', async () => {
+  it('for a group that an operator has paused starts nothing until it is resumed', async () => {
     const { crawl, seen } = holding()
     const mill = testMill({ tasks: [crawl] }, kind)
     const queue = mill.queue('q')
@@ -83,7 +83,7 @@ describe('ctx.hold()', () => {
     ['an error', () => Promise.reject(new Error('full')), 'job.failed'],
     ['an outcome with a shorter hold', () => throttle('1s'), 'job.released'],
     ['a result', () => 'done', 'job.completed'],
-  ])('comes with %s too, and its event tells for how long', async (_, end, name) => {
+  ])('works together with %s, and its event carries the duration', async (_, end, name) => {
     const { crawl } = crawler((_visit, ctx) => {
       ctx.hold('5m')
       ctx.hold('10s')
@@ -98,7 +98,7 @@ describe('ctx.hold()', () => {
     expect((await mill.queue('q').throttle.holds()).total).toBe(1)
   })
 
-  it('makes jobs that were claimed ahead go back to their places, uncounted', async () => {
+  it('puts jobs that were claimed ahead back in their places, uncounted', async () => {
     const { crawl, seen } = holding()
     const mill = testMillOn(new MemoryStore(), { tasks: [crawl] })
     const released = recorded(mill, 'job.released')
@@ -120,7 +120,7 @@ describe('ctx.hold()', () => {
     await expect.poll(async () => (await mill.queue('q').depth()).ready).toBe(20)
   })
 
-  it('of a batch holds the group of each of its jobs', async () => {
+  it('in a batch holds the group of each of its jobs', async () => {
     const sync = defineOrderedTask({
       name: 'sync',
       batchSize: 2,
@@ -136,7 +136,7 @@ describe('ctx.hold()', () => {
     expect((await mill.queue('sync').throttle.holds()).holds.map(({ group }) => group)).toEqual(['a', 'b'])
   })
 
-  it('of a claim of a listener comes with the call that settles it', async () => {
+  it("on a listener's claim is sent with the call that settles it", async () => {
     const film = defineTask({ name: 'film', queue: 'video', group: ({ host }: Visit) => host })
     const mill = testMillOn(new MemoryStore(), { tasks: [film] })
     await mill.enqueue(film, { host: 'slow' })
@@ -150,7 +150,7 @@ describe('ctx.hold()', () => {
     await listener.close()
   })
 
-  it('is refused once the run has ended', async () => {
+  it('is refused after the run has ended', async () => {
     let late: JobContext | undefined
     const { crawl } = crawler((_visit, ctx) => {
       late = ctx

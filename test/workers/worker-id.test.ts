@@ -5,7 +5,7 @@ import { nextWorkerId } from '#src/workers/worker-id.js'
 
 const here = processIdentity()
 
-it('ids of workers name their process, whether they are listeners, and nothing that a clone of the machine would repeat', () => {
+it('worker ids name their process, whether they are listeners, and nothing that a clone of the machine would repeat', () => {
   const ids = [nextWorkerId(here), nextWorkerId(here), nextWorkerId(here, true)]
   const [first, second] = ids.map((id) => /-([\da-f]{12})$/.exec(id)?.[1])
   expect(first).toBeDefined()
@@ -15,7 +15,7 @@ it('ids of workers name their process, whether they are listeners, and nothing t
   expect(identityIn(nextWorkerId({ ...here, boot: 'another' }), here)).toBeUndefined()
 })
 
-it('ids of an older version are read as well', () => {
+it('worker ids of an older version can be read', () => {
   const [place] = nextWorkerId(here).split(`${here.pid}/`)
   for (const end of ['1', 't3-1']) {
     const id = `${place}${here.pid}/${here.ticks}/${end}`

@@ -36,7 +36,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     expect(told).toEqual(['start', 'job', 'stop'])
   })
 
-  it('does not begin where onWorkerStart rejects: nothing is claimed, and start() says why', async () => {
+  it('does not begin if onWorkerStart rejects: nothing is claimed, and start() says why', async () => {
     const task = scriptedTask()
     let attempts = 0
     const m = testMill(
@@ -60,7 +60,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     expect(attempts).toBe(2)
   })
 
-  it('goes on, with what onWorkerStart opened, in a worker that onFatal starts; onWorkerStop follows the end of that one', async () => {
+  it('continues in a worker started by onFatal, which keeps the resources; onWorkerStop runs after it ends', async () => {
     const told: string[] = []
     const m = testMill(
       {
@@ -85,7 +85,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     expect(told).toEqual(['start', 'fatal', 'stop'])
   })
 
-  it('ends once where onFatal waits for the end of all others', async () => {
+  it('ends once if onFatal waits for the end of all others', async () => {
     const told: string[] = []
     const m = testMill(
       {
@@ -106,7 +106,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     expect(told).toEqual(['fatal', 'stop'])
   })
 
-  it('begins anew, for a worker that starts meanwhile, only when onWorkerStop has ended', async () => {
+  it('begins again for a worker that starts meanwhile only when onWorkerStop has ended', async () => {
     const told: string[] = []
     let stopped = () => {}
     const closing = new Promise<void>((resolve) => (stopped = resolve))
@@ -142,7 +142,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
   it.each([
     ['has no tasks', [], /at least one task:/],
     ['has no handler', [defineTask({ name: 'handled-elsewhere' })], /at least one task with a handler:/],
-  ])('does not begin where the mill %s: it would run nothing', async (_, tasks, message) => {
+  ])('does not begin if the mill %s, because it would run nothing', async (_, tasks, message) => {
     const m = testMill({ tasks, queues: { default: {} } }, kind)
     const started = recorded(m, 'worker.started')
     const worker = m.worker()
@@ -155,7 +155,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     expect(worker.status().state).toBe('starting')
   })
 
-  it('begins where a handler is attached after the worker was made', async () => {
+  it('begins if a handler is attached after the worker was created', async () => {
     const task = defineTask({ name: 'late' })
     const m = testMill({ tasks: [task] }, kind)
     const worker = m.worker()
@@ -196,7 +196,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     await worker.finished()
   })
 
-  it('takes maxRss as a size in words too', async () => {
+  it('accepts maxRss as a text too', async () => {
     const m = testMill({ tasks: [scriptedTask()] }, kind)
     const recycling = nextEvent(m, 'worker.recycling')
     const rss = vi.spyOn(process.memoryUsage, 'rss').mockReturnValue(512_000_000)
@@ -217,7 +217,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     await expect(m.worker({ maxRss: 1_000_000 }).start()).rejects.toThrow(/maxRss.*before its first job/s)
   })
 
-  it('lets its jobs take all the time they need when it is to be replaced, until it is told to stop', async () => {
+  it('gives its jobs unlimited time while it is being replaced, until it is stopped', async () => {
     const task = defineTask({ name: 'long', run: hanging })
     const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, 1)
@@ -233,7 +233,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     expect(await job.record()).toMatchObject({ state: 'ready', attempt: 1 })
   })
 
-  it('ended by an error that nobody caught lets the others finish, tells onFatal once, and leaves what hangs to its lease', async () => {
+  it('ends after an uncaught error: the other jobs finish, onFatal is called once, and a hanging job keeps its lease', async () => {
     const fatal: unknown[] = []
     let finish = () => {}
     const slow = defineTask({ name: 'slow', run: () => new Promise<void>((done) => (finish = done)) })
@@ -256,7 +256,7 @@ describe.each(storeKinds)('the life of a worker, on %s', (kind) => {
     expect(await jobs[1]!.record()).toMatchObject({ state: 'running', attempt: 1 })
   })
 
-  it('can be looked at: what each slot does, and how long the store has been silent', async () => {
+  it('can be inspected: what each slot does, and how long the store has been silent', async () => {
     const task = defineTask({
       name: 'watched',
       run: async (_, ctx) => {

@@ -54,7 +54,7 @@ describe('a moderated queue', () => {
     expect(store.counted.map(({ answer }) => answer.claims.length)).toEqual(ones(8))
   })
 
-  it('that lies in shards costs as much', async () => {
+  it('costs the same if it is sharded', async () => {
     const orders = defineOrderedTask({ name: 'orders', id: (id) => id as number, run: async () => {} })
     const store = new CountingStore()
     const m = testMillOn(store, { tasks: [orders], queues: { orders: { throttle: even } } }, new ManualClock(0))
@@ -78,14 +78,14 @@ describe('a moderated queue', () => {
     return { sizes: claimed.map(({ jobs }) => jobs), putBack }
   }
 
-  it('whose jobs run so briefly that more than one begins in time in each slot claims twice as many each time, up to a tenth of its limit', async () => {
+  it('with very short jobs claims twice as many each time, up to a tenth of its limit', async () => {
     const { sizes, putBack } = await claimedInAll({ throttle: { limit: 1_000, window: '1h' } })
 
     expect(sizes).toEqual([3, 6, 12, 24, 48, 96, 100, 11])
     expect(putBack).toEqual([])
   })
 
-  it('that limits its running jobs too claims for free slots only', async () => {
+  it('with a limit of running jobs claims for free slots only', async () => {
     const { sizes } = await claimedInAll({ throttle: { limit: 1_000, window: '1h' }, maxRunning: 100 })
 
     expect(Math.max(...sizes)).toBe(3)
@@ -93,7 +93,7 @@ describe('a moderated queue', () => {
 })
 
 describe('a queue that is denied', () => {
-  it.each([1, 3])('holds up no other, whose claims do not ask it again (iterations %i)', async (iterations) => {
+  it.each([1, 3])('delays no other queue, whose claims do not ask it again (iterations %i)', async (iterations) => {
     const { store, m } = limited({ throttle: never, iterations }, { iterations })
     await m.enqueueMany(nothing, ones(5))
     const first = completions(m, 'q', 1)
@@ -121,7 +121,7 @@ describe('a queue that is denied', () => {
 })
 
 describe('limits that are only stored', () => {
-  it('hold for a worker whose mill declares none: it claims for free slots, and no more than may run', async () => {
+  it('apply to a worker whose mill declares none: it claims for free slots, and no more than may run', async () => {
     const data = new MemoryData()
     const [mine, stranger] = [new MemoryStore(undefined, data), new MemoryStore(undefined, data)]
     await testMillOn(stranger, { tasks: [nothing], queues: { q: { throttle: { limit: 29, window: '1h' } } } }).ready()
@@ -195,7 +195,7 @@ describe('throttle()', () => {
     ])
   })
 
-  it('holds the queue where the job has no group', async () => {
+  it('holds the queue if the job has no group', async () => {
     const alone = defineTask({ name: 'alone', queue: 'q', run: () => throttle('1h') })
     const store = new CountingStore()
     const m = testMillOn(store, { tasks: [alone] })
@@ -210,7 +210,7 @@ describe('throttle()', () => {
     expect(await m.queue('q').depth()).toMatchObject({ ready: 2, failed: 0 })
   })
 
-  it('of a batch holds the group of each of its jobs', async () => {
+  it('in a batch holds the group of each of its jobs', async () => {
     const batches: string[][] = []
     const sync = defineOrderedTask({
       name: 'sync',

@@ -58,7 +58,7 @@ function selfCaused(): Error {
 }
 
 describe.each(storeKinds)('a handler that misbehaves, on %s', (kind) => {
-  it.each(thrown)('fails its job alone by throwing %s', async (_, make) => {
+  it.each(thrown)('fails only its own job by throwing %s', async (_, make) => {
     const bad = defineTask({
       name: 'bad',
       retry: { max: 0 },
@@ -93,7 +93,7 @@ describe.each(storeKinds)('a handler that misbehaves, on %s', (kind) => {
         },
       }),
     ],
-  ])('completes its job without a result where it returns %s', async (_, make) => {
+  ])('completes its job without a result if it returns %s', async (_, make) => {
     const task = defineTask({ name: 'odd', run: make as () => unknown })
     const m = testMill({ tasks: [task] }, kind)
     const dropped = nextEvent(m, 'result.dropped')
@@ -105,7 +105,7 @@ describe.each(storeKinds)('a handler that misbehaves, on %s', (kind) => {
     expect(await completed).toMatchObject({ id: job.id })
   })
 
-  it('cannot change its verdict by rejecting late, nor end the process by it', async () => {
+  it('can neither change its verdict nor end the process by rejecting late', async () => {
     let reject = (_: Error) => {}
     const task = defineTask({
       name: 'late',
@@ -129,7 +129,7 @@ describe.each(storeKinds)('a handler that misbehaves, on %s', (kind) => {
     expect(worker.status()).toMatchObject({ retired: 0, jobs: [] })
   })
 
-  it('that ends within its grace after the time limit counts by what it did', async () => {
+  it('counts by what it did if it ends within its grace after the time limit', async () => {
     const tidy = defineTask({
       name: 'tidy',
       timeLimit: 50,
@@ -143,7 +143,7 @@ describe.each(storeKinds)('a handler that misbehaves, on %s', (kind) => {
     expect(await job.result({ timeout: '5s' })).toBe('saved')
   })
 
-  it('retires its slot by never ending; when every slot is lost the worker asks to be replaced and stops', async () => {
+  it('retires its slot if it never ends; when every slot is lost the worker asks to be replaced and stops', async () => {
     const task = defineTask({ name: 'deaf', timeLimit: 20, retry: { max: 0 }, run: () => new Promise(() => {}) })
     const m = testMill({ tasks: [task] }, kind)
     const retired = recorded(m, 'slot.retired')
@@ -158,7 +158,7 @@ describe.each(storeKinds)('a handler that misbehaves, on %s', (kind) => {
     expect(worker.status().state).toBe('stopped')
   })
 
-  it('that is slow is told of once and goes on', async () => {
+  it('is reported once if it is slow, and goes on', async () => {
     const task = defineTask({
       name: 'slow',
       slowAfter: 5,

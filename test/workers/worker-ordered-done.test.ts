@@ -20,8 +20,8 @@ function applying(fails: (n: number, ctx: BatchContext) => void, options: Option
   return { task, applied }
 }
 
-describe.each(storeKinds)('payloads that are done, on %s', (kind) => {
-  it('are applied once each, and the one that fails alone is buried', async () => {
+describe.each(storeKinds)('finished payloads, on %s', (kind) => {
+  it('are applied once each, and only the failing one is buried', async () => {
     const { task, applied } = applying(
       (n) => {
         if (n === 3) throw new Error('poison')
@@ -40,7 +40,7 @@ describe.each(storeKinds)('payloads that are done, on %s', (kind) => {
     expect(failed).toHaveLength(2)
   })
 
-  it('are behind a payload that then fails for the first time, however often its id has failed', async () => {
+  it('give the next payload all its attempts, however often its id has failed', async () => {
     let failures = 0
     const { task, applied } = applying(
       (n) => {
@@ -61,7 +61,7 @@ describe.each(storeKinds)('payloads that are done, on %s', (kind) => {
   })
 })
 
-describe('what is done', () => {
+describe('a finished payload', () => {
   const run = async (
     options: Options,
     handler: (payloads: readonly Push[], ctx: BatchContext, run: number) => unknown,
@@ -78,7 +78,7 @@ describe('what is done', () => {
     return { runs, dead: (await m.queue('orders').morgue.get('a'))?.payloads?.map(({ input }) => (input as Push).n) }
   }
 
-  it('stays done when the run is snoozed, and the others have not failed', async () => {
+  it('stays finished when the run is snoozed, and the others have not failed', async () => {
     const { runs } = await run({}, (_, ctx, run) => {
       if (run === 1) throw new Error('once')
       if (run > 2) return undefined
@@ -100,7 +100,7 @@ describe('what is done', () => {
     expect(dead).toEqual([2, 3])
   })
 
-  it('stays done when the time is over', async () => {
+  it('stays finished when the time limit is exceeded', async () => {
     const { runs } = await run({ timeLimit: '100ms' }, (_, ctx, run) => {
       ctx.done('a', 1)
       if (run > 1) return undefined
@@ -112,7 +112,7 @@ describe('what is done', () => {
     ])
   })
 
-  it('completes the id if it is all, whatever becomes of the run', async () => {
+  it('completes the id if it is the last, however the run ends', async () => {
     const { runs, dead } = await run({}, (payloads, ctx) => {
       ctx.done('a', payloads.length)
       ctx.done('a', 1)
@@ -122,7 +122,7 @@ describe('what is done', () => {
     expect(dead).toBeUndefined()
   })
 
-  it('is not told to onExhausted, which gets the payload that failed', async () => {
+  it('is not passed to onExhausted, which gets the failed payload', async () => {
     const told: number[] = []
     const onExhausted: Options['onExhausted'] = (payloads) => void told.push(...payloads.map(({ input }) => input.n))
     const { dead } = await run({ retry: { max: 0 }, onExhausted }, (payloads, ctx) => {
@@ -134,7 +134,7 @@ describe('what is done', () => {
     await expect.poll(() => told).toEqual([2])
   })
 
-  it('can be stated only for ids of the batch, by how many they have, and before the run has ended', async () => {
+  it('can be reported only for ids of the batch, up to their count, and before the run has ended', async () => {
     let late: (() => void) | undefined
     const { runs } = await run({}, (_, ctx) => {
       expect(() => ctx.done('z', 1)).toThrow('ctx.done() was given "z", which is no id of this batch')
@@ -146,7 +146,7 @@ describe('what is done', () => {
     expect(late).toThrow('ctx.done() was called for "a" when the run had ended')
   })
 
-  it('stays done when a stop interrupts the run', async () => {
+  it('stays finished when a stop interrupts the run', async () => {
     const task = orders((_, ctx) => {
       ctx.done('a', 2)
       return new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason)))

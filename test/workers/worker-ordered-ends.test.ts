@@ -5,8 +5,8 @@ import { nextEvent, recorded } from '../next-event.js'
 import { testMill } from '../test-mill.js'
 import { events, kinds, numbers, oneShard, orders, push, raw } from './order-tasks.js'
 
-describe.each(kinds)('a batch, on %s', (kind) => {
-  it('buries an id with a payload that fits no more, says which, and runs the others', async () => {
+describe.each(kinds)('an ordered batch, on %s', (kind) => {
+  it('buries an id with a payload that is no longer valid, names it, and runs the others', async () => {
     const runs: unknown[] = []
     const task = orders((payloadsById, ctx) => void runs.push([numbers(payloadsById), [...ctx.jobs.keys()]]), {
       batchSize: 4,
@@ -34,7 +34,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     expect(await m.queue('orders').depth()).toMatchObject({ dead: 2, processed: 2, failed: 0 })
   })
 
-  it('does not call the handler where no payload of the batch fits', async () => {
+  it('does not call the handler if no payload of the batch is valid', async () => {
     const task = orders(() => expect.unreachable())
     const { m, put } = await raw(kind, task)
     await put('a', '{}')
@@ -45,7 +45,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     expect(await m.queue('orders').depth()).toMatchObject({ dead: 1, failed: 0 })
   })
 
-  it('counts a schema that breaks down as a failure of the id it broke down for', async () => {
+  it('counts a schema that throws as a failure of its id', async () => {
     let breaks = true
     const input = v.pipe(
       v.object({ id: v.string(), n: v.number() }),
@@ -77,7 +77,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     expect(attempts).toEqual([[['a', 1]], [['b', 2]]])
   })
 
-  it('leaves an id whose payloads another codec made, or that has no handler here, to other workers', async () => {
+  it('leaves an id with payloads of another codec, or without a handler here, to other workers', async () => {
     const task = orders(() => {})
     const { m, put } = await raw(kind, task)
     await put('a', 'x', 'other')
@@ -96,7 +96,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     expect(await unknown).toMatchObject({ id: 'a', reason: 'unknown-task', delayMs: 20 })
   })
 
-  it('runs what was stored under another name: the queue is its own', async () => {
+  it('runs payloads stored under another name: the queue is its own', async () => {
     const task = orders(() => {})
     const { m, put } = await raw(kind, task)
     await put('a', '{"id":"a","n":1}', 'json', 'former-name')
@@ -106,7 +106,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     expect(await done).toMatchObject({ id: 'a', task: 'former-name' })
   })
 
-  it('is aborted when its one time limit is over, and given up with all its jobs where it does not end', async () => {
+  it('is aborted at its one time limit, and given up with all its jobs if it does not end', async () => {
     const task = orders(() => new Promise(() => {}), { batchSize: 2, timeLimit: 50, retry: { max: 0 }, slowAfter: 10 })
     const m = testMill({ tasks: [task], queues: oneShard }, kind)
     await m.enqueueMany(task, [...push('a', 1), ...push('b', 2)])
@@ -123,7 +123,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     expect(worker.status()).toMatchObject({ retired: 1, jobs: [] })
   })
 
-  it('shows each job of a batch in the status of its worker, with the progress of all', async () => {
+  it('shows each of its jobs in the status of its worker, with the progress of all', async () => {
     let end = () => {}
     const task = orders(
       (_, ctx) => {
@@ -157,7 +157,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     await done
   })
 
-  it('is released whole, uncounted, where the grace of a stop is over', async () => {
+  it('is released as a whole, uncounted, when the grace of a stop is over', async () => {
     const task = orders(
       (_, ctx) => new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason))),
       {
@@ -180,7 +180,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     expect(await m.queue('orders').depth()).toMatchObject({ ready: 3, running: 0, fresh: 3, failed: 0, crashed: 0 })
   })
 
-  it('is one after the other for one slot where the lease is not renewed, but for those that would not end in time', async () => {
+  it('follows another in one slot if the lease is not renewed, except those that would not end in time', async () => {
     const batches: unknown[] = []
     const task = orders((payloadsById) => void batches.push(numbers(payloadsById)), { batchSize: 2, timeLimit: '5s' })
     const queues = { orders: { ordered: true, shards: 1, renewLease: false, claimSize: 5, lease: '10s' } } as const
@@ -198,7 +198,7 @@ describe.each(kinds)('a batch, on %s', (kind) => {
     expect(batches).toEqual([{ a: [1], b: [1] }, { c: [1], d: [1] }, { e: [1] }])
   })
 
-  it('keeps no result: what its handler returns is none of one id alone', async () => {
+  it('stores no result, because what its handler returns belongs to no single id', async () => {
     const task = orders(() => ({ of: 'all' }))
     const { m, put, store } = await raw(kind, task)
     const settled: unknown[] = []

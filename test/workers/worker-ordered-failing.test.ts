@@ -6,7 +6,7 @@ import { testMill } from '../test-mill.js'
 import { events, kinds, numbers, oneShard, orders, push } from './order-tasks.js'
 
 describe.each(kinds)('an ordered task that fails, on %s', (kind) => {
-  it('retries one id alone that ctx.fail named, with the error it was given last', async () => {
+  it('retries only the id that ctx.fail named, with the last error it was given', async () => {
     const runs: unknown[] = []
     const task = orders(
       (payloadsById, ctx) => {
@@ -36,7 +36,7 @@ describe.each(kinds)('an ordered task that fails, on %s', (kind) => {
     expect(runs).toEqual([{ a: [1], b: [1], c: [1] }, { b: [1] }])
   })
 
-  it('fails every id when it throws, those named by ctx.fail with errors of their own', async () => {
+  it('fails every id when it throws, and those named by ctx.fail with their own errors', async () => {
     const task = orders(
       (_, ctx) => {
         if ([...ctx.jobs.values()].some(({ attempt }) => attempt > 1)) return
@@ -60,7 +60,7 @@ describe.each(kinds)('an ordered task that fails, on %s', (kind) => {
   })
 
   it.each([0, 1, 3])(
-    'runs a job that always fails %i + 1 times, then buries the oldest payload and begins anew with the rest',
+    'runs a job that always fails %i + 1 times, then buries the oldest payload and starts over with the rest',
     async (max) => {
       const runs: [number[], number][] = []
       const exhausted: unknown[] = []
@@ -96,7 +96,7 @@ describe.each(kinds)('an ordered task that fails, on %s', (kind) => {
     },
   )
 
-  it('calls onExhausted once a batch, with those whose retries are exhausted and nobody else', async () => {
+  it('calls onExhausted once a batch, only with those whose retries are exhausted', async () => {
     const calls: [string, number][][] = []
     const task = orders(
       (_, ctx) => {
@@ -133,7 +133,7 @@ describe.each(kinds)('an ordered task that fails, on %s', (kind) => {
     ])
   })
 
-  it('refuses a failure that is told after the run has ended', async () => {
+  it('refuses a failure that is reported after the run has ended', async () => {
     let kept: BatchContext | undefined
     const task = orders((_, ctx) => {
       kept = ctx
@@ -148,7 +148,7 @@ describe.each(kinds)('an ordered task that fails, on %s', (kind) => {
     expect(await m.queue('orders').depth()).toMatchObject({ processed: 1, failed: 0 })
   })
 
-  it('never calls onExhausted where nothing was buried', async () => {
+  it('never calls onExhausted if nothing was buried', async () => {
     let calls = 0
     const task = orders((_, ctx) => ctx.jobs.get('a')!.attempt === 1 && Promise.reject(new Error('once')), {
       onExhausted: () => {
@@ -164,7 +164,7 @@ describe.each(kinds)('an ordered task that fails, on %s', (kind) => {
     expect(calls).toBe(0)
   })
 
-  it('runs what came during a failed run together with what failed, by score', async () => {
+  it('runs payloads that arrived during a failed run together with the failed ones, by score', async () => {
     const runs: unknown[] = []
     const task = orders(async (payloadsById, ctx) => {
       runs.push(numbers(payloadsById))
@@ -181,7 +181,7 @@ describe.each(kinds)('an ordered task that fails, on %s', (kind) => {
     expect(runs).toEqual([{ a: [3] }, { a: [1, 3, 5] }])
   })
 
-  it('runs what came during a run that ended well as a new job', async () => {
+  it('runs payloads that arrived during a successful run as a new job', async () => {
     const runs: unknown[] = []
     const task = orders(async (payloadsById) => {
       runs.push(numbers(payloadsById))
@@ -196,7 +196,7 @@ describe.each(kinds)('an ordered task that fails, on %s', (kind) => {
     expect(runs).toEqual([{ a: [3] }, { a: [1] }])
   })
 
-  it('puts a batch off, buries or cancels it whole as the outcome says, but for those that failed', async () => {
+  it('delays, buries or cancels a batch as a whole after an outcome, except for failed ids', async () => {
     for (const [outcome, name, ended] of [
       [snooze('1h'), 'job.released', { scheduled: 2, dead: 1 }],
       [bury('as told'), 'job.buried', { scheduled: 0, dead: 3 }],

@@ -5,7 +5,7 @@ import { testMill } from '../test-mill.js'
 import { events, kinds, numbers, oneShard, orders, push, type Run } from './order-tasks.js'
 
 describe.each(kinds)('an ordered task, on %s', (kind) => {
-  it('is given the payloads of an id old to new by score, equal ones once', async () => {
+  it('gets the payloads of an id from old to new by score, equal ones once', async () => {
     const runs: unknown[] = []
     const task = orders((payloadsById) => void runs.push(numbers(payloadsById)))
     const m = testMill({ tasks: [task] }, kind)
@@ -54,7 +54,7 @@ describe.each(kinds)('an ordered task, on %s', (kind) => {
     expect(runs).toBeGreaterThan(20)
   })
 
-  it('tells of each job of a batch what is its own, in the order of its payloads', async () => {
+  it('describes each job of a batch separately, in the order of its payloads', async () => {
     const seen: unknown[] = []
     const task = orders(
       (payloadsById, ctx) => {
@@ -84,7 +84,7 @@ describe.each(kinds)('an ordered task, on %s', (kind) => {
     expect(seen).toEqual([['a', 'b'], { task: 'orders', queue: 'orders', fence }, false, [a, b]])
   })
 
-  it('is given at most batchSize ids, which share a fence', async () => {
+  it('gets at most batchSize ids, which share a fence', async () => {
     const batches: { ids: string[]; fences: Set<number> }[] = []
     const task = orders(
       (payloadsById, ctx) => {
@@ -108,7 +108,7 @@ describe.each(kinds)('an ordered task, on %s', (kind) => {
     expect(batches.map(({ fences }) => fences.size)).toEqual(batches.map(() => 1))
   })
 
-  it('is given at most maxPayloads of an id, the oldest, and told by ctx.more of the rest', async () => {
+  it('gets at most the oldest maxPayloads of an id, and ctx.more tells whether there are others', async () => {
     const runs: unknown[] = []
     const task = orders((payloadsById, ctx) => void runs.push([numbers(payloadsById), ctx.more('a')]), {
       maxPayloads: 2,
@@ -126,7 +126,7 @@ describe.each(kinds)('an ordered task, on %s', (kind) => {
     ])
   })
 
-  it('is wrapped in its middleware once a batch, the first outermost, and fails whole where one throws', async () => {
+  it('is wrapped in its middleware once a batch, the first outermost, and fails as a whole if one throws', async () => {
     const calls: unknown[] = []
     const layer = (name: string): Middleware => ({
       async run({ task, input, ctx }, next) {

@@ -84,7 +84,7 @@ describe.each(storeKinds)('choosing queues, on %s', (kind) => {
     expect(waits).toEqual([5_000])
   })
 
-  it('stops with an error that names a queue which the selector made up', async () => {
+  it('stops with an error that names a queue which the selector invented', async () => {
     const selector: Selector = () => ['nowhere']
     const m = testMill({ tasks: [defineTask({ name: 'a', queue: 'a', run: () => {} })] }, kind)
     const worker = m.worker({ selector })

@@ -69,7 +69,7 @@ async function rested(options: Omit<MillOptions, 'store'> = {}, worker: WorkerOp
   return { store, m, running }
 }
 
-it('bring the next job without another trip', async () => {
+it('claims with a wait bring the next job without another trip', async () => {
   const { store, m } = await rested({ queues: { q: { lease: '30s' } } })
   const { claims } = store
   await enqueued(m)
@@ -81,7 +81,7 @@ it('bring the next job without another trip', async () => {
   })
 })
 
-it('take no more than there is room for', async () => {
+it('claims with a wait take at most as many jobs as there is room for', async () => {
   const slow = defineTask({ name: 'slow', queue: 'q', run: () => new Promise((resolve) => setTimeout(resolve, 25)) })
   const store = new RingingStore()
   const { m } = await started(store, { tasks: [slow] }, { concurrency: 1 })
@@ -90,13 +90,13 @@ it('take no more than there is room for', async () => {
   expect(store.rungClaims[0]!.from).toMatchObject([{ queue: 'q', limit: 1 }])
 })
 
-it('last no longer than a second, nor a tenth of a lease', async () => {
+it('claims with a wait last at most a second, and at most a tenth of a lease', async () => {
   expect((await rested()).store.rungClaims[0]!.forMs).toBe(1_000)
   expect((await rested({ queues: { q: { lease: '5s' } } })).store.rungClaims[0]!.forMs).toBe(500)
   expect((await rested({ queues: { q: { longPoll: '50ms' } } })).store.rungClaims[0]!.forMs).toBe(50)
 })
 
-it('end with the first rest in silence', async () => {
+it('claims with a wait end with the first silent rest', async () => {
   const { store } = await rested({ queues: { q: { longPoll: '20ms' } } })
   const { waits } = store
   await expect.poll(() => store.waits).toBeGreaterThan(waits + 2)
@@ -104,7 +104,7 @@ it('end with the first rest in silence', async () => {
   expect(store.rungClaims).toHaveLength(1)
 })
 
-it('go along with a rest on several queues', async () => {
+it('claims with a wait can cover several queues', async () => {
   const other = defineTask({ name: 'other', queue: 'r', run: async () => {} })
   const { store, m } = await rested({ tasks: [blank, other] })
   await enqueued(m, other)
@@ -121,7 +121,7 @@ it.each<[string, Omit<MillOptions, 'store'>, WorkerOptions]>([
     {},
   ],
   ['an order', { tasks: [defineOrderedTask({ name: 'orders', queue: 'q', id: String, run: async () => {} })] }, {}],
-])('stay behind where a queue has %s', async (_, options, worker) => {
+])('claims with a wait are not sent if a queue has %s', async (_, options, worker) => {
   const store = new RingingStore()
   const { m } = await started(store, options, worker)
   await expect.poll(() => store.waits).toBeGreaterThan(0)
@@ -131,7 +131,7 @@ it.each<[string, Omit<MillOptions, 'store'>, WorkerOptions]>([
   expect(store.rungClaims).toEqual([])
 })
 
-it('leave nothing claimed when the worker is stopped, whatever they bring', async () => {
+it('claims with a wait leave nothing claimed when the worker is stopped, whatever they bring', async () => {
   const { store, m, running } = await rested()
   const ran = recorded(m, 'job.completed')
   store.making = async () => void (await m.enqueue(blank, 2))
@@ -142,7 +142,7 @@ it('leave nothing claimed when the worker is stopped, whatever they bring', asyn
   expect((await store.depth(['q'])).depths[0]).toMatchObject({ ready: 1, running: 0 })
 })
 
-it('are over before a claim is made alone in this process', async () => {
+it('claims with a wait are over before a claim is made alone in this process', async () => {
   const { store, m } = await rested()
   let isOver = false
   const ran = recorded(m, 'job.started')
@@ -165,7 +165,7 @@ it('are over before a claim is made alone in this process', async () => {
   await done
 })
 
-it('are looked for if their answer is lost', async () => {
+it('claims with a wait are looked for if their answer is lost', async () => {
   const { store, m } = await rested()
   const released = nextEvent(m, 'job.released')
   store.making = async ({ from, by }) => {

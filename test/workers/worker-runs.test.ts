@@ -13,7 +13,7 @@ function expectRun({ startedAt, host, pid }: JobRecord, began: number): void {
 }
 
 describe.each(storeKinds)('the record of a run, on %s', (kind) => {
-  it('says of a job that ended before its first beat when its handler began and where, if it is completed or dead', async () => {
+  it('says where and when the handler began for a job that ended before its first heartbeat', async () => {
     const began: Record<string, number> = {}
     const ends = {
       done: () => 'done',
@@ -37,7 +37,7 @@ describe.each(storeKinds)('the record of a run, on %s', (kind) => {
     for (const job of jobs) expectRun((await job.record())!, began[job.id]!)
   })
 
-  it('says of a job that runs on when its handler began, not when the store first heard of it', async () => {
+  it('says when the handler began for a running job, not when the store first heard of it', async () => {
     let began = 0
     let end: () => void = () => {}
     const task = defineTask({

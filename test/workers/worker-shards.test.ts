@@ -26,7 +26,7 @@ function sharedStore(): Store {
 }
 
 describe('a worker of an ordered queue', () => {
-  it('runs all of its own shards first, and then those of a member that is not there', async () => {
+  it('runs all of its own shards first, and then those of an absent member', async () => {
     const task = orders()
     const m = testMill({ tasks: [task], queues: { orders: { ordered: true, shards: 4 } } })
     await m.enqueueMany(task, ids)
@@ -41,7 +41,7 @@ describe('a worker of an ordered queue', () => {
     expect(new Set(shards.slice(own.length))).toEqual(new Set([0, 2]))
   })
 
-  it('shares the shards with other workers that the registry knows, and takes over where these do nothing', async () => {
+  it('shares the shards with other workers in the registry, and takes over if these do nothing', async () => {
     const store = sharedStore()
     const task = orders()
     const m = testMillOn(store, { tasks: [task], queues: { orders: { ordered: true, shards: 12 } } })
@@ -89,7 +89,7 @@ describe('a worker of an ordered queue', () => {
     expect(isOwn).toContain(false)
   })
 
-  it('is woken for each shard in which a job falls due', async () => {
+  it('wakes up for each shard in which a job falls due', async () => {
     const task = orders()
     const m = testMill({ tasks: [task], queues: { orders: { ordered: true, shards: 5 } } })
     const completed = recorded(m, 'job.completed')
@@ -103,7 +103,7 @@ describe('a worker of an ordered queue', () => {
     expect(performance.now() - from).toBeLessThan(4_500)
   })
 
-  it('is refused options that share out nothing', () => {
+  it('refuses options that share out nothing', () => {
     const m = testMill({ tasks: [orders()] })
     const wrong = (shardsOf: never) => () => m.worker({ shardsOf })
 
@@ -123,7 +123,7 @@ describe('a worker of an ordered queue', () => {
 })
 
 describe('exclusive shards', () => {
-  it('have at most one batch at work each, of all workers together, and every job is run', async () => {
+  it('have at most one batch at work each, over all workers, and every job runs', async () => {
     const atWork = new Map<number, number>()
     let mostOfOne = 0
     let mostShards = 0

@@ -5,7 +5,7 @@ import { freePort } from '#src/store-testing/servers/free-port.js'
 
 const task = defineTask({ name: 'task', run: async () => {} })
 
-it('a start that waits for a store that is away is told of by Node, where neither a logger nor a listener does it', async () => {
+it('a start that waits for an absent store is reported by Node if there is neither a logger nor a listener', async () => {
   const warnings: Error[] = []
   const note = (warning: Error) => warnings.push(warning)
   process.on('warning', note)

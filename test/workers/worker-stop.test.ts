@@ -25,7 +25,7 @@ describe.each(storeKinds)('stopping, on %s', (kind) => {
     expect(await job.result()).toBe('done')
   })
 
-  it('gives up what is still running when its grace is over: aborted, released, not counted', async () => {
+  it('gives up running jobs when its grace is over: aborted, released, not counted', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     const jobs = [await m.enqueue(task, { steps: ['hang'] }), await m.enqueue(task, { steps: ['deaf'] })]
@@ -39,7 +39,7 @@ describe.each(storeKinds)('stopping, on %s', (kind) => {
     for (const job of jobs) expect(await job.record()).toMatchObject({ state: 'ready', attempt: 1, crashes: 0 })
   })
 
-  it('is bounded by its grace also where the store takes no settles', { timeout: 20_000 }, async () => {
+  it('is limited by its grace even if the store accepts no settles', { timeout: 20_000 }, async () => {
     const { prototype } = kind === 'memory' ? MemoryStore : SqliteStore
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
@@ -79,7 +79,7 @@ describe.each(storeKinds)('stopping, on %s', (kind) => {
     expect(worker.status().state).toBe('stopped')
   })
 
-  it('takes nothing more, may be called twice and before the start', async () => {
+  it('takes nothing more, and may be called twice and before the start', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     const worker = m.worker()

@@ -50,7 +50,7 @@ it.each([1, 5, 40])(
   },
 )
 
-it('suspects of a plain queue go on after a stretch without a rest, where nothing else waits', async () => {
+it('suspects of a plain queue continue after a stretch without a rest if nothing else waits', async () => {
   const on = new MemoryStore()
   const clock = new ManualClock(Date.now())
   const task = defineTask({ name: 'task', run: () => clock.advance(600) })
@@ -70,7 +70,7 @@ it('suspects of a plain queue go on after a stretch without a rest, where nothin
   expect(restsBefore).toBe(0)
 })
 
-it('every other queue has its turn after a stretch of suspects, however many there are', async () => {
+it('every other queue gets its turn after a stretch of suspects, however many there are', async () => {
   const on = new MemoryStore()
   const clock = new ManualClock(Date.now())
   const others = Array.from({ length: 40 }, (_, i) => defineTask({ name: `t${i}`, queue: `q${i}`, run: () => {} }))

@@ -49,7 +49,7 @@ function completions(m: Mill, count: number): Promise<unknown> {
 }
 
 describe.each(['memory', 'sqlite'] as const)('suspects, on %s', (kind) => {
-  it('run one by one while nothing else does, and then the others run in company again', async () => {
+  it('run one by one while nothing else does, and then the others run together again', async () => {
     const on = await store(kind)
     const { task, company } = watched()
     const m = testMillOn(on, { tasks: [task] })
@@ -67,7 +67,7 @@ describe.each(['memory', 'sqlite'] as const)('suspects, on %s', (kind) => {
     expect(await m.queue('default').depth()).toMatchObject({ suspects: 0, crashed: 3, failed: 0 })
   })
 
-  it('wait until what runs has ended, and keep everything else from beginning meanwhile', async () => {
+  it('wait until running jobs have ended, and keep all others from beginning meanwhile', async () => {
     const on = await store(kind)
     const { task, company, end } = watched()
     const m = testMillOn(on, { tasks: [task] })
@@ -87,7 +87,7 @@ describe.each(['memory', 'sqlite'] as const)('suspects, on %s', (kind) => {
     expect([...company.values()]).toEqual([1, 1, 1])
   })
 
-  it('do not wait for a batch that waits for more jobs: it begins as it is', async () => {
+  it('do not wait for a batch that collects jobs: it begins as it is', async () => {
     const on = await store(kind)
     const { task } = watched()
     const insert = defineTask({ name: 'insert', queue: 'rows', batch: { size: 10, wait: '1m' }, run: () => {} })
@@ -107,7 +107,7 @@ describe.each(['memory', 'sqlite'] as const)('suspects, on %s', (kind) => {
     expect(order.map(({ task }) => task)).toEqual(['insert', 'watched'])
   }, 10_000)
 
-  it('give other jobs their turn after a second, however many there are', async () => {
+  it('let other jobs run after a second, however many there are', async () => {
     const on = await store(kind)
     const clock = new ManualClock(Date.now())
     // Each takes 600 ms by the clock of the worker.
@@ -128,7 +128,7 @@ describe.each(['memory', 'sqlite'] as const)('suspects, on %s', (kind) => {
     expect(order.map(({ id }) => id)).toEqual(['s1', 's2', 'urgent', 's3', 's4'])
   })
 
-  it('are charged with the crash of the claim they had alone, and buried as crashed in the end', async () => {
+  it('are charged with the crash of the claim they had alone, and finally buried as crashed', async () => {
     const on = await store(kind)
     const { task } = watched()
     const m = testMillOn(on, { tasks: [task], queues: { default: { maxCrashes: 2 } } })
@@ -146,7 +146,7 @@ describe.each(['memory', 'sqlite'] as const)('suspects, on %s', (kind) => {
     expect((await job!.record())!.suspect).toBeUndefined()
   })
 
-  it('claimed alone fail with an error that nobody caught: it can only be theirs', async () => {
+  it('claimed alone fail with an uncaught error, which can only be theirs', async () => {
     const on = await store(kind)
     const { task } = watched()
     const m = testMillOn(on, { tasks: [task] })
@@ -164,7 +164,7 @@ describe.each(['memory', 'sqlite'] as const)('suspects, on %s', (kind) => {
     await expect(worker.finished()).rejects.toBe(stray)
   })
 
-  it('of a dead worker of this machine are told of within about a second, by whoever takes the census', async () => {
+  it('of a dead worker on this machine are reported within about a second, by any worker that takes the census', async () => {
     const on = await store(kind)
     const { task } = watched()
     const m = testMillOn(on, { tasks: [task] })

@@ -41,7 +41,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     { max: 0, runs: 1, reason: 'no-retries' },
     { max: 1, runs: 2, reason: 'max-retries' },
     { max: 4, runs: 5, reason: 'max-retries' },
-  ])('buries a job that always fails after $runs runs where max is $max', async ({ max, runs, reason }) => {
+  ])('buries a job that always fails after $runs runs if max is $max', async ({ max, runs, reason }) => {
     const task = scriptedTask({ max })
     const m = testMill({ tasks: [task] }, kind)
     const failures = recorded(m, 'job.failed')
@@ -59,7 +59,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     })
   })
 
-  it('buries at once for an UnrecoverableError and where retry.when says no', async () => {
+  it('buries at once for an UnrecoverableError, and if retry.when refuses', async () => {
     const picky = defineTask({
       name: 'picky',
       retry: { when: (error) => (error as Error).message !== 'fatal' },
@@ -90,7 +90,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     await expect(cancelled.result({ timeout: '5s' })).rejects.toMatchObject({ code: 'job-cancelled' })
   })
 
-  it('aborts an attempt that is over its time, counts it as a failure, and lets the others run on', async () => {
+  it('aborts an attempt at its time limit, counts it as a failure, and lets the others run on', async () => {
     const task = scriptedTask({ max: 0, timeLimit: 20 })
     const m = testMill({ tasks: [task] }, kind)
     const hanging = await m.enqueue(task, { steps: ['hang'] })
@@ -107,7 +107,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     }
   })
 
-  it('says that the time was over where what the handler waited for was aborted with it', async () => {
+  it('reports the time limit if what the handler awaited was aborted with it', async () => {
     const task = defineTask({
       name: 'polite',
       timeLimit: 20,
@@ -145,7 +145,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     expect(worker.running).toBe(0)
   })
 
-  it('releases a job whose task it does not know, uncounted, and leaves the reason with it', async () => {
+  it('releases a job with an unknown task, uncounted, and stores the reason with it', async () => {
     const handlerless = defineTask({ name: 'no-handler' })
     const other = defineTask({ name: 'other', run: () => {} })
     const m = testMill({ tasks: [handlerless, other] }, kind)
@@ -170,7 +170,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     expect(await job.result({ timeout: '5s' })).toBe('kept alive')
   })
 
-  it('hands the handler the output of its schema, and buries an input that no longer fits it', async () => {
+  it('passes the output of its schema to the handler, and buries an input that is no longer valid', async () => {
     const input = z.object({ at: z.string().transform((text) => text.length) })
     const task = defineTask({ name: 'measured', input, run: async ({ at }) => at })
     const m = testMill({ tasks: [task] }, kind)
@@ -183,7 +183,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     expect((await stray.record())?.input).toEqual({ at: 5 })
   })
 
-  it('counts a schema that breaks down as a failure, not as a bad payload', async () => {
+  it('counts a schema that throws as a failure, not as a bad payload', async () => {
     let calls = 0
     const validate = (value: unknown) => {
       calls += 1
@@ -204,7 +204,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     expect(await job.result({ timeout: '5s' })).toBe(2)
   })
 
-  it('counts an outcome with a reason that is no text as a failure', async () => {
+  it('counts an outcome with a reason that is not text as a failure', async () => {
     const task = defineTask({ name: 'odd', retry: { max: 0 }, run: () => cancel(Object.create(null) as string) })
     const m = testMill({ tasks: [task] }, kind)
     const job = await m.enqueue(task, 'a')
@@ -213,7 +213,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     await expect(job.result({ timeout: '5s' })).rejects.toThrow('must get text')
   })
 
-  it('completes a job whose result the codec makes no payload of', async () => {
+  it('completes a job for whose result the codec makes no payload', async () => {
     const codec = {
       name: 'odd',
       encode: (value: unknown) => (value === 'odd' ? ({} as string) : JSON.stringify(value)),
@@ -230,7 +230,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     expect(await job.status()).toBe('completed')
   })
 
-  it('puts a job back that should not run now, without counting', async () => {
+  it('puts a job back that should not run now, without counting it', async () => {
     let asked = 0
     const task = defineTask({
       name: 'later',
@@ -248,7 +248,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     expect(await job.result({ timeout: '5s' })).toBe(1)
   })
 
-  it('calls onExhausted once, after the burial, and survives its throwing', async () => {
+  it('calls onExhausted once, after the burial, and survives an error in it', async () => {
     const calls: unknown[] = []
     const task = defineTask({
       name: 'hopeless',
@@ -312,7 +312,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     expect(order).toEqual(['a in scripted', 'b in scripted', 'b out', 'a out'])
   })
 
-  it('takes a middleware that throws as a failure of the job', async () => {
+  it('counts a middleware that throws as a failure of the job', async () => {
     const task = scriptedTask({ max: 0 })
     const m = testMill({ tasks: [task], middleware: [{ run: () => Promise.reject(new Error('from outside')) }] }, kind)
     const job = await m.enqueue(task, { steps: ['ok'] })
@@ -321,7 +321,7 @@ describe.each(storeKinds)('a worker, on %s', (kind) => {
     await expect(job.result({ timeout: '5s' })).rejects.toThrow('from outside')
   })
 
-  it('completes a job whose result cannot be kept, and says so', async () => {
+  it('completes a job whose result cannot be stored, and reports it', async () => {
     const cyclic: Record<string, unknown> = {}
     cyclic['self'] = cyclic
     const task = defineTask({ name: 'cyclic', run: async () => cyclic })

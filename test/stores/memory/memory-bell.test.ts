@@ -16,7 +16,7 @@ function wakings(bell: MemoryBell) {
   }
 }
 
-it('wakes those who wait for a queue first come, first woken, one a ring', async () => {
+it('the memory bell wakes waiters for a queue first come, first woken, one for each ring', async () => {
   const bell = new MemoryBell()
   const { woken, abort, rest } = wakings(bell)
   const rests = [rest('a', ['other']), rest('b', ['mail', 'other']), rest('c', ['mail']), rest('d', ['mail'])]
@@ -31,7 +31,7 @@ it('wakes those who wait for a queue first come, first woken, one a ring', async
   expect(woken.slice(2).sort()).toEqual(['a undefined', 'd undefined'])
 })
 
-it('wastes no ring on somebody who no longer waits', async () => {
+it('the memory bell wastes no ring on a waiter that has left', async () => {
   const bell = new MemoryBell()
   const { woken, rest } = wakings(bell)
   await bell.rung(['mail'], 5, [])
@@ -44,7 +44,7 @@ it('wastes no ring on somebody who no longer waits', async () => {
   expect(woken).toEqual(['b mail'])
 })
 
-it('tells all who watch that jobs ended, and them alone', async () => {
+it('the memory bell tells all watchers that jobs ended, and nobody else', async () => {
   const bell = new MemoryBell()
   const { woken, abort, rest, watch } = wakings(bell)
   const waiting = rest('a', ['mail'])

@@ -29,8 +29,8 @@ async function sites(groups: number, each: number, throttle = oneEach) {
   return { clock, data, claim }
 }
 
-describe('a claim', () => {
-  it('opens at most 100 lanes whose time has come, and says that there are more', async () => {
+describe('a claim in the memory store', () => {
+  it('opens at most 100 due lanes, and says that there are more', async () => {
     const { clock, claim } = await sites(150, 2)
     expect((await claim(150)).claims.length).toBe(150)
     clock.advance(10_001)
@@ -43,7 +43,7 @@ describe('a claim', () => {
     expect([second.claims.length, second.more]).toEqual([50, false])
   })
 
-  it('looks into at most 1,000 lanes, and the next goes on with the others', async () => {
+  it('examines at most 1,000 lanes, and the next claim continues with the others', async () => {
     const { data, claim } = await sites(1_200, 1)
     expect((await claim(1)).claims.length).toBe(1)
     // From now on all groups are silent, and each lane is found to be shut by looking into it.

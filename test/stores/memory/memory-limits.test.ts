@@ -45,7 +45,7 @@ async function grants(
 }
 
 describe.each(seeds)('limited sequence %i', (seed) => {
-  it('keeps its throttles, its bounds and its holds, and forgets no lane', async () => {
+  it('keeps its throttles, its limits and its holds, and forgets no lane', async () => {
     let total = 0
     const granted = await grants(seed, ({ command, answer, before, after }) => {
       for (const { queue, group } of (command.verb === 'claim' && answer.claims) || []) {

@@ -26,7 +26,7 @@ const holds = <T>(of: fc.Arbitrary<T>, claim: (value: T) => void) =>
   )
 
 describe('a set of payloads', () => {
-  it('is what merged gives, payload by payload, however merging is changed meanwhile', () => {
+  it('equals `merged`, payload by payload, even if the merge rule changes meanwhile', () => {
     holds(fc.tuple(entries, fc.array(rule, { minLength: 12, maxLength: 12 })), ([all, rules]) => {
       let merge: Merge = 'all'
       const set = new PayloadSet(() => merge)
@@ -41,7 +41,7 @@ describe('a set of payloads', () => {
     })
   })
 
-  it('is what merged gives of two sets, whatever the merging was before', () => {
+  it('equals `merged` of two sets, whatever the earlier merge rule', () => {
     holds(fc.tuple(entries, fc.integer({ min: 0, max: 12 }), rule, rule), ([all, half, before, after]) => {
       let merge = before
       const [one, other] = [all.slice(0, half), all.slice(half)]
@@ -52,7 +52,7 @@ describe('a set of payloads', () => {
     })
   })
 
-  it('says beforehand whether a payload would make it larger', () => {
+  it('predicts whether a payload would enlarge it', () => {
     holds(fc.tuple(entries, payload, rule), ([all, payload, merge]) => {
       const set = new PayloadSet(() => merge, all)
       const before = set.size
@@ -63,7 +63,7 @@ describe('a set of payloads', () => {
     })
   })
 
-  it('gives out its first payloads and keeps the others', () => {
+  it('hands out its first payloads and keeps the others', () => {
     holds(fc.tuple(entries, fc.integer({ min: 0, max: 12 })), ([all, count]) => {
       const set = new PayloadSet(() => 'all', all)
       const before = [...set]

@@ -4,8 +4,8 @@ import { nextEvent, recorded } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
 import { makeStore } from './minimal-store.js'
 
-describe('a mill on a store that keeps the eight verbs and nothing else', () => {
-  it('runs every job, one that fails again, and buries one that cannot be mended', async () => {
+describe('a mill on a store with only the eight verbs', () => {
+  it('runs every job, retries a failing one, and buries an unrecoverable one', async () => {
     const ran: string[] = []
     const task = defineTask({
       name: 'greet',
@@ -34,7 +34,7 @@ describe('a mill on a store that keeps the eight verbs and nothing else', () => 
     expect(await mill.queue('minimal-runs').depth()).toMatchObject({ ready: 0, running: 0, scheduled: 0, dead: 1 })
   })
 
-  it('wakes an idle worker for a job that comes later, and for one that falls due', async () => {
+  it('wakes an idle worker for a later job, and for one that falls due', async () => {
     const task = defineTask({ name: 'late', queue: 'minimal-late', run: async () => undefined })
     const mill = testMillOn(makeStore(), { tasks: [task], queues: { 'minimal-late': {} } })
     const worker = mill.worker()
@@ -57,14 +57,14 @@ describe('a mill on a store that keeps the eight verbs and nothing else', () => 
     ['the order lifo', { queues: { default: { order: 'lifo' } } }],
     ['groups', { tasks: [defineTask({ name: 'crawl', group: String })] }],
     ['a lease beyond the longest', { queues: { default: { lease: '13h' } } }],
-  ] as const)('refuses %s when it is put together, and says what to do', (_, options) => {
+  ] as const)('refuses %s when it is created, with a remedy', (_, options) => {
     expect(() => testMillOn(makeStore(), options)).toThrow(expect.objectContaining(refused))
   })
 
   it.each([
     ['a priority', { priority: 1 }],
     ['an id of your own', { id: 'welcome-42' }],
-  ])('refuses %s when a job is enqueued, which is not sent', async (_, options) => {
+  ])('refuses %s at the enqueue, and sends nothing', async (_, options) => {
     const store = makeStore()
     const mill = testMillOn(store, { tasks: [plain] })
 

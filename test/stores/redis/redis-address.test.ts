@@ -40,7 +40,7 @@ it.each([
       sentinelPassword: 'x&y',
     },
   ],
-])('%s is an address', (url, address) => {
+])('%s is a Redis address', (url, address) => {
   expect(isRedisUrl(url)).toBe(true)
   expect(redisAddress(url)).toEqual(address)
 })
@@ -73,14 +73,14 @@ it.each([
   ['redis+cluster://a?db=1', /database 0 only/],
   ['redis+sentinel://a:1', /name of the master is missing/],
   ['redis+sentinel://a,,b/m', /a host must be/],
-])('%s is refused with the form that is expected', (url, message) => {
+])('%s is refused with the expected form', (url, message) => {
   const attempt = () => redisAddress(url)
   expect(attempt).toThrow(ConfigError)
   expect(attempt).toThrow(message)
   expect(attempt).not.toThrow(/se.?cret/)
 })
 
-it('the text of an address shows everything but its passwords', () => {
+it('an address is printed with everything but its passwords', () => {
   for (const url of [
     'redis://localhost:6379',
     'rediss://localhost:6379/3',

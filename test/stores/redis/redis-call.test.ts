@@ -24,7 +24,7 @@ function noting(): { readonly socket: Writable; readonly writes: string[] } {
 const call = redisCalls(Command)
 const tick = () => new Promise((resolve) => setImmediate(resolve))
 
-it('calls that are sent in one tick leave in one write', async () => {
+it('calls sent in one tick leave in one write', async () => {
   const { socket, writes } = noting()
   for (const round of ['1', '2']) {
     for (const word of ['a', 'b', 'c']) socket.write(call('get', wireOf(['GET'], [word, round])).toWritable(socket))
@@ -35,7 +35,7 @@ it('calls that are sent in one tick leave in one write', async () => {
   )
 })
 
-it('a call knows where it was written to, and forgets it where a node refused it', () => {
+it('a call knows the socket it was written to, and forgets it if a node refused it', () => {
   const { socket } = noting()
   const sent = call('get', wireOf(['GET', 'a']), 'a')
   sent.promise.catch(() => {})
@@ -54,11 +54,11 @@ it.each([
   [['SET', '', 'ab'], '*3\r\n$3\r\nSET\r\n$0\r\n\r\n$2\r\nab\r\n'],
   [['SET', 'é'], '*2\r\n$3\r\nSET\r\n$2\r\né\r\n'],
   [['SET', 'é', new Uint8Array([65, 66])], '*3\r\n$3\r\nSET\r\n$2\r\né\r\n$2\r\nAB\r\n'],
-])('%o on the wire', (words, wire) => {
+])('%o is encoded for the wire', (words, wire) => {
   expect(Buffer.from(wireOf(words) as string).toString()).toBe(wire)
 })
 
-it('words of any length and of a part of a buffer have the right lengths on the wire', () => {
+it('words of any length and parts of a buffer have the right lengths on the wire', () => {
   const long = 'x'.repeat(70_000)
   expect(wireOf([long])).toBe(`*1\r\n$70000\r\n${long}\r\n`)
   const part = new Uint8Array([1, 65, 66, 255, 2]).subarray(1, 4)

@@ -33,8 +33,8 @@ async function workOff({ store }: RedisScene): Promise<number> {
   return claims.length
 }
 
-describe('the calls of a trip', () => {
-  it('are one entry, and each is answered as before in whatever company it is sent again', async () => {
+describe('the enqueue calls of a trip', () => {
+  it('are remembered as one entry, and each gets its first answer again if it is repeated in another trip', async () => {
     const scene = await opened()
     await scene.store.enqueue(calls('a', 'b', 'c'))
     await scene.store.enqueue(calls('d'))
@@ -47,7 +47,7 @@ describe('the calls of a trip', () => {
     expect(claims.map(({ id }) => id)).toEqual(['e'])
   })
 
-  it('do not look for ids that were made for their jobs', async () => {
+  it('do not look up new ids', async () => {
     const scene = await opened()
     const many = (...ids: string[]): EnqueueCall => ({
       ...calls('')[0]!,
@@ -62,7 +62,7 @@ describe('the calls of a trip', () => {
     expect(await looks({ ...many('c', 'd'), callId: 'second', hasNewIds: true })).toBe(known - 1)
   })
 
-  it('are looked for only where one may have been sent before', async () => {
+  it('are looked up only if one may have been sent before', async () => {
     const scene = await opened()
     await scene.store.enqueue(calls('a'))
     await scene.client.command('CONFIG', ['RESETSTAT'])
@@ -75,13 +75,13 @@ describe('the calls of a trip', () => {
   })
 })
 
-describe('a damaged memory of calls', () => {
+describe('damaged records of earlier calls', () => {
   it.each([
     ['an entry that is too short', (scene: RedisScene) => scene.raw('HSET', 'calls', 'a', 'x')],
     ['an entry that is gone', (scene: RedisScene) => scene.raw('HDEL', 'calls', 'a')],
     ['a count that is far too large', (scene: RedisScene) => scene.raw('HSET', 'meta', 'calls', '1000000')],
     ['a count that is far too small', (scene: RedisScene) => scene.raw('HSET', 'meta', 'calls', '-1000000')],
-  ])('fails no enqueue, and is whole again after some: %s', async (_, damage) => {
+  ])('make no enqueue fail, and are repaired by some: %s', async (_, damage) => {
     const scene = await opened()
     await scene.store.enqueue(calls('a', 'b'))
     await damage(scene)

@@ -30,8 +30,8 @@ const beat = (scene: RedisScene, { id, fence }: Claim, beat: Beat) =>
 
 const said: Beat = { startedMs: 0, host: 'here', checkpoint: { payload: '1' }, log: 'one\n' }
 
-describe('what beats said', () => {
-  it('is read as an earlier release wrote it, and goes on from there', async () => {
+describe('the run record from heartbeats', () => {
+  it('is read in the format of an earlier release, and is updated', async () => {
     const scene = await opened()
     const claim = await taken(scene)
     await scene.raw('HSET', 'notes', 'ba', '1700000000000\0mill-1\x004711\0{"fraction":0.5}\x001700000000001')
@@ -44,7 +44,7 @@ describe('what beats said', () => {
     expect(await scene.store.workers.held('worker-1')).toEqual([expect.objectContaining(after)])
   })
 
-  it('begins as an earlier release reads it', async () => {
+  it('begins with the fields that an earlier release reads', async () => {
     const scene = await opened()
     await beat(scene, await taken(scene), { host: 'mill-1', pid: 4_711, boot: 'boot-1', ticks: 17 })
 
@@ -54,7 +54,7 @@ describe('what beats said', () => {
   })
 })
 
-describe('notes', () => {
+describe('the fields `notes`', () => {
   it.each<[string, (scene: RedisScene, claim: Claim) => Promise<unknown>]>([
     ['is completed', (s, claim) => s.end(claim, { kind: 'complete' })],
     [
@@ -86,7 +86,7 @@ describe('notes', () => {
         await s.end(await taken(s, 'b'), { kind: 'complete' })
       },
     ],
-  ])('are gone with a job that %s', async (_, end) => {
+  ])('are deleted with a job that %s', async (_, end) => {
     const scene = await opened()
     const claim = await taken(scene)
     await beat(scene, claim, said)
@@ -97,7 +97,7 @@ describe('notes', () => {
     expect(await scene.fields('notes')).toEqual([])
   })
 
-  it('of a job whose result is kept are the log and the worker, and no checkpoint', async () => {
+  it('keep log and worker of a job with a kept result, and no checkpoint', async () => {
     const scene = await opened()
     const claim = await taken(scene)
     await beat(scene, claim, said)
@@ -106,7 +106,7 @@ describe('notes', () => {
     expect((await scene.fields('notes')).sort()).toEqual(['ba', 'la', 'ra', 'wa'])
   })
 
-  it('of a job of an ordered queue are neither checkpoint nor log', async () => {
+  it('keep neither checkpoint nor log for a job of an ordered queue', async () => {
     const scene = await opened()
     await scene.store.open([{ ...settings, name: 'orders', kind: 'ordered' }])
     const job = { id: 'a', task: 'sync', payload: '1', priority: 0, rememberMs: 0 }
@@ -121,7 +121,7 @@ describe('notes', () => {
 })
 
 describe('a checkpoint', () => {
-  it('is handed to those of a claim that have one, whatever else it takes', async () => {
+  it('is returned with each claimed job that has one, whatever else the claim takes', async () => {
     const scene = await opened()
     const ids = Array.from({ length: 9 }, (_, i) => `job-${i}`)
     await scene.add(...ids.map((id) => ({ id })))
@@ -141,7 +141,7 @@ describe('a checkpoint', () => {
 })
 
 describe('a log', () => {
-  it.each(['½', '中', '🎈'])('is cut between characters, wherever in a %s its bound falls', async (character) => {
+  it.each(['½', '中', '🎈'])('is cut between characters, wherever in a %s its limit falls', async (character) => {
     const scene = await opened()
     for (const more of ['', 'x', 'xx', 'xxx']) {
       const claim = await taken(scene, `cut-${more}`)
@@ -156,7 +156,7 @@ describe('a log', () => {
 })
 
 describe('an adoption', () => {
-  it('leaves nothing of the name before, be the new one longer or shorter', async () => {
+  it('leaves nothing of the earlier name, whether the new one is longer or shorter', async () => {
     const scene = await opened()
     const claim = await taken(scene)
     let holder = 'worker-1'
@@ -171,7 +171,7 @@ describe('an adoption', () => {
     await scene.end(claim, { kind: 'complete' })
   })
 
-  it('by a worker whose id is too long for a claim is refused', async () => {
+  it('by a worker with an id too long for a claim is refused', async () => {
     const scene = await opened()
     const claim = await taken(scene)
 

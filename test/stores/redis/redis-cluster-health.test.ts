@@ -20,7 +20,7 @@ const bad = (findings: readonly Finding[]) =>
   findings.filter(({ level, what }) => level !== 'ok' && !what.startsWith('CVE-'))
 
 describe('the health of a Redis store on a cluster', () => {
-  it('every master that holds a shard is examined, and all shards are checked', async () => {
+  it('examines every master that holds a shard, and checks all shards', async () => {
     const scene = new RedisScene(client)
     await scene.store.open([{ ...settings, shards: 12 }])
     await scene.add(...Array.from({ length: 100 }, (_, i) => ({ id: `job-${i}` })))
@@ -34,7 +34,7 @@ describe('the health of a Redis store on a cluster', () => {
     ])
   })
 
-  it('what is wrong on one master is told of that one, and foreign keys are found on each', async () => {
+  it('names the master with a fault, and finds foreign keys on each', async () => {
     const scene = new RedisScene(client)
     await scene.store.open([{ ...settings, shards: 12 }])
     const [, , last] = cluster.servers
@@ -54,7 +54,7 @@ describe('the health of a Redis store on a cluster', () => {
     ])
   })
 
-  it('the user it proposes can do what the store does', async () => {
+  it('proposes a user who can do what the store does', async () => {
     const { namespace, health } = new RedisScene(client)
     const { text } = (await health.examine()).find(({ what }) => what === 'least rights')!
     const [, , , ...rules] = /ACL SETUSER millrace .*$/.exec(text)![0].replace('>PASSWORD', '>secret').split(' ')
@@ -69,7 +69,7 @@ describe('the health of a Redis store on a cluster', () => {
     await own.close()
   })
 
-  it('slots that nobody serves are an error', async () => {
+  it('reports unserved slots as an error', async () => {
     const scene = new RedisScene(client)
     await Promise.all(cluster.servers.map((server) => server.ask('CLUSTER', 'DELSLOTS', 0)))
     const found = await scene.health.examine()

@@ -70,7 +70,7 @@ async function clients(): Promise<string[]> {
   return list.split('\n').filter((line) => line.includes('name=millrace'))
 }
 
-it('an answer is as the server sent it, and arguments arrive as they were given', async () => {
+it('an answer arrives as the server sent it, and arguments as they were given', async () => {
   const args = ['', 'text', 'größer – 日本 😀', new Uint8Array([0, 255, 13, 10]), Buffer.from('ä'), 'x'.repeat(100_000)]
   expect(await client.run(echo, ['k'], args)).toEqual(args.map((arg) => Buffer.from(arg as string)))
   for (const some of [args.slice(0, 2), args.slice(0, 3)])
@@ -84,13 +84,13 @@ it('an answer is as the server sent it, and arguments arrive as they were given'
   expect(await client.command('HGETALL', ['hash'])).toEqual([Buffer.from('f'), Buffer.from('v')])
 })
 
-it('what is run in one tick is carried out in that order', async () => {
+it('commands of one tick are carried out in order', async () => {
   await client.run(count, ['n'], [])
   const answers = [client.run(count, ['n'], []), client.command('APPEND', ['n', '0']), client.run(count, ['n'], [])]
   expect(await Promise.all(answers)).toEqual([2, 2, 21])
 })
 
-it('a client that only runs scripts opens one connection, one that pops and listens three', async () => {
+it('a client that only runs scripts opens one connection, and one that pops and listens opens three', async () => {
   await client.run(count, ['n'], [])
   expect(await clients()).toHaveLength(1)
   expect(await client.pop(['bell'], 500, never)).toBeUndefined()
@@ -98,7 +98,7 @@ it('a client that only runs scripts opens one connection, one that pops and list
   expect(await clients()).toHaveLength(3)
 })
 
-it('scripts are run while the server forgets them every 50 ms', async () => {
+it('scripts run while the server forgets them every 50 ms', async () => {
   const flushing = setInterval(() => void operator.script('FLUSH'), 50)
   const endsAt = performance.now() + 1_500
   let runs = 0
@@ -123,7 +123,7 @@ it('while the server is dead a call rejects within 2 s, and once it is back call
   expect(performance.now() - backAt).toBeLessThan(5_000)
 })
 
-it('what was under way when the server died is in doubt and not sent again', async () => {
+it('a call under way when the server dies is doubtful and not repeated', async () => {
   await client.run(count, ['n'], [])
   await server.kill('SIGSTOP')
   const lost = [errorOf(client.run(count, ['n'], [])), errorOf(client.run(count, ['n'], []))]
@@ -138,7 +138,7 @@ it('what was under way when the server died is in doubt and not sent again', asy
   expect(await operator.get('n')).toBeNull()
 })
 
-it('pop answers with the key whose marker it took', async () => {
+it('pop returns the key whose marker it took', async () => {
   const popped = client.pop(['one', 'two'], 5_000, never)
   await until(async () => String(await operator.client('LIST')).includes('cmd=bzpopmin'))
   await operator.zadd('two', 0, '0')
@@ -157,7 +157,7 @@ it('pop ends as soon as its signal aborts, and two at once are refused', async (
   expect(performance.now() - abortedAt).toBeLessThan(5_000)
 })
 
-it('no marker is lost to an abort at any moment', async () => {
+it('no marker is lost if a pop is aborted, at any moment', async () => {
   let [rung, popped] = [0, 0]
   for (let round = 0; round < 300; round++) {
     const abort = new AbortController()
@@ -173,7 +173,7 @@ it('no marker is lost to an abort at any moment', async () => {
   expect(popped + (await operator.zcard('bell'))).toBe(rung)
 })
 
-it('pop outlives a connection that is killed, a client that is unblocked and a server that comes back', async () => {
+it('pop survives a killed connection, an unblocked client and a restarted server', async () => {
   const popped = client.pop(['bell'], 20_000, never)
   const idOf = async () => /id=(\d+) .*cmd=bzpopmin/.exec((await clients()).join('\n'))?.[1]
   await until(async () => (await idOf()) !== undefined)
@@ -187,7 +187,7 @@ it('pop outlives a connection that is killed, a client that is unblocked and a s
   expect(await popped).toBe('bell')
 })
 
-it('pop says why it was in vain when its time is over', async () => {
+it('pop reports why it could not succeed when its time is over', async () => {
   await client.run(count, ['n'], [])
   await operator.replicaof('127.0.0.1', 1)
   const startedAt = performance.now()
@@ -197,7 +197,7 @@ it('pop says why it was in vain when its time is over', async () => {
   expect(performance.now() - startedAt).toBeLessThan(10_000)
 })
 
-it('while a script keeps the server busy calls wait, then reject with what ends it', async () => {
+it('while a script keeps the server busy calls wait, then reject with the command that ends it', async () => {
   await client.run(count, ['n'], [])
   await operator.config('SET', 'busy-reply-threshold', '50')
   const endless = errorOf(beside().eval('while true do end', 0))
@@ -211,7 +211,7 @@ it('while a script keeps the server busy calls wait, then reject with what ends 
   await endless
 })
 
-it('a server that became a replica is left, and taken again when it is the master', async () => {
+it('a server that became a replica is left, and used again when it is the master', async () => {
   await client.run(count, ['n'], [])
   const [before] = await clients()
   await operator.replicaof('127.0.0.1', 1)
@@ -238,7 +238,7 @@ it('while the server loads its data calls wait for it', async () => {
   await restarting
 })
 
-it('a server without memory refuses what would take some, and nothing else', async () => {
+it('a server that is out of memory refuses only commands that need memory', async () => {
   await client.run(raw, ['k'], ['SET', 'k', 'v'])
   await operator.config('SET', 'maxmemory', '1')
   expect(await errorOf(client.run(raw, ['k'], ['SET', 'k', 'w']))).toBeInstanceOf(StoreFullError)
@@ -246,7 +246,7 @@ it('a server without memory refuses what would take some, and nothing else', asy
   expect(await client.run(freeing, ['k'], [])).toBe(1)
 })
 
-it('a server that cannot save is named with what it needs', async () => {
+it('a server that cannot save is reported with what it needs', async () => {
   await client.run(count, ['n'], [])
   await operator.config('SET', 'save', '3600 1')
   await rm(server.directory, { recursive: true })
@@ -257,7 +257,7 @@ it('a server that cannot save is named with what it needs', async () => {
   expect(error.message).toMatch(/cannot save to its disk.*MISCONF/)
 })
 
-it('a key of another type and a refusal of our own script have errors of their own', async () => {
+it('a key of another type and a refusal by our own script have errors of their own', async () => {
   await operator.set('k', 'text')
   expect(await errorOf(client.run(raw, ['k'], ['ZADD', 'k', '0', '0']))).toBeInstanceOf(StoreCorruptError)
   const refusal = redisScript('refusal', "return redis.error_reply('MILLRACE conflict')")
@@ -280,14 +280,14 @@ it('a missing right is named, a wrong password is refused at once, and no passwo
   expect(await errorOf(open().run(count, ['n'], []))).toBeInstanceOf(StoreRefusedError)
 })
 
-it('pop on a server that takes no writes says so when its time is over', async () => {
+it('pop on a server that accepts no writes reports that when its time is over', async () => {
   await client.command('PING', [])
   await operator.replicaof('127.0.0.1', 1)
 
   expect(await errorOf(client.pop(['bell'], 150, never))).toBeInstanceOf(StoreUnavailableError)
 })
 
-it('a right that pop needs is named too, at once', async () => {
+it('a right that pop lacks is named at once', async () => {
   await operator.acl('SETUSER', 'bob', 'on', '>secret', '~*', '&*', '+@all', '-bzpopmin')
   const startedAt = performance.now()
   const error = await errorOf(open(`redis://bob:secret@127.0.0.1:${server.port}`).pop(['bell'], 10_000, never))
@@ -296,7 +296,7 @@ it('a right that pop needs is named too, at once', async () => {
   expect(performance.now() - startedAt).toBeLessThan(5_000)
 })
 
-it('a server that evicts keys and one that is a replica are refused, and taken when that is mended', async () => {
+it('a server that evicts keys and a replica are refused, and accepted once that is corrected', async () => {
   await operator.config('SET', 'maxmemory-policy', 'allkeys-lru')
   expect(await errorOf(client.run(count, ['n'], []))).toBeInstanceOf(ConfigError)
   await operator.config('SET', 'maxmemory-policy', 'noeviction')
@@ -308,7 +308,7 @@ it('a server that evicts keys and one that is a replica are refused, and taken w
   expect(await client.run(count, ['n'], [])).toBe(1)
 })
 
-it('a listener hears what is published, and of a gap after a lost connection', async () => {
+it('a listener receives published messages, and is told of a gap after a lost connection', async () => {
   const heard: (string | undefined)[] = []
   const stop = await client.listen('news', (message) => heard.push(message))
   await operator.publish('news', 'one')
@@ -324,14 +324,14 @@ it('a listener hears what is published, and of a gap after a lost connection', a
   expect(heard).toHaveLength(3)
 })
 
-it('a call that too few replicas have is stored and in doubt', async () => {
+it('a call that reached too few replicas is stored and doubtful', async () => {
   const error = await errorOf(client.run(count, ['n'], [], 1))
   expect(error).toBeInstanceOf(StoreUnavailableError)
   expect(error.message).toMatch(/0 of 1 replicas/)
   expect(await operator.get('n')).toBe('1')
 })
 
-it('closing rejects what is under way, ends every connection, and is harmless twice', async () => {
+it('closing rejects calls under way, ends every connection, and may be repeated', async () => {
   await client.listen('news', () => {})
   const popping = errorOf(client.pop(['bell'], 30_000, never))
   await until(async () => String(await operator.client('LIST')).includes('cmd=bzpopmin'))
@@ -346,7 +346,7 @@ it('closing rejects what is under way, ends every connection, and is harmless tw
   await until(async () => (await clients()).length === 0)
 })
 
-it("a client of the user's is copied, with our promises, and is neither used nor closed", async () => {
+it("a user's client is copied with our options, and is neither used nor closed", async () => {
   const theirs = beside({ lazyConnect: true, db: 3, maxRetriesPerRequest: 20 })
   const made = openRedisClient(() => theirs)
   opened.push(made)
@@ -359,7 +359,7 @@ it("a client of the user's is copied, with our promises, and is neither used nor
   expect(await errorOf(prefixed.run(count, ['n'], []))).toBeInstanceOf(ConfigError)
 })
 
-it('a database that the server does not have is refused, and nothing is written anywhere', async () => {
+it('a missing database is refused, and nothing is written anywhere', async () => {
   const [, databases] = (await operator.config('GET', 'databases')) as string[]
   for (const source of [
     redisAddress(`${server.url}/${databases}`),
@@ -379,7 +379,7 @@ it('a database that the server does not have is refused, and nothing is written 
   expect(await operator.dbsize()).toBe(0)
 })
 
-it('a user who may not choose the database is refused, and nothing is written in another', async () => {
+it('a user without the right to select the database is refused, and nothing is written to another', async () => {
   await operator.acl('SETUSER', 'fixed', 'on', '>secret', 'allkeys', 'allchannels', '+@all', '-select')
   const made = openRedisClient(redisAddress(`redis://fixed:secret@127.0.0.1:${server.port}/2`))
   opened.push(made)

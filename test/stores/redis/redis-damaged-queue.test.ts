@@ -58,7 +58,7 @@ async function calls() {
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(String(await server.ask('INFO', 'commandstats')))?.[1] ?? 0)
 }
 
-it('a queue with a foreign key keeps nobody from the others in the same call', async () => {
+it('a queue with a foreign key does not block the others in the same call', async () => {
   await enqueue('c', '1', '2')
   await server.ask('SET', `{${namespace}:b}:ready`, 'theirs')
   const answer = await claim(['a', 'b', 'c'])
@@ -70,7 +70,7 @@ it('a queue with a foreign key keeps nobody from the others in the same call', a
   expect(answer.damaged![0]!.error.message).toContain(`'{${namespace}:b}:ready' holds a string`)
 })
 
-it('is not asked again before its time, then by itself, and is told until it is mended', async () => {
+it('a damaged queue is asked again only after a pause, then by itself, and reported until it is repaired', async () => {
   await server.ask('SET', `{${namespace}:b}:ready`, 'theirs')
   await claim(['a', 'b', 'c'])
   const before = await calls()
@@ -92,7 +92,7 @@ it('is not asked again before its time, then by itself, and is told until it is 
   expect([mended.claims.map(({ id }) => id), mended.damaged]).toEqual([['1'], undefined])
 })
 
-it('is claimed from again by the handle that found it damaged', async () => {
+it('a repaired queue is claimed from again by the handle that found it damaged', async () => {
   await server.ask('SET', `{${namespace}:b}:ready`, 'theirs')
   await claim(['b'])
   await server.ask('DEL', `{${namespace}:b}:ready`)
@@ -102,7 +102,7 @@ it('is claimed from again by the handle that found it damaged', async () => {
   expect([mended.claims.map(({ id }) => id), mended.damaged]).toEqual([['1'], undefined])
 })
 
-it('one shard of several is left out, and what the others grant is not lost', async () => {
+it('one damaged shard of several is left out, and the grants of the others are not lost', async () => {
   const ids = Array.from({ length: 20 }, (_, i) => `job-${i}`)
   await store.open([settingsOf('plain', { shards: 3 }), settingsOf('ordered', { kind: 'ordered', shards: 3 })])
   for (const [queue, tag] of [
@@ -123,7 +123,7 @@ it('one shard of several is left out, and what the others grant is not lost', as
   }
 })
 
-it('wakes nobody who waits, and keeps nobody from waiting for others', async () => {
+it('a damaged queue wakes no waiter, and blocks no wait for others', async () => {
   await enqueue('b', '1')
   await server.ask('DEL', `{${namespace}:b}:line`)
   await server.ask('SET', `{${namespace}:b}:line`, 'theirs')
@@ -138,14 +138,14 @@ it('wakes nobody who waits, and keeps nobody from waiting for others', async () 
   expect(await rung).toEqual(['a'])
 })
 
-it('a marker that is not ours is told of like any other key', async () => {
+it('a foreign marker is reported like any other key', async () => {
   await server.ask('SET', `{${namespace}:b}:wake`, 'theirs')
   const signal = new AbortController().signal
   expect(await store.wait(['a', 'b'], 1_000, signal)).toEqual([])
   expect((await claim(['a', 'b'])).damaged?.[0]?.error.message).toContain(`'{${namespace}:b}:wake' holds a string`)
 })
 
-it('what a dead worker held in other queues is found and ended all the same', async () => {
+it('claims of a dead worker in other queues are found and ended all the same', async () => {
   await enqueue('a', '1')
   await claim(['a'])
   await server.ask('SET', `{${namespace}:b}:claims`, 'theirs')

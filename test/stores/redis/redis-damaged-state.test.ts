@@ -37,7 +37,7 @@ function enqueue(queue: string, ...ids: string[]) {
   return store.enqueue([{ callId: `${queue}-${ids}`, queue, jobs }])
 }
 
-describe('a field of the worker registry that cannot be read', () => {
+describe('an unreadable field of the worker registry', () => {
   const process = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, queues: ['a'], concurrency: 1, running: 0 }
   const beat = (id: string) => store.workers.beat({ ...process, id, startedAt: 0 }, 60_000)
 
@@ -46,7 +46,7 @@ describe('a field of the worker registry that cannot be read', () => {
     ['no record', `${'\0'.repeat(6)}\x7f${'\0'.repeat(5)}{"host":`],
     ['of another form', `${'\0'.repeat(6)}\x7f${'\0'.repeat(5)}null`],
     ['without its queues', `${'\0'.repeat(6)}\x7f${'\0'.repeat(5)}{"host":"h","pid":1}`],
-  ])('keeps nobody from the others: %s', async (_, text) => {
+  ])('does not hide the other workers: %s', async (_, text) => {
     await beat('sound')
     await client.command('HSET', [`{${namespace}}:workers`, 'broken', Buffer.from(text, 'latin1')])
     expect((await store.workers.list()).map(({ id }) => id)).toEqual(['sound'])
@@ -71,7 +71,7 @@ describe('the damaged state of a throttle', () => {
     ['an instant that is none', () => server.ask('HSET', key('rules'), 'lastAt', 'x', 'quietUntil', 'y')],
   ]
 
-  it.each(damages)('keeps nobody from the other queues, and their listings: %s', async (_, damage) => {
+  it.each(damages)('does not block the other queues and their listings: %s', async (_, damage) => {
     await enqueue('a', 'a1')
     await enqueue('z', 'z1')
     await enqueue('throttled', 't1', 't2', 't3')
@@ -88,7 +88,7 @@ describe('the damaged state of a throttle', () => {
     }
   })
 
-  it.each(damages)('is found by fsck, and what is sound is not: %s', async (_, damage) => {
+  it.each(damages)('is found by fsck, and a sound one is not: %s', async (_, damage) => {
     await enqueue('throttled', 't1', 't2', 't3')
     await store.claim([{ queue: 'throttled', limit: 10 }], by)
     const found = async () => (await store.health.check()).map(({ level, what }) => `${level} ${what}`)
@@ -103,7 +103,7 @@ describe('the damaged state of a throttle', () => {
     expect((await store.health.check('a')).map(({ level }) => level)).toEqual(['ok'])
   })
 
-  it('is mended by what fsck says', async () => {
+  it('is repaired by following fsck', async () => {
     for (const [i, [what, damage]] of damages.entries()) {
       if (i > 0) await store.open([settingsOf('throttled', { throttle })])
       await enqueue('throttled', `${i}`)
@@ -118,7 +118,7 @@ describe('the damaged state of a throttle', () => {
     }
   })
 
-  it('is not found where a queue is just being opened', async () => {
+  it('is not reported while a queue is being opened', async () => {
     const queues = `{${namespace}}:queues`
     const layout = String(await server.ask('HGET', queues, 'throttled'))
     expect(layout).toMatch(/ in t$/)
@@ -127,7 +127,7 @@ describe('the damaged state of a throttle', () => {
     expect(found.filter((text) => !text.startsWith('ok '))).toEqual(['warning queue young'])
   })
 
-  it('is named, with what to do, to whoever asks for it', async () => {
+  it('is reported with a remedy to every caller that reads it', async () => {
     await server.ask('HSET', key('rules'), 'rules', 'nonsense')
     const told = {
       code: 'store-corrupt',

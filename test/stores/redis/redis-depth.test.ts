@@ -7,7 +7,7 @@ import { queueIn } from '#src/stores/redis/layout/redis-layout.js'
 import { depthsOf } from '#src/stores/redis/records/redis-depth.js'
 import { type RedisQueues, ShardMoved } from '#src/stores/redis/shards/redis-queues.js'
 
-it('a shard that moves during a look fails the look, and no rejection is left that nobody hears', async () => {
+it('a shard that moves during a look makes it fail, and no rejection stays unhandled', async () => {
   const unheard: unknown[] = []
   const hear = (error: unknown) => void unheard.push(error)
   process.on('unhandledRejection', hear)

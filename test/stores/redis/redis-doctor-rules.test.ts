@@ -46,8 +46,8 @@ function faults(info: object, settings: object | undefined = {}, replicas = 0): 
     .map(({ level, what, text }) => `${level} ${what}: ${text}`)
 }
 
-describe('the judgement on a Redis server', () => {
-  it('finds nothing wrong with a sound one, nor with Valkey', () => {
+describe('the rules for a Redis server', () => {
+  it('find no fault in a sound server, nor in Valkey', () => {
     expect(faults({})).toEqual([])
     expect(faults({ redis_version: '7.2.4', valkey_version: '8.0.2' })).toEqual([])
   })
@@ -82,11 +82,11 @@ describe('the judgement on a Redis server', () => {
       0,
       /^warning CVE-2026-23479: /,
     ],
-  ] as const)('tells of %s', (_, info, settings, replicas, text) => {
+  ] as const)('report %s', (_, info, settings, replicas, text) => {
     expect(faults(info, settings, replicas)).toEqual([expect.stringMatching(text)])
   })
 
-  it('tells how long the server is up, and the most memory it took', () => {
+  it('report the uptime of the server, and its highest use of memory', () => {
     const info = redisInfo('uptime_in_seconds:93784\r\nused_memory:1048576\r\nused_memory_peak:3145728\r\n')
     const found = judgeServer({ info, settings: undefined, replicas: 0 })
     expect(found.find(({ what }) => what === 'uptime')).toMatchObject({ level: 'ok', text: 'up for 1d 2h' })
@@ -95,7 +95,7 @@ describe('the judgement on a Redis server', () => {
     )
   })
 
-  it('warns of what it cannot read only where it matters', () => {
+  it('warn of an unreadable setting only if it matters', () => {
     expect(faults({}, undefined as never)).toEqual([])
     const facts = {
       info: new Map(Object.entries({ ...sound, redis_version: '7.4.0' })),
@@ -108,7 +108,7 @@ describe('the judgement on a Redis server', () => {
     })
   })
 
-  it('calls a clock off only beyond what the trip took, and never a fault', () => {
+  it('report a clock as off only beyond the time of the trip, and never as a fault', () => {
     expect(judgeClock(4, 5).text).toBe("the server's and this machine's agree")
     expect(judgeClock(-65_000, 5)).toMatchObject({
       level: 'ok',
@@ -116,7 +116,7 @@ describe('the judgement on a Redis server', () => {
     })
   })
 
-  it('tells of a cluster what is not served and how the shards lie', () => {
+  it('report the unserved slots of a cluster and the distribution of shards', () => {
     const info = (ok: number) =>
       redisInfo(`cluster_state:${ok === 16384 ? 'ok' : 'fail'}\r\ncluster_slots_ok:${ok}\r\ncluster_size:3\r\n`)
     expect(judgeCluster({ info: info(16_384), shards: [2, 2, 1] })).toEqual([
@@ -126,7 +126,7 @@ describe('the judgement on a Redis server', () => {
     expect(judgeCluster({ info: info(16_000), shards: [9] }).map(({ level }) => level)).toEqual(['error', 'warning'])
   })
 
-  it('names the rights that are missing, and those to grant', () => {
+  it('name missing rights, and the rights to grant', () => {
     const rights = [
       { rule: 'hget', words: [], may: true },
       { rule: 'lpop', words: [], may: false },
@@ -141,7 +141,7 @@ describe('the judgement on a Redis server', () => {
     expect(userLine('jobs', false)).toMatch(/resetkeys resetchannels -@all ~\{jobs\}\* ~\{jobs:\* &\{jobs:\* \+eval /)
   })
 
-  it('compares versions by their numbers, and takes a namespace by its letters', () => {
+  it('compare versions as numbers, and take a namespace literally', () => {
     expect(['7.0.15', '7.10', '8'].every((version) => isAtLeast(version, '7.0.15'))).toBe(true)
     expect(['7.0.2', '6.99.99'].some((version) => isAtLeast(version, '7.0.15'))).toBe(false)
     expect(globLiteral('a*[b]?\\')).toBe('a\\*\\[b\\]\\?\\\\')

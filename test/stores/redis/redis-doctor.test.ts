@@ -37,7 +37,7 @@ async function makeUser(health: StoreHealth, username: string) {
 }
 
 describe('the examination of a Redis store', () => {
-  it('finds nothing wrong with a sound server, and says what it looked at', async () => {
+  it('finds no fault in a sound server, and lists what it examined', async () => {
     const scene = await RedisScene.busy(client)
     const found = await scene.health.examine()
 
@@ -61,7 +61,7 @@ describe('the examination of a Redis store', () => {
     )
   })
 
-  it('reads what the server is set to, as it is set', async () => {
+  it('reports the settings of the server as they are', async () => {
     const scene = new RedisScene(client, { replicas: 2 })
     await server.ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru', 'timeout', 90, 'appendfsync', 'always')
     const found = await scene.health.examine()
@@ -75,7 +75,7 @@ describe('the examination of a Redis store', () => {
     expect(found.find(({ what }) => what === 'persistence')!.text).toMatch(/appendfsync always/)
   })
 
-  it('is one error where the server evicts keys, refuses the password or is away', async () => {
+  it('is a single error if the server evicts keys, refuses the password or is away', async () => {
     const { namespace } = new RedisScene(client)
     const found = async (own: RedisClient) => {
       const findings = await new RedisStore({ client: own, namespace }).health.examine()
@@ -94,7 +94,7 @@ describe('the examination of a Redis store', () => {
     ])
   })
 
-  it('tells how far the clocks are apart', async () => {
+  it('reports the difference of the clocks', async () => {
     const { namespace } = new RedisScene(client)
     const queues = new RedisQueues(client, namespace)
     const clock = { now: () => Date.now() + 3_600_000, mono: () => performance.now() }
@@ -107,7 +107,7 @@ describe('the examination of a Redis store', () => {
     })
   })
 
-  it('the user it proposes can do all that the store does, on its own namespace alone', async () => {
+  it('proposes a user who can do all that the store does, only on its own namespace', async () => {
     const { namespace, health, queues } = new RedisScene(client)
     const own = connect(server, await makeUser(health, 'least'))
     const scene = new RedisScene(own, { namespace })
@@ -163,7 +163,7 @@ describe('the examination of a Redis store', () => {
     await own.close()
   })
 
-  it('goes on where something cannot be asked, and says so', async () => {
+  it('continues if something cannot be queried, and says so', async () => {
     const { namespace } = new RedisScene(client)
     const deaf: RedisClient = {
       isCluster: false,

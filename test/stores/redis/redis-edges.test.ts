@@ -46,8 +46,8 @@ function heldBack(client: RedisClient, before: (keys: readonly string[], args: r
   })
 }
 
-describe('a server that has no memory left', () => {
-  it('is opened by workers that start, so that they can drain it', async () => {
+describe('a server that is out of memory', () => {
+  it('can be opened by starting workers, so that they can drain it', async () => {
     const scene = await opened()
     await scene.add({ id: 'a' })
     await full(scene.client)
@@ -59,7 +59,7 @@ describe('a server that has no memory left', () => {
     expect((await late.claim([{ queue, limit: 1 }], { worker: 'w2', leaseMs: 1_000 })).claims).toHaveLength(1)
   })
 
-  it('answers all that reads, and is waited on', async () => {
+  it('answers every read, and can be waited on', async () => {
     const scene = await opened()
     await scene.add({ id: 'a' }, { id: 'b' })
     const [claim] = await scene.take()
@@ -80,7 +80,7 @@ describe('a server that has no memory left', () => {
 })
 
 describe('administration', () => {
-  it('reaches every failed job, thousands of them, though those before it are done with', async () => {
+  it('reaches every failed job, thousands of them, even if the earlier ones are finished', async () => {
     const count = 2_500
     const scene = await opened()
     for (let i = 0; i < count; i += 250) await scene.add(...numbered(count).slice(i, i + 250))
@@ -102,7 +102,7 @@ describe('administration', () => {
 })
 
 describe('a damaged ready list', () => {
-  it('does not keep whoever clears the queue at it for ever', async () => {
+  it('does not make a clear loop for ever', async () => {
     const scene = await opened()
     await scene.add({ id: 'a' }, { id: 'b' })
     await scene.raw('HDEL', 'jobs', 'a')
@@ -117,7 +117,7 @@ describe('a damaged ready list', () => {
 })
 
 describe('a listing by id', () => {
-  it('passes over any number of expired results', async () => {
+  it('skips any number of expired results', async () => {
     const scene = await opened()
     const count = 60
     await scene.add(...numbered(count))
@@ -134,7 +134,7 @@ describe('a listing by id', () => {
 })
 
 describe('retention', () => {
-  it('keeps the dead whose age reaches back beyond 1970', async () => {
+  it('keeps dead jobs if their age limit reaches back beyond 1970', async () => {
     const scene = await opened({ dead: { ageMs: 100 * 365 * 86_400_000 } })
     await scene.add({ id: 'a' }, { id: 'b' })
     const [a, b] = await scene.take(2)
@@ -147,7 +147,7 @@ describe('retention', () => {
 })
 
 describe('large payloads', () => {
-  it('are not all read for a claim that is given one of them, though some in the ready list are stale', async () => {
+  it('are not all read for a claim that gets one of them, even with stale elements in the ready list', async () => {
     const scene = await opened()
     const payload = 'x'.repeat(1_000_000)
     for (const job of numbered(100, { payload })) await scene.add(job)
@@ -163,8 +163,8 @@ describe('large payloads', () => {
   })
 })
 
-describe('a queue that is registered and not stored', () => {
-  it('hides no other queue, and keeps nobody from ending the claims of the dead', async () => {
+describe('a queue that is registered but not stored', () => {
+  it('hides no other queue, and does not stop anyone from ending claims of dead workers', async () => {
     const scene = await opened()
     await scene.add({ id: 'a' })
     const [claim] = await scene.take()
@@ -179,8 +179,8 @@ describe('a queue that is registered and not stored', () => {
   })
 })
 
-describe('two that open a queue at once in different orders', () => {
-  it('leave all its shards in the order of the one, and refuse the other', async () => {
+describe('two processes that open a queue at once with different orders', () => {
+  it('leave all shards in the order of one, and refuse the other', async () => {
     const base = new RedisScene(connect(server))
     onTestFinished(() => base.store.close())
     const shards = 4
@@ -211,7 +211,7 @@ describe('two that open a queue at once in different orders', () => {
 })
 
 describe('a wait', () => {
-  it('whose connection is lost shortly before its time is over ends as any other', async () => {
+  it('whose connection is lost shortly before its end ends normally', async () => {
     const [client, operator] = [connect(server), connect(server)]
     onTestFinished(async () => {
       await Promise.all([client.close(), operator.close()])
@@ -230,7 +230,7 @@ describe('a wait', () => {
 })
 
 describe('a watch of jobs in several shards', () => {
-  it('listens to none of them any more where it cannot listen to one', async () => {
+  it('stops listening to all of them if it cannot listen to one', async () => {
     const client = connect(server)
     const namespace = `watch-${process.pid}`
     let stopped = 0
@@ -274,8 +274,8 @@ describe('a watch of jobs in several shards', () => {
   })
 })
 
-describe('what a store need not touch', () => {
-  it('ends the leads of a worker that leaves in the queues that it served, and in no other', async () => {
+describe('a call to Redis', () => {
+  it('ends the leads of a leaving worker only in the queues that it served', async () => {
     const touched = new Set<string>()
     const client = heldBack(connect(server), async (keys) => void touched.add(keys[0]!.split(':')[1]!))
     const scene = new RedisScene(client)
@@ -294,7 +294,7 @@ describe('what a store need not touch', () => {
     expect((await scene.store.claim([{ queue, limit: 1 }], { ...by, worker: 'w2' })).waits[0]?.lead).toBe(true)
   })
 
-  it('tells of ends only in the queue where a lease has ended', async () => {
+  it('reports ends only in the queue whose lease has ended', async () => {
     const scene = await opened()
     await scene.store.open([{ ...settings, name: 'sms' }])
     const told: string[] = []
@@ -320,7 +320,7 @@ describe('what a store need not touch', () => {
   })
 })
 
-it('a server that loses its data while a queue is opened is given a new queue', async () => {
+it('a server that loses its data while a queue is opened gets a new queue', async () => {
   const scene = new RedisScene(connect(server))
   onTestFinished(() => scene.store.close())
   const forgetful = new Proxy(connect(server), {

@@ -118,7 +118,7 @@ it.each<[string, RedisFailure, new (...args: never[]) => Error, boolean, RegExp]
   expect(isReadOnly(error)).toBe(message.startsWith('READONLY'))
 })
 
-it('a lost connection leaves in doubt what has left, and nothing else', () => {
+it('a lost connection makes only sent calls doubtful', () => {
   const lost = new Error('Connection is closed.')
   expect(failureOf(lost, true)).toBe('in-doubt')
   expect(failureOf(lost, false)).toBe('not-executed')
@@ -126,13 +126,13 @@ it('a lost connection leaves in doubt what has left, and nothing else', () => {
   expect(redisError('redis://here', lost, 'in-doubt').message).toContain('in doubt')
 })
 
-it('where the client has followed redirections until it gave up, the last reply counts', () => {
+it('if the client gave up after redirections, the last reply counts', () => {
   const error = new Error('Too many Cluster redirections. Last error: ReplyError: TRYAGAIN Multiple keys request')
   expect(failureOf(error, true)).toBe('not-executed')
   expect(redisError('redis://here', error, 'not-executed').message).toContain('moved to another node')
 })
 
-it('who was answered until the time was over is told what the answer means, and who was not that nobody was reached', () => {
+it('a call that was answered until its time was over reports the answer, and another that no server was reached', () => {
   expect(unreachable('h', reply("READONLY You can't write against a read only replica.")).message).toMatch(
     /it is a replica/,
   )
@@ -158,12 +158,12 @@ it.each([
   }
 })
 
-it('an error carries nothing of the command that caused it, which may hold a password', () => {
+it('an error contains nothing of its command, which may hold a password', () => {
   const error = Object.assign(reply('WRONGPASS invalid username-password pair'), { command: { args: ['secret'] } })
   expect(redisError('redis://here', error, 'refused').cause).toBeUndefined()
 })
 
-it('a word asked of a script refusal is the one it gave', () => {
+it('the word of a script refusal is the one that the script gave', () => {
   expect((redisError('redis://here', reply('MILLRACE newer'), 'script-refusal') as ScriptRefusal).word).toBe('newer')
 })
 
@@ -191,14 +191,14 @@ it.each([
   expect(attempt).toThrow(message)
 })
 
-it('a sound server is taken, Valkey too, and a replica where somebody else looks for the master', () => {
+it('a sound server is accepted, Valkey too, and a replica if the client looks for the master itself', () => {
   refuseUnfit('redis://here', 'single', infoOf({}))
   refuseUnfit('redis://here', 'single', infoOf({ redis_version: '10.1.0' }))
   refuseUnfit('redis://here', 'single', infoOf({ redis_version: '7.2.4', valkey_version: '8.0.2' }))
   refuseUnfit('redis://here', 'other', infoOf({ role: 'slave' }))
 })
 
-it('what was under way when its connection ended is told without the options of the client', () => {
+it('the error for a call whose connection ended does not mention options of the client', () => {
   const error = new Error(
     'Reached the max retries per request limit (which is 0). Refer to "maxRetriesPerRequest" option.',
   )

@@ -89,7 +89,7 @@ const breaches: readonly [title: string, make: (scene: RedisScene) => Promise<un
 ]
 
 describe('the check of lanes', () => {
-  it('finds nothing where every group has its turn or is full', async () => {
+  it('finds no fault if every group has its turn or is full', async () => {
     expect(await found(await laned())).toEqual([])
   })
 

@@ -36,7 +36,7 @@ function overheard(before: (script: string, args: readonly unknown[]) => unknown
 }
 
 describe('the check of a Redis store', () => {
-  it('finds a busy store in order, with a job of every kind in it', async () => {
+  it('finds no fault in a busy store that has a job of every kind', async () => {
     const scene = await RedisScene.busy(client)
     const kinds: ShardKey[] = [
       'ready-list',
@@ -69,7 +69,7 @@ describe('the check of a Redis store', () => {
     expect(finding!.text).toMatch(/^missing from 'ready': job-\d+, job-\d+, job-\d+ and 247 more\. They never run/)
   })
 
-  it('looks at one queue where one is named, and at all shards of it', async () => {
+  it('checks one queue if it is named, with all its shards', async () => {
     const scene = await RedisScene.busy(client)
     await scene.store.open([{ ...settings, name: 'wide', shards: 3 }])
     await scene.raw('ZPOPMIN', 'suspects')
@@ -88,7 +88,7 @@ describe('the check of a Redis store', () => {
     ])
   })
 
-  it('raises no false alarm while jobs come, run, fail and leave on another connection', async () => {
+  it('raises no false alarm while jobs arrive, run, fail and leave on another connection', async () => {
     const scene = await RedisScene.busy(client)
     const other = connect(server)
     const busy = new RedisStore({ client: other, namespace: scene.namespace })
@@ -131,7 +131,7 @@ describe('the check of a Redis store', () => {
     expect(rounds).toBeGreaterThan(25)
   })
 
-  it('takes no key for a foreign one because its queue was opened meanwhile', async () => {
+  it('does not report a key as foreign if its queue was opened meanwhile', async () => {
     const scene = await RedisScene.busy(client)
     let opened = 0
     const watched = overheard(async (script) => {
@@ -144,7 +144,7 @@ describe('the check of a Redis store', () => {
     expect(bad(found)).toEqual([])
   })
 
-  it('tells what it found also where keys cannot be looked for', async () => {
+  it('reports its findings even if keys cannot be scanned', async () => {
     const scene = await RedisScene.busy(client)
     await scene.raw('ZPOPMIN', 'suspects')
     const watched = overheard((script) => {
@@ -157,7 +157,7 @@ describe('the check of a Redis store', () => {
     expect(found[1]!.text).toMatch(/no right to scan/)
   })
 
-  it('needs no right to write', async () => {
+  it('needs no write permission', async () => {
     const scene = await RedisScene.busy(client)
     const login = { username: 'reader', password: 'secret' }
     await server.ask(
@@ -184,7 +184,7 @@ describe('the check of a Redis store', () => {
     await reading.close()
   })
 
-  it('finds what is wrong at every place of a ready list of several pages', async () => {
+  it('finds a fault at any position of a ready list with several pages', async () => {
     const scene = new RedisScene(client)
     await scene.store.open([settings])
     await scene.add(...Array.from({ length: 100 }, (_, i) => ({ id: `job-${i}` })))
@@ -203,7 +203,7 @@ describe('the check of a Redis store', () => {
     expect(bad(await scene.health.check())).toEqual([])
   })
 
-  it('takes bounded steps: many small elements at once, large ones one by one', async () => {
+  it('works in limited steps: many small elements at once, large ones one by one', async () => {
     const scene = new RedisScene(client)
     await scene.store.open([settings, { ...settings, name: 'large' }])
     for (let n = 0; n < 8; n++) await scene.add(...Array.from({ length: 250 }, (_, i) => ({ id: `small-${n}-${i}` })))

@@ -38,7 +38,7 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo().catch(() => false))) await pause(20)
 }
 
-it('a connection on which no answer comes is given up, and the next one works', async () => {
+it('a connection without answers is given up, and the next one works', async () => {
   await through.run(count, ['n'], [])
   await proxy.inject('blackHole')
   const startedAt = performance.now()
@@ -52,7 +52,7 @@ it('a connection on which no answer comes is given up, and the next one works', 
   await until(async () => Number(await through.run(count, ['n'], [])) >= 2)
 })
 
-it('a silent server is given up by pop 2 s after it was to answer', async () => {
+it('pop gives a silent server up 2 s after it should have answered', async () => {
   expect(await through.pop(['bell'], 500, never)).toBeUndefined()
   await proxy.inject('blackHole')
   const startedAt = performance.now()

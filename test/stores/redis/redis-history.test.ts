@@ -33,7 +33,7 @@ async function keysOf({ namespace }: RedisScene): Promise<string[]> {
 }
 
 describe('the history of a Redis store', () => {
-  it('lies in a key for each hour of minutes and each day of hours, which go by themselves', async () => {
+  it('has one key for each hour of minutes and each day of hours, which expire by themselves', async () => {
     const scene = new RedisScene(client)
     await scene.store.history.add([busy(0), busy(0), busy(3 * dayMs)])
     const keys = await keysOf(scene)
@@ -69,7 +69,7 @@ describe('the history of a Redis store', () => {
     expect(points).toHaveLength(count)
   })
 
-  it('is known to fsck, of a queue that is no more too, and unknown to other namespaces', async () => {
+  it('is known to fsck, even for a removed queue, and invisible to other namespaces', async () => {
     const scene = await RedisScene.busy(client)
     await scene.store.history.add([busy(0), { ...busy(0), queue: 'gone' }])
     const found = await scene.health.check()

@@ -58,8 +58,8 @@ async function enqueue(store: Store, ...ids: string[]): Promise<void> {
   await store.enqueue([{ callId: ids.join(), queue: 'mail', jobs }])
 }
 
-describe('a shut queue of which nothing was heard', () => {
-  it('is answered for from memory for less than 5 s, and then asked', async () => {
+describe('a shut queue without news', () => {
+  it('is answered from memory for less than 5 s, and then asked', async () => {
     const { idle, pass, loosen } = await shutQueue()
     await idle.wait(['mail'], 10, never)
     await loosen()
@@ -71,7 +71,7 @@ describe('a shut queue of which nothing was heard', () => {
     expect((await idle.claim(from, by)).claims.map(({ id }) => id)).toEqual(['b'])
   })
 
-  it('is looked at by a wait, however lately it was answered for from memory', async () => {
+  it('is checked by a wait, even right after an answer from memory', async () => {
     const { idle, pass, loosen } = await shutQueue()
     await idle.wait(['mail'], 10, never)
     await loosen()
@@ -82,7 +82,7 @@ describe('a shut queue of which nothing was heard', () => {
   })
 })
 
-it('a shard that is gone does not hide a job in another', async () => {
+it('a removed shard does not hide a job in another', async () => {
   const client = opened()
   const quiet = new RedisIdleCache(client, () => 0)
   const ordered = queueIn(`quiet-${++namespaces}`, 'orders', { kind: 'ordered', shards: 2, generation: 0 })
@@ -116,7 +116,7 @@ describe('a queue whose last jobs a claim has taken', () => {
     return /cmdstat_exists:/.test(String(await client.command('INFO', ['commandstats'])))
   }
 
-  it('is not looked at by the next wait, unless suspects are left', async () => {
+  it('is not checked by the next wait, unless suspects are left', async () => {
     expect(await looksAfter({ suspect: false })).toBe(false)
     expect(await looksAfter({ suspect: true })).toBe(true)
   })

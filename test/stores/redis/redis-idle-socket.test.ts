@@ -52,24 +52,24 @@ function endsWith(stdout: string) {
   return { code: 0, signal: null, stdout, stderr: '' }
 }
 
-it('a program that has enqueued ends by itself', async () => {
+it('a program that has enqueued exits by itself', async () => {
   expect(await ended("await mill.enqueue(task, 'Ada'); console.log('enqueued')")).toEqual(endsWith('enqueued\n'))
 })
 
-it('so does one that has found its server by Sentinels', async () => {
+it('a program that found its server through Sentinels exits by itself too', async () => {
   const sentinels = await startRedis({ mode: 'sentinel' })
   onTestFinished(() => sentinels.stop())
 
   expect(await ended("await mill.enqueue(task, 'Ada')", undefined, sentinels)).toEqual(endsWith(''))
 })
 
-it('a program that awaits nothing of what it enqueued ends when it is accepted', async () => {
+it('a program that does not await its enqueue exits when it is accepted', async () => {
   expect(await ended("mill.enqueue(task, 'Ada', { id: 'not awaited' }).then(({ id }) => console.log(id))")).toEqual(
     endsWith('not awaited\n'),
   )
 })
 
-it('a program that only asks again and again, without waiting for it, ends by itself', async () => {
+it('a program that polls without waiting exits by itself', async () => {
   const program = `
     await mill.enqueue(task, 'Ada')
     setInterval(() => mill.depths().catch(() => {}), 200).unref()
@@ -77,7 +77,7 @@ it('a program that only asks again and again, without waiting for it, ends by it
   expect(await ended(program)).toEqual(endsWith(''))
 })
 
-it('an answer that comes late is waited for, also by a connection that was let go before', async () => {
+it('a late answer is awaited, also by a connection that was released before', async () => {
   const program = `
     await mill.enqueue(task, 'Ada')
     await delay(1_700)
@@ -91,7 +91,7 @@ it('an answer that comes late is waited for, also by a connection that was let g
   expect(outcome).toEqual(endsWith('pause\nenqueued\n'))
 })
 
-it('a program that waits for a result gets it, and then ends', async () => {
+it('a program that waits for a result gets it, and then exits', async () => {
   const program = `
     const job = await mill.enqueue(task, 'Ada', { delay: '2s' })
     const worker = mill.worker()
@@ -102,7 +102,7 @@ it('a program that waits for a result gets it, and then ends', async () => {
   expect(await ended(program)).toEqual(endsWith('hello Ada\n'))
 })
 
-it('a program that watches a queue lives for as long as it watches', async () => {
+it('a program that watches a queue lives as long as it watches', async () => {
   const program = `
     const feed = mill.queue('watched').events()
     await feed.ready()
@@ -118,7 +118,7 @@ it('a program that watches a queue lives for as long as it watches', async () =>
   expect(await ended(program)).toEqual(endsWith('heard\n'))
 })
 
-it('after a server that was away a program ends once the server is back', async () => {
+it('after a server outage a program exits once the server is back', async () => {
   const program = `
     await mill.enqueue(task, 'Ada')
     console.log('enqueued')

@@ -32,7 +32,7 @@ for (const mode of ['single', 'cluster'] as const) {
       url = (await startRedis({ mode })).url
     }, 120_000)
 
-    it.each([1, 2, 3, 4])('are kept as by the memory store, step by step, in seed %i', async (seed) => {
+    it.each([1, 2, 3, 4])('are kept step by step like those of the memory store, in seed %i', async (seed) => {
       const subject = await redisHarness(url)()
       const model = await modelOf(subject)
       onTestFinished(async () => {
@@ -68,7 +68,7 @@ for (const mode of ['single', 'cluster'] as const) {
       return (await store.claim([{ queue, limit }], worker)).claims
     }
 
-    it('are known to a handle that knew the queue before it had any', async () => {
+    it('are known to a handle that has known the queue since before', async () => {
       const namespace = `limits-${++namespaces}`
       const [before, after] = [storeIn(namespace), storeIn(namespace)]
       await before.open([plain('mail')])
@@ -82,7 +82,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await before.throttles.state('mail'))?.hits).toEqual([1])
     })
 
-    it('are shared with a queue that joins the scope after others have claimed by it', async () => {
+    it('are shared with a queue that joins the scope after others have claimed', async () => {
       const namespace = `limits-${++namespaces}`
       const store = storeIn(namespace)
       const throttle = hourly('api', 3)
@@ -100,7 +100,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await store.throttles.state('sms'))?.queues).toEqual(['mail', 'sms'])
     })
 
-    it('count what runs in all shards of an ordered queue, also for a handle that knew it without a bound', async () => {
+    it('count running jobs in all shards of an ordered queue, also for a handle that knew it without a limit', async () => {
       const namespace = `limits-${++namespaces}`
       const [before, after] = [storeIn(namespace), storeIn(namespace)]
       if (mode === 'cluster') await before.open([ordered('orders', { maxRunning: 100 })])
@@ -118,7 +118,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect(await take(after, 'orders')).toHaveLength(1)
     })
 
-    it('hold a group back in every shard of its queue, also once it has others', async () => {
+    it('hold a group back in every shard of its queue, even after a reshard', async () => {
       const store = storeIn(`limits-${++namespaces}`)
       await store.open([ordered('orders')])
       const ids = Array.from({ length: 12 }, (_, i) => `id-${i}`)
@@ -136,7 +136,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await store.health.check()).filter(({ level }) => level !== 'ok')).toEqual([])
     })
 
-    it('wake nobody for what comes in while they deny it', async () => {
+    it('wake no worker for new jobs while they deny them', async () => {
       const store = storeIn(`limits-${++namespaces}`)
       await store.open([ordered('orders', { maxRunning: 1 }), plain('mail', { throttle: hourly('mail', 1) })])
       for (const queue of ['orders', 'mail']) {
@@ -149,7 +149,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect(await store.wait(['orders', 'mail'], 30, new AbortController().signal)).toEqual([])
     })
 
-    it('cost an idle worker nothing while they deny it what is ready', async () => {
+    it('cost an idle worker nothing while they deny its jobs', async () => {
       const asked: string[] = []
       const counted = port()
       const { run, command } = counted
@@ -180,7 +180,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect(asked).toEqual(['claim-gated'])
     })
 
-    it('are told of by rules that were set, and what waits starts by those at once', async () => {
+    it('take effect at once when they are changed: waiters are woken, and jobs start', async () => {
       const namespace = `limits-${++namespaces}`
       const [store, other] = [storeIn(namespace), storeIn(namespace)]
       await store.open([plain('mail', { throttle: hourly('mail', 1) })])
@@ -196,7 +196,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect(await take(store, 'mail')).toHaveLength(1)
     })
 
-    it('lie with all that they count in one place, and are refused where that cannot be', async () => {
+    it('are stored in one place with all their counters, and refused if that is impossible', async () => {
       const namespace = `limits-${++namespaces}`
       const store = storeIn(namespace)
       await store.open([

@@ -31,7 +31,7 @@ class FailingClient extends EventEmitter {
   disconnect(): void {}
 }
 
-it('a call that could not be sent again in time is told what keeps the connection away', async () => {
+it('a call that could not be repeated in time names what blocks the connection', async () => {
   const readOnly = Object.assign(new Error("READONLY You can't write against a read only replica."), {
     name: 'ReplyError',
   })

@@ -55,20 +55,16 @@ async function onceThere<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-it.each(['single', 'cluster'] as const)(
-  'a %s server is given the login of the moment',
-  { timeout: 60_000 },
-  async (mode) => {
-    const { servers, given, client } = await scene(mode)
-    await client.command('SET', ['{a}', '1'])
-    await changed(servers, 'two')
-    given.password = 'two'
+it.each(['single', 'cluster'] as const)('a %s server gets the current login', { timeout: 60_000 }, async (mode) => {
+  const { servers, given, client } = await scene(mode)
+  await client.command('SET', ['{a}', '1'])
+  await changed(servers, 'two')
+  given.password = 'two'
 
-    expect(String(await onceThere(() => client.command('GET', ['{a}'])))).toBe('1')
-  },
-)
+  expect(String(await onceThere(() => client.command('GET', ['{a}'])))).toBe('1')
+})
 
-it('a connection that is opened later asks for the login of the moment', async () => {
+it('a later connection asks for the current login', async () => {
   const { servers, given, client } = await scene('single')
   await client.command('PING', [])
   await changed(servers, 'two')
@@ -82,7 +78,7 @@ it('a connection that is opened later asks for the login of the moment', async (
   stop()
 })
 
-it('if the connector gives the old login for a while, the store is away until it gives the new one', {
+it('if the connector returns the old login for a while, the store is away until it returns the new one', {
   timeout: 30_000,
 }, async () => {
   const { servers, given, client } = await scene('single')
@@ -102,7 +98,7 @@ it('a login that has never worked is refused at once', async () => {
   await expect(client.command('PING', [])).rejects.toBeInstanceOf(StoreRefusedError)
 })
 
-it('if the connector throws, the login before is used', async () => {
+it('if the connector throws, the previous login is used', async () => {
   const { servers, given, client } = await scene('single')
   await client.command('PING', [])
   Object.defineProperty(given, 'password', {

@@ -32,7 +32,7 @@ async function keyOf({ namespace }: RedisScene, name: string): Promise<string> {
   return meta!.replace(/meta$/, name)
 }
 
-describe.each(kinds)('a claim of a %s queue', (_, given) => {
+describe.each(kinds)('a %s queue with lost job records', (_, given) => {
   const ids = async (scene: RedisScene, more: object = {}) =>
     (await scene.store.claim([{ queue, limit: 10 }], { ...by, ...more })).claims.map(({ id }) => id)
 
@@ -51,7 +51,7 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
     return Number(await server.ask('HGET', await keyOf(scene, 'meta'), 'lost'))
   }
 
-  it('passes over the first and those in the middle', async () => {
+  it('skips the first and those in the middle when it is claimed from', async () => {
     const scene = await opened({ id: 'a' }, { id: 'b' }, { id: 'c' }, { id: 'd' })
     await lose(scene, 'a', 'c')
     expect([...(await ids(scene)), ...(await ids(scene))]).toEqual(['b', 'd'])
@@ -59,7 +59,7 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
     expect(await scene.store.claim([{ queue, limit: 10 }], by)).toMatchObject({ claims: [], more: false })
   })
 
-  it('passes over those of a lane, and leaves no turn to a lane that is empty', async () => {
+  it('skips those in a lane, and leaves an empty lane no turn', async () => {
     const scene = await opened({ id: 'a', group: 'g' }, { id: 'b', group: 'g' }, { id: 'c', group: 'h' }, { id: 'd' })
     await lose(scene, 'a', 'c')
     expect([...(await ids(scene)), ...(await ids(scene))].sort()).toEqual(['b', 'd'])
@@ -69,7 +69,7 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
     expect(wrong).toEqual([])
   })
 
-  it('passes over one that is due, and one that is to run again', async () => {
+  it('skips a due job, and one that should run again', async () => {
     const scene = await opened({ id: 'again' })
     await scene.end((await scene.take())[0]!, { kind: 'retry', delayMs: 1_500, error: 'once' })
     await scene.add({ id: 'due', delayMs: 1_500 }, { id: 'sound' })
@@ -85,7 +85,7 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
     expect(await ids(scene)).toEqual([])
   })
 
-  it('passes over a suspect', async () => {
+  it('skips a suspect', async () => {
     const scene = await opened({ id: 'lost' }, { id: 'sound' })
     await scene.store.workers.gone(
       (await scene.take(2)).map(({ id, fence }) => ({ queue, id, fence })) as never,
@@ -99,7 +99,7 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
   it.each([
     ['shared', false],
     ['own', true],
-  ])('ends the claim of one whose %s lease has ended, and of its neighbours as ever', async (_lease, isOwn) => {
+  ])('ends a claim whose %s lease has ended, and those of its neighbours as usual', async (_lease, isOwn) => {
     const scene = await opened({ id: 'lost' }, { id: 'sound' })
     const claims = await scene.take(2)
     if (isOwn) await scene.store.extend(claims.map(({ id, fence }) => ({ queue, id, fence, leaseMs: 700_000 })))
@@ -119,7 +119,7 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
     expect(await server.ask('EXISTS', await keyOf(scene, 'leases'), await keyOf(scene, 'claims'))).toBe(0)
   })
 
-  it('answers that one is gone when it is settled with something to keep, and ends its neighbours', async () => {
+  it("answers 'gone' for a settle that has something to keep, and ends its neighbours", async () => {
     const scene = await opened({ id: 'lost' }, { id: 'sound' })
     const claims = await scene.take(2)
     await lose(scene, 'lost')
@@ -134,7 +134,7 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
     expect(await server.ask('EXISTS', await keyOf(scene, 'leases'), await keyOf(scene, 'claims'))).toBe(0)
   })
 
-  it('is told of by the check until a repair begins to count anew', async () => {
+  it('is reported by the check until a repair resets the count', async () => {
     const scene = await opened({ id: 'lost' }, { id: 'sound' })
     await lose(scene, 'lost')
     await ids(scene)
@@ -146,7 +146,7 @@ describe.each(kinds)('a claim of a %s queue', (_, given) => {
   })
 })
 
-describe('several payloads of an id whose record is gone', () => {
+describe('several payloads of an id whose record is lost', () => {
   async function opened(): Promise<RedisScene> {
     const scene = new RedisScene(client)
     await scene.store.open([{ ...settings, kind: 'ordered' }])
@@ -164,14 +164,14 @@ describe('several payloads of an id whose record is gone', () => {
     expect((await scene.health.check()).filter(({ level }) => level !== 'ok')).toEqual([])
   }
 
-  it('wait until it is enqueued again', async () => {
+  it('wait until the id is enqueued again', async () => {
     const scene = await opened()
     await server.ask('HDEL', await keyOf(scene, 'jobs'), 'a')
     expect(await scene.take()).toEqual([])
     await isHandedOverWhole(scene)
   })
 
-  it('wait likewise where they were in hand', async () => {
+  it('wait in the same way if they were claimed', async () => {
     const scene = await opened()
     expect(await scene.take()).toHaveLength(1)
     const leases = await keyOf(scene, 'leases')
@@ -186,8 +186,8 @@ describe('several payloads of an id whose record is gone', () => {
   })
 })
 
-describe('a ready list with elements of jobs that were taken out of its middle', () => {
-  it('gives no claim a dead job, though one without a record stood before it', async () => {
+describe('a ready list from whose middle jobs were removed', () => {
+  it('grants no dead job, even behind a job without a record', async () => {
     const scene = new RedisScene(client)
     await scene.store.open([settings])
     await scene.add({ id: 'a' }, { id: 'lost' }, { id: 'b' }, { id: 'dead' }, { id: 'c' })
@@ -204,7 +204,7 @@ describe('a ready list with elements of jobs that were taken out of its middle',
   })
 })
 
-it('renews a claim whose shared lease is gone by a lease of its own', async () => {
+it('a claim whose shared lease is lost is renewed with a lease of its own', async () => {
   const scene = new RedisScene(client)
   await scene.store.open([settings])
   await scene.add({ id: 'a' }, { id: 'b' })

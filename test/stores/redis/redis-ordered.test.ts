@@ -81,7 +81,7 @@ describe('an id with 10,000 payloads', () => {
     expect((await scene.store.depth([queue])).depths[0]!.payloads).toBe(7_000)
   })
 
-  it('hands over at most 1 MiB of large payloads, and at least one', async () => {
+  it('returns at most 1 MiB of large payloads, and at least one', async () => {
     const scene = await OrderedScene.opened()
     const large = 'x'.repeat(400_000)
     for (let i = 0; i < 5; i += 1) await scene.push({ id: 'large', payload: `${i}${large}` })
@@ -108,7 +108,7 @@ describe('an id with 10,000 payloads', () => {
 })
 
 describe('a full server', () => {
-  it('refuses payloads, and settles claims in every way', async () => {
+  it('refuses payloads, and allows every settle', async () => {
     const scene = await OrderedScene.opened()
     const ids = ['done', 'again', 'back', 'buried', 'last', 'cancelled']
     await scene.push(...ids.map((id) => ({ id, payload: '1' })), ...ids.map((id) => ({ id, payload: '2' })))
@@ -135,7 +135,7 @@ describe('a full server', () => {
 })
 
 describe('a restart without data', () => {
-  it('makes the queue anew for whoever opened it', async () => {
+  it('lets a handle that knew the queue create it again', async () => {
     const scene = await OrderedScene.opened({ shards: 4 })
     await scene.push({ id: 'a' })
     expect(await scene.store.records.reshard(queue, 2)).toEqual({ changed: 1, more: false })
@@ -161,7 +161,7 @@ describe('the check of an ordered queue', () => {
     return scene
   }
 
-  it('finds a busy queue in order', async () => {
+  it('finds no fault in a busy queue', async () => {
     const scene = await busy()
     for (const key of ['bodies', 'claimed-payloads', 'successors', 'morgue', 'dead-bodies'] as const)
       expect(await scene.raw('HLEN', key), key).toBeGreaterThan(0)

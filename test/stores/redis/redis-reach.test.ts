@@ -15,7 +15,7 @@ beforeEach(async () => {
 })
 afterEach(() => server.stop())
 
-it('a sentinel that is connected and silent is passed over, and the next one is asked', async () => {
+it('a connected but silent sentinel is skipped, and the next one is asked', async () => {
   const watch = [`sentinel monitor mymaster ${server.host} ${server.port} 1`]
   const sentinel = await RedisServer.start({ isSentinel: true, config: watch })
   const silent = await faultProxy({ port: sentinel.port })
@@ -30,7 +30,7 @@ it('a sentinel that is connected and silent is passed over, and the next one is 
   await sentinel.stop()
 })
 
-it('a pop on a server that is away says that it is, however little time is left', async () => {
+it('a pop on an absent server reports that, however little time is left', async () => {
   const client = openRedisClient(redisAddress(`redis://127.0.0.1:${server.port}`))
   expect(await client.pop(['bell'], 500, never)).toBeUndefined()
   await server.kill()

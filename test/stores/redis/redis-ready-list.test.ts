@@ -53,7 +53,7 @@ async function claimAll(store: RedisStore): Promise<string[]> {
 }
 
 describe('the ready list', () => {
-  it('gives what is left in its order, where thousands before it and between it were cancelled', async () => {
+  it('returns the rest in order, even if thousands before and between were cancelled', async () => {
     const store = await opened(6_000)
     await cancel(store, [...range(1, 4_500).reverse(), ...range(4_501, 6_000).filter((_, i) => i % 3 === 0)])
     const left = (await store.depth([queue])).depths[0]!.ready
@@ -65,7 +65,7 @@ describe('the ready list', () => {
     expect(given.slice(0, 2)).toEqual([idOf(0), idOf(4_500)])
   })
 
-  it('is cleared whole, however many stale elements stand before what is left', async () => {
+  it('is cleared completely, however many stale elements precede the rest', async () => {
     const store = await opened(15_000)
     await cancel(store, range(0, 14_900).reverse())
     let changed = 0
@@ -79,7 +79,7 @@ describe('the ready list', () => {
     expect((await store.depth([queue])).depths[0]).toMatchObject({ ready: 0 })
   })
 
-  it('lists what is left, page by page', async () => {
+  it('lists the rest, page by page', async () => {
     const store = await opened(3_000)
     await cancel(store, range(10, 2_900).reverse())
     const listed: string[] = []

@@ -32,14 +32,14 @@ function keyOf(scene: RedisScene, kind: 'plain' | 'ordered', name: string): stri
 }
 
 describe.each(['plain', 'ordered'] as const)('the repair of a %s queue', (kind) => {
-  it('finds nothing to mend where everything is in its place', async () => {
+  it('finds nothing to repair in a sound store', async () => {
     const scene = await running(kind, 'a', 'b')
     const { mended, left } = await scene.health.repair!()
     expect([mended, left.filter(({ level }) => level !== 'ok')]).toEqual([[], []])
     expect(await scene.store.workers.held('w')).toHaveLength(2)
   })
 
-  it('gives running jobs without a lease one that their worker can renew, and nobody else has it before it ends', async () => {
+  it('gives running jobs without a lease one that their worker can renew, and nobody else gets them before it ends', async () => {
     const scene = await running(kind, 'a', 'b')
     await server.ask('DEL', keyOf(scene, kind, 'leases'))
     expect((await scene.health.check()).filter(({ level }) => level === 'error')).not.toEqual([])
@@ -58,7 +58,7 @@ describe.each(['plain', 'ordered'] as const)('the repair of a %s queue', (kind) 
     expect((await scene.health.check()).filter(({ level }) => level !== 'ok')).toEqual([])
   })
 
-  it('takes out leases of nobody', async () => {
+  it('removes leases without a job', async () => {
     const scene = await running(kind, 'a')
     await server.ask('ZADD', keyOf(scene, kind, 'leases'), 1, 'nobody')
     const { mended, left } = await scene.health.repair!()
@@ -67,7 +67,7 @@ describe.each(['plain', 'ordered'] as const)('the repair of a %s queue', (kind) 
     expect((await scene.store.claim([{ queue, limit: 10 }], by)).damaged).toBeUndefined()
   })
 
-  it('counts anew how many jobs of a group run, and gives back the turn of one that has room', async () => {
+  it('recounts the running jobs of a group, and restores the turn of a group with room', async () => {
     const scene = new RedisScene(client)
     await scene.store.open([{ ...settings, kind, maxRunning: { perGroup: 2 } }])
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, group: 'g' })), { id: 'd', group: 'h' })
@@ -82,7 +82,7 @@ describe.each(['plain', 'ordered'] as const)('the repair of a %s queue', (kind) 
     expect((await scene.take(10)).map(({ group }) => group)).toEqual(['g'])
   })
 
-  it('gives leases on the clock as it is, after it was set back', async () => {
+  it('gives leases on the present clock, after it was set back', async () => {
     const scene = await running(kind, 'a')
     const [seconds] = (await server.ask('TIME')) as [string]
     const ahead = (Number(seconds) + 3_600) * 1_000
@@ -96,7 +96,7 @@ describe.each(['plain', 'ordered'] as const)('the repair of a %s queue', (kind) 
   })
 })
 
-it('counts the stale elements of a ready list anew', async () => {
+it('the stale elements of a ready list are recounted', async () => {
   const scene = new RedisScene(client)
   await scene.store.open([settings])
   for (const id of ['a', 'b', 'c', 'd']) await scene.add({ id })
@@ -110,7 +110,7 @@ it('counts the stale elements of a ready list anew', async () => {
   expect((await scene.store.claim([{ queue, limit: 10 }], by)).claims.map(({ id }) => id)).toEqual(['a', 'd'])
 })
 
-it('leaves what needs a person, and says so', async () => {
+it('what needs a person is left alone and reported', async () => {
   const scene = await running('plain', 'a')
   await server.ask('HDEL', scene.key('jobs'), 'a')
   const { left } = await scene.health.repair!()

@@ -27,7 +27,7 @@ for (const mode of ['single', 'cluster'] as const) {
       return store
     }
 
-    it('what a claim found before it met a queue that had moved is told', async () => {
+    it('findings of a claim from before it met a moved queue are reported', async () => {
       const namespace = `reshard-${++namespaces}`
       const [store, admin] = [storeIn(namespace), storeIn(namespace)]
       const mail: QueueSettings = { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }
@@ -47,7 +47,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect(crashed.map(({ id }) => id)).toEqual(['a'])
     })
 
-    it('jobs that came in before their shard moved are told as added, though others of the call are sent again', async () => {
+    it('jobs added before their shard moved are reported as added, even if others in the call are sent again', async () => {
       const namespace = `reshard-${++namespaces}`
       const admin = storeIn(namespace)
       await admin.open([{ ...settings, shards: 1 }])
@@ -83,7 +83,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await admin.depth([queue])).depths[0]).toMatchObject({ ready: 600 })
     })
 
-    it('a handle that has not heard of a reshard adopts claims of it, and ends those of the dead', async () => {
+    it('a handle that missed a reshard adopts its claims, and ends those of dead workers', async () => {
       const namespace = `reshard-${++namespaces}`
       const [store, other, admin] = [storeIn(namespace), storeIn(namespace), storeIn(namespace)]
       for (const one of [store, other, admin]) await one.open([settings])
@@ -95,7 +95,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await other.workers.gone(claims, 'heir')).crashed.map(({ id }) => id)).toEqual(['a'])
     })
 
-    it('a reshard under producers and workers loses no payload, gives none twice, and keeps each id apart', async () => {
+    it('a reshard with producers and workers at work loses no payload, gives none twice, and keeps ids apart', async () => {
       const namespace = `reshard-${++namespaces}`
       const [admin, ...others] = Array.from({ length: 5 }, () => storeIn(namespace))
       await admin!.open([settings])
@@ -155,7 +155,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect(await admin!.health.check()).toMatchObject([{ level: 'ok' }])
     }, 120_000)
 
-    it('a reshard that is interrupted at any of its trips is gone on with, and nothing is lost or doubled', async () => {
+    it('a reshard that is interrupted at any of its trips can be continued, and nothing is lost or doubled', async () => {
       // Each attempt gets one trip further than the one before, in a queue of its own.
       for (let trips = 1; ; trips += 1) {
         const namespace = `cut-${++namespaces}`
@@ -189,7 +189,7 @@ for (const mode of ['single', 'cluster'] as const) {
       }
     }, 240_000)
 
-    it('jobs that nobody brings on go back where they were, and are run there', async () => {
+    it('jobs stranded by a move return to where they were, and run there', async () => {
       const namespace = `return-${++namespaces}`
       const store = storeIn(namespace)
       await store.open([
@@ -213,7 +213,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok'])
     })
 
-    it('what a reshard or a move finds is kept to: pause and drain last, whoever gives them and when', async () => {
+    it('pause and drain outlast a reshard or a move, whoever sets them and when', async () => {
       const namespace = `switches-${++namespaces}`
       const [admin, other] = [storeIn(namespace), storeIn(namespace)]
       await admin.open([settings])
@@ -232,7 +232,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await admin.claim([{ queue, limit: 1 }], { worker: 'w', leaseMs: 60_000 })).claims).toEqual([])
     })
 
-    it('a move that is interrupted at any of its trips is gone on with, and a repeat changes nothing', async () => {
+    it('a move that is interrupted at any of its trips can be continued, and a repeat changes nothing', async () => {
       for (let trips = 1; ; trips += 1) {
         const namespace = `move-${++namespaces}`
         const store = storeIn(namespace)

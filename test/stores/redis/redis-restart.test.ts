@@ -28,8 +28,8 @@ async function upForMs(server: RedisServer): Promise<number> {
   return Number(seconds) * 1_000
 }
 
-describe('leases that have ended', () => {
-  it('are left alone for one lease by a server that was started anew with its data', async () => {
+describe('expired leases', () => {
+  it('are spared for one lease after a restart of the server with its data', async () => {
     const server = await started('appendonly yes', 'appendfsync always')
     const scene = await opened(server)
     await scene.add({ id: 'a' })
@@ -45,7 +45,7 @@ describe('leases that have ended', () => {
     expect(await scene.store.extend([{ queue, id: 'a', fence: claim!.fence, leaseMs: 600_000 }])).toEqual(['ok'])
   })
 
-  it.each(['plain', 'ordered'] as const)('wake nobody in a %s queue while they are left alone', async (kind) => {
+  it.each(['plain', 'ordered'] as const)('wake nobody in a %s queue while they are spared', async (kind) => {
     const server = await started('appendonly yes', 'appendfsync always')
     const { store } = await opened(server)
     const [name, never] = [`${kind}-queue`, new AbortController().signal]
@@ -73,7 +73,7 @@ describe('leases that have ended', () => {
     expect(await found(scene, 1_000)).toMatchObject({ crashed: ['a'] })
   })
 
-  it('are left alone from now on by a replica that became the master, however long it has been up', async () => {
+  it('are spared from now on by a replica that became the master, however long it has been up', async () => {
     const master = await started()
     const replica = await started(`replicaof ${master.host} ${master.port}`)
     const before = await opened(master)
@@ -96,7 +96,7 @@ describe('leases that have ended', () => {
     expect((await found(after, 600_000)).forMs).toBeLessThanOrEqual(2_000)
   })
 
-  it('are left alone again by a master that was a replica in between', async () => {
+  it('are spared again by a master that was a replica in between', async () => {
     const server = await started()
     const other = await started()
     const scene = await opened(server)
@@ -112,7 +112,7 @@ describe('leases that have ended', () => {
     expect(await found(scene, 600_000)).toMatchObject({ crashed: [] })
   })
 
-  it('end at once for a user who may no longer ask for the run of the server', async () => {
+  it("end at once for a user without permission to read the server's run id", async () => {
     const server = await started()
     await server.ask('ACL', 'SETUSER', 'blind', 'on', '>secret', '~*', '&*', '+@all')
     const scene = await opened(server, { username: 'blind', password: 'secret' })

@@ -36,7 +36,7 @@ async function blocked(count = 1): Promise<void> {
   await expect.poll(async () => /blocked_clients:(\d+)/.exec(await clients())?.[1]).toBe(String(count))
 }
 
-it('is made in the same moment', async () => {
+it('a claim with a wait is made at the moment of the ring', async () => {
   const waiting = waitOn(scene.store)
   await blocked()
   await scene.add({ id: 'a' })
@@ -47,7 +47,7 @@ it('is made in the same moment', async () => {
   expect(ended.claimed).toMatchObject({ queue, more: false, crashed: [], buried: [] })
 })
 
-it('is answered though the wait is aborted', async () => {
+it('a claim with a wait is answered even if the wait is aborted', async () => {
   const abort = new AbortController()
   const waiting = waitOn(scene.store, abort.signal)
   await blocked()
@@ -58,7 +58,7 @@ it('is answered though the wait is aborted', async () => {
   expect(ended.claimed).toMatchObject({ claims: [], waits: [{ queue, reason: 'empty' }] })
 })
 
-it('goes along as soon as nobody else waits on the same handle: until then a ring is for any of them', async () => {
+it('a claim with a wait is sent once nobody else waits on the same handle: until then a ring is for all of them', async () => {
   const waiting = [scene.store.wait([queue], longMs, never), waitOn(scene.store)] as const
   await blocked()
   await scene.add({ id: 'a' })
@@ -68,7 +68,7 @@ it('goes along as soon as nobody else waits on the same handle: until then a rin
   expect(idsIn(await waiting[1])).toEqual(['a', 'b'])
 })
 
-it('is made for its own waiter though another comes to wait meanwhile', async () => {
+it('a claim with a wait serves its own waiter even if another one arrives meanwhile', async () => {
   const waiting = waitOn(scene.store)
   await blocked()
   const other = scene.store.wait([queue], longMs, never)
@@ -79,7 +79,7 @@ it('is made for its own waiter though another comes to wait meanwhile', async ()
   expect(await other).toEqual([queue])
 })
 
-it('ends when another comes to wait for other queues', async () => {
+it('a claim with a wait ends when another waiter for other queues arrives', async () => {
   await scene.store.open([{ ...settings, name: 'other' }])
   const waiting = waitOn(scene.store)
   await blocked()
@@ -92,7 +92,7 @@ it('ends when another comes to wait for other queues', async () => {
   expect(await other).toEqual(['other'])
 })
 
-it('is left to its caller if the server does not know its script any more', async () => {
+it('a claim with a wait is left to its caller if the server has lost its script', async () => {
   const waiting = waitOn(scene.store)
   await blocked()
   await scene.client.command('SCRIPT', ['FLUSH'])
@@ -102,7 +102,7 @@ it('is left to its caller if the server does not know its script any more', asyn
   expect((await scene.take()).map(({ id }) => id)).toEqual(['a'])
 })
 
-it('is left to its caller if the queue was throttled meanwhile', async () => {
+it('a claim with a wait is left to its caller if the queue was throttled meanwhile', async () => {
   const waiting = waitOn(scene.store)
   await blocked()
   const throttle = { scope: 'slow', by: 'queue', rules: [{ limit: 1, windowMs: 60_000, moderate: false }] } as const
@@ -112,7 +112,7 @@ it('is left to its caller if the queue was throttled meanwhile', async () => {
   expect(await waiting).toEqual({ rung: [queue] })
 })
 
-it('keeps a bound that was set meanwhile', async () => {
+it('a claim with a wait keeps a limit that was set meanwhile', async () => {
   const waiting = waitOn(scene.store)
   await blocked()
   await scene.store.open([{ ...settings, maxRunning: 1 }])
@@ -121,7 +121,7 @@ it('keeps a bound that was set meanwhile', async () => {
   expect(idsIn(await waiting)).toEqual(['a'])
 })
 
-it('stays behind on queues that need more than one call', async () => {
+it('a claim is not sent with a wait on queues that need more than one call', async () => {
   await scene.store.open([
     { ...settings, name: 'wide', shards: 2 },
     { ...settings, name: 'ordered', kind: 'ordered', shards: 1 },
@@ -130,7 +130,7 @@ it('stays behind on queues that need more than one call', async () => {
     expect(await scene.store.claimWhenRung([{ queue: name, limit: 1 }], by, 20, never)).toEqual({ rung: [] })
 })
 
-it('is in doubt if the connection is lost, and no job is', async () => {
+it('a claim with a wait is doubtful if the connection is lost, but no job is', async () => {
   const waiting = waitOn(scene.store).catch((error: unknown) => error)
   await blocked()
   const clients = textIn(await scene.client.command('CLIENT', ['LIST']))
@@ -144,7 +144,7 @@ it('is in doubt if the connection is lost, and no job is', async () => {
   expect((await scene.take()).map(({ id: one }) => one)).toEqual(['a'])
 })
 
-it('is left to its caller, who finds out what is wrong, if the queue was damaged meanwhile', async () => {
+it('a claim with a wait is left to its caller, who finds the damage, if the queue was damaged meanwhile', async () => {
   const waiting = waitOn(scene.store)
   await blocked()
   await scene.add({ id: 'a' })
@@ -159,7 +159,7 @@ it('is left to its caller, who finds out what is wrong, if the queue was damaged
   expect(await scene.store.claim(from, by)).toMatchObject({ claims: [], damaged: [{ queue }] })
 })
 
-it('is made though the marker of its queue is no marker, which it removes', async () => {
+it("a claim with a wait is made even if the queue's marker is foreign, and removes it", async () => {
   await scene.raw('SET', 'wake', 'foreign')
   const { claimed } = await waitOn(scene.store)
 
@@ -167,7 +167,7 @@ it('is made though the marker of its queue is no marker, which it removes', asyn
   expect(String(await scene.raw('TYPE', 'wake'))).toBe('none')
 })
 
-it('is answered though the store is closed', async () => {
+it('a claim with a wait is answered even if the store is closed', async () => {
   const waiting = waitOn(scene.store)
   await blocked()
   await scene.store.close()

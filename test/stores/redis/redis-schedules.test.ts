@@ -38,7 +38,7 @@ const dueOf = async ({ schedules }: RedisStore) =>
   (await schedules.due('worker', 30_000, 10)).due.map(({ revision, definition }) => `${definition.queue} ${revision}`)
 
 describe('a schedule on Redis', () => {
-  it('is one of its namespace only', async () => {
+  it('belongs to one namespace only', async () => {
     const [one, other] = [opened(), opened()]
     for (const { store } of [one, other]) await store.open([queue('mail')])
     await one.schedules.put(due('r1'), undefined)
@@ -46,7 +46,7 @@ describe('a schedule on Redis', () => {
     expect([await dueOf(one.store), await dueOf(other.store)]).toEqual([['mail r1'], []])
   })
 
-  it('that a remover left behind half way makes room for another', async () => {
+  it('makes room for another after a half-finished removal', async () => {
     const { namespace, store, schedules, client } = opened()
     await store.open([queue('mail'), queue('reports')])
     for (const of of ['mail', 'reports']) {
@@ -60,7 +60,7 @@ describe('a schedule on Redis', () => {
     }
   })
 
-  it('to which nothing points does not tick, and is cleared away once it is old', async () => {
+  it('does not tick if nothing points to it, and is deleted once it is old', async () => {
     const { namespace, store, schedules, client } = opened()
     await store.open([queue('mail')])
     const [records] = scheduleKeys(`{${namespace}:mail}`)
@@ -78,7 +78,7 @@ describe('a schedule on Redis', () => {
     expect(await client.command('HLEN', [records!])).toBe(0)
   })
 
-  it('that several write or remove at once is what the one has written who was told that he has', async () => {
+  it('has the state of the last confirmed change if several write or remove it at once', async () => {
     const [one, other] = [opened('shared'), opened('shared')]
     for (const { store } of [one, other]) await store.open(['mail', 'reports', 'alerts'].map(queue))
     const paused = (revision: string, of: string): ScheduleChange => {
@@ -109,7 +109,7 @@ describe('a schedule on Redis', () => {
     }
   })
 
-  it('of which a writer died between two queues is written once more, and ticks in one of them', async () => {
+  it('is written again and ticks in one queue if a writer died between two queues', async () => {
     const { namespace, store, schedules, client } = opened()
     await store.open([queue('mail'), queue('reports')])
     await schedules.put(due('r1'), undefined)
@@ -125,7 +125,7 @@ describe('a schedule on Redis', () => {
     expect((await schedules.list(undefined, 10)).map(({ revision }) => revision)).toEqual(['r3'])
   })
 
-  it('that somebody brings elsewhere too late stays as others have written it, and leaves nothing there', async () => {
+  it('keeps the state that others have written if a late move arrives, and leaves nothing there', async () => {
     const { namespace, store, schedules, client } = opened()
     await store.open(['mail', 'reports', 'alerts'].map(queue))
     const queues = new RedisQueues(client, namespace)
@@ -147,7 +147,7 @@ describe('a schedule on Redis', () => {
       expect(await client.command('EXISTS', scheduleKeys(`{${namespace}:${name}}`))).toBe(0)
   })
 
-  it('that lies on a server which is away keeps nobody from the others', async () => {
+  it('on an absent server does not block the others', async () => {
     const { namespace, store, schedules, client } = opened()
     await store.open(['mail', 'reports'].map(queue))
     await schedules.put(due('r1'), undefined)
@@ -165,7 +165,7 @@ describe('a schedule on Redis', () => {
     expect(found.due.map(({ definition }) => definition.name)).toEqual(['other'])
   })
 
-  it('that followed its queue to other shards leaves nothing where it lay', async () => {
+  it('leaves nothing behind when it follows its queue to other shards', async () => {
     const { namespace, store, schedules, client } = opened()
     await store.open([{ ...queue('syncs'), kind: 'ordered', shards: 2 }])
     const { definition, ...change } = due('r1', 'syncs')
@@ -180,7 +180,7 @@ describe('a schedule on Redis', () => {
     }
   })
 
-  it('is found by fsck to be nothing strange', async () => {
+  it('passes fsck', async () => {
     const { store, schedules } = opened()
     await store.open([queue('mail')])
     await schedules.put(due('r1'), undefined)

@@ -42,7 +42,7 @@ describe.each([
   ['a single server', false],
   ['a cluster', true],
 ])('the scripts for %s', (_, isCluster) => {
-  it('are compiled by the server, each under the name it is asked for by', async () => {
+  it('are compiled by the server, each under its own name', async () => {
     const scripts = await scriptsFor(isCluster)
     for (const { name, sha, text } of scripts) expect(await server.ask('SCRIPT', 'LOAD', text), name).toBe(sha)
     const names = scripts.map(({ name }) => name)

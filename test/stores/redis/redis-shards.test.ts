@@ -34,7 +34,7 @@ for (const mode of ['single', 'cluster'] as const) {
       return store
     }
 
-    it('gives every job exactly once, whatever the limit of the claims', async () => {
+    it('grants every job exactly once, whatever the limit of the claims', async () => {
       const store = await opened()
       await enqueue(store, 500)
       const ids = new Set<string>()
@@ -50,7 +50,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await store.depth(['wide'])).depths[0]).toMatchObject({ ready: 0, running: 500, fresh: 0 })
     })
 
-    it('gives one claim no more than its share of 1 MiB of each shard, and one job', async () => {
+    it('grants one claim at most its share of 1 MiB from each shard, plus one job', async () => {
       const store = await opened()
       const jobs = Array.from({ length: 64 }, (_, i) => ({
         id: idOf(i),
@@ -71,7 +71,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect(counts.reduce((sum, count) => sum + count, 0)).toBe(64)
     })
 
-    it('gives the one job there is to the first claim, in whichever shard it lies', async () => {
+    it('grants its only job to the first claim, in any shard', async () => {
       const store = await opened()
       for (let i = 0; i < 20; i += 1) {
         await enqueue(store, 1, i)
@@ -81,7 +81,7 @@ for (const mode of ['single', 'cluster'] as const) {
       }
     })
 
-    it('gives the one suspect there is to the first claim alone, and reports its crash', async () => {
+    it('grants its only suspect to the first claim, and reports its crash', async () => {
       const store = await opened()
       await enqueue(store, 1)
       await store.claim([{ queue: 'wide', limit: 1 }], { worker: 'w1', leaseMs: 1 })
@@ -111,7 +111,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await store.depth(['wide'])).depths[0]).toMatchObject({ running: 0, processed: 40 })
     })
 
-    it('keeps its number of shards whatever is opened later', async () => {
+    it('keeps its number of shards, whatever is opened later', async () => {
       const namespace = `shards-${++namespaces}`
       const [first, second] = [storeIn(namespace), storeIn(namespace)]
       await first.open([settings])
@@ -121,7 +121,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect(await claimAll(second)).toHaveLength(100)
     })
 
-    it('is listed as one, page by page, in each order', async () => {
+    it('is listed as a whole, page by page, in each order', async () => {
       const store = await opened()
       await enqueue(store, 60)
       const all = Array.from({ length: 60 }, (_, i) => idOf(i))
@@ -138,7 +138,7 @@ for (const mode of ['single', 'cluster'] as const) {
       }
     })
 
-    it('ends no claim while a shard cannot be held, and the same release sent again holds all of them', async () => {
+    it('ends no claim while a shard cannot be held, and the repeated release holds all of them', async () => {
       const namespace = `shards-${++namespaces}`
       const store = storeIn(namespace)
       await store.open([settings])
@@ -163,7 +163,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect(await claimAll(store)).toEqual([])
     })
 
-    it('wakes whoever waits for it, in whichever shard a job comes in', async () => {
+    it('wakes its waiters, in whichever shard a job arrives', async () => {
       const store = await opened()
       for (let i = 0; i < 10; i += 1) {
         const rung = store.wait(['wide'], 5_000, new AbortController().signal)
@@ -173,7 +173,7 @@ for (const mode of ['single', 'cluster'] as const) {
       }
     })
 
-    it('cancels, pauses and clears as one', async () => {
+    it('is cancelled, paused and cleared as a whole', async () => {
       const store = await opened()
       await enqueue(store, 50)
       expect(await store.records.cancel('wide', { ids: [idOf(0), idOf(1), idOf(2)] })).toEqual({

@@ -41,7 +41,7 @@ async function begun(client: RedisClient, scope: string, by: Throttle['by'], rul
 }
 
 describe('the throttle in Lua', () => {
-  it('answers as that of the memory store, over restarts, clocks set back and other rules', async () => {
+  it('answers like that of the memory store, over restarts, clocks set back and other rules', async () => {
     const client = opened()
     const found: string[] = []
     for (let seed = 1; seed <= 100; seed += 1) {
@@ -53,7 +53,7 @@ describe('the throttle in Lua', () => {
     expect(found).toEqual([])
   }, 60_000)
 
-  it('charges what a second restart may have lost from the first on, where it rested in between', async () => {
+  it('charges the loss of a second restart from the first one on, even if it rested in between', async () => {
     const claim = { verb: 'claim', of: [{ subject: '', want: 1, hasMore: false, lateMs: 0 }] } as const
     const look = { verb: 'claim', of: [{ subject: '', want: 0, hasMore: false, lateMs: 0 }] } as const
     const moments: Moment[] = [
@@ -70,7 +70,7 @@ describe('the throttle in Lua', () => {
     expect(disagreement(scene, heard)).toEqual({ compared: 4 })
   })
 
-  it('reads a few entries of a log of thousands, whichever rule looks', async () => {
+  it('reads only a few entries of a log with thousands, for every rule', async () => {
     const client = opened()
     const claimed = asking(
       client,
@@ -99,7 +99,7 @@ return { permits, read }`,
     expect(oneGone).toBeLessThan(250)
   })
 
-  it('forgets idle groups, at most so many at a time, and nothing that a window still sees', async () => {
+  it('forgets idle groups, a limited number at a time, and nothing that a window still counts', async () => {
     const client = opened()
     const ask = asking(
       client,
@@ -123,7 +123,7 @@ return { call('HLEN', COUNTERS), call('ZCARD', STARTS), call('ZCARD', IDLE), thr
     expect(await ask(2_011, '300')).toEqual([0, 0, 0, 0])
   })
 
-  it('gives the memory back of hundreds of groups of which few are left, and keeps those as they were', async () => {
+  it('frees the memory of hundreds of groups if few are left, and keeps those unchanged', async () => {
     const client = opened()
     const ask = asking(
       client,
@@ -152,7 +152,7 @@ return { call('HLEN', COUNTERS), (throttle_permits('g0')), (throttle_permits('g1
     expect((await encodings()).map(String)).toEqual(['listpack', 'listpack', 'listpack'])
   })
 
-  it('keeps scopes apart that one script turns to and fro between', async () => {
+  it('keeps scopes apart if one script alternates between them', async () => {
     const client = opened()
     const ask = asking(
       client,
@@ -171,7 +171,7 @@ turn_to(2) return { first, second, (throttle_permits('')) }`,
     expect(await ask(0)).toEqual([1, 6, 5])
   })
 
-  it('knows the server by the run that it tells, and writes instants in full', async () => {
+  it('recognises the server by its run id, and writes instants in full', async () => {
     const client = opened()
     const asItIs = throttleHeader.replace("command == 'INFO'", 'false')
     const script = redisScript(

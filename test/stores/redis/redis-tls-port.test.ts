@@ -17,7 +17,7 @@ async function refusalAt(url: string): Promise<string> {
   )
 }
 
-it('an address with TLS to a port without it names TLS', async () => {
+it('an address with TLS for a port without it makes the error name TLS', async () => {
   const server = await startRedis()
   onTestFinished(() => server.stop())
 
@@ -26,7 +26,7 @@ it('an address with TLS to a port without it names TLS', async () => {
   )
 })
 
-it('an address without TLS to a port that speaks it names TLS', async () => {
+it('an address without TLS for a port with it makes the error name TLS', async () => {
   const certificates = new Certificates()
   const { cert, key } = certificates.signed('server')
   const port = await freePort()

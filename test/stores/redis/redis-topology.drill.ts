@@ -56,7 +56,7 @@ it('while a slot moves no call is lost and none is carried out twice', { timeout
   expect(await to.ask('GET', '{t}:n')).toBe(String(answered + 1))
 })
 
-it('a listener goes on hearing when its slot has moved, and is told of the gap', { timeout: 60_000 }, async () => {
+it('a listener keeps receiving after its slot has moved, and is told of the gap', { timeout: 60_000 }, async () => {
   const { cluster, slot, from, to, client } = await startCluster()
   const heard: (string | undefined)[] = []
   await client.listen('{t}:bell', (message) => heard.push(message))
@@ -69,7 +69,7 @@ it('a listener goes on hearing when its slot has moved, and is told of the gap',
   expect(heard[0]).toBe('before')
 })
 
-it('when its master dies behind Sentinels calls go on, pop and listeners too', { timeout: 60_000 }, async () => {
+it('after its master dies behind Sentinels calls go on, also pop and listeners', { timeout: 60_000 }, async () => {
   const { redis, client } = await startSentinel()
   const heard: (string | undefined)[] = []
   await client.run(count, ['n'], [])
@@ -90,7 +90,7 @@ it('when its master dies behind Sentinels calls go on, pop and listeners too', {
   expect(await popping).toBe('bell')
 })
 
-it('a database that the master behind Sentinels does not have is refused, and nothing is written anywhere', async () => {
+it('a database missing on the master behind Sentinels is refused, and nothing is written anywhere', async () => {
   const { redis } = await startSentinel()
   const client = open(`${redis.url}?db=99`)
   for (const call of [() => client.run(count, ['n'], []), () => client.pop(['bell'], 100, never)]) {

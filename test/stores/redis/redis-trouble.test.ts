@@ -34,7 +34,7 @@ function enqueue(id: string, queue = 'a', payload = '{}') {
   return store.enqueue([{ callId: id, queue, jobs: [{ id, task: 'x', payload, priority: 0, rememberMs: 0 }] }])
 }
 
-it('after everything was thrown away all that is under way finds its queue made anew', async () => {
+it('after a flush all calls under way find their queue created again', async () => {
   await enqueue('before')
   const { claims } = await store.claim([{ queue: 'a', limit: 1 }], by)
   await server.ask('FLUSHALL')

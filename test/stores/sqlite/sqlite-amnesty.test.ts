@@ -47,7 +47,7 @@ async function claimedBehindLock(ms: number) {
 }
 
 describe('a lease that ended while the file was locked', () => {
-  it('is left alone by who waited for the lock, and its holder settles or renews it', async () => {
+  it('is spared by a claimer that waited for the lock, so that its holder can settle or renew it', async () => {
     const [claim] = (await claimBy(holder)).claims
     const { claims, crashed, waits } = await claimedBehindLock(6_000)
 
@@ -58,7 +58,7 @@ describe('a lease that ended while the file was locked', () => {
     expect(await holder.settle([{ ...claim!, kind: 'complete' }])).toEqual(['ok'])
   })
 
-  it('is ended two seconds later if nobody has renewed it', async () => {
+  it('ends two seconds later if nobody has renewed it', async () => {
     await claimBy(holder)
     await claimedBehindLock(6_000)
     await pass(1_999)
@@ -68,14 +68,14 @@ describe('a lease that ended while the file was locked', () => {
     expect((await claimBy(other)).crashed).toHaveLength(1)
   })
 
-  it('is not spared again by a lock that comes soon after', async () => {
+  it('is not spared again after another lock soon afterwards', async () => {
     await claimBy(holder)
     await claimedBehindLock(6_000)
 
     expect((await claimedBehindLock(2_500)).crashed).toHaveLength(1)
   })
 
-  it('is ended at once after a short wait', async () => {
+  it('ends at once after a short wait', async () => {
     await claimBy(holder)
     await pass(3_500)
 
@@ -83,7 +83,7 @@ describe('a lease that ended while the file was locked', () => {
   })
 })
 
-it('an amnesty from before the machine was started anew is none', async () => {
+it('an amnesty from before a restart of the machine does not count', async () => {
   const db = (await loadDriver())(':memory:')
   db.exec('CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT)')
   const amnesty = new SqliteAmnesty(db)

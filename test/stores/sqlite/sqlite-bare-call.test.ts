@@ -8,7 +8,7 @@ import { job, SqliteScene } from './sqlite-scene.js'
 const callOf = (...jobs: NewJob[]) => ({ callId: 'call', queue: 'work', jobs })
 const others = ['b', 'c', 'd'].map((id) => job(id))
 
-it('a call of bare jobs as text gives the same jobs, with their count and weight', () => {
+it('a call of bare jobs as text yields the same jobs, with their count and weight', () => {
   const jobs = [
     job('"a\\ü', { task: 'send "mail"', payload: '{"text":"ü\\n"}', rememberMs: 60_000 }),
     job('b', { payload: 'cut\0off' }),
@@ -23,7 +23,7 @@ it('a call of bare jobs as text gives the same jobs, with their count and weight
   expect(bare.units).toBe(jobs.reduce((sum, { payload }) => sum + payload.length, 0))
 })
 
-it('jobs that are alike name their task once, and the text of others has it in each row', () => {
+it('similar jobs name their task once, and the text of different ones has it in each row', () => {
   const alike = { task: 'bill', rememberMs: 9 }
   const bills = ['a', 'b', 'c', 'd'].map((id) => job(id, alike))
   const bare = bareOf(callOf(...bills))!
@@ -41,7 +41,7 @@ it('jobs that are alike name their task once, and the text of others has it in e
 it.each([
   ['alike', ['send', 'send', 'send', 'send']],
   ['of several tasks', ['send', 'bill', 'send', 'print']],
-])('jobs that are %s are stored as they were given, in their order', async (_, tasks) => {
+])('jobs that are %s are stored as given, in their order', async (_, tasks) => {
   const scene = new SqliteScene()
   onTestFinished(() => scene.close())
   const store = await scene.opened()
@@ -71,13 +71,13 @@ it.each<[string, Partial<NewJob>]>([
   ['a long payload', { payload: 'x'.repeat(2_049) }],
   ['a payload that is no Unicode', { payload: '\ud800' }],
   ['a task that is no Unicode', { task: '\ud800' }],
-])('a call in which one job has %s keeps its jobs as they are', (_, special) => {
+])('a call in which one job has %s keeps its jobs unchanged', (_, special) => {
   const call = callOf(...others, job('a', special))
   expect(bareOf(call)).toBeUndefined()
   expect(jobsOf(call)).toBe(call.jobs)
 })
 
-it('a call of few jobs keeps them as they are', () => {
+it('a call with few jobs keeps them unchanged', () => {
   expect(bareOf(callOf(...others))).toBeUndefined()
   expect(bareOf(callOf(...others, job('a')))).toBeDefined()
 })
@@ -90,7 +90,7 @@ const single = (id: string, more: Partial<EnqueueCall> = {}) => ({
 })
 const singles = ['a', 'b', 'c', 'd'].map((id) => single(id))
 
-it('calls of one bare job each travel as one, and each gets its own answer', () => {
+it('calls with one bare job each travel together, and each gets its own answer', () => {
   const { sent, answersOf } = sentForm(singles)
   expect(sent).toMatchObject([{ queue: 'work', count: 4, isRun: true }])
   expect(jobsOf(sent[0]!).map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd'])
@@ -103,7 +103,7 @@ it.each<[string, EnqueueCall]>([
   ['has an id other than its job', single('e', { callId: 'call' })],
   ['has two jobs', single('e', { jobs: [job('e'), job('f')] })],
   ['has a job that is not bare', single('e', { jobs: [job('e', { delayMs: 1 })] })],
-])('calls travel as they are if one of them %s', (_, other) => {
+])('calls travel unchanged if one of them %s', (_, other) => {
   const calls = [...singles, other]
   const { sent, answersOf } = sentForm(calls)
   expect(sent).toEqual(calls)

@@ -56,7 +56,7 @@ async function written(step: () => Promise<void>): Promise<number> {
   return statSync(`${scene.file}-wal`).size
 }
 
-it('a line of a log writes neither the payload nor the checkpoint of its job anew, and a checkpoint not the payload', async () => {
+it('a log line rewrites neither payload nor checkpoint, and a checkpoint does not rewrite the payload', async () => {
   await add(job('a', { payload: JSON.stringify('p'.repeat(mebibyte - 2)) }))
   const [claim] = await claimed()
   await beat(claim!, { startedMs: 0, host: 'mill-1', pid: 7, checkpoint: { payload: 'c'.repeat(mebibyte) } })
@@ -65,7 +65,7 @@ it('a line of a log writes neither the payload nor the checkpoint of its job ane
   expect(await written(() => beat(claim!, { checkpoint: { payload: '1' } }))).toBeLessThan(64 * 1_024)
 })
 
-describe('nothing is left of the notes of a job', () => {
+describe('no notes are left of a job', () => {
   type Way = readonly [what: string, (claim: Claim) => Promise<unknown>, settings?: Partial<QueueSettings>]
   const settled =
     (...items: readonly object[]) =>
@@ -166,7 +166,7 @@ describe('nothing is left of the notes of a job', () => {
       })
 })
 
-it('a kept result keeps the log, and no checkpoint', async () => {
+it('a kept result keeps the log, but not the checkpoint', async () => {
   await add(job('a'))
   const [claim] = await claimed()
   await beat(claim!, notes)
@@ -176,7 +176,7 @@ it('a kept result keeps the log, and no checkpoint', async () => {
   expect(left()).toEqual([0, 1])
 })
 
-it('each of the jobs that are claimed together is handed its own checkpoint, whatever line it stands in', async () => {
+it('each job of a claim gets its own checkpoint, in any position', async () => {
   const ids = ['a', 'b', 'c', 'd', 'e', 'f']
   const inGroup = (id: string) => (id > 'c' ? { group: 'g' } : {})
   await add(...ids.map((id) => job(id, inGroup(id))))

@@ -78,21 +78,21 @@ const sizes = [
 ] as const
 
 describe.skipIf(probe === undefined)('a volume of 6 MB', () => {
-  it.each(sizes)('that %s have filled drains by itself, and takes jobs again', async (_, size, jobs) => {
+  it.each(sizes)('filled by %s drains by itself, and accepts jobs again', async (_, size, jobs) => {
     const taken = await filled(size, jobs)
     expect(taken * size).toBeGreaterThan(size < 100 ? 500_000 : 2_500_000)
     expect(await drained(250)).toBe(taken)
     expect(await filled(size, jobs)).toBeGreaterThan(taken * 0.8)
   })
 
-  it.each(sizes)('that %s have filled is emptied by clear', async (_, size, jobs) => {
+  it.each(sizes)('filled by %s is emptied by clear', async (_, size, jobs) => {
     const taken = await filled(size, jobs)
     expect(await cleared()).toBe(taken)
     expect(await store.enqueue(calls(size, jobs))).toHaveLength(1)
   })
 
   it.each(sizes)(
-    'that %s and then others have filled to the last byte drains at the cost of the ballast',
+    'filled by %s and then by others to the last byte drains at the cost of the ballast',
     async (_, size, jobs) => {
       const taken = await filled(size, jobs)
       expect(existsSync(join(volume.folder, 'jobs.db-ballast'))).toBe(true)
@@ -103,7 +103,7 @@ describe.skipIf(probe === undefined)('a volume of 6 MB', () => {
     },
   )
 
-  it('that others fill to the last byte is emptied by clear, and the ballast comes back with the room', async () => {
+  it('filled by others to the last byte is emptied by clear, and the ballast returns when there is room', async () => {
     const taken = await filled(50, 200)
     volume.fill()
     expect(await cleared()).toBe(taken)
@@ -119,12 +119,12 @@ describe.skipIf(probe === undefined)('a volume of 6 MB', () => {
       .toBe(true)
   })
 
-  it('keeps its log to a sixteenth of it', async () => {
+  it('limits the log to a sixteenth of its size', async () => {
     await filled(1_000, 20)
     expect(statSync(join(volume.folder, 'jobs.db-wal')).size).toBeLessThan(2 * 389_120)
   })
 
-  it('answers a call that was accepted before it was full as it did then', async () => {
+  it('repeats its answer to a call that it accepted before it was full', async () => {
     const [accepted] = calls(50, 1)
     await store.enqueue([accepted!])
     await filled(1_000, 20)
@@ -134,7 +134,7 @@ describe.skipIf(probe === undefined)('a volume of 6 MB', () => {
     expect(await ready()).toBe(before)
   })
 
-  it('is opened by another process when others have filled it to the last byte', async () => {
+  it('can be opened by another process when others have filled it to the last byte', async () => {
     const taken = await filled(1_000, 100)
     await store.close()
     volume.fill()

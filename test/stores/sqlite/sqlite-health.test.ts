@@ -38,7 +38,7 @@ async function sql(text: string): Promise<void> {
   db.close()
 }
 
-it('a sound store has everything in its place, and repair leaves it as it is', async () => {
+it('a sound store passes every check, and repair leaves it unchanged', async () => {
   const store = await filled()
   const found = await store.health.check()
   expect(found.map(({ level, what }) => [level, what])).toEqual([
@@ -51,7 +51,7 @@ it('a sound store has everything in its place, and repair leaves it as it is', a
   await expect(store.health.check('nowhere')).rejects.toBeInstanceOf(UnknownQueueError)
 })
 
-it('a store in the middle of a reshard has everything in its place', async () => {
+it('a store in the middle of a reshard passes every check', async () => {
   const store = await scene.opened()
   await store.open([orders])
   const jobs = Array.from({ length: 1_500 }, (_, i) => job(`id-${i}`, { score: 1 }))
@@ -70,7 +70,7 @@ it.each([
   ['a running job that no worker has', 'UPDATE job SET worker = NULL WHERE state = 2', /without a worker/],
   ['a ready job in a pool of others', 'UPDATE job SET pool = 1 WHERE state = 1 AND grp IS NULL', /stand in a pool/],
   ['a last fence that is too low', 'UPDATE queue SET last_fence = 0', /fences are higher/],
-])('%s are found and mended', async (_, damage, text) => {
+])('%s are found and repaired', async (_, damage, text) => {
   const store = await filled()
   await sql(damage)
   const found = await store.health.check()
@@ -83,7 +83,7 @@ it.each([
   expect((await store.health.repair!()).mended).toEqual([])
 })
 
-it('a running job whose worker is unknown is taken back by the next claim after a repair', async () => {
+it('a running job without a worker is taken back by the next claim after a repair', async () => {
   const store = await filled()
   await sql('UPDATE job SET worker = NULL, host = NULL, pid = NULL WHERE state = 2')
   await store.health.repair!()
@@ -91,7 +91,7 @@ it('a running job whose worker is unknown is taken back by the next claim after 
   expect((await store.depth([queue.name])).depths[0]).toMatchObject({ running: 0 })
 })
 
-it('payloads without a job are told and left', async () => {
+it('payloads without a job are reported and kept', async () => {
   const store = await filled()
   await sql("DELETE FROM job WHERE id = 'x'")
   const { left } = await store.health.repair!()
@@ -102,7 +102,7 @@ it('payloads without a job are told and left', async () => {
   })
 })
 
-it('a damaged file is told as that, and repair does not touch it', async () => {
+it('a damaged file is reported as damaged, and repair does not touch it', async () => {
   const store = await filled()
   await store.close()
   const bytes = readFileSync(scene.file)
@@ -115,7 +115,7 @@ it('a damaged file is told as that, and repair does not touch it', async () => {
   expect(readFileSync(scene.file).equals(bytes)).toBe(true)
 })
 
-it('examine tells version, rights, journal, room, log and ballast, and makes nothing', async () => {
+it('examine reports version, permissions, journal, room, log and ballast, and creates nothing', async () => {
   const none = scene.store()
   expect(await none.health.examine()).toMatchObject([{ level: 'ok', what: 'file' }])
   expect(existsSync(scene.file)).toBe(false)
@@ -128,7 +128,7 @@ it('examine tells version, rights, journal, room, log and ballast, and makes not
   )
 })
 
-it('a file that is not there, and cannot be made because its folder is none, is told as an error', async () => {
+it('a missing file that cannot be created, because its parent is not a folder, is reported as an error', async () => {
   const file = join(scene.folder, 'file')
   writeFileSync(file, '')
 

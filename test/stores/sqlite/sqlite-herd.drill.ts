@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { herd } from '../../../proofs/workers/herd.js'
 
-it('of many connections that wait for a job, few wake up for it', async () => {
+it('one job wakes only a few of many waiting connections', async () => {
   const { claims, claimsInAll, wakeMs } = await herd({ processes: 2, handlesEach: 10, rounds: 5 })
   // One is rung; another may look by chance while the job passes by.
   expect(Math.max(...claims)).toBeLessThanOrEqual(4)

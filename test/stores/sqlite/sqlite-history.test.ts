@@ -8,7 +8,7 @@ const entry = (queue: string): HistoryEntry => {
   return { queue, agoMs: 0, counts: { ...none, completed: 1, runTimes: [1, 0, 0, 0, 0, 0, 0] } }
 }
 
-it('rows that are too old go with the writes that follow, a bounded number at each', async () => {
+it('old rows of the history are deleted by later writes, a limited number each', async () => {
   const harness = await sqliteHarness()
   onTestFinished(() => harness.close())
   const store = await harness.open()

@@ -87,7 +87,7 @@ function fill({ operations }: Watched, name: string, groups: number): void {
   }
 }
 
-describe('a claim that goes round lanes', () => {
+describe('a claim over lanes', () => {
   const rules = [{ limit: 1, windowMs: 60_000, moderate: false }]
   const kinds: Record<string, Partial<QueueSettings>> = {
     'no limits': {},
@@ -95,7 +95,7 @@ describe('a claim that goes round lanes', () => {
     'a bound on what runs of each group': { maxRunning: { perGroup: 1 } },
   }
   for (const [title, settings] of Object.entries(kinds)) {
-    it(`touches as much in 20,000 groups as in 10, with ${title}`, async () => {
+    it(`costs as much with 20,000 groups as with 10, with ${title}`, async () => {
       const cost: number[][] = []
       for (const groups of [10, 20_000]) {
         const watched = await Watched.open(`${scene.file}-${groups}`)
@@ -118,7 +118,7 @@ describe('a claim that goes round lanes', () => {
     }, 60_000)
   }
 
-  it('leaves nothing of 3,000 groups once they are through, and their windows too', async () => {
+  it('leaves nothing of 3,000 groups once their jobs and their windows have ended', async () => {
     const watched = await Watched.open(scene.file)
     const short = [{ limit: 1, windowMs: 1, moderate: false }]
     watched.watch(() =>
@@ -155,7 +155,7 @@ describe('a claim that goes round lanes', () => {
 })
 
 describe('a queue without groups and limits', () => {
-  it('never looks for a lane, a throttle or a start', async () => {
+  it('never queries a lane, a throttle or a start', async () => {
     const watched = await Watched.open(scene.file)
     watched.watch(() => watched.operations.open([queue]))
     const jobs = ['a', 'b', 'c'].map((id) => job(id))
@@ -177,7 +177,7 @@ describe('a queue without groups and limits', () => {
     watched.db.close()
   })
 
-  it('finds its next jobs in their order, without sorting, past any number that have a group', async () => {
+  it('finds its next jobs in order, without sorting, past any number of jobs with a group', async () => {
     const watched = await Watched.open(scene.file)
     const plan = (where: string, order: string) =>
       watched.db

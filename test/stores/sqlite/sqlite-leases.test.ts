@@ -14,7 +14,7 @@ const by = { worker: 'w', leaseMs: 3_600_000 }
 const alone = { ...by, alone: true }
 const from = [{ queue: queue.name, limit: 1 }]
 
-it('a restart of the machine ends every lease at once; another opening does not', async () => {
+it('a restart of the machine ends every lease at once; opening the file again does not', async () => {
   const clockFile = join(scene.folder, 'clock')
   writeFileClock(clockFile, 1_000_000, 'boot-1')
   const clock = fileClockUrl(clockFile)
@@ -34,7 +34,7 @@ it('a restart of the machine ends every lease at once; another opening does not'
   expect(second!.fence).toBeGreaterThan(first!.fence)
 })
 
-it('another boot id at the same time of boot ends no lease: it is a container of the same machine', async () => {
+it('another boot id at the same boot time ends no lease: it is a container on the same machine', async () => {
   const clockOf = (bootId: string, bootedAt: number) => {
     const text = `export const clock = { now: () => 1_000_000, mono: () => 5_000, bootId: () => '${bootId}', bootedAt: () => ${bootedAt} }`
     return `data:text/javascript,${encodeURIComponent(text)}`
@@ -50,7 +50,7 @@ it('another boot id at the same time of boot ends no lease: it is a container of
   expect((await afterBoot.claim(from, alone)).claims).toHaveLength(1)
 })
 
-it('whoever led before a restart of the machine leads no more', async () => {
+it('a lead from before a restart of the machine leads no more', async () => {
   const clockFile = join(scene.folder, 'clock')
   writeFileClock(clockFile, 1_000_000, 'boot-1')
   const before = await scene.opened(fileClockUrl(clockFile))

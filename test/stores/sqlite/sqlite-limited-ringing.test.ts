@@ -26,7 +26,7 @@ function memory(data: MemoryData): StoreHarness {
 }
 
 for (const seed of [1, 2, 3, 4]) {
-  it(`limited queues are rung when the memory store rings them, and never else, in seed ${seed}`, async () => {
+  it(`limited queues ring exactly when the memory store rings, in seed ${seed}`, async () => {
     const data = new MemoryData()
     const sqlite = await sqliteHarness()
     const tokens = new SqliteWakeTokens(sqlite.file)

@@ -60,7 +60,7 @@ async function closedWithinMs(store: { close(): Promise<void> }): Promise<number
   return performance.now() - startedAt
 }
 
-it('close does not wait for a process that holds the write lock; what was under way is in doubt', async () => {
+it('close does not wait for a process that holds the write lock; calls under way are doubtful', async () => {
   const store = await scene.opened()
   await store.enqueue([enqueueCall('a')])
   const [claim] = (await store.claim(from, by)).claims
@@ -81,7 +81,7 @@ it('close does not wait for a process that holds the write lock; what was under 
   }
 })
 
-it('neither does a store that could not even open its file', async () => {
+it('close does not wait for the lock either if the store could not open its file', async () => {
   await locked()
   const store = scene.store()
   const opened = store.open([queue]).catch((error: unknown) => error)
@@ -89,7 +89,7 @@ it('neither does a store that could not even open its file', async () => {
   expect(await opened).toBeInstanceOf(StoreUnavailableError)
 })
 
-it('a lock that is let go in time costs nothing: what was sent is finished', async () => {
+it('a lock that is released in time costs nothing: sent calls are completed', async () => {
   const store = await scene.opened()
   await locked()
   const sent = store.enqueue([enqueueCall('a')])
@@ -100,7 +100,7 @@ it('a lock that is let go in time costs nothing: what was sent is finished', asy
   await closed
 })
 
-it('a thread that is stuck does not keep close from returning', async () => {
+it('a stuck thread does not keep close from returning', async () => {
   const module = join(scene.folder, 'clock.mjs')
   const stuck = join(scene.folder, 'stuck')
   writeFileSync(

@@ -33,7 +33,7 @@ async function lengthened(store: SqliteStore): Promise<string[]> {
   return ids
 }
 
-it('comes to its full length at once, when a connection has made some commits', async () => {
+it('the log is extended to its full length at once after some commits of a connection', async () => {
   const store = await scene.opened()
   const ids = await lengthened(store)
 
@@ -44,7 +44,7 @@ it('comes to its full length at once, when a connection has made some commits', 
   expect(length()).toBe(full)
 })
 
-it('is read up to its last commit by who opens the file after a crash', async () => {
+it('the log is read up to its last commit when the file is opened after a crash', async () => {
   const store = await scene.opened()
   const ids = await lengthened(store)
   await store.enqueue([enqueueCall('last')])
@@ -59,7 +59,7 @@ it('is read up to its last commit by who opens the file after a crash', async ()
   expect((await reopened.depth([queue.name])).depths[0]!.ready).toBe(ids.length + 2)
 })
 
-it('loses no commit of another process, however often it is cut and lengthened anew', async () => {
+it('the log loses no commit of another process, however often it is cut and extended', async () => {
   const store = await scene.opened()
   const db = (await loadDriver())(scene.file)
   const producers = ['a', 'b', 'c'].map((name) =>

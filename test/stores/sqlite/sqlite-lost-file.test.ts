@@ -53,7 +53,7 @@ async function replaceByBackup(): Promise<void> {
   renameSync(backup, scene.file)
 }
 
-it('no enqueue is accepted into a file that was removed; the next goes into a new one', async () => {
+it('no enqueue is accepted into a removed file; the next one goes into a new file', async () => {
   const store = await scene.opened()
   await store.enqueue([enqueueCall('a')])
   removeAll()
@@ -64,7 +64,7 @@ it('no enqueue is accepted into a file that was removed; the next goes into a ne
   expect(await readyAnew()).toBe(1)
 })
 
-it('no enqueue is accepted into a file in whose place a backup was put, and nothing of the old log gets into that', async () => {
+it('no enqueue is accepted into a file replaced by a backup, and nothing from the old log gets into that', async () => {
   const store = await scene.opened()
   await store.enqueue([enqueueCall('a')])
   await replaceByBackup()
@@ -76,7 +76,7 @@ it('no enqueue is accepted into a file in whose place a backup was put, and noth
   db.close()
 })
 
-it('a file that was moved away keeps all that was accepted', async () => {
+it('a file that was moved away keeps every accepted job', async () => {
   const store = await scene.opened()
   await store.enqueue([enqueueCall('a', 'b', 'c')])
   const moved = join(scene.folder, 'moved.db')
@@ -88,7 +88,7 @@ it('a file that was moved away keeps all that was accepted', async () => {
   expect(await readyIn(other)).toBe(3)
 })
 
-it('neither claims nor settles are answered from a file that was removed', async () => {
+it('neither claims nor settles are answered from a removed file', async () => {
   const store = await scene.opened()
   await store.enqueue([enqueueCall('a', 'b')])
   const { claims } = await store.claim([{ queue: queue.name, limit: 1 }], by)
@@ -101,7 +101,7 @@ it('neither claims nor settles are answered from a file that was removed', async
   expect(await failure(store.claim([{ queue: queue.name, limit: 1 }], by))).toBeInstanceOf(StoreUnavailableError)
 })
 
-it('who waits is woken by a job in the new file', async () => {
+it('a waiter is woken by a job in the new file', async () => {
   const store = await scene.opened()
   const waiting = store.wait([queue.name], 20_000, new AbortController().signal)
   await store.depth([queue.name])
@@ -113,7 +113,7 @@ it('who waits is woken by a job in the new file', async () => {
   expect(found).toEqual([queue.name])
 })
 
-it.each(['-wal', '-shm'])('nothing that was accepted is lost when %s alone is removed', async (suffix) => {
+it.each(['-wal', '-shm'])('no accepted job is lost if only %s is removed', async (suffix) => {
   const store = await scene.opened()
   await store.enqueue([enqueueCall('a')])
   rmSync(`${scene.file}${suffix}`)
@@ -122,7 +122,7 @@ it.each(['-wal', '-shm'])('nothing that was accepted is lost when %s alone is re
   expect(await readyAnew()).toBe(accepted)
 })
 
-it('the log alone is made anew', async () => {
+it('a removed log is created again', async () => {
   const store = await scene.opened()
   await store.enqueue([enqueueCall('a')])
   rmSync(`${scene.file}-wal`)
@@ -131,7 +131,7 @@ it('the log alone is made anew', async () => {
   expect(await readyAnew()).toBe(accepted + 1)
 })
 
-it('a log that another process made in the place of ours is left alone', async () => {
+it('a log that another process created instead is left alone', async () => {
   const store = await scene.opened()
   await store.enqueue([enqueueCall('a')])
   removeAll()

@@ -49,7 +49,7 @@ async function reshardToTheEnd(store: SqliteStore, shards: number): Promise<numb
   }
 }
 
-it('two processes take turns at each id, in the order of its payloads, and lose none', async () => {
+it('two processes take turns on each id, in the order of its payloads, and lose none', async () => {
   const store = await opened()
   const ids = Array.from({ length: 12 }, (_, i) => `id-${i}`)
   const children = [0, 1].map(() => spawnConsumer())
@@ -86,7 +86,7 @@ it('two processes take turns at each id, in the order of its payloads, and lose 
   }
 })
 
-it('many completions of one claim at once leave no payload behind, except those of a successor', async () => {
+it('several completions of one claim at once leave no payload behind, except those of a successor', async () => {
   const store = await opened({ ...orders, shards: 1 })
   const ids = ['a', 'b', 'c', 'd', 'e']
   await push(
@@ -113,7 +113,7 @@ it('many completions of one claim at once leave no payload behind, except those 
   db.close()
 })
 
-it('a reshard that was cut off is gone on with: nothing is granted meanwhile, and pushes join what is on its way', async () => {
+it('an interrupted reshard can be continued: nothing is granted meanwhile, and pushes join moving payloads', async () => {
   const store = await opened()
   const ids = Array.from({ length: 1_500 }, (_, i) => `id-${i}`)
   await push(
@@ -186,7 +186,7 @@ it('a claim of some of the payloads of an id, and its end, touch no others', asy
   db.close()
 })
 
-it('of large payloads one claim of an id hands over a mebibyte at most, in their order, and leaves the others for the next', async () => {
+it('a claim of an id with large payloads returns at most a mebibyte, in order, and leaves the rest for the next', async () => {
   const store = await opened({ ...orders, shards: 1 })
   for (let i = 0; i < 10; i += 1) await push(store, [job('hot', { payload: `${i}`.padEnd(256_000, '.') })])
   const numbers = ({ payloads }: Claim) => payloads!.map(({ payload }) => Number.parseInt(payload as string, 10))
@@ -215,7 +215,7 @@ it('of large payloads one claim of an id hands over a mebibyte at most, in their
   expect(numbers(third.claims[0]!)).toEqual([8, 9])
 })
 
-it.each([undefined, Number.POSITIVE_INFINITY])('who asks for all payloads (%s) is handed all', async (maxPayloads) => {
+it.each([undefined, Number.POSITIVE_INFINITY])('a claim of all payloads (%s) gets all of them', async (maxPayloads) => {
   const store = await opened({ ...orders, shards: 1 })
   for (let i = 0; i < 6; i += 1) await push(store, [job('hot', { payload: `${i}`.padEnd(256_000, '.') })])
   const from = { queue: 'orders', limit: 1, ...(maxPayloads === undefined ? {} : { maxPayloads }) }
@@ -224,7 +224,7 @@ it.each([undefined, Number.POSITIVE_INFINITY])('who asks for all payloads (%s) i
   expect(claims[0]!.hasMore).toBeUndefined()
 })
 
-it('a claim that has a mebibyte of payloads takes no other id, of this shard or the next', async () => {
+it('a claim with a mebibyte of payloads takes no other id, from this shard or the next', async () => {
   const store = await opened()
   const ids = ['id-1', 'id-12', 'id-3', 'id-2', 'id-0']
   expect(ids.map((id) => shardOf(id, 3))).toEqual([0, 0, 0, 1, 2])
@@ -241,7 +241,7 @@ it('a claim that has a mebibyte of payloads takes no other id, of this shard or 
   expect(taken).toEqual([ids.slice(0, 2), ids.slice(2, 4), ids.slice(4)])
 })
 
-it('pushing to an id with many payloads costs what pushing to one with few does', async () => {
+it('pushing to an id with many payloads costs no more than pushing to one with few', async () => {
   const store = await opened({ ...orders, shards: 1 })
   const times: number[] = []
   for (let call = 0; call < 160; call += 1) {

@@ -112,21 +112,21 @@ function faults(db: Database): string[] {
   })
 }
 
-it('every operation of the store has prepared its statements', () => {
+it('every operation of the store has its statements prepared', () => {
   expect(filled.missed).toEqual([])
 })
 
-it('every statement finds its rows by the index made for it, and sorts and scans nothing large', () => {
+it('every statement uses its index, and sorts and scans nothing large', () => {
   expect(faults(filled.db)).toEqual([])
 })
 
-it('the same where somebody has the file analyzed while the store is at work', () => {
+it('statements still use their indexes after somebody analyzes the file while the store works', () => {
   filled.db.exec('ANALYZE')
 
   expect(faults(filled.db)).toEqual([])
 })
 
-it('the same where the file was analyzed when it was nearly empty, and opened since', () => {
+it('statements still use their indexes in a file that was analyzed when it was nearly empty', () => {
   filled.db.exec("ANALYZE; UPDATE sqlite_stat1 SET stat = '1 1 1 1 1 1'")
 
   const reopened = filled.open()

@@ -4,7 +4,7 @@ import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { storedQueue } from '../../stored-queue.js'
 import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
 
-it('who only asks which queues there are leaves the file as it is', async () => {
+it('listing the queues leaves the file unchanged', async () => {
   const scene = new SqliteScene()
   try {
     const first = await scene.opened()

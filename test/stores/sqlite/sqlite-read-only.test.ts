@@ -7,7 +7,7 @@ import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { SmallVolume } from './small-volume.js'
 import { enqueueCall, queue } from './sqlite-scene.js'
 
-it('a read-only volume is refused with its path, and the jobs are there when it may be written again', async (context) => {
+it('a read-only volume is refused with its path, and the jobs are there when it is writable again', async (context) => {
   const volume = SmallVolume.of(6)
   if (volume === undefined) return context.skip(`no volume can be mounted here (${SmallVolume.why})`)
   onTestFinished(() => volume.close())

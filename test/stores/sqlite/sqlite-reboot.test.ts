@@ -64,7 +64,7 @@ async function claimed(store: SqliteStore) {
   return { ids: claims.map(({ id }) => id), wait: waits[0] }
 }
 
-it('a short window is silent once after the machine was started anew, and then goes on', async () => {
+it('a short window is silent once after a restart of the machine, and then goes on', async () => {
   const rules = [{ limit: 2, windowMs: 10_000, moderate: false }]
   const settings = { throttle: { scope: 'api', by: 'queue', rules } } as const
   let store = await opened(settings)
@@ -81,7 +81,7 @@ it('a short window is silent once after the machine was started anew, and then g
   expect((await claimed(store)).ids).toEqual(['a3', 'a4'])
 })
 
-it('a long window still sees what started before, as long ago as it was, and what may have', async () => {
+it('a long window still counts earlier starts by their age, and possible unknown ones', async () => {
   const rules = [{ limit: 8, windowMs: 3_600_000, moderate: false }]
   const settings = { throttle: { scope: 'api', by: 'group', rules } } as const
   let store = await opened(settings)
@@ -99,7 +99,7 @@ it('a long window still sees what started before, as long ago as it was, and wha
   expect((await claimed(store)).ids).toEqual(['a7'])
 })
 
-it('a hold ends when it was to end, and what a throttle had shut is looked at anew', async () => {
+it('a hold ends at its time after a restart, and a queue shut by a throttle is checked again', async () => {
   const settings = {
     throttle: { scope: 'api', by: 'group', rules: [{ limit: 1, windowMs: 1_000, moderate: false }] },
   } as const

@@ -52,14 +52,14 @@ async function filled(): Promise<void> {
   await store.close()
 }
 
-it('a database of somebody else is refused and left as it is', async () => {
+it('a foreign database is refused and stays unchanged', async () => {
   await sql('CREATE TABLE users (name TEXT); INSERT INTO users VALUES (1)')
   const error = await refusal()
   expect(error).toBeInstanceOf(StoreCorruptError)
   expect(error.message).toContain('is not a Millrace store')
 })
 
-it('a database with the mark of another application is refused and left as it is', async () => {
+it('a database with the mark of another application is refused and stays unchanged', async () => {
   await sql('PRAGMA application_id = 77; CREATE TABLE users (name TEXT)')
   expect(await refusal()).toBeInstanceOf(StoreCorruptError)
 })
@@ -88,7 +88,7 @@ it('a truncated store is refused with the advice to restore a backup', async () 
   expect(error.message).toMatch(/backup.*\.recover/s)
 })
 
-it('a page that turns out to be damaged is told as damage, not as a crash or a wrong answer', async () => {
+it('a damaged page is reported as damage, not as a crash or a wrong answer', async () => {
   await filled()
   const bytes = readFileSync(scene.file)
   // All pages but the first, which holds the header and the table of tables.
@@ -97,7 +97,7 @@ it('a page that turns out to be damaged is told as damage, not as a crash or a w
   expect(await refusal()).toBeInstanceOf(StoreCorruptError)
 })
 
-it('whatever bytes are flipped, every call answers or throws a typed error', { timeout: 120_000 }, async () => {
+it('after any bytes are flipped, every call answers or throws a typed error', { timeout: 120_000 }, async () => {
   await filled()
   const sound = readFileSync(scene.file)
   const random = seededRandom(60)
@@ -127,17 +127,17 @@ it('whatever bytes are flipped, every call answers or throws a typed error', { t
   expect(refused).toBeGreaterThan(10)
 })
 
-it('a directory is refused, and so is a file that cannot be made', async () => {
+it('a directory is refused, and so is a file that cannot be created', async () => {
   mkdirSync(scene.file)
   await expect(scene.store().open([queue])).rejects.toThrow(/is a directory/)
   await expect(scene.store('/dev/null/jobs.db').open([queue])).rejects.toBeInstanceOf(StoreUnavailableError)
 })
 
-it("':memory:' is refused at once, with the way to a store that is not kept", () => {
+it("':memory:' is refused at once, and the error names the memory store", () => {
   expect(() => new SqliteStore({ file: ':memory:' })).toThrow(/memory:/)
 })
 
-it('nothing is made before the first call; then only its owner may read the file', async () => {
+it('nothing is created before the first call; then only its owner can read the file', async () => {
   const file = join(scene.folder, 'deep', 'er', 'jobs.db')
   const store = scene.store(file)
   expect(statSync(join(scene.folder, 'deep'), { throwIfNoEntry: false })).toBeUndefined()
@@ -147,7 +147,7 @@ it('nothing is made before the first call; then only its owner may read the file
 })
 
 it.skipIf(process.getuid?.() !== 0)(
-  'in a folder with the setgid bit, what is made is for its group, whatever the umask',
+  'in a folder with the setgid bit, created files belong to its group, under any umask',
   async () => {
     const [shared, group] = [join(scene.folder, 'shared'), 65_534]
     mkdirSync(shared)
@@ -181,7 +181,7 @@ it.skipIf(process.getuid?.() !== 0)(
   },
 )
 
-it('a refused file may be put right: the next call opens it', async () => {
+it('a refused file can be corrected: the next call opens it', async () => {
   writeFileSync(scene.file, 'not a database'.repeat(100))
   const store = scene.store()
   await expect(store.open([queue])).rejects.toBeInstanceOf(StoreCorruptError)
@@ -191,7 +191,7 @@ it('a refused file may be put right: the next call opens it', async () => {
 
 const isRoot = process.getuid?.() === 0
 
-it.skipIf(!isRoot)('an empty file of another user is refused and left as it is', async () => {
+it.skipIf(!isRoot)('an empty file of another user is refused and stays unchanged', async () => {
   writeFileSync(scene.file, '')
   chownSync(scene.file, 4_711, 4_711)
   expect((await refusal()).message).toMatch(/belongs to another user \(uid 4711\)/)
@@ -200,7 +200,7 @@ it.skipIf(!isRoot)('an empty file of another user is refused and left as it is',
   await expect(scene.store().open([queue])).resolves.toHaveLength(1)
 })
 
-it('nothing is made behind a link that lies where the bell belongs', async () => {
+it('nothing is created behind a link in the place of the bell', async () => {
   const target = join(scene.folder, 'target')
   mkdirSync(target)
   symlinkSync(target, `${scene.file}-bell`)
@@ -212,7 +212,7 @@ it('nothing is made behind a link that lies where the bell belongs', async () =>
   expect(readdirSync(target)).toEqual([])
 })
 
-it('an error that is not of SQLite is told as a failure of the code, never as damage', async () => {
+it('an error outside SQLite is reported as a failure of the code, never as damage', async () => {
   const store = await scene.opened()
   const unbindable = { ...enqueueCall('a'), jobs: [{ ...enqueueCall('a').jobs[0]!, payload: {} as never }] }
   const error = await store.enqueue([unbindable]).catch((error: unknown) => error)

@@ -66,7 +66,7 @@ it('an idle claim writes nothing', async () => {
   db.close()
 })
 
-it('a ring that nobody waited for is answered by the look of the next wait, and the ring after it is heard', async () => {
+it('a ring without a waiter is found by the look of the next wait, and the ring after it is heard', async () => {
   const [one, other] = [await scene.opened(), await scene.opened()]
   await other.enqueue([enqueueCall('a')])
   expect(readdirSync(`${scene.file}-bell`)).toContain(tokenName(queue.name))
@@ -81,7 +81,7 @@ it('a ring that nobody waited for is answered by the look of the next wait, and 
   expect(await rung).toEqual([queue.name])
 })
 
-it('a ring for later that nobody waited for is given to the next who waits, unless somebody leads', async () => {
+it('a ring for a later job without a waiter goes to the next waiter, unless somebody leads', async () => {
   const [one, other] = [await scene.opened(), await scene.opened()]
   const later = (id: string) => ({ callId: id, queue: queue.name, jobs: [job(id, { delayMs: 3_600_000 })] })
   await other.enqueue([later('a')])
@@ -91,7 +91,7 @@ it('a ring for later that nobody waited for is given to the next who waits, unle
   expect(await one.wait([queue.name], 50, never)).toEqual([])
 })
 
-it('a lead who is late by the rounding of two clocks still leads', async () => {
+it('a lead that is late by the rounding of two clocks still leads', async () => {
   const later = join(scene.folder, 'later')
   const text = `import { existsSync } from 'node:fs'
     export const clock = {
@@ -107,7 +107,7 @@ it('a lead who is late by the rounding of two clocks still leads', async () => {
   expect(await store.wait([queue.name], 50, never)).toEqual([])
 })
 
-it('whoever is woken and leaves jobs behind wakes the next', async () => {
+it('a woken worker that leaves jobs behind wakes the next', async () => {
   const stores = await Promise.all(Array.from({ length: 4 }, () => scene.opened()))
   withoutLooks()
   const rests = await Promise.all(stores.slice(1).map((store) => resting(store)))
@@ -133,7 +133,7 @@ function waitOn(looks: string[][], changes: boolean): { wait: SqliteWait; looksL
   return { wait, looksLeft: () => looks.length }
 }
 
-it('who is rung while it gives up waiting hands the ring on', async () => {
+it('a waiter that is rung while it gives up passes the ring on', async () => {
   const { wait, looksLeft } = waitThatFinds([])
   const tokens = new SqliteWakeTokens(scene.file)
   const abort = new AbortController()
@@ -148,7 +148,7 @@ it('who is rung while it gives up waiting hands the ring on', async () => {
   wait.close()
 })
 
-it('a job that a look comes upon while another takes it wakes nobody; one that stays does', async () => {
+it('a job that a look finds while another worker takes it wakes nobody; one that stays does', async () => {
   const passing = waitThatFinds([], [queue.name], [])
   expect(await passing.wait.forQueues([queue.name], 1_500, never)).toEqual([])
   expect(passing.looksLeft()).toBe(0)
@@ -172,7 +172,7 @@ it('a job whose ring was lost is noticed within a second', async () => {
   db.close()
 })
 
-it('a lead that never asks is replaced: what is due is noticed within a second of its lapse', async () => {
+it('a lead that never asks is replaced: a due job is noticed within a second of its lapse', async () => {
   const store = await scene.opened()
   await store.enqueue([{ callId: 'a', queue: queue.name, jobs: [job('a', { delayMs: 100 })] }])
   expect((await store.claim(from, { ...by, worker: 'dead' })).waits[0]).toMatchObject({ lead: true })
@@ -184,7 +184,7 @@ it('a lead that never asks is replaced: what is due is noticed within a second o
   expect(ms).toBeLessThan(15_000)
 })
 
-it('the bell rings on after its directory was removed', async () => {
+it('the bell keeps ringing after its directory was removed', async () => {
   const [one, other] = [await scene.opened(), await scene.opened()]
   withoutLooks()
   const { rung } = await resting(one)
@@ -198,7 +198,7 @@ it('the bell rings on after its directory was removed', async () => {
   expect(await next.rung).toEqual([queue.name])
 })
 
-it('where there can be no bell, looks take its place', async () => {
+it('if there can be no bell, looks replace it', async () => {
   writeFileSync(`${scene.file}-bell`, 'in the way')
   const [one, other] = [await scene.opened(), await scene.opened()]
   withoutLooks()
@@ -213,7 +213,7 @@ it('where there can be no bell, looks take its place', async () => {
   expect(await heardWithin(1_000, own.rung, () => one.depth([queue.name]))).toEqual([queue.name])
 })
 
-it('a job of its own whose token somebody took who never asks is noticed within a second', async () => {
+it('a job whose token was taken by somebody who never asks is noticed within a second', async () => {
   const { wait } = waitOn([[], [], [queue.name], [queue.name]], false)
   withoutLooks()
   const rung = wait.forQueues([queue.name], 20_000, never)
@@ -223,13 +223,13 @@ it('a job of its own whose token somebody took who never asks is noticed within 
   wait.close()
 })
 
-it('queues whose names differ by capitals alone have tokens of their own, and no name leads out of the directory', () => {
+it('queues whose names differ only in capitals have different tokens, and no name leads out of the directory', () => {
   expect(tokenName('Mail')).toBe('+mail')
   expect(tokenName('mail')).toBe('mail')
   expect(tokenName('../jobs.db')).not.toContain('/')
 })
 
-it('a token is taken by one of all who try, and again by one after it was put twice', () => {
+it('only one of all who try gets a token, and again only one after it was put twice', () => {
   const tokens = Array.from({ length: 5 }, () => new SqliteWakeTokens(scene.file))
   expect(tokens.filter((handle) => handle.take('mail'))).toHaveLength(0)
   for (let round = 0; round < 2; round += 1) {

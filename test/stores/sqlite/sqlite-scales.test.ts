@@ -21,7 +21,7 @@ async function isWeighed(): Promise<boolean> {
   return weighed === 1
 }
 
-it('a queue is weighed once a job of more than 1 KiB has come in, by its bytes', async () => {
+it('a queue is weighed by bytes once a job of more than 1 KiB has arrived', async () => {
   const store = await scene.opened()
   const add = (id: string, payload: string | Uint8Array, meta?: string) =>
     store.enqueue([
@@ -48,7 +48,7 @@ it('a queue is weighed once a job has left a checkpoint of more than 1 KiB', asy
   expect(await isWeighed()).toBe(true)
 })
 
-it('a claim of more jobs than are light together is weighed in any queue', async () => {
+it('a claim of more jobs than are light together is weighed in every queue', async () => {
   const store = await scene.opened()
   const payload = 'x'.repeat(light)
   for (let call = 0; call < 11; call += 1) {

@@ -16,7 +16,7 @@ afterEach(() => scene.close())
 const never = new AbortController().signal
 const by = { worker: 'w', leaseMs: 60_000 }
 
-it('many stores that make one new file at once agree on it', async () => {
+it('many stores that create one new file at once agree on it', async () => {
   const stores = Array.from({ length: 6 }, () => scene.store())
   await Promise.all(stores.map((store) => store.open([queue])))
   await Promise.all(stores.map((store, i) => store.enqueue([enqueueCall(`job-${i}`)])))
@@ -45,7 +45,7 @@ it('a call remembered by one store is answered by another, not repeated', async 
   expect((await other.depth([queue.name])).depths[0]!.ready).toBe(0)
 })
 
-it('each store goes on from what the others have written', async () => {
+it('each store continues from what the others have written', async () => {
   const [one, other] = [await scene.opened(), await scene.opened()]
   const enqueue = (id: string) => [one, other].map((store, i) => store.enqueue([enqueueCall(`${id}-${i}`)]))
   for (let i = 0; i < 5; i += 1) await Promise.all(enqueue(`job-${i}`))
@@ -76,7 +76,7 @@ it('while another process holds the write lock, writes wait their turn and reads
   expect((await store.depth([queue.name])).depths[0]!.ready).toBe(1)
 })
 
-it('a wait is ended by an enqueue of another process, and says by which queue', async () => {
+it('an enqueue of another process ends a wait, which reports the queue', async () => {
   const store = await scene.opened()
   await store.open([{ ...queue, name: 'other' }])
   const child = spawn(process.execPath, ['--input-type=module', '-e', producer], {
@@ -109,7 +109,7 @@ it('a wait is ended by an enqueue of another process, and says by which queue', 
   }
 })
 
-it('a watch is ended when another store ends the job', async () => {
+it('a watch ends when another store ends the job', async () => {
   const [one, other] = [await scene.opened(), await scene.opened()]
   await one.enqueue([enqueueCall('a')])
   const watching = one.records.watch([{ queue: queue.name, id: 'a' }], 20_000, never)
@@ -149,7 +149,7 @@ const producer = `
   await store.close()
 `
 
-it('opens a file whose checkpoint was cut off: the log still has what the file lacks', async () => {
+it('a file with an interrupted checkpoint can be opened: the log still has the missing pages', async () => {
   const store = await scene.opened()
   const big = 'x'.repeat(50_000)
   await store.enqueue([{ callId: 'c', queue: queue.name, jobs: ['a', 'b'].map((id) => job(id, { payload: big })) }])

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { payloadToStored } from '#src/stores/sqlite/file/sqlite-text.js'
 
-it('no bytes are bound as an array whose buffer is not empty, which Node 22 would store as NULL', () => {
+it('empty bytes are never bound with an empty buffer, which Node 22 would store as NULL', () => {
   const fromAnotherThread = structuredClone(new Uint8Array())
   expect(fromAnotherThread.buffer.byteLength).toBe(0)
 

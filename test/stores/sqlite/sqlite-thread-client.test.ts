@@ -26,7 +26,7 @@ it('the calls of one tick share one commit', async () => {
   await inbox.close()
 })
 
-it('one transaction takes no more than two thousand jobs; what is left follows in the next', async () => {
+it('one transaction takes at most two thousand jobs; the rest follows in the next', async () => {
   const replies: Reply[] = []
   const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
   await inbox.call('open', [queue])
@@ -36,7 +36,7 @@ it('one transaction takes no more than two thousand jobs; what is left follows i
   await inbox.close()
 })
 
-it('one transaction takes no more claims than four mebibytes of payloads, and none beside one that may take all', async () => {
+it('one transaction takes claims of at most four mebibytes of payloads, and runs an unlimited claim alone', async () => {
   const replies: Reply[] = []
   const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
   await inbox.call('open', [queue])
@@ -53,7 +53,7 @@ it('one transaction takes no more claims than four mebibytes of payloads, and no
   await inbox.close()
 })
 
-it('one transaction takes no more beats than four mebibytes of checkpoints and logs', async () => {
+it('one transaction takes heartbeats of at most four mebibytes of checkpoints and logs', async () => {
   const replies: Reply[] = []
   const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
   await inbox.call('open', [queue])
@@ -83,7 +83,7 @@ it('a call that fails undoes nothing of the calls that share its commit', async 
   expect(jobs.map(({ id }) => id)).toEqual(['good-1', 'good-2'])
 })
 
-it('when its thread dies the call under way is in doubt, and the next one gets a new thread', async () => {
+it('if its thread dies the call under way is doubtful, and the next one gets a new thread', async () => {
   const poison = join(scene.folder, 'poison')
   const module = join(scene.folder, 'clock.mjs')
   writeFileSync(
@@ -102,7 +102,7 @@ it('when its thread dies the call under way is in doubt, and the next one gets a
   expect(jobs.map(({ id }) => id)).toEqual(['after', 'before'])
 })
 
-it('close finishes what was sent; what comes later is refused', async () => {
+it('close completes sent calls; later calls are refused', async () => {
   const store = await scene.opened()
   const sent = store.enqueue([enqueueCall('a')])
   const closed = store.close()
@@ -115,7 +115,7 @@ it('close finishes what was sent; what comes later is refused', async () => {
   expect(depths[0]!.ready).toBe(1)
 })
 
-it('close ends a wait with nothing', async () => {
+it('close ends a wait with an empty answer', async () => {
   const store = await scene.opened()
   const waiting = store.wait([queue.name], 60_000, new AbortController().signal)
   await store.depth([queue.name])
@@ -123,13 +123,13 @@ it('close ends a wait with nothing', async () => {
   expect(await waiting).toEqual([])
 })
 
-it('a store that was never used closes without making a file', async () => {
+it('a store that was never used closes without creating a file', async () => {
   const store = scene.store(join(scene.folder, 'never.db'))
   await store.close()
   await expect(store.depth([queue.name])).rejects.toBeInstanceOf(ClosedError)
 })
 
-it('who only asks which queues there are makes no file, nor the directory for one', async () => {
+it('listing the queues creates no file and no directory', async () => {
   for (const file of [scene.file, join(scene.folder, 'not', 'yet', 'jobs.db')])
     expect(await scene.store(file).records.queues()).toEqual([])
   expect(readdirSync(scene.folder)).toEqual([])

@@ -34,8 +34,8 @@ function throttleRow(rules: readonly ThrottleRule[], by: 'queue' | 'group' = 'gr
   }
 }
 
-describe('what a rule sees of the starts, told by two rows of them', () => {
-  it('is what it sees in the whole log, wherever the windows end and however many starts are left standing', () => {
+describe('the starts that a rule counts, found by two rows', () => {
+  it('are those in the whole log, wherever the windows end and however many starts remain', () => {
     const random = seededRandom(11)
     const whole = (least: number, most: number) => least + Math.floor(random() * (most - least + 1))
     const counters = new SqliteThrottleCounters(db)
@@ -66,7 +66,7 @@ describe('what a rule sees of the starts, told by two rows of them', () => {
     }
   })
 
-  it('is found in a log of 100,000 starts without reading it', () => {
+  it('are found in a log of 100,000 starts without reading it', () => {
     const counters = new SqliteThrottleCounters(db)
     const values = { base: 0, last_at: 0, grids: gridsText([]), epoch: 0, recoveries: 0, shift_ms: 0 }
     const { tid } = counters.write('api', '', { ...values, total: 100_000 }, undefined)
@@ -90,7 +90,7 @@ describe('what a rule sees of the starts, told by two rows of them', () => {
   })
 })
 
-describe("a throttle of the SQLite store beside the memory store's", () => {
+describe('a throttle of the SQLite store compared with the memory store', () => {
   const random = seededRandom(5)
   const whole = (least: number, most: number) => least + Math.floor(random() * (most - least + 1))
   const moderate = { moderate: true }
@@ -174,8 +174,8 @@ describe("a throttle of the SQLite store beside the memory store's", () => {
   }
 })
 
-describe('after the machine was started anew', () => {
-  it('starts stand on the new clock as far from now as the wall clock says', () => {
+describe('after a restart of the machine', () => {
+  it('starts have the same age on the new clock as on the wall clock', () => {
     const counters = new SqliteThrottleCounters(db)
     const rules = [rule(10, 3_600_000)]
     const throttle = new SqliteThrottle(throttleRow(rules), counters, new SqliteGroupRates(db))
@@ -194,7 +194,7 @@ describe('after the machine was started anew', () => {
     expect(throttle.hits('a', later.mono + 1)).toEqual([3])
   })
 
-  it('what is idle on the new clock is dropped, though the old one told higher numbers', () => {
+  it('idle counters are dropped, even if the old clock had higher numbers', () => {
     const counters = new SqliteThrottleCounters(db)
     const throttle = new SqliteThrottle(throttleRow([rule(10, 5_000)]), counters, new SqliteGroupRates(db))
     const before = { now: 50_000_000, mono: 9_000_000, run: 'first' }

@@ -15,14 +15,14 @@ afterEach(() => scene.close())
 const claimed = async (limit: number) =>
   (await store.claim([{ queue: queue.name, limit }], { worker: 'w', leaseMs: 30_000 })).claims
 
-it('a call of many leaves out the ids that are there or come twice, and keeps the order of all others', async () => {
+it('a call with many jobs leaves out ids that exist or repeat, and keeps the order of the others', async () => {
   expect(await store.enqueue([enqueueCall('a', 'b', 'c', 'd')])).toEqual([['added', 'added', 'added', 'added']])
   const answers = [['duplicate', 'added', 'added', 'added', 'duplicate']]
   expect(await store.enqueue([enqueueCall('c', 'e', 'f', 'g', 'e')])).toEqual(answers)
   expect((await claimed(10)).map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g'])
 })
 
-it('a call of many leaves out an id that is remembered, and adds ids that were made for its jobs beside it', async () => {
+it('a call with many jobs leaves out a remembered id, and adds new ids with it', async () => {
   await store.enqueue([{ callId: 'first', queue: queue.name, jobs: [job('a', { rememberMs: 60_000 })] }])
   const [{ id, fence } = { id: '', fence: 0 }] = await claimed(1)
   await store.settle([{ queue: queue.name, id, fence, kind: 'complete' }])
@@ -35,7 +35,7 @@ it('a call of many leaves out an id that is remembered, and adds ids that were m
   expect((await claimed(10)).map((claim) => claim.id)).toEqual(['b', 'c', 'd', 'e', 'f', 'g', 'h'])
 })
 
-it('a call of many jobs that replace takes the place of those that wait, and keeps the order of its own', async () => {
+it('a call with many replacing jobs takes the place of waiting ones, and keeps its own order', async () => {
   await store.enqueue([enqueueCall('a', 'b', 'c', 'd')])
   const jobs = ['c', 'x', 'a', 'y'].map((id) => job(id, { ifWaiting: 'replace', payload: '1' }))
   const answers = await store.enqueue([{ callId: 'second', queue: queue.name, jobs }])
@@ -44,7 +44,7 @@ it('a call of many jobs that replace takes the place of those that wait, and kee
   expect(texts).toEqual(['b {}', 'd {}', 'c 1', 'x 1', 'a 1', 'y 1'])
 })
 
-it('a call of many is refused as a whole if its new jobs are more than a bounded queue has room for', async () => {
+it('a call with many jobs is refused as a whole if its new jobs exceed the limit of the queue', async () => {
   await store.open([{ ...queue, maxPending: 5 }])
   await store.enqueue([enqueueCall('a', 'b', 'c', 'd')])
   expect(await store.enqueue([enqueueCall('a', 'b', 'e', 'f')])).toEqual([['full', 'full', 'full', 'full']])
@@ -53,7 +53,7 @@ it('a call of many is refused as a whole if its new jobs are more than a bounded
   ])
 })
 
-it('a call of many that is sent again gets its first answer', async () => {
+it('a repeated call with many jobs gets its first answer', async () => {
   const call = enqueueCall('a', 'b', 'c', 'd')
   const first = await store.enqueue([call])
   await claimed(4)
@@ -63,7 +63,7 @@ it('a call of many that is sent again gets its first answer', async () => {
 
 const singles = (name: string, ...ids: string[]) => ids.map((id) => ({ callId: id, queue: name, jobs: [job(id)] }))
 
-it('calls of one job each that travel together are answered each for itself', async () => {
+it('calls with one job each that travel together are answered separately', async () => {
   await store.open([
     { ...queue, maxPending: 5 },
     { ...queue, name: 'orders', kind: 'ordered' },
@@ -79,7 +79,7 @@ it('calls of one job each that travel together are answered each for itself', as
   expect((await claimed(10)).map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd', 'e'])
 })
 
-it('each of the calls that travelled together gets its first answer again if it is sent again', async () => {
+it('each call that travelled with others gets its first answer again if it is repeated', async () => {
   const calls = singles(queue.name, 'a', 'b', 'c', 'd')
   await store.enqueue(calls)
   const ends = (await claimed(4)).map(({ id, fence }) => ({ queue: queue.name, id, fence, kind: 'complete' as const }))
@@ -88,7 +88,7 @@ it('each of the calls that travelled together gets its first answer again if it 
   expect((await store.depth([queue.name])).depths[0]).toMatchObject({ ready: 0, processed: 4 })
 })
 
-it('of many completions of one claim one that is sent again is gone, and the others are done', async () => {
+it('in many completions of one claim a repeated one is gone, and the others succeed', async () => {
   await store.enqueue([enqueueCall('a', 'b', 'c', 'd', 'e')])
   const ends = (await claimed(5)).map(({ id, fence }) => ({ queue: queue.name, id, fence, kind: 'complete' as const }))
   expect(await store.settle(ends.slice(0, 1))).toEqual(['ok'])

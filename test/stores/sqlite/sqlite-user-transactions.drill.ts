@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { orders, unrungStarts } from '../../../proofs/stores/enqueue-in.js'
 
 // Sixty rounds, in processes that are killed one after the other.
-it('jobs are there for exactly the rows that were committed, whatever was rolled back or killed', {
+it('jobs exist for exactly the committed rows, whatever was rolled back or killed', {
   timeout: 120_000,
 }, async () => {
   const outcome = await orders('@photostructure/sqlite', 60, 1)
@@ -11,6 +11,6 @@ it('jobs are there for exactly the rows that were committed, whatever was rolled
   expect(Math.min(...Object.values(outcome.rounds))).toBeGreaterThan(0)
 })
 
-it('a job whose process was killed right after the commit is started all the same', async () => {
+it('a job whose process was killed right after the commit is started', async () => {
   expect(await unrungStarts(1)).toHaveLength(1)
 })

@@ -11,7 +11,7 @@ import {
 const mega = 1_048_576
 const empty: Volume = { total: 6 * mega, free: 6 * mega, file: 0, grown: 0, unused: 0, log: 0, ballast: 0 }
 
-it('neither log nor ballast takes more than a sixteenth of a volume, and at most 16 MB', () => {
+it('log and ballast each take at most a sixteenth of a volume, and at most 16 MB', () => {
   expect(logBytes(6 * mega)).toBe(393_216)
   expect(logBytes(64 * mega)).toBe(4 * mega)
   expect(logBytes(1_000_000 * mega)).toBe(16_384_000)
@@ -19,7 +19,7 @@ it('neither log nor ballast takes more than a sixteenth of a volume, and at most
   expect(logBytes(mega)).toBe(262_144)
 })
 
-it('jobs are refused while room for the log, the ballast and the growth that the log still holds is left', () => {
+it('jobs are refused before room for the log, the ballast and the growth in the log is used up', () => {
   const bound = logBytes(empty.total)
   const full = { ...empty, log: bound, ballast: bound, file: 4 * mega, grown: 4 * mega, free: 0 }
   expect(spareBytes(full, 0)).toBe(0)
@@ -29,13 +29,13 @@ it('jobs are refused while room for the log, the ballast and the growth that the
   expect(takesJobs({ ...full, grown: 4 * mega + 4_096 }, 0)).toBe(false)
 })
 
-it('a ballast that was given up counts as little as one that is there', () => {
+it('a spent ballast counts the same as a present one', () => {
   const bound = logBytes(empty.total)
   const some = { ...empty, free: mega, log: bound, ballast: bound }
   expect(spareBytes({ ...some, ballast: 0, free: some.free + bound }, 0)).toBe(spareBytes(some, 0))
 })
 
-it('room within the file is room for jobs, but none for the log', () => {
+it('free pages in the file make room for jobs, but none for the log', () => {
   const bound = logBytes(empty.total)
   const drained = { ...empty, free: bound, log: bound, file: 5 * mega, grown: 5 * mega, unused: 4 * mega }
   expect(takesJobs(drained, 0)).toBe(true)
@@ -44,7 +44,7 @@ it('room within the file is room for jobs, but none for the log', () => {
   expect(takesJobs({ ...drained, free: 0 }, 0)).toBe(false)
 })
 
-it('the ballast is made when room is scarce or the store has its size, and never where jobs would be refused for it', () => {
+it('the ballast is created when room is scarce or the store has its size, and never if jobs would then be refused', () => {
   expect(wantsBallast(empty)).toBe(true)
   expect(wantsBallast({ ...empty, ballast: logBytes(empty.total) })).toBe(false)
   expect(wantsBallast({ ...empty, ballast: 4_096 })).toBe(true)
@@ -54,7 +54,7 @@ it('the ballast is made when room is scarce or the store has its size, and never
   expect(wantsBallast({ ...large, file: 20 * mega, grown: 20 * mega })).toBe(true)
 })
 
-it('a log gets its full length only where there is far more room than that takes', () => {
+it('a log gets its full length only if there is far more room than it takes', () => {
   const large: Volume = { ...empty, total: 100_000 * mega, free: 50_000 * mega }
   expect(wantsLongLog(large)).toBe(true)
   expect(wantsLongLog({ ...large, log: logBytes(large.total) - 1 })).toBe(true)
@@ -63,7 +63,7 @@ it('a log gets its full length only where there is far more room than that takes
   expect(wantsLongLog(empty)).toBe(false)
 })
 
-it('a long log of a small store is no reason to make the ballast', () => {
+it('a long log of a small store is no reason to create the ballast', () => {
   const small: Volume = { ...empty, total: 100_000 * mega, free: 50_000 * mega, file: mega, grown: mega }
   expect(wantsBallast({ ...small, log: logBytes(small.total) })).toBe(false)
 })

@@ -63,7 +63,7 @@ describe('a worker without jobs', () => {
     for (const name of queues) expect(polled.filter((queue) => queue === name).length).toBeGreaterThanOrEqual(9)
   })
 
-  it('polls the first queue of its order, unless another was not asked for long', () => {
+  it('polls the first queue in its order, unless another one has waited too long', () => {
     const asked = (ages: Record<string, number>) => (queue: string) => ({ askedAt: -ages[queue]! * 1_000, empties: 1 })
     const order = ['high', 'default', 'low']
 
@@ -82,7 +82,7 @@ describe('an empty queue', () => {
     }
   })
 
-  it('is left to polls once nothing has come for 20 s, and is asked at once where something was heard of it', () => {
+  it('is left to polls after 20 s without jobs, and is asked at once after news of it', () => {
     expect(isWorthAsking({ askedAt: 0, empties: 5 }, 20_000, 60_000)).toBe(false)
     expect(isWorthAsking({ askedAt: 0, empties: 0 }, 20_000, 1)).toBe(true)
   })

@@ -11,7 +11,7 @@ const declared = (...names: string[]): QueueSettings[] =>
   names.map((name) => ({ name, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }))
 
 describe('the doctor', () => {
-  it('finds queues that the store has made as they should be, and one that is missing', async () => {
+  it('accepts the queues that the store creates, and reports a missing one', async () => {
     const { store, namespace } = await scene()
     const [mail, orders, rights] = await store.health.examine(declared('mail', 'orders'))
 
@@ -22,7 +22,7 @@ describe('the doctor', () => {
     })
   })
 
-  it('tells what it may not look at, and goes on', async () => {
+  it('reports what it may not read, and goes on', async () => {
     const { store, sqs } = await scene()
     await sqs.inject({ call: 'GetQueueAttributes', error: 'AccessDenied', status: 403 })
     const [mail] = await store.health.examine(declared('mail'))
@@ -59,7 +59,7 @@ describe('the doctor', () => {
     expect(findings).toEqual([{ level: 'warning', what: 'queue q', text: expect.stringContaining(text) }])
   })
 
-  it('warns of dead jobs that are kept for a shorter time, and tells where they could not be buried at all', () => {
+  it('warns if dead jobs are kept for a shorter time, and reports if they could not be buried at all', () => {
     const dead = { ...good, MessageRetentionPeriod: '345600' }
     expect(judgeQueue({ queue: 'q', names, live: good, dead })).toMatchObject([{ level: 'warning' }])
     expect(judgeQueue({ queue: 'q', names, live: good, dead: undefined })).toMatchObject([{ level: 'error' }])
@@ -68,7 +68,7 @@ describe('the doctor', () => {
 })
 
 describe('the policy', () => {
-  it('allows what is called and nothing else, on the queues of the namespace', () => {
+  it('allows exactly the calls that are made, on the queues of the namespace', () => {
     const { Statement } = JSON.parse(policyText('shop', 'arn:aws-cn:sqs:cn-north-1:42:shop-q', false))
 
     expect(Statement).toEqual([

@@ -29,7 +29,7 @@ describe('the published schema of the envelope', () => {
   }
   const bytes: Envelope = { task: 't', payload: Uint8Array.of(1, 255), meta: Uint8Array.of(0) }
 
-  it('takes every envelope that is written, and names every field of it', () => {
+  it('accepts every envelope that is written, and describes every field of it', () => {
     const written = [
       envelopeText(every),
       envelopeText(bytes),
@@ -55,7 +55,7 @@ describe('the published schema of the envelope', () => {
     ['{"v":1,"task":"t","payload64":"QUJ"}'],
     ['{"v":1,"task":"t","payload64":"QUI="}'],
     ['{"v":1,"task":"t","payload64":"QQ_="}'],
-  ])('judges as the store does: %s', (text) => {
+  ])('agrees with the store: %s', (text) => {
     expect(fits(JSON.parse(text))).toBe(!('problem' in readEnvelope(text)))
   })
 })

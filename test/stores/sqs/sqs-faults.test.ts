@@ -8,8 +8,8 @@ const scene = sqsScenes()
 const ids = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `job-${i}` }))
 const idsOf = (claims: readonly { readonly id: string }[]) => claims.map(({ id }) => id).sort()
 
-describe('a batch of which some entries fail', () => {
-  it('is sent again with those alone, and every job is there once', async () => {
+describe('a batch with failing entries', () => {
+  it('is sent again with those entries only, and every job exists once', async () => {
     const { sqs, add, claim, calls } = await scene()
     await sqs.inject({ call: 'SendMessageBatch', entries: [1, 3] })
     await add(ids(5))
@@ -18,7 +18,7 @@ describe('a batch of which some entries fail', () => {
     expect(idsOf(await claim())).toEqual(idsOf(ids(5)))
   })
 
-  it('is refused for those that SQS will never take, and sent again brings those alone', async () => {
+  it('is refused for entries that SQS will never accept, and a repeat sends only those', async () => {
     const { sqs, add, claim } = await scene()
     await sqs.inject({ call: 'SendMessageBatch', entries: [0], senderFault: true, code: 'InvalidMessageContents' })
     await expect(add(ids(3), 'call')).rejects.toMatchObject({ code: 'store-refused' })
@@ -27,7 +27,7 @@ describe('a batch of which some entries fail', () => {
     expect(idsOf(await claim())).toEqual(idsOf(ids(3)))
   })
 
-  it('is told as away where they fail again and again, and sent again brings those alone', async () => {
+  it('fails as unavailable if entries fail again and again, and a repeat sends only those', async () => {
     const { sqs, add, claim } = await scene()
     await sqs.inject({ call: 'SendMessageBatch', entries: [2], times: 1 })
     await sqs.inject({ call: 'SendMessageBatch', entries: [0], times: 3 })
@@ -37,7 +37,7 @@ describe('a batch of which some entries fail', () => {
     expect(idsOf(await claim())).toEqual(idsOf(ids(3)))
   })
 
-  it('deletes what it can at once and the others with the next call', async () => {
+  it('deletes what it can at once, and the others with the next call', async () => {
     const { sqs, add, claim, store, advance } = await scene()
     await add(ids(4))
     const claims = await claim()
@@ -50,11 +50,11 @@ describe('a batch of which some entries fail', () => {
   })
 })
 
-describe('a call that the service finds too long', () => {
+describe('a call that is too long for the service', () => {
   const large = (count: number, bytes = 90_000) =>
     ids(count).map((job) => ({ ...job, payload: JSON.stringify('x'.repeat(bytes)) }))
 
-  it('is sent in halves, and later calls are shorter from the beginning', async () => {
+  it('is sent in halves, and later calls are shorter from the start', async () => {
     const { sqs, add, claim, calls } = await scene()
     await sqs.inject({ call: 'SendMessageBatch', error: 'BatchRequestTooLong', status: 400 })
     await add(large(4))
@@ -66,7 +66,7 @@ describe('a call that the service finds too long', () => {
     expect(await claim()).toHaveLength(8)
   })
 
-  it('with one message alone is refused for its size, and those beside it are sent', async () => {
+  it('with a single message is refused for its size, and the other messages are sent', async () => {
     const { sqs, add, claim } = await scene()
     await sqs.inject({ call: 'SendMessageBatch', error: 'BatchRequestTooLong', status: 400, times: 2 })
 
@@ -76,10 +76,10 @@ describe('a call that the service finds too long', () => {
   })
 })
 
-describe('a batch of beats or retries of which some entries fail', () => {
+describe('a batch of heartbeats or retries with failing entries', () => {
   const keys = (claims: readonly Claim[]) => claims.map(({ queue, id, fence }) => ({ queue, id, fence }))
 
-  it('is sent again with those alone, and every lease is renewed', async () => {
+  it('is sent again with those entries only, and every lease is renewed', async () => {
     const { sqs, add, claim, store, calls, advance } = await scene()
     await add(ids(4))
     const claims = await claim(10, 30_000)
@@ -92,7 +92,7 @@ describe('a batch of beats or retries of which some entries fail', () => {
     expect(await claim()).toEqual([])
   })
 
-  it('tells of each entry what became of it: one whose receipt is void is lost, and the others are not', async () => {
+  it('is answered entry by entry: one with a void receipt is lost, and the others are not', async () => {
     const { sqs, add, claim, store } = await scene()
     await add(ids(3))
     const claims = await claim()
@@ -108,7 +108,7 @@ describe('a batch of beats or retries of which some entries fail', () => {
 })
 
 describe('a call that fails as a whole', () => {
-  it('settles nothing, and can be sent again', async () => {
+  it('settles nothing, and can be repeated', async () => {
     const { sqs, add, claim, settle, advance } = await scene()
     await add(ids(1))
     const [held] = await claim()
@@ -120,7 +120,7 @@ describe('a call that fails as a whole', () => {
     expect(await claim()).toEqual([])
   })
 
-  it('answers what it has settled as settled when it is sent again with the others', async () => {
+  it('keeps its partial success when it is repeated with the others', async () => {
     const { sqs, add, claim, store } = await scene()
     await add(ids(2))
     const [a, b] = await claim()
@@ -135,7 +135,7 @@ describe('a call that fails as a whole', () => {
     expect(idsOf(await claim())).toEqual([b!.id])
   })
 
-  it('is made again by the SDK where it was asked too often, and told as not carried out where that goes on', async () => {
+  it('is repeated by the SDK after throttling, and fails as not carried out if that goes on', async () => {
     const { sqs, add } = await scene()
     const refused = { call: 'SendMessageBatch', error: 'ThrottlingException', status: 400 }
     await sqs.inject({ ...refused, times: 1 })
@@ -149,7 +149,7 @@ describe('a call that fails as a whole', () => {
     ['InternalError', 500, 3, 'InternalError'],
     ['ExpiredToken', 403, 1, 'the credentials have expired'],
     ['RequestTimeTooSkewed', 403, 1, 'the clock of this machine is wrong'],
-  ])('with %s is told as not now, and made once more finds the job', async (error, status, times, said) => {
+  ])('with %s fails as temporary, and a repeat finds the job', async (error, status, times, said) => {
     const { sqs, add, claim } = await scene()
     await add(ids(1))
     await sqs.inject({ call: 'ReceiveMessage', error, status, times })
@@ -158,7 +158,7 @@ describe('a call that fails as a whole', () => {
     expect(idsOf(await claim())).toEqual(['job-0'])
   })
 
-  it('says what to do where a right is missing, and shows no credential', async () => {
+  it('names the missing right and its remedy, and shows no credential', async () => {
     const { sqs, claim } = await scene()
     await sqs.inject({ call: 'ReceiveMessage', error: 'AccessDenied', status: 403 })
     const error = await claim().catch((thrown: Error) => thrown)
@@ -170,7 +170,7 @@ describe('a call that fails as a whole', () => {
     expect(String(error)).not.toMatch(/accessKey|secret/i)
   })
 
-  it('loses no job where its answer was lost: what was received comes back, what was sent is there', async () => {
+  it('loses no job if its answer is lost: received messages return, and sent ones are there', async () => {
     const { sqs, add, claim, advance } = await scene()
     await sqs.inject({ call: 'SendMessageBatch', cut: 'after' })
     await add([{ id: 'sent' }])
@@ -183,8 +183,8 @@ describe('a call that fails as a whole', () => {
   })
 })
 
-describe('what SQS does now and then', () => {
-  it('messages that come in another order are settled each by itself', async () => {
+describe('on SQS', () => {
+  it('messages in another order are settled separately', async () => {
     const { sqs, add, claim, settle, advance } = await scene()
     await add(ids(3))
     await sqs.inject({ call: 'ReceiveMessage', reversed: true })
@@ -198,7 +198,7 @@ describe('what SQS does now and then', () => {
     expect(idsOf(await claim())).toEqual(['job-0', 'job-1'])
   })
 
-  it('a receive that finds nothing, though something is there, is made again', async () => {
+  it('a receive that finds nothing although there is something is repeated', async () => {
     const { sqs, add, claim, store } = await scene()
     await add(ids(1))
     await sqs.inject({ call: 'ReceiveMessage', empty: true })
@@ -208,7 +208,7 @@ describe('what SQS does now and then', () => {
     expect(idsOf(await claim())).toEqual(['job-0'])
   })
 
-  it('a copy of a message that is in hand, or has completed, is not handed out again by the same process', async () => {
+  it('a copy of a running or completed message is not handed out again by the same process', async () => {
     const { sqs, add, claim, settle } = await scene()
     await add(ids(1))
     await sqs.inject({ call: 'ReceiveMessage', copies: 1, times: 2 })
@@ -220,7 +220,7 @@ describe('what SQS does now and then', () => {
     expect(await sqs.copies()).toMatchObject({ left: 0 })
   })
 
-  it('a copy that comes to another process is handed out there, and both may complete it', async () => {
+  it('a copy that reaches another process is handed out there, and both may complete it', async () => {
     const { sqs, add, claim, settle, open } = await scene()
     const other = await open()
     await add(ids(1))
@@ -244,7 +244,7 @@ describe('a message', () => {
     expect(idsOf(await claim())).toEqual(idsOf(ids(3)))
   })
 
-  it('is buried before it is deleted, and once, where the delete fails', async () => {
+  it('is buried before it is deleted, and only once if the delete fails', async () => {
     const { sqs, add, claim, settle, bodies, namespace, advance } = await scene()
     await add(ids(1))
     const [held] = await claim()
@@ -267,7 +267,7 @@ describe('a message', () => {
     })
   })
 
-  it('that is none of ours is buried as it came, and its worker goes on', async () => {
+  it('that is not ours is buried unchanged, and its worker goes on', async () => {
     const { api, add, store, namespace, bodies } = await scene()
     const { QueueUrl = '' } = await api.call('GetQueueUrl', { QueueName: `${namespace}-mail` })
     await api.call('SendMessageBatch', { QueueUrl, Entries: [{ Id: '0', MessageBody: 'gASVJQAAAAAAAAB9lA==' }] })
@@ -280,7 +280,7 @@ describe('a message', () => {
     expect(dead).toMatchObject({ body: 'gASVJQAAAAAAAAB9lA==', attributes: { reason: 'bad-payload' } })
   })
 
-  it('as large as one can be is buried, without its error where that does not fit', async () => {
+  it('of the largest size is buried, without its error if that does not fit', async () => {
     const { add, claim, settle, bodies, namespace } = await scene()
     await expect(add([{ id: 'a', payload: 'x'.repeat(1_048_000) }])).rejects.toMatchObject({
       code: 'payload-too-large',
@@ -294,7 +294,7 @@ describe('a message', () => {
     expect(dead!.body).not.toHaveProperty('error')
   })
 
-  it('of a large batch goes by several calls, none larger than SQS takes', async () => {
+  it('in a large batch is sent in several calls, none larger than SQS accepts', async () => {
     const { add, claim, calls } = await scene()
     await add(Array.from({ length: 3 }, (_, i) => ({ id: `big-${i}`, payload: 'x'.repeat(600_000) })))
 
@@ -304,8 +304,8 @@ describe('a message', () => {
   })
 })
 
-describe('a queue that is missing', () => {
-  it('is named with the command that makes it, and is not made', async () => {
+describe('a missing queue', () => {
+  it('is named with the command that creates it, and is not created', async () => {
     const { open, namespace } = await scene()
     const store = await open()
     const settings = { name: 'orders', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const

@@ -22,7 +22,7 @@ function history() {
 const turn = () => new Promise((resolve) => setTimeout(resolve, 5))
 
 describe('a plain FIFO queue', () => {
-  it('runs the jobs of a group one after the other, in their order, also one that fails at first', async () => {
+  it('runs the jobs of a group one after the other, in order, even if one fails at first', async () => {
     const { events, note } = history()
     const task = defineTask({
       name: 'step',
@@ -56,7 +56,7 @@ describe('a plain FIFO queue', () => {
     expect(events.get('c')).toEqual(inOrder)
   }, 30_000)
 
-  it('keeps the order of a group when the service takes all of a call but one', async () => {
+  it('keeps the order of a group if the service accepts all entries but one', async () => {
     const ran: string[] = []
     const task = defineTask({
       name: 'step',
@@ -112,7 +112,7 @@ describe('a plain FIFO queue', () => {
 })
 
 describe('an enqueue into a FIFO queue', () => {
-  it('that takes several calls keeps its order, also where one is made again, and sends nothing behind one that fails', async () => {
+  it('keeps its order over several calls, even if one is repeated, and sends nothing after a failed one', async () => {
     const ran: number[] = []
     const task = defineTask({
       name: 'step',
@@ -143,7 +143,7 @@ describe('an enqueue into a FIFO queue', () => {
 })
 
 describe('an ordered task', () => {
-  it('gets the payloads of an id in their order and never two runs of it at once', async () => {
+  it('gets the payloads of an id in order and never two runs of it at once', async () => {
     const { events, note } = history()
     const task = defineOrderedTask({
       name: 'sync',
@@ -184,7 +184,7 @@ describe('an ordered task', () => {
     ["merge: 'latest'", { merge: 'latest' as const }, {}],
     ["merge: 'distinct'", { merge: 'distinct' as const }, {}],
     ["exclusive: 'shard'", {}, { sync: { exclusive: 'shard' as const } }],
-  ])('is refused %s when the mill is put together, with what to do', async (option, ofTask, queues) => {
+  ])('refuses %s when the mill is created, with a remedy', async (option, ofTask, queues) => {
     const task = defineOrderedTask({ name: 'sync', id: String, ...ofTask })
     const { store } = await freshStore()
     expect(() => testMillOn(store, { tasks: [task], queues })).toThrow(
@@ -255,7 +255,7 @@ describe('several messages of a group in one receive', () => {
     expect(changes).toEqual(['r2 35', 'r3 35', 'r1 60', 'r2 0', 'r3 0'])
   })
 
-  it('are handed over together to an ordered task, and only the oldest is buried when its attempts are over', async () => {
+  it('are handed to an ordered task together, and only the oldest is buried after the last attempt', async () => {
     const { store, sent, claim } = await storeWith([message(1), message(2), message(3)], { kind: 'ordered' })
     const [held, ...others] = await claim()
     expect(others).toEqual([])
@@ -275,7 +275,7 @@ describe('several messages of a group in one receive', () => {
     ['is retried', { kind: 'retry', delayMs: 60_000 }, ['r1 r2', 'r3 60']],
     ['is released', { kind: 'release', delayMs: 0 }, ['r1 r2', 'r3 0']],
     ['is buried', { kind: 'bury', reason: 'broken' }, ['r1 r2', 'r3']],
-  ] as const)('that are done are deleted before the rest %s', async (_, how, ends) => {
+  ] as const)('have the finished ones deleted before the rest %s', async (_, how, ends) => {
     const { store, sent, claim } = await storeWith([message(1), message(2), message(3)], { kind: 'ordered' })
     const [held] = await claim()
     expect(await store.settle([{ queue: 'q', id: held!.id, fence: held!.fence, ...how, done: 2 }])).toEqual(['ok'])
@@ -287,7 +287,7 @@ describe('several messages of a group in one receive', () => {
 })
 
 describe('the group of a job in a standard queue', () => {
-  it('is its message group, by which SQS deals fairly, and is there when it runs', async () => {
+  it('is its message group, by which SQS deals fairly, and is visible to its handler', async () => {
     const groups: unknown[] = []
     const task = defineTask({
       name: 'crawl',

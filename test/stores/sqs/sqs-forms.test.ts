@@ -7,8 +7,8 @@ import { type Envelope, envelopeText, readEnvelope } from '#src/stores/sqs/messa
 import { queueNames } from '#src/stores/sqs/messages/queue-names.js'
 import { arrivalOf } from '#src/stores/sqs/receive/arrival.js'
 
-describe('an address', () => {
-  it('names a region, and perhaps an endpoint and a way to poll', () => {
+describe('an SQS address', () => {
+  it('names a region, and optionally an endpoint and a way to poll', () => {
     expect(sqsAddress('sqs://eu-central-1')).toEqual({ region: 'eu-central-1', poll: 'first' })
     expect(sqsAddress('sqs://us-gov-west-1/')).toEqual({ region: 'us-gov-west-1', poll: 'first' })
     const local = sqsAddress('sqs://us-west-2?endpoint=http://localhost:9324&poll=each')
@@ -29,24 +29,24 @@ describe('an address', () => {
     ['sqs://eu-central-1?poll=never', "poll is 'never'"],
     ['sqs://eu-central-1#fragment', 'expected'],
     ['sqs://eu-central-1/queue', 'expected'],
-  ])('is refused where it is none, and shows no secret: %s', (url, message) => {
+  ])('is refused if it is invalid, and no secret is shown: %s', (url, message) => {
     expect(() => sqsAddress(url)).toThrow(message)
     expect(() => sqsAddress(url)).not.toThrow(/hush|secret@/)
   })
 })
 
-describe('the names of a queue', () => {
-  it('are prefixed by the namespace, and those of FIFO queues end as SQS asks', () => {
+describe('the names of a queue in SQS', () => {
+  it('have the namespace as a prefix, and those of FIFO queues end as SQS requires', () => {
     expect(queueNames('millrace', 'orders', false)).toEqual({ live: 'millrace-orders', dead: 'dlq-millrace-orders' })
     expect(queueNames('', 'orders', false)).toEqual({ live: 'orders', dead: 'dlq-orders' })
     expect(queueNames('shop', 'orders', true)).toEqual({ live: 'shop-orders.fifo', dead: 'dlq-shop-orders.fifo' })
   })
 
-  it.each(['a.b', 'a:b', 'naïve', 'a b', 'x'.repeat(68)])('are refused where SQS does not take them: %s', (name) => {
+  it.each(['a.b', 'a:b', 'naïve', 'a b', 'x'.repeat(68)])('are refused if SQS does not accept them: %s', (name) => {
     expect(() => queueNames('millrace', name, false)).toThrow(expect.objectContaining({ code: 'config-invalid' }))
   })
 
-  it('may have 80 characters, with those of the dead-letter queue', () => {
+  it('may have 80 characters, including the dead-letter queue', () => {
     expect(queueNames('millrace', 'x'.repeat(67), false).dead).toHaveLength(80)
   })
 })
@@ -57,13 +57,13 @@ describe('an envelope', () => {
     ...{ createdAt: 1, dueAt: 2, attempts: 3 },
   }
 
-  it('is read as it was written', () => {
+  it('is read back as it was written', () => {
     expect(readEnvelope(envelopeText(every))).toEqual(every)
     const bytes = { task: 'greet', payload: Uint8Array.of(0, 255, 7), meta: Uint8Array.of(1) }
     expect(readEnvelope(envelopeText(bytes))).toEqual(bytes)
   })
 
-  it('holds only characters that SQS takes, whatever the payload', () => {
+  it('contains only characters that SQS accepts, whatever the payload', () => {
     const payload = '\u0000\u000b\u001f\ufffe\uffff\ud800 \u{1f600}'
     const text = envelopeText({ task: 't', payload })
 
@@ -71,7 +71,7 @@ describe('an envelope', () => {
     expect(readEnvelope(text)).toEqual({ task: 't', payload })
   })
 
-  it('is refused where it is larger than a message can be', () => {
+  it('is refused if it is larger than a message can be', () => {
     const most = 1_048_576 - envelopeText({ task: 't', payload: '' }).length
     expect(envelopeText({ task: 't', payload: 'x'.repeat(most) })).toHaveLength(1_048_576)
     expect(() => envelopeText({ task: 't', payload: 'x'.repeat(most + 1) })).toThrow(
@@ -79,7 +79,7 @@ describe('an envelope', () => {
     )
   })
 
-  it('may come without an id, a time and a count: the message has them', () => {
+  it('may lack an id, a time and a count: the message has them', () => {
     const body = '{"v":1,"task":"greet","payload":"1"}'
     const attributes = { ApproximateReceiveCount: '3', SentTimestamp: '5000' }
     const message = { MessageId: 'm', ReceiptHandle: 'r', Body: body, Attributes: attributes }
@@ -110,7 +110,7 @@ describe('an envelope', () => {
     ['{"v":1,"task":"t","payload":"","dueAt":-1}', '"dueAt"'],
     ['{"v":1,"task":"t","payload":"","attempts":1.5}', '"attempts"'],
     ['{"v":1,"task":"t","payload":"","createdAt":1e400}', '"createdAt"'],
-  ])('is told for what it is where it is none: %s', (body, problem) => {
+  ])('that is invalid is refused with the reason: %s', (body, problem) => {
     expect(readEnvelope(body)).toEqual({ problem: expect.stringContaining(problem) })
   })
 
@@ -140,7 +140,7 @@ describe('an error of SQS', () => {
     ['ServiceUnavailable', { $metadata: { httpStatusCode: 503 } }, 'store-unavailable'],
     ['TimeoutError', {}, 'store-unavailable'],
     ['Error', { code: 'ECONNREFUSED' }, 'store-unavailable'],
-  ])('is typed by what it means: %s', (name, rest, code) => {
+  ])('is classified by its meaning: %s', (name, rest, code) => {
     const error = sqsError('sqs://eu-central-1', 'ReceiveMessage', withName(name, rest))
     expect(error).toMatchObject({ code, message: expect.stringContaining('ReceiveMessage on sqs://eu-central-1') })
   })

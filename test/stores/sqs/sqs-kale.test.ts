@@ -12,7 +12,7 @@ const { service, freshStore } = freshStores()
 const dead = async (mill: ReturnType<typeof testMillOn>) => (await mill.queue('default').depth()).dead
 
 describe('a job that fails again and again', () => {
-  it('is run after 60, 120, 240 and 480 s, and lies in the dead-letter queue after its fifth run', async () => {
+  it('runs after 60, 120, 240 and 480 s, and is in the dead-letter queue after its fifth run', async () => {
     const { store } = await freshStore()
     const task = defineTask({
       name: 'fail',
@@ -45,7 +45,7 @@ describe('a job that fails again and again', () => {
     expect(await dead(mill)).toBe(1)
   }, 30_000)
 
-  it('is buried at once where it says that nothing helps', async () => {
+  it('is buried at once if it is unrecoverable', async () => {
     const { store } = await freshStore()
     const task = defineTask({
       name: 'fail',
@@ -68,7 +68,7 @@ describe('a job that fails again and again', () => {
 })
 
 describe('a batch under one lease', () => {
-  it('is refused for a task that the lease is too short for, naming both', async () => {
+  it('is refused for a task whose time limit exceeds the lease, and both are named', async () => {
     const { store } = await freshStore()
     const task = defineTask({ name: 'slow', timeLimit: '60s', run: async () => {} })
     const queues = { default: { renewLease: false, lease: '60s' } } as const
@@ -79,7 +79,7 @@ describe('a batch under one lease', () => {
     await store.close()
   })
 
-  it('that ends in the middle lets begun jobs finish, and puts back the others, which are run once', async () => {
+  it('that ends early lets begun jobs finish, and puts back the others, which run once', async () => {
     const { store } = await freshStore()
     const task = defineTask({
       name: 'half',

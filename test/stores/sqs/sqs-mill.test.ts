@@ -10,7 +10,7 @@ import { freshStores } from './fresh-store.js'
 const { service, freshStore } = freshStores()
 
 describe('a mill on SQS', () => {
-  it('seals and compresses what its messages carry, over a retry too', async () => {
+  it('seals and compresses its messages, also over a retry', async () => {
     const { store } = await freshStore()
     const ran: unknown[] = []
     const run = (input: unknown, ctx: { job: { attempt: number; meta: unknown } }) => {
@@ -41,7 +41,7 @@ describe('a mill on SQS', () => {
     expect(books).toEqual([['payload']])
   })
 
-  it('keeps with a job that is put back why it waits', async () => {
+  it('stores with a job that is put back why it waits', async () => {
     const { store } = await freshStore()
     const mill = testMillOn(store, { tasks: [defineTask({ name: 'greet' })] })
     await mill.createQueues()
@@ -54,7 +54,7 @@ describe('a mill on SQS', () => {
     expect((await claimed()).claims).toMatchObject([{ id, attempt: 1, error: 'no key for it' }])
   })
 
-  it('runs every job, one that fails again, and buries one that cannot be mended', async () => {
+  it('runs every job, retries a failing one, and buries an unrecoverable one', async () => {
     const { store } = await freshStore()
     const ran: string[] = []
     const task = defineTask({
@@ -87,7 +87,7 @@ describe('a mill on SQS', () => {
     expect(await mill.queue('default').depth()).toMatchObject({ ready: 0, running: 0, scheduled: 0, dead: 1 })
   })
 
-  it('goes on by itself where its credentials had expired and newer ones are found', async () => {
+  it('continues by itself when newer credentials replace expired ones', async () => {
     const { store } = await freshStore()
     const task = defineTask({ name: 'work', run: async () => {} })
     const mill = testMillOn(store, { tasks: [task] })
@@ -104,7 +104,7 @@ describe('a mill on SQS', () => {
     expect(failed).toMatchObject([{ call: 'claim', error: { code: 'store-unavailable' } }])
   })
 
-  it('ends its worker where a right is taken away, and the job waits for another', async () => {
+  it('ends its worker if a right is taken away, and the job waits for another', async () => {
     const { store } = await freshStore()
     const task = defineTask({ name: 'work', run: async () => {} })
     const mill = testMillOn(store, { tasks: [task] })
@@ -118,7 +118,7 @@ describe('a mill on SQS', () => {
     expect(await mill.queue('default').depth()).toMatchObject({ ready: 1 })
   })
 
-  it('sends ten jobs in a call, and receives and deletes them in batches where there is enough to do', async () => {
+  it('sends ten jobs per call, and receives and deletes in batches if there is enough to do', async () => {
     const { store, calls } = await freshStore()
     const task = defineTask({ name: 'work', run: async () => {} })
     const mill = testMillOn(store, { tasks: [task] })

@@ -54,7 +54,7 @@ async function counts(queue: { depth(): Promise<{ ready: number; running: number
 }
 
 describe('the morgue on SQS', { timeout: 30_000 }, () => {
-  it('lists dead jobs with reason, error and meta, and shows them again to whoever looks next', async () => {
+  it('lists dead jobs with reason, error and meta, and shows them again on the next look', async () => {
     const { mill, task, queue, buried } = await freshMill()
     await buried(12, () =>
       mill.enqueueMany(
@@ -81,7 +81,7 @@ describe('the morgue on SQS', { timeout: 30_000 }, () => {
     await expect(queue.jobs.list()).rejects.toMatchObject({ code: 'unsupported-by-store' })
   })
 
-  it('revives some by their ids, then all, and each runs with all its attempts', async () => {
+  it('revives some by their ids, then all, and each has all its attempts again', async () => {
     const { mill, task, queue, ran, buried, completed } = await freshMill()
     await buried(25, () =>
       mill.enqueueMany(
@@ -110,7 +110,7 @@ describe('the morgue on SQS', { timeout: 30_000 }, () => {
     expect(await counts(queue)).toEqual({ live: 0, dead: 0 })
   })
 
-  it('revives the payloads of an ordered id in their order, and finds the id by its number', async () => {
+  it('revives the payloads of an ordered id in order, and finds the id by its number', async () => {
     const { mill, book, ran, buried, completed } = await freshMill()
     const books = mill.queue('books')
     await buried(3, async () => {
@@ -122,7 +122,7 @@ describe('the morgue on SQS', { timeout: 30_000 }, () => {
     expect(ran.slice(0, 1)).toEqual([1])
   })
 
-  it('shows a message that is no job, and sends it back as it came', async () => {
+  it('shows a message that is not a job, and revives it unchanged', async () => {
     const { api, namespace, queue, buried } = await freshMill()
     const { QueueUrl = '' } = await api.call('GetQueueUrl', { QueueName: `${namespace}-default` })
     await buried(1, () => api.call('SendMessageBatch', { QueueUrl, Entries: [{ Id: 'a', MessageBody: 'gAJ9cQAu' }] }))
@@ -136,7 +136,7 @@ describe('the morgue on SQS', { timeout: 30_000 }, () => {
     expect(await counts(queue)).toEqual({ live: 0, dead: 1 })
   })
 
-  it('loses no job where SQS does not delete it: it is there twice then', async () => {
+  it('loses no job if SQS does not delete it: it then exists twice', async () => {
     const { mill, task, queue, buried } = await freshMill()
     await buried(1, () => mill.enqueue(task, 1))
     await service().inject({ call: 'DeleteMessageBatch', entries: [0], code: 'InternalError', times: 4 })

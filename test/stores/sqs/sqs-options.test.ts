@@ -53,15 +53,18 @@ const enqueueOptions: Fates<EnqueueOptions<string>> = {
 const refusal = expect.objectContaining({ code: 'unsupported-by-store' })
 
 describe('every option of a queue', () => {
-  it.each(Object.entries(queueOptions))('is taken or refused when the mill is made: %s', (option, [fate, value]) => {
-    const queues = { [ofOrdered.has(option) ? 'sync' : 'mail']: { [option]: value } }
-    const make = () => millrace({ store: 'sqs://eu-central-1', tasks: [plain, ordered], queues })
+  it.each(Object.entries(queueOptions))(
+    'is accepted or refused when the mill is created: %s',
+    (option, [fate, value]) => {
+      const queues = { [ofOrdered.has(option) ? 'sync' : 'mail']: { [option]: value } }
+      const make = () => millrace({ store: 'sqs://eu-central-1', tasks: [plain, ordered], queues })
 
-    if (fate === 'refused') expect(make).toThrow(refusal)
-    else expect(make).not.toThrow()
-  })
+      if (fate === 'refused') expect(make).toThrow(refusal)
+      else expect(make).not.toThrow()
+    },
+  )
 
-  it('that has no effect is named on the page', () => {
+  it('without effect is listed in the documentation', () => {
     const page = readFileSync(new URL('../../../docs/stores/sqs.md', import.meta.url), 'utf8')
     const [, named = ''] = /((?:`\w+`(?:,\s|\sand\s)?)+)\s+have no effect/.exec(page) ?? []
     const idle = Object.entries(queueOptions).filter(([, [fate]]) => fate === 'has no effect')
@@ -76,7 +79,7 @@ describe('every option of an enqueue', () => {
   const scene = sqsScenes()
 
   it.each(Object.entries(enqueueOptions))(
-    'is taken, or refused and nothing sent: %s',
+    'is accepted, or refused with nothing sent: %s',
     async (option, [fate, value]) => {
       const { store } = await scene()
       const mill = testMillOn(store, { tasks: [plain], queues: { mail: {} } })

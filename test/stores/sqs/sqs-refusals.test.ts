@@ -25,7 +25,7 @@ function refusalOf(options: Partial<MillOptions>): MillraceError {
   throw new Error('it was taken')
 }
 
-describe('an address that is none', () => {
+describe('an invalid SQS address', () => {
   it.each([
     ['SQS://eu-central-1', "got 'SQS://…'"],
     ['sqs:eu-central-1', 'expected'],
@@ -51,19 +51,19 @@ describe('an address that is none', () => {
     ['sqs://eu-central-1?POLL=each', "'POLL' is no parameter"],
     ['sqs://eu-central-1?namespace=shop', "'namespace' is no parameter"],
     ['sqs://eu-central-1?accessKeyId=AKIA', 'Credentials come from the environment'],
-  ])('is refused when the mill is made: %s', (address, said) => {
+  ])('is refused when the mill is created: %s', (address, said) => {
     expect(refusalOf({ store: address })).toMatchObject({
       code: 'config-invalid',
       message: expect.stringContaining(said),
     })
   })
 
-  it('is refused by a module that makes a store too', async () => {
+  it('is refused by sqsStore() too', async () => {
     await expect(sqsStore({ url: 'sqs://nowhere' })).rejects.toMatchObject({ code: 'config-invalid' })
   })
 })
 
-describe('a name that SQS does not take', () => {
+describe('a name that SQS does not accept', () => {
   it.each([
     ['a b', 'orders'],
     ['a.b', 'orders'],
@@ -79,7 +79,7 @@ describe('a name that SQS does not take', () => {
     ['shop', 'a\nb'],
     ['', ' '],
     ['', 'x'.repeat(77)],
-  ])('is refused with what it would be in SQS: %j and %j', (namespace, queue) => {
+  ])('is refused with its SQS name: %j and %j', (namespace, queue) => {
     expect(() => queueNames(namespace, queue, false)).toThrow(
       expect.objectContaining({
         code: 'config-invalid',
@@ -89,7 +89,7 @@ describe('a name that SQS does not take', () => {
   })
 
   it.each([['a b'], ['a:b'], ['a/b'], ['ü'], ['x'.repeat(81)]])(
-    'is refused when the mill is made where no store takes it: namespace %j',
+    'is refused when the mill is created if no store accepts it: namespace %j',
     (namespace) => {
       expect(refusalOf({ namespace })).toMatchObject({
         code: 'config-invalid',
@@ -99,7 +99,7 @@ describe('a name that SQS does not take', () => {
   )
 })
 
-describe('a message that is no job', () => {
+describe('a message that is not a job', () => {
   it.each([
     ['"a text"', 'no JSON object'],
     ['{"v":1', 'no JSON object'],
@@ -119,12 +119,12 @@ describe('a message that is no job', () => {
     ['{"v":1,"task":"t","payload":"","meta64":"="}', '"meta64"'],
     ['[{"v":1,"task":"t","payload":""}]', 'no JSON object'],
     [`${'['.repeat(20_000)}`, 'no JSON object'],
-  ])('is told for what it is: %.60s', (body, problem) => {
+  ])('is refused with the reason: %.60s', (body, problem) => {
     expect(readEnvelope(body)).toEqual({ problem: expect.stringContaining(problem) })
   })
 })
 
-describe('an option that SQS has no means for', () => {
+describe('an option that SQS does not support', () => {
   const throttle = { limit: 1, window: '1s' } as const
 
   it.each<[string, Partial<MillOptions>]>([
@@ -143,7 +143,7 @@ describe('an option that SQS has no means for', () => {
     ["`merge: 'latest'`", { tasks: [defineOrderedTask({ ...sync, merge: 'latest' })] }],
     ['`group`', { tasks: [defineOrderedTask({ ...sync, group: () => 'one' })] }],
     ['waiting for replicas', { replicas: 1 }],
-  ])('is refused when the mill is made, with what to do instead: %s', (feature, options) => {
+  ])('is refused when the mill is created, with an alternative: %s', (feature, options) => {
     expect(refusalOf(options)).toMatchObject({
       code: 'unsupported-by-store',
       message: expect.stringMatching(/^the sqs store cannot do this: .*\. (?:Leave|Set|A job|Make|Or)/),
@@ -151,7 +151,7 @@ describe('an option that SQS has no means for', () => {
     expect(refusalOf(options).message).toContain(feature)
   })
 
-  it('is refused when a worker is made: isolated tasks', () => {
+  it('is refused when a worker is created: isolated tasks', () => {
     const mill = millrace({
       store,
       tasks: [defineTask({ name: 'encode', isolate: 'process', module: import.meta.url })],
@@ -161,7 +161,7 @@ describe('an option that SQS has no means for', () => {
   })
 })
 
-describe('a call that SQS has no means for', () => {
+describe('a call that SQS does not support', () => {
   const scene = sqsScenes()
 
   it.each<[string, (mill: Mill) => Promise<unknown>]>([

@@ -6,8 +6,8 @@ import { sqsScenes } from './sqs-scene.js'
 const scene = sqsScenes()
 const [second, minute, hour] = [1_000, 60_000, 3_600_000]
 
-describe('a delay beyond what SQS allows', () => {
-  it('goes by several messages, and the job is run at its time, to the second, as its first attempt', async () => {
+describe('a delay beyond the limit of SQS', () => {
+  it('uses several messages, and the job runs at its time, to the second, as its first attempt', async () => {
     const { add, claim, advance, calls, sqs, store } = await scene()
     const dueAt = sqs.now() + 40 * minute
     await add([{ id: 'later', delayMs: 40 * minute }])
@@ -23,7 +23,7 @@ describe('a delay beyond what SQS allows', () => {
     expect(calls.byKind.SendMessageBatch).toBe(3)
   })
 
-  it('is kept where nobody was there to send it on', async () => {
+  it('is kept even if nobody forwarded it in time', async () => {
     const { add, claim, advance } = await scene()
     await add([{ id: 'later', delayMs: 2 * hour }])
     advance(3 * hour)
@@ -31,7 +31,7 @@ describe('a delay beyond what SQS allows', () => {
     expect(await claim()).toMatchObject([{ id: 'later', attempt: 1 }])
   })
 
-  it('goes on where sending it on failed', async () => {
+  it('continues after a failed forward', async () => {
     const { sqs, add, claim, advance } = await scene()
     await add([{ id: 'later', delayMs: 20 * minute }])
     advance(15 * minute)
@@ -45,8 +45,8 @@ describe('a delay beyond what SQS allows', () => {
   })
 })
 
-describe('a retry', () => {
-  it('hides the message in place: no copy is made, and each run is an attempt', async () => {
+describe('a retry on SQS', () => {
+  it('hides the message in place: there is no copy, and each run is an attempt', async () => {
     const { add, claim, settle, advance, calls } = await scene()
     await add([{ id: 'a' }])
     for (const [i, delayMs] of [60, 120, 240, 480].map((seconds) => seconds * second).entries()) {
@@ -62,7 +62,7 @@ describe('a retry', () => {
     expect(calls.byKind.SendMessageBatch).toBe(1)
   })
 
-  it('for longer than SQS hides a message is sent anew, and keeps its attempts and its time', async () => {
+  it('beyond the longest hiding time is sent as a new message, and keeps its attempts and its time', async () => {
     const { add, claim, settle, advance, sqs } = await scene()
     await add([{ id: 'a', payload: '"kept"', meta: '{"m":1}' }])
     const [held] = await claim()
@@ -77,8 +77,8 @@ describe('a retry', () => {
   })
 })
 
-describe('a release', () => {
-  it('counts as no attempt, however often, so that the first failure is the first', async () => {
+describe('a release on SQS', () => {
+  it('never counts as an attempt, so that the first failure is the first', async () => {
     const { add, claim, settle, advance, sqs } = await scene()
     await add([{ id: 'a', payload: '"kept"', meta: '{"m":1}' }])
     const createdAt = sqs.now()
@@ -99,7 +99,7 @@ describe('a release', () => {
     expect(await claim()).toMatchObject([{ id: 'a', attempt: 2 }])
   })
 
-  it('that is sent again after an answer was lost leaves one job', async () => {
+  it('that is repeated after a lost answer leaves one job', async () => {
     const { sqs, add, claim, settle } = await scene()
     await add([{ id: 'a' }])
     const [held] = await claim()
@@ -111,8 +111,8 @@ describe('a release', () => {
   })
 })
 
-describe('a lease', () => {
-  it('is renewed up to twelve hours after the message was received, and told as lost before that', async () => {
+describe('a lease on SQS', () => {
+  it('is renewed up to twelve hours after the receive, and reported as lost before that', async () => {
     const { add, claim, advance, store } = await scene()
     await add([{ id: 'a' }])
     const [held] = await claim(1, hour)
@@ -128,7 +128,7 @@ describe('a lease', () => {
     expect(await claim()).toMatchObject([{ id: 'a', attempt: 2 }])
   })
 
-  it('is not shortened, and costs no call where the message is hidden for long enough', async () => {
+  it('is not shortened, and costs no call if the message is hidden for long enough', async () => {
     const { add, claim, store, calls } = await scene()
     await add([{ id: 'a' }])
     const [held] = await claim(1, minute)
@@ -138,7 +138,7 @@ describe('a lease', () => {
     expect(calls.byKind.ChangeMessageVisibilityBatch).toBeUndefined()
   })
 
-  it('that has ended lets a job complete, and decides nothing else', async () => {
+  it('that has ended lets a job complete, and allows nothing else', async () => {
     const { add, claim, settle, advance } = await scene()
     await add([{ id: 'a' }, { id: 'b' }])
     const claims = await claim(10, 5 * second)
@@ -151,7 +151,7 @@ describe('a lease', () => {
     expect(await claim()).toMatchObject([{ id: 'b', attempt: 2 }])
   })
 
-  it('of a claim that was given up ends, and its job is run by the same process again', async () => {
+  it('of an abandoned claim ends, and its job is run again by the same process', async () => {
     const { add, claim, advance, settle } = await scene()
     await add([{ id: 'a' }])
     const [first] = await claim(1, 5 * second)
@@ -165,8 +165,8 @@ describe('a lease', () => {
   })
 })
 
-describe('a message that a poll has brought', () => {
-  it('is put back when the store closes, and is there for others at once', async () => {
+describe('a message received by a poll', () => {
+  it('is put back when the store closes, and others can receive it at once', async () => {
     const { add, store, open } = await scene()
     const other = await open()
     await add([{ id: 'a' }])
@@ -178,7 +178,7 @@ describe('a message that a poll has brought', () => {
     expect(claims).toMatchObject([{ id: 'a', attempt: 1 }])
   })
 
-  it('is hidden for the whole lease of whoever claims it, though it came before', async () => {
+  it('is hidden for the whole lease of its claimer, even if it arrived earlier', async () => {
     const { add, claim, store, advance } = await scene()
     await claim()
     await add([{ id: 'a' }])
@@ -190,7 +190,7 @@ describe('a message that a poll has brought', () => {
     expect(await claim()).toEqual([])
   })
 
-  it('is put back where nobody claims it within five seconds', async () => {
+  it('is put back if nobody claims it within five seconds', async () => {
     const { add, store, open, advance } = await scene()
     const other = await open()
     await add([{ id: 'a' }])
