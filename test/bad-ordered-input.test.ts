@@ -148,7 +148,7 @@ describe('an enqueue for an ordered task', () => {
       /'orders' is ordered and belongs to the task 'sync'/,
     ],
     [
-      'a plain job where no task is known',
+      'a plain job without a known task',
       anything,
       1,
       { queue: 'unowned' },

@@ -59,7 +59,7 @@ ${ends}`
     expect(await bundled(onSqlite, ['millrace'])).toEqual({ stdout: '42', stderr: '', status: 0 })
   }, 60_000)
 
-  it('is told at its first call on SQLite that the package must be left out, and nothing was sent', async () => {
+  it('gets an error at its first call on SQLite that says to leave the package out, and nothing was sent', async () => {
     const { stdout, stderr, status } = await bundled(onSqlite)
     const { code, message } = JSON.parse(stdout)
 
@@ -69,7 +69,7 @@ ${ends}`
     expect(message).not.toMatch(/sent again/)
   }, 60_000)
 
-  it('is told the same if the file of the thread was copied without its imports', async () => {
+  it('gets the same error if the file of the thread was copied without its imports', async () => {
     const copied = onSqlite.replace(
       'async function run() {',
       `async function run() {
@@ -81,7 +81,7 @@ ${ends}`
     expect(message).not.toMatch(/sent again/)
   }, 60_000)
 
-  it('is told when a worker on Redis starts, because no thread would renew its leases', async () => {
+  it('gets an error when a worker on Redis starts, because no thread would renew its leases', async () => {
     const redis = await startRedis()
     try {
       const program = `${task}
@@ -105,7 +105,7 @@ ${ends}`
     }
   }, 90_000)
 
-  it('is told when a worker with isolated tasks is created, because no process could run them', async () => {
+  it('gets an error when a worker with isolated tasks is created, because no process could run them', async () => {
     const program = `
 import { defineTask, millrace } from 'millrace'
 const encode = defineTask({ name: 'encode', isolate: 'process', module: import.meta.url, run: async () => {} })

@@ -186,8 +186,8 @@ export async function load(url, context, next) {
   })
 })
 
-describe('what an editor shows of the types', () => {
-  it('is text, not a reference to other text, because TypeScript follows no `@inheritDoc`', () => {
+describe('the text that an editor shows for a type', () => {
+  it('does not refer to other text, because TypeScript follows no `@inheritDoc`', () => {
     const declarations = filesBelow('dist').filter((file) => file.endsWith('.d.ts'))
     expect(declarations.length).toBeGreaterThan(100)
     expect(declarations.filter((file) => readFileSync(join(root, file), 'utf8').includes('{@inheritDoc'))).toEqual([])

@@ -172,7 +172,7 @@ describe('a new project that is broken', () => {
       ['work', '--queues', 'defualt'],
       /queue 'defualt' is not declared\. .*declared are: default\./,
     ],
-    ['JSON that is none', ['enqueue', 'send-email', '{to:1}'], /the input must be JSON, .*'\{to:1\}'/],
+    ['invalid JSON', ['enqueue', 'send-email', '{to:1}'], /the input must be JSON, .*'\{to:1\}'/],
     ['no input', ['enqueue', 'send-email'], /the input is missing: `millrace enqueue <task> <json>`/],
     ['a command that is not there', ['wrok'], /unknown command 'wrok' \(Did you mean work\?\)/],
     ['a flag that is not there', ['work', '--concurency', '3'], /Did you mean --concurrency\?/],

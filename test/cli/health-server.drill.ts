@@ -76,7 +76,7 @@ describe('the health server', { timeout: 30_000 }, () => {
     ['that say nothing, from one address', () => '', () => '127.0.0.1'],
     ['that never end their request, from one address', () => slow, () => '127.0.0.1'],
     ['that say nothing, from many addresses', () => '', (i: number) => `127.0.1.${i % 100}`],
-  ])('answers at once beside 200 connections %s', async (_, words, address) => {
+  ])('answers at once next to 200 connections %s', async (_, words, address) => {
     const url = new URL(await serveHealth('127.0.0.1', 0, health))
     const sockets: Socket[] = []
     for (let i = 0; i < 200; i += 1) {

@@ -220,7 +220,7 @@ describe('the generated configuration', () => {
 describe('an unusable settings file', () => {
   it.each([
     ['holds a NUL', Buffer.from("A = 1\nQUEUE_CONFIG = 'a\0b'\n"), /settings\.py:2: holds a NUL character/],
-    ['is no UTF-8', Buffer.from("QUEUE_CONFIG = 'x'\nX = '\xe9'\n", 'latin1'), /settings\.py:2: is no UTF-8/],
+    ['is not UTF-8', Buffer.from("QUEUE_CONFIG = 'x'\nX = '\xe9'\n", 'latin1'), /settings\.py:2: is no UTF-8/],
     ['is UTF-16', Buffer.from("\ufeffQUEUE_CONFIG = 'x'", 'utf16le'), /settings\.py:1: holds a NUL character/],
     ['is huge', Buffer.alloc(1_048_577, '#'), /is larger than a settings file can be: 1,048,576 bytes/],
     ['is empty', Buffer.alloc(0), /names no setting of Kale, such as QUEUE_CONFIG; nothing was written/],
@@ -243,7 +243,7 @@ describe('an unusable settings file', () => {
     expect(stderr).toMatch(said)
   })
 
-  it('is told apart from an output path that cannot be written: exit code 1', async () => {
+  it('differs in its exit code from an output path that cannot be written: 1', async () => {
     const args = ['import', 'kale', 'settings.py', '--out', 'nowhere/millrace.config.ts']
     expect(await run(args, { cwd: kaleProject(readmeSettings) })).toMatchObject({
       code: 1,

@@ -16,7 +16,7 @@ it.each([
 it.each([
   ['without a runner', undefined, 100, shellOf('millrace work')],
   ['in the background', 'millrace work & node server.js', 100, shellOf('millrace work & node server.js')],
-  ['of which a shell is over', 'millrace work', 1, ''],
+  ['whose shell has ended', 'millrace work', 1, ''],
   ['that nohup has started', 'nohup millrace work', 100, shellOf('nohup millrace work')],
   ['that setsid has started', 'setsid millrace work', 100, shellOf('setsid millrace work')],
   ['of a process manager that a script has started', 'pm2 start millrace', 100, 'PM2 v6: God Daemon\0'],

@@ -32,8 +32,8 @@ beforeAll(async () => {
   urls.push(
     ['right', `redis://mill:${marker}@${at}`],
     ['of a user with another password', `redis://mill:${marker}-x@${at}`],
-    ['of a cluster that is none', `redis+cluster://mill:${marker}@${at}`],
-    ['of Sentinels that are none', `redis+sentinel://mill:${marker}@${at}/main?sentinelPassword=${marker}`],
+    ['of an invalid cluster', `redis+cluster://mill:${marker}@${at}`],
+    ['of invalid Sentinels', `redis+sentinel://mill:${marker}@${at}/main?sentinelPassword=${marker}`],
     ['of nobody', `redis://mill:${marker}@127.0.0.1:1`],
     ['of a database that is not there', `redis://mill:${marker}@${at}/99999`],
     ['malformed', `redis//:${marker}`],

@@ -72,7 +72,7 @@ describe('the throttle of a queue', () => {
     ],
     ['elastic without its buffer', { ...ten, moderate: true, elastic: {} }, ['elastic.buffer: is missing']],
     [
-      'an option that there is not',
+      'an unknown option',
       { ...ten, burst: 5 },
       ['burst: is not an option; check its spelling: there are limit, window, moderate, elastic, by, scope'],
     ],

@@ -90,7 +90,7 @@ describe('idle workers', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a key of the wrong type where a queue keeps its jobs', () => {
+describe("a key of the wrong type in the place of a queue's jobs", () => {
   it('is named, ends only the worker of that queue, and stays unchanged', async () => {
     expect(await foreignKey()).toMatchObject({
       enqueueIsCorrupt: true,

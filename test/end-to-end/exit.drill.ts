@@ -43,7 +43,7 @@ function at(specifier: string): string {
   return JSON.stringify(import.meta.resolve(specifier))
 }
 
-it.each(Object.entries(programs))('a program that exits with 0 beside %s ends with 0', (_, program) => {
+it.each(Object.entries(programs))('a program that exits with 0 next to %s ends with 0', (_, program) => {
   const ends = exitsAfterMs.map((exitsAfterMs, i) => {
     const { status, signal, stderr } = spawnSync(
       process.execPath,

@@ -65,7 +65,7 @@ const isOver = (kind: Kind, { isAll, of }: Way) =>
   isAll === true || (kind === 'exec' && of({ supervisor: 1, worker: 1, job: 0 }).includes(1))
 
 describe.each(['an isolated task', 'exec'] as const)('the processes of %s', { timeout: 60_000 }, (kind) => {
-  it.each(ways)('leave nothing of the first run beside the next if $dies dies by $by', async (way) => {
+  it.each(ways)('leave nothing of the first run when the next one starts if $dies dies by $by', async (way) => {
     const { dies, by, of, isAdopted, becomes } = way
     const scene = await leftBehind(kind, by === 'exit' ? { how: 'exits' } : {})
     let command: CommandProcess = scene.start()

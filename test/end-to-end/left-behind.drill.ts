@@ -5,8 +5,8 @@ import { family, type Kind, killed, leftBehind, nothingLeftOf } from './left-beh
 
 const kinds: readonly Kind[] = ['an isolated task', 'exec']
 
-describe.each(kinds)('after a kill in the process family of %s', { timeout: 60_000 }, (kind) => {
-  it("of the job's process and then of the worker, the job runs again with nothing left of its first run", async () => {
+describe.each(kinds)('a job of %s runs again with nothing left of its first run', { timeout: 60_000 }, (kind) => {
+  it('after a kill of its process and then of the worker', async () => {
     const scene = await leftBehind(kind)
     const command = scene.start()
     const first = await scene.run(1)
@@ -18,7 +18,7 @@ describe.each(kinds)('after a kill in the process family of %s', { timeout: 60_0
     await nothingLeftOf(first.job)
   })
 
-  it('of all but the encoder, with the next worker after the lease, the job runs again with nothing left', async () => {
+  it('after a kill of all but the encoder, with the next worker after the lease', async () => {
     const scene = await leftBehind(kind)
     const worker = scene.start()
     const first = await scene.run(1)
@@ -31,7 +31,7 @@ describe.each(kinds)('after a kill in the process family of %s', { timeout: 60_0
     await nothingLeftOf(first.job)
   })
 
-  it('of all but the encoder, next to another worker, the job runs again there with nothing left', async () => {
+  it('after a kill of all but the encoder, next to another worker', async () => {
     const scene = await leftBehind(kind)
     const worker = scene.start()
     const first = await scene.run(1)
@@ -43,7 +43,7 @@ describe.each(kinds)('after a kill in the process family of %s', { timeout: 60_0
     await nothingLeftOf(first.job)
   })
 
-  it('of the whole group after a freeze beyond its lease, the job runs again with nothing left', async () => {
+  it('after a freeze of the whole group beyond its lease', async () => {
     const scene = await leftBehind(kind)
     scene.start()
     const first = await scene.run(1)

@@ -30,7 +30,7 @@ describe('a worker process that is stopped', { timeout: 60_000 }, () => {
   })
 
   it.each([
-    ['without a job in hand', false, 0],
+    ['without a running job', false, 0],
     ['with a report that the store does not take', true, 1],
   ])('ends while another process holds the write lock, %s', async (_, withJob, code) => {
     const outcome = await hazards.stopWithoutStore(withJob)

@@ -67,7 +67,7 @@ describe('the fence', () => {
     )
   })
 
-  it('keeps growing in a store that was created anew', () => {
+  it('keeps growing in a new store', () => {
     expect(nextFence(0, 2_000)).toBeGreaterThan(nextFence(nextFence(0, 1_000), 1_000))
   })
 })

@@ -137,7 +137,7 @@ describe('the lease keeper without a thread', () => {
     expect(sent.map(({ items }) => items[0]!.beat?.progress)).toEqual([{ fraction }])
   })
 
-  it('aborts a claim that the store reports as lost, and one that is to be cancelled', async () => {
+  it('aborts a claim that the store reports as lost, and a cancelled one', async () => {
     for (const [answer, code, lost] of [
       ['lost', 'lease-lost', 1],
       ['cancel', 'job-cancelled', 0],

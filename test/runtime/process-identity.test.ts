@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { startTicksIn } from '#src/core/platform/proc-text.js'
 import { identityText, processIdentity } from '#src/runtime/process-identity.js'
 
-it('a process is told from another one by its identity, which stays the same while it lives', async () => {
+it('a process differs from another one in its identity, which stays the same while it lives', async () => {
   const own = processIdentity()
   expect(own).toEqual(processIdentity())
   expect(own.pid).toBe(process.pid)

@@ -32,17 +32,17 @@ const rareThings: Record<string, (step: Step) => boolean> = {
   ),
   'a suspect that an operator buries': verb('bury', moves('ready', 'dead', false)),
   'a lead': (step) => waits(step).some(({ lead, reason }) => lead && reason !== 'suspect'),
-  'a claimer who does not lead': (step) =>
+  'a claimer that does not lead': (step) =>
     waits(step).some(({ lead, forMs, reason }) => !lead && forMs && reason !== 'suspect'),
-  'a lead that passes to who learned of an earlier change': verb('claim', ({ before, after }) =>
+  'a lead that passes to a claimer with an earlier change': verb('claim', ({ before, after }) =>
     before.some(({ lead }, i) => lead && after[i]!.lead && lead.worker !== after[i]!.lead.worker),
   ),
   'a lead that lapses': lapses('lead'),
   'a lead of suspects': (step) => waits(step).some(({ lead, reason }) => lead && reason === 'suspect'),
-  'a claimer who does not lead the suspects': (step) =>
+  'a claimer that does not lead the suspects': (step) =>
     waits(step).some(({ lead, reason }) => !lead && reason === 'suspect'),
   'a lead of suspects that lapses': lapses('suspectLead'),
-  'suspects beside a grant': (step) =>
+  'suspects next to a grant': (step) =>
     waits(step).some(({ reason, queue }) => reason === 'suspect' && queue === (step.answer as Claimed).queue),
   'a gone worker that held a claim': verb('gone', (step) => crashes(step).length > 0),
   'a gone worker that held none of the claims': verb('gone', (step) => crashes(step).length === 0),

@@ -190,7 +190,7 @@ const rareThings: Record<string, (step: Step) => boolean> = {
   'a group that is shut by its own rules while another of its queue starts': verb('claim', (step) =>
     queue((before, after) => shut(after).length > shut(before).length && after.shutInMs === null, ['both'])(step),
   ),
-  'other rules of each group beside those of all': verb('set throttle', (step) =>
+  'other rules for each group next to those for all': verb('set throttle', (step) =>
     throttle((before, after) => after.eachGroup?.join() !== before.eachGroup?.join())(step),
   ),
   'other rules for what has started': verb(
@@ -212,7 +212,7 @@ const rareThings: Record<string, (step: Step) => boolean> = {
         JSON.stringify(after.rates) !== JSON.stringify(before.rates),
     )(step),
   ),
-  'rules of a group that open what was shut': verb(
+  'rules of a group that open it': verb(
     'set rate',
     queue((before, after) => shut(before).some((group) => after.lanes.turns.includes(group))),
   ),
@@ -225,7 +225,7 @@ const rareThings: Record<string, (step: Step) => boolean> = {
         throttle.rates.some(([name]) => name === after.group),
     ),
   ),
-  'rules that are set and open what was shut': verb(
+  'rules that are set and open a queue': verb(
     'set throttle',
     queue(
       (before, after) =>
@@ -233,7 +233,7 @@ const rareThings: Record<string, (step: Step) => boolean> = {
         shut(before).some((group) => after.lanes.turns.includes(group)),
     ),
   ),
-  'a queue that is shut by what another of its scope has started': verb(
+  'a queue that is shut by starts of another in its scope': verb(
     'claim',
     queue(
       (before, after) => before.lastFence === 0 && before.shutInMs === null && after.shutInMs !== null,

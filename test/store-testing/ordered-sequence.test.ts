@@ -45,7 +45,7 @@ const cancelRequested = live(({ claim }, after) => claim?.cancelRequested === tr
 
 const rareThings: Record<string, (step: Step) => boolean> = {
   'a payload that joins others': answers('merged'),
-  'a payload for which there is no room': answers('full'),
+  'a payload that does not fit': answers('full'),
   'a payload that a draining queue refuses': answers('draining'),
   'a claim that leaves payloads behind': (step) => claimed(step).claims?.some(({ hasMore }) => hasMore) ?? false,
   'a claim of several payloads': (step) => claimed(step).claims?.some((claim) => claim.payloads?.[1]) ?? false,
@@ -56,11 +56,11 @@ const rareThings: Record<string, (step: Step) => boolean> = {
     ),
   ),
   'a claim of two shards': (step) => new Set(claimed(step).claims?.map(({ fence }) => fence)).size > 1,
-  'a push beside a running job': verb(
+  'a push next to a running job': verb(
     'enqueue',
     live(({ claim, successor }, after) => claim !== null && successor === null && after?.successor !== null),
   ),
-  'a failure that merges with what waits beside': verb(
+  'a failure that merges with waiting payloads': verb(
     'settle',
     live((before, after) => before.successor !== null && after?.attempt === before.attempt + 1),
   ),
@@ -76,13 +76,13 @@ const rareThings: Record<string, (step: Step) => boolean> = {
     live((before, after) => equalsIn(after) > equalsIn(before)),
   ),
   'a last failure that leaves payloads': verb('settle', ranOut),
-  'a completed job with a new one beside it': verb('settle', isNew),
-  'a crash with payloads beside': verb(
+  'a completed job with a new one next to it': verb('settle', isNew),
+  'a crash with other payloads waiting': verb(
     ['claim', 'gone'],
     live(({ claim, successor }, after) => claim !== null && successor !== null && after?.suspect === true),
   ),
   'one crash too many that leaves payloads': verb(['claim', 'gone'], ranOut),
-  'one crash too many with a new job beside': (step) =>
+  'one crash too many with a new job next to it': (step) =>
     (claimed(step).buried ?? []).length > 0 && isNew(step) && !cancelRequested(step),
   'a push after a cancel': verb(
     'enqueue',
@@ -101,11 +101,11 @@ const rareThings: Record<string, (step: Step) => boolean> = {
     ['settle', 'bury'],
     dead((before, after) => after !== undefined && size(after) === size(before) && after.stamp !== before.stamp),
   ),
-  'a revival into what waits': verb(
+  'a revival into a waiting job': verb(
     'revive',
     live((before, after) => before.claim === null && size(after) > size(before)),
   ),
-  'a revival into what runs': verb(
+  'a revival into a running job': verb(
     'revive',
     live(({ claim, successor }, after) => claim !== null && after?.successor?.stamp !== successor?.stamp),
   ),

@@ -149,7 +149,7 @@ describe('what a throttle refuses', () => {
   it.each([
     ['has no window', { limit: 1 }, /^the throttle of queue 'q' is not valid:\n {2}window: is missing/],
     ['starts nothing', { limit: 0, window: '1s' }, /limit: must be a whole number from 1 to 1000000; got 0/],
-    ['is no list of any', [], /must name at least one window/],
+    ['is not a list', [], /must name at least one window/],
     [
       'names both kinds',
       [

@@ -73,7 +73,7 @@ describe('the group of a job', () => {
 
 describe('a wrong group', () => {
   const table: [string, unknown, RegExp][] = [
-    ['is no text', () => undefined, /^job of task 'wrong': group must be at most 256 bytes .*; got undefined/],
+    ['is not text', () => undefined, /^job of task 'wrong': group must be at most 256 bytes .*; got undefined/],
     ['has a NUL', () => 'a\0b', /group must be .* without NUL.*; got/],
     ['is too long', () => 'é'.repeat(129), /group must be at most 256 bytes/],
     ['is a promise', async () => 'g', /group must be .*; got/],

@@ -5,11 +5,11 @@ import { joinedLog, mostLogBytes } from '#src/core/job-log.js'
 describe('the new part of a log', () => {
   it.each([
     ['all of the first', '', 'a\nb\n', 'a\nb\n'],
-    ['nothing where nothing came', 'a\n', 'a\n', ''],
-    ['what stands behind what was seen', 'a\n', 'a\nb\n', 'b\n'],
-    ['what goes on a line that was seen', 'a', 'ab\n', 'b\n'],
-    ['what stands behind it where the beginning is gone', 'one\ntwo\n', 'two\nthree\n', 'three\n'],
-    ['the least that it can be, of a log that repeats itself', 'xyxyxy', 'yxyxyxz', 'xz'],
+    ['nothing if nothing came', 'a\n', 'a\n', ''],
+    ['the text after the known part', 'a\n', 'a\nb\n', 'b\n'],
+    ['the rest of a known line', 'a', 'ab\n', 'b\n'],
+    ['the text after it if the beginning is gone', 'one\ntwo\n', 'two\nthree\n', 'three\n'],
+    ['the shortest possible part of a log that repeats itself', 'xyxyxy', 'yxyxyxz', 'xz'],
   ])('is %s', (_, seen, log, text) => {
     expect(newIn(seen, log)).toEqual({ text, isGap: false })
   })

@@ -160,7 +160,7 @@ describe('the payloads of an ordered job', () => {
 describe('an unreadable payload', () => {
   it.each<[string, string | undefined, object]>([
     ['another codec', 'msgpack', { reason: 'unknown-codec', stored: "stored by codec 'msgpack'", has: "codec 'json'" }],
-    ['a step that is none', 'json+zstd', { reason: 'unknown-codec', stored: "stored by codec 'json+zstd'" }],
+    ['an unknown step', 'json+zstd', { reason: 'unknown-codec', stored: "stored by codec 'json+zstd'" }],
     ['steps in another order', 'json+sealed+gzip', { reason: 'unknown-codec' }],
     ['a step without a codec', '+gzip', { reason: 'unknown-codec' }],
   ])('is reported for lack of something: %s', (_, codec, lack) => {

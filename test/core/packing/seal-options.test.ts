@@ -56,7 +56,7 @@ describe('seal options', () => {
     ['an id with a slash', { keys: { 'a/b': newKey } }, 'seal.keys', /ids of 1 to 32 characters.*place 1 is another$/],
     ['an id that is a key', { keys: { [hex]: '2026-11' } }, 'seal.keys', /the one at place 1 is another$/],
     ['an id that is a key in Base64', { keys: { [base64]: newKey } }, 'seal.keys', /place 1 is another$/],
-    ['an option that is none', { keys: { a: newKey }, [base64]: 1 }, 'seal', /has 1 unknown options/],
+    ['an unknown option', { keys: { a: newKey }, [base64]: 1 }, 'seal', /has 1 unknown options/],
     ['only and no current', { keys: { a: newKey }, only: true }, 'seal.only', /needs `current`/],
     ['an only that is a word', { current: 'a', keys: { a: newKey }, only: 'yes' }, 'seal.only', /true or false/],
   ])('are refused: %s', (_, given, path, message) => {

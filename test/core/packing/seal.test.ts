@@ -88,7 +88,7 @@ describe('a changed sealed payload', () => {
     ['text', 'sealed'],
     ['a version and no more', Uint8Array.of(1)],
     ['no key id', Uint8Array.of(1, 0, 0, ...new Uint8Array(40))],
-    ['a key id that is none', Uint8Array.of(1, 0, 1, 7, ...new Uint8Array(40))],
+    ['an invalid key id', Uint8Array.of(1, 0, 1, 7, ...new Uint8Array(40))],
     ['another version', Uint8Array.of(2, ...sealed.subarray(1))],
     ['cut off in the tag', sealed.subarray(0, 3 + 7 + 12 + 15)],
     ['a key id that is longer than all', Uint8Array.of(1, 0, 255, ...new Uint8Array(40))],
@@ -112,7 +112,7 @@ describe('a sealed payload in another place', () => {
     ['another chain', () => seal.open(sealed, 'payload', 'json+gzip+sealed', owner)],
     ['another queue', () => seal.open(sealed, 'payload', chain, { ...owner, queue: 'bills' })],
     ['another task', () => seal.open(sealed, 'payload', chain, { ...owner, task: 'erase' })],
-    ['beside a meta', () => seal.open(sealed, 'payload', chain, { ...owner, meta: sealed })],
+    ['with a meta', () => seal.open(sealed, 'payload', chain, { ...owner, meta: sealed })],
     ['another job', () => seal.open(sealed, 'payload', chain, { ...owner, id: 'job-2' })],
     [
       'a queue and id with the border elsewhere',

@@ -308,7 +308,7 @@ it('a server that evicts keys and a replica are refused, and accepted once that 
   expect(await client.run(count, ['n'], [])).toBe(1)
 })
 
-it('a listener receives published messages, and is told of a gap after a lost connection', async () => {
+it('a listener receives published messages, and a report of a gap after a lost connection', async () => {
   const heard: (string | undefined)[] = []
   const stop = await client.listen('news', (message) => heard.push(message))
   await operator.publish('news', 'one')

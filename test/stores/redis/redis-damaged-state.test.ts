@@ -60,7 +60,7 @@ describe('an unreadable field of the worker registry', () => {
 describe('the damaged state of a throttle', () => {
   const key = (name: string) => `{${namespace}:t}:${name}`
   const damages: readonly [string, () => Promise<unknown>][] = [
-    ['rules that are none', () => server.ask('HSET', key('rules'), 'rules', 'nonsense')],
+    ['invalid rules', () => server.ask('HSET', key('rules'), 'rules', 'nonsense')],
     ['no rules', () => server.ask('DEL', key('rules'))],
     ['rules of another type', () => server.ask('DEL', key('rules')).then(() => server.ask('SET', key('rules'), 'x'))],
     ['a count that cannot be read', () => server.ask('HSET', key('counters'), '', 'x')],
@@ -68,7 +68,7 @@ describe('the damaged state of a throttle', () => {
       'starts of another type',
       () => server.ask('DEL', key('starts')).then(() => server.ask('SET', key('starts'), 'x')),
     ],
-    ['an instant that is none', () => server.ask('HSET', key('rules'), 'lastAt', 'x', 'quietUntil', 'y')],
+    ['an invalid instant', () => server.ask('HSET', key('rules'), 'lastAt', 'x', 'quietUntil', 'y')],
   ]
 
   it.each(damages)('does not block the other queues and their listings: %s', async (_, damage) => {

@@ -42,7 +42,7 @@ type Breach = readonly [
 const breaches: readonly Breach[] = [
   // What cannot be read.
   [
-    'a record that is none',
+    'an invalid record',
     (s) => s.raw('HSET', 'jobs', 'line-2', 'x'),
     'error',
     /what 'jobs' holds .* cannot be read: line-2\./,
@@ -54,25 +54,20 @@ const breaches: readonly Breach[] = [
     /'jobs' .* read: line-2\./,
   ],
   [
-    'a past that is none',
+    'an invalid past',
     (s) => s.raw('HSET', 'history', 'failed', 'zz'),
     'error',
     /what 'history' holds .* read: failed\./,
   ],
   [
-    'a claim that is none',
+    'an invalid claim',
     (s) => s.raw('HSET', 'claims', 'running', 'zz'),
     'error',
     /what 'claims' holds .* read: running\./,
   ],
+  ['an invalid element', (s) => s.raw('RPUSH', 'ready-list', 'zz'), 'error', /what 'ready-list' holds .* read: zz\./],
   [
-    'an element that is none',
-    (s) => s.raw('RPUSH', 'ready-list', 'zz'),
-    'error',
-    /what 'ready-list' holds .* read: zz\./,
-  ],
-  [
-    'a memory that is none',
+    'an invalid memory',
     (s) => s.raw('HSET', 'ended', 'remembered', 'zz'),
     'error',
     /what 'ended' holds .* read: remembered\./,
@@ -219,12 +214,12 @@ const breaches: readonly Breach[] = [
     /have a score other than 0 in 'scheduled': due-later\./,
   ],
   [
-    'sequence numbers that begin anew',
+    'sequence numbers that start over',
     (s) => s.raw('HSET', 'meta', 'seq', '0'),
     'error',
     /sequence numbers are higher .* and \d+ more\./,
   ],
-  ['fences that begin anew', (s) => s.raw('HSET', 'meta', 'fence', '0'), 'error', /fences are higher .*: running\./],
+  ['fences that start over', (s) => s.raw('HSET', 'meta', 'fence', '0'), 'error', /fences are higher .*: running\./],
   [
     'a shared lease that counts more claims than share it',
     async (s) => {
@@ -236,7 +231,7 @@ const breaches: readonly Breach[] = [
     /claims of these fences share a lease that counts others/,
   ],
   [
-    'what is left of a shared lease that ended',
+    'the rest of a shared lease that ended',
     (s) => s.raw('HSET', 'batches', Buffer.concat([Buffer.from('n'), Buffer.alloc(7, 1)]), '1'),
     'warning',
     /shared leases of these fences are not there any more/,
@@ -273,13 +268,13 @@ const breaches: readonly Breach[] = [
     /cancelled after they had begun, and their inputs are missing: cancelled\./,
   ],
   [
-    'what remains of a cancelled job that is no longer remembered',
+    'the rest of a cancelled job that is no longer remembered',
     (s) => s.raw('DEL', 'ended', 'ended-until'),
     'warning',
     /stand in 'notes' without a job: cancelled\. Nothing but memory/,
   ],
   [
-    'what remains of a job that is there again',
+    'the rest of a job that exists again',
     (s) => s.raw('HSET', 'notes', 'pline-1', 'x'),
     'warning',
     /stand in 'notes' without a job: line-1\./,
@@ -340,8 +335,13 @@ const breaches: readonly Breach[] = [
     'error',
     /'ready-list' is shorter than the number of its stale elements/,
   ],
-  ['a kind that is none', (s) => s.raw('HSET', 'meta', 'kind', 'odd'), 'error', /'meta' holds .* kind 'odd'/],
-  ['a counter that is no number', (s) => s.raw('HSET', 'meta', 'failed', '-1'), 'error', /'meta' holds .* failed '-1'/],
+  ['an invalid kind', (s) => s.raw('HSET', 'meta', 'kind', 'odd'), 'error', /'meta' holds .* kind 'odd'/],
+  [
+    'a counter that is not a number',
+    (s) => s.raw('HSET', 'meta', 'failed', '-1'),
+    'error',
+    /'meta' holds .* failed '-1'/,
+  ],
   ['a setting that is gone', (s) => s.raw('HDEL', 'meta', 'maxCrashes'), 'error', /'meta' holds .* no maxCrashes/],
   ['half a lead', (s) => s.raw('HDEL', 'meta', 'suspectLeadAt'), 'error', /one of suspectLead and suspectLeadAt alone/],
   ['settings that are gone', (s) => s.raw('DEL', 'meta'), 'error', /mail}:meta' is gone, .* while ready-list, ready, /],
@@ -362,7 +362,7 @@ const breaches: readonly Breach[] = [
     /registered and has nothing stored/,
   ],
   [
-    'a number of shards that is none',
+    'an invalid number of shards',
     (s) => s.client.command('HSET', [s.queues, 'ghost', 'many']),
     'error',
     /says that it has 'many' shards/,

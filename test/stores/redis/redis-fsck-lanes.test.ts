@@ -82,7 +82,7 @@ const breaches: readonly [title: string, make: (scene: RedisScene) => Promise<un
     /^error: 'running-by-group' and what belongs to it are not the same in number/m,
   ],
   [
-    'a count that is none',
+    'an invalid count',
     (s) => s.raw('HSET', 'running-by-group', 'z', 'many'),
     /^error: what 'running-by-group' holds of them cannot be read: z\./m,
   ],

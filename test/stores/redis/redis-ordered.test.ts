@@ -183,12 +183,12 @@ describe('the check of an ordered queue', () => {
       /payloads of them are missing from 'payloads'/,
     ],
     [
-      'a claim with nothing in hand',
+      'a claim without payloads',
       (scene) => scene.raw('HDEL', 'claimed-payloads', 'running'),
       /no payloads in 'claimed-payloads': running/,
     ],
     [
-      'what waits beside no claim',
+      'waiting payloads without a claim',
       (scene) => scene.raw('HDEL', 'claims', 'running'),
       /'successors' without a job: running/,
     ],

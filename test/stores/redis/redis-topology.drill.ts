@@ -56,7 +56,7 @@ it('while a slot moves no call is lost and none is carried out twice', { timeout
   expect(await to.ask('GET', '{t}:n')).toBe(String(answered + 1))
 })
 
-it('a listener keeps receiving after its slot has moved, and is told of the gap', { timeout: 60_000 }, async () => {
+it('a listener keeps receiving after its slot has moved, and learns of the gap', { timeout: 60_000 }, async () => {
   const { cluster, slot, from, to, client } = await startCluster()
   const heard: (string | undefined)[] = []
   await client.listen('{t}:bell', (message) => heard.push(message))

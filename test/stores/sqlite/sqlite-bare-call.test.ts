@@ -69,8 +69,8 @@ it.each<[string, Partial<NewJob>]>([
   ['an end', { expiresMs: 1 }],
   ['bytes', { payload: new Uint8Array(1) }],
   ['a long payload', { payload: 'x'.repeat(2_049) }],
-  ['a payload that is no Unicode', { payload: '\ud800' }],
-  ['a task that is no Unicode', { task: '\ud800' }],
+  ['a payload that is not Unicode', { payload: '\ud800' }],
+  ['a task that is not Unicode', { task: '\ud800' }],
 ])('a call in which one job has %s keeps its jobs unchanged', (_, special) => {
   const call = callOf(...others, job('a', special))
   expect(bareOf(call)).toBeUndefined()

@@ -92,7 +92,7 @@ describe('a claim over lanes', () => {
   const kinds: Record<string, Partial<QueueSettings>> = {
     'no limits': {},
     'a throttle by group': { throttle: { scope: 'sites', by: 'group', rules } },
-    'a bound on what runs of each group': { maxRunning: { perGroup: 1 } },
+    'a limit of running jobs for each group': { maxRunning: { perGroup: 1 } },
   }
   for (const [title, settings] of Object.entries(kinds)) {
     it(`costs as much with 20,000 groups as with 10, with ${title}`, async () => {

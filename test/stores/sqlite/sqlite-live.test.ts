@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { queue, SqliteScene } from './sqlite-scene.js'
 
-it('a lapsed watch is told of a possible gap, and then receives messages again', async () => {
+it('a lapsed watch learns of a possible gap, and then receives messages again', async () => {
   const scene = new SqliteScene()
   onTestFinished(() => scene.close())
   const [watching, publishing] = [await scene.opened(), await scene.opened()]
