@@ -19,7 +19,37 @@ export interface ScriptFlags {
   readonly readOnly?: boolean
 }
 
-export function redisScript(name: string, lua: string, { whenFull, readOnly }: ScriptFlags = {}): RedisScript {
+/** A script with one text for a single server and another for a cluster. Each is made when it is first asked for. */
+export type ShardScript = (isCluster: boolean) => RedisScript
+
+/** Every script of the modules that are loaded. `npm run scripts` prints them. */
+export const loadedScripts: ShardScript[] = []
+
+export function redisScript(name: string, lua: string, flags: ScriptFlags = {}): RedisScript {
+  const script = composed(name, lua, flags)
+  loadedScripts.push(() => script)
+  return script
+}
+
+export function clusterScript(
+  name: string,
+  luaFor: (isCluster: boolean) => string,
+  flags: ScriptFlags = {},
+): ShardScript {
+  const made = new Map<boolean, RedisScript>()
+  const scriptFor: ShardScript = (isCluster) => {
+    let script = made.get(isCluster)
+    if (script === undefined) {
+      script = composed(name, luaFor(isCluster), flags)
+      made.set(isCluster, script)
+    }
+    return script
+  }
+  loadedScripts.push(scriptFor)
+  return scriptFor
+}
+
+function composed(name: string, lua: string, { whenFull, readOnly }: ScriptFlags): RedisScript {
   const flags = [...(whenFull ? ['allow-oom'] : []), ...(readOnly ? ['no-writes'] : [])]
   const text = `#!lua${flags.length > 0 ? ` flags=${flags.join(',')}` : ''}\n${lua}`
   return { name, text, sha: createHash('sha1').update(text).digest('hex') }

@@ -3,7 +3,7 @@
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { leadLapseMs } from '../../rules/wake-lead.js'
-import { type RedisScript, redisScript, type ScriptFlags } from '../client/redis-script.js'
+import { clusterScript, type ScriptFlags, type ShardScript } from '../client/redis-script.js'
 import { keyNames, luaName } from '../layout/redis-keys.js'
 import { lanes } from './lanes-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
@@ -41,20 +41,9 @@ end
 `
 }
 
-/** A script that runs on shards, for a single server or for a cluster. Each is made when it is first asked for. */
-export type ShardScript = (isCluster: boolean) => RedisScript
-
 /** The script of that name for shards of one kind: the prelude, then `lua`. */
 export function shardScript(name: string, kind: QueueKind, lua: string, flags?: ScriptFlags): ShardScript {
-  const made = new Map<boolean, RedisScript>()
-  return (isCluster) => {
-    let script = made.get(isCluster)
-    if (script === undefined) {
-      script = redisScript(name, prelude(isCluster, kind) + lua, flags)
-      made.set(isCluster, script)
-    }
-    return script
-  }
+  return clusterScript(name, (isCluster) => prelude(isCluster, kind) + lua, flags)
 }
 
 /** Functions that nearly every call needs. */

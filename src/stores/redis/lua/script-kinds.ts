@@ -2,10 +2,10 @@
 
 import type { QueueKind } from '../../contract/queue-settings.js'
 import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-client.js'
-import type { ScriptFlags } from '../client/redis-script.js'
+import type { ScriptFlags, ShardScript } from '../client/redis-script.js'
 import type { RedisShard } from '../layout/redis-layout.js'
 import { withOrderedJobs } from './ordered-lua.js'
-import { type ShardScript, shardScript, withJobs } from './prelude.js'
+import { shardScript, withJobs } from './prelude.js'
 import { readyJobs } from './ready-lua.js'
 
 /** A script for each kind of queue. */

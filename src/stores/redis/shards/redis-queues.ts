@@ -9,6 +9,7 @@ import { boundsOf, changedLimits, limitsIn, saidLimits } from '../../rules/limit
 import { refuseOtherForm } from '../../rules/queue-form.js'
 import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
+import type { ShardScript } from '../client/redis-script.js'
 import { ScriptRefusal } from '../client/redis-script.js'
 import { queuesKey } from '../layout/redis-keys.js'
 import {
@@ -20,7 +21,6 @@ import {
   type RedisQueue,
   type RedisShard,
 } from '../layout/redis-layout.js'
-import type { ShardScript } from '../lua/prelude.js'
 import { runOn, type ScriptPair, scriptFor } from '../lua/script-kinds.js'
 import { RedisScopes } from '../throttle/redis-scopes.js'
 import { giveSettings, stateOf } from './given-settings.js'
