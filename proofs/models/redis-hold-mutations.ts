@@ -23,7 +23,7 @@ export const redisHoldMutations: readonly Mutation[] = [
   },
   {
     what: 'a completion holds nothing',
-    file: 'redis/settle/settle-script.js',
+    file: 'redis/claim/settle-script.js',
     from: "if kinds[i] == 'c' and not hold and",
     to: "if kinds[i] == 'c' and",
   },

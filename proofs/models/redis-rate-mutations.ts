@@ -44,7 +44,7 @@ export const redisRateMutations: readonly Mutation[] = [
   },
   {
     what: 'a group that is silent for longer than the others is not',
-    file: 'redis/throttle/throttle-recovery-lua.js',
+    file: 'redis/throttle/throttle-lua.js',
     from: 'if not silent then return S.quiet_until end',
     to: 'if true then return S.quiet_until end',
     concern,
@@ -88,7 +88,7 @@ export const redisRateMutations: readonly Mutation[] = [
   },
   {
     what: 'the silence for each group is not longer than that for all',
-    file: 'redis/throttle/throttle-recovery-lua.js',
+    file: 'redis/throttle/throttle-lua.js',
     from: 'if of_each then silent',
     to: 'if false then silent',
   },

@@ -7,8 +7,8 @@ import { type PastParts, readClaim, readMemory, readPast } from '../../stores/re
 import { readHeader } from '../../stores/redis/format/redis-ordered-job.js'
 import { ownValue, readInHand, readPayload } from '../../stores/redis/format/redis-payload.js'
 import { readNumber, readRecord } from '../../stores/redis/format/redis-record.js'
-import type { ShardKey } from '../../stores/redis/layout/redis-keys.js'
-import type { RedisQueue } from '../../stores/redis/layout/redis-layout.js'
+import type { ShardKey } from '../../stores/redis/redis-keys.js'
+import type { RedisQueue } from '../../stores/redis/redis-layout.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { isLed } from '../../stores/rules/wake-lead.js'
 import {

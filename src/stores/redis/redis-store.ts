@@ -3,6 +3,7 @@
 import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
+import { longestTimerMs } from '../../core/platform/timer.js'
 import type { Claimed, Claimer, ClaimFrom, Rung } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
@@ -19,25 +20,26 @@ import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { mostClaimBytes } from '../rules/claim-weight.js'
 import { RedisClaim } from './claim/redis-claim.js'
 import { RedisRungClaim } from './claim/redis-rung-claim.js'
+import { extendItems, settleItems } from './claim/redis-settle.js'
 import type { RedisClient } from './client/redis-client.js'
+import { numberIn } from './client/redis-reply.js'
 import { enqueueCalls } from './enqueue/redis-enqueue.js'
-import { redisHistory } from './history/redis-history.js'
 import { depthsOf } from './records/redis-depth.js'
+import { redisHistory } from './records/redis-history.js'
 import { RedisListing } from './records/redis-listing.js'
 import { redisRecords } from './records/redis-records.js'
-import { redisThrottles } from './records/redis-throttles.js'
+import { redisRegistry } from './records/redis-registry.js'
+import { RedisIdleCache } from './redis-idle-cache.js'
+import { liveChannel } from './redis-keys.js'
+import { RedisResultWatch } from './redis-result-watch.js'
 import { redisTraits } from './redis-traits.js'
-import { RedisReshard } from './reshard/redis-reshard.js'
-import { RedisShardMigration } from './reshard/redis-shard-migration.js'
+import { RedisWait } from './redis-wait.js'
 import { RedisSchedules } from './schedules/redis-schedules.js'
-import { extendItems, settleItems } from './settle/redis-settle.js'
 import { DamagedShards } from './shards/redis-damage.js'
 import { RedisQueues } from './shards/redis-queues.js'
-import { RedisIdleCache } from './wait/redis-idle-cache.js'
-import { redisLive } from './wait/redis-live.js'
-import { RedisResultWatch } from './wait/redis-result-watch.js'
-import { RedisWait } from './wait/redis-wait.js'
-import { redisRegistry } from './workers/redis-registry.js'
+import { RedisReshard } from './shards/redis-reshard.js'
+import { RedisShardMigration } from './shards/redis-shard-migration.js'
+import { redisThrottles } from './throttle/redis-throttles.js'
 
 /** How long `close` waits for running calls. */
 const closeMs = 1_000
@@ -175,5 +177,41 @@ export class RedisStore implements Store {
 
   #refuseClosed(): void {
     if (this.#isClosed) throw new ClosedError('the Redis store')
+  }
+}
+
+/**
+ * Live messages: published on a channel of the queue, without any key. The server counts the listeners and returns their
+ * number when a message is published, so that listeners need not renew anything.
+ * `closing`: aborts when the store closes. `refuseClosed` throws `ClosedError`.
+ */
+function redisLive(
+  client: RedisClient,
+  namespace: string,
+  closing: AbortSignal,
+  refuseClosed: () => void,
+): LiveMessages {
+  return {
+    async publish(queue, message = '') {
+      refuseClosed()
+      const command = client.isCluster ? 'SPUBLISH' : 'PUBLISH'
+      return numberIn(await client.command(command, [liveChannel(namespace, queue), message])) > 0
+    },
+
+    async watch(queue, heard, signal) {
+      refuseClosed()
+      const over = AbortSignal.any([signal, closing])
+      // An empty message only counts listeners.
+      const stop = await client.listen(liveChannel(namespace, queue), (message) => {
+        if (message !== '' && !over.aborted) heard(message)
+      })
+      if (over.aborted) return stop()
+      // The watch keeps the process alive, because an idle socket does not.
+      const alive = setInterval(() => {}, longestTimerMs)
+      over.addEventListener('abort', () => {
+        clearInterval(alive)
+        stop()
+      })
+    },
   }
 }

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { queuesKey } from '#src/stores/redis/layout/redis-keys.js'
+import { queuesKey } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 

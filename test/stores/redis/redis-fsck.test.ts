@@ -2,7 +2,7 @@ import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Finding } from '#src/stores/contract/store-health.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import type { ShardKey } from '#src/stores/redis/layout/redis-keys.js'
+import type { ShardKey } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 

@@ -9,7 +9,7 @@ import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
-import { queuesKey } from '#src/stores/redis/layout/redis-keys.js'
+import { queuesKey } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
 const plain = (name: string, more: Partial<QueueSettings> = {}): QueueSettings => {

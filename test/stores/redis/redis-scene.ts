@@ -10,7 +10,7 @@ import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisArgument, RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { listIn } from '#src/stores/redis/client/redis-reply.js'
-import { queuesKey, type ShardKey, shardTag } from '#src/stores/redis/layout/redis-keys.js'
+import { queuesKey, type ShardKey, shardTag } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 
 export const queue = 'mail'

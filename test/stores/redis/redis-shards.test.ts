@@ -7,7 +7,7 @@ import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
-import { shardTag } from '#src/stores/redis/layout/redis-keys.js'
+import { shardTag } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { shardOf } from '#src/stores/rules/payloads.js'
 

@@ -5,13 +5,13 @@ import { systemClock } from '../../../core/platform/clock.js'
 import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Expired, Wait } from '../../contract/claim.js'
 import { numberIn } from '../client/redis-reply.js'
 import { refuseLongWorker } from '../format/redis-job.js'
-import type { RedisQueue, RedisShard } from '../layout/redis-layout.js'
+import { readerPair } from '../lua/script-kinds.js'
+import type { RedisIdleCache } from '../redis-idle-cache.js'
+import type { RedisQueue, RedisShard } from '../redis-layout.js'
 import type { DamagedShards } from '../shards/redis-damage.js'
-import { partialReplies } from '../shards/redis-partial-replies.js'
+import { partialReplies } from '../shards/redis-damage.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { memberKeys } from '../throttle/redis-scopes.js'
-import type { RedisIdleCache } from '../wait/redis-idle-cache.js'
-import { headsScripts } from './heads-script.js'
 import {
   type ClaimReply,
   claimShards,
@@ -396,3 +396,15 @@ function mergedWaits(answers: readonly ClaimReply[]): Wait[] {
   const suspect = suspects.find(({ lead }) => lead) ?? suspects[0]
   return suspect === undefined ? merged : [...merged, suspect]
 }
+
+/**
+ * KEYS: those of one shard. No ARGV.
+ * Returns the age in ms of the oldest ready job that every claim may take, or -1.
+ */
+const headsLua = `
+local oldest = oldest_ready(tonumber(call('HGET', META, 'stale')))
+return oldest and age_of(oldest) or -1
+`
+
+/** The heads script: the age of the oldest ready job of a shard. */
+const headsScripts = readerPair('heads', headsLua)

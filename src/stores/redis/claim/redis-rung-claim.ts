@@ -6,13 +6,12 @@
 import type { Claimed, Claimer, ClaimFrom, Rung } from '../../contract/claim.js'
 import type { RedisReply, RedisScriptCall } from '../client/redis-client.js'
 import { refuseLongWorker } from '../format/redis-job.js'
-import type { RedisQueue, RedisShard } from '../layout/redis-layout.js'
+import type { RedisIdleCache } from '../redis-idle-cache.js'
+import type { RedisQueue, RedisShard } from '../redis-layout.js'
+import type { RedisWait } from '../redis-wait.js'
 import type { DamagedShards } from '../shards/redis-damage.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import type { RedisIdleCache } from '../wait/redis-idle-cache.js'
-import type { RedisWait } from '../wait/redis-wait.js'
-import { claimScripts } from './claim-script.js'
-import { claimArgs, claimReplyIn, nothingBefore } from './redis-claim-call.js'
+import { claimArgs, claimReplyIn, claimScripts, nothingBefore } from './redis-claim-call.js'
 
 export class RedisRungClaim {
   readonly #queues: RedisQueues

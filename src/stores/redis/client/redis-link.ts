@@ -16,12 +16,11 @@ import {
   tooFewReplicas,
   unreachable,
 } from './redis-errors.js'
-import { RedisIdleSocket } from './redis-idle-socket.js'
-import { RedisWatchdog } from './redis-watchdog.js'
 import { type Wire, wireOf } from './redis-wire.js'
 
 /** How long a call waits for a connection, or is tried again, in all. */
 export const patienceMs = 2_000
+
 /** How long a call waits for replicas. After that it is in doubt. */
 const replicasMs = 1_000
 
@@ -233,5 +232,82 @@ export class RedisLink<Client extends Redis | Cluster = Redis | Cluster> {
 
   #closed(): ClosedError {
     return new ClosedError('the store')
+  }
+}
+
+/** How often an idle socket looks. One that is idle at two looks in a row is let go. */
+const lookMs = 500
+
+/**
+ * The idle socket: a connection without an outstanding command keeps no process alive. While the server is away, the
+ * timer by which ioredis tries again does. A listener on a channel that must keep the process alive has its own timer.
+ */
+class RedisIdleSocket {
+  readonly #timer: NodeJS.Timeout
+  /** The socket that was idle at the last look, and whether it is let go. */
+  #idle: Redis['stream'] | undefined
+  #isLetGo = false
+
+  constructor(client: Redis) {
+    this.#timer = setInterval(() => this.#look(client), lookMs).unref()
+  }
+
+  /** Keeps the process alive until the answer has come. Call it before every command. */
+  hold(): void {
+    if (!this.#isLetGo) return
+    this.#idle!.ref?.()
+    this.#isLetGo = false
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #look({ stream, commandQueue }: Redis): void {
+    const isIdle = stream !== undefined && commandQueue.length === 0
+    if (isIdle && this.#idle === stream) {
+      // A connector of the user may give a stream that has neither.
+      stream.unref?.()
+      this.#isLetGo = true
+    } else {
+      this.hold()
+      this.#idle = isIdle ? stream : undefined
+    }
+  }
+}
+
+const tickMs = 500
+
+interface SeenTraffic {
+  readonly bytes: number
+  readonly ticks: number
+}
+
+/** The watchdog for silent servers: ends a connection that gets no byte while an answer is due. */
+class RedisWatchdog {
+  readonly #timer: NodeJS.Timeout
+  readonly #seen = new WeakMap<object, SeenTraffic>()
+
+  constructor(clients: () => readonly Redis[], silenceMs: number) {
+    // It counts ticks, not time: a blocked event loop ticks once, and then reads what has arrived before the next tick.
+    // One less, because the first tick without a new byte may come a whole tick after the last byte.
+    const mostTicks = Math.floor(silenceMs / tickMs) - 1
+    this.#timer = setInterval(() => {
+      for (const client of clients()) this.#look(client, mostTicks)
+    }, tickMs).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #look({ stream, commandQueue }: Redis, mostTicks: number): void {
+    if (stream === undefined || stream.destroyed) return
+    const bytes = stream.bytesRead
+    const before = this.#seen.get(stream)
+    const isSilent = commandQueue.length > 0 && before?.bytes === bytes
+    const ticks = isSilent ? before.ticks + 1 : 0
+    if (ticks >= mostTicks) stream.destroy(new Error(`no answer for ${(mostTicks * tickMs) / 1_000} s`))
+    this.#seen.set(stream, { bytes, ticks })
   }
 }

@@ -142,7 +142,7 @@ export function readPayload(result: Buffer): Checkpoint {
   return { payload, ...(codec === '' ? {} : { codec }) }
 }
 
-/** `fields-script.ts` describes the form. */
+/** `redis-records.ts` describes the form. */
 export function readFields(fields: Buffer): JobFields {
   const found = fields.toString().split('\0').slice(0, -1)
   return Object.fromEntries(

@@ -2,11 +2,11 @@
 
 import { payloadsInPage, payloadsInRecord } from '../../contract/job-records.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
-import type { RedisShard } from '../layout/redis-layout.js'
+import { readerPair } from '../lua/script-kinds.js'
+import type { RedisShard } from '../redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { type JobView, viewIn } from './redis-job.js'
 import { orderedViewIn } from './redis-ordered-job.js'
-import { viewScripts } from './view-scripts.js'
 
 /** The most jobs of one call. Records are large, and more would hold up the server. */
 const mostAtOnce = 50
@@ -44,3 +44,66 @@ export async function viewJobs(
   }
   return views
 }
+
+/**
+ * KEYS: those of one shard. ARGV: whether the jobs are read alone (1 or 0), ids.
+ * Returns { now, maximal age of the dead or '', views }. A view is { record, past, claim, error, beat, result, worker,
+ * expiry, ended, checkpoint, log, when it expires, fields, record that remains }, with nil for absent parts, and for
+ * checkpoint and log unless the jobs are read alone.
+ */
+const viewLua = `
+local views, alone, expire = {}, ARGV[1] == '1', call('EXISTS', EXPIRING) == 1
+for i = 2, #ARGV do
+  local id = ARGV[i]
+  local rec = call('HGET', JOBS, id)
+  local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'f' .. id, 'x' .. id, 'p' .. id)
+  views[i - 1] = {
+    rec, call('HGET', HISTORY, id), call('HGET', CLAIMS, id), notes[1], notes[2], notes[3], notes[4],
+    rec and call('ZSCORE', EXPIRY, sub(rec, 9, 14) .. id), call('HGET', ENDED, id),
+    alone and call('HGET', NOTES, 'k' .. id), alone and call('HGET', NOTES, 'l' .. id),
+    notes[6] or (expire and rec and call('ZSCORE', EXPIRING, sub(rec, 9, 14) .. id)), notes[5], notes[7] }
+end
+return { now, call('HGET', META, 'deadAge') or '', views }
+`
+
+/**
+ * KEYS: those of one shard. ARGV: live or dead, most payloads of each, ids.
+ * Returns { now, maximal age of the dead or '', views }, with nil for absent parts. The view of a live job is { record,
+ * past, claim, error, beat, payloads, their number, number that wait while it runs, fields }, that of an entry in the
+ * morgue { header, payloads, their number }.
+ */
+const viewOrderedLua = `
+local views, most = {}, tonumber(ARGV[2])
+local function values_in(set, bodies, id) return values_of(bodies, fields_of(id, members_in(set, id, most))) end
+local function first_in_hand(packed)
+  local values, from = {}, 5
+  while from <= #packed and #values < most do
+    local stop = from + 3 + unpackn('>I4', packed, from)
+    values[#values + 1] = sub(packed, from + 26, stop)
+    from = stop + 1
+  end
+  return values, (unpackn('>I4', packed))
+end
+for i = 3, #ARGV do
+  local id = ARGV[i]
+  if ARGV[1] == 'dead' then
+    local header = call('HGET', MORGUE, id)
+    views[i - 2] = { header, header and values_in(DEAD_PAYLOADS, DEAD_BODIES, id) or {}, header and count_in(DEAD_PAYLOADS, id) or 0 }
+  else
+    local rec, claim = call('HGET', JOBS, id), call('HGET', CLAIMS, id)
+    local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'f' .. id)
+    local values, count, beside = {}, 0, false
+    local own = rec and own_at(rec)
+    if own then values, count = { sub(rec, own + 22) }, 1 end
+    if claim then
+      if not own then values, count = first_in_hand(call('HGET', CLAIMED_PAYLOADS, id)) end
+      beside = call('HEXISTS', SUCCESSORS, id) == 1 and count_in(PAYLOADS, id)
+    elseif rec and not own then values, count = values_in(PAYLOADS, BODIES, id), count_in(PAYLOADS, id) end
+    views[i - 2] = { rec, call('HGET', HISTORY, id), claim, notes[1], notes[2], values, count, beside, notes[3] }
+  end
+end
+return { now, call('HGET', META, 'deadAge') or '', views }
+`
+
+/** The view scripts: jobs as records, read by id. */
+const viewScripts = readerPair('view', { plain: viewLua, ordered: viewOrderedLua })

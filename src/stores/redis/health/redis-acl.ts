@@ -1,6 +1,6 @@
 /** The access rights of a Redis store: every command it needs, and the user that may run these and no others. Pure. */
 
-import { keysOf, queuesKey, shardTag, workersKey } from '../layout/redis-keys.js'
+import { keysOf, queuesKey, shardTag, workersKey } from '../redis-keys.js'
 
 export interface RedisRight {
   /** The name in access rules: `hget`, `client|id`. */

@@ -7,8 +7,8 @@ import type { Finding } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { type RedisInfo, redisInfo } from '../client/redis-server-info.js'
-import { queuesKey } from '../layout/redis-keys.js'
-import { liveShards } from '../layout/redis-layout.js'
+import { queuesKey } from '../redis-keys.js'
+import { liveShards } from '../redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { rightsOf } from './redis-acl.js'
 import {
@@ -21,8 +21,7 @@ import {
   unreadable,
   unusable,
 } from './redis-doctor-rules.js'
-import { type RedisServerSeen, serversOf } from './redis-servers.js'
-import { rightsScript } from './server-scripts.js'
+import { type RedisServerSeen, rightsScript, serversOf } from './redis-servers.js'
 
 interface DoctorParts {
   readonly client: RedisClient

@@ -4,11 +4,11 @@ import { UnknownQueueError } from '../../../core/errors.js'
 import type { Finding, Mended, Repair } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
-import { queuesKey } from '../layout/redis-keys.js'
-import { layoutIn, liveShards, queueIn, type RedisShard } from '../layout/redis-layout.js'
-import { runOn } from '../lua/script-kinds.js'
+import { guard, runOn, scriptPair } from '../lua/script-kinds.js'
+import { isSetBack, setBack } from '../lua/set-back-lua.js'
+import { queuesKey } from '../redis-keys.js'
+import { layoutIn, liveShards, queueIn, type RedisShard } from '../redis-layout.js'
 import { checkRedis } from './redis-fsck.js'
-import { repairScripts } from './repair-scripts.js'
 
 /** The elements of a step. */
 const stepCount = 100
@@ -139,4 +139,153 @@ function unlessUnusable(): Mended[] {
 function listed(ids: readonly string[]): string {
   const named = [...new Set(ids)].filter((id) => id !== '')
   return named.length === 0 ? '' : `: ${named.slice(0, shownIds).join(', ')}${named.length > shownIds ? ', …' : ''}`
+}
+
+/**
+ * KEYS: those of one shard.
+ * ARGV: key to walk ('claims' or 'leases'), cursor ('0' at first), about how many elements, ms of a new lease.
+ * Returns { next cursor or '0', ids }. claims: claims that had no lease and now have their own. leases: leases that
+ * were removed or counted again; each shared one as ''. Refuses `unknown`.
+ *
+ * Unreadable elements are left alone, because their meaning is unknown.
+ */
+const walkLua = String.raw`
+local seen = call('HGET', META, 'seenAt')
+if ${isSetBack('seen')} then turn_back(seen) end
+local name, cursor, count, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local mended = {}
+local function is_claim(claim) return claim and #claim >= 15 and #claim >= 28 + byte(claim, 15) end
+local function is_own(claim) return has(byte(claim, 14) - 64, OWNLEASE) end
+local function listed(fence_bytes) return call('HGET', BATCHES, 'i' .. fence_bytes) or '' end
+-- Whether the claim is one of those that share this lease.
+local function shares(fence_bytes, id)
+  local claim = call('HGET', CLAIMS, id)
+  return is_claim(claim) and sub(claim, 1, 7) == fence_bytes and not is_own(claim) and call('HEXISTS', JOBS, id) == 1
+end
+local function mend_claim(id, claim)
+  if not is_claim(claim) or call('HEXISTS', JOBS, id) == 0 then return end
+  local fence_bytes = sub(claim, 1, 7)
+  if is_own(claim) then
+    if call('ZSCORE', LEASES, id) then return end
+  else
+    local is_listed = find('\0' .. listed(fence_bytes) .. '\0', '\0' .. id .. '\0', 1, true)
+    if is_listed and call('ZSCORE', LEASES, '\0' .. fence_bytes) then return end
+    call('HSET', CLAIMS, id, with_flags(claim, byte(claim, 14) - 64 + OWNLEASE))
+    if not call('ZSCORE', LEASES, '\0' .. fence_bytes) then call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes) end
+  end
+  call('ZADD', LEASES, now + lease_ms, id)
+  call('HSET', META, 'seenAt', now)
+  mended[#mended + 1] = id
+end
+local function mend_shared(member)
+  local fence_bytes, sharing = sub(member, 2), 0
+  for id in string.gmatch(listed(fence_bytes), '%Z+') do
+    if shares(fence_bytes, id) then sharing = sharing + 1 end
+  end
+  if sharing == tonumber(call('HGET', BATCHES, 'n' .. fence_bytes)) and sharing > 0 then return end
+  if sharing > 0 then call('HSET', BATCHES, 'n' .. fence_bytes, sharing)
+  else
+    call('ZREM', LEASES, member)
+    call('HDEL', BATCHES, 'n' .. fence_bytes, 'i' .. fence_bytes)
+  end
+  mended[#mended + 1] = ''
+end
+local function mend_lease(member)
+  if byte(member) == 0 then
+    if #member == 8 then mend_shared(member) end
+    return
+  end
+  local claim = call('HGET', CLAIMS, member)
+  if is_claim(claim) and is_own(claim) and call('HEXISTS', JOBS, member) == 1 then return end
+  call('ZREM', LEASES, member)
+  mended[#mended + 1] = member
+end
+local page = call(name == 'claims' and 'HSCAN' or 'ZSCAN', name == 'claims' and CLAIMS or LEASES, cursor, 'COUNT', count)
+for i = 1, #page[2], 2 do
+  if name == 'claims' then mend_claim(page[2][i], page[2][i + 1]) else mend_lease(page[2][i]) end
+end
+return { page[1], mended }
+`
+
+/**
+ * KEYS: those of one shard of a plain queue, all of whose jobs are where they belong. No ARGV.
+ * Computes the number of stale elements of the ready list from all other counts. Returns by how much it changed.
+ * Refuses `unknown`.
+ */
+const staleLua = `
+local stale, length = tonumber(call('HGET', META, 'stale')) or 0, call('LLEN', READY_LIST)
+local standing_count = length
+for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED, DEAD }) do standing_count = standing_count + call('ZCARD', key) end
+local right = standing_count + call('HLEN', CLAIMS) - call('HLEN', JOBS)
+if right < 0 or right > length or right == stale then return 0 end
+call('HSET', META, 'stale', right)
+return right - stale
+`
+
+/**
+ * KEYS: those of one shard. No ARGV.
+ * Counts the running jobs of each group again, if at most 10,000 jobs run. Returns the number of groups whose count was
+ * wrong. Refuses `unknown`.
+ */
+const groupsLua = `
+if call('HLEN', CLAIMS) > 10000 then return 0 end
+local right, claims, counted = {}, call('HGETALL', CLAIMS), call('HGETALL', RUNNING_BY_GROUP)
+for i = 2, #claims, 2 do
+  local has_group = #claims[i] > 14 and has(byte(claims[i], 14) - 64, HASGROUP)
+  local rec = has_group and call('HGET', JOBS, claims[i - 1])
+  local group = rec and select(4, written(rec)) or ''
+  if group ~= '' then right[group] = (right[group] or 0) + 1 end
+end
+local wrong, known = {}, {}
+for i = 1, #counted, 2 do
+  known[counted[i]] = true
+  if tonumber(counted[i + 1]) ~= right[counted[i]] then wrong[#wrong + 1] = counted[i] end
+end
+for group in pairs(right) do
+  if not known[group] then wrong[#wrong + 1] = group end
+end
+for _, group in ipairs(wrong) do
+  if right[group] then call('HSET', RUNNING_BY_GROUP, group, right[group]) else call('HDEL', RUNNING_BY_GROUP, group) end
+  lanes.refresh(group)
+end
+-- A group that was counted as full may have room.
+if #wrong > 0 then ring_unpaused() end
+return #wrong
+`
+
+/**
+ * KEYS: those of one shard of an ordered queue. No ARGV.
+ * Counts again the waiting jobs whose payloads are in sets, if the shard has at most 10,000 jobs. Returns by how much
+ * the number changed. Refuses `unknown`.
+ */
+const manyLua = `
+local right, counted = count_many(), tonumber(call('HGET', META, 'many') or 0)
+if not right or right == counted then return 0 end
+call('HSET', META, 'many', right)
+return right - counted
+`
+
+/**
+ * KEYS: those of one shard. No ARGV.
+ * Removes and returns the count of jobs without a record that claims have passed over. Refuses `unknown`.
+ */
+const lostLua = `
+local count = tonumber(call('HGET', META, 'lost')) or 0
+call('HDEL', META, 'lost')
+return count
+`
+
+const repairScript = (name: string, text: string) =>
+  scriptPair(`repair-${name}`, guard + text, { rare: setBack, whenFull: true })
+
+/**
+ * The repair scripts: they mend leases and counters of a shard, a few elements at a time. Each step checks and writes
+ * atomically.
+ */
+const repairScripts = {
+  walk: repairScript('walk', walkLua),
+  groups: repairScript('groups', groupsLua),
+  many: repairScript('many', manyLua).ordered,
+  stale: repairScript('stale', staleLua),
+  lost: repairScript('lost', lostLua),
 }

@@ -1,14 +1,16 @@
 /**
- * The fsck of a Redis store: checks whether the keys of a namespace are consistent. It only reads, a little at a time,
- * while work goes on.
+ * The fsck of a Redis store: checks whether the keys of a namespace are consistent: those of each shard, then those of
+ * throttles, then unknown ones. It only reads, a little at a time, while work goes on.
  */
 
 import { UnknownQueueError } from '../../../core/errors.js'
+import { isRulesText } from '../../../core/queue/throttle.js'
 import { messageOf } from '../../../core/values/describe.js'
 import { isQueueName } from '../../../core/values/ids.js'
 import type { Finding } from '../../contract/store-health.js'
-import type { RedisClient } from '../client/redis-client.js'
-import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import type { RedisClient, RedisReply } from '../client/redis-client.js'
+import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { runOn } from '../lua/script-kinds.js'
 import {
   isHistoryKey,
   keyNames,
@@ -17,16 +19,14 @@ import {
   scheduleIndexKeys,
   scheduleKeys,
   scopeKeys,
+  scopeKeyTypes,
   workersKey,
-} from '../layout/redis-keys.js'
-import { layoutIn, liveShards, queueIn, type RedisShard } from '../layout/redis-layout.js'
-import { runOn } from '../lua/script-kinds.js'
+} from '../redis-keys.js'
+import { layoutIn, liveShards, queueIn, type RedisShard } from '../redis-layout.js'
 import { checkScripts, scanScript } from './fsck-scripts.js'
 import { globLiteral } from './redis-acl.js'
 import { unreadable } from './redis-doctor-rules.js'
 import { RedisBreaches } from './redis-fsck-findings.js'
-import { metaFaults } from './redis-fsck-meta.js'
-import { type ThrottleMember, throttleFindings } from './redis-fsck-throttles.js'
 import { serversOf } from './redis-servers.js'
 
 /** Keys that are checked in one step instead. */
@@ -34,12 +34,17 @@ const unwalked: ReadonlySet<string> = new Set(['calls', 'call-order', 'meta', 'w
 
 /** The number of elements in a step. It starts small, because elements may be large, and is bounded to delay no client. */
 const firstCount = 10
+
 const mostCount = 100
+
 const mostBytes = 1_048_576
+
 /** The elements of a step that searches the ready list, which is expensive. */
 const searchCount = 50
+
 /** The most foreign keys to find. */
 const mostForeign = 1_000
+
 const scanCount = 500
 
 /** Throws `UnknownQueueError` for a queue that is not stored. */
@@ -217,4 +222,176 @@ async function* scanned(client: RedisClient, at: string, pattern: string): Async
     cursor = textIn(next)
     for (const key of listIn(keys)) yield textIn(key)
   } while (cursor !== '0')
+}
+
+const counter = /^\d{1,16}$/
+
+/** The forms of the fields that every `meta` has, and of those that it may have. */
+const required: Readonly<Record<string, RegExp>> = {
+  kind: /^(?:plain|ordered)$/,
+  order: /^(?:fifo|lifo)$/,
+  maxCrashes: /^\d{1,9}$/,
+  seq: counter,
+  stamp: counter,
+  fence: counter,
+  stale: counter,
+  processed: counter,
+  failed: counter,
+  crashed: counter,
+}
+
+const optional: Readonly<Record<string, RegExp>> = {
+  maxPending: counter,
+  resultsCount: counter,
+  deadAge: counter,
+  deadCount: counter,
+  exclusive: /^(?:id|shard)$/,
+  merge: /^(?:all|distinct|latest)$/,
+  bounds: /^\d*,\d*,\d*$/,
+  resharding: /^(?:1|new)$/,
+  closed: /^1$/,
+  paused: /^1$/,
+  draining: /^1$/,
+  limited: /^1$/,
+  heldUntil: counter,
+  pausedGroups: /^1$/,
+  shutUntil: counter,
+  maxRunning: counter,
+  perGroup: counter,
+  limits: /^\{.*\}$/,
+  limitsTurn: counter,
+  turn: counter,
+  scope: /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/,
+  by: /^(?:queue|group)$/,
+  leadAt: counter,
+  suspectLeadAt: counter,
+  run: /^[0-9a-f]+(?: \d+)?$/,
+  sparesUntil: counter,
+  seenAt: counter,
+  lostAt: counter,
+  expired: counter,
+  expiringAt: counter,
+  lost: counter,
+}
+
+/** `meta`: fields and values, as HGETALL returns them. */
+function metaFaults(meta: RedisReply, what: string): Finding[] {
+  const values = new Map(rowsIn(meta, 2).map(([field, value]) => [textIn(field), textIn(value)]))
+  const wrong = Object.entries({ ...required, ...optional }).filter(([field, form]) => {
+    const value = values.get(field)
+    return value === undefined ? required[field] !== undefined : !form.test(value)
+  })
+  const faults = wrong.map(([field]) => (values.has(field) ? `${field} '${values.get(field)}'` : `no ${field}`))
+  for (const [field, at] of [
+    ['lead', 'leadAt'],
+    ['suspectLead', 'suspectLeadAt'],
+  ] as const)
+    if (values.has(field) !== values.has(at)) faults.push(`one of ${field} and ${at} alone`)
+  const lost = Number(values.get('lost') ?? 0)
+  if (faults.length === 0) return lost > 0 ? [lostFinding(lost, what)] : []
+  const text = `'meta' holds what cannot be: ${faults.join(', ')}. Calls on this queue fail or give wrong answers.`
+  return [{ level: 'error', what, text }]
+}
+
+function lostFinding(lost: number, what: string): Finding {
+  const text = `claims have passed over ${lost} ${lost === 1 ? 'job' : 'jobs'} whose record was gone, as a torn append-only file leaves them. They did not run; enqueue them again. \`fsck --repair\` begins to count anew.`
+  return { level: 'warning', what, text }
+}
+
+/** A member of a throttle: the scope, and the `meta` of a shard of the queue. */
+type ThrottleMember = readonly [scope: string, meta: string]
+
+/** The elements of a step. */
+const stepCount = '100'
+
+/** The numbers in `rules`; each may be missing. */
+const numbers = ['version', 'members', 'recoveries', 'recoveredAt', 'shift', 'lastAt', 'quietUntil']
+
+const numeric = /^-?\d+(?:\.\d+)?$/
+
+/** The bytes of a counter (`throttle-lua.ts`): its head, and those of each rule. */
+const [headBytes, ruleBytes] = [18, 10]
+
+/** The bytes behind the subject of a start: NUL, instant, number of starts. */
+const startBytes = 11
+
+/** The findings on the throttles of these queues; empty if all can be read. */
+async function throttleFindings(
+  client: RedisClient,
+  namespace: string,
+  members: readonly ThrottleMember[],
+): Promise<Finding[]> {
+  // A queue is registered, then joins its throttle, and then gets its `meta`. Before that its throttle may not be there.
+  const made = await Promise.all(members.map(async ([, meta]) => numberIn(await client.command('EXISTS', [meta])) > 0))
+  const findings: Finding[] = []
+  for (const scope of new Set(members.flatMap(([scope], i) => (made[i] ? [scope] : [])))) {
+    const keys = scopeKeys(namespace, scope)
+    for (const [key, wrong] of await wrongKeys(client, keys)) {
+      const text = `'${key}' ${wrong}. Its queues stand still. Stop their workers, delete ${keys.join(', ')}, and start them anew: they write the throttle down as they are configured, and what started before that is not counted.`
+      findings.push({ level: 'error', what: `throttle ${scope}`, text })
+    }
+  }
+  return findings
+}
+
+/** The keys that cannot be read, each with what is wrong with it. */
+async function wrongKeys(client: RedisClient, keys: readonly string[]): Promise<(readonly [string, string])[]> {
+  const expected = Object.values(scopeKeyTypes)
+  const types = await Promise.all(keys.map(async (key) => textIn(await client.command('TYPE', [key]))))
+  const foreign = keys.flatMap((key, i) =>
+    types[i] === 'none' || types[i] === expected[i]
+      ? []
+      : [[key, `is a ${types[i]}, where a ${expected[i]} belongs`] as const],
+  )
+  if (foreign.length > 0) return foreign
+  const [rules, starts, counters] = keys as [string, string, string]
+  const told = [
+    [rules, (await wrongRules(client, rules)) ?? (await wrongElements(client, 'HSCAN', rules, isRate))],
+    [counters, await wrongElements(client, 'HSCAN', counters, (_, value) => isCounter(value))],
+    [starts, await wrongElements(client, 'ZSCAN', starts, isStart)],
+  ] as const
+  return told.flatMap(([key, wrong]) => (wrong === undefined ? [] : [[key, wrong] as const]))
+}
+
+async function wrongRules(client: RedisClient, key: string): Promise<string | undefined> {
+  const [by, rules, ...rest] = listIn(await client.command('HMGET', [key, 'by', 'rules', ...numbers]))
+  if (by == null || rules == null) return 'is not there, or not whole'
+  if (!/^(?:queue|group)$/.test(textIn(by)) || !isRulesText(textIn(rules)))
+    return `holds no rules of a throttle ('by' is '${textIn(by)}', 'rules' is '${textIn(rules)}')`
+  const wrong = numbers.flatMap((name, i) =>
+    rest[i] == null || numeric.test(textIn(rest[i])) ? [] : [`'${name}' is '${textIn(rest[i])}'`],
+  )
+  return wrong.length === 0 ? undefined : `holds what is no number: ${wrong.join(', ')}`
+}
+
+/** Walks a hash or a sorted set in steps; `isSound` judges each of its elements. */
+async function wrongElements(
+  client: RedisClient,
+  command: 'HSCAN' | 'ZSCAN',
+  key: string,
+  isSound: (element: Buffer, value: Buffer) => boolean,
+): Promise<string | undefined> {
+  let wrong = 0
+  let cursor = '0'
+  do {
+    const [next, elements] = listIn(await client.command(command, [key, cursor, 'COUNT', stepCount]))
+    const list = listIn(elements).map(bytesIn)
+    for (let i = 0; i < list.length; i += 2) if (!isSound(list[i]!, list[i + 1]!)) wrong += 1
+    cursor = textIn(next)
+  } while (cursor !== '0')
+  return wrong === 0 ? undefined : `holds ${wrong === 1 ? 'an element' : `${wrong} elements`} that cannot be read`
+}
+
+/** The rules of each group, those that a group has for itself, and any other field. */
+function isRate(name: Buffer, value: Buffer): boolean {
+  return !/^(?:rate |eachGroup$)/.test(textIn(name)) || isRulesText(textIn(value))
+}
+
+function isCounter(value: Buffer): boolean {
+  const rules = (value.length - headBytes) / ruleBytes
+  return rules >= 1 && Number.isInteger(rules)
+}
+
+function isStart(element: Buffer): boolean {
+  return element.length >= startBytes && element[element.length - startBytes] === 0
 }

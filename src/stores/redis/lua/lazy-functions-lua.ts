@@ -4,7 +4,7 @@
  */
 
 import type { QueueKind } from '../../contract/queue-settings.js'
-import { keyNames, luaName } from '../layout/redis-keys.js'
+import { keyNames, luaName } from '../redis-keys.js'
 
 /** `local function name(…)` up to an `end` on the same line, or on a line of its own. */
 const definition = /^local function (\w+)\((?:.* end|.*\n(?:(?: .*)?\n)*end)$/gm

@@ -1,11 +1,31 @@
 /**
- * The changes that a claim finds due, and the lead: the worker that asks again when something changes by itself. It
- * needs the `tied` of the kind of queue.
+ * The changes that a claim finds due: leases that have ended, and the crashes that they mean. And the lead: the worker
+ * that asks again when something changes by itself. It needs the `tied` of the kind of queue.
  */
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { suspectLeadMs } from '../../rules/wake-lead.js'
-import { leaseAmnesty } from './lease-amnesty-lua.js'
+
+/**
+ * The lease amnesty of a restarted server, in Lua: it spares leases that ended while nobody could renew them. The
+ * translation of a part of `recover`. The function is made only when a claim finds ended leases.
+ */
+const leaseAmnesty = `
+-- Until when ended leases are left alone. If this is another run of the server than the last one that a claim found,
+-- they are spared for one lease from its start. If the server has taken over as master since, they are spared for one
+-- lease from now, because the server does not say since when it is the master. If the user may not ask for these, none
+-- are spared.
+local function spared_until(lease_ms)
+  local known, told = call('HMGET', META, 'run', 'sparesUntil'), redis.pcall('INFO', 'server', 'replication')
+  local run = type(told) == 'string' and string.match(told, 'run_id:(%x+)')
+  local took_over = run and string.match(told, 'second_repl_offset:(%d+)')
+  if took_over then run = run .. ' ' .. took_over end
+  if not run or run == known[1] then return tonumber(known[2]) or 0 end
+  local since = took_over and now or now - string.match(told, 'uptime_in_seconds:(%d+)') * 1000
+  call('HSET', META, 'run', run, 'sparesUntil', since + lease_ms, 'seenAt', now)
+  return since + lease_ms
+end
+`
 
 export const leads = `
 local waits = {}
@@ -90,5 +110,24 @@ local function lead_suspects(index, worker, suspects, makes_room, suspect_leader
     if leads then call('HSET', META, 'suspectLead', worker, 'suspectLeadAt', now + ${suspectLeadMs}, 'seenAt', now) end
     wait_for(index, 'suspect', ${suspectLeadMs}, leads)
   elseif suspect_leader then call('HDEL', META, 'suspectLead', 'suspectLeadAt') end
+end
+`
+
+/** A crash in Lua: it ends the claim of a running job whose lease has ended. The translation of `afterCrash`. */
+export const crashes = `
+-- Ends the claim and reports it: adds index, id, task, worker, charged, crashes to crashed; for a job that is buried
+-- also index, id, task, reason, fence and, in an ordered queue, its buried payload, otherwise '', to buried.
+-- error: how the worker died; nil if that is not known.
+local function crash(j, max_crashes, index, crashed, buried, error)
+  local alone = has(j.claim.flags, ALONE)
+  if alone then j.crashes = j.crashes + 1 end
+  for _, part in ipairs({ index, j.id, j.task, j.claim.worker, alone and 1 or 0, j.crashes }) do crashed[#crashed + 1] = part end
+  call('HINCRBY', META, 'crashed', 1)
+  if error then call('HSET', NOTES, 'e' .. j.id, error) end
+  if has(j.claim.flags, CANCEL) then finish(j, 'x')
+  elseif alone and j.crashes >= max_crashes then
+    local fence = j.claim.fence
+    for _, part in ipairs({ index, j.id, j.task, 'crashed', fence, exhaust(j, 'crashed') or '' }) do buried[#buried + 1] = part end
+  else put_back(j, true) end
 end
 `

@@ -1,9 +1,8 @@
 /** The changes of an ordered job: how its claims end, and what administration does to it. It needs `payloads`. */
 
-import { byteOrder } from './byte-order-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
 import { payloadChanges, payloadReads } from './payloads-lua.js'
-import { beginning, goingBack, jobStates, passOver } from './prelude.js'
+import { beginning, byteOrder, goingBack, jobStates, passOver } from './prelude.js'
 
 /** A lost record loses the payloads in it. Payloads in sets wait until the id is enqueued again. */
 const leaveInHand = `

@@ -4,7 +4,7 @@ import type { QueueKind } from '../../contract/queue-settings.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { leadLapseMs } from '../../rules/wake-lead.js'
 import { clusterScript, type ScriptFlags, type ShardScript } from '../client/redis-script.js'
-import { keyNames, luaName } from '../layout/redis-keys.js'
+import { keyNames, luaName } from '../redis-keys.js'
 import { lanes } from './lanes-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
 
@@ -354,4 +354,18 @@ export const withJobs = (script: string, others = '') =>
 /** The order of two otherwise equal plain jobs. */
 export const bySequence = `
 local function tied(a, b) return unpackn('>I6', a.seq) < unpackn('>I6', b.seq) end
+`
+
+/**
+ * The order of bytes in Lua, whose `<` compares texts by the locale of the server. The translation of
+ * `rules/byte-order`.
+ */
+export const byteOrder = `-- Whether one text comes before the other by its bytes.
+local function comes_before(a, b)
+  for i = 1, math.min(#a, #b) do
+    local one, other = byte(a, i), byte(b, i)
+    if one ~= other then return one < other end
+  end
+  return #a < #b
+end
 `

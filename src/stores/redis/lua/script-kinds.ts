@@ -3,7 +3,7 @@
 import type { QueueKind } from '../../contract/queue-settings.js'
 import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-client.js'
 import type { ScriptFlags, ShardScript } from '../client/redis-script.js'
-import type { RedisShard } from '../layout/redis-layout.js'
+import type { RedisShard } from '../redis-layout.js'
 import { withOrderedJobs } from './ordered-lua.js'
 import { shardScript, withJobs } from './prelude.js'
 import { readyJobs } from './ready-lua.js'

@@ -1,15 +1,15 @@
 /** Listings of a Redis store: pages of jobs in a given order, section by section of its keys. */
 
+import type { JobState } from '../../../core/job.js'
 import type { ListQuery, Page, StoredJob } from '../../contract/job-records.js'
+import type { QueueKind } from '../../contract/queue-settings.js'
 import { compareBytes } from '../../rules/byte-order.js'
-import { comparePositions, cursorAt, type ListPosition } from '../../rules/listing-cursor.js'
+import { comparePositions, cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
 import { bytesIn, listIn, rowsIn, textIn } from '../client/redis-reply.js'
-import { positionAt } from '../format/position-bytes.js'
 import { type JobView, readClaim } from '../format/redis-job.js'
 import { viewJobs } from '../format/redis-views.js'
-import { liveShards, type RedisQueue, type RedisShard } from '../layout/redis-layout.js'
+import { liveShards, type RedisQueue, type RedisShard } from '../redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { type ListedKind, retries, type Section, sectionsOf, startIn } from './listing-sections.js'
 import { sectionScripts } from './section-scripts.js'
 
 /** A job found in a shard. */
@@ -162,4 +162,109 @@ function wanted(views: readonly JobView[], { state }: ListQuery, number: number)
   return views.flatMap(({ job }) =>
     job === undefined || (state !== undefined && job.state !== state) ? [] : [{ job, position: [job.id, number] }],
   )
+}
+
+/** The sections of a shard: its keys in the order of a listing by time, and the place of a job in each. Pure. */
+interface Section {
+  readonly name: 'running' | 'ready' | 'suspects' | 'scheduled' | 'completed' | 'dead' | 'retries'
+  readonly states: readonly JobState[]
+  /** The beginning of a position of this section. Its own numbers and the id follow. */
+  readonly head: readonly number[]
+  numbersOf(view: JobView, isLifo: boolean): readonly number[]
+  /** The bytes before the id in the section's key. */
+  bytesOf(numbers: readonly number[], isLifo: boolean): Buffer
+}
+
+const readyNumbers = ({ stamp, seq, stored }: JobView, isLifo: boolean) => [
+  -stored!.priority,
+  isLifo ? -stamp : stamp,
+  seq,
+]
+const readyBytes = ([priority, stamp, seq]: readonly number[], isLifo: boolean) => {
+  const bytes = numberBytes(Math.abs(stamp!), 7)
+  const inOrder = isLifo ? bytes.map((byte) => 255 - byte) : bytes
+  return Buffer.concat([numberBytes(32_767 + priority!, 2), inOrder, numberBytes(seq!, 6)])
+}
+const endNumbers = ({ seq, stored }: JobView) => [-stored!.finishedAt!, -seq]
+const endBytes = ([finishedAt, seq]: readonly number[]) =>
+  Buffer.concat([numberBytes(-finishedAt!, 6), numberBytes(-seq!, 6)])
+
+/** Ordered queues have no `completed`, and all sequence numbers are 0: otherwise equal jobs are in the order of ids. */
+const sections: readonly Section[] = [
+  {
+    name: 'running',
+    states: ['running'],
+    head: [0],
+    numbersOf: ({ fence, seq }) => [fence, seq],
+    bytesOf: () => Buffer.alloc(0),
+  },
+  { name: 'ready', states: ['ready'], head: [1, 0], numbersOf: readyNumbers, bytesOf: readyBytes },
+  { name: 'suspects', states: ['ready'], head: [1, 1], numbersOf: readyNumbers, bytesOf: readyBytes },
+  {
+    name: 'scheduled',
+    states: ['scheduled'],
+    head: [2],
+    numbersOf: ({ stamp, seq }) => [stamp, seq],
+    bytesOf: ([stamp, seq]) => Buffer.concat([numberBytes(stamp!, 7), numberBytes(seq!, 6)]),
+  },
+  { name: 'completed', states: ['completed'], head: [3], numbersOf: endNumbers, bytesOf: endBytes },
+  { name: 'dead', states: ['dead'], head: [4], numbersOf: endNumbers, bytesOf: endBytes },
+]
+
+/** A live job, or the entry in the morgue, which comes after it. A plain queue has its dead jobs among the live. */
+type ListedKind = 'live' | 'dead'
+
+/** The sections in the order of a listing by time. `listed`: only those with jobs of this kind. */
+function sectionsOf(kind: QueueKind, listed?: ListedKind): readonly Section[] {
+  if (kind === 'plain') return sections
+  return sections.filter(({ name }) => name !== 'completed' && (listed ?? name) !== (name === 'dead' ? 'live' : 'dead'))
+}
+
+/** The only section of a listing by retry. */
+const retries: Section = {
+  name: 'retries',
+  states: ['ready', 'scheduled', 'running'],
+  head: [],
+  numbersOf: ({ seq, stored }) => [stored!.attempt, seq],
+  bytesOf: ([attempt, seq]) => Buffer.concat([numberBytes(attempt!, 3), numberBytes(seq!, 6)]),
+}
+
+/**
+ * The point where a listing that continues after a position begins in a section: its start (undefined), after these
+ * numbers and the id, or not at all (`'past'`).
+ */
+function startIn({ head }: Section, after: ListPosition | undefined): ListPosition | undefined | 'past' {
+  if (after === undefined) return undefined
+  for (const [i, part] of head.entries()) {
+    if (part < Number(after[i])) return 'past'
+    if (part > Number(after[i])) return undefined
+  }
+  return after.slice(head.length)
+}
+
+/** A big-endian number of this many bytes. A number that does not fit, from an invented cursor, becomes the limit. */
+function numberBytes(given: number, length: number): Buffer {
+  const value = Math.min(Math.max(0, given), 2 ** (8 * length) - 1)
+  const bytes = Buffer.alloc(length)
+  if (length <= 6) bytes.writeUIntBE(value, 0, length)
+  else {
+    bytes[0] = Math.floor(value / 2 ** 48)
+    bytes.writeUIntBE(value % 2 ** 48, 1, 6)
+  }
+  return bytes
+}
+
+/** The possible numbers of parts of a position in each order. A ready job has more parts than others. */
+const lengths: Record<ListQuery['by'], readonly number[]> = { id: [2], time: [4, 6], retry: [3] }
+
+/**
+ * The position that a cursor names: whole numbers and the id, which is last, or first in a listing by id. Throws
+ * `InvalidArgumentError` for an invalid cursor.
+ */
+function positionAt(cursor: string, by: ListQuery['by']): ListPosition {
+  return positionIn(cursor, by, (parts) => {
+    const idAt = by === 'id' ? 0 : parts.length - 1
+    const fits = (part: unknown, i: number) => (i === idAt ? typeof part === 'string' : Number.isInteger(part))
+    return lengths[by].includes(parts.length) && parts.every(fits)
+  })
 }

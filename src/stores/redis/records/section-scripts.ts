@@ -1,6 +1,6 @@
 /** The section scripts: pages of the jobs of a shard, in the order of one of its keys. */
 
-import { byteOrder } from '../lua/byte-order-lua.js'
+import { byteOrder } from '../lua/prelude.js'
 import { readerPair } from '../lua/script-kinds.js'
 
 /**

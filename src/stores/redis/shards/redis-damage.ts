@@ -1,8 +1,14 @@
-/** The damaged shards of a Redis store that a handle has found: a key has another type, or a record is missing. */
+/**
+ * Damage of a Redis store: shards that a handle has found damaged, the key that is to blame, and the shards of a cluster that
+ * cannot be reached.
+ */
 
-import type { StoreCorruptError } from '../../../core/errors.js'
+import { hasCode } from '../../../core/error-codes.js'
+import { StoreCorruptError } from '../../../core/errors.js'
 import type { Damage } from '../../contract/damage.js'
-import type { RedisQueue, RedisShard } from '../layout/redis-layout.js'
+import type { RedisClient } from '../client/redis-client.js'
+import { keyNames, keyTypes } from '../redis-keys.js'
+import type { RedisQueue, RedisShard } from '../redis-layout.js'
 
 interface FoundDamage {
   readonly error: StoreCorruptError
@@ -56,4 +62,35 @@ export class DamagedShards {
       return [{ queue: name, shard, isWhole, error: found.error, forMs }]
     })
   }
+}
+
+/** The error with the queue and key that caused it, or unchanged if no key has another type. Writes nothing. */
+export async function namingWrongType(
+  client: RedisClient,
+  shards: readonly RedisShard[],
+  error: StoreCorruptError,
+): Promise<StoreCorruptError> {
+  const named = shards.flatMap(({ queue, kind, keys }) =>
+    keys.map((key, i) => ({ queue, key, type: keyTypes[keyNames(kind)[i]!] })),
+  )
+  const found = await Promise.all(named.map(async ({ key }) => String(await client.command('TYPE', [key]))))
+  const at = found.findIndex((type, i) => type !== 'none' && type !== named[i]!.type)
+  if (at < 0) return error
+  const { queue, key, type } = named[at]!
+  return new StoreCorruptError(
+    `queue '${queue}' cannot be used: its key '${key}' holds a ${found[at]} where Millrace keeps a ${type}. ` +
+      "It was left as it is. Move or delete what is not Millrace's, or give the store a namespace of its own.",
+    { cause: error },
+  )
+}
+
+/** The answers of the reachable shards. Throws the first error if none could be reached, or if one fails otherwise. */
+export async function partialReplies<T>(asked: readonly Promise<T>[]): Promise<T[]> {
+  const ended = await Promise.allSettled(asked)
+  const answers = ended.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  const errors = ended.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []))
+  const worst = errors.find((error) => !hasCode(error, 'store-unavailable'))
+  if (worst !== undefined) throw worst
+  if (answers.length === 0 && errors.length > 0) throw errors[0]
+  return answers
 }

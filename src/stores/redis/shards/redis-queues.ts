@@ -1,17 +1,17 @@
 /** The queues of a Redis store as a handle knows them, with their shards. */
 
 import { hasCode } from '../../../core/error-codes.js'
-import { StoreUnavailableError, UnknownQueueError } from '../../../core/errors.js'
+import { ConfigConflictError, StoreUnavailableError, UnknownQueueError } from '../../../core/errors.js'
 import type { QueueLimits } from '../../../core/queue/queue-limits.js'
 import { refuseOtherThrottle, type Throttle } from '../../../core/queue/throttle.js'
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
 import { boundsOf, changedLimits, limitsIn, saidLimits } from '../../rules/limit-rules.js'
-import { refuseOtherForm } from '../../rules/queue-form.js'
+import { refuseGroupBound, refuseOtherForm } from '../../rules/queue-form.js'
 import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
-import type { ShardScript } from '../client/redis-script.js'
-import { ScriptRefusal } from '../client/redis-script.js'
-import { queuesKey } from '../layout/redis-keys.js'
+import { redisScript, ScriptRefusal, type ShardScript } from '../client/redis-script.js'
+import { runOn, type ScriptPair, scriptFor } from '../lua/script-kinds.js'
+import { queuesKey } from '../redis-keys.js'
 import {
   layoutFor,
   layoutOf,
@@ -20,15 +20,10 @@ import {
   type RedisLayout,
   type RedisQueue,
   type RedisShard,
-} from '../layout/redis-layout.js'
-import { runOn, type ScriptPair, scriptFor } from '../lua/script-kinds.js'
+} from '../redis-layout.js'
 import { RedisScopes } from '../throttle/redis-scopes.js'
-import { giveSettings, stateOf } from './given-settings.js'
-import { layoutScript } from './layout-script.js'
-import { refuseElsewhere } from './limit-place.js'
-import { openScript } from './open-script.js'
-import { formIn, isSaid, nextSaid, saidIn, storedIn } from './redis-settings.js'
-import { namingWrongType } from './redis-wrong-type.js'
+import { namingWrongType } from './redis-damage.js'
+import { formIn, giveSettings, isSaid, nextSaid, openScript, saidIn, stateOf, storedIn } from './redis-settings.js'
 
 /** A shard is no longer where the caller looked. The handle knows its new place by now. The call was not executed. */
 export class ShardMoved extends Error {
@@ -380,6 +375,26 @@ export class RedisQueues {
   }
 }
 
+/**
+ * Throws if a stored queue is to have a limit that its layout does not allow: what is counted together must be together,
+ * a plain queue in one shard, and on a cluster everything in one place.
+ */
+function refuseElsewhere(
+  { name, throttle, maxRunning }: QueueSettings,
+  { kind, shards, towards, place, scope }: RedisLayout,
+  isCluster: boolean,
+): void {
+  if (throttle === undefined && (maxRunning === undefined || maxRunning === 'none')) return
+  if (kind === 'ordered') refuseGroupBound(name, maxRunning, towards ?? shards)
+  const limit = throttle === undefined ? 'maxRunning' : 'throttle'
+  const remedy = `Its jobs lie where nothing can count them together. Give a new queue the ${limit} from its first use, and drain this one.`
+  if (kind === 'plain' && shards > 1) throw new ConfigConflictError(name, 'shards', shards, 1, remedy)
+  if (!isCluster) return
+  const at = place ?? (kind === 'plain' ? name : undefined)
+  const wanted = throttle?.scope ?? scope ?? at ?? name
+  if (at !== wanted) throw new ConfigConflictError(name, 'the place', at ?? 'of each shard', wanted, remedy)
+}
+
 /** Null for a damaged throttle. Throws other errors. */
 function unlessDamaged(error: unknown): null {
   if (hasCode(error, 'store-corrupt')) return null
@@ -398,3 +413,17 @@ export async function unlessUnknown<T>(asked: Promise<T>): Promise<T | undefined
     throw error
   }
 }
+
+/**
+ * KEYS: the queues of the namespace.
+ * ARGV: queue, its layout as the caller read it, its new layout.
+ * Returns 1, or 0 if the stored layout is another by now.
+ */
+const layoutLua = `
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+`
+
+/** The layout script: changes the layout of a queue, unless it has changed since the caller read it. */
+const layoutScript = redisScript('layout', layoutLua, { whenFull: true })

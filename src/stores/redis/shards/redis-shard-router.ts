@@ -1,7 +1,7 @@
 /** The shard router: sends items to the shards of their ids, and again if these have moved meanwhile. */
 
 import type { JobKey } from '../../contract/job-records.js'
-import { type RedisQueue, type RedisShard, shardHolding } from '../layout/redis-layout.js'
+import { type RedisQueue, type RedisShard, shardHolding } from '../redis-layout.js'
 import { neverSettled, type RedisQueues, ShardMoved } from './redis-queues.js'
 
 /** How often items follow moving shards. A queue moves once, in seconds. */

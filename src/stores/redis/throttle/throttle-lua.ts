@@ -18,9 +18,124 @@
  * when the server's clock is set back.
  */
 
-import { grids } from './grid-lua.js'
+import { longestSilenceMs } from '../../rules/throttle/throttle-recovery.js'
 import { starts } from './starts-lua.js'
-import { recovery, silence } from './throttle-recovery-lua.js'
+
+/**
+ * A rule also has what follows from it: whether its starts are evenly spread, and their distance in µs. Rules also have
+ * the time for which a start counts at most (`longest`), and whether a window is too long for a silence.
+ */
+const grids = `
+local function rules_in(text)
+  local rules = { longest = 0, is_long = false }
+  for part in string.gmatch(text, '%S+') do
+    local limit, window, spread, moderate, buffer = string.match(part, '^(%d+)/(%d+)%+?(%d*)(m?)e?(%d*)$')
+    -- A start counts for the window and the spread. What happens after a restart depends on the window alone.
+    local rule = { limit = tonumber(limit), window = tonumber(window) + (tonumber(spread) or 0), spread = tonumber(spread), buffer = tonumber(buffer) }
+    rule.is_long = tonumber(window) > LONGEST_SILENCE
+    rule.is_even = moderate == 'm' and rule.limit > 1
+    rule.spacing = math.max(1, math.floor(rule.window * 1000 / rule.limit))
+    rules[#rules + 1] = rule
+    rules.longest = math.max(rules.longest, rule.window)
+    rules.is_long = rules.is_long or rule.is_long
+  end
+  return rules
+end
+-- How many may start at an instant and, if none, after how many ms one may. catches_up_at returns the instant from
+-- which more starts than the buffer are unused.
+local function permits_of(rule, slot, credit, hits, opens_at, at, catches_up_at)
+  local room = rule.limit - hits
+  if not rule.is_even then
+    if room > 0 then return room, 0 end
+    return 0, opens_at - at
+  end
+  local may_catch_up = rule.buffer and credit >= rule.limit
+  if may_catch_up and room > rule.buffer then return room - rule.buffer, 0 end
+  local left = slot and slot + rule.spacing - at * 1000 or 0
+  if room > 0 and left <= 0 then return 1, 0 end
+  local evenly = math.ceil(left / 1000)
+  if opens_at then evenly = math.max(evenly, opens_at - at) end
+  return 0, may_catch_up and math.min(evenly, catches_up_at() - at) or evenly
+end
+-- The place of the last start and the credit after count more starts. opens_at is the instant from before these starts.
+local function grid_after(rule, slot, credit, opens_at, count, at)
+  if not rule.is_even then return nil, 0 end
+  local before, now_us = credit, at * 1000
+  credit = math.min(rule.limit, credit + count)
+  -- Before this start there was nothing to start: it is not late, and the grid begins with it.
+  if not slot or before == 0 then return now_us, credit end
+  local due = slot + rule.spacing
+  if opens_at then due = math.max(due, opens_at * 1000) end
+  -- The start catches up: the grid does not move.
+  if now_us < due then return slot, credit end
+  return due + math.floor((now_us - due) / rule.spacing) * rule.spacing, credit
+end
+local function slot_at_rest(rule, last)
+  return rule.is_even and last * 1000 or nil
+end
+`
+
+/** The recovery of a throttle: a translation of `rules/throttle/throttle-recovery`. */
+const silence = `
+local LONGEST_SILENCE = ${longestSilenceMs}
+`
+
+/** Needs `S`, the scope, whose `server` is the current run of the server. */
+const recovery = `
+-- Sets the current instant on the clock of the log. While the server's clock is set back a little, it does not move.
+local function set_instant() S.at, S.counters = math.max(now, S.last_at or now) - S.shift, {} end
+local function write_recovery()
+  call('HSET', RULES, 'run', S.run, 'recoveries', S.recoveries, 'recoveredAt', now, 'shift', S.shift)
+  if S.last_at then call('HSET', RULES, 'lastAt', S.last_at) end
+  if S.quiet_until then call('HSET', RULES, 'quietUntil', S.quiet_until) else call('HDEL', RULES, 'quietUntil') end
+  S.recovered_at = now - S.shift
+  set_instant()
+end
+-- How long nothing starts by these rules after a recovery; nil if all windows are long.
+local function silence_of(rules)
+  local silent
+  for _, rule in ipairs(rules) do
+    if not rule.is_long then silent = math.max(silent or 0, rule.window) end
+  end
+  return silent
+end
+local function quiet_after(step)
+  local silent, of_each = silence_of(S.rules), S.each and silence_of(S.each)
+  if of_each then silent = math.max(silent or 0, of_each) end
+  local still = S.quiet_until and S.quiet_until + step
+  if not silent then return still end
+  return math.max(now + silent + 1, still or now)
+end
+-- Called before permits: the server may have lost starts, or its clock was set back.
+local function recover()
+  local is_set_back = S.last_at and now < S.last_at - 1000
+  if S.server == S.run and not is_set_back then return end
+  if S.run then S.recoveries = S.recoveries + 1 end
+  S.run = S.server
+  -- No job ever started, so none can be forgotten.
+  if not S.last_at then S.recoveries, S.shift = 0, 0 else
+    local step = math.min(0, now - S.last_at)
+    S.quiet_until = quiet_after(step)
+    -- The starts that long windows are charged with count as started now.
+    S.shift, S.last_at = S.shift + step, now
+  end
+  write_recovery()
+end
+-- Until when nothing of a subject starts; nil if it is not silent. own: the rules that it has for itself, or nil.
+local function quiet_until(own)
+  local silent = own and S.recoveries > 0 and silence_of(own)
+  if not silent then return S.quiet_until end
+  return math.max(S.recovered_at + S.shift + silent + 1, S.quiet_until or 0)
+end
+-- The most starts that long windows may have lost between the last start and the recovery.
+local function charge_after(rules, last)
+  local charge, gap = 0, S.recovered_at - last
+  for _, rule in ipairs(rules) do
+    if rule.is_long then charge = math.max(charge, math.min(rule.limit, math.ceil(rule.limit * gap / rule.window))) end
+  end
+  return charge
+end
+`
 
 const counters = `
 -- The group of a subject; nil for all jobs together.

@@ -10,8 +10,8 @@ import type { Step } from '../../contract/job-records.js'
 import { stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { shardOf } from '../../rules/payloads.js'
 import { refuseSpreading, reshardUnderWay } from '../../rules/queue-form.js'
-import type { RedisQueue } from '../layout/redis-layout.js'
-import type { RedisQueues } from '../shards/redis-queues.js'
+import type { RedisQueue } from '../redis-layout.js'
+import type { RedisQueues } from './redis-queues.js'
 import type { RedisShardMigration, ShardState } from './redis-shard-migration.js'
 
 type ShardMeta = ReadonlyMap<string, string>

@@ -1,6 +1,7 @@
 /** The ends and beats of claims on a Redis store: divides items among their shards, and puts answers back in order. */
 
 import { hasCode } from '../../../core/error-codes.js'
+import { mostLogBytes } from '../../../core/job-log.js'
 import { PartlyAnsweredError } from '../../contract/damage.js'
 import type { Beat, EndedRun } from '../../contract/job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
@@ -8,18 +9,19 @@ import type { RedisArgument } from '../client/redis-client.js'
 import { listIn, textIn } from '../client/redis-reply.js'
 import type { ShardScript } from '../client/redis-script.js'
 import { resultBytes } from '../format/redis-job.js'
-import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from '../layout/redis-layout.js'
-import type { ScriptPair } from '../lua/script-kinds.js'
+import { shardScript, withJobs } from '../lua/prelude.js'
+import { readerPair, type ScriptPair } from '../lua/script-kinds.js'
+import { isSetBack, setBack } from '../lua/set-back-lua.js'
+import { liveShards, type RedisQueue, type RedisShard, siblingKeys } from '../redis-layout.js'
 import { queueStateScripts } from '../shards/queue-state-script.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { sendByShard } from '../shards/redis-shard-router.js'
-import { extendScript } from './extend-script.js'
-import { groupsScripts } from './groups-script.js'
-import { settleScripts } from './settle-script.js'
+import { beatNotes, settleScripts } from './settle-script.js'
 
 const mostItems = 250
 
 const settleAnswers: Record<string, SettleAnswer> = { o: 'ok', l: 'lost', g: 'gone' }
+
 const extendAnswers: Record<string, ExtendAnswer> = { o: 'ok', l: 'lost', c: 'cancel' }
 
 export function settleItems(queues: RedisQueues, items: readonly SettleItem[]): Promise<SettleAnswer[]> {
@@ -58,6 +60,23 @@ async function holdOthers(
     await Promise.all(others.map((one) => queues.run(one, queueStateScripts, verb)))
   }
 }
+
+/**
+ * KEYS: those of one shard. ARGV: for each claim its id and fence.
+ * Returns for each the group of its job, '' for none, or nil if the claim is not the current one.
+ */
+const groupsLua = `
+local groups = {}
+for n = 1, #ARGV, 2 do
+  local claim, group = call('HGET', CLAIMS, ARGV[n]), false
+  if claim and sub(claim, 1, 7) == pack('>I7', tonumber(ARGV[n + 1])) then group = select(4, written(call('HGET', JOBS, ARGV[n]))) end
+  groups[#groups + 1] = group
+end
+return groups
+`
+
+/** The groups script: the groups of running jobs. */
+const groupsScripts = readerPair('groups', groupsLua)
 
 function isHolding(item: SettleItem): item is HoldingItem {
   return item.hold !== undefined
@@ -202,3 +221,68 @@ function given(text: string | undefined): string {
 function whole(ms: number): string {
   return String(Math.ceil(ms))
 }
+
+/**
+ * KEYS: those of one shard.
+ * ARGV: for each item id, fence, lease in ms, and its beat or ''. A beat is, with NUL between the parts: how many ms
+ * ago the run started, host, pid, progress, an empty part, boot, pidns and ticks. After a beat come the checkpoint in
+ * its stored form and the text to add to the log. Empty parts leave the stored ones unchanged.
+ * The note `b` has the same parts, but the instant of the first start, and in the fifth place that of the last beat.
+ * Returns one letter per item: o ok, l lost, c cancel. Refuses `unknown`. Never shortens a lease.
+ */
+const extendLua = String.raw`
+local form = call('HMGET', META, 'kind', 'seenAt')
+if not form[1] then return redis.error_reply('MILLRACE unknown') end
+if ${isSetBack('form[2]')} then turn_back(form[2]) end
+call('HSET', META, 'seenAt', now)
+local answers = {}
+local n = 1
+while n <= #ARGV do
+  local id, beat = ARGV[n], ARGV[n + 3]
+  local claim = call('HGET', CLAIMS, id)
+  if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[n + 1])) then
+    answers[#answers + 1] = 'l'
+  else
+    local flags = byte(claim, 14) - 64
+    local ends_at, was = now + tonumber(ARGV[n + 2]), flags
+    if has(flags, OWNLEASE) then call('ZADD', LEASES, 'GT', ends_at, id)
+    -- A half-executed script may have left the claim without its shared lease.
+    elseif ends_at > tonumber(call('ZSCORE', LEASES, '\0' .. sub(claim, 1, 7)) or 0) then
+      leave_lease(sub(claim, 1, 7), 1)
+      call('ZADD', LEASES, ends_at, id)
+      flags = flags + OWNLEASE
+    end
+    if beat ~= '' then
+      local said, before = read_beat(beat), read_beat(call('HGET', NOTES, 'b' .. id) or '')
+      if said[1] ~= '' then said[1] = before[1] ~= '' and before[1] or started_at(said[1]) end
+      for i = 1, 8 do
+        if said[i] == '' then said[i] = before[i] end
+      end
+      said[5] = started_at(0)
+      call('HSET', NOTES, 'b' .. id, table.concat(said, '\0'))
+      if ARGV[n + 4] ~= '' then call('HSET', NOTES, 'k' .. id, ARGV[n + 4]) end
+      if ARGV[n + 5] ~= '' then write_log(id, ARGV[n + 5]) end
+      if not has(flags, BEATEN) then flags = flags + BEATEN end
+    end
+    if flags ~= was then call('HSET', CLAIMS, id, with_flags(claim, flags)) end
+    answers[#answers + 1] = has(flags, CANCEL) and 'c' or 'o'
+  end
+  n = n + (beat == '' and 4 or 6)
+end
+return table.concat(answers)
+`
+
+/** The translation of `core/job-log`. */
+const log = String.raw`
+local function write_log(id, more)
+  local log = (call('HGET', NOTES, 'l' .. id) or '') .. more
+  -- Keeps the end of the log, from the start of a character on: other bytes of a character are 10xxxxxx.
+  if #log > ${mostLogBytes} then log = sub(log, find(log, '[^\128-\191]', -${mostLogBytes}) or #log + 1) end
+  call('HSET', NOTES, 'l' .. id, log)
+end
+`
+
+/** The extend script: renews leases of one shard, and stores what beats report. */
+const extendScript = shardScript('extend', 'plain', withJobs(extendLua, beatNotes + log + setBack), {
+  whenFull: true,
+})

@@ -1,12 +1,150 @@
-/** The settle script: ends claims of one shard. */
+/** The settle script: ends claims of one shard, and removes what is no longer kept. */
 
+import { resultDropped } from '../../contract/job-records.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
-import { longestExpectMs } from '../../rules/bounds.js'
-import { beatNotes } from '../lua/beats-lua.js'
+import { longestExpectMs, trimLimit } from '../../rules/bounds.js'
 import { scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
-import { settleItems } from './settle-items-lua.js'
-import { orderedRetention, retention } from './trim-lua.js'
+
+/** The items of a settle call, read from ARGV. */
+const settleItems = `
+local extras = { c = 0, k = 3, t = 6, r = 3, b = 4, x = 2, h = 2 }
+-- For each item its position in ARGV, its id, its fence in bytes and its kind.
+local items, ids, item_fences, kinds = {}, {}, {}, {}
+local fences = {}
+local function fence_bytes(text)
+  local bytes = fences[text]
+  if not bytes then
+    bytes = pack('>I7', tonumber(text))
+    fences[text] = bytes
+  end
+  return bytes
+end
+local function read_items()
+  local from = 1
+  while from <= #ARGV do
+    local n = #kinds
+    if ARGV[from] == '' then
+      local bytes, count = fence_bytes(ARGV[from + 1]), tonumber(ARGV[from + 2])
+      for i = 1, count do
+        items[n + i], ids[n + i], item_fences[n + i], kinds[n + i] = from, ARGV[from + 2 + i], bytes, 'c'
+      end
+      from = from + 3 + count
+    else
+      items[n + 1], ids[n + 1], item_fences[n + 1], kinds[n + 1] = from, ARGV[from], fence_bytes(ARGV[from + 1]), ARGV[from + 2]
+      from = from + 3 + extras[ARGV[from + 2]]
+    end
+  end
+end
+-- Most calls are one run of completions under one fence. They need only the ids.
+local is_run = ARGV[1] == '' and #ARGV == 3 + ARGV[3]
+if is_run then ids = { unpack(ARGV, 4) } else read_items() end
+local function given(text)
+  if text == '' then return nil end
+  return sub(text, 2)
+end
+`
+
+/** The note with a job's beats, in Lua: how to read it, and what the end of a run adds to it. */
+export const beatNotes = String.raw`
+-- Splits the note of a job's beats: start, host, pid, progress, instant of the last beat, boot, pidns and ticks; '' for
+-- an absent part. A note of an earlier release lacks the last three.
+local function read_beat(text)
+  return { string.match(text, '^(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)') }
+end
+-- The instant this many ms ago.
+local function started_at(ms) return string.format('%.0f', now - tonumber(ms)) end
+-- Adds to the note when and where the job ran, as far as no beat has reported it.
+local function know_run(j, run)
+  if run == '' then return end
+  local said = read_beat(run)
+  said[1] = started_at(said[1])
+  local before = read_beat(has(j.claim.flags, BEATEN) and call('HGET', NOTES, 'b' .. j.id) or '')
+  for i = 1, 8 do
+    if before[i] ~= '' then said[i] = before[i] end
+  end
+  call('HSET', NOTES, 'b' .. j.id, table.concat(said, '\0'))
+end
+`
+
+/**
+ * Retention: removes expired and excess jobs, at most `trimLimit` of each kind per call, which is more than a call adds.
+ */
+const retention = `
+-- The instant until which somebody waits for the result of the job; 0: nobody does. Nobody waits for longer than a minute:
+-- a later instant is from before the clock was set back.
+local function expected_until(id)
+  local entries, until_at = call('HGET', ENDS, id), 0
+  for at = 9, #(entries or ''), 14 do
+    local one = unpackn('>I6', entries, at)
+    if one <= now + ${longestExpectMs} then until_at = math.max(until_at, one) end
+  end
+  return until_at
+end
+-- Removes a completed job whose result is no longer kept. Its id stays remembered for as long as without a result.
+local lost_at = 0
+local function lose(j)
+  lost_at = math.max(lost_at, j.updated)
+  drop(j)
+end
+local function drop_result(id)
+  local j = job(id)
+  if (call('HGET', NOTES, 'r' .. id) or '') ~= '' then j.reason = '${resultDropped}' end
+  drop(j)
+  if j.updated + j.remember > now then remember(j, 'c', j.updated, j.remember) end
+end
+local function trim()
+  if call('EXISTS', ENDED_UNTIL, COMPLETED, DEAD) == 0 then return end
+  for _, member in ipairs(call('ZRANGE', ENDED_UNTIL, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${trimLimit})) do
+    call('ZREM', ENDED_UNTIL, member)
+    call('HDEL', ENDED, sub(member, 7))
+    if byte(member) > 127 then drop_notes(sub(member, 7)) end
+  end
+  for _, member in ipairs(call('ZRANGE', EXPIRY, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${trimLimit})) do drop_result(sub(member, 7)) end
+  local bounds = call('HMGET', META, 'resultsCount', 'deadAge', 'deadCount')
+  if bounds[1] then
+    local excess = math.min(${trimLimit}, call('ZCARD', COMPLETED) - tonumber(bounds[1]))
+    if excess > 0 then
+      -- Those that somebody waits for stay; no others go in their place.
+      local waits = call('EXISTS', ENDS) == 1
+      for _, member in ipairs(call('ZRANGE', COMPLETED, 0, excess - 1)) do
+        local id = sub(member, 13)
+        if not waits or expected_until(id) <= now then drop_result(id) end
+      end
+    end
+  end
+  -- The age may reach back before 1970.
+  local edge_at = bounds[2] and now - tonumber(bounds[2]) + 1 or 0
+  if edge_at > 0 then
+    local edge = '(' .. pack('>I6', edge_at)
+    for _, member in ipairs(call('ZRANGE', DEAD, '-', edge, 'BYLEX', 'LIMIT', 0, ${trimLimit})) do lose(job(sub(member, 13))) end
+  end
+  if bounds[3] then
+    local excess = math.min(${trimLimit}, call('ZCARD', DEAD) - tonumber(bounds[3]))
+    if excess > 0 then
+      for _, member in ipairs(call('ZRANGE', DEAD, 0, excess - 1)) do lose(job(sub(member, 13))) end
+    end
+  end
+  -- A caller that waits for a missing job can tell from this whether it may have been one of those removed.
+  if lost_at > tonumber(call('HGET', META, 'lostAt') or 0) then call('HSET', META, 'lostAt', lost_at) end
+end
+`
+
+/** Retention for an ordered queue, which keeps only its dead jobs. */
+const orderedRetention = `
+local function trim()
+  if call('EXISTS', DEAD) == 0 then return end
+  local bounds = call('HMGET', META, 'deadAge', 'deadCount')
+  local edge_at = bounds[1] and now - tonumber(bounds[1]) + 1 or 0
+  if edge_at > 0 then
+    for _, member in ipairs(call('ZRANGE', DEAD, '-', '(' .. pack('>I6', edge_at), 'BYLEX', 'LIMIT', 0, ${trimLimit})) do drop_dead(dead_job(sub(member, 13))) end
+  end
+  local excess = bounds[2] and math.min(${trimLimit}, call('ZCARD', DEAD) - tonumber(bounds[2])) or 0
+  if excess > 0 then
+    for _, member in ipairs(call('ZRANGE', DEAD, 0, excess - 1)) do drop_dead(dead_job(sub(member, 13))) end
+  end
+end
+`
 
 /** The parts in which the two kinds differ. */
 const parts: Readonly<

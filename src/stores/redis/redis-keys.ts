@@ -4,7 +4,7 @@
  * more after them.
  */
 
-import type { QueueKind } from '../../contract/queue-settings.js'
+import type { QueueKind } from '../contract/queue-settings.js'
 /**
  * A member of a sorted set is bytes that sort in the right order, then an id. All scores are 0 unless stated otherwise.
  * Numbers are big-endian: a stamp has 7 bytes, a sequence number (which counts the jobs that were added) 6, and an
@@ -44,7 +44,7 @@ export const shardKeys = [
   'history',
   /**
    * Hash, a letter and an id → `e` error, `b` what beats reported, `r` result, `w` the worker that held an ended job,
-   * `k` checkpoint, `l` log, `f` fields (fields-script.ts); `p` the record of a job that was cancelled after it had
+   * `k` checkpoint, `l` log, `f` fields (redis-records.ts); `p` the record of a job that was cancelled after it had
    * begun, whose other notes stay with its id in `ended`.
    */
   'notes',
@@ -226,7 +226,7 @@ export function liveChannel(namespace: string, queue: string): string {
 
 /**
  * Hashes with what the queue's jobs did: one for each hour with its minutes, and one for each day with its hours
- * (history-scripts.ts).
+ * (redis-history.ts).
  */
 export type HistoryKey = 'minutes' | 'hours'
 

@@ -8,9 +8,9 @@
  * running jobs.
  */
 
-import { StoreCorruptError } from '../../../core/errors.js'
-import type { QueueKind, QueueSettings } from '../../contract/queue-settings.js'
-import { shardOf } from '../../rules/payloads.js'
+import { StoreCorruptError } from '../../core/errors.js'
+import type { QueueKind, QueueSettings } from '../contract/queue-settings.js'
+import { shardOf } from '../rules/payloads.js'
 import { keysOf, orderedTag, placedTag, shardTag } from './redis-keys.js'
 
 export interface RedisLayout {

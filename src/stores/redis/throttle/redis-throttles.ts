@@ -8,11 +8,12 @@ import { refuseRates } from '../../rules/throttle/own-rates.js'
 import { changedBy } from '../../rules/throttle/throttle-subjects.js'
 import type { RedisClient, RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
-import { liveShards } from '../layout/redis-layout.js'
+import { readerPair } from '../lua/script-kinds.js'
+import { isSetBack } from '../lua/set-back-lua.js'
+import { liveShards } from '../redis-layout.js'
 import { queueStateScripts } from '../shards/queue-state-script.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { holdListScripts, holdScripts } from '../throttle/hold-script.js'
-import { scopeScript } from '../throttle/scope-script.js'
+import { scopeScript } from './redis-scopes.js'
 
 export function redisThrottles(client: RedisClient, queues: RedisQueues): Throttles {
   /** Asks all shards of the queue. */
@@ -138,3 +139,50 @@ function holdsIn(reply: RedisReply, limit: number): StoredHolds {
     total: (forMs > 0 ? 1 : 0) + numberIn(pausedCount) + numberIn(heldCount),
   }
 }
+
+/** The instant from which holds are counted: what the next script that writes does first. */
+const countedFrom = `
+local seen, from = call('HGET', META, 'seenAt'), now
+if ${isSetBack('seen')} then from = tonumber(seen) end
+`
+
+/**
+ * KEYS: those of one shard. ARGV: whether a group is asked for (1 or 0), the group.
+ * Returns the ms for which a hold of the queue, or of the group, lets no job start; 0 if none does.
+ */
+const holdLua = `${countedFrom}
+local until_at = limits().held
+if ARGV[1] == '1' then until_at = math.max(until_at, lanes.held_until(ARGV[2])) end
+return math.max(0, until_at - from)
+`
+
+/**
+ * KEYS: those of one shard. ARGV: the most groups of each kind to return, or 'of' and the groups that are asked for.
+ * Returns { ms for which the shard is held, or 0; how many groups are paused; how many are held; some of the paused
+ * ones; some of the held ones, each with its ms }.
+ */
+const holdListLua = `${countedFrom}
+local whole, paused, held = math.max(0, limits().held - from), {}, {}
+if ARGV[1] == 'of' then
+  for i = 2, #ARGV do
+    local left = lanes.held_until(ARGV[i]) - from
+    if call('ZSCORE', HOLDS, '\\0' .. ARGV[i]) then paused[#paused + 1] = ARGV[i] end
+    if left > 0 then
+      held[#held + 1] = ARGV[i]
+      held[#held + 1] = left
+    end
+  end
+  return { whole, #paused, #held / 2, paused, held }
+end
+for _, member in ipairs(call('ZRANGE', HOLDS, '+inf', '+inf', 'BYSCORE', 'LIMIT', 0, ARGV[1])) do paused[#paused + 1] = sub(member, 2) end
+local found = call('ZRANGE', HOLDS, '(' .. from, '(+inf', 'BYSCORE', 'LIMIT', 0, ARGV[1], 'WITHSCORES')
+for i = 1, #found, 2 do
+  held[i] = found[i]
+  held[i + 1] = found[i + 1] - from
+end
+return { whole, call('ZCOUNT', HOLDS, '+inf', '+inf'), call('ZCOUNT', HOLDS, '(' .. from, '(+inf'), paused, held }
+`
+
+/** The hold scripts: how long a shard is held back, and what holds it and its groups. */
+const holdScripts = readerPair('hold', holdLua)
+const holdListScripts = readerPair('hold-list', holdListLua)

@@ -5,12 +5,12 @@
  * seconds.
  */
 
-import type { Clock } from '../../../core/platform/clock.js'
-import type { Claimed, Wait } from '../../contract/claim.js'
-import type { RedisClient } from '../client/redis-client.js'
-import { numberIn } from '../client/redis-reply.js'
-import { keyIn } from '../layout/redis-keys.js'
-import type { RedisShard } from '../layout/redis-layout.js'
+import type { Clock } from '../../core/platform/clock.js'
+import type { Claimed, Wait } from '../contract/claim.js'
+import type { RedisClient } from './client/redis-client.js'
+import { numberIn } from './client/redis-reply.js'
+import { keyIn } from './redis-keys.js'
+import type { RedisShard } from './redis-layout.js'
 
 /** The unit of the cache: a plain queue, or a shard of an ordered one. */
 interface IdleTarget {

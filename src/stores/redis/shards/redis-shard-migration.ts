@@ -1,9 +1,130 @@
-/** The migration scripts: they take jobs of ordered queues from one shard into transit, and put them into another. */
+/**
+ * The migration of jobs between shards of ordered queues of a Redis store. Jobs leave their shard, which keeps them in
+ * transit; they are put into the other shard; then they are removed from transit.
+ */
 
+import type { RedisArgument, RedisReply } from '../client/redis-client.js'
+import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { withOrderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 import { transit } from '../lua/transit-lua.js'
+import type { RedisShard } from '../redis-layout.js'
+import type { RedisQueues } from './redis-queues.js'
+
+/** The limits of a batch, small enough that other calls notice nothing. */
+const mostJobs = 100
+const mostPayloads = 1_000
+const mostBytes = 1_048_576
+
+interface MovedBatch {
+  /** Jobs that this call has removed completely from their shard. */
+  readonly changed: number
+  readonly payloads: number
+  /** No job was found that could be moved. */
+  readonly isDone: boolean
+  /** The shard was given up and is empty. It refuses everything from now on. */
+  readonly isClosed: boolean
+}
+
+export interface ShardState {
+  readonly runs: boolean
+  readonly meta: ReadonlyMap<string, string>
+  /** Groups that are held back, and until when, in turn. */
+  readonly holds: readonly string[]
+}
+
+/** A job in transit. */
+interface Moving {
+  readonly kind: string
+  readonly id: string
+  /** Its parts other than payloads. */
+  readonly head: readonly RedisReply[]
+  readonly members: readonly Buffer[]
+  readonly values: readonly Buffer[]
+}
+
+const digestLength = 22
+
+export class RedisShardMigration {
+  readonly #queues: RedisQueues
+
+  constructor(queues: RedisQueues) {
+    this.#queues = queues
+  }
+
+  /**
+   * Moves some jobs of a shard to the shards that `target` names. Nobody can claim or change jobs in transit. If the
+   * work is interrupted, they stay in transit until the next batch moves them on, or a claim finds that nobody has for
+   * 30 s.
+   * `givesUp`: the shard closes once it is empty.
+   */
+  async batch(from: RedisShard, target: (id: string) => RedisShard, givesUp: boolean): Promise<MovedBatch> {
+    const flag = givesUp ? '1' : '0'
+    const limits = [String(mostJobs), String(mostPayloads), String(mostBytes)]
+    const left = listIn(await this.#queues.run(from, leaveScript, [flag, ...limits]))
+    const [number, gone, jobs, isClosed, score] = left
+    const found = listIn(jobs).map(movingIn)
+    const byTarget = new Map<RedisShard, Moving[]>()
+    for (const job of found) {
+      if (job.kind === 'h') continue
+      const shard = target(job.id)
+      byTarget.set(shard, [...(byTarget.get(shard) ?? []), job])
+    }
+    const put = (shard: RedisShard, jobs: readonly Moving[]) =>
+      this.#queues.run(shard, putScript, [textIn(score), ...putArgs(jobs)])
+    await Promise.all([...byTarget].map(([shard, jobs]) => put(shard, jobs)))
+    if (found.length > 0) await this.turn(from, 'arrive', String(numberIn(number)))
+    const payloads = found.reduce((sum, { members }) => sum + members.length, 0)
+    return { changed: numberIn(gone), payloads, isDone: found.length === 0, isClosed: isClosed === 1 }
+  }
+
+  /**
+   * The state of the shard, and whether jobs run in it. Undefined if it is gone. `'hold'`: the shard grants nothing
+   * from now on.
+   */
+  async state(shard: RedisShard, verb: 'look' | 'hold'): Promise<ShardState | undefined> {
+    const reply = await this.#queues.ask(shard, turnScript, [verb])
+    if (reply === null) return undefined
+    const [runs, meta, holds] = listIn(reply)
+    const flat = listIn(meta).map(textIn)
+    return {
+      runs: runs === 1,
+      holds: listIn(holds).map(textIn),
+      meta: new Map(flat.flatMap((field, i) => (i % 2 === 0 ? [[field, flat[i + 1]!]] : []))),
+    }
+  }
+
+  async turn(
+    shard: RedisShard,
+    verb: 'arrive' | 'inherit' | 'absorb' | 'release' | 'remove',
+    ...args: string[]
+  ): Promise<void> {
+    await this.#queues.ask(shard, turnScript, [verb, ...args])
+  }
+}
+
+function movingIn(reply: RedisReply): Moving {
+  const [kind, id, ...parts] = listIn(reply)
+  const payloads = listIn(parts.at(-1)).map(bytesIn)
+  return {
+    kind: textIn(kind),
+    id: textIn(id),
+    head: parts.slice(0, -1),
+    members: payloads.filter((_, i) => i % 2 === 0),
+    values: payloads.filter((_, i) => i % 2 === 1),
+  }
+}
+
+function putArgs(jobs: readonly Moving[]): RedisArgument[] {
+  return jobs.flatMap(({ kind, id, head, members, values }) => [
+    kind,
+    id,
+    ...head.map((part) => (typeof part === 'number' ? String(part) : bytesIn(part))),
+    String(members.length),
+    ...members.flatMap((member, i) => [member.subarray(-digestLength), values[i]!]),
+  ])
+}
 
 const guard = `
 if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
@@ -21,7 +142,7 @@ know_form()
  * A shard that is given up also loses entries of the morgue that are too old, as { 'h', id, '', payloads }. When
  * nothing else is left in it, it closes in this step, and afterwards refuses calls with `moved`.
  */
-const leave = `
+const leaveLua = `
 local score = call('HGET', META, 'score') or '0'
 local before = call('HMGET', TRANSIT, 'number', 'batch')
 if before[1] then return { tonumber(before[1]), 0, cmsgpack.unpack(before[2]), call('HEXISTS', META, 'closed'), score } end
@@ -105,7 +226,7 @@ return { number, gone, found, closes and 1 or 0, score }
  * Returns 1. Jobs that are already here stay, and the payloads are merged into them, so that a repeat changes nothing.
  * Refuses `unknown`.
  */
-const put = `
+const putLua = `
 local n, seq = 2, tonumber(call('HGET', META, 'seq'))
 local function payloads_from(first)
   local list, count = {}, tonumber(ARGV[first])
@@ -147,7 +268,7 @@ return 1
  * release: least stamp, fence, seq and score. A new shard grants from now on. Returns 1.
  * remove: removes the settings and counters, and so the shard. Returns 1.
  */
-const turn = `
+const turnLua = `
 local verb = ARGV[1]
 if verb == 'remove' then
   call('DEL', META, WAKE, CALLS, CALL_ORDER, TURNS, SHUT, HOLDS, RUNNING_BY_GROUP)
@@ -193,9 +314,10 @@ end
 return 1
 `
 
-const script = (name: string, parts: readonly string[], flags = {}) =>
+const migrationScript = (name: string, parts: readonly string[], flags = {}) =>
   shardScript(name, 'ordered', withOrderedJobs(parts.join(''), setBack + transit), flags)
 
-export const leaveScript = script('transfer-leave', [guard, leave], { whenFull: true })
-export const putScript = script('transfer-put', [guard, put])
-export const turnScript = script('transfer-turn', [turn], { whenFull: true })
+/** The migration scripts: they take jobs of ordered queues from one shard into transit, and put them into another. */
+const leaveScript = migrationScript('transfer-leave', [guard, leaveLua], { whenFull: true })
+const putScript = migrationScript('transfer-put', [guard, putLua])
+const turnScript = migrationScript('transfer-turn', [turnLua], { whenFull: true })
