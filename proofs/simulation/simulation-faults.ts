@@ -17,13 +17,13 @@ export const simulationFaults: readonly Mutation[] = [
   },
   {
     what: 'a crashed job is not put back',
-    file: 'memory/work/memory-crash.js',
+    file: 'memory/work/memory-claim.js',
     from: 'queue.putBack(job, now, true);',
     to: "queue.end(job, 'completed', now);",
   },
   {
     what: 'a crashed job is not suspect',
-    file: 'memory/work/memory-crash.js',
+    file: 'memory/work/memory-claim.js',
     from: 'queue.putBack(job, now, true);',
     to: 'queue.putBack(job, now, false);',
   },

@@ -3,10 +3,14 @@
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import { refuseOtherThrottle, type Throttle } from '../../core/queue/throttle.js'
+import type { Depth } from '../contract/queue-depth.js'
 import type { QueueBasis, QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import { boundsOf, changedLimits, limitsIn, saidLimits } from '../rules/limit-rules.js'
 import { shardOf } from '../rules/payloads.js'
 import { refuseGroupBound, refuseOtherForm, refuseSpreading, reshardUnderWay as underWay } from '../rules/queue-form.js'
+import { dueAt } from '../rules/sequence.js'
+import { depthOfShards } from '../rules/shard-depths.js'
+import type { MemoryJob } from './queue/memory-job.js'
 import { MemoryLimits, type ShardSettings } from './queue/memory-limits.js'
 import { MemoryOrderedQueue } from './queue/memory-ordered-queue.js'
 import { MemoryQueue } from './queue/memory-queue.js'
@@ -217,4 +221,42 @@ function shareOf(settings: QueueBasis, said: QueueLimits, shards: number): Shard
     ...(resultsCount === undefined ? {} : { resultsCount: share(resultsCount) }),
     dead: dead.count === undefined ? dead : { ...dead, count: share(dead.count) },
   }
+}
+
+/** The depth of a queue: the sum of its shards, of which most queues have one. */
+export function depth(shards: readonly MemoryQueue[], now: number): Depth {
+  const depths = shards.map((shard) => shardDepth(shard, now))
+  return depthOfShards(depths, [], shards[0] instanceof MemoryOrderedQueue)
+}
+
+function shardDepth(queue: MemoryQueue, now: number): Depth {
+  const { ready, suspects, scheduled } = queue
+  const retries = [...ready, ...suspects, ...scheduled].filter((job) => job.attempt > 1).length
+  const due = scheduled.first === undefined ? [] : [scheduled.first]
+  return {
+    queue: queue.settings.name,
+    ready: ready.size + suspects.size,
+    payloads: queue.pending,
+    suspects: suspects.size,
+    scheduled: scheduled.size,
+    running: queue.running.size,
+    dead: queue.dead.size,
+    fresh: queue.waiting - retries,
+    retries,
+    lagMs: oldestAgeMs([...ready, ...suspects, ...due], now) ?? 0,
+    processed: queue.processed,
+    failed: queue.failed,
+    crashed: queue.crashed,
+    expired: queue.expired,
+    ...(queue.settings.kind === 'plain' && queue.lostAt > 0 ? { lostAt: queue.lostAt } : {}),
+    paused: queue.paused,
+    draining: queue.draining,
+  }
+}
+
+/** Ms since the first of these jobs was due, 0 if none is yet; undefined if there are no jobs. */
+export function oldestAgeMs(jobs: Iterable<MemoryJob>, now: number): number | undefined {
+  let oldest: number | undefined
+  for (const job of jobs) oldest = Math.min(oldest ?? job.stamp, job.stamp)
+  return oldest === undefined ? undefined : Math.max(0, now - dueAt(oldest))
 }

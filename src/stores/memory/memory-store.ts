@@ -4,7 +4,7 @@ import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
-import type { History } from '../contract/history.js'
+import type { History, HistoryStep } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
@@ -16,17 +16,23 @@ import type { Store, StoreTraits } from '../contract/store.js'
 import type { Throttles } from '../contract/throttles.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { type ClaimLoad, isLoaded, mostClaimBytes } from '../rules/claim-weight.js'
+import {
+  countNumbers,
+  countsLength,
+  gaugeNumbers,
+  historySteps,
+  oldestSlotAt,
+  pointOf,
+  slotAt,
+} from '../rules/history-slots.js'
 import { shardOf } from '../rules/payloads.js'
 import type { MemoryAdmin } from './memory-admin.js'
 import { MemoryBell } from './memory-bell.js'
-import { type MemoryWatchers, memoryLive } from './memory-live.js'
-import { MemoryQueues } from './memory-queues.js'
+import { depth, MemoryQueues, oldestAgeMs } from './memory-queues.js'
 import { memoryTraits } from './memory-traits.js'
 import { MemoryOrderedQueue } from './queue/memory-ordered-queue.js'
 import type { MemoryQueue } from './queue/memory-queue.js'
 import { trim } from './queue/memory-retention.js'
-import { depth, oldestAgeMs } from './records/memory-depth.js'
-import { type MemoryHistory, memoryHistory } from './records/memory-history.js'
 import { memoryRecords } from './records/memory-records.js'
 import { type MemoryWorker, memoryRegistry } from './records/memory-registry.js'
 import { MemorySchedules, memorySchedules } from './records/memory-schedules.js'
@@ -294,4 +300,80 @@ function headOf({ from, queue }: MemoryCandidate, now: number): { queue: string;
     ...(from.shard === undefined ? {} : { shard: from.shard }),
     ...(ageMs === undefined ? {} : { ageMs }),
   }
+}
+
+type MessageEar = (message: string | undefined) => void
+
+/** The watchers of each queue, from all handles. */
+type MemoryWatchers = Map<string, Set<MessageEar>>
+
+/**
+ * Live messages: all watchers are in this process. `closing`: aborts when the handle closes. `refuseClosed` throws
+ * `ClosedError`.
+ */
+function memoryLive(watchers: MemoryWatchers, closing: AbortSignal, refuseClosed: () => void): LiveMessages {
+  return {
+    async publish(queue, message) {
+      refuseClosed()
+      const heard = [...(watchers.get(queue) ?? [])]
+      if (message !== undefined) for (const hear of heard) hear(message)
+      return heard.length > 0
+    },
+
+    async watch(queue, heard, signal) {
+      refuseClosed()
+      if (signal.aborted) return
+      // One function may watch twice: each watch is separate.
+      const ear: MessageEar = (message) => heard(message)
+      const ears = watchers.get(queue) ?? new Set()
+      watchers.set(queue, ears.add(ear))
+      const over = AbortSignal.any([signal, closing])
+      over.addEventListener('abort', () => {
+        ears.delete(ear)
+        if (ears.size === 0 && watchers.get(queue) === ears) watchers.delete(queue)
+      })
+    },
+  }
+}
+
+type HistorySlots = Map<number, number[]>
+
+/** By queue. */
+type MemoryHistory = Map<string, Readonly<Record<HistoryStep, HistorySlots>>>
+
+/** The history: the slots of each queue, by their beginning. `history` throws `ClosedError` on a closed handle. */
+function memoryHistory(now: () => number, history: () => MemoryHistory): History {
+  return {
+    async add(entries) {
+      const known = history()
+      for (const { queue, agoMs, counts, gauges } of entries) {
+        const of = known.get(queue) ?? { minute: new Map(), hour: new Map() }
+        known.set(queue, of)
+        const numbers = countNumbers(counts)
+        for (const step of historySteps) addTo(of[step], slotAt(step, now() - agoMs), numbers, gaugeNumbers(gauges))
+      }
+      for (const of of known.values()) for (const step of historySteps) forget(of[step], oldestSlotAt(step, now()))
+    },
+
+    async read(queues, { step, fromAt, toAt }) {
+      const known = history()
+      const oldest = Math.max(fromAt, oldestSlotAt(step, now()))
+      return queues.map((queue) =>
+        [...(known.get(queue)?.[step] ?? [])]
+          .filter(([at]) => at >= oldest && at < toAt)
+          .sort(([a], [b]) => a - b)
+          .map(([at, numbers]) => pointOf(at, numbers)),
+      )
+    },
+  }
+}
+
+function addTo(slots: HistorySlots, at: number, counts: readonly number[], gauges: readonly number[]): void {
+  const before = slots.get(at) ?? []
+  const sums = counts.map((count, i) => count + (before[i] ?? 0))
+  slots.set(at, [...sums, ...(gauges.length > 0 ? gauges : before.slice(countsLength))])
+}
+
+function forget(slots: HistorySlots, before: number): void {
+  for (const at of slots.keys()) if (at < before) slots.delete(at)
 }

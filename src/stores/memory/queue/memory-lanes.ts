@@ -1,11 +1,16 @@
 /**
- * The lanes of a queue of the memory store: the turns of the groups that have ready jobs, and the shut groups. A group
- * is in the turns or among the shut if its lane has a job and it is neither full nor paused; otherwise in neither. Each claim that
- * goes round looks for the group `''` itself.
+ * The lanes of a queue of the memory store: the turns of the groups that have ready jobs, and the shut groups. And whether a
+ * shut lane or queue opens by itself, and when.
  */
 
 import { compareBytes } from '../../rules/byte-order.js'
+import type { MemoryJob } from './memory-job.js'
+import type { SortedList } from './sorted-list.js'
 
+/**
+ * A group is in the turns or among the shut if its lane has a job and it is neither full nor paused; otherwise in neither. Each
+ * claim that goes round looks for the group `''` itself.
+ */
 export class MemoryLanes {
   /** Open groups; the first is next. */
   readonly turns: string[] = []
@@ -76,4 +81,31 @@ export class MemoryLanes {
   turnBack(byMs: number): void {
     for (const untils of [this.shut, this.held]) for (const [group, until] of untils) untils.set(group, until - byMs)
   }
+}
+
+interface Shuttable {
+  readonly ready: SortedList<MemoryJob>
+  readonly suspects: SortedList<MemoryJob>
+  /** When the whole queue opens. */
+  readonly opensAt: number
+  readonly hasLanes: boolean
+  readonly lanes: MemoryLanes
+  lane(group: string): readonly MemoryJob[]
+}
+
+/** Whether there are jobs in a lane that opens by itself. */
+export function hasShutLane(queue: Shuttable): boolean {
+  return shutLanes(queue).length > 0
+}
+
+/** When the first shut lane or queue opens; never: Infinity. */
+export function nextOpening(queue: Shuttable, now: number): number {
+  if (queue.ready.size === 0 && queue.suspects.size === 0) return Number.POSITIVE_INFINITY
+  if (queue.opensAt > now) return queue.opensAt
+  if (!queue.hasLanes) return Number.POSITIVE_INFINITY
+  return Math.min(Number.POSITIVE_INFINITY, ...shutLanes(queue).map(([, until]) => until))
+}
+
+function shutLanes(queue: Shuttable): [group: string, until: number][] {
+  return [...queue.lanes.shut].filter(([group]) => queue.lane(group).length > 0)
 }

@@ -6,7 +6,7 @@ import type { HeldClaim, WorkerOrder, WorkerRecord, WorkerRegistry } from '../..
 import { stepLimit } from '../../rules/bounds.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 import { heldClaim } from '../queue/memory-job.js'
-import { type Crashes, crash } from '../work/memory-crash.js'
+import { type Crashes, crash } from '../work/memory-claim.js'
 import { isClaimed } from '../work/memory-settle.js'
 
 export interface MemoryWorker {

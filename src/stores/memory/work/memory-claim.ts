@@ -1,17 +1,17 @@
 /** A claim on one queue of the memory store: recover, promote, take, then say who asks again and when. */
 
-import type { Claim, Claimed, Claimer, ClaimFrom, Expired, Wait } from '../../contract/claim.js'
+import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Expired, Wait } from '../../contract/claim.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import type { ClaimLoad } from '../../rules/claim-weight.js'
+import { afterCrash } from '../../rules/crash.js'
 import { expiredReason } from '../../rules/expiry.js'
 import { deal } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
-import { claimOf, takenWeight } from '../queue/memory-job.js'
-import { hasShutLane } from '../queue/memory-opening.js'
+import { claimOf, type MemoryJob, scored, takenWeight } from '../queue/memory-job.js'
+import { hasShutLane } from '../queue/memory-lanes.js'
 import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
-import { type Crashes, crash } from './memory-crash.js'
 import { MemoryFairShare } from './memory-fair-share.js'
 
 /** The part of the answer that comes from one queue. */
@@ -64,6 +64,43 @@ function recover(queue: MemoryQueue, leaseMs: number, { now, run, startedAt }: C
     crash(queue, job, crashes, now)
   }
   return crashes
+}
+
+/** The crashes of one call, and the jobs that it buried for them. */
+export interface Crashes {
+  readonly crashed: Crash[]
+  readonly buried: Buried[]
+}
+
+/**
+ * Ends the claim of a running job whose lease ended unsettled, or whose worker has died, as a crash, and adds that to `told`.
+ * `error`: how its worker died, if that is known.
+ */
+export function crash(queue: MemoryQueue, job: MemoryJob, told: Crashes, now: number, error?: string): void {
+  const { crashes, becomes } = afterCrash(job, queue.settings.maxCrashes)
+  const ref = { queue: job.queue, id: job.spec.id, task: job.spec.task }
+  told.crashed.push({ ...ref, worker: job.worker!, charged: job.alone, crashes })
+  queue.crashed += 1
+  job.crashes = crashes
+  job.error = error ?? job.error
+  switch (becomes) {
+    case 'cancelled':
+      queue.end(job, 'cancelled', now)
+      break
+    case 'dead':
+      told.buried.push({ ...ref, reason: 'crashed', ...lastOf(job) })
+      queue.exhaust(job, 'crashed', undefined, now)
+      break
+    case 'suspect':
+      queue.putBack(job, now, true)
+      break
+  }
+}
+
+/** The fence of its claim, and the payload that is buried. */
+function lastOf({ fence, inHand }: MemoryJob): Pick<Buried, 'fence' | 'payload'> {
+  const [oldest] = inHand
+  return { fence, ...(oldest && { payload: scored(oldest) }) }
 }
 
 function promote(queue: MemoryQueue, now: number): void {
