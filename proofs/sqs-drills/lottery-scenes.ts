@@ -5,9 +5,8 @@ import { defineTask, type Mill } from 'millrace'
 import { Mill as MillClass } from '#src/mill/mill.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
 import { plainAccess } from '#src/mill/store-source.js'
-import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
 import type { SqsApi, SqsCall, SqsCalls } from '#src/stores/sqs/client/sqs-api.js'
-import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
+import { ApiCalls, openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
 import { SqsStore } from '#src/stores/sqs/sqs-store.js'
 
 export const weights = { high: 100, default: 40, low: 5 } as const

@@ -2,9 +2,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { defaultStartAt, ManualClock, UnseenError } from 'millrace/store-testing'
-import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
 import type { SqsApi, SqsCall, SqsCalls } from '#src/stores/sqs/client/sqs-api.js'
-import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
+import { ApiCalls, openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
 import type { ServiceClock, SqsService } from '../../test/stores/sqs/sqs-harness.js'
 import { type MotoServer, startMoto } from './moto-server.js'
 

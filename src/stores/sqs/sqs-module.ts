@@ -20,10 +20,9 @@ export type SqsStoreOptions = (
  */
 export async function sqsStore({ namespace = 'millrace', ...source }: SqsStoreOptions): Promise<Store> {
   // Loaded here: users of other stores do not need it.
-  const [{ openSqs, sqsOf }, { SqsStore }, { ApiCalls }] = await Promise.all([
+  const [{ ApiCalls, openSqs, sqsOf }, { SqsStore }] = await Promise.all([
     import('./client/sqs-sdk.js'),
     import('./sqs-store.js'),
-    import('./client/api-calls.js'),
   ])
   const calls = new ApiCalls()
   if ('client' in source) return new SqsStore({ api: await sqsOf(source.client, calls), namespace })

@@ -1,5 +1,6 @@
 /** The SQS store: the verbs of the contract on queues of messages. */
 
+import { hasCode } from '../../core/error-codes.js'
 import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
@@ -13,15 +14,14 @@ import type { Store } from '../contract/store.js'
 import type { StoreHealth } from '../contract/store-health.js'
 import type { SqsPolling } from './client/sqs-address.js'
 import type { SqsApi } from './client/sqs-api.js'
-import { SqsHealth } from './health/sqs-health.js'
-import type { SqsQueue } from './queues/sqs-queue.js'
-import { SqsQueues } from './queues/sqs-queues.js'
 import { isWorthAsking, type WorthAsking } from './receive/empty-queue.js'
 import { HeldMessages } from './receive/held-messages.js'
 import { Receiver } from './receive/receiver.js'
+import { SqsHealth } from './sqs-health.js'
+import type { SqsQueue } from './sqs-queue.js'
+import { SqsQueues } from './sqs-queues.js'
 import { sqsTraits } from './sqs-traits.js'
 import { SqsClaim } from './work/sqs-claim.js'
-import { depthOf } from './work/sqs-depth.js'
 import { SqsEnqueue } from './work/sqs-enqueue.js'
 import { SqsMorgue } from './work/sqs-morgue.js'
 import { SqsSettle } from './work/sqs-settle.js'
@@ -154,4 +154,46 @@ export class SqsStore implements Store {
 
 function isDueNow({ delayMs = 0, runAt }: EnqueueCall['jobs'][number]): boolean {
   return delayMs === 0 && runAt === undefined
+}
+
+const [visible, hidden, delayed] = [
+  'ApproximateNumberOfMessages',
+  'ApproximateNumberOfMessagesNotVisible',
+  'ApproximateNumberOfMessagesDelayed',
+] as const
+
+/** The depth of a queue, as accurate as SQS reports it. */
+async function depthOf(api: SqsApi, queue: SqsQueue): Promise<Depth> {
+  const [live, dead] = await Promise.all([
+    countsOf(api, queue.url),
+    queue.dead().then(
+      ({ url }) => countsOf(api, url),
+      (error: unknown) => {
+        if (hasCode(error, 'queue-missing')) return () => 0
+        throw error
+      },
+    ),
+  ])
+  const waiting = live(visible) + live(delayed)
+  return {
+    ...{ queue: queue.name, ready: live(visible), scheduled: live(delayed), running: live(hidden) },
+    ...{ dead: dead(visible) + dead(hidden), payloads: waiting, fresh: waiting },
+    ...{
+      suspects: 0,
+      retries: 0,
+      lagMs: 0,
+      processed: 0,
+      failed: 0,
+      crashed: 0,
+      expired: 0,
+      paused: false,
+      draining: false,
+    },
+  }
+}
+
+async function countsOf(api: SqsApi, url: string): Promise<(name: string) => number> {
+  const input = { QueueUrl: url, AttributeNames: [visible, hidden, delayed] }
+  const { Attributes = {} } = await api.call('GetQueueAttributes', input)
+  return (name) => Number(Attributes[name] ?? 0)
 }

@@ -10,7 +10,7 @@ import { jsonGiven } from '#src/cli/flags.js'
 import { envelopeJobs, plainJob } from '#src/cli/streaming/job-line.js'
 import { jsonCodec } from '#src/core/values/codec.js'
 import { exactJson, exactJsonOfNode } from '#src/core/values/exact-json.js'
-import { readEnvelope } from '#src/stores/sqs/messages/envelope.js'
+import { readEnvelope } from '#src/stores/sqs/envelope.js'
 import { root } from '../../cli/project.js'
 import { testMill } from '../../test-mill.js'
 

@@ -3,8 +3,8 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { ScriptRefusal } from '#src/stores/redis/client/redis-script.js'
-import { queueIn } from '#src/stores/redis/redis-layout.js'
 import { depthsOf } from '#src/stores/redis/records/redis-depth.js'
+import { queueIn } from '#src/stores/redis/redis-layout.js'
 import { type RedisQueues, ShardMoved } from '#src/stores/redis/shards/redis-queues.js'
 
 it('a shard that moves during a look makes it fail, and no rejection stays unhandled', async () => {

@@ -7,9 +7,9 @@ import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
+import { RedisIdleCache } from '#src/stores/redis/redis-idle-cache.js'
 import { queueIn } from '#src/stores/redis/redis-layout.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { RedisIdleCache } from '#src/stores/redis/redis-idle-cache.js'
 
 const hourMs = 3_600_000
 const by = { worker: 'idle', leaseMs: 30_000 }

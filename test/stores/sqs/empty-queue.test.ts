@@ -1,8 +1,8 @@
 /** What a worker without jobs costs. */
 
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
 import type { SqsApi, SqsCall } from '#src/stores/sqs/client/sqs-api.js'
+import { ApiCalls } from '#src/stores/sqs/client/sqs-sdk.js'
 import { isWorthAsking, polledNext } from '#src/stores/sqs/receive/empty-queue.js'
 import { SqsStore } from '#src/stores/sqs/sqs-store.js'
 

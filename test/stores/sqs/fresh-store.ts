@@ -1,10 +1,9 @@
 /** Fresh stores on one SQS for tests: each has queues of its own, and more handles on them if they are asked for. */
 
 import { afterAll, beforeAll } from 'vitest'
-import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
 import type { SqsPolling } from '#src/stores/sqs/client/sqs-address.js'
 import type { SqsApi } from '#src/stores/sqs/client/sqs-api.js'
-import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
+import { ApiCalls, openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
 import { SqsStore } from '#src/stores/sqs/sqs-store.js'
 import { type StrictSqs, strictSqs } from './strict-sqs.js'
 

@@ -2,8 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
-import { judgeQueue } from '#src/stores/sqs/health/sqs-doctor-rules.js'
-import { policyText } from '#src/stores/sqs/health/sqs-rights.js'
+import { judgeQueue, policyText } from '#src/stores/sqs/sqs-health.js'
 import { sqsScenes } from './sqs-scene.js'
 
 const scene = sqsScenes()

@@ -3,9 +3,9 @@
 import { describe, expect, it } from 'vitest'
 import { sqsAddress, sqsAddressText } from '#src/stores/sqs/client/sqs-address.js'
 import { sqsError } from '#src/stores/sqs/client/sqs-errors.js'
-import { type Envelope, envelopeText, readEnvelope } from '#src/stores/sqs/messages/envelope.js'
-import { queueNames } from '#src/stores/sqs/messages/queue-names.js'
+import { type Envelope, envelopeText, readEnvelope } from '#src/stores/sqs/envelope.js'
 import { arrivalOf } from '#src/stores/sqs/receive/arrival.js'
+import { queueNames } from '#src/stores/sqs/sqs-queue.js'
 
 describe('an SQS address', () => {
   it('names a region, and optionally an endpoint and a way to poll', () => {

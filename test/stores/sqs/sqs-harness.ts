@@ -2,9 +2,8 @@
 
 import { defaultStartAt, type HarnessMaker, ManualClock, UnseenError } from 'millrace/store-testing'
 import type { Clock } from '#src/core/platform/clock.js'
-import { ApiCalls } from '#src/stores/sqs/client/api-calls.js'
 import type { SqsApi } from '#src/stores/sqs/client/sqs-api.js'
-import { openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
+import { ApiCalls, openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
 import { SqsStore } from '#src/stores/sqs/sqs-store.js'
 import { strictSqs } from './strict-sqs.js'
 

@@ -3,9 +3,9 @@
 import { defineOrderedTask, defineTask, type Mill, type MillOptions, type MillraceError, millrace } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { readEnvelope } from '#src/stores/sqs/messages/envelope.js'
-import { queueNames } from '#src/stores/sqs/messages/queue-names.js'
+import { readEnvelope } from '#src/stores/sqs/envelope.js'
 import { sqsStore } from '#src/stores/sqs/sqs-module.js'
+import { queueNames } from '#src/stores/sqs/sqs-queue.js'
 import { testMillOn } from '../../test-mill.js'
 import { sqsScenes } from './sqs-scene.js'
 

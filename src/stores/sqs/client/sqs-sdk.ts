@@ -2,7 +2,6 @@
 
 import { ConfigError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/values/describe.js'
-import type { ApiCalls } from './api-calls.js'
 import { isLoopback, type SqsAddress, sqsAddressText } from './sqs-address.js'
 import type { SqsApi, SqsCall, SqsCalls } from './sqs-api.js'
 import { sqsError } from './sqs-errors.js'
@@ -81,5 +80,24 @@ async function loadedSdk(): Promise<Sdk> {
         message: `needs the package '@aws-sdk/client-sqs', which cannot be loaded (${messageOf(error)}). Install it: npm install @aws-sdk/client-sqs`,
       },
     ])
+  }
+}
+
+/** The API calls of a store: each is paid for. */
+export class ApiCalls {
+  readonly #made = new Map<SqsCall, number>()
+
+  /** `attempts`: how often the call was sent. */
+  made(kind: SqsCall, attempts: number): void {
+    this.#made.set(kind, (this.#made.get(kind) ?? 0) + attempts)
+  }
+
+  /** The calls that were made, by kind. */
+  get byKind(): Partial<Record<SqsCall, number>> {
+    return Object.fromEntries(this.#made)
+  }
+
+  get total(): number {
+    return [...this.#made.values()].reduce((sum, made) => sum + made, 0)
   }
 }

@@ -1,7 +1,7 @@
 /** An arrival: a received message, classified as a job, a job before its time, or one that nobody can run. Pure. */
 
 import type { SqsMessage } from '../client/sqs-api.js'
-import { type Envelope, readEnvelope } from '../messages/envelope.js'
+import { type Envelope, readEnvelope } from '../envelope.js'
 import type { ReceivedMessage } from './held-messages.js'
 
 type MessageArrival =

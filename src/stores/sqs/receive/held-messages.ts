@@ -1,6 +1,10 @@
-/** The messages that this handle holds: the messages of each claim, until when each is hidden, and the ended ones. */
+/**
+ * The messages that this handle holds: the messages of each claim, until when each is hidden, and the ended ones. And the
+ * message in which a held job goes on.
+ */
 
-import type { Envelope } from '../messages/envelope.js'
+import type { SendEntry } from '../client/sqs-api.js'
+import { type Envelope, envelopeTextOrBare, sendEntry } from '../envelope.js'
 
 /** A message that was received, and is hidden from others. */
 export interface ReceivedMessage {
@@ -36,6 +40,7 @@ export interface MessageClaim {
 
 /** The number of ended messages that are remembered: one that is delivered again is deleted, and not run again. */
 const mostEnded = 10_000
+
 /** With fewer claims, lost ones are not looked for. */
 const leastSwept = 1_000
 
@@ -118,4 +123,28 @@ export class HeldMessages {
 /** Until when all messages of a claim are hidden, on the monotonic clock. */
 export function hiddenUntil({ messages }: MessageClaim): number {
   return Math.min(...messages.map((message) => message.hiddenUntil))
+}
+
+interface Anew {
+  /** Attempts before the new message: its first receive is the one after. */
+  readonly attempts: number
+  readonly delayMs?: number
+  /** Of the wall clock; the message is sent on until then. Default: that of its envelope. */
+  readonly dueAt?: number | undefined
+  /** Why it waits; left out if it does not fit. Default: that of its envelope. */
+  readonly error?: string | undefined
+}
+
+/**
+ * The same job as a message of its own, for a standard queue. SQS counts the receives of a message and lets nobody change it, so
+ * a job whose receive must not count, or which comes later than a message may, goes on in another one. Send it before the message
+ * itself is deleted: between the two the job exists twice, and is never missing.
+ */
+export function messageAnew(
+  { envelope, id, createdAt, messageId }: ReceivedMessage,
+  { attempts, delayMs = 0, dueAt = envelope.dueAt, error = envelope.error }: Anew,
+): SendEntry {
+  const times = { createdAt, attempts, ...(dueAt === undefined ? {} : { dueAt }) }
+  const body = envelopeTextOrBare({ ...envelope, id, ...times, ...(error === undefined ? {} : { error }) })
+  return sendEntry({ body, delayMs, lane: envelope.group, sendId: messageId }, false)
 }

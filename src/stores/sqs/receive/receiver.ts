@@ -6,15 +6,19 @@
 
 import type { Clock } from '../../../core/platform/clock.js'
 import type { Buried } from '../../contract/claim.js'
-import type { SqsApi } from '../client/sqs-api.js'
-import { longestPollS, mostEntries } from '../client/sqs-api.js'
-import { sendEntry } from '../messages/send-entry.js'
-import type { SqsQueue } from '../queues/sqs-queue.js'
+import { longestPollS, mostEntries, type SqsApi } from '../client/sqs-api.js'
+import { sendEntry } from '../envelope.js'
+import type { SqsQueue } from '../sqs-queue.js'
 import { arrivalOf, systemAttributes } from './arrival.js'
 import { type AskedQueue, unasked } from './empty-queue.js'
-import { type HeldMessages, hiddenUntil, type MessageClaim, type ReceivedMessage } from './held-messages.js'
+import {
+  type HeldMessages,
+  hiddenUntil,
+  type MessageClaim,
+  messageAnew,
+  type ReceivedMessage,
+} from './held-messages.js'
 import { KeptMessages } from './kept-messages.js'
-import { messageAnew } from './message-anew.js'
 
 interface ReceiverParts {
   readonly queue: SqsQueue

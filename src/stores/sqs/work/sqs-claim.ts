@@ -5,10 +5,10 @@ import type { Claim, Claimed, Claimer, ClaimFrom } from '../../contract/claim.js
 import type { ScoredPayload } from '../../contract/scored-payload.js'
 import { type ClaimLoad, isLoaded, mostClaimBytes } from '../../rules/claim-weight.js'
 import { mostEntries } from '../client/sqs-api.js'
-import type { SqsQueue } from '../queues/sqs-queue.js'
 import type { WorthAsking } from '../receive/empty-queue.js'
 import type { HeldMessages, MessageClaim, ReceivedMessage } from '../receive/held-messages.js'
 import type { Receiver } from '../receive/receiver.js'
+import type { SqsQueue } from '../sqs-queue.js'
 
 export class SqsClaim {
   readonly #held: HeldMessages

@@ -5,10 +5,9 @@ import type { Clock } from '../../../core/platform/clock.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 import type { SendEntry } from '../client/sqs-api.js'
-import { envelopeOf, newEnvelopeText } from '../messages/envelope.js'
-import { sendEntry } from '../messages/send-entry.js'
-import type { SqsQueue } from '../queues/sqs-queue.js'
-import type { SqsQueues } from '../queues/sqs-queues.js'
+import { envelopeOf, newEnvelopeText, sendEntry } from '../envelope.js'
+import type { SqsQueue } from '../sqs-queue.js'
+import type { SqsQueues } from '../sqs-queues.js'
 
 /** Jobs that SQS has taken in calls that failed in part. A call that is sent again then sends only the others. */
 interface HalfSent {

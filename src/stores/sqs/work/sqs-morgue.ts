@@ -6,19 +6,23 @@
 import { InvalidArgumentError, StoreUnavailableError } from '../../../core/errors.js'
 import type { Morgue, Page, Step, StoredJob, Where } from '../../contract/job-records.js'
 import { compareBytes } from '../../rules/byte-order.js'
-import { type EntryFailure, mostEntries, type SqsApi } from '../client/sqs-api.js'
-import { type DeadJob, deadJobOf, deadRecord, idOf, revivedEntry } from '../messages/dead-job.js'
-import type { DeadLetters, SqsQueue } from '../queues/sqs-queue.js'
-import type { SqsQueues } from '../queues/sqs-queues.js'
+import { type EntryFailure, mostEntries, type SendEntry, type SqsApi, type SqsMessage } from '../client/sqs-api.js'
+import { type DeadLetter, type Envelope, envelopeText, readEnvelope, sendEntry } from '../envelope.js'
 import { systemAttributes } from '../receive/arrival.js'
+import type { DeadLetters, SqsQueue } from '../sqs-queue.js'
+import type { SqsQueues } from '../sqs-queues.js'
 
 /** Longer than a walk takes. If a process is killed during a walk, its messages stay hidden this long. */
 const hiddenS = 120
+
 /** A short poll asks some of the servers of a queue, a long one all. */
 const pollS = 1
+
 /** The most messages that a step takes, and the most that are searched for an id. */
 const mostInStep = 1_000
+
 const mostSearched = 10_000
+
 /** Messages made visible again at a time: ten calls. */
 const mostShown = 100
 
@@ -145,4 +149,69 @@ async function show({ visibilities }: DeadLetters, receipts: readonly string[]):
         .slice(from, from + mostShown)
         .map((receipt) => visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })),
     )
+}
+
+interface DeadQueue {
+  readonly name: string
+  readonly isFifo: boolean
+  readonly isOrdered: boolean
+}
+
+/** A message of a dead-letter queue. */
+interface DeadJob {
+  readonly messageId: string
+  /** The receipt of its last receive. */
+  readonly receipt: string
+  readonly sentAt: number
+  /** Undefined for a message that is no job. */
+  readonly envelope: (Envelope & DeadLetter) | undefined
+  readonly body: string
+  readonly lane: string | undefined
+  readonly letter: DeadLetter
+}
+
+function deadJobOf({ MessageId = '', ReceiptHandle = '', Body = '', ...message }: SqsMessage): DeadJob {
+  const { Attributes = {}, MessageAttributes = {} } = message
+  const read = readEnvelope(Body)
+  const envelope = 'problem' in read ? undefined : read
+  const [reason, error] = [MessageAttributes['reason']?.StringValue, MessageAttributes['error']?.StringValue]
+  return {
+    ...{ messageId: MessageId, receipt: ReceiptHandle, body: Body, envelope },
+    sentAt: Number(Attributes['SentTimestamp'] ?? 0),
+    lane: Attributes['MessageGroupId'],
+    letter: envelope ?? { ...(reason === undefined ? {} : { reason }), ...(error === undefined ? {} : { error }) },
+  }
+}
+
+function idOf({ envelope, messageId }: DeadJob): string {
+  return envelope?.id ?? messageId
+}
+
+function deadRecord(job: DeadJob, { name: queue, isOrdered }: DeadQueue): StoredJob {
+  const { envelope, body, sentAt, letter } = job
+  const { task = '', payload = body, codec, meta, group, createdAt = sentAt, attempts = 1 } = envelope ?? {}
+  const content = { payload, ...(codec === undefined ? {} : { codec }), ...(meta === undefined ? {} : { meta }) }
+  return {
+    ...{ queue, id: idOf(job), task, state: 'dead', priority: 0, attempt: Math.max(1, attempts), crashes: 0 },
+    ...(isOrdered ? { payload: '', payloads: [{ score: createdAt, ...content }], payloadCount: 1 } : content),
+    ...{ createdAt, updatedAt: sentAt, runAt: createdAt, finishedAt: sentAt },
+    ...(group === undefined ? {} : { group }),
+    ...(letter.reason === undefined ? {} : { reason: letter.reason }),
+    ...(letter.error === undefined ? {} : { error: letter.error }),
+  }
+}
+
+/** With all attempts again; a message that is no job goes back unchanged. */
+function revivedEntry(job: DeadJob, isFifo: boolean): SendEntry {
+  const { envelope, body, lane, messageId } = job
+  const { task, payload, codec, meta, group, createdAt } = envelope ?? { task: '', payload: '' }
+  const fresh = {
+    ...{ id: idOf(job), task, payload },
+    ...(codec === undefined ? {} : { codec }),
+    ...(meta === undefined ? {} : { meta }),
+    ...(group === undefined ? {} : { group }),
+    ...(createdAt === undefined ? {} : { createdAt }),
+  }
+  const revived = envelope === undefined ? body : envelopeText(fresh)
+  return sendEntry({ body: revived, lane: isFifo ? (lane ?? '') : group, sendId: messageId }, isFifo)
 }

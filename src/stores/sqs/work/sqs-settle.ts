@@ -7,14 +7,17 @@ import { StoreUnavailableError } from '../../../core/errors.js'
 import type { Clock } from '../../../core/platform/clock.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { doneOf } from '../../rules/payloads.js'
-import type { EntryFailure, SendEntry } from '../client/sqs-api.js'
-import { longestHiddenMs } from '../client/sqs-api.js'
-import { type DeadLetter, envelopeTextOrBare } from '../messages/envelope.js'
-import { sendEntry } from '../messages/send-entry.js'
-import type { SqsQueue } from '../queues/sqs-queue.js'
-import type { SqsQueues } from '../queues/sqs-queues.js'
-import { type HeldMessages, hiddenUntil, type MessageClaim, type ReceivedMessage } from '../receive/held-messages.js'
-import { messageAnew } from '../receive/message-anew.js'
+import { type EntryFailure, longestHiddenMs, type SendEntry } from '../client/sqs-api.js'
+import { type DeadLetter, envelopeTextOrBare, sendEntry } from '../envelope.js'
+import {
+  type HeldMessages,
+  hiddenUntil,
+  type MessageClaim,
+  messageAnew,
+  type ReceivedMessage,
+} from '../receive/held-messages.js'
+import type { SqsQueue } from '../sqs-queue.js'
+import type { SqsQueues } from '../sqs-queues.js'
 
 interface SqsSettleParts {
   readonly queues: SqsQueues

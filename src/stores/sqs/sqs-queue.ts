@@ -1,9 +1,10 @@
-/** A queue in SQS with its dead-letter queue, and the batches that collect and send their entries. */
+/**
+ * A queue in SQS with its dead-letter queue: their names there, and the batches that collect and send their entries.
+ */
 
-import { StoreRefusedError, StoreUnavailableError } from '../../../core/errors.js'
-import { type CallRoom, EntryBatch } from '../client/entry-batch.js'
-import { type EntryFailure, mostBatchBytes, type SendEntry, type SqsApi } from '../client/sqs-api.js'
-import type { QueueNames } from '../messages/queue-names.js'
+import { ConfigError, StoreRefusedError, StoreUnavailableError } from '../../core/errors.js'
+import { type CallRoom, EntryBatch } from './client/entry-batch.js'
+import { type EntryFailure, mostBatchBytes, type SendEntry, type SqsApi } from './client/sqs-api.js'
 
 /** How long a settle or a beat waits for others to share its call, in ms. */
 const lingerMs = 100
@@ -105,4 +106,32 @@ function throwFailure(failure: EntryFailure | undefined, queue: string): void {
   const said = `${failure.Code ?? 'no code'}: ${failure.Message ?? 'no reason given'}`
   if (failure.SenderFault) throw new StoreRefusedError(`SQS does not take a message into '${queue}' (${said}).`)
   throw new StoreUnavailableError(`SQS took no message into '${queue}' now (${said}).`, { inDoubt: false })
+}
+
+/** The names of a queue and of its dead-letter queue in SQS. */
+export interface QueueNames {
+  readonly live: string
+  readonly dead: string
+}
+
+const fifoEnd = '.fifo'
+
+const longestName = 80
+
+/** Throws `ConfigError` for a name that SQS does not take. An empty namespace adds no prefix. */
+export function queueNames(namespace: string, queue: string, isFifo: boolean): QueueNames {
+  const name = `${namespace === '' ? '' : `${namespace}-`}${queue}`
+  const [live, dead] = [name, `dlq-${name}`].map((one) => (isFifo ? one + fifoEnd : one)) as [string, string]
+  const refuse = (problem: string): never => {
+    throw new ConfigError('the store', [
+      { path: `queues.${queue}`, message: `would be '${live}' and '${dead}' in SQS, ${problem}` },
+    ])
+  }
+  if (!/^[\w-]+$/.test(name))
+    refuse("which takes letters of ASCII, digits, '-' and '_' only. Choose another name or namespace")
+  if (dead.length > longestName)
+    refuse(
+      `which takes at most ${longestName} characters; the second has ${dead.length}. Choose a shorter name or namespace`,
+    )
+  return { live, dead }
 }

@@ -1,12 +1,13 @@
 /**
- * The envelope: a job as the body of a message. JSON, so that any language can send one; `docs/stores/sqs-envelope.schema.json` is its
- * schema. Version 1. Pure.
+ * The envelope: a job as the body of a message, and the entry that sends it. JSON, so that any language can send one;
+ * `docs/stores/sqs-envelope.schema.json` is its schema. Version 1. Pure.
  */
 
-import { PayloadTooLargeError } from '../../../core/errors.js'
-import type { Payload } from '../../../core/values/codec.js'
-import type { NewJob } from '../../contract/new-job.js'
-import { mostBatchBytes } from '../client/sqs-api.js'
+import { createHash } from 'node:crypto'
+import { PayloadTooLargeError } from '../../core/errors.js'
+import type { Payload } from '../../core/values/codec.js'
+import type { NewJob } from '../contract/new-job.js'
+import { longestDelayS, mostBatchBytes, type SendEntry } from './client/sqs-api.js'
 
 export interface Envelope {
   /** Absent: the id of the message. */
@@ -33,6 +34,7 @@ export interface DeadLetter {
 }
 
 const version = 1
+
 /** Bytes kept free for fields that are added when a job is sent on: times, attempts, a reason. */
 const growthBytes = 512
 
@@ -125,4 +127,31 @@ function parsedObject(body: string): Record<string, unknown> | undefined {
 
 function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+interface Sending {
+  readonly body: string
+  readonly delayMs?: number
+  /** The message group: SQS balances by it, and on a FIFO queue keeps order within it. */
+  readonly lane?: string | undefined
+  /** FIFO queues: a message that is sent again with the same id within 5 minutes exists once. */
+  readonly sendId: string
+}
+
+/**
+ * The entry that sends a message: its body, its delay, and for a FIFO queue its lane. A delay longer than SQS allows is cut: the
+ * message is sent on when it arrives.
+ */
+export function sendEntry({ body, delayMs = 0, lane, sendId }: Sending, isFifo: boolean): SendEntry {
+  return {
+    MessageBody: body,
+    ...(delayMs === 0 || isFifo ? {} : { DelaySeconds: Math.min(longestDelayS, Math.ceil(delayMs / 1_000)) }),
+    ...(lane === undefined ? {} : { MessageGroupId: laneName(lane) }),
+    ...(isFifo ? { MessageDeduplicationId: laneName(sendId) } : {}),
+  }
+}
+
+/** The name of a message group: the group or id itself if SQS takes it, otherwise a digest of it. */
+function laneName(lane: string): string {
+  return /^[\u0021-\u007e]{1,128}$/.test(lane) ? lane : createHash('sha256').update(lane).digest('hex')
 }
