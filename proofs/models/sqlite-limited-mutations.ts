@@ -251,19 +251,19 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
   },
   {
     what: 'counters outlive the call that read them',
-    file: 'sqlite/rows/sqlite-throttles.js',
+    file: 'sqlite/rows/sqlite-throttle.js',
     from: '        this.#counters.forget();\n',
     to: '',
   },
   {
     what: 'a silence is not written down',
-    file: 'sqlite/rows/sqlite-throttles.js',
+    file: 'sqlite/rows/sqlite-throttle.js',
     from: "    'quiet_until',\n",
     to: '',
   },
   {
     what: 'a throttle holds for its queue alone',
-    file: 'sqlite/rows/sqlite-throttles.js',
+    file: 'sqlite/rows/sqlite-throttle.js',
     from: 'SELECT name, shard FROM queue WHERE throttle = ?',
     to: 'SELECT name, shard FROM queue WHERE throttle = ? LIMIT 1',
   },
@@ -348,7 +348,7 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
   },
   {
     what: 'a rate that is ended stays',
-    file: 'sqlite/rows/sqlite-group-rates.js',
+    file: 'sqlite/rows/sqlite-throttle.js',
     from: 'this.#delete.run(scope, group)',
     to: 'void this.#delete',
   },

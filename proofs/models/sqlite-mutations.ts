@@ -130,7 +130,7 @@ export const sqliteMutations: readonly Mutation[] = [
   },
   {
     what: 'a job that expired is ended and not counted',
-    file: 'sqlite/work/sqlite-expiry.js',
+    file: 'sqlite/work/sqlite-claim.js',
     from: 'queue.expired += ended.length',
     to: 'queue.expired += 0',
   },
@@ -142,7 +142,7 @@ export const sqliteMutations: readonly Mutation[] = [
   },
   {
     what: 'a job expires a millisecond late',
-    file: 'sqlite/work/sqlite-expiry.js',
+    file: 'sqlite/work/sqlite-claim.js',
     from: ' <= ? ORDER BY expires_at',
     to: ' < ? ORDER BY expires_at',
   },

@@ -35,13 +35,13 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   },
   {
     what: 'equal payloads of one call are one if they have no score',
-    file: 'sqlite/work/sqlite-ordered-enqueue.js',
+    file: 'sqlite/work/sqlite-enqueue.js',
     from: 'place: { callId: from, place: i }',
     to: 'place: { callId: from, place: 0 }',
   },
   {
     what: 'equal payloads at the same place of two calls are one if they have no score',
-    file: 'sqlite/work/sqlite-ordered-enqueue.js',
+    file: 'sqlite/work/sqlite-enqueue.js',
     from: 'place: { callId: from, place: i }',
     to: "place: { callId: '', place: i }",
   },
@@ -169,7 +169,7 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   },
   {
     what: 'maxPending counts jobs',
-    file: 'sqlite/work/sqlite-ordered-enqueue.js',
+    file: 'sqlite/work/sqlite-enqueue.js',
     from: 'share(queue, queue.max_pending) - queue.pending',
     to: 'share(queue, queue.max_pending) - queue.ready - queue.scheduled',
   },

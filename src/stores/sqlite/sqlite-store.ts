@@ -3,8 +3,11 @@
  * (`sqlite-thread-server.ts`), so that neither handlers nor beats ever wait for a disk.
  */
 
+import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
@@ -23,15 +26,14 @@ import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { loadClock } from './file/sqlite-clock.js'
 import type { DriverName } from './file/sqlite-driver.js'
 import { typedError } from './file/sqlite-errors.js'
-import { absenceOf } from './health/sqlite-absence.js'
-import { sqliteLive } from './sqlite-live-watch.js'
+import { absenceOf } from './sqlite-examine.js'
 import { sqliteTraits } from './sqlite-traits.js'
-import { SqliteWait } from './sqlite-wait.js'
+import { Ringing, SqliteWait } from './sqlite-wait.js'
 import { SqliteThreadClient, type StartThread } from './thread/sqlite-thread-client.js'
-import { SqliteUserEnqueue } from './user/sqlite-user-enqueue.js'
 import { sentForm } from './work/sqlite-bare-call.js'
 import { claimsOf } from './work/sqlite-claim-text.js'
 import { completionsOf } from './work/sqlite-completion.js'
+import { SqliteUserEnqueue } from './work/sqlite-user-enqueue.js'
 
 interface SqliteDescriptor {
   /** The path of the file. The file and its directory are made if they do not exist. */
@@ -211,6 +213,83 @@ function sqliteRecords(inbox: SqliteThreadClient, wait: SqliteWait): Records {
     async watch(jobs, forMs, signal) {
       inbox.refuseClosed()
       return wait.forResults(jobs, forMs, signal)
+    },
+  }
+}
+
+/** How often a watch is renewed, and how long it holds without that: a process that was killed no longer watches. */
+const renewMs = 5_000
+const holdsMs = 15_000
+/** The pause after a failure. The store itself waits far longer for a lock. */
+const retryMs = 500
+
+interface Watch {
+  readonly queue: string
+  readonly watcher: string
+  readonly heard: (message: string | undefined) => void
+  readonly over: AbortSignal
+  readonly ear: Ringing
+  last: number
+  renewedAt: number
+}
+
+/**
+ * Live messages of a SQLite store. A watcher has an entry in the file, which it renews every few seconds. It reads
+ * messages there when it is rung, or when the bell's regular look finds that another connection has committed.
+ */
+function sqliteLive(inbox: SqliteThreadClient, wait: SqliteWait, closing: AbortSignal): LiveMessages {
+  async function follow(watch: Watch, stop: () => void): Promise<void> {
+    const { queue, heard, over, ear } = watch
+    while (!over.aborted) {
+      const leftMs = watch.renewedAt + renewMs - performance.now()
+      try {
+        if (leftMs <= 0) await renew(watch)
+        const { messages, last, isGap, more } = await inbox.call('readLive', queue, watch.last)
+        watch.last = last
+        if (over.aborted) break
+        if (isGap) heard(undefined)
+        for (const message of messages) heard(message)
+        if (!more) await ear.heard(Math.min(renewMs, Math.max(1, leftMs)), over)
+      } catch (error) {
+        if (hasCode(error, 'closed')) break
+        heard(undefined)
+        await sleep(retryMs, undefined, { signal: over }).catch(() => {})
+      }
+    }
+    stop()
+  }
+
+  async function renew(watch: Watch): Promise<void> {
+    const { last, isRenewed } = await inbox.call('watchLive', watch.queue, watch.watcher, holdsMs)
+    watch.renewedAt = performance.now()
+    // Another file is at the path now.
+    if (last < watch.last) watch.last = last
+    // This process stood still for too long.
+    if (!isRenewed && !watch.over.aborted) watch.heard(undefined)
+  }
+
+  return {
+    async publish(queue, message) {
+      if (message === undefined) return inbox.call('isWatched', queue)
+      return (await inbox.call('isWatched', queue)) && inbox.call('publishLive', queue, message)
+    },
+
+    async watch(queue, heard, signal) {
+      inbox.refuseClosed()
+      const over = AbortSignal.any([signal, closing])
+      const ear = new Ringing()
+      const watcher = randomUUID()
+      const stop = await wait.listenForMessages(() => ear.ring())
+      try {
+        const { last } = await inbox.call('watchLive', queue, watcher, holdsMs)
+        const watch = { queue, watcher, heard, over, ear, last, renewedAt: performance.now() }
+        // At once, so that a store that is being closed still makes this call.
+        over.addEventListener('abort', () => void inbox.call('unwatchLive', queue, watcher).catch(() => {}))
+        void follow(watch, stop)
+      } catch (error) {
+        stop()
+        throw error
+      }
     },
   }
 }

@@ -2,8 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobKey } from '../contract/job-records.js'
-import { SqliteBell } from './bell/sqlite-bell.js'
-import { SqliteWakeTokens, scheduleBell, tokenName } from './bell/sqlite-wake-token.js'
+import { SqliteBell } from './sqlite-bell.js'
+import { SqliteWakeTokens, scheduleBell, tokenName } from './sqlite-wake-token.js'
 import type { SqliteThreadClient } from './thread/sqlite-thread-client.js'
 import type { Reply } from './thread/sqlite-thread-messages.js'
 

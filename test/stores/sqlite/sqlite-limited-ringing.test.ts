@@ -4,7 +4,7 @@ import { CommandRun } from '#src/store-testing/sequences/command-run.js'
 import { limitedQueues, limitedSequence } from '#src/store-testing/sequences/limited-sequence.js'
 import { memoryState } from '#src/store-testing/state/memory-state.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
-import { SqliteWakeTokens, tokenName } from '#src/stores/sqlite/bell/sqlite-wake-token.js'
+import { SqliteWakeTokens, tokenName } from '#src/stores/sqlite/sqlite-wake-token.js'
 
 const names = limitedQueues.map(({ name }) => name)
 

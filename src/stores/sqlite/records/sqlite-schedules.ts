@@ -15,11 +15,11 @@ import {
   type ScheduleLeadership,
   scheduleLeadAfter,
 } from '../../rules/schedule-record.js'
-import { scheduleBell } from '../bell/sqlite-wake-token.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { ready, running, scheduled } from '../file/sqlite-schema.js'
 import { fromStored, storedOrNull, toStored, valueFromStored } from '../file/sqlite-text.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
+import { scheduleBell } from '../sqlite-wake-token.js'
 import type { SqliteEnqueue } from '../work/sqlite-enqueue.js'
 import { present } from './sqlite-record.js'
 

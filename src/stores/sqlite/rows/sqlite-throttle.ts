@@ -1,6 +1,6 @@
 /**
- * One throttle of a SQLite store during a transaction: the starts in its scope (by group if it counts by group), and
- * how many more it permits.
+ * The throttles of a SQLite store, held during a transaction and written before its commit: the starts in each scope, by group
+ * if it counts by group, and how many more it permits.
  */
 
 import {
@@ -24,14 +24,9 @@ import {
   recoveredCounter,
 } from '../../rules/throttle/throttle-recovery.js'
 import { groupIn, rulesOfSubject, subjectOf } from '../../rules/throttle/throttle-subjects.js'
-import type { SqliteGroupRates } from './sqlite-group-rates.js'
-import {
-  type CounterRow,
-  gridsIn,
-  gridsText,
-  type Outlook,
-  type SqliteThrottleCounters,
-} from './sqlite-throttle-counter.js'
+import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
+import type { QueueRow, SqliteQueues } from './sqlite-queue.js'
+import { type CounterRow, gridsIn, gridsText, type Outlook, SqliteThrottleCounters } from './sqlite-throttle-counter.js'
 
 /** A row of `throttle`. Property names are column names; instants are on the monotonic clock, except `last_wall`. */
 export interface ThrottleRow {
@@ -75,6 +70,7 @@ const noEpoch = -1
 
 const nothing: Sight = { hits: 0, opensAt: Number.NEGATIVE_INFINITY, catchesUpAt: Number.NEGATIVE_INFINITY }
 
+/** One throttle during a transaction. */
 export class SqliteThrottle {
   readonly row: ThrottleRow
   readonly #counters: SqliteThrottleCounters
@@ -337,4 +333,127 @@ export function throttleIn({ scope, counts_by, rules, each_group, own }: Throttl
 
 function gridOf(seen: SeenCounter | undefined, i: number): Grid {
   return seen?.grids[i] ?? firstGrid
+}
+
+/** The rules that groups have for themselves in throttles, as their stored texts. */
+export class SqliteGroupRates {
+  readonly #select: Statement
+  readonly #write: Statement
+  readonly #delete: Statement
+  readonly #all: Statement
+
+  constructor(db: Database) {
+    this.#select = db.prepare('SELECT rules FROM throttle_rate WHERE scope = ? AND grp = ?')
+    this.#write = db.prepare('INSERT OR REPLACE INTO throttle_rate (scope, grp, rules) VALUES (?, ?, ?)')
+    this.#delete = db.prepare('DELETE FROM throttle_rate WHERE scope = ? AND grp = ?')
+    this.#all = db.prepare('SELECT grp, rules FROM throttle_rate WHERE scope = ? ORDER BY grp LIMIT ?')
+  }
+
+  of(scope: string, group: string): string | undefined {
+    return (this.#select.get(scope, group) as { rules: string } | undefined)?.rules
+  }
+
+  /** `undefined`: the group has none. */
+  set(scope: string, group: string, rules: string | undefined): void {
+    if (rules === undefined) this.#delete.run(scope, group)
+    else this.#write.run(scope, group, rules)
+  }
+
+  /** The first groups, by name. */
+  first(scope: string, most: number): { readonly grp: string; readonly rules: string }[] {
+    return this.#all.all(scope, most) as { grp: string; rules: string }[]
+  }
+}
+
+const changing = [
+  'rules',
+  'each_group',
+  'own',
+  'epoch',
+  'run',
+  'recoveries',
+  'recovered_at',
+  'shift_ms',
+  'last_at',
+  'last_wall',
+  'quiet_until',
+] as const
+
+interface HeldThrottle {
+  readonly throttle: SqliteThrottle
+  before: readonly SqlValue[]
+}
+
+/** The throttles of the file by their scopes. */
+export class SqliteThrottles {
+  readonly #queues: SqliteQueues
+  readonly #counters: SqliteThrottleCounters
+  readonly #rates: SqliteGroupRates
+  #held = new Map<string, HeldThrottle>()
+  /** The queue rows that each throttle limits. */
+  #sharing = new Map<string, readonly Pick<QueueRow, 'name' | 'shard'>[]>()
+  readonly #select: Statement
+  readonly #insert: Statement
+  readonly #update: Statement
+  readonly #sharers: Statement
+
+  constructor(db: Database, queues: SqliteQueues) {
+    this.#queues = queues
+    this.#counters = new SqliteThrottleCounters(db)
+    this.#rates = new SqliteGroupRates(db)
+    this.#select = db.prepare('SELECT * FROM throttle WHERE scope = ?')
+    this.#insert = db.prepare('INSERT INTO throttle (scope, counts_by, rules, each_group) VALUES (?, ?, ?, ?)')
+    this.#update = db.prepare(
+      `UPDATE throttle SET ${changing.map((column) => `${column} = ?`).join(', ')} WHERE scope = ?`,
+    )
+    this.#sharers = db.prepare('SELECT name, shard FROM queue WHERE throttle = ?')
+  }
+
+  find(scope: string): SqliteThrottle | undefined {
+    const held = this.#held.get(scope)
+    if (held !== undefined) return held.throttle
+    const row = this.#select.get(scope) as ThrottleRow | undefined
+    if (row === undefined) return undefined
+    const throttle = new SqliteThrottle({ ...row }, this.#counters, this.#rates)
+    this.#held.set(scope, { throttle, before: changingOf(row) })
+    return throttle
+  }
+
+  of({ throttle }: QueueRow): SqliteThrottle | undefined {
+    return throttle === null ? undefined : this.find(throttle)
+  }
+
+  /** The queue rows that the throttle limits. The queues' `throttle` columns must have been written. */
+  sharing(scope: string): QueueRow[] {
+    let rows = this.#sharing.get(scope)
+    if (rows === undefined) {
+      rows = this.#sharers.all(scope) as unknown as Pick<QueueRow, 'name' | 'shard'>[]
+      this.#sharing.set(scope, rows)
+    }
+    return rows.map(({ name, shard }) => this.#queues.shard(name, shard)!)
+  }
+
+  make({ scope, by, rules, eachGroup }: Throttle): void {
+    this.#insert.run(scope, by, rules.map(ruleText).join(' '), eachGroup?.map(ruleText).join(' ') ?? null)
+  }
+
+  /** Writes the changed throttles. */
+  flush(): void {
+    for (const [scope, held] of this.#held) {
+      const values = changingOf(held.throttle.row)
+      if (values.some((value, i) => value !== held.before[i])) this.#update.run(...values, scope)
+      held.before = values
+    }
+  }
+
+  /** Forgets the held throttles, also unwritten ones. */
+  forget(): void {
+    this.#held = new Map()
+    this.#sharing = new Map()
+    this.#counters.forget()
+  }
+}
+
+function changingOf(row: ThrottleRow): SqlValue[] {
+  return changing.map((column) => row[column])
 }

@@ -1,25 +1,26 @@
 /** A transaction of a SQLite store: the state that the calls of one connection share while they run. */
 
-import { stepLimit } from '../../rules/bounds.js'
-import { mostClaimBytes } from '../../rules/claim-weight.js'
+import type { Payload } from '../../../core/values/codec.js'
+import type { JobKey } from '../../contract/job-records.js'
+import { longestExpectMs, stepLimit } from '../../rules/bounds.js'
+import { mostClaimBytes, weightOf } from '../../rules/claim-weight.js'
+import type { ReadyPool } from '../../rules/fair-share.js'
 import { dueAt } from '../../rules/sequence.js'
 import { isLed } from '../../rules/wake-lead.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteRoom } from '../file/sqlite-room.js'
-import { ready, scheduled } from '../file/sqlite-schema.js'
+import { poolJobs, ready, scheduled } from '../file/sqlite-schema.js'
 import { SqliteAmnesty } from './sqlite-amnesty.js'
 import { SqliteCalls } from './sqlite-calls.js'
 import { SqliteCheckpoints } from './sqlite-checkpoints.js'
-import { SqliteClaimWeight } from './sqlite-claim-weight.js'
-import { SqliteExpected } from './sqlite-expected.js'
 import { type JobRow, SqliteJobs } from './sqlite-job.js'
 import { SqliteLanes } from './sqlite-lanes.js'
 import { SqliteLimits } from './sqlite-limits.js'
 import { SqliteOrderedJobs } from './sqlite-ordered-job.js'
-import { isStopped, leadOf, type QueueRow, SqliteQueues } from './sqlite-queue.js'
+import { bounded, isStopped, leadOf, type QueueRow, SqliteQueues } from './sqlite-queue.js'
 import type { Moment } from './sqlite-throttle.js'
-import { SqliteThrottles } from './sqlite-throttles.js'
+import { SqliteThrottles } from './sqlite-throttle.js'
 
 export class SqliteTransaction {
   readonly db: Database
@@ -210,4 +211,134 @@ export class SqliteTransaction {
 function isLedBy(queue: QueueRow, at: number, mono: number): boolean {
   const lead = leadOf(queue)
   return isLed(lead, mono) && lead.wakeAt <= at
+}
+
+/** A claim of this many jobs cannot weigh too much if each, with its checkpoint, is light. */
+const lightJobs = 512
+
+/** The weight of a claim of plain jobs: how many of the first jobs it can carry. */
+class SqliteClaimWeight {
+  readonly #mostBytes: number
+  readonly #lightBytes: number
+  readonly #weights: Record<'free' | 'suspects' | 'lane', Statement>
+
+  /** `mostBytes`: see `rules/claim-weight`. */
+  constructor(db: Database, mostBytes: number) {
+    this.#mostBytes = mostBytes
+    this.#lightBytes = Math.floor(mostBytes / lightJobs / 2)
+    // The sizes are in the head of a row: no page of a large payload is read for them.
+    const weights = (jobs: string) =>
+      db.prepare(
+        `SELECT json_group_array(bytes) AS bytes FROM
+           (SELECT octet_length(payload) + ifnull(octet_length(meta), 0)
+              + iif(noted, ifnull((SELECT octet_length(payload) FROM checkpoint WHERE checkpoint.rid = job.rid), 0), 0) AS bytes
+            FROM ${jobs} ORDER BY rank, position, rid LIMIT ?)`,
+      )
+    this.#weights = {
+      free: weights(poolJobs.free),
+      suspects: weights(poolJobs.suspects),
+      lane: weights(poolJobs.lane),
+    }
+  }
+
+  /**
+   * Takes note of a stored job or checkpoint. One that is not light marks its queue: from then on its claims are
+   * weighed.
+   */
+  add(queue: QueueRow, stored: { readonly payload: Payload; readonly meta?: Payload | undefined }): void {
+    if (queue.weighed === 1) return
+    const most = this.#lightBytes
+    const { payload, meta } = stored
+    // No character takes more than three bytes, so few texts have to be measured.
+    if (3 * (payload.length + (meta?.length ?? 0)) > most) this.addWeight(queue, weightOf(stored))
+  }
+
+  /** Takes note of stored jobs by the weight of the heaviest, in bytes. */
+  addWeight(queue: QueueRow, bytes: number): void {
+    if (bytes > this.#lightBytes) queue.weighed = 1
+  }
+
+  /** Whether a claim of `limit` jobs of this queue may weigh too much. */
+  areNeeded(queue: QueueRow, limit: number): boolean {
+    return queue.weighed === 1 || limit > lightJobs || this.#lightBytes === 0
+  }
+
+  /**
+   * How many of the first jobs of a pool, at most `most`, a claim takes that weighs `before` bytes, and its weight
+   * then.
+   */
+  weigh(
+    queue: QueueRow,
+    pool: ReadyPool,
+    most: number,
+    before: number,
+  ): { readonly jobs: number; readonly bytes: number } {
+    const { bytes: text } = (
+      typeof pool === 'string'
+        ? this.#weights[pool].get(queue.qid, most)
+        : this.#weights.lane.get(queue.qid, pool.group, most)
+    ) as { bytes: string }
+    let jobs = 0
+    let bytes = before
+    for (const weight of JSON.parse(text) as number[]) {
+      if (bytes >= this.#mostBytes) break
+      bytes += weight
+      jobs += 1
+    }
+    return { jobs, bytes }
+  }
+}
+
+/** The jobs whose results somebody waits for: retention leaves those. */
+class SqliteExpected {
+  readonly #clock: SqliteClock
+  readonly #queues: SqliteQueues
+  readonly #lapse: Statement
+  readonly #enter: Statement
+  readonly #prolong: Statement
+  readonly #leave: Statement
+  readonly #until: Statement
+
+  constructor(db: Database, clock: SqliteClock, queues: SqliteQueues) {
+    this.#clock = clock
+    this.#queues = queues
+    const named = 'qid = ?1 AND id IN (SELECT value FROM json_each(?2))'
+    this.#lapse = db.prepare('DELETE FROM result_wait WHERE until <= ?')
+    this.#enter = db.prepare(
+      `INSERT OR REPLACE INTO result_wait (qid, id, waiter, until) SELECT qid, id, ?3, ?4 FROM job
+       WHERE ${named} AND (state <> 3 OR expires_at IS NULL OR expires_at > ?5)`,
+    )
+    this.#prolong = db.prepare(
+      `UPDATE job INDEXED BY job_id SET expires_at = ?3 WHERE ${named} AND state = 3 AND expires_at > ?4 AND expires_at < ?3`,
+    )
+    this.#leave = db.prepare(`DELETE FROM result_wait WHERE ${named} AND waiter = ?3`)
+    this.#until = db.prepare('SELECT max(until) AS until FROM result_wait WHERE qid = ? AND id = ?')
+  }
+
+  expect(jobs: readonly JobKey[], by: string, forMs: number): void {
+    const [now, mono, ms] = [this.#clock.now(), this.#clock.mono(), Math.min(forMs, longestExpectMs)]
+    this.#lapse.run(mono)
+    for (const name of new Set(jobs.map(({ queue }) => queue))) {
+      const { kind, qid } = this.#queues.get(name)
+      if (kind === 'ordered') continue
+      const ids = JSON.stringify(jobs.filter(({ queue }) => queue === name).map(({ id }) => id))
+      if (ms > 0) {
+        this.#enter.run(qid, ids, by, bounded(mono + ms), now)
+        this.#prolong.run(qid, ids, bounded(now + ms), now)
+      } else this.#leave.run(qid, ids, by)
+    }
+  }
+
+  /** Whether somebody waits for the result of the job. */
+  isExpected({ qid }: QueueRow, id: string): boolean {
+    const { until } = this.#until.get(qid, id) as { until: number | null }
+    return until !== null && until > this.#clock.mono()
+  }
+
+  /** For how long a result is kept that somebody may be waiting for. */
+  keptMs({ qid }: QueueRow, id: string, keepMs: number | undefined): number | undefined {
+    if (keepMs === undefined || keepMs >= longestExpectMs) return keepMs
+    const { until } = this.#until.get(qid, id) as { until: number | null }
+    return until === null ? keepMs : Math.max(keepMs, until - this.#clock.mono())
+  }
 }

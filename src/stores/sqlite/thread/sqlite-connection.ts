@@ -1,7 +1,9 @@
 /** The thread's connection to its file: opens it, waits for the write lock, and runs calls in transactions. */
 
 import { isMillraceError } from '../../../core/errors.js'
+import type { ClaimFrom } from '../../contract/claim.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
+import type { Finding } from '../../contract/store-health.js'
 import { stepLimit } from '../../rules/bounds.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, OpenDatabase } from '../file/sqlite-driver.js'
@@ -11,16 +13,19 @@ import { type FilePart, idOf, SqliteIdentity } from '../file/sqlite-identity.js'
 import { boundLog, freeBallast, SqliteRoom } from '../file/sqlite-room.js'
 import { queuesIn } from '../records/sqlite-records.js'
 import { SqliteTransaction } from '../rows/sqlite-transaction.js'
+import { examineSqlite } from '../sqlite-examine.js'
+import { checkSqlite } from '../sqlite-fsck.js'
 import type { ExitGate } from './exit-gate.js'
 import { LockPatience } from './lock-patience.js'
-import { healthLook, isHealth, isLook, smaller } from './sqlite-call.js'
 import { type SqliteOperations, sqliteOperations } from './sqlite-thread-api.js'
 import type { Answer, Reply, ThreadCall } from './sqlite-thread-messages.js'
 
 /** The greatest age of the last look at the log and its index; before a read, also of the last look at the file. */
 const lookMs = 250
+
 /** With hardly any room: the most jobs that a call takes or changes, and how long the step that fit is kept. */
 const tightSteps = [25, 1]
+
 const tightMs = 1_000
 
 interface OpenedFile {
@@ -363,4 +368,26 @@ export class SqliteConnection {
 
 export function replyOf(answers: readonly Answer[]): Reply {
   return { answers, rung: [], hasEnds: false, hasMessages: false }
+}
+
+/** Whether the call can be answered without the session of an open store. */
+function isLook(call: ThreadCall): boolean {
+  return call[1] === 'queues' || isHealth(call)
+}
+
+/** Whether the call examines the file, which may be one that nothing can open. */
+function isHealth([, name]: ThreadCall): boolean {
+  return name === 'check' || name === 'examine'
+}
+
+/** Examines or checks the file. */
+function healthLook(file: string, [, name, [queue]]: ThreadCall): (db: Database) => Finding[] {
+  return (db) => (name === 'check' ? checkSqlite(db, queue as string | undefined) : examineSqlite(file, db))
+}
+
+/** A claim becomes one of at most `step` jobs. The session does all other calls in small steps by itself. */
+function smaller([number, name, args]: ThreadCall, step: number): ThreadCall {
+  if (name !== 'claim') return [number, name, args]
+  const [from, ...more] = args as [readonly ClaimFrom[], ...unknown[]]
+  return [number, name, [from.map((one) => ({ ...one, limit: Math.min(step, one.limit) })), ...more]]
 }

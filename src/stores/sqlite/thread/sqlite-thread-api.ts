@@ -1,7 +1,6 @@
 /** The interface of a SQLite store's thread: each call that the other side may make, by name. */
 
 import type { Finding } from '../../contract/store-health.js'
-import { repairQueue } from '../health/sqlite-repair.js'
 import { SqliteHistory } from '../records/sqlite-history.js'
 import { SqliteList } from '../records/sqlite-list.js'
 import { SqliteLive } from '../records/sqlite-live.js'
@@ -14,6 +13,7 @@ import { SqliteThrottleAdmin } from '../records/sqlite-throttle-admin.js'
 import { isLimited, isStopped, type QueueRow } from '../rows/sqlite-queue.js'
 import { SqliteQueueState } from '../rows/sqlite-queue-state.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
+import { repairQueue } from '../sqlite-fsck.js'
 import { SqliteClaim } from '../work/sqlite-claim.js'
 import { SqliteEnqueue } from '../work/sqlite-enqueue.js'
 import { SqliteSettings } from '../work/sqlite-settings.js'

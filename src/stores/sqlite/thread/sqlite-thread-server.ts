@@ -4,18 +4,26 @@
  * larger: the busier the store, the fewer commits per job.
  */
 
+import { closeSync, constants, openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import { BellWriter } from '../bell/sqlite-bell-writer.js'
+import type { ClaimFrom } from '../../contract/claim.js'
+import type { ExtendItem, SettleItem } from '../../contract/settle.js'
+import { mostClaimBytes } from '../../rules/claim-weight.js'
 import { loadClock, type SqliteClock } from '../file/sqlite-clock.js'
 import { loadDriver, type OpenDatabase } from '../file/sqlite-driver.js'
 import { carried, typedError } from '../file/sqlite-errors.js'
+import { giveRightsTo } from '../file/sqlite-sharing.js'
+import { makeBellDirectories, resultsDirectory, SqliteWakeTokens } from '../sqlite-wake-token.js'
+import type { BareCall, SqliteEnqueueCall } from '../work/sqlite-bare-call.js'
+import type { Completions } from '../work/sqlite-completion.js'
 import { exitGate } from './exit-gate.js'
-import { weightOf } from './sqlite-batch-limits.js'
 import { replyOf, SqliteConnection } from './sqlite-connection.js'
 import type { Reply, Request, ThreadCall, ThreadSettings } from './sqlite-thread-messages.js'
 
 /** Bounds of one transaction: other processes wait for it, and the log grows with it. */
 const mostJobs = 2_000
+
 const mostBytes = 4 * 1_024 * 1_024
 
 export class SqliteThreadServer {
@@ -134,5 +142,122 @@ export class SqliteThreadServer {
     this.#connection?.close()
     this.#bells.close()
     this.#port.close()
+  }
+}
+
+/** How much of a transaction's bounds a call takes. */
+interface Weight {
+  readonly jobs: number
+  readonly bytes: number
+}
+
+/** Bytes are estimated: a text counts its UTF-16 units. An invalid call is refused by its operation, not here. */
+function weightOf(call: ThreadCall): Weight {
+  try {
+    return weighed(call)
+  } catch {
+    return { jobs: 1, bytes: 0 }
+  }
+}
+
+function weighed([, name, [first]]: ThreadCall): Weight {
+  if (name === 'enqueue') {
+    let jobs = 0
+    let bytes = 0
+    for (const call of first as readonly (SqliteEnqueueCall | BareCall)[]) {
+      if ('rows' in call) {
+        jobs += call.count
+        bytes += call.units
+        continue
+      }
+      jobs += call.jobs.length
+      for (const { payload, meta } of call.jobs) bytes += (payload?.length ?? 0) + (meta?.length ?? 0)
+    }
+    return { jobs, bytes }
+  }
+  if (name === 'settle') {
+    const items = first as readonly SettleItem[]
+    let bytes = 0
+    for (const item of items) if (item.kind === 'complete') bytes += item.result?.payload?.length ?? 0
+    return { jobs: items.length, bytes }
+  }
+  if (name === 'complete') return { jobs: (first as Completions).count, bytes: 0 }
+  if (name === 'claim') {
+    const from = first as readonly ClaimFrom[]
+    return { jobs: from[0]?.limit ?? 0, bytes: Math.max(0, ...from.map(mostHandedOver)) }
+  }
+  if (name === 'extend') {
+    const items = first as readonly ExtendItem[]
+    let bytes = 0
+    for (const { beat } of items) bytes += (beat?.checkpoint?.payload.length ?? 0) + (beat?.log?.length ?? 0)
+    return { jobs: items.length, bytes }
+  }
+  if (name === 'gone') return { jobs: (first as readonly unknown[]).length, bytes: 0 }
+  return { jobs: 1, bytes: 0 }
+}
+
+/**
+ * The most bytes of payloads that a claim hands over, as far as the call shows. Payloads of an ordered queue are all in
+ * the answer.
+ */
+function mostHandedOver({ limit, maxPayloads }: ClaimFrom): number {
+  if (maxPayloads === undefined || limit === 0) return 0
+  return maxPayloads === Number.POSITIVE_INFINITY ? maxPayloads : mostClaimBytes
+}
+
+const byte = Buffer.from('..')
+
+/** Never through a link, and nothing is truncated: a file that is there loses at most one byte. */
+const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW
+
+/**
+ * The writer of the bell: notifies waiters in other processes through files that they watch. Each queue that is rung
+ * gets a token. When jobs end, one byte is written to a file for all that wait for results; when there are live
+ * messages, one is written to another.
+ */
+class BellWriter {
+  readonly #file: string
+  readonly #tokens: SqliteWakeTokens
+  readonly #told = new Map<string, number>()
+
+  constructor(file: string) {
+    this.#file = file
+    this.#tokens = new SqliteWakeTokens(file)
+  }
+
+  /** Never throws: a waiter that is not rung looks by itself within a second. */
+  ring(queues: readonly string[], hasEnds: boolean, hasMessages: boolean): void {
+    for (const queue of queues) this.#tokens.put(queue)
+    if (hasEnds) this.#tell('ended')
+    if (hasMessages) this.#tell('messages')
+  }
+
+  #tell(name: 'ended' | 'messages'): void {
+    try {
+      writeSync(this.#told.get(name) ?? this.#open(name), byte, 0, 1, 0)
+    } catch {
+      this.close()
+    }
+  }
+
+  #open(name: string): number {
+    makeBellDirectories(this.#file)
+    const directory = resultsDirectory(this.#file)
+    const descriptor = openSync(join(directory, name), openFlags, 0o600)
+    giveRightsTo(descriptor, directory)
+    this.#told.set(name, descriptor)
+    return descriptor
+  }
+
+  close(): void {
+    const descriptors = [...this.#told.values()]
+    this.#told.clear()
+    for (const descriptor of descriptors) {
+      try {
+        closeSync(descriptor)
+      } catch {
+        // It was closed all the same (close(2)). The next ring opens the file anew.
+      }
+    }
   }
 }

@@ -5,10 +5,12 @@ import type { Claimer, ClaimFrom, Expired, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
+import { expiredReason } from '../../rules/expiry.js'
 import { deal, type ReadyPool } from '../../rules/fair-share.js'
 import { nextFence } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { poolJobs, ready, running } from '../file/sqlite-schema.js'
+import { poolJobs, ready, running, scheduled } from '../file/sqlite-schema.js'
+import { toStored } from '../file/sqlite-text.js'
 import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import {
   bounded,
@@ -30,7 +32,6 @@ import type { Moment } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type ClaimedText, claimsText, type PoolGrant, textColumns } from './sqlite-claim-text.js'
 import { SqliteCrashes } from './sqlite-crash.js'
-import { hasExpired, SqliteExpiry } from './sqlite-expiry.js'
 import { SqliteFairShare } from './sqlite-fair-share.js'
 import { SqliteOrderedClaim, type Taking } from './sqlite-ordered-claim.js'
 
@@ -331,4 +332,52 @@ export class SqliteClaim {
     const ageMs = row === undefined ? undefined : this.#look.headAgeMs(row, now)
     return { queue, ...(shard === undefined ? {} : { shard }), ...(ageMs === undefined ? {} : { ageMs }) }
   }
+}
+
+/** The states in which a job waits. */
+const waiting = [scheduled, ready] as const
+
+/** Ends the waiting jobs whose time to begin is over. */
+class SqliteExpiry {
+  readonly #session: SqliteTransaction
+  readonly #due: readonly Statement[]
+  readonly #first: readonly Statement[]
+
+  constructor(session: SqliteTransaction) {
+    this.#session = session
+    const { db } = session
+    const found = (state: number) => `FROM job INDEXED BY job_expires WHERE qid = ? AND state = ${state} AND expires_at`
+    this.#due = waiting.map((state) =>
+      db.prepare(`SELECT ${jobColumns} ${found(state)} <= ? ORDER BY expires_at, rid LIMIT ${upkeepLimit}`),
+    )
+    this.#first = waiting.map((state) =>
+      db.prepare(`SELECT expires_at ${found(state)} IS NOT NULL ORDER BY expires_at LIMIT 1`),
+    )
+  }
+
+  /** Ends expired jobs, a bounded number. */
+  end(queue: QueueRow, now: number): Expired[] {
+    if (!hasExpired(queue, now)) return []
+    const due = this.#due.flatMap((statement) => statement.all(queue.qid, now) as JobRow[])
+    due.sort((a, b) => a.expires_at! - b.expires_at! || a.rid - b.rid)
+    const ended = due.slice(0, upkeepLimit)
+    for (const job of ended) {
+      job.reason = toStored(expiredReason)
+      this.#session.jobs.end(queue, job, 'cancelled', now)
+    }
+    queue.expired += ended.length
+    queue.expiring_at = this.#firstAt(queue)
+    if (ended.length > 0) this.#session.hasEnds = true
+    return ended.map(({ id, task }) => ({ queue: queue.name, id, task }))
+  }
+
+  #firstAt({ qid }: QueueRow): number | null {
+    const firsts = this.#first.flatMap((statement) => (statement.get(qid) as { expires_at: number } | undefined) ?? [])
+    return firsts.length === 0 ? null : Math.min(...firsts.map(({ expires_at }) => expires_at))
+  }
+}
+
+/** Whether there may be an expired job. */
+function hasExpired({ expiring_at }: QueueRow, now: number): boolean {
+  return expiring_at !== null && expiring_at <= now
 }

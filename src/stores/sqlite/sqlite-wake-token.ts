@@ -1,6 +1,6 @@
 /**
- * The wake tokens of a SQLite store. A token is a file in the bell's directory: it says that a queue was rung and that
- * nobody has answered yet. Of all waiters, in all processes, the one that removes the file is rung.
+ * The wake tokens of a SQLite store, and the directories in which they lie. A token is a file in the bell's directory: it says
+ * that a queue was rung and that nobody has answered yet. Of all waiters, in all processes, the one that removes the file is rung.
  *
  * A ring that finds the token there adds nothing: the waiter that takes it looks afterwards, and then sees what was
  * committed before the ring. So a waiter that takes a token must look or claim, or put it back.
@@ -8,7 +8,7 @@
 
 import { closeSync, constants, existsSync, openSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { bellDirectory, makeBellDirectories } from './sqlite-bell-directory.js'
+import { isTrustedFolder, makeFolder } from './file/sqlite-sharing.js'
 
 /** Only a new file, and never through a link. */
 const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
@@ -78,5 +78,33 @@ export class SqliteWakeTokens {
   #makeReady(): void {
     if (!this.#isReady) makeBellDirectories(this.#file)
     this.#isReady = true
+  }
+}
+
+/** The directory of a bell: for queues. `-results/` in it is for jobs that end. */
+export function bellDirectory(file: string): string {
+  return `${file}-bell`
+}
+
+/**
+ * Begins with `-`, which no queue name does. A directory of its own, so that results do not wake those that wait for
+ * jobs.
+ */
+export function resultsDirectory(file: string): string {
+  return join(bellDirectory(file), '-results')
+}
+
+/**
+ * Throws if the directories cannot be made, or if one belongs to another user with whom the store is not shared, who
+ * could make us write anywhere. Each is checked before anything is made in it.
+ */
+export function makeBellDirectories(file: string): void {
+  for (const directory of [bellDirectory(file), resultsDirectory(file)]) {
+    try {
+      makeFolder(directory)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    if (!isTrustedFolder(directory)) throw new Error(`'${directory}' is not ours`)
   }
 }

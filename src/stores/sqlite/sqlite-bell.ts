@@ -6,8 +6,8 @@
 
 import { type FSWatcher, watch } from 'node:fs'
 import { basename } from 'node:path'
-import { systemRandom } from '../../../core/platform/clock.js'
-import { bellDirectory, makeBellDirectories, resultsDirectory } from './sqlite-bell-directory.js'
+import { systemRandom } from '../../core/platform/clock.js'
+import { bellDirectory, makeBellDirectories, resultsDirectory } from './sqlite-wake-token.js'
 
 /** The longest time between two looks. With the waiter's grace, a ready job is noticed within a second. */
 const lookMs = 800

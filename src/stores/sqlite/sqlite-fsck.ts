@@ -1,17 +1,22 @@
-/** The check of a SQLite store: whether the file is intact and its rows fit together. Reads only. */
+/**
+ * The fsck of a SQLite store. The check says whether the file is intact and its rows fit together, and only reads. The repair
+ * mends what can be mended without losing a job or running one twice.
+ */
 
-import { hasCode } from '../../../core/error-codes.js'
-import { UnknownQueueError } from '../../../core/errors.js'
-import { messageOf } from '../../../core/values/describe.js'
-import type { Finding } from '../../contract/store-health.js'
-import type { Database } from '../file/sqlite-driver.js'
-import { morgueOf, type QueueRow } from '../rows/sqlite-queue.js'
-import { counted, countsOf, wrongLanes } from './sqlite-count.js'
+import { hasCode } from '../../core/error-codes.js'
+import { UnknownQueueError } from '../../core/errors.js'
+import { messageOf } from '../../core/values/describe.js'
+import type { Finding, Mended } from '../contract/store-health.js'
+import type { Database } from './file/sqlite-driver.js'
+import { morgueOf, type QueueRow } from './rows/sqlite-queue.js'
+import type { SqliteTransaction } from './rows/sqlite-transaction.js'
 
 const mostFaults = 10
+
 const shownIds = 3
 
 const error = (what: string, text: string): Finding => ({ level: 'error', what, text })
+
 const warning = (what: string, text: string): Finding => ({ level: 'warning', what, text })
 
 interface Breach {
@@ -161,7 +166,7 @@ function rowFindingsOf(db: Database, row: QueueRow, what: string): Finding[] {
 }
 
 /** Groups that have ready jobs and room, but neither a turn nor a time at which they get one. */
-export function turnlessLanes(db: Database, { qid, max_per_group }: QueueRow): string[] {
+function turnlessLanes(db: Database, { qid, max_per_group }: QueueRow): string[] {
   const rows = db
     .prepare(
       `SELECT grp FROM lane WHERE qid = ? AND ready > 0 AND running < ? AND turn IS NULL AND shut_until IS NULL AND paused = 0 AND grp <> ''`,
@@ -193,4 +198,142 @@ function strays(db: Database): Finding[] {
 function listed(ids: readonly string[]): string {
   const more = ids.length > shownIds ? ` and ${ids.length - shownIds} more` : ''
   return `: ${ids.slice(0, shownIds).join(', ')}${more}`
+}
+
+/** The counters that follow from rows. */
+const counted = [
+  'scheduled',
+  'ready',
+  'running',
+  'completed',
+  'dead',
+  'retries',
+  'suspects',
+  'remembered',
+  'pending',
+  'grouped',
+  'grouped_running',
+] as const
+
+/** The values that the counters and lanes of a queue should have, according to its jobs. */
+type Counts = Readonly<Record<(typeof counted)[number], number>>
+
+interface LaneCount {
+  readonly grp: string
+  readonly ready: number
+  readonly running: number
+}
+
+/** Waiting payloads: those of waiting jobs, and those of the successors of running jobs. */
+const pendingOf = `
+  SELECT count(*) FROM job JOIN payload USING (rid) WHERE qid = ?1 AND iif(state = 2, successor_stamp IS NOT NULL AND payload.part <> job.part, payload.part = job.part)`
+
+/** Reads every job of the queue once. */
+function countsOf(db: Database, queue: QueueRow): Counts {
+  const of = (state: number) => `count(*) FILTER (WHERE state = ${state})`
+  return db
+    .prepare(
+      `SELECT ${of(0)} AS scheduled, ${of(1)} AS ready, ${of(2)} AS running, ${of(3)} AS completed,
+         count(*) FILTER (WHERE state <= 1 AND attempt > 1) AS retries, count(*) FILTER (WHERE state = 1 AND suspect = 1) AS suspects,
+         count(*) FILTER (WHERE state = 1 AND suspect = 0 AND grp IS NOT NULL) AS grouped,
+         count(*) FILTER (WHERE state = 2 AND grp IS NOT NULL) AS grouped_running,
+         (SELECT count(*) FROM job WHERE qid = ?2 AND state = 4) AS dead,
+         (SELECT count(*) FROM remembered WHERE qid = ?1) AS remembered,
+         iif(?3, (${pendingOf}), 0) AS pending
+       FROM job WHERE qid = ?1`,
+    )
+    .get(queue.qid, morgueOf(queue), queue.kind === 'ordered' ? 1 : 0) as Counts
+}
+
+/** The counts of the groups that have ready jobs other than suspects, or running jobs. */
+function lanesOf(db: Database, { qid }: QueueRow): LaneCount[] {
+  return db
+    .prepare(
+      `SELECT grp, count(*) FILTER (WHERE state = 1) AS ready, count(*) FILTER (WHERE state = 2) AS running FROM job
+       WHERE qid = ? AND grp IS NOT NULL AND (state = 2 OR (state = 1 AND suspect = 0)) GROUP BY grp`,
+    )
+    .all(qid) as LaneCount[]
+}
+
+/** Lanes that are missing, or whose counts differ from their jobs. */
+function wrongLanes(db: Database, queue: QueueRow): LaneCount[] {
+  const rows = db.prepare('SELECT grp, ready, running FROM lane WHERE qid = ?').all(queue.qid) as LaneCount[]
+  const stored = new Map(rows.map((lane) => [lane.grp, lane]))
+  const wrong: LaneCount[] = []
+  for (const lane of lanesOf(db, queue)) {
+    const before = stored.get(lane.grp)
+    stored.delete(lane.grp)
+    if (before?.ready !== lane.ready || before.running !== lane.running) wrong.push(lane)
+  }
+  for (const { grp, ready, running } of stored.values())
+    if (grp !== '' && (ready > 0 || running > 0)) wrong.push({ grp, ready: 0, running: 0 })
+  return wrong
+}
+
+/** Repairs all rows of one queue, within the transaction of the call. Throws `UnknownQueueError`. */
+export function repairQueue(session: SqliteTransaction, name: string): Mended[] {
+  return session.queues.rowsOf(name).flatMap((row) => {
+    const what = row.kind === 'ordered' ? `queue ${name}, shard ${row.shard}` : `queue ${name}`
+    const done = repairRow(session, row)
+    if (done.length > 0) session.ring(row)
+    return done.map((text) => ({ what, text }))
+  })
+}
+
+function repairRow(session: SqliteTransaction, row: QueueRow): string[] {
+  const { db, lanes } = session
+  const { qid } = row
+  const done: string[] = []
+  const changed = (sql: string, ...values: (string | number)[]) => Number(db.prepare(sql).run(...values).changes)
+
+  const leases = changed(
+    'UPDATE job SET lease_until = 0 WHERE qid = ? AND state = 2 AND worker IS NULL AND lease_until > 0',
+    qid,
+  )
+  if (leases > 0) done.push(`ended the leases of ${leases} jobs that run without a worker`)
+
+  const pool = 'iif(suspect = 1, 1, iif(grp IS NULL, 0, 2))'
+  const moved = changed(`UPDATE job SET pool = ${pool} WHERE qid = ? AND state = 1 AND pool <> ${pool}`, qid)
+  if (moved > 0) done.push(`put ${moved} ready jobs into the pool where they belong`)
+
+  const last = db
+    .prepare('SELECT coalesce(max(fence), 0) AS fence FROM job WHERE qid IN (?, ?) AND state = 2')
+    .get(qid, morgueOf(row)) as { fence: number }
+  if (last.fence > row.last_fence) {
+    row.last_fence = last.fence
+    done.push('raised the last fence to the highest that a claim has')
+  }
+
+  const counts = countsOf(db, row)
+  const wrong = counted.filter((name) => counts[name] !== row[name])
+  for (const name of wrong) {
+    done.push(`counted again: ${name} ${row[name]} -> ${counts[name]}`)
+    row[name] = counts[name]
+  }
+
+  const miscounted = wrongLanes(db, row)
+  for (const { grp, ready, running } of miscounted) {
+    changed(
+      `INSERT INTO lane (qid, grp, ready, running) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (qid, grp) DO UPDATE SET ready = ?3, running = ?4`,
+      qid,
+      grp,
+      ready,
+      running,
+    )
+    row.laned = 1
+  }
+  if (miscounted.length > 0) done.push(`counted the lanes of ${miscounted.length} groups again`)
+  const turnless = turnlessLanes(db, row)
+  lanes.forget()
+  for (const group of turnless) lanes.open(row, group)
+  for (const { grp } of miscounted) lanes.refresh(row, grp)
+  lanes.flush()
+  if (turnless.length > 0) done.push(`gave ${turnless.length} groups a turn`)
+
+  const open = db.prepare('SELECT count(*) AS n FROM lane WHERE qid = ? AND turn IS NOT NULL').get(qid) as { n: number }
+  if (open.n !== row.open_lanes) {
+    row.open_lanes = open.n
+    if (miscounted.length + turnless.length === 0) done.push('counted the groups that have a turn again')
+  }
+  return done
 }
