@@ -288,7 +288,7 @@ export const sqliteLimitedMutations: readonly Mutation[] = [
   {
     what: 'a lane does not open when a claim of its group is completed',
     file: 'sqlite/work/sqlite-completion.js',
-    from: '            this.#session.lanes.refresh(queue, ended.grp);\n',
+    from: '            this.#transaction.lanes.refresh(queue, ended.grp);\n',
     to: '',
     concern: 'limits by group',
   },

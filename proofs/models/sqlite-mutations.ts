@@ -12,7 +12,7 @@ export const sqliteMutations: readonly Mutation[] = [
   {
     what: 'a read trusts the rows of queues that were kept from the last write',
     file: 'sqlite/thread/sqlite-connection.js',
-    from: 'session.forgetRows();\n            this.#patience',
+    from: 'transaction.forgetRows();\n            this.#patience',
     to: 'this.#patience',
   },
   {

@@ -90,7 +90,7 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   {
     what: 'what is done goes back with the others',
     file: 'sqlite/work/sqlite-settle.js',
-    from: 'this.#session.orderedJobs.dropDone(job, item.done)',
+    from: 'this.#transaction.orderedJobs.dropDone(job, item.done)',
     to: '{}',
   },
   {

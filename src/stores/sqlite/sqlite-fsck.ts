@@ -271,17 +271,17 @@ function wrongLanes(db: Database, queue: QueueRow): LaneCount[] {
 }
 
 /** Repairs all rows of one queue, within the transaction of the call. Throws `UnknownQueueError`. */
-export function repairQueue(session: SqliteTransaction, name: string): Mended[] {
-  return session.queues.rowsOf(name).flatMap((row) => {
+export function repairQueue(transaction: SqliteTransaction, name: string): Mended[] {
+  return transaction.queues.rowsOf(name).flatMap((row) => {
     const what = row.kind === 'ordered' ? `queue ${name}, shard ${row.shard}` : `queue ${name}`
-    const done = repairRow(session, row)
-    if (done.length > 0) session.ring(row)
+    const done = repairRow(transaction, row)
+    if (done.length > 0) transaction.ring(row)
     return done.map((text) => ({ what, text }))
   })
 }
 
-function repairRow(session: SqliteTransaction, row: QueueRow): string[] {
-  const { db, lanes } = session
+function repairRow(transaction: SqliteTransaction, row: QueueRow): string[] {
+  const { db, lanes } = transaction
   const { qid } = row
   const done: string[] = []
   const changed = (sql: string, ...values: (string | number)[]) => Number(db.prepare(sql).run(...values).changes)

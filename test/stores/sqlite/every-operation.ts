@@ -37,7 +37,7 @@ export class EveryOperation {
   /** Another connection to the file, as a store has it. */
   readonly open: () => Database
   readonly #clock: SqliteClock & { at: number }
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #operations: SqliteOperations
   readonly #called = new Set<string>()
   #calls = 0
@@ -51,12 +51,12 @@ export class EveryOperation {
       this.prepared.add(sql)
       return this.db.prepare(sql)
     }
-    this.#session = new SqliteTransaction(
+    this.#transaction = new SqliteTransaction(
       { exec: (sql) => this.db.exec(sql), prepare, close() {} },
       clock,
       new SqliteRoom(file, this.db),
     )
-    this.#operations = sqliteOperations(this.#session)
+    this.#operations = sqliteOperations(this.#transaction)
   }
 
   /** `jobs`: how many each queue is filled with, over and over. */
@@ -86,7 +86,7 @@ export class EveryOperation {
     this.#called.add(name)
     this.db.exec('BEGIN IMMEDIATE')
     const answer = (this.#operations.writes[name] as (...args: unknown[]) => ReturnType<Writes[N]>)(...args)
-    this.#session.flush()
+    this.#transaction.flush()
     this.db.exec('COMMIT')
     return answer
   }
@@ -94,7 +94,7 @@ export class EveryOperation {
   #read<N extends keyof Reads>(name: N, ...args: Parameters<Reads[N]>): ReturnType<Reads[N]> {
     this.#called.add(name)
     const answer = (this.#operations.reads[name] as (...args: unknown[]) => ReturnType<Reads[N]>)(...args)
-    this.#session.forgetRows()
+    this.#transaction.forgetRows()
     return answer
   }
 
@@ -256,7 +256,7 @@ export class EveryOperation {
         `UPDATE queue SET ${counts.map((count) => `${count} = ${count} + ${by}`).join(', ')} WHERE name = '${name}'`,
       )
       // The store itself never changes rows that it holds by a statement.
-      this.#session.forgetRows()
+      this.#transaction.forgetRows()
     }
     set(1_000_000)
     for (const step of ['runNow', 'cancel', 'bury', 'delete'] as const) {

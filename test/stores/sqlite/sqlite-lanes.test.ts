@@ -22,7 +22,7 @@ const by = { worker: 'w', leaseMs: 60_000 }
 class Watched {
   readonly db: Database
   readonly operations: SqliteOperations['writes']
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   ran: { readonly sql: string; readonly rows: number }[] = []
 
   private constructor(file: string, db: Database) {
@@ -49,12 +49,12 @@ class Watched {
         iterate: (...values) => statement.iterate(...values),
       }
     }
-    this.#session = new SqliteTransaction(
+    this.#transaction = new SqliteTransaction(
       { exec: (sql) => db.exec(sql), prepare: watched, close() {} },
       machineClock,
       new SqliteRoom(file, db),
     )
-    this.operations = sqliteOperations(this.#session).writes
+    this.operations = sqliteOperations(this.#transaction).writes
   }
 
   static async open(file: string): Promise<Watched> {
@@ -66,7 +66,7 @@ class Watched {
     this.ran = []
     this.db.exec('BEGIN IMMEDIATE')
     const answer = step()
-    this.#session.flush()
+    this.#transaction.flush()
     this.db.exec('COMMIT')
     return { answer, ran: this.ran, rows: this.ran.reduce((sum, { rows }) => sum + rows, 0) }
   }

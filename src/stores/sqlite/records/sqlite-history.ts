@@ -15,15 +15,15 @@ interface SlotRow {
 }
 
 export class SqliteHistory {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #add: Statement
   readonly #read: Statement
   readonly #old: Statement
   readonly #delete: Statement
 
-  constructor(session: SqliteTransaction) {
-    const { db } = session
-    this.#session = session
+  constructor(transaction: SqliteTransaction) {
+    const { db } = transaction
+    this.#transaction = transaction
     const sums = historyCounts.map((name) => `${name} = ${name} + excluded.${name}`)
     const latest = historyGauges.map((name) => `${name} = ifnull(excluded.${name}, ${name})`)
     this.#add = db.prepare(
@@ -41,7 +41,7 @@ export class SqliteHistory {
 
   /** Also removes the rows of each step that are too old, at most `upkeepLimit` more than it adds. */
   add(entries: readonly HistoryEntry[]): void {
-    const now = this.#session.clock.now()
+    const now = this.#transaction.clock.now()
     for (const { queue, agoMs, counts, gauges } of entries) {
       const numbers = [...countNumbers(counts), ...(gauges === undefined ? [null, null, null] : gaugeNumbers(gauges))]
       for (const [i, step] of historySteps.entries()) {
@@ -56,7 +56,7 @@ export class SqliteHistory {
   }
 
   read(queues: readonly string[], { step, fromAt, toAt }: HistorySpan): HistoryPoint[][] {
-    const oldest = Math.max(fromAt, oldestSlotAt(step, this.#session.clock.now()))
+    const oldest = Math.max(fromAt, oldestSlotAt(step, this.#transaction.clock.now()))
     return queues.map((queue) => {
       const rows = this.#read.all(queue, historySteps.indexOf(step), oldest, toAt) as Record<string, number | null>[]
       return rows.map((row) => {

@@ -73,18 +73,18 @@ const timePaths: Readonly<Record<QueueKind, readonly ListPath[]>> = {
 }
 
 export class SqliteList {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #look: SqliteLook
   readonly #statements = new Map<string, Statement>()
 
-  constructor(session: SqliteTransaction, look: SqliteLook) {
-    this.#session = session
+  constructor(transaction: SqliteTransaction, look: SqliteLook) {
+    this.#transaction = transaction
     this.#look = look
   }
 
   list(name: string, query: ListQuery): Page {
     const { cursor, by, limit } = query
-    const queues = this.#session.queues.rowsOf(name)
+    const queues = this.#transaction.queues.rowsOf(name)
     const { kind } = queues[0]!
     const after = cursor === undefined ? undefined : positionIn(cursor, by, isPosition(kind, by))
     // Two paths by id are merged; paths by time follow each other.
@@ -131,7 +131,7 @@ export class SqliteList {
     const statement = this.#prepared(
       `SELECT * FROM job INDEXED BY ${index} WHERE qid = ?1 AND ${where} AND ${visible} ${after === undefined ? '' : beyond(one, queue.kind)} ORDER BY ${order.join(', ')} LIMIT ?4`,
     )
-    const now = this.#session.clock.now()
+    const now = this.#transaction.clock.now()
     const deadBy = queue.dead_age_ms === null ? null : now - queue.dead_age_ms
     const values: SqlValue[] = [isDead ? morgueOf(queue) : queue.qid, now, deadBy, limit]
     const bound = after === undefined ? [] : boundPosition(one, queue.kind, after)
@@ -141,7 +141,7 @@ export class SqliteList {
   #prepared(sql: string): Statement {
     let statement = this.#statements.get(sql)
     if (statement === undefined) {
-      statement = this.#session.db.prepare(sql)
+      statement = this.#transaction.db.prepare(sql)
       this.#statements.set(sql, statement)
     }
     return statement

@@ -12,7 +12,7 @@ const mostMessages = 1_000
 const mostRead = 100
 
 export class SqliteLive {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #watcher: Statement
   readonly #enter: Statement
   readonly #renew: Statement
@@ -25,9 +25,9 @@ export class SqliteLive {
   readonly #last: Statement
   readonly #read: Statement
 
-  constructor(session: SqliteTransaction) {
-    const { db } = session
-    this.#session = session
+  constructor(transaction: SqliteTransaction) {
+    const { db } = transaction
+    this.#transaction = transaction
     this.#watcher = db.prepare('SELECT 1 FROM live_watch WHERE queue = ? AND until > ? LIMIT 1')
     this.#enter = db.prepare('INSERT INTO live_watch (queue, watcher, until) VALUES (?, ?, ?)')
     this.#renew = db.prepare('UPDATE live_watch SET until = ?3 WHERE queue = ?1 AND watcher = ?2')
@@ -42,7 +42,7 @@ export class SqliteLive {
   }
 
   isWatched(queue: string): boolean {
-    return this.#watcher.get(queue, this.#session.clock.mono()) !== undefined
+    return this.#watcher.get(queue, this.#transaction.clock.mono()) !== undefined
   }
 
   /** Writes the message only if the queue is watched. Returns whether it is. */
@@ -50,7 +50,7 @@ export class SqliteLive {
     if (!this.isWatched(queue)) return false
     // The newest is never removed: the next number follows from it.
     this.#trim.run(Number(this.#insert.run(queue, message).lastInsertRowid) - mostMessages)
-    this.#session.hasMessages = true
+    this.#transaction.hasMessages = true
     return true
   }
 
@@ -59,7 +59,7 @@ export class SqliteLive {
    * break. If not, messages in between were not kept for it.
    */
   watch(queue: string, watcher: string, forMs: number) {
-    const mono = this.#session.clock.mono()
+    const mono = this.#transaction.clock.mono()
     this.#lapse.run(mono)
     const isRenewed = Number(this.#renew.run(queue, watcher, mono + forMs).changes) === 1
     if (!isRenewed) this.#enter.run(queue, watcher, mono + forMs)

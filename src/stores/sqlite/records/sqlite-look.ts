@@ -14,19 +14,19 @@ interface FoundJobRow {
 }
 
 export class SqliteLook {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #select: Statement
   readonly #memory: Statement
 
-  constructor(session: SqliteTransaction) {
-    this.#session = session
-    this.#select = session.db.prepare('SELECT * FROM job WHERE qid = ? AND id = ?')
-    this.#memory = session.db.prepare('SELECT * FROM remembered WHERE qid = ? AND id = ? AND until > ?')
+  constructor(transaction: SqliteTransaction) {
+    this.#transaction = transaction
+    this.#select = transaction.db.prepare('SELECT * FROM job WHERE qid = ? AND id = ?')
+    this.#memory = transaction.db.prepare('SELECT * FROM remembered WHERE qid = ? AND id = ? AND until > ?')
   }
 
   /** For an ordered queue the live job; only if there is none, the entry in the morgue. */
   get(name: string, id: string): StoredJob | undefined {
-    const { queues, clock, notes } = this.#session
+    const { queues, clock, notes } = this.#transaction
     const live = this.#find(name, id, ({ qid }) => qid)
     if (queues.get(name).kind === 'ordered')
       return live === undefined ? this.getDead(name, id) : this.#ordered(live, payloadsInRecord)
@@ -42,12 +42,12 @@ export class SqliteLook {
 
   /** The entry of an id in the morgue. */
   getDead(name: string, id: string): StoredJob | undefined {
-    if (this.#session.queues.get(name).kind === 'plain') {
+    if (this.#transaction.queues.get(name).kind === 'plain') {
       const job = this.get(name, id)
       return job?.state === 'dead' ? job : undefined
     }
     const found = this.#find(name, id, morgueOf)
-    const isShown = found !== undefined && !isHidden(found.queue, found.row, this.#session.clock.now())
+    const isShown = found !== undefined && !isHidden(found.queue, found.row, this.#transaction.clock.now())
     return isShown ? this.#ordered(found, payloadsInRecord) : undefined
   }
 
@@ -58,13 +58,13 @@ export class SqliteLook {
 
   #stored(queue: QueueRow, row: Row & JobRow): StoredJob {
     const job = storedJob(queue.name, row)
-    const fields = row.noted ? this.#session.notes.fieldsOf(row.rid) : {}
+    const fields = row.noted ? this.#transaction.notes.fieldsOf(row.rid) : {}
     return Object.keys(fields).length === 0 ? job : { ...job, fields }
   }
 
   /** While its queue is being resharded, a job may still be in its former shard. */
   #find(name: string, id: string, qidOf: (queue: QueueRow) => number): FoundJobRow | undefined {
-    const { queues } = this.#session
+    const { queues } = this.#transaction
     for (const queue of [queues.holding(name, id), queues.formerlyHolding(name, id)]) {
       const row = queue && (this.#select.get(qidOf(queue), id) as (Row & JobRow) | undefined)
       if (row !== undefined) return { queue: queue!, row }
@@ -73,7 +73,7 @@ export class SqliteLook {
   }
 
   #ordered({ queue, row }: FoundJobRow, shown: number): StoredJob {
-    const { payloads } = this.#session.orderedJobs
+    const { payloads } = this.#transaction.orderedJobs
     return {
       ...this.#stored(queue, row),
       priority: 0,

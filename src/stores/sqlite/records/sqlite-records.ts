@@ -63,27 +63,27 @@ interface Change {
 }
 
 export class SqliteRecords {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #settle: SqliteSettle
   readonly #statements = new Map<string, Statement>()
   readonly #state: Statement
   readonly #markNoted: Statement
 
-  constructor(session: SqliteTransaction, settle: SqliteSettle) {
-    this.#session = session
+  constructor(transaction: SqliteTransaction, settle: SqliteSettle) {
+    this.#transaction = transaction
     this.#settle = settle
-    this.#markNoted = session.db.prepare('UPDATE job SET noted = 1 WHERE rid = ?')
-    this.#state = session.db.prepare('SELECT state FROM job WHERE qid = ? AND id = ?')
+    this.#markNoted = transaction.db.prepare('UPDATE job SET noted = 1 WHERE rid = ?')
+    this.#state = transaction.db.prepare('SELECT state FROM job WHERE qid = ? AND id = ?')
   }
 
   queues(): StoredQueue[] {
-    return queuesIn(this.#session.db)
+    return queuesIn(this.#transaction.db)
   }
 
   cancel(queue: string, where: Where, reason?: string): Step {
     const change = each((row, job, now) => {
       job.reason = storedOrNull(reason)
-      const jobs = this.#session.jobsOf(row)
+      const jobs = this.#transaction.jobsOf(row)
       if (job.state === running) jobs.requestCancel(row, job)
       else jobs.end(row, job, 'cancelled', now)
     })
@@ -96,12 +96,12 @@ export class SqliteRecords {
   }
 
   runNow(queue: string, where: Where): Step {
-    const change = each((row, job, now) => this.#session.jobsOf(row).runNow(row, job, now))
+    const change = each((row, job, now) => this.#transaction.jobsOf(row).runNow(row, job, now))
     return this.#step({ queue, where, states: [scheduled, running], change, rings: true, ofSuccessor: true })
   }
 
   bury(queue: string, where: Where): Step {
-    const change = each((row, job, now) => this.#session.jobsOf(row).bury(row, job, 'buried', undefined, now))
+    const change = each((row, job, now) => this.#transaction.jobsOf(row).bury(row, job, 'buried', undefined, now))
     return this.#step({ queue, where, states: waitingStates, change, ends: true })
   }
 
@@ -110,7 +110,7 @@ export class SqliteRecords {
   }
 
   revive(queue: string, where: Where): Step {
-    const change = each((row, job, now) => this.#session.jobsOf(row).revive(row, job, now))
+    const change = each((row, job, now) => this.#transaction.jobsOf(row).revive(row, job, now))
     return this.#step({ queue, where: where === 'failed' ? 'all' : where, states: [dead], change, rings: true })
   }
 
@@ -125,20 +125,20 @@ export class SqliteRecords {
 
   /** Moves the waiting and dead jobs of an ordered queue into another. */
   move(from: string, to: string): Step {
-    const { queues, orderedJobs } = this.#session
+    const { queues, orderedJobs } = this.#transaction
     queues.ordered(to)
     queues.ordered(from)
     if (from === to) throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
-    const change = each((row, job, now) => orderedJobs.adopt(row, this.#session.holding(to, job.id), job, now))
+    const change = each((row, job, now) => orderedJobs.adopt(row, this.#transaction.holding(to, job.id), job, now))
     const moved = this.#step({ queue: from, where: 'all', states: [...waitingStates, dead], change, ends: true })
-    if (moved.changed > 0) this.#session.ring(queues.get(to))
+    if (moved.changed > 0) this.#transaction.ring(queues.get(to))
     return moved
   }
 
   readonly #dropping = {
     change: (row: QueueRow, jobs: readonly JobRow[], now: number) => {
       row.lost_at = Math.max(row.lost_at ?? 0, now)
-      this.#session.jobsOf(row).dropAll(row, jobs)
+      this.#transaction.jobsOf(row).dropAll(row, jobs)
     },
     plainColumns: countedColumns,
     ends: true,
@@ -149,19 +149,19 @@ export class SqliteRecords {
     id: string,
     how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string },
   ): 'ok' | 'gone' {
-    const queue = this.#session.holding(name, id)
-    const job = this.#session.jobs.find(queue, id)
+    const queue = this.#transaction.holding(name, id)
+    const job = this.#transaction.jobs.find(queue, id)
     if (job?.state !== running) return 'gone'
-    const now = this.#session.clock.now()
+    const now = this.#transaction.clock.now()
     this.#settle.failClaim(queue, job, { ...how, error: how.reason }, now)
-    this.#session.ringFor(queue, id, now)
+    this.#transaction.ringFor(queue, id, now)
     this.#settle.ringFreed(queue)
     return 'ok'
   }
 
   setFields(name: string, id: string, changes: FieldChanges): 'ok' | 'gone' | 'full' {
-    const { jobs, notes, clock } = this.#session
-    const queue = this.#session.holding(name, id)
+    const { jobs, notes, clock } = this.#transaction
+    const queue = this.#transaction.holding(name, id)
     const job = jobs.find(queue, id)
     if (job === undefined || isHidden(queue, job, clock.now())) return 'gone'
     const fields = changedFields(job.noted ? notes.fieldsOf(job.rid) : {}, changes)
@@ -172,24 +172,24 @@ export class SqliteRecords {
   }
 
   pause(name: string): void {
-    for (const row of this.#session.queues.rowsOf(name)) row.paused = 1
+    for (const row of this.#transaction.queues.rowsOf(name)) row.paused = 1
   }
 
   resume(name: string): void {
-    for (const row of this.#session.queues.rowsOf(name)) {
+    for (const row of this.#transaction.queues.rowsOf(name)) {
       row.paused = 0
       row.draining = 0
     }
-    this.#session.ring(this.#session.queues.get(name))
+    this.#transaction.ring(this.#transaction.queues.get(name))
   }
 
   drain(name: string): void {
-    for (const row of this.#session.queues.rowsOf(name)) row.draining = 1
+    for (const row of this.#transaction.queues.rowsOf(name)) row.draining = 1
   }
 
   /** Those of `jobs` that have ended or do not exist. */
   ended(jobs: readonly { readonly queue: string; readonly id: string }[]): { queue: string; id: string }[] {
-    const { queues } = this.#session
+    const { queues } = this.#transaction
     return jobs
       .filter(({ queue, id }) => {
         const rows = [queues.holding(queue, id), queues.formerlyHolding(queue, id)]
@@ -213,9 +213,9 @@ export class SqliteRecords {
     rings,
     ends,
   }: Change): Step {
-    const { queues } = this.#session
+    const { queues } = this.#transaction
     queues.get(name)
-    const now = this.#session.clock.now()
+    const now = this.#transaction.clock.now()
     const found =
       typeof where === 'object'
         ? this.#byId(name, where.ids, states, ofSuccessor, now)
@@ -224,7 +224,7 @@ export class SqliteRecords {
     let changed = 0
     let payloads = 0
     for (const { queue, job } of found) {
-      if (changed === this.#session.stepLimit || payloads >= stepPayloads) break
+      if (changed === this.#transaction.stepLimit || payloads >= stepPayloads) break
       payloads += this.#payloadsOf(queue, job)
       if (rows.has(queue)) rows.get(queue)!.push(job)
       else rows.set(queue, [job])
@@ -232,16 +232,16 @@ export class SqliteRecords {
     }
     for (const [queue, jobs] of rows) {
       change(queue, jobs, now)
-      if (rings) for (const { id } of jobs) this.#session.ringFor(queue, id, now)
+      if (rings) for (const { id } of jobs) this.#transaction.ringFor(queue, id, now)
     }
-    if (changed > 0 && ends) this.#session.hasEnds = true
+    if (changed > 0 && ends) this.#transaction.hasEnds = true
     return { changed, more: found.length > changed }
   }
 
   /** How many payloads a step changes with this job. */
   #payloadsOf(queue: QueueRow, job: JobRow): number {
     const set = queue.kind === 'ordered' ? waitingSetOf(job) : undefined
-    return set === undefined ? 0 : this.#session.orderedJobs.payloads.count(set)
+    return set === undefined ? 0 : this.#transaction.orderedJobs.payloads.count(set)
   }
 
   /** Finds at most one job more than a step takes. */
@@ -254,15 +254,15 @@ export class SqliteRecords {
   ): SelectedJob[] {
     const found: SelectedJob[] = []
     for (const id of new Set(ids)) {
-      const queue = this.#session.holding(name, id)
-      const jobs = this.#session.jobsOf(queue)
+      const queue = this.#transaction.holding(name, id)
+      const jobs = this.#transaction.jobsOf(queue)
       const job = states.includes(dead) ? jobs.findDead(queue, id) : jobs.find(queue, id)
       if (job === undefined || !states.includes(job.state)) continue
       const isIdle = ofSuccessor
         ? job.successor_ready === 1 || (job.successor_stamp ?? 0) < laterThan(now)
         : job.cancelling
       if (!(job.state === running && isIdle) && !isHidden(queue, job, now)) found.push({ queue, job })
-      if (found.length > this.#session.stepLimit) break
+      if (found.length > this.#transaction.stepLimit) break
     }
     return found
   }
@@ -277,12 +277,12 @@ export class SqliteRecords {
     now: number,
   ): SelectedJob[] {
     const found: SelectedJob[] = []
-    for (const queue of this.#session.queues.rowsOf(name))
+    for (const queue of this.#transaction.queues.rowsOf(name))
       for (const state of states) {
         if (queue[stateNames[state]!] === 0) continue
         const qid = state === dead ? morgueOf(queue) : queue.qid
         for (const pool of this.#poolsOf(queue, where, state)) {
-          const limit = this.#session.stepLimit + 1 - found.length
+          const limit = this.#transaction.stepLimit + 1 - found.length
           if (limit <= 0) break
           const columns = queue.kind === 'plain' ? plainColumns : jobColumns
           const jobs = this.#inPool(columns, where, pool).all(
@@ -323,7 +323,7 @@ export class SqliteRecords {
       ORDER BY ${pool.order} LIMIT ?3`
     let statement = this.#statements.get(sql)
     if (statement === undefined) {
-      statement = this.#session.db.prepare(sql)
+      statement = this.#transaction.db.prepare(sql)
       this.#statements.set(sql, statement)
     }
     return statement

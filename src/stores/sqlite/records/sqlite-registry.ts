@@ -37,7 +37,7 @@ interface HeldClaimRow {
 }
 
 export class SqliteWorkers {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #write: Statement
   readonly #ordered: Statement
   readonly #order: Statement
@@ -48,9 +48,9 @@ export class SqliteWorkers {
   readonly #held: Statement
   readonly #adopt: Statement
 
-  constructor(session: SqliteTransaction) {
-    this.#session = session
-    const { db } = session
+  constructor(transaction: SqliteTransaction) {
+    this.#transaction = transaction
+    const { db } = transaction
     this.#write = db.prepare(
       `INSERT INTO worker (id, record, seen_at, until) VALUES (?, ?, ?, ?)
        ON CONFLICT DO UPDATE SET record = excluded.record, seen_at = excluded.seen_at, until = excluded.until`,
@@ -78,7 +78,7 @@ export class SqliteWorkers {
   }
 
   beat(worker: WorkerRecord, ttlMs: number): WorkerOrder | undefined {
-    const now = this.#session.clock.now()
+    const now = this.#transaction.clock.now()
     // Before the write: a worker that had lapsed comes back without its order.
     this.#lapse.run(now)
     this.#write.run(worker.id, JSON.stringify(worker), now, bounded(now + ttlMs))
@@ -87,13 +87,13 @@ export class SqliteWorkers {
   }
 
   order(id: string, order: WorkerOrder): boolean {
-    return Number(this.#order.run(order, id, this.#session.clock.now()).changes) === 1
+    return Number(this.#order.run(order, id, this.#transaction.clock.now()).changes) === 1
   }
 
   /** A worker that is removed leads nothing any more. */
   remove(id: string): void {
     this.#delete.run(id)
-    const { queues } = this.#session
+    const { queues } = this.#transaction
     for (const { name, shard } of queues.all()) {
       const queue = queues.shard(name, shard)!
       if (leadOf(queue)?.worker === id) setLead(queue, undefined)
@@ -102,7 +102,7 @@ export class SqliteWorkers {
   }
 
   list(): SeenWorker[] {
-    const now = this.#session.clock.now()
+    const now = this.#transaction.clock.now()
     const rows = this.#select.all(now) as { id: string; record: string; seen_at: number }[]
     return rows.flatMap(({ id, record: text, seen_at }) => {
       const record = storedWorker(text)
@@ -128,23 +128,23 @@ export class SqliteWorkers {
     worker: string,
     error?: string,
   ): { readonly crashed: Crash[]; readonly buried: Buried[] } {
-    const { clock, jobs } = this.#session
+    const { clock, jobs } = this.#transaction
     const now = clock.now()
-    const rows = this.#session.holdingAll(claims)
-    const crashes = new SqliteCrashes(this.#session)
+    const rows = this.#transaction.holdingAll(claims)
+    const crashes = new SqliteCrashes(this.#transaction)
     for (const [i, { id, fence }] of claims.entries()) {
       const queue = rows[i]!
       const job = jobs.find(queue, id)
       if (job?.state !== running || job.fence !== fence || job.worker !== worker) continue
       crashes.add(queue, job, now, error)
-      this.#session.ring(queue)
+      this.#transaction.ring(queue)
     }
     if (this.#heldRows(worker, 1).length === 0) this.remove(worker)
     return { crashed: crashes.crashed, buried: crashes.buried }
   }
 
   adopt({ queue, id, fence }: ClaimKey, from: string, to: string): boolean {
-    const { qid } = this.#session.holding(queue, id)
+    const { qid } = this.#transaction.holding(queue, id)
     return Number(this.#adopt.run(to, qid, id, fence, from).changes) === 1
   }
 

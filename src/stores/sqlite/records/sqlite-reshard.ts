@@ -13,7 +13,7 @@ import { morgueOf, type QueueRow, storedQueue } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 export class SqliteReshard {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #rename: Statement
   readonly #insert: Statement
   readonly #jobs: Statement
@@ -22,9 +22,9 @@ export class SqliteReshard {
   readonly #deleteCalls: Statement
   readonly #delete: Statement
 
-  constructor(session: SqliteTransaction) {
-    this.#session = session
-    const { db } = session
+  constructor(transaction: SqliteTransaction) {
+    this.#transaction = transaction
+    const { db } = transaction
     this.#rename = db.prepare('UPDATE queue SET shard = -1 - shard WHERE name = ?')
     this.#insert = db.prepare(
       `INSERT INTO queue (name, shard, shards, resharding, number, kind, ord, exclusive, merge, paused, draining, limits, max_pending, crash_limit,
@@ -49,7 +49,7 @@ export class SqliteReshard {
 
   /** Throws `ConfigConflictError` if resharding to another number is under way. */
   reshard(name: string, shards: number): Step {
-    const { queues } = this.#session
+    const { queues } = this.#transaction
     const first = queues.ordered(name)
     const { resharding, shards: before } = first
     if (resharding !== null && resharding !== shards) throw reshardUnderWay(name, resharding, shards)
@@ -66,7 +66,7 @@ export class SqliteReshard {
 
   /** Makes the new shards, which continue the stamps, fences and scores of the old ones. */
   #setOut(name: string, shards: number): void {
-    const { queues } = this.#session
+    const { queues } = this.#transaction
     const old = queues.rowsOf(name)
     const [stamp, fence, score] = [
       Math.max(...old.map((row) => row.last_stamp)),
@@ -74,7 +74,7 @@ export class SqliteReshard {
       Math.max(...old.map((row) => row.last_score)),
     ]
     // Held rows are written before statements change rows directly.
-    this.#session.flushRows()
+    this.#transaction.flushRows()
     this.#rename.run(name)
     for (let shard = 0; shard < shards; shard += 1) this.#insert.run(name, shard, shards, stamp, fence, score)
     this.#holdLanes.run(name)
@@ -89,7 +89,7 @@ export class SqliteReshard {
 
   /** Moves jobs over. Returns their number in this step. */
   #bringOver(name: string): number {
-    const { queues, orderedJobs, clock } = this.#session
+    const { queues, orderedJobs, clock } = this.#transaction
     const now = clock.now()
     let left = stepLimit
     let changed = 0
@@ -104,17 +104,17 @@ export class SqliteReshard {
   }
 
   #arrive(name: string): void {
-    const { queues } = this.#session
+    const { queues } = this.#transaction
     const leaving = queues.leaving(name)
     for (const row of queues.shardsOf(name)) row.resharding = null
-    this.#session.flushRows()
+    this.#transaction.flushRows()
     for (const { qid } of leaving) {
       this.#deleteCalls.run(qid)
       this.#deleteLanes.run(qid)
     }
     this.#delete.run(name)
     const hasJobs = queues.shardsOf(name).some(({ ready, scheduled }) => ready + scheduled > 0)
-    if (hasJobs) this.#session.ring(queues.get(name))
+    if (hasJobs) this.#transaction.ring(queues.get(name))
   }
 }
 

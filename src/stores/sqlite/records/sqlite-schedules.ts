@@ -39,7 +39,7 @@ interface ScheduleRow {
 }
 
 export class SqliteSchedules {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #enqueue: SqliteEnqueue
   readonly #select: Statement
   readonly #page: Statement
@@ -52,10 +52,10 @@ export class SqliteSchedules {
   readonly #origin: Statement
   readonly #writeOrigin: Statement
 
-  constructor(session: SqliteTransaction, enqueue: SqliteEnqueue) {
-    this.#session = session
+  constructor(transaction: SqliteTransaction, enqueue: SqliteEnqueue) {
+    this.#transaction = transaction
     this.#enqueue = enqueue
-    const { db } = session
+    const { db } = transaction
     this.#select = db.prepare('SELECT * FROM schedule WHERE name = ?')
     this.#page = db.prepare('SELECT * FROM schedule WHERE name > ? ORDER BY name LIMIT ?')
     this.#waiting = db.prepare('SELECT * FROM schedule WHERE next_at IS NOT NULL ORDER BY next_at, name LIMIT ?')
@@ -77,13 +77,13 @@ export class SqliteSchedules {
 
   put({ definition, revision, paused, nextAt }: ScheduleChange, expects: ScheduleState | undefined): boolean {
     const { name, queue } = definition
-    this.#session.queues.get(queue)
+    this.#transaction.queues.get(queue)
     const before = this.#row(name)
     if (before?.revision === revision) return true
     if (before?.revision !== expects?.revision || (before?.next_at ?? undefined) !== expects?.nextAt) return false
     const text = toStored(definitionText(definition))
-    this.#write.run(name, text, revision, paused ? 1 : 0, nextAt ?? null, this.#session.clock.now())
-    this.#session.rung.add(scheduleBell)
+    this.#write.run(name, text, revision, paused ? 1 : 0, nextAt ?? null, this.#transaction.clock.now())
+    this.#transaction.rung.add(scheduleBell)
     return true
   }
 
@@ -114,7 +114,7 @@ export class SqliteSchedules {
   }
 
   due(worker: string, leadMs: number, limit: number): DueSchedules {
-    const now = this.#session.clock.now()
+    const now = this.#transaction.clock.now()
     const before = this.#lead.get() as { value: string } | undefined
     const lead = scheduleLeadAfter(before && (JSON.parse(before.value) as ScheduleLeadership), worker, leadMs, now)
     const text = JSON.stringify(lead)
@@ -151,8 +151,8 @@ export class SqliteSchedules {
   }
 
   #isThere(queue: string, id: string): boolean {
-    const row = this.#session.holding(queue, id)
-    const state = this.#session.jobsOf(row).find(row, id)?.state
+    const row = this.#transaction.holding(queue, id)
+    const state = this.#transaction.jobsOf(row).find(row, id)?.state
     return state === scheduled || state === ready || state === running
   }
 

@@ -13,14 +13,14 @@ import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 export class SqliteThrottleAdmin {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #paused: Statement
   readonly #held: Statement
   readonly #count: Statement
 
-  constructor(session: SqliteTransaction) {
-    this.#session = session
-    const { db } = session
+  constructor(transaction: SqliteTransaction) {
+    this.#transaction = transaction
+    const { db } = transaction
     const among = '(?2 IS NULL OR grp IN (SELECT value FROM json_each(?2)))'
     this.#paused = db.prepare(`SELECT grp FROM lane WHERE qid = ?1 AND paused = 1 AND ${among} ORDER BY grp LIMIT ?3`)
     this.#held = db.prepare(
@@ -33,7 +33,7 @@ export class SqliteThrottleAdmin {
   }
 
   state(queue: string, group?: string): ThrottleState | undefined {
-    const { queues, throttles, clock } = this.#session
+    const { queues, throttles, clock } = this.#transaction
     const throttle = throttles.of(queues.get(queue))
     if (throttle === undefined) return undefined
     const mono = clock.mono()
@@ -63,14 +63,14 @@ export class SqliteThrottleAdmin {
 
   #heldUntil(row: QueueRow, group: string | undefined): number {
     const whole = row.held_until ?? Number.NEGATIVE_INFINITY
-    return group === undefined ? whole : Math.max(whole, this.#session.lanes.heldUntil(row, group))
+    return group === undefined ? whole : Math.max(whole, this.#transaction.lanes.heldUntil(row, group))
   }
 
   /**
    * Sets the rules of the whole scope. Jobs that its throttle has shut are open again, and waiting workers are rung.
    */
   set(queue: string, rules: readonly ThrottleRule[], by?: Throttle['by']): void {
-    const { queues, throttles, lanes } = this.#session
+    const { queues, throttles, lanes } = this.#transaction
     const throttle = throttles.of(queues.get(queue))
     if (throttle === undefined)
       throw new InvalidArgumentError(
@@ -80,30 +80,30 @@ export class SqliteThrottleAdmin {
     for (const row of throttles.sharing(throttle.told.scope)) {
       row.shut_until = null
       lanes.openAll(row)
-      this.#session.ring(row)
+      this.#transaction.ring(row)
     }
   }
 
   /** Sets the rules of one group in the whole scope. If its lane is shut, it is open again. */
   setRate(queue: string, group: string, rules: readonly ThrottleRule[] | undefined): void {
-    const { queues, throttles, lanes } = this.#session
+    const { queues, throttles, lanes } = this.#transaction
     const throttle = throttles.of(queues.get(queue))
     refuseRates(queue, throttle?.told)
     throttle!.setRate(group, rules)
     for (const row of throttles.sharing(throttle!.row.scope)) {
       lanes.look(row, group)
-      this.#session.ring(row)
+      this.#transaction.ring(row)
     }
   }
 
   rates(queue: string, limit: number): GroupRates {
-    const { queues, throttles } = this.#session
+    const { queues, throttles } = this.#transaction
     const throttle = throttles.of(queues.get(queue))
     return { rates: throttle?.rates(limit) ?? [], total: throttle?.told.own?.groups ?? 0 }
   }
 
   holds(queue: string, { groups, limit }: HoldsQuery): StoredHolds {
-    const { queues, clock } = this.#session
+    const { queues, clock } = this.#transaction
     const row = queues.get(queue)
     const { qid, held_until } = row
     const mono = clock.mono()
@@ -121,7 +121,7 @@ export class SqliteThrottleAdmin {
   }
 
   release(queue: string, group?: string): number {
-    const { queues, clock, lanes } = this.#session
+    const { queues, clock, lanes } = this.#transaction
     const mono = clock.mono()
     const first = queues.get(queue)
     const { held } = this.#countOf(first, group === undefined ? undefined : [group], mono)
@@ -132,7 +132,7 @@ export class SqliteThrottleAdmin {
         row.held_until = null
         lanes.releaseAll(row)
       }
-      this.#session.ring(row)
+      this.#transaction.ring(row)
     }
     return ended
   }
@@ -147,13 +147,13 @@ export class SqliteThrottleAdmin {
   }
 
   pause(queue: string, group: string): void {
-    for (const row of this.#session.queues.rowsOf(queue)) this.#session.lanes.pause(row, group, 1)
+    for (const row of this.#transaction.queues.rowsOf(queue)) this.#transaction.lanes.pause(row, group, 1)
   }
 
   resume(queue: string, group: string): void {
-    for (const row of this.#session.queues.rowsOf(queue)) {
-      this.#session.lanes.pause(row, group, 0)
-      this.#session.ring(row)
+    for (const row of this.#transaction.queues.rowsOf(queue)) {
+      this.#transaction.lanes.pause(row, group, 0)
+      this.#transaction.ring(row)
     }
   }
 }

@@ -29,7 +29,7 @@ const tightSteps = [25, 1]
 const tightMs = 1_000
 
 interface OpenedFile {
-  readonly session: SqliteTransaction
+  readonly transaction: SqliteTransaction
   readonly operations: SqliteOperations
   readonly identity: SqliteIdentity
   readonly logBytes: number
@@ -149,38 +149,38 @@ export class SqliteConnection {
 
   #foldLog(): void {
     try {
-      this.#connected().session.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+      this.#connected().transaction.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     } catch (error) {
       if (!isOutOfRoom(error)) throw error
     }
   }
 
   #begin(meanwhile: () => void): void {
-    const { session } = this.#connected()
+    const { transaction } = this.#connected()
     const since = this.#clock.mono()
-    this.#patience.try(() => session.begin(), meanwhile)
-    session.amnesty.waited(since, this.#clock.mono())
+    this.#patience.try(() => transaction.begin(), meanwhile)
+    transaction.amnesty.waited(since, this.#clock.mono())
   }
 
   /** Throws an error that is not the answer to one call alone. Then nothing is committed. */
   #commit(calls: readonly ThreadCall[]): Reply {
-    const { session, operations, identity } = this.#opened!
+    const { transaction, operations, identity } = this.#opened!
     const tight = this.#tight !== undefined && this.#tight.until > performance.now() ? this.#tight.step : undefined
-    session.stepLimit = tight ?? stepLimit
+    transaction.stepLimit = tight ?? stepLimit
     const answers = calls.map((call) =>
       this.#answer(operations.writes, tight === undefined ? call : smaller(call, tight)),
     )
-    session.flush()
+    transaction.flush()
     this.#refuseLost(identity, true)
-    session.room.keepLog(identity)
+    transaction.room.keepLog(identity)
     // Without `meanwhile`: the transaction is open, and a read would be inside it.
-    this.#patience.try(() => session.commit())
-    const reply: Reply = { answers, ...session.takeRings() }
-    session.room.reset()
+    this.#patience.try(() => transaction.commit())
+    const reply: Reply = { answers, ...transaction.takeRings() }
+    transaction.room.reset()
     this.#remember(calls, answers)
     // Otherwise another transaction that finds no room would leave none for this either.
     if (tight !== undefined) this.#foldLog()
-    session.room.keepBallast()
+    transaction.room.keepBallast()
     return reply
   }
 
@@ -198,14 +198,14 @@ export class SqliteConnection {
     }
     try {
       if (this.#opened === undefined && calls.every(isLook)) return this.#look(calls)
-      const { session, operations, identity } = this.#connected()
+      const { transaction, operations, identity } = this.#connected()
       this.#refuseLost(identity, false)
       // Rows that were kept from the last write may have been changed by another connection.
-      session.forgetRows()
-      this.#patience.try(() => session.db.exec('BEGIN'))
+      transaction.forgetRows()
+      this.#patience.try(() => transaction.db.exec('BEGIN'))
       const answers = calls.map((call) => this.#patience.try(() => this.#answer(operations.reads, call)))
-      session.db.exec('COMMIT')
-      session.forgetRows()
+      transaction.db.exec('COMMIT')
+      transaction.forgetRows()
       return answers
     } catch (error) {
       this.#giveUp(error)
@@ -268,9 +268,9 @@ export class SqliteConnection {
    * Gives up the files that were lost. If no other process can find the log, or would read it as that of another file,
    * it is first folded into the file that we have. While that cannot be done, nothing is opened anew.
    */
-  #leave({ session, identity }: OpenedFile): void {
+  #leave({ transaction, identity }: OpenedFile): void {
     if (this.#lost !== 'file' || identity.hasLog) {
-      const { busy } = session.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
+      const { busy } = transaction.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
       if (busy !== 0) return
     }
     if (this.#lost === 'file') {
@@ -286,9 +286,9 @@ export class SqliteConnection {
   #giveUp(error: unknown): void {
     const opened = this.#opened
     if (opened === undefined) return
-    opened.session.forget()
+    opened.transaction.forget()
     try {
-      rollBack(opened.session.db)
+      rollBack(opened.transaction.db)
     } catch {
       this.#isSuspected = true
     }
@@ -333,8 +333,8 @@ export class SqliteConnection {
       if (this.#isSuspected) checkQuickly(this.#file, db)
       this.#isSuspected = false
       const logBytes = boundLog(this.#file, db)
-      const session = new SqliteTransaction(db, this.#clock, new SqliteRoom(this.#file, db), this.#mostClaimBytes)
-      const opened = { session, operations: sqliteOperations(session), identity, logBytes }
+      const transaction = new SqliteTransaction(db, this.#clock, new SqliteRoom(this.#file, db), this.#mostClaimBytes)
+      const opened = { transaction, operations: sqliteOperations(transaction), identity, logBytes }
       if (this.#isReplaced) this.#openQueues(opened)
       this.#isReplaced = false
       this.#lost = undefined
@@ -346,12 +346,12 @@ export class SqliteConnection {
   }
 
   /** Opens the known queues in a file that took the place of ours. */
-  #openQueues({ session, operations }: OpenedFile): void {
-    session.begin()
+  #openQueues({ transaction, operations }: OpenedFile): void {
+    transaction.begin()
     operations.writes.open([...this.#queues.values()], { follows: true })
-    session.flush()
-    session.commit()
-    session.forget()
+    transaction.flush()
+    transaction.commit()
+    transaction.forget()
   }
 
   /** Never throws: a connection that cannot be closed ends with the thread. */
@@ -359,7 +359,7 @@ export class SqliteConnection {
     const opened = this.#opened
     this.#opened = undefined
     try {
-      this.#gate.inside(() => opened?.session.db.close())
+      this.#gate.inside(() => opened?.transaction.db.close())
     } catch {
       this.#isSuspected = true
     }
@@ -370,7 +370,7 @@ export function replyOf(answers: readonly Answer[]): Reply {
   return { answers, rung: [], hasEnds: false, hasMessages: false }
 }
 
-/** Whether the call can be answered without the session of an open store. */
+/** Whether the call can be answered without an open store. */
 function isLook(call: ThreadCall): boolean {
   return call[1] === 'queues' || isHealth(call)
 }
@@ -385,7 +385,7 @@ function healthLook(file: string, [, name, [queue]]: ThreadCall): (db: Database)
   return (db) => (name === 'check' ? checkSqlite(db, queue as string | undefined) : examineSqlite(file, db))
 }
 
-/** A claim becomes one of at most `step` jobs. The session does all other calls in small steps by itself. */
+/** A claim becomes one of at most `step` jobs. An open store does all other calls in small steps by itself. */
 function smaller([number, name, args]: ThreadCall, step: number): ThreadCall {
   if (name !== 'claim') return [number, name, args]
   const [from, ...more] = args as [readonly ClaimFrom[], ...unknown[]]

@@ -40,26 +40,26 @@ export type OperationName = keyof Operations
 export type OperationArgs<Name extends OperationName> = Parameters<Operations[Name]>
 export type OperationAnswer<Name extends OperationName> = ReturnType<Operations[Name]>
 
-export function sqliteOperations(session: SqliteTransaction) {
-  const enqueue = new SqliteEnqueue(session)
-  const look = new SqliteQueueState(session.db, session.limits, session.amnesty)
-  const claim = new SqliteClaim(session, look)
-  const settle = new SqliteSettle(session)
-  const settings = new SqliteSettings(session, look)
-  const jobs = new SqliteLook(session)
-  const list = new SqliteList(session, jobs)
-  const records = new SqliteRecords(session, settle)
-  const reshard = new SqliteReshard(session)
-  const workers = new SqliteWorkers(session)
-  const schedules = new SqliteSchedules(session, enqueue)
-  const live = new SqliteLive(session)
-  const history = new SqliteHistory(session)
-  const throttleAdmin = new SqliteThrottleAdmin(session)
-  const dataVersion = session.db.prepare('PRAGMA data_version')
+export function sqliteOperations(transaction: SqliteTransaction) {
+  const enqueue = new SqliteEnqueue(transaction)
+  const look = new SqliteQueueState(transaction.db, transaction.limits, transaction.amnesty)
+  const claim = new SqliteClaim(transaction, look)
+  const settle = new SqliteSettle(transaction)
+  const settings = new SqliteSettings(transaction, look)
+  const jobs = new SqliteLook(transaction)
+  const list = new SqliteList(transaction, jobs)
+  const records = new SqliteRecords(transaction, settle)
+  const reshard = new SqliteReshard(transaction)
+  const workers = new SqliteWorkers(transaction)
+  const schedules = new SqliteSchedules(transaction, enqueue)
+  const live = new SqliteLive(transaction)
+  const history = new SqliteHistory(transaction)
+  const throttleAdmin = new SqliteThrottleAdmin(transaction)
+  const dataVersion = transaction.db.prepare('PRAGMA data_version')
   /** Whether something in the queue changes by itself. Ready jobs may be shut for a while. */
   const mayChange = (row: QueueRow, mono: number) =>
     row.scheduled + row.running > 0 ||
-    (row.ready > 0 && isLimited(row) && session.limits.opensAt(row, mono) !== undefined)
+    (row.ready > 0 && isLimited(row) && transaction.limits.opensAt(row, mono) !== undefined)
   return {
     reads: {
       depth: settings.depth.bind(settings),
@@ -80,7 +80,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       rates: throttleAdmin.rates.bind(throttleAdmin),
       /** The result of a wait's look at its queues. `rung`: those of the queues whose last ring nobody heard. */
       peek(names: readonly string[], rung: readonly string[]): Peeked {
-        const { clock, queues } = session
+        const { clock, queues } = transaction
         const [now, mono] = [clock.now(), clock.mono()]
         const rows = names.flatMap((name) => queues.rowsOf(name))
         const ends = (row: QueueRow) =>
@@ -105,7 +105,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       runNow: records.runNow.bind(records),
       bury: records.bury.bind(records),
       fail: records.fail.bind(records),
-      expect: session.expected.expect.bind(session.expected),
+      expect: transaction.expected.expect.bind(transaction.expected),
       setFields: records.setFields.bind(records),
       pause: records.pause.bind(records),
       resume: records.resume.bind(records),
@@ -135,7 +135,7 @@ export function sqliteOperations(session: SqliteTransaction) {
       release: throttleAdmin.release.bind(throttleAdmin),
       pauseGroup: throttleAdmin.pause.bind(throttleAdmin),
       resumeGroup: throttleAdmin.resume.bind(throttleAdmin),
-      repair: (queue: string) => repairQueue(session, queue),
+      repair: (queue: string) => repairQueue(transaction, queue),
     },
   }
 }

@@ -70,7 +70,7 @@ function dueOrder(tie: Tie): string {
 }
 
 export class SqliteClaim {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #look: SqliteQueueState
   readonly #handover: SqliteOrderedClaim
   readonly #expiry: SqliteExpiry
@@ -83,12 +83,12 @@ export class SqliteClaim {
   readonly #dueJobs: ReturnType<typeof byKind>
   readonly #recount: Statement
 
-  constructor(session: SqliteTransaction, look: SqliteQueueState) {
-    this.#session = session
+  constructor(transaction: SqliteTransaction, look: SqliteQueueState) {
+    this.#transaction = transaction
     this.#look = look
-    this.#handover = new SqliteOrderedClaim(session)
-    this.#expiry = new SqliteExpiry(session)
-    const { db } = session
+    this.#handover = new SqliteOrderedClaim(transaction)
+    this.#expiry = new SqliteExpiry(transaction)
+    const { db } = transaction
     this.#expired = byKind(
       db,
       (tie) =>
@@ -122,9 +122,9 @@ export class SqliteClaim {
   }
 
   claim(from: readonly ClaimFrom[], by: Claimer): ClaimedText {
-    const at = this.#session.moment()
+    const at = this.#transaction.moment()
     const candidates = from.flatMap((one) => this.#candidatesOf(one))
-    const crashes = new SqliteCrashes(this.#session)
+    const crashes = new SqliteCrashes(this.#transaction)
     const expired: Expired[] = []
     const waits: Wait[] = []
     const granted: PoolGrant[] = []
@@ -137,7 +137,7 @@ export class SqliteClaim {
       // A claim may go on through the shards of an ordered queue, unless one of them is all that may be granted
       // (`exclusive: 'shard'`).
       const isNext = from.queue === queue && row?.kind !== 'plain' && row?.exclusive !== 'shard'
-      if (taken > 0 && !(isNext && !by.alone && limit > 0 && bytes < this.#session.mostClaimBytes)) break
+      if (taken > 0 && !(isNext && !by.alone && limit > 0 && bytes < this.#transaction.mostClaimBytes)) break
       if (row === undefined) {
         waits.push({ queue: from.queue, shard: from.shard!, reason: 'empty' })
         continue
@@ -155,7 +155,7 @@ export class SqliteClaim {
       more ||= this.#look.hasWork(row, at.now, at.mono)
       const left = waitsAfter(this.#leftOf(row, at), by, { limit, taken: grant?.taken ?? 0 }, at.mono)
       waits.push(...left.waits)
-      if (left.rings) this.#session.ring(row)
+      if (left.rings) this.#transaction.ring(row)
     }
     return {
       now: at.now,
@@ -171,7 +171,7 @@ export class SqliteClaim {
   }
 
   #candidatesOf(from: ClaimFrom): ClaimCandidate[] {
-    const { queues } = this.#session
+    const { queues } = this.#transaction
     const row = queues.get(from.queue)
     if (row.kind === 'plain') return [{ from, row }]
     if (from.shard !== undefined)
@@ -183,7 +183,7 @@ export class SqliteClaim {
   #recover(queue: QueueRow, { now, mono }: Moment, crashes: SqliteCrashes): void {
     if (queue.running === 0) return
     const expired = this.#expired[queue.kind].all(queue.qid, mono) as JobRow[]
-    if (expired.length === 0 || this.#session.amnesty.until(mono) > mono) return
+    if (expired.length === 0 || this.#transaction.amnesty.until(mono) > mono) return
     for (const job of expired) crashes.add(queue, job, now)
   }
 
@@ -195,20 +195,20 @@ export class SqliteClaim {
     queue.scheduled -= promoted
     queue.ready += promoted
     for (const { grp } of due) {
-      this.#session.lanes.count(queue, { state: ready, suspect: 0, grp }, 1)
-      this.#session.lanes.refresh(queue, grp)
+      this.#transaction.lanes.count(queue, { state: ready, suspect: 0, grp }, 1)
+      this.#transaction.lanes.refresh(queue, grp)
     }
   }
 
   /** The jobs that the queue grants to a claim that already has `bytes`. A claim made alone gets a suspect first. */
   #grant(queue: QueueRow, from: ClaimFrom, by: Claimer, at: Moment, bytes: number): Grant | undefined {
     // More jobs may have expired than one claim ends, so nothing is granted while any is left.
-    if (this.#session.limits.isClosed(queue, at.mono) || hasExpired(queue, at.now)) return undefined
+    if (this.#transaction.limits.isClosed(queue, at.mono) || hasExpired(queue, at.now)) return undefined
     const granted: PoolGrant[] = []
-    const { scales, mostClaimBytes } = this.#session
+    const { scales, mostClaimBytes } = this.#transaction
     const leaseUntil = bounded(at.mono + (from.leaseMs ?? by.leaseMs))
     const taking: Taking = { leaseUntil, now: at.now, bytes, weighs: scales.areNeeded(queue, from.limit) }
-    const dealt = new SqliteFairShare(this.#session, queue, at, from.lateMs ?? 0, {
+    const dealt = new SqliteFairShare(this.#transaction, queue, at, from.lateMs ?? 0, {
       firstSuspect: () => this.#firstSuspectGroup(queue),
       isFull: () => taking.bytes >= mostClaimBytes,
       take: (pool, most) => {
@@ -221,7 +221,7 @@ export class SqliteClaim {
       },
     })
     const count = deal(dealt, from.limit, by.alone === true)
-    const throttle = this.#session.throttles.of(queue)
+    const throttle = this.#transaction.throttles.of(queue)
     if (throttle !== undefined && groupRules(throttle.told) !== undefined && (count > 0 || ordinary(queue) > 0))
       throttle.trim(at)
     return count === 0 ? undefined : { granted, taken: count, bytes: taking.bytes - bytes }
@@ -249,11 +249,11 @@ export class SqliteClaim {
     taking: Taking,
     granted: PoolGrant[],
   ): number {
-    const { lanes } = this.#session
+    const { lanes } = this.#transaction
     const group = this.#groupOf(queue, pool)
     const [heads, takeHeads] = typeof pool === 'string' ? [this.#heads[pool], this.#takeHeads[pool]] : this.#ofLane
     const of = typeof pool === 'string' ? [queue.qid] : [queue.qid, pool.group]
-    const weighed = taking.weighs ? this.#session.scales.weigh(queue, pool, most, taking.bytes) : undefined
+    const weighed = taking.weighs ? this.#transaction.scales.weigh(queue, pool, most, taking.bytes) : undefined
     const { claims, taken, retries, noted } = heads.get(...of, weighed?.jobs ?? most) as Heads
     if (taken === 0) return 0
     if (weighed !== undefined) taking.bytes = weighed.bytes
@@ -281,7 +281,7 @@ export class SqliteClaim {
   #checkpointsOf(noted: string): ReadonlyMap<string, Checkpoint> {
     const found = new Map<string, Checkpoint>()
     for (const [rid, id] of JSON.parse(noted) as [number, string][]) {
-      const checkpoint = this.#session.notes.checkpointOf(rid)
+      const checkpoint = this.#transaction.notes.checkpointOf(rid)
       if (checkpoint !== undefined) found.set(id, checkpoint)
     }
     return found
@@ -298,12 +298,12 @@ export class SqliteClaim {
 
   /** Counts the ready jobs anew: a wrong count must not stop a fleet. */
   #countAnew(queue: QueueRow, pool: ReadyPool): void {
-    if (typeof pool !== 'string') this.#session.lanes.recount(queue, pool.group)
+    if (typeof pool !== 'string') this.#transaction.lanes.recount(queue, pool.group)
     Object.assign(queue, this.#recount.get(queue.qid))
   }
 
   #leftOf(queue: QueueRow, { now, mono }: Moment): LeftQueue {
-    const { limits, lanes } = this.#session
+    const { limits, lanes } = this.#transaction
     const { suspects, scheduled } = queue
     return {
       ...{ of: placeIn(queue), isStopped: isStopped(queue), isFull: limits.isFull(queue), isBusy: isBusy(queue) },
@@ -339,13 +339,13 @@ const waiting = [scheduled, ready] as const
 
 /** Ends the waiting jobs whose time to begin is over. */
 class SqliteExpiry {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #due: readonly Statement[]
   readonly #first: readonly Statement[]
 
-  constructor(session: SqliteTransaction) {
-    this.#session = session
-    const { db } = session
+  constructor(transaction: SqliteTransaction) {
+    this.#transaction = transaction
+    const { db } = transaction
     const found = (state: number) => `FROM job INDEXED BY job_expires WHERE qid = ? AND state = ${state} AND expires_at`
     this.#due = waiting.map((state) =>
       db.prepare(`SELECT ${jobColumns} ${found(state)} <= ? ORDER BY expires_at, rid LIMIT ${upkeepLimit}`),
@@ -363,11 +363,11 @@ class SqliteExpiry {
     const ended = due.slice(0, upkeepLimit)
     for (const job of ended) {
       job.reason = toStored(expiredReason)
-      this.#session.jobs.end(queue, job, 'cancelled', now)
+      this.#transaction.jobs.end(queue, job, 'cancelled', now)
     }
     queue.expired += ended.length
     queue.expiring_at = this.#firstAt(queue)
-    if (ended.length > 0) this.#session.hasEnds = true
+    if (ended.length > 0) this.#transaction.hasEnds = true
     return ended.map(({ id, task }) => ({ queue: queue.name, id, task }))
   }
 

@@ -46,15 +46,15 @@ interface Bunch {
 }
 
 export class SqliteCompletion {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #one: Statement
   readonly #oneGrouped: Statement
   readonly #look: Statement
   readonly #lookOrdered: Statement
 
-  constructor(session: SqliteTransaction) {
-    this.#session = session
-    const { db } = session
+  constructor(transaction: SqliteTransaction) {
+    this.#transaction = transaction
+    const { db } = transaction
     const held = (id: string, fence: string) =>
       `FROM job WHERE qid = ?1 AND id ${id} AND state = 2 AND fence = ${fence} AND remember_ms = 0 AND noted = 0`
     this.#one = db.prepare(`DELETE ${held('= ?2', '?3')}`)
@@ -89,8 +89,8 @@ export class SqliteCompletion {
     const look = queue.kind === 'plain' ? this.#look : this.#lookOrdered
     const { rids, found } = look.get(queue.qid, ids, fence) as { rids: string; found: number }
     if (found !== count) return false
-    if (queue.kind === 'ordered') this.#session.orderedJobs.payloads.dropAll(rids)
-    this.#session.jobs.deleteRows(rids, found)
+    if (queue.kind === 'ordered') this.#transaction.orderedJobs.payloads.dropAll(rids)
+    this.#transaction.jobs.deleteRows(rids, found)
     this.#ended(queue, found)
     return true
   }
@@ -103,8 +103,8 @@ export class SqliteCompletion {
     if (queue.grouped_running > 0) {
       const ended = this.#oneGrouped.get(queue.qid, id, fence) as { grp: string | null } | undefined
       if (ended === undefined) return false
-      this.#session.lanes.count(queue, { state: running, suspect: 0, grp: ended.grp }, -1)
-      this.#session.lanes.refresh(queue, ended.grp)
+      this.#transaction.lanes.count(queue, { state: running, suspect: 0, grp: ended.grp }, -1)
+      this.#transaction.lanes.refresh(queue, ended.grp)
     } else if (this.#one.run(queue.qid, id, fence).changes === 0) return false
     this.#ended(queue, 1)
     return true
@@ -113,7 +113,7 @@ export class SqliteCompletion {
   #ended(queue: QueueRow, jobs: number): void {
     queue.running -= jobs
     queue.processed += jobs
-    this.#session.hasEnds = true
+    this.#transaction.hasEnds = true
   }
 }
 

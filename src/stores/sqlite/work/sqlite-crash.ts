@@ -12,15 +12,15 @@ import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 export class SqliteCrashes {
   readonly crashed: Crash[] = []
   readonly buried: Buried[] = []
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
 
-  constructor(session: SqliteTransaction) {
-    this.#session = session
+  constructor(transaction: SqliteTransaction) {
+    this.#transaction = transaction
   }
 
   /** Ends the claim of a running job as a crash. `error`: how its worker died, if that is known. */
   add(queue: QueueRow, job: JobRow, now: number, error?: string): void {
-    const jobs = this.#session.jobsOf(queue)
+    const jobs = this.#transaction.jobsOf(queue)
     const { crashes, becomes } = afterCrash(
       { alone: job.alone === 1, cancelRequested: job.cancelling === 1, crashes: job.crashes },
       queue.crash_limit,
@@ -34,7 +34,7 @@ export class SqliteCrashes {
       jobs.suspect(queue, job, now)
       return
     }
-    this.#session.hasEnds = true
+    this.#transaction.hasEnds = true
     if (becomes === 'cancelled') jobs.end(queue, job, 'cancelled', now)
     else {
       const payload = jobs.exhaust(queue, job, 'crashed', undefined, now)

@@ -16,7 +16,7 @@ import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type BareCall, bareOf, jobsOf, type SqliteEnqueueCall } from './sqlite-bare-call.js'
 
 export class SqliteEnqueue {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #insert: Statement
   readonly #insertBare: Statement
   readonly #insertExpiring: Statement
@@ -28,11 +28,11 @@ export class SqliteEnqueue {
   readonly #forget: Statement
   readonly #pushes: SqliteOrderedEnqueue
 
-  constructor(session: SqliteTransaction) {
-    this.#session = session
-    this.#pushes = new SqliteOrderedEnqueue(session)
+  constructor(transaction: SqliteTransaction) {
+    this.#transaction = transaction
+    this.#pushes = new SqliteOrderedEnqueue(transaction)
     const insert = (columns: string, values: string) =>
-      session.db.prepare(
+      transaction.db.prepare(
         `INSERT OR IGNORE INTO job (qid, id, task, position, stamp, remember_ms, created_at, updated_at, payload${columns})
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8${values})`,
       )
@@ -44,23 +44,23 @@ export class SqliteEnqueue {
     // Most jobs are ready and need no further values. Each value that is not bound saves 2 % of an insert.
     this.#insertBare = insert('', '')
     const insertMany = (task: string, rememberMs: string) =>
-      session.db.prepare(
+      transaction.db.prepare(
         `INSERT OR IGNORE INTO job (qid, id, task, position, stamp, remember_ms, created_at, updated_at, payload)
          SELECT ?1, value ->> 0, ${task}, ?2 + ?3 * key, ?4 + key, ${rememberMs}, ?5, ?5, value ->> 1 FROM json_each(?6)`,
       )
     // SQLite parses a row anew for each value that is read from it, which takes an eighth of an insert.
     this.#insertAlike = insertMany('?7', '?8')
     this.#insertMixed = insertMany('value ->> 2', 'value ->> 3')
-    this.#takeBack = session.db.prepare('DELETE FROM job WHERE rid BETWEEN ? AND ?')
-    this.#keepCreatedAt = session.db.prepare('UPDATE job SET created_at = ? WHERE qid = ? AND id = ?')
-    this.#memory = session.db.prepare('SELECT until FROM remembered WHERE qid = ? AND id = ?')
-    this.#forget = session.db.prepare('DELETE FROM remembered WHERE qid = ? AND id = ?')
+    this.#takeBack = transaction.db.prepare('DELETE FROM job WHERE rid BETWEEN ? AND ?')
+    this.#keepCreatedAt = transaction.db.prepare('UPDATE job SET created_at = ? WHERE qid = ? AND id = ?')
+    this.#memory = transaction.db.prepare('SELECT until FROM remembered WHERE qid = ? AND id = ?')
+    this.#forget = transaction.db.prepare('DELETE FROM remembered WHERE qid = ? AND id = ?')
   }
 
   enqueue(calls: readonly (SqliteEnqueueCall | BareCall)[]): Enqueued[][] {
-    const now = this.#session.clock.now()
+    const now = this.#transaction.clock.now()
     // All queues are looked up before the first is changed, so an unknown one changes nothing.
-    const queues = calls.map(({ queue }) => this.#session.queues.get(queue))
+    const queues = calls.map(({ queue }) => this.#transaction.queues.get(queue))
     this.#refuseFull(queues, calls)
     return calls.map((call, i) =>
       'rows' in call && call.isRun ? this.#answersToRun(queues[i]!, call, now) : this.#answersOf(queues[i]!, call, now),
@@ -69,7 +69,7 @@ export class SqliteEnqueue {
 
   #answersOf(queue: QueueRow, call: SqliteEnqueueCall | BareCall, now: number): Enqueued[] {
     if (queue.kind === 'ordered') return this.#pushes.call(call, now)
-    return this.#session.calls.once(queue, call.callId, () => this.#answersTo(queue, call, now))
+    return this.#transaction.calls.once(queue, call.callId, () => this.#answersTo(queue, call, now))
   }
 
   /** Adds the jobs of all calls of a run together. If that cannot be, each call gets its own answer. */
@@ -78,7 +78,7 @@ export class SqliteEnqueue {
     const isOpen = queue.kind === 'plain' && !queue.draining && run.count <= this.#roomIn(queue)
     if (!isOpen || !this.#addTogether(queue, run, now))
       return jobs.map((job) => this.#answersOf(queue, { callId: job.id, queue: run.queue, jobs: [job] }, now)[0]!)
-    for (const { id } of jobs) this.#session.calls.remember(queue, id, ['added'])
+    for (const { id } of jobs) this.#transaction.calls.remember(queue, id, ['added'])
     return all(run.count, 'added')
   }
 
@@ -88,12 +88,13 @@ export class SqliteEnqueue {
    */
   #refuseFull(queues: readonly QueueRow[], calls: readonly (SqliteEnqueueCall | BareCall)[]): void {
     const bytes = calls.reduce((sum, call) => sum + bytesOf(call), 0)
-    if (this.#session.room.takes(bytes)) return
+    if (this.#transaction.room.takes(bytes)) return
     const isAnswered = ({ name }: QueueRow, call: SqliteEnqueueCall | BareCall) =>
       jobsOf(call).every(
-        ({ id }) => this.#session.calls.answersTo(this.#session.queues.holding(name, id), call.callId) !== undefined,
+        ({ id }) =>
+          this.#transaction.calls.answersTo(this.#transaction.queues.holding(name, id), call.callId) !== undefined,
       )
-    if (!calls.every((call, i) => isAnswered(queues[i]!, call))) throw this.#session.room.refusal()
+    if (!calls.every((call, i) => isAnswered(queues[i]!, call))) throw this.#transaction.room.refusal()
   }
 
   #answersTo(queue: QueueRow, call: SqliteEnqueueCall | BareCall, now: number): Enqueued[] {
@@ -122,9 +123,9 @@ export class SqliteEnqueue {
       return answer
     })
     if (isLimited(queue)) {
-      for (const [i, { id }] of jobs.entries()) if (isIn(answers[i]!)) this.#session.ringFor(queue, id, now)
-    } else if (soonestMs === 0) this.#session.ring(queue)
-    else if (soonestMs < Number.POSITIVE_INFINITY) this.#session.ringForLater(queue, soonestMs)
+      for (const [i, { id }] of jobs.entries()) if (isIn(answers[i]!)) this.#transaction.ringFor(queue, id, now)
+    } else if (soonestMs === 0) this.#transaction.ring(queue)
+    else if (soonestMs < Number.POSITIVE_INFINITY) this.#transaction.ringForLater(queue, soonestMs)
     return answers
   }
 
@@ -140,7 +141,7 @@ export class SqliteEnqueue {
 
   /** Undefined: the id is free. */
   #takenAs(queue: QueueRow, id: string, now: number): TakenAs | undefined {
-    const job = this.#session.jobs.find(queue, id)
+    const job = this.#transaction.jobs.find(queue, id)
     if (job === undefined) return this.#isInMemory(queue, id, now) ? 'remembered' : undefined
     if (job.state === completed || isHidden(queue, job, now)) return isRemembered(job, now) ? 'remembered' : undefined
     return job.state === running ? 'running' : job.state === dead ? 'dead' : 'waiting'
@@ -167,11 +168,11 @@ export class SqliteEnqueue {
       if (added > 0) changeSome(this.#takeBack, added, last - added + 1, last)
       return false
     }
-    this.#session.scales.addWeight(queue, heaviest)
+    this.#transaction.scales.addWeight(queue, heaviest)
     queue.last_stamp = first + added - 1
     queue.ready += added
-    if (!isLimited(queue)) this.#session.ring(queue)
-    else for (const { id } of jobsOf(call)) this.#session.ringFor(queue, id, now)
+    if (!isLimited(queue)) this.#transaction.ring(queue)
+    else for (const { id } of jobsOf(call)) this.#transaction.ringFor(queue, id, now)
     return true
   }
 
@@ -179,10 +180,10 @@ export class SqliteEnqueue {
   #enqueue(queue: QueueRow, job: NewJob, now: number): [answer: Enqueued, delayMs: number] {
     const addedMs = this.#add(queue, job, now)
     if (addedMs !== undefined) return ['added', addedMs]
-    const before = this.#session.jobs.find(queue, job.id)
+    const before = this.#transaction.jobs.find(queue, job.id)
     const answer = answerToTaken(this.#takenAs(queue, job.id, now)!, job)
     if (!isIn(answer)) return [answer, Number.POSITIVE_INFINITY]
-    if (before !== undefined) this.#session.jobs.drop(queue, before)
+    if (before !== undefined) this.#transaction.jobs.drop(queue, before)
     this.#forgetId(queue, job.id)
     if (before === undefined || before.state > ready) return [answer, this.#add(queue, job, now)!]
     const delayMs = this.#add(queue, job, now, before.created_at)!
@@ -209,21 +210,21 @@ export class SqliteEnqueue {
     const stamp = state === ready ? nextStamp(queue.last_stamp, now) : bounded(stampOf(due))
     // Inserts first, because most ids are new: the index that must be written anyway also finds an existing id.
     if (!this.#insertRow(queue, job, state, stamp, now)) {
-      const leftover = this.#session.jobs.find(queue, job.id)!
+      const leftover = this.#transaction.jobs.find(queue, job.id)!
       const isLive = leftover.state !== completed && !isHidden(queue, leftover, now)
       if (isLive || isRemembered(leftover, now)) return undefined
-      this.#session.jobs.drop(queue, leftover)
+      this.#transaction.jobs.drop(queue, leftover)
       this.#insertRow(queue, job, state, stamp, now)
     }
-    this.#session.scales.add(queue, job)
+    this.#transaction.scales.add(queue, job)
     if (state === ready) {
       queue.last_stamp = stamp
       queue.ready += 1
     } else queue.scheduled += 1
     const grp = groupIn(job)
     if (grp !== null) {
-      this.#session.lanes.count(queue, { state, suspect: 0, grp }, 1)
-      this.#session.lanes.refresh(queue, grp)
+      this.#transaction.lanes.count(queue, { state, suspect: 0, grp }, 1)
+      this.#transaction.lanes.refresh(queue, grp)
     }
     return state === ready ? 0 : due - now
   }
@@ -254,19 +255,19 @@ interface ArrivingJob {
  * its answer.
  */
 class SqliteOrderedEnqueue {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
 
-  constructor(session: SqliteTransaction) {
-    this.#session = session
+  constructor(transaction: SqliteTransaction) {
+    this.#transaction = transaction
   }
 
   call(call: SqliteEnqueueCall | BareCall, now: number): Enqueued[] {
     const { callId, queue } = call
     const from = callId ?? randomUUID()
     const jobs = jobsOf(call).map((job, i): ArrivingJob => ({ job, place: { callId: from, place: i } }))
-    const first = this.#session.queues.get(queue)
+    const first = this.#transaction.queues.get(queue)
     const push = (shard: QueueRow, some: readonly ArrivingJob[]) =>
-      this.#session.calls.once(shard, callId, () => this.#answersTo(shard, some, now))
+      this.#transaction.calls.once(shard, callId, () => this.#answersTo(shard, some, now))
     if (first.shards === 1) return push(first, jobs)
     const places = new Map<number, number[]>()
     for (const [place, { job }] of jobs.entries()) {
@@ -278,7 +279,7 @@ class SqliteOrderedEnqueue {
     const answers = new Array<Enqueued>(jobs.length)
     for (const [shard, here] of places) {
       const answered = push(
-        this.#session.queues.shard(queue, shard)!,
+        this.#transaction.queues.shard(queue, shard)!,
         here.map((place) => jobs[place]!),
       )
       for (const [i, place] of here.entries()) answers[place] = answered[i]!
@@ -290,27 +291,27 @@ class SqliteOrderedEnqueue {
     if (queue.draining) return jobs.map(() => 'draining')
     // Payloads that a resharding has yet to move to this shard are moved first: they count, and new ones merge with
     // them.
-    if (queue.resharding !== null) for (const { job } of jobs) this.#session.holding(queue.name, job.id)
+    if (queue.resharding !== null) for (const { job } of jobs) this.#transaction.holding(queue.name, job.id)
     const room = share(queue, queue.max_pending) - queue.pending
     if (jobs.length > room) {
       const growth = this.#growth(queue, jobs)
       if (growth > 0 && growth > room) return jobs.map(() => 'full')
     }
-    const { orderedJobs } = this.#session
+    const { orderedJobs } = this.#transaction
     const due = jobs.map(({ job, place }) => orderedJobs.push(queue, job, payloadDigest(job, queue.merge, place), now))
     for (const [i, dueMs] of due.entries()) if (dueMs !== undefined) this.#ringFor(queue, jobs[i]!.job.id, dueMs, now)
     return due.map((dueMs) => (dueMs === undefined ? 'merged' : 'added'))
   }
 
   #ringFor(queue: QueueRow, id: string, dueMs: number, now: number): void {
-    if (isLimited(queue)) this.#session.ringFor(queue, id, now)
-    else if (dueMs > 0) this.#session.ringForLater(queue, dueMs)
-    else if (!isBusy(queue)) this.#session.ring(queue)
+    if (isLimited(queue)) this.#transaction.ringFor(queue, id, now)
+    else if (dueMs > 0) this.#transaction.ringForLater(queue, dueMs)
+    else if (!isBusy(queue)) this.#transaction.ring(queue)
   }
 
   /** How many more payloads would wait. Payloads that are there already need no room. */
   #growth(queue: QueueRow, jobs: readonly ArrivingJob[]): number {
-    const { orderedJobs } = this.#session
+    const { orderedJobs } = this.#transaction
     const isLatest = queue.merge === 'latest'
     const grown = new Set<string>()
     for (const { job, place } of jobs) {

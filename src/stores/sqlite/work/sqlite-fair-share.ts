@@ -20,7 +20,7 @@ const mostTurns = 64
 export class SqliteFairShare implements DealtQueue {
   readonly whole: DealtQueue['whole']
   readonly perGroup: DealtQueue['perGroup']
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #queue: QueueRow
   readonly #mono: number
   readonly #hand: Hand
@@ -28,12 +28,12 @@ export class SqliteFairShare implements DealtQueue {
   #turns: string[] = []
 
   /** `lateMs`: how late the jobs may begin. */
-  constructor(session: SqliteTransaction, queue: QueueRow, moment: Moment, lateMs: number, hand: Hand) {
-    this.#session = session
+  constructor(transaction: SqliteTransaction, queue: QueueRow, moment: Moment, lateMs: number, hand: Hand) {
+    this.#transaction = transaction
     this.#queue = queue
     this.#mono = moment.mono
     this.#hand = hand
-    const throttle = session.throttles.of(queue)
+    const throttle = transaction.throttles.of(queue)
     const counting = (subjectOf: (group: string) => string, hasMore: (group: string) => boolean) => ({
       hasMore,
       permits: (group: string) => throttle!.permits(subjectOf(group), moment),
@@ -42,7 +42,7 @@ export class SqliteFairShare implements DealtQueue {
       rests: () => throttle!.rests(subjectOf(''), moment),
     })
     const some = (has: (one: QueueRow) => boolean) =>
-      session.throttles.sharing(throttle!.row.scope).some((one) => !isStopped(one) && has(one))
+      transaction.throttles.sharing(throttle!.row.scope).some((one) => !isStopped(one) && has(one))
     if (throttle?.by === 'queue')
       this.whole = counting(
         () => '',
@@ -51,7 +51,7 @@ export class SqliteFairShare implements DealtQueue {
     if (throttle !== undefined && groupRules(throttle.told) !== undefined)
       this.perGroup = counting(
         (group) => subjectOf(throttle.told, group),
-        (group) => some((one) => session.lanes.readyIn(one, group) > 0),
+        (group) => some((one) => transaction.lanes.readyIn(one, group) > 0),
       )
   }
 
@@ -60,7 +60,7 @@ export class SqliteFairShare implements DealtQueue {
   }
 
   get room(): number {
-    return this.#session.limits.room(this.#queue)
+    return this.#transaction.limits.room(this.#queue)
   }
 
   get hasLanes(): boolean {
@@ -74,11 +74,11 @@ export class SqliteFairShare implements DealtQueue {
   }
 
   openDue(): void {
-    this.#session.lanes.openDue(this.#queue, this.#mono, upkeepLimit)
+    this.#transaction.lanes.openDue(this.#queue, this.#mono, upkeepLimit)
   }
 
   openFree(): void {
-    const { lanes } = this.#session
+    const { lanes } = this.#transaction
     const isWaiting = this.readyIn('') > 0 && this.roomIn('') > 0
     if (isWaiting && !lanes.isOpen(this.#queue, '') && lanes.shutUntil(this.#queue, '') === undefined)
       lanes.open(this.#queue, '')
@@ -89,7 +89,7 @@ export class SqliteFairShare implements DealtQueue {
   }
 
   nextLane(left: number): string | undefined {
-    const { lanes } = this.#session
+    const { lanes } = this.#transaction
     // A lane that was visited comes last, so those that were looked up stay the first.
     if (this.#turns.length === 0) this.#turns = lanes.turns(this.#queue, Math.min(mostTurns, left)).reverse()
     const group = this.#turns.pop()
@@ -100,25 +100,25 @@ export class SqliteFairShare implements DealtQueue {
   }
 
   readyIn(group: string): number {
-    return this.#session.lanes.readyIn(this.#queue, group)
+    return this.#transaction.lanes.readyIn(this.#queue, group)
   }
 
   roomIn(group: string): number {
-    return this.#session.lanes.roomIn(this.#queue, group)
+    return this.#transaction.lanes.roomIn(this.#queue, group)
   }
 
   heldForMs(group: string): number {
-    return this.#session.lanes.heldUntil(this.#queue, group) - this.#mono
+    return this.#transaction.lanes.heldUntil(this.#queue, group) - this.#mono
   }
 
   visited(group: string, isOpen: boolean): void {
-    const { lanes } = this.#session
+    const { lanes } = this.#transaction
     if (isOpen) lanes.open(this.#queue, group)
     else lanes.leave(this.#queue, group)
   }
 
   close(group: string, forMs: number): void {
-    this.#session.lanes.close(this.#queue, group, this.#mono + forMs)
+    this.#transaction.lanes.close(this.#queue, group, this.#mono + forMs)
   }
 
   shut(forMs: number): void {

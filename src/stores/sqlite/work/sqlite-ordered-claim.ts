@@ -37,31 +37,31 @@ interface Taken {
 }
 
 export class SqliteOrderedClaim {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #heads: Record<'free' | 'suspects', Statement>
   readonly #laneHeads: Statement
   readonly #takeSome: Statement
   readonly #takeWhole: Statement
 
-  constructor(session: SqliteTransaction) {
-    this.#session = session
+  constructor(transaction: SqliteTransaction) {
+    this.#transaction = transaction
     const heads = (jobs: string) =>
-      session.db.prepare(`SELECT ${takenColumns.join(', ')} FROM ${jobs} ORDER BY rank, position LIMIT ?`)
+      transaction.db.prepare(`SELECT ${takenColumns.join(', ')} FROM ${jobs} ORDER BY rank, position LIMIT ?`)
     this.#heads = { free: heads(poolJobs.free), suspects: heads(poolJobs.suspects) }
     this.#laneHeads = heads(poolJobs.lane)
-    this.#takeSome = session.db.prepare(
+    this.#takeSome = transaction.db.prepare(
       `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, part = ?, successor_stamp = ?, successor_created_at = ?, successor_ready = 1
        WHERE rid = ?`,
     )
-    this.#takeWhole = session.db.prepare(
+    this.#takeWhole = transaction.db.prepare(
       `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?
        WHERE rid IN (SELECT value FROM json_each(?))`,
     )
   }
 
   take(queue: QueueRow, pool: ReadyPool, { limit, maxPayloads }: ClaimFrom, by: Claimer, taking: Taking): Taken {
-    const { mostClaimBytes } = this.#session
-    const { payloads } = this.#session.orderedJobs
+    const { mostClaimBytes } = this.#transaction
+    const { payloads } = this.#transaction.orderedJobs
     const jobs = (
       typeof pool === 'string'
         ? this.#heads[pool].all(queue.qid, limit)
@@ -83,7 +83,7 @@ export class SqliteOrderedClaim {
           : payloads.headWithin(setOf(job), Math.max(1, maxPayloads), mostClaimBytes)
       if (head.hasMore) this.#split(queue, job, head, by, taking)
       else whole.push(job.rid)
-      this.#session.orderedJobs.moved(queue, job, {
+      this.#transaction.orderedJobs.moved(queue, job, {
         state: running,
         suspect: job.suspect,
         attempt: job.attempt,
@@ -101,7 +101,7 @@ export class SqliteOrderedClaim {
   /** Takes the payloads in hand. The rest is the successor's. */
   #split(queue: QueueRow, job: TakenRow, { rows }: PayloadHead, by: Claimer, taking: Taking): void {
     const successor = successorSet(job)
-    this.#session.orderedJobs.payloads.takeUpTo(setOf(job), rows.at(-1)!, successor.part)
+    this.#transaction.orderedJobs.payloads.takeUpTo(setOf(job), rows.at(-1)!, successor.part)
     const values = [queue.last_fence, by.worker, by.alone ? 1 : 0, taking.leaseUntil, taking.now, successor.part]
     this.#takeSome.run(...values, takeStamp(queue, taking.now), job.created_at, job.rid)
   }

@@ -13,14 +13,14 @@ import type { SqliteQueueState } from '../rows/sqlite-queue-state.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 export class SqliteSettings {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #look: SqliteQueueState
   readonly #insert: Statement
 
-  constructor(session: SqliteTransaction, look: SqliteQueueState) {
-    this.#session = session
+  constructor(transaction: SqliteTransaction, look: SqliteQueueState) {
+    this.#transaction = transaction
     this.#look = look
-    this.#insert = session.db.prepare(
+    this.#insert = transaction.db.prepare(
       'INSERT INTO queue (name, shard, shards, number, kind, ord, exclusive) VALUES (?, ?, ?, ?, ?, ?, ?)',
     )
   }
@@ -29,7 +29,7 @@ export class SqliteSettings {
     const scopes = new Map<string, Throttle>()
     for (const settings of queues) {
       const { name, throttle } = settings
-      const row = this.#session.queues.find(name)
+      const row = this.#transaction.queues.find(name)
       if (row !== undefined) {
         refuseOtherForm(name, { kind: row.kind, order: row.ord, exclusive: row.exclusive }, settings)
         if (follows) continue
@@ -41,24 +41,24 @@ export class SqliteSettings {
       scopes.set(throttle.scope, throttle)
     }
     return queues.map((settings) => {
-      const isNew = this.#session.queues.find(settings.name) === undefined
+      const isNew = this.#transaction.queues.find(settings.name) === undefined
       if (isNew) this.#make(settings)
       if (isNew || !follows) this.#declare(settings)
-      const row = this.#session.queues.get(settings.name)
-      return storedQueue(row, this.#session.throttles.of(row)?.told)
+      const row = this.#transaction.queues.get(settings.name)
+      return storedQueue(row, this.#transaction.throttles.of(row)?.told)
     })
   }
 
   /** See `Records.setLimits`. */
   setLimits(name: string, change: QueueLimits): QueueLimits {
-    const { queues, lanes } = this.#session
+    const { queues, lanes } = this.#transaction
     const row = queues.get(name)
     refuseGroupBound(name, change.maxRunning, row.resharding ?? row.shards)
     const limits = changedLimits(limitsFrom(row.limits), change)
     this.#bound(name, limits)
     for (const shard of queues.rowsOf(name)) {
       lanes.relimit(shard)
-      this.#session.ring(shard)
+      this.#transaction.ring(shard)
     }
     return limits
   }
@@ -69,14 +69,14 @@ export class SqliteSettings {
     scope: string,
     scopes: ReadonlyMap<string, Throttle>,
   ): Throttle | undefined {
-    const { throttles } = this.#session
+    const { throttles } = this.#transaction
     const own = row && throttles.of(row)
     return own?.told ?? scopes.get(scope) ?? throttles.find(scope)?.told
   }
 
   #declare(settings: QueueSettings): void {
     const { name, merge, throttle } = settings
-    const { queues, throttles } = this.#session
+    const { queues, throttles } = this.#transaction
     this.#bound(name, saidLimits(name, limitsFrom(queues.get(name).limits), settings))
     for (const row of queues.rowsOf(name)) {
       row.merge = merge ?? row.merge
@@ -86,14 +86,14 @@ export class SqliteSettings {
       row.throttle_by = throttle.eachGroup === undefined ? throttle.by : 'both'
     }
     // The queues that share a scope are looked up in the file.
-    this.#session.flushRows()
+    this.#transaction.flushRows()
   }
 
   /** From now on these limits hold. */
   #bound(name: string, limits: QueueLimits): void {
     const { maxPending, maxCrashes, resultsCount, dead, maxRunning } = boundsOf(limits)
     const { total, perGroup } = runningBounds(maxRunning)
-    for (const row of this.#session.queues.rowsOf(name)) {
+    for (const row of this.#transaction.queues.rowsOf(name)) {
       row.limits = limitsText(limits)
       row.max_pending = maxPending ?? null
       row.crash_limit = maxCrashes
@@ -107,17 +107,17 @@ export class SqliteSettings {
 
   #make({ name, kind, order, exclusive = 'id', shards = 1 }: QueueSettings): void {
     const count = kind === 'ordered' ? shards : 1
-    const number = 1 + Math.max(0, ...this.#session.queues.all().map((row) => row.number))
+    const number = 1 + Math.max(0, ...this.#transaction.queues.all().map((row) => row.number))
     for (let shard = 0; shard < count; shard += 1) this.#insert.run(name, shard, count, number, kind, order, exclusive)
   }
 
   depth(names: readonly string[]): { readonly now: number; readonly depths: Depth[] } {
-    const now = this.#session.clock.now()
+    const now = this.#transaction.clock.now()
     return { now, depths: names.map((name) => this.#depthOf(name, now)) }
   }
 
   #depthOf(name: string, now: number): Depth {
-    const { queues } = this.#session
+    const { queues } = this.#transaction
     const shards = queues.shardsOf(name).map((row) => this.#depthIn(row, now))
     const leaving = queues.leaving(name).map((row) => this.#depthIn(row, now))
     return depthOfShards(shards, leaving, queues.get(name).kind === 'ordered')

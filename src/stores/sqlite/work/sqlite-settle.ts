@@ -19,7 +19,7 @@ interface Renewed {
 }
 
 export class SqliteSettle {
-  readonly #session: SqliteTransaction
+  readonly #transaction: SqliteTransaction
   readonly #completion: SqliteCompletion
   readonly #extend: Statement
   readonly #beat: Statement
@@ -29,10 +29,10 @@ export class SqliteSettle {
   readonly #oldResults: Statement
   readonly #oldDead: ReturnType<typeof byKind>
 
-  constructor(session: SqliteTransaction) {
-    this.#session = session
-    const { db } = session
-    this.#completion = new SqliteCompletion(session)
+  constructor(transaction: SqliteTransaction) {
+    this.#transaction = transaction
+    const { db } = transaction
+    this.#completion = new SqliteCompletion(transaction)
     this.#extend = db.prepare(
       `UPDATE job SET lease_until = max(lease_until, ?) WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid`,
     )
@@ -62,8 +62,8 @@ export class SqliteSettle {
   }
 
   settle(items: readonly SettleItem[]): SettleAnswer[] {
-    const now = this.#session.clock.now()
-    const queues = this.#session.holdingAll(items)
+    const now = this.#transaction.clock.now()
+    const queues = this.#transaction.holdingAll(items)
     const touched = new Set<QueueRow>()
     const ended = this.#completion.endSome(items, queues)
     const answers = items.map((item, i) => {
@@ -76,46 +76,47 @@ export class SqliteSettle {
     if (left.length > 0)
       for (const [i, { id, kind }] of items.entries())
         if (answers[i] === 'ok' && !ended[i] && mayWait(queues[i]!, kind) && !ringsAtOnce(queues[i]!))
-          this.#session.ringFor(queues[i]!, id, now)
+          this.#transaction.ringFor(queues[i]!, id, now)
     for (const queue of left) this.ringFreed(queue)
     return answers
   }
 
   /** Like `settle`; true if all are completed. */
   complete(completions: Completions): true | SettleAnswer[] {
-    const queue = this.#session.queues.get(completions.queue)
+    const queue = this.#transaction.queues.get(completions.queue)
     if (!this.#completion.endAll(queue, completions)) return this.settle(itemsOf(completions))
-    this.#trim(queue, this.#session.clock.now())
+    this.#trim(queue, this.#transaction.clock.now())
     if (!ringsAtOnce(queue)) this.ringFreed(queue)
     return true
   }
 
   /** Rings if the end of a claim made room, also room for suspects, of which earlier claims were not told. */
   ringFreed(queue: QueueRow): void {
-    if (this.#session.limits.isFreed(queue, this.#session.clock.mono())) this.#session.ring(queue)
+    if (this.#transaction.limits.isFreed(queue, this.#transaction.clock.mono())) this.#transaction.ring(queue)
   }
 
   #settleOne(queue: QueueRow, item: SettleItem, now: number): SettleAnswer {
     if (this.#completion.endOne(queue, item)) return 'ok'
-    const job = this.#session.jobs.find(queue, item.id)
+    const job = this.#transaction.jobs.find(queue, item.id)
     if (job === undefined) return 'gone'
     if (job.state !== running || job.fence !== item.fence) return 'lost'
     if ('run' in item && item.run !== undefined && queue.kind === 'plain') this.#knowRun(job, item.run, now)
     if ('done' in item && item.done !== undefined && queue.kind === 'ordered')
-      this.#session.orderedJobs.dropDone(job, item.done)
+      this.#transaction.orderedJobs.dropDone(job, item.done)
     this.#end(queue, job, item, now)
     return 'ok'
   }
 
   #end(queue: QueueRow, job: JobRow, item: SettleItem, now: number): void {
-    const jobs = this.#session.jobsOf(queue)
+    const jobs = this.#transaction.jobsOf(queue)
     switch (item.kind) {
       case 'complete':
         queue.processed += 1
         job.reason = null
         if (item.result === undefined) jobs.end(queue, job, 'completed', now)
-        else jobs.keep(queue, job, item.result, this.#session.expected.keptMs(queue, job.id, item.result.keepMs), now)
-        this.#session.hasEnds = true
+        else
+          jobs.keep(queue, job, item.result, this.#transaction.expected.keptMs(queue, job.id, item.result.keepMs), now)
+        this.#transaction.hasEnds = true
         break
       case 'retry':
         this.failClaim(queue, job, item, now)
@@ -126,7 +127,7 @@ export class SqliteSettle {
         break
       case 'bury':
         jobs.bury(queue, job, item.reason, item.error, now)
-        this.#session.hasEnds = true
+        this.#transaction.hasEnds = true
         break
       case 'cancel':
         job.reason = (job.cancelling ? job.reason : null) ?? storedOrNull(item.reason)
@@ -142,8 +143,8 @@ export class SqliteSettle {
   }
 
   #cancel(queue: QueueRow, job: JobRow, now: number): void {
-    this.#session.jobsOf(queue).end(queue, job, 'cancelled', now)
-    this.#session.hasEnds = true
+    this.#transaction.jobsOf(queue).end(queue, job, 'cancelled', now)
+    this.#transaction.hasEnds = true
   }
 
   /** Ends the claim of a running job as a counted failure. */
@@ -160,8 +161,8 @@ export class SqliteSettle {
     const isCancelled = job.cancelling && (!how.last || queue.kind === 'ordered')
     if (isCancelled) this.#cancel(queue, job, now)
     else if (how.last) {
-      this.#session.jobsOf(queue).exhaust(queue, job, how.reason, undefined, now)
-      this.#session.hasEnds = true
+      this.#transaction.jobsOf(queue).exhaust(queue, job, how.reason, undefined, now)
+      this.#transaction.hasEnds = true
     } else this.#schedule(queue, job, how.delayMs, now)
   }
 
@@ -175,13 +176,13 @@ export class SqliteSettle {
       this.#schedule(queue, job, delayMs, now)
       return
     }
-    this.#session.jobsOf(queue).requeue(queue, job, now)
-    if (ringsAtOnce(queue)) this.#session.ring(queue)
+    this.#transaction.jobsOf(queue).requeue(queue, job, now)
+    if (ringsAtOnce(queue)) this.#transaction.ring(queue)
   }
 
   /** In all shards, because limits are of the whole queue. A job without a group holds the whole queue back. */
   #hold({ name }: QueueRow, job: JobRow, { of, forMs }: Hold): void {
-    const { queues, lanes, clock } = this.#session
+    const { queues, lanes, clock } = this.#transaction
     const mono = clock.mono()
     const until = bounded(mono + forMs)
     for (const shard of queues.rowsOf(name)) {
@@ -191,15 +192,15 @@ export class SqliteSettle {
   }
 
   #schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
-    this.#session.jobsOf(queue).schedule(queue, job, delayMs, now)
+    this.#transaction.jobsOf(queue).schedule(queue, job, delayMs, now)
     if (!ringsAtOnce(queue)) return
-    if (delayMs === 0) this.#session.ring(queue)
-    else this.#session.ringForLater(queue, delayMs)
+    if (delayMs === 0) this.#transaction.ring(queue)
+    else this.#transaction.ringForLater(queue, delayMs)
   }
 
   extend(items: readonly ExtendItem[]): ExtendAnswer[] {
-    const at = this.#session.moment()
-    const rows = this.#session.holdingAll(items)
+    const at = this.#transaction.moment()
+    const rows = this.#transaction.holdingAll(items)
     return items.map((item, i): ExtendAnswer => {
       const found = this.#renew(rows[i]!, item, at)
       if (found === undefined) return 'lost'
@@ -224,15 +225,15 @@ export class SqliteSettle {
       ...key,
     ) as Renewed | undefined
     if (hasNotes && found !== undefined) {
-      this.#session.notes.add(found.rid, beat)
-      if (checkpoint !== undefined) this.#session.scales.add(queue, checkpoint)
+      this.#transaction.notes.add(found.rid, beat)
+      if (checkpoint !== undefined) this.#transaction.scales.add(queue, checkpoint)
     }
     return found
   }
 
   /** Drops what has expired or exceeds its bound. Called once for each queue that a settle touched. */
   #trim(queue: QueueRow, now: number): void {
-    const { jobs, expected } = this.#session
+    const { jobs, expected } = this.#transaction
     if (queue.remembered > 0) queue.remembered -= Number(this.#forget.run(queue.qid, now).changes)
     if (queue.completed > 0) {
       for (const job of this.#expiredResults.all(queue.qid, now) as JobRow[]) jobs.dropResult(queue, job, now)
@@ -253,7 +254,7 @@ export class SqliteSettle {
     const jobs = this.#oldDead[queue.kind].all(morgueOf(queue), finishedBy, limit) as JobRow[]
     for (const job of jobs) {
       queue.lost_at = Math.max(queue.lost_at ?? 0, job.finished_at!)
-      this.#session.jobsOf(queue).drop(queue, job)
+      this.#transaction.jobsOf(queue).drop(queue, job)
     }
   }
 }

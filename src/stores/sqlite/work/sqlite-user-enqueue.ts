@@ -28,7 +28,7 @@ interface Guest {
   readonly db: AdoptedDatabase
   /** The identity of the file when the connection was admitted. */
   readonly id: string | undefined
-  readonly session: SqliteTransaction
+  readonly transaction: SqliteTransaction
   readonly enqueue: SqliteEnqueue
   /** Takes the write lock before anything is read, and waits for it as long as the user's own statements do. */
   readonly lock: () => void
@@ -75,11 +75,11 @@ export class SqliteUserEnqueue implements Transactions {
       const db = admitted(file, connection, this.#driver)
       const refuseShadows = shadowGuard(db)
       refuseShadows()
-      const session = new SqliteTransaction(db, this.clock, new SqliteRoom(file, db), mostClaimBytes)
+      const transaction = new SqliteTransaction(db, this.clock, new SqliteRoom(file, db), mostClaimBytes)
       // It changes nothing, but takes the write lock.
       const lock = db.prepare('DELETE FROM meta WHERE 0')
       guest = {
-        ...{ db, session, id: idOf(file), enqueue: new SqliteEnqueue(session) },
+        ...{ db, transaction, id: idOf(file), enqueue: new SqliteEnqueue(transaction) },
         ...{ lock: () => lock.run(), refuseShadows },
         watch: new CommitWatch(db, this.#parts.ring),
       }
@@ -100,7 +100,7 @@ export class SqliteUserEnqueue implements Transactions {
       db.exec('RELEASE millrace_enqueue')
       return answers
     } catch (error) {
-      guest.session.forget()
+      guest.transaction.forget()
       // After some failures SQLite has already ended the whole transaction.
       if (db.isInTransaction) db.exec('ROLLBACK TO millrace_enqueue; RELEASE millrace_enqueue')
       throw error
@@ -115,15 +115,15 @@ export class SqliteUserEnqueue implements Transactions {
       db.exec('COMMIT')
       return answers
     } catch (error) {
-      guest.session.forget()
+      guest.transaction.forget()
       if (db.isInTransaction) db.exec('ROLLBACK')
       throw error
     }
   }
 
-  #ringLater({ session, watch }: Guest): void {
-    const { rung } = session.takeRings()
-    session.room.reset()
+  #ringLater({ transaction, watch }: Guest): void {
+    const { rung } = transaction.takeRings()
+    transaction.room.reset()
     watch.ring(rung)
   }
 
@@ -144,9 +144,9 @@ export class SqliteUserEnqueue implements Transactions {
   }
 }
 
-function enqueued({ session, enqueue }: Guest, call: Call): Enqueued[] {
+function enqueued({ transaction, enqueue }: Guest, call: Call): Enqueued[] {
   const [answers] = enqueue.enqueue([{ ...call, callId: undefined }])
-  session.flushRows()
+  transaction.flushRows()
   return answers!
 }
 
