@@ -89,11 +89,11 @@ export class RedisStore implements Store {
     this.#client = client
     this.#replicas = replicas
     this.#queues = new RedisQueues(client, namespace)
-    const quiet = new RedisIdleCache(client, mono)
+    const idle = new RedisIdleCache(client, mono)
     const damage = new DamagedShards(mono)
-    this.#claim = new RedisClaim(this.#queues, client.isCluster, quiet, damage, most)
-    this.#wait = new RedisWait(client, this.#queues, quiet, damage)
-    this.#rungClaim = new RedisRungClaim(this.#queues, this.#wait, quiet, damage, most)
+    this.#claim = new RedisClaim(this.#queues, client.isCluster, idle, damage, most)
+    this.#wait = new RedisWait(client, this.#queues, idle, damage)
+    this.#rungClaim = new RedisRungClaim(this.#queues, this.#wait, idle, damage, most)
     this.#ends = new RedisResultWatch(client, this.#queues)
     const listing = new RedisListing(this.#queues)
     const reshard = new RedisReshard(this.#queues, new RedisShardMigration(this.#queues))

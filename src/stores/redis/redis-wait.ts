@@ -55,18 +55,18 @@ const popSlackMs = 100
 export class RedisWait {
   readonly #client: RedisClient
   readonly #queues: RedisQueues
-  readonly #quiet: RedisIdleCache
+  readonly #idle: RedisIdleCache
   readonly #damage: DamagedShards
   readonly #waiting = new Set<WaitingClaimer>()
   readonly #listened = new Map<string, Promise<() => void>>()
   #round: Round | undefined
   #isClosed = false
 
-  constructor(client: RedisClient, queues: RedisQueues, quiet: RedisIdleCache, damage: DamagedShards) {
+  constructor(client: RedisClient, queues: RedisQueues, idle: RedisIdleCache, damage: DamagedShards) {
     this.#damage = damage
     this.#client = client
     this.#queues = queues
-    this.#quiet = quiet
+    this.#idle = idle
   }
 
   /** See `Store.wait`. */
@@ -83,7 +83,7 @@ export class RedisWait {
   ): Promise<WaitEnd> {
     const end = await this.#waited(names, claim, forMs, signal)
     // An aborted wait has not listened long enough.
-    if (!signal.aborted) this.#quiet.waited(names, end.rung)
+    if (!signal.aborted) this.#idle.waited(names, end.rung)
     return end
   }
 
@@ -101,9 +101,9 @@ export class RedisWait {
     if (shards.length === 0) return this.#rung([], until, signal, () => {})
     if (this.#client.isCluster) return this.#listening(shards, until, signal)
     const unknown = shards.filter(
-      ({ queue, kind, shard }) => !this.#quiet.isFresh(kind === 'plain' ? { queue } : { queue, shard }),
+      ({ queue, kind, shard }) => !this.#idle.isFresh(kind === 'plain' ? { queue } : { queue, shard }),
     )
-    const isWorth = unknown.length > 0 && (await this.#quiet.holdAnything(unknown))
+    const isWorth = unknown.length > 0 && (await this.#idle.holdAnything(unknown))
     const found = isWorth ? await this.#look(unknown).catch(foundByClaim(unknown)) : []
     if (found.length > 0 || signal.aborted || this.#isClosed) return { rung: found }
     return this.#rung(shards, until, signal, () => this.#pop(), claim)

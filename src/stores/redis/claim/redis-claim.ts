@@ -52,7 +52,7 @@ interface Told {
 export class RedisClaim {
   readonly #queues: RedisQueues
   readonly #isCluster: boolean
-  readonly #quiet: RedisIdleCache
+  readonly #idle: RedisIdleCache
   readonly #damage: DamagedShards
   readonly #mostBytes: number
   /** The server's clock when it last answered, for answers that need no trip. */
@@ -60,18 +60,12 @@ export class RedisClaim {
   /** The shard where the next claim on a queue of several shards begins to give out the remainder of its limit. */
   #turn = 0
 
-  constructor(
-    queues: RedisQueues,
-    isCluster: boolean,
-    quiet: RedisIdleCache,
-    damage: DamagedShards,
-    mostBytes: number,
-  ) {
+  constructor(queues: RedisQueues, isCluster: boolean, idle: RedisIdleCache, damage: DamagedShards, mostBytes: number) {
     this.#damage = damage
     this.#mostBytes = mostBytes
     this.#queues = queues
     this.#isCluster = isCluster
-    this.#quiet = quiet
+    this.#idle = idle
   }
 
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
@@ -83,9 +77,9 @@ export class RedisClaim {
       const all = await this.#candidates(from, by)
       const candidates = all.filter(({ asks, shards }) => asks.length > 0 || shards.length === 0)
       const unchanged =
-        by.heads || candidates.length === 0 ? undefined : await this.#quiet.answerTo(candidates, by.worker)
+        by.heads || candidates.length === 0 ? undefined : await this.#idle.answerTo(candidates, by.worker)
       const answer = unchanged ?? (await this.#ask(candidates, by, told))
-      if (unchanged === undefined) this.#quiet.answered(candidates, by.worker, answer)
+      if (unchanged === undefined) this.#idle.answered(candidates, by.worker, answer)
       const damaged = all.flatMap(({ of, shards }) => this.#damage.of(of, shards))
       return {
         ...answer,

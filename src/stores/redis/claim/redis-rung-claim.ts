@@ -16,14 +16,14 @@ import { claimArgs, claimReplyIn, claimScripts, nothingBefore } from './redis-cl
 export class RedisRungClaim {
   readonly #queues: RedisQueues
   readonly #wait: RedisWait
-  readonly #quiet: RedisIdleCache
+  readonly #idle: RedisIdleCache
   readonly #damage: DamagedShards
   readonly #mostBytes: number
 
-  constructor(queues: RedisQueues, wait: RedisWait, quiet: RedisIdleCache, damage: DamagedShards, mostBytes: number) {
+  constructor(queues: RedisQueues, wait: RedisWait, idle: RedisIdleCache, damage: DamagedShards, mostBytes: number) {
     this.#queues = queues
     this.#wait = wait
-    this.#quiet = quiet
+    this.#idle = idle
     this.#damage = damage
     this.#mostBytes = mostBytes
   }
@@ -67,7 +67,7 @@ export class RedisRungClaim {
       ...(expired.length === 0 ? {} : { expired }),
     }
     this.#damage.answered(shards)
-    this.#quiet.answered(
+    this.#idle.answered(
       shards.map(({ queue }) => ({ queue })),
       by.worker,
       answer,
