@@ -18,11 +18,11 @@ type ShardMeta = ReadonlyMap<string, string>
 
 export class RedisReshard {
   readonly #queues: RedisQueues
-  readonly #transfer: RedisShardMigration
+  readonly #migration: RedisShardMigration
 
-  constructor(queues: RedisQueues, transfer: RedisShardMigration) {
+  constructor(queues: RedisQueues, migration: RedisShardMigration) {
     this.#queues = queues
-    this.#transfer = transfer
+    this.#migration = migration
   }
 
   /** See `Records.reshard`. */
@@ -34,13 +34,13 @@ export class RedisReshard {
     // Once only: from now on a change of the old shards' switches also changes those of the new ones.
     const switches = ['paused', 'draining'].map((field) => held[0]?.meta.get(field) ?? '0')
     const holds = [held[0]?.meta.get('heldUntil') ?? '0', ...(held[0]?.holds ?? [])]
-    await Promise.all(queue.next.map((shard) => this.#transfer.turn(shard, 'inherit', ...switches, ...holds)))
+    await Promise.all(queue.next.map((shard) => this.#migration.turn(shard, 'inherit', ...switches, ...holds)))
     const step = { changed: 0, payloads: 0 }
     for (const [i, shard] of queue.shards.entries()) {
       if (held[i] === undefined) continue
       for (let isClosed = false; !isClosed; ) {
         if (step.changed >= stepLimit || step.payloads >= stepPayloads) return { changed: step.changed, more: true }
-        const batch = await this.#transfer.batch(shard, (id) => queue.next[shardOf(id, count)]!, true)
+        const batch = await this.#migration.batch(shard, (id) => queue.next[shardOf(id, count)]!, true)
         step.changed += batch.changed
         step.payloads += batch.payloads
         isClosed = batch.isClosed
@@ -62,7 +62,7 @@ export class RedisReshard {
     for (const shard of source!.shards) {
       for (let isDone = false; !isDone; ) {
         if (step.changed >= stepLimit || step.payloads >= stepPayloads) return { changed: step.changed, more: true }
-        const batch = await this.#transfer.batch(
+        const batch = await this.#migration.batch(
           shard,
           (id) => target!.shards[shardOf(id, target!.shards.length)]!,
           false,
@@ -94,7 +94,7 @@ export class RedisReshard {
   }
 
   #states({ shards }: RedisQueue, verb: 'look' | 'hold'): Promise<(ShardState | undefined)[]> {
-    return Promise.all(shards.map((shard) => this.#transfer.state(shard, verb)))
+    return Promise.all(shards.map((shard) => this.#migration.state(shard, verb)))
   }
 
   /** All old shards are closed: the new ones replace them. */
@@ -105,14 +105,14 @@ export class RedisReshard {
     for (const [i, one] of held.entries()) {
       if (one === undefined) continue
       const counters = ['processed', 'failed', 'crashed'].map((field) => one.meta.get(field) ?? '0')
-      await this.#transfer.turn(next[0]!, 'absorb', shards[i]!.tag, ...counters)
+      await this.#migration.turn(next[0]!, 'absorb', shards[i]!.tag, ...counters)
     }
     const metas = metasOf(held)
     if (metas.length > 0) {
       const { stamp, fence, seq, score } = latest(metas)
-      await Promise.all(next.map((shard) => this.#transfer.turn(shard, 'release', stamp, fence, seq, score)))
+      await Promise.all(next.map((shard) => this.#migration.turn(shard, 'release', stamp, fence, seq, score)))
     }
-    await Promise.all(shards.map((shard) => this.#transfer.turn(shard, 'remove')))
+    await Promise.all(shards.map((shard) => this.#migration.turn(shard, 'remove')))
     const { towards: _, ...stays } = layout
     await this.#queues.change(name, layout, { ...stays, shards: next.length, generation: layout.generation + 1 })
   }
