@@ -61,7 +61,7 @@ export class SqliteStore implements Store {
   readonly #closing = new AbortController()
   readonly #userEnqueue: SqliteUserEnqueue
   readonly #clockUrl: string | undefined
-  readonly #inbox: SqliteThreadClient
+  readonly #thread: SqliteThreadClient
   readonly #wait: SqliteWait
   readonly #file: string
 
@@ -73,31 +73,31 @@ export class SqliteStore implements Store {
       )
     }
     this.#file = resolve(file)
-    this.#inbox = new SqliteThreadClient(
+    this.#thread = new SqliteThreadClient(
       { file: this.#file, clock, driver, mostClaimBytes },
       (reply) => this.#wait.told(reply),
       startThread,
     )
-    this.#wait = new SqliteWait(this.#file, this.#inbox)
-    this.records = sqliteRecords(this.#inbox, this.#wait)
+    this.#wait = new SqliteWait(this.#file, this.#thread)
+    this.records = sqliteRecords(this.#thread, this.#wait)
     this.throttles = {
-      state: (queue, group) => this.#inbox.call('throttleState', queue, group),
-      set: (queue, rules, by) => this.#inbox.call('setThrottle', queue, rules, by),
-      setRate: (queue, group, rules) => this.#inbox.call('setRate', queue, group, rules),
-      rates: (queue, limit) => this.#inbox.call('rates', queue, limit),
-      holds: (queue, query) => this.#inbox.call('holds', queue, query),
-      release: (queue, group) => this.#inbox.call('release', queue, group),
-      pause: (queue, group) => this.#inbox.call('pauseGroup', queue, group),
-      resume: (queue, group) => this.#inbox.call('resumeGroup', queue, group),
+      state: (queue, group) => this.#thread.call('throttleState', queue, group),
+      set: (queue, rules, by) => this.#thread.call('setThrottle', queue, rules, by),
+      setRate: (queue, group, rules) => this.#thread.call('setRate', queue, group, rules),
+      rates: (queue, limit) => this.#thread.call('rates', queue, limit),
+      holds: (queue, query) => this.#thread.call('holds', queue, query),
+      release: (queue, group) => this.#thread.call('release', queue, group),
+      pause: (queue, group) => this.#thread.call('pauseGroup', queue, group),
+      resume: (queue, group) => this.#thread.call('resumeGroup', queue, group),
     }
-    this.schedules = sqliteSchedules(this.#inbox, this.#wait)
-    this.health = sqliteHealth(this.#inbox, this.#file)
+    this.schedules = sqliteSchedules(this.#thread, this.#wait)
+    this.health = sqliteHealth(this.#thread, this.#file)
     // Each watch adds a listener, and the number of watches has no limit.
     setMaxListeners(0, this.#closing.signal)
-    this.live = sqliteLive(this.#inbox, this.#wait, this.#closing.signal)
+    this.live = sqliteLive(this.#thread, this.#wait, this.#closing.signal)
     this.history = {
-      add: (entries) => this.#inbox.call('addHistory', entries),
-      read: (queues, span) => this.#inbox.call('readHistory', queues, span),
+      add: (entries) => this.#thread.call('addHistory', entries),
+      read: (queues, span) => this.#thread.call('readHistory', queues, span),
     }
     this.#clockUrl = clock
     this.#userEnqueue = new SqliteUserEnqueue({
@@ -106,26 +106,26 @@ export class SqliteStore implements Store {
     })
     this.transactions = this.#userEnqueue
     this.workers = {
-      ...this.#inbox.calls('beat', 'held', 'gone', 'adopt'),
-      order: (id, order) => this.#inbox.call('orderWorker', id, order),
-      remove: (id) => this.#inbox.call('removeWorker', id),
-      list: () => this.#inbox.call('workers'),
+      ...this.#thread.calls('beat', 'held', 'gone', 'adopt'),
+      order: (id, order) => this.#thread.call('orderWorker', id, order),
+      remove: (id) => this.#thread.call('removeWorker', id),
+      list: () => this.#thread.call('workers'),
     }
   }
 
   async open(queues: readonly QueueSettings[], how = { follows: false }): Promise<StoredQueue[]> {
-    const stored = await this.#inbox.call('open', queues, how)
+    const stored = await this.#thread.call('open', queues, how)
     this.#userEnqueue.clock = await loadClock(this.#clockUrl)
     return stored
   }
 
   async enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
     const { sent, answersOf } = sentForm(calls)
-    return answersOf(await this.#inbox.call('enqueue', sent))
+    return answersOf(await this.#thread.call('enqueue', sent))
   }
 
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
-    const { granted, ...claimed } = await this.#inbox.call('claim', from, by)
+    const { granted, ...claimed } = await this.#thread.call('claim', from, by)
     try {
       return { ...claimed, claims: granted.flatMap(claimsOf) }
     } catch (error) {
@@ -135,42 +135,42 @@ export class SqliteStore implements Store {
 
   async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
     const completions = completionsOf(items)
-    if (completions === undefined) return this.#inbox.call('settle', items)
-    const answers = await this.#inbox.call('complete', completions)
+    if (completions === undefined) return this.#thread.call('settle', items)
+    const answers = await this.#thread.call('complete', completions)
     return answers === true ? items.map(() => 'ok') : answers
   }
 
   extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
-    return this.#inbox.call('extend', items)
+    return this.#thread.call('extend', items)
   }
 
   depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }> {
-    return this.#inbox.call('depth', queues)
+    return this.#thread.call('depth', queues)
   }
 
   async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
-    this.#inbox.refuseClosed()
+    this.#thread.refuseClosed()
     return this.#wait.forQueues(queues, forMs, signal)
   }
 
   async close(): Promise<void> {
     this.#closing.abort()
-    const closed = this.#inbox.close()
+    const closed = this.#thread.close()
     this.#wait.close()
     await closed
   }
 }
 
-function sqliteHealth(inbox: SqliteThreadClient, file: string): StoreHealth {
+function sqliteHealth(thread: SqliteThreadClient, file: string): StoreHealth {
   const told = (error: Error): Finding[] => {
     if (error.name === 'UnknownQueueError') throw error
     return [{ level: 'error', what: 'file', text: error.message }]
   }
   const found = (findings: Finding[]) => (findings.length === 0 ? [absenceOf(file)] : findings)
-  const look = (queue?: string) => inbox.call('check', queue)
+  const look = (queue?: string) => thread.call('check', queue)
   const check = (queue?: string) => look(queue).then(found, told)
   return {
-    examine: () => inbox.call('examine').then(found, told),
+    examine: () => thread.call('examine').then(found, told),
     check,
     async repair(queue) {
       const before = await look(queue).catch(told)
@@ -178,40 +178,40 @@ function sqliteHealth(inbox: SqliteThreadClient, file: string): StoreHealth {
       if (before.length === 0 || before.some(({ level, what }) => what === 'file' && level !== 'ok'))
         return { mended: [], left: found(before) }
       const mended: Mended[] = []
-      for (const { name } of await inbox.call('queues'))
-        if (queue === undefined || queue === name) mended.push(...(await inbox.call('repair', name)))
+      for (const { name } of await thread.call('queues'))
+        if (queue === undefined || queue === name) mended.push(...(await thread.call('repair', name)))
       return { mended, left: await check(queue) }
     },
   }
 }
 
-function sqliteSchedules(inbox: SqliteThreadClient, wait: SqliteWait): Schedules {
+function sqliteSchedules(thread: SqliteThreadClient, wait: SqliteWait): Schedules {
   return {
-    ...inbox.calls('tick', 'resign'),
-    put: (change, expects) => inbox.call('putSchedule', change, expects),
-    remove: (name, expects) => inbox.call('removeSchedule', name, expects),
-    get: (name) => inbox.call('schedule', name),
-    list: (after, limit) => inbox.call('schedules', after, limit),
-    due: (worker, leadMs, limit) => inbox.call('dueSchedules', worker, leadMs, limit),
+    ...thread.calls('tick', 'resign'),
+    put: (change, expects) => thread.call('putSchedule', change, expects),
+    remove: (name, expects) => thread.call('removeSchedule', name, expects),
+    get: (name) => thread.call('schedule', name),
+    list: (after, limit) => thread.call('schedules', after, limit),
+    due: (worker, leadMs, limit) => thread.call('dueSchedules', worker, leadMs, limit),
     async changed(forMs, signal) {
-      inbox.refuseClosed()
+      thread.refuseClosed()
       await wait.forSchedules(forMs, signal)
     },
   }
 }
 
-function sqliteRecords(inbox: SqliteThreadClient, wait: SqliteWait): Records {
+function sqliteRecords(thread: SqliteThreadClient, wait: SqliteWait): Records {
   return {
-    ...inbox.calls('queues', 'get', 'list', 'cancel', 'delete', 'runNow', 'bury', 'fail', 'setFields', 'expect'),
-    ...inbox.calls('pause', 'resume', 'drain', 'setLimits', 'clear', 'reshard', 'move'),
+    ...thread.calls('queues', 'get', 'list', 'cancel', 'delete', 'runNow', 'bury', 'fail', 'setFields', 'expect'),
+    ...thread.calls('pause', 'resume', 'drain', 'setLimits', 'clear', 'reshard', 'move'),
     morgue: {
-      get: (queue, id) => inbox.call('getDead', queue, id),
-      list: (queue, query) => inbox.call('list', queue, { ...query, state: 'dead' }),
-      revive: (queue, where) => inbox.call('revive', queue, where),
-      delete: (queue, where) => inbox.call('deleteDead', queue, where),
+      get: (queue, id) => thread.call('getDead', queue, id),
+      list: (queue, query) => thread.call('list', queue, { ...query, state: 'dead' }),
+      revive: (queue, where) => thread.call('revive', queue, where),
+      delete: (queue, where) => thread.call('deleteDead', queue, where),
     },
     async watch(jobs, forMs, signal) {
-      inbox.refuseClosed()
+      thread.refuseClosed()
       return wait.forResults(jobs, forMs, signal)
     },
   }
@@ -237,14 +237,14 @@ interface Watch {
  * Live messages of a SQLite store. A watcher has an entry in the file, which it renews every few seconds. It reads
  * messages there when it is rung, or when the bell's regular look finds that another connection has committed.
  */
-function sqliteLive(inbox: SqliteThreadClient, wait: SqliteWait, closing: AbortSignal): LiveMessages {
+function sqliteLive(thread: SqliteThreadClient, wait: SqliteWait, closing: AbortSignal): LiveMessages {
   async function follow(watch: Watch, stop: () => void): Promise<void> {
     const { queue, heard, over, ear } = watch
     while (!over.aborted) {
       const leftMs = watch.renewedAt + renewMs - performance.now()
       try {
         if (leftMs <= 0) await renew(watch)
-        const { messages, last, isGap, more } = await inbox.call('readLive', queue, watch.last)
+        const { messages, last, isGap, more } = await thread.call('readLive', queue, watch.last)
         watch.last = last
         if (over.aborted) break
         if (isGap) heard(undefined)
@@ -260,7 +260,7 @@ function sqliteLive(inbox: SqliteThreadClient, wait: SqliteWait, closing: AbortS
   }
 
   async function renew(watch: Watch): Promise<void> {
-    const { last, isRenewed } = await inbox.call('watchLive', watch.queue, watch.watcher, holdsMs)
+    const { last, isRenewed } = await thread.call('watchLive', watch.queue, watch.watcher, holdsMs)
     watch.renewedAt = performance.now()
     // Another file is at the path now.
     if (last < watch.last) watch.last = last
@@ -270,21 +270,21 @@ function sqliteLive(inbox: SqliteThreadClient, wait: SqliteWait, closing: AbortS
 
   return {
     async publish(queue, message) {
-      if (message === undefined) return inbox.call('isWatched', queue)
-      return (await inbox.call('isWatched', queue)) && inbox.call('publishLive', queue, message)
+      if (message === undefined) return thread.call('isWatched', queue)
+      return (await thread.call('isWatched', queue)) && thread.call('publishLive', queue, message)
     },
 
     async watch(queue, heard, signal) {
-      inbox.refuseClosed()
+      thread.refuseClosed()
       const over = AbortSignal.any([signal, closing])
       const ear = new Ringing()
       const watcher = randomUUID()
       const stop = await wait.listenForMessages(() => ear.ring())
       try {
-        const { last } = await inbox.call('watchLive', queue, watcher, holdsMs)
+        const { last } = await thread.call('watchLive', queue, watcher, holdsMs)
         const watch = { queue, watcher, heard, over, ear, last, renewedAt: performance.now() }
         // At once, so that a store that is being closed still makes this call.
-        over.addEventListener('abort', () => void inbox.call('unwatchLive', queue, watcher).catch(() => {}))
+        over.addEventListener('abort', () => void thread.call('unwatchLive', queue, watcher).catch(() => {}))
         void follow(watch, stop)
       } catch (error) {
         stop()

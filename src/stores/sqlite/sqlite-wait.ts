@@ -15,14 +15,14 @@ const graceMs = 200
 const resultGapMs = 5
 
 export class SqliteWait {
-  readonly #inbox: SqliteThreadClient
+  readonly #thread: SqliteThreadClient
   readonly #queues: SqliteBell
   readonly #results: SqliteBell
   readonly #tokens: SqliteWakeTokens
 
-  constructor(file: string, inbox: SqliteThreadClient) {
-    this.#inbox = inbox
-    const dataVersion = () => inbox.call('dataVersion')
+  constructor(file: string, thread: SqliteThreadClient) {
+    this.#thread = thread
+    const dataVersion = () => thread.call('dataVersion')
     this.#queues = new SqliteBell(file, 'queues', dataVersion)
     this.#results = new SqliteBell(file, 'results', dataVersion)
     this.#tokens = new SqliteWakeTokens(file)
@@ -48,7 +48,7 @@ export class SqliteWait {
 
   async forQueues(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     const answer = await this.#rungOf(queues, forMs, signal)
-    if (!signal.aborted && !this.#inbox.isClosed) return answer
+    if (!signal.aborted && !this.#thread.isClosed) return answer
     // The caller has gone away: another waiter must get these.
     this.#putBack(answer)
     return []
@@ -90,10 +90,10 @@ export class SqliteWait {
     let isSure = true
     try {
       while (rung === undefined) {
-        if (this.#inbox.isClosed) return missed
+        if (this.#thread.isClosed) return missed
         if (mustLook) {
           mustLook = false
-          const { found, changes } = await this.#inbox.call('peek', queues, missed)
+          const { found, changes } = await this.#thread.call('peek', queues, missed)
           if (found.length > 0 && isSure) return rung === undefined ? found : [...new Set([rung, ...found])]
           missed = []
           mayChange = changes
@@ -129,7 +129,7 @@ export class SqliteWait {
       rung(name) {
         if (name === tokenName(scheduleBell)) take()
       },
-      look: () => (this.#inbox.isClosed ? ear.ring() : take()),
+      look: () => (this.#thread.isClosed ? ear.ring() : take()),
     })
     // A ring for which nobody waited.
     take()
@@ -157,8 +157,8 @@ export class SqliteWait {
     })
     try {
       for (;;) {
-        if (this.#inbox.isClosed) return []
-        const ended = await this.#inbox.call('ended', jobs)
+        if (this.#thread.isClosed) return []
+        const ended = await this.#thread.call('ended', jobs)
         if (ended.length > 0) return ended
         if (!(await ear.heard(until - performance.now(), signal))) return []
         await sleep(resultGapMs, undefined, { signal }).catch(() => {})
