@@ -18,52 +18,52 @@ afterEach(() => scene.close())
 
 it('the calls of one tick share one commit', async () => {
   const replies: Reply[] = []
-  const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
-  await inbox.call('open', [queue])
+  const thread = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  await thread.call('open', [queue])
   replies.length = 0
-  await Promise.all(Array.from({ length: 500 }, (_, i) => inbox.call('enqueue', [enqueueCall(`job-${i}`)])))
+  await Promise.all(Array.from({ length: 500 }, (_, i) => thread.call('enqueue', [enqueueCall(`job-${i}`)])))
   expect(replies.map((reply) => reply.answers.length)).toEqual([500])
-  await inbox.close()
+  await thread.close()
 })
 
 it('one transaction takes at most two thousand jobs; the rest follows in the next', async () => {
   const replies: Reply[] = []
-  const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
-  await inbox.call('open', [queue])
+  const thread = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  await thread.call('open', [queue])
   replies.length = 0
-  await Promise.all(Array.from({ length: 3_000 }, (_, i) => inbox.call('enqueue', [enqueueCall(`job-${i}`)])))
+  await Promise.all(Array.from({ length: 3_000 }, (_, i) => thread.call('enqueue', [enqueueCall(`job-${i}`)])))
   expect(replies.map((reply) => reply.answers.length)).toEqual([2_000, 1_000])
-  await inbox.close()
+  await thread.close()
 })
 
 it('one transaction takes claims of at most four mebibytes of payloads, and runs an unlimited claim alone', async () => {
   const replies: Reply[] = []
-  const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
-  await inbox.call('open', [queue])
+  const thread = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  await thread.call('open', [queue])
   const shared = async (from: Omit<ClaimFrom, 'queue'>) => {
     replies.length = 0
     const by = { worker: 'w', leaseMs: 60_000 }
-    await Promise.all(Array.from({ length: 10 }, () => inbox.call('claim', [{ queue: queue.name, ...from }], by)))
+    await Promise.all(Array.from({ length: 10 }, () => thread.call('claim', [{ queue: queue.name, ...from }], by)))
     return replies.map((reply) => reply.answers.length)
   }
   expect(await shared({ limit: 1 })).toEqual([10])
   expect(await shared({ limit: 1, maxPayloads: 1_000 })).toEqual([4, 4, 2])
   expect(await shared({ limit: 0, maxPayloads: 1_000 })).toEqual([10])
   expect(await shared({ limit: 1, maxPayloads: Number.POSITIVE_INFINITY })).toEqual(Array(10).fill(1))
-  await inbox.close()
+  await thread.close()
 })
 
 it('one transaction takes heartbeats of at most four mebibytes of checkpoints and logs', async () => {
   const replies: Reply[] = []
-  const inbox = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
-  await inbox.call('open', [queue])
+  const thread = new SqliteThreadClient({ file: scene.file, clock: undefined }, (reply) => replies.push(reply))
+  await thread.call('open', [queue])
   replies.length = 0
   const half = 'x'.repeat(524_288)
   const item = { queue: queue.name, id: 'a', fence: 1, leaseMs: 60_000 }
   const beat = { checkpoint: { payload: half }, log: half }
-  await Promise.all(Array.from({ length: 6 }, () => inbox.call('extend', [item, { ...item, beat }])))
+  await Promise.all(Array.from({ length: 6 }, () => thread.call('extend', [item, { ...item, beat }])))
   expect(replies.map((reply) => reply.answers.length)).toEqual([4, 2])
-  await inbox.close()
+  await thread.close()
 })
 
 it('a call that fails undoes nothing of the calls that share its commit', async () => {

@@ -42,10 +42,10 @@ export type OperationAnswer<Name extends OperationName> = ReturnType<Operations[
 
 export function sqliteOperations(transaction: SqliteTransaction) {
   const enqueue = new SqliteEnqueue(transaction)
-  const look = new SqliteQueueState(transaction.db, transaction.limits, transaction.amnesty)
-  const claim = new SqliteClaim(transaction, look)
+  const state = new SqliteQueueState(transaction.db, transaction.limits, transaction.amnesty)
+  const claim = new SqliteClaim(transaction, state)
   const settle = new SqliteSettle(transaction)
-  const settings = new SqliteSettings(transaction, look)
+  const settings = new SqliteSettings(transaction, state)
   const jobs = new SqliteLook(transaction)
   const list = new SqliteList(transaction, jobs)
   const records = new SqliteRecords(transaction, settle)
@@ -84,7 +84,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
         const [now, mono] = [clock.now(), clock.mono()]
         const rows = names.flatMap((name) => queues.rowsOf(name))
         const ends = (row: QueueRow) =>
-          look.wakes(row, now, mono) || (rung.includes(row.name) && look.needsLead(row, now, mono))
+          state.wakes(row, now, mono) || (rung.includes(row.name) && state.needsLead(row, now, mono))
         return {
           found: [...new Set(rows.filter(ends).map(({ name }) => name))],
           changes: rows.some((row) => !isStopped(row) && mayChange(row, mono)),

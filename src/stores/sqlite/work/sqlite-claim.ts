@@ -71,7 +71,7 @@ function dueOrder(tie: Tie): string {
 
 export class SqliteClaim {
   readonly #transaction: SqliteTransaction
-  readonly #look: SqliteQueueState
+  readonly #state: SqliteQueueState
   readonly #handover: SqliteOrderedClaim
   readonly #expiry: SqliteExpiry
   readonly #expired: ReturnType<typeof byKind>
@@ -83,9 +83,9 @@ export class SqliteClaim {
   readonly #dueJobs: ReturnType<typeof byKind>
   readonly #recount: Statement
 
-  constructor(transaction: SqliteTransaction, look: SqliteQueueState) {
+  constructor(transaction: SqliteTransaction, state: SqliteQueueState) {
     this.#transaction = transaction
-    this.#look = look
+    this.#state = state
     this.#handover = new SqliteOrderedClaim(transaction)
     this.#expiry = new SqliteExpiry(transaction)
     const { db } = transaction
@@ -152,7 +152,7 @@ export class SqliteClaim {
         bytes += grant.bytes
         queue = from.queue
       }
-      more ||= this.#look.hasWork(row, at.now, at.mono)
+      more ||= this.#state.hasWork(row, at.now, at.mono)
       const left = waitsAfter(this.#leftOf(row, at), by, { limit, taken: grant?.taken ?? 0 }, at.mono)
       waits.push(...left.waits)
       if (left.rings) this.#transaction.ring(row)
@@ -188,7 +188,7 @@ export class SqliteClaim {
   }
 
   #promoteDue(queue: QueueRow, { now }: Moment): void {
-    if (queue.scheduled === 0 || this.#look.dueAt(queue)! > now) return
+    if (queue.scheduled === 0 || this.#state.dueAt(queue)! > now) return
     const until = (now + 1) * 1_000
     const due = queue.laned ? (this.#dueJobs[queue.kind].all(queue.qid, until) as { grp: string | null }[]) : []
     const promoted = Number(this.#promote[queue.kind].run(now, queue.qid, until).changes)
@@ -311,7 +311,7 @@ export class SqliteClaim {
       isClaimable: limits.isClaimable(queue, mono),
       isOpenForSuspects: () => limits.isOpenForSuspects(queue, mono),
       hasShutLane: () => lanes.opensAt(queue) !== undefined,
-      nextChangeMs: () => this.#look.nextChangeMs(queue, now, mono),
+      nextChangeMs: () => this.#state.nextChangeMs(queue, now, mono),
       get lead() {
         return leadOf(queue)
       },
@@ -329,7 +329,7 @@ export class SqliteClaim {
 
   #head({ from, row }: ClaimCandidate, { now }: Moment): { queue: string; shard?: number; ageMs?: number } {
     const { queue, shard } = from
-    const ageMs = row === undefined ? undefined : this.#look.headAgeMs(row, now)
+    const ageMs = row === undefined ? undefined : this.#state.headAgeMs(row, now)
     return { queue, ...(shard === undefined ? {} : { shard }), ...(ageMs === undefined ? {} : { ageMs }) }
   }
 }

@@ -14,12 +14,12 @@ import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 export class SqliteSettings {
   readonly #transaction: SqliteTransaction
-  readonly #look: SqliteQueueState
+  readonly #state: SqliteQueueState
   readonly #insert: Statement
 
-  constructor(transaction: SqliteTransaction, look: SqliteQueueState) {
+  constructor(transaction: SqliteTransaction, state: SqliteQueueState) {
     this.#transaction = transaction
-    this.#look = look
+    this.#state = state
     this.#insert = transaction.db.prepare(
       'INSERT INTO queue (name, shard, shards, number, kind, ord, exclusive) VALUES (?, ?, ?, ?, ?, ?, ?)',
     )
@@ -136,7 +136,7 @@ export class SqliteSettings {
       dead,
       fresh: ready + scheduled - retries,
       retries,
-      lagMs: this.#look.lagMs(row, now),
+      lagMs: this.#state.lagMs(row, now),
       processed,
       failed,
       crashed,
