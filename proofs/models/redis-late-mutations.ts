@@ -5,14 +5,14 @@ import type { Mutation } from './mutants.js'
 export const redisLateMutations: readonly Mutation[] = [
   {
     what: 'starts that may be late count from their grant',
-    file: 'redis/throttle/starts-lua.js',
+    file: 'redis/lua/starts-lua.js',
     from: 'math.max(S.at + late_ms, t.last or 0)',
     to: 'math.max(S.at, t.last or 0)',
     concern: 'waiting for throttles',
   },
   {
     what: 'a start counts from before the one that came before it',
-    file: 'redis/throttle/starts-lua.js',
+    file: 'redis/lua/starts-lua.js',
     from: 'math.max(S.at + late_ms, t.last or 0)',
     to: 'S.at + late_ms',
     concern: 'waiting for throttles',

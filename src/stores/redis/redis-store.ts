@@ -29,6 +29,7 @@ import { redisHistory } from './records/redis-history.js'
 import { RedisListing } from './records/redis-listing.js'
 import { redisRecords } from './records/redis-records.js'
 import { redisRegistry } from './records/redis-registry.js'
+import { redisThrottles } from './records/redis-throttles.js'
 import { RedisIdleCache } from './redis-idle-cache.js'
 import { liveChannel } from './redis-keys.js'
 import { RedisResultWatch } from './redis-result-watch.js'
@@ -39,7 +40,6 @@ import { DamagedShards } from './shards/redis-damage.js'
 import { RedisQueues } from './shards/redis-queues.js'
 import { RedisReshard } from './shards/redis-reshard.js'
 import { RedisShardMigration } from './shards/redis-shard-migration.js'
-import { redisThrottles } from './throttle/redis-throttles.js'
 
 /** How long `close` waits for running calls. */
 const closeMs = 1_000

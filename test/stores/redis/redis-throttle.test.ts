@@ -7,7 +7,7 @@ import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
-import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
+import { throttle } from '#src/stores/redis/lua/throttle-lua.js'
 import { disagreement } from './throttle-disagreement.js'
 import { heardOf, keysOf, type Moment, runOf, sceneOf, throttleHeader, throttleScene } from './throttle-scene.js'
 

@@ -9,7 +9,7 @@ import { Dice } from '#src/store-testing/sequences/dice.js'
 import { MemoryThrottle } from '#src/stores/memory/queue/memory-throttle.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
-import { throttle } from '#src/stores/redis/throttle/throttle-lua.js'
+import { throttle } from '#src/stores/redis/lua/throttle-lua.js'
 
 /** Done by one script; the subjects one after the other. */
 export type Step =

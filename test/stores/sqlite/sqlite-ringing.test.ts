@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { SqliteWakeTokens, tokenName } from '#src/stores/sqlite/sqlite-wake-token.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { SqliteWait } from '#src/stores/sqlite/sqlite-wait.js'
+import { SqliteWakeTokens, tokenName } from '#src/stores/sqlite/sqlite-wake-token.js'
 import type { SqliteThreadClient } from '#src/stores/sqlite/thread/sqlite-thread-client.js'
 import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 

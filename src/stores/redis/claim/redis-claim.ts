@@ -10,7 +10,7 @@ import type { RedisIdleCache } from '../redis-idle-cache.js'
 import type { RedisQueue, RedisShard } from '../redis-layout.js'
 import { type DamagedShards, partialReplies } from '../shards/redis-damage.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { memberKeys } from '../throttle/redis-scopes.js'
+import { memberKeys } from '../shards/redis-scopes.js'
 import {
   type ClaimReply,
   claimShards,

@@ -4,7 +4,7 @@
  */
 
 import { isSetBack } from '../lua/set-back-lua.js'
-import { throttle } from '../throttle/throttle-lua.js'
+import { throttle } from '../lua/throttle-lua.js'
 
 /**
  * Finds the keys that come after those of the shards that a claim asks. The fifth ARGV describes them: '' for none, or

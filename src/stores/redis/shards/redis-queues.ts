@@ -21,8 +21,8 @@ import {
   type RedisQueue,
   type RedisShard,
 } from '../redis-layout.js'
-import { RedisScopes } from '../throttle/redis-scopes.js'
 import { namingWrongType } from './redis-damage.js'
+import { RedisScopes } from './redis-scopes.js'
 import { formIn, giveSettings, isSaid, nextSaid, openScript, saidIn, stateOf, storedIn } from './redis-settings.js'
 
 /** A shard is no longer where the caller looked. The handle knows its new place by now. The call was not executed. */

@@ -13,7 +13,7 @@ import { isSetBack } from '../lua/set-back-lua.js'
 import { liveShards } from '../redis-layout.js'
 import { queueStateScripts } from '../shards/queue-state-script.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { scopeScript } from './redis-scopes.js'
+import { scopeScript } from '../shards/redis-scopes.js'
 
 export function redisThrottles(client: RedisClient, queues: RedisQueues): Throttles {
   /** Asks all shards of the queue. */

@@ -8,9 +8,9 @@ import { ownIn } from '../../rules/throttle/own-rates.js'
 import type { RedisClient, RedisReply } from '../client/redis-client.js'
 import { listIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { redisScript } from '../client/redis-script.js'
+import { throttle } from '../lua/throttle-lua.js'
 import { keyIn, queuesKey, scopeKeys } from '../redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from '../redis-layout.js'
-import { throttle } from './throttle-lua.js'
 
 interface RedisScope {
   readonly keys: readonly string[]
