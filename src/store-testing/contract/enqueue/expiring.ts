@@ -3,304 +3,266 @@
 import assert from 'node:assert/strict'
 import { upkeepLimit } from '../../../stores/rules/bounds.js'
 import {
-  type ContractConcern,
-  contractCase,
   expires,
   groups,
   limited,
-  needing,
+  plainCase,
+  plainConcern,
   priority,
   records,
   throttled,
 } from '../scenes/contract-case.js'
 import { soon } from '../scenes/scene.js'
 
-export const expiring: ContractConcern = {
-  concern: 'expiring',
-  cases: needing(
-    [expires],
-    [
-      contractCase(
-        'a job that was not taken in time is cancelled by the next claim, which tells of it',
-        async (scene) => {
-          await scene.add({ id: 'code', task: 'send-code', expiresMs: 1_000 }, 'mail')
-          await scene.advance(1_000)
+export const expiring = plainConcern('expiring', [expires], {
+  async 'a job that was not taken in time is cancelled by the next claim, which tells of it'(scene) {
+    await scene.add({ id: 'code', task: 'send-code', expiresMs: 1_000 }, 'mail')
+    await scene.advance(1_000)
 
-          const { claims, expired } = await scene.claim()
+    const { claims, expired } = await scene.claim()
 
-          assert.deepEqual(expired, [{ queue: scene.queue, id: 'code', task: 'send-code' }])
-          assert.deepEqual(
-            claims.map(({ id }) => id),
-            ['mail'],
-          )
-          assert.equal((await scene.depth()).expired, 1)
-          assert.equal((await scene.claim()).expired, undefined)
-        },
-      ),
+    assert.deepEqual(expired, [{ queue: scene.queue, id: 'code', task: 'send-code' }])
+    assert.deepEqual(
+      claims.map(({ id }) => id),
+      ['mail'],
+    )
+    assert.equal((await scene.depth()).expired, 1)
+    assert.equal((await scene.claim()).expired, undefined)
+  },
 
-      contractCase('until its last millisecond it is given', async (scene) => {
-        await scene.add({ id: 'a', expiresMs: 1_000 })
-        await scene.advance(999)
+  async 'until its last millisecond it is given'(scene) {
+    await scene.add({ id: 'a', expiresMs: 1_000 })
+    await scene.advance(999)
 
-        assert.deepEqual(await scene.claimIds(), ['a'])
-        assert.equal((await scene.depth()).expired, 0)
-      }),
+    assert.deepEqual(await scene.claimIds(), ['a'])
+    assert.equal((await scene.depth()).expired, 0)
+  },
 
-      contractCase(
-        'its record says when it expires, and of the end why: `expired`',
-        async (scene) => {
-          await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', delayMs: 500, expiresMs: 2_000 })
-          const now = await scene.now()
-          assert.equal((await scene.records.get(scene.queue, 'a'))?.expiresAt, now + 1_000)
-          const { jobs } = await scene.records.list(scene.queue, { by: 'id', limit: 10 })
-          assert.deepEqual(
-            jobs.map(({ expiresAt }) => expiresAt),
-            [now + 1_000, now + 2_000],
-          )
-          await scene.advance(1_000)
-          await scene.claim({ limit: 0 })
+  'its record says when it expires, and of the end why: `expired`': plainCase([expires, records], async (scene) => {
+    await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', delayMs: 500, expiresMs: 2_000 })
+    const now = await scene.now()
+    assert.equal((await scene.records.get(scene.queue, 'a'))?.expiresAt, now + 1_000)
+    const { jobs } = await scene.records.list(scene.queue, { by: 'id', limit: 10 })
+    assert.deepEqual(
+      jobs.map(({ expiresAt }) => expiresAt),
+      [now + 1_000, now + 2_000],
+    )
+    await scene.advance(1_000)
+    await scene.claim({ limit: 0 })
 
-          const record = await scene.records.get(scene.queue, 'a')
-          assert.deepEqual([record?.state, record?.reason, record?.expiresAt], ['cancelled', 'expired', undefined])
-        },
-        records,
-      ),
+    const record = await scene.records.get(scene.queue, 'a')
+    assert.deepEqual([record?.state, record?.reason, record?.expiresAt], ['cancelled', 'expired', undefined])
+  }),
 
-      contractCase('its id is remembered as that of a cancelled job is', async (scene) => {
-        await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', expiresMs: 1_000, rememberMs: 90_000 })
-        await scene.advance(1_000)
-        await scene.claim({ limit: 0 })
+  async 'its id is remembered as that of a cancelled job is'(scene) {
+    await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', expiresMs: 1_000, rememberMs: 90_000 })
+    await scene.advance(1_000)
+    await scene.claim({ limit: 0 })
 
-        assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
-        await scene.advance(60_000)
-        assert.deepEqual(await scene.enqueue(['a', 'b']), ['added', 'duplicate'])
-      }),
+    assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
+    await scene.advance(60_000)
+    assert.deepEqual(await scene.enqueue(['a', 'b']), ['added', 'duplicate'])
+  },
 
-      contractCase(
-        'whoever waits for it is woken',
-        async (scene) => {
-          await scene.add({ id: 'a', expiresMs: 1_000 })
-          const key = { queue: scene.queue, id: 'a' }
-          const ended = scene.records.watch([key], 5_000, new AbortController().signal)
-          await scene.advance(1_000)
-          await scene.claim({ limit: 0 })
+  'whoever waits for it is woken': plainCase([expires, records], async (scene) => {
+    await scene.add({ id: 'a', expiresMs: 1_000 })
+    const key = { queue: scene.queue, id: 'a' }
+    const ended = scene.records.watch([key], 5_000, new AbortController().signal)
+    await scene.advance(1_000)
+    await scene.claim({ limit: 0 })
 
-          assert.deepEqual(await soon(ended), [key])
-        },
-        records,
-      ),
+    assert.deepEqual(await soon(ended), [key])
+  }),
 
-      contractCase('a job for later may expire after it is due, and not before', async (scene) => {
-        await scene.add({ id: 'a', delayMs: 1_000, expiresMs: 2_000 }, { id: 'b', delayMs: 1_000, expiresMs: 5_000 })
-        await scene.advance(2_000)
+  async 'a job for later may expire after it is due, and not before'(scene) {
+    await scene.add({ id: 'a', delayMs: 1_000, expiresMs: 2_000 }, { id: 'b', delayMs: 1_000, expiresMs: 5_000 })
+    await scene.advance(2_000)
 
-        const { claims, expired = [] } = await scene.claim()
+    const { claims, expired = [] } = await scene.claim()
 
-        assert.deepEqual([claims.map(({ id }) => id), expired.map(({ id }) => id)], [['b'], ['a']])
-      }),
+    assert.deepEqual([claims.map(({ id }) => id), expired.map(({ id }) => id)], [['b'], ['a']])
+  },
 
-      contractCase(
-        'a job that was taken expires all the same when it waits again: retried, released or crashed',
-        async (scene) => {
-          const ids = ['retried', 'for later', 'released', 'crashed']
-          await scene.add(...ids.map((id) => ({ id, expiresMs: 1_000 })))
-          const { claims } = await scene.claim({ leaseMs: 500 })
-          await scene.end(claims[0]!, { kind: 'retry', delayMs: 100 })
-          await scene.end(claims[1]!, { kind: 'retry', delayMs: 60_000 })
-          await scene.end(claims[2]!, { kind: 'release', delayMs: 0 })
-          assert.deepEqual((await scene.claim({ limit: 0 })).expired, undefined)
-          await scene.advance(1_000)
+  async 'a job that was taken expires all the same when it waits again: retried, released or crashed'(scene) {
+    const ids = ['retried', 'for later', 'released', 'crashed']
+    await scene.add(...ids.map((id) => ({ id, expiresMs: 1_000 })))
+    const { claims } = await scene.claim({ leaseMs: 500 })
+    await scene.end(claims[0]!, { kind: 'retry', delayMs: 100 })
+    await scene.end(claims[1]!, { kind: 'retry', delayMs: 60_000 })
+    await scene.end(claims[2]!, { kind: 'release', delayMs: 0 })
+    assert.deepEqual((await scene.claim({ limit: 0 })).expired, undefined)
+    await scene.advance(1_000)
 
-          const { claims: given, expired = [] } = await scene.claim()
+    const { claims: given, expired = [] } = await scene.claim()
 
-          assert.deepEqual(given, [])
-          assert.deepEqual(expired.map(({ id }) => id).sort(), [...ids].sort())
-          assert.deepEqual(await scene.claimIds({ alone: true }), [])
-          assert.equal((await scene.depth()).expired, 4)
-        },
-      ),
+    assert.deepEqual(given, [])
+    assert.deepEqual(expired.map(({ id }) => id).sort(), [...ids].sort())
+    assert.deepEqual(await scene.claimIds({ alone: true }), [])
+    assert.equal((await scene.depth()).expired, 4)
+  },
 
-      contractCase('a job that is retried before its time is given again', async (scene) => {
-        await scene.add({ id: 'a', expiresMs: 1_000 })
-        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 100 })
-        await scene.advance(999)
+  async 'a job that is retried before its time is given again'(scene) {
+    await scene.add({ id: 'a', expiresMs: 1_000 })
+    await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 100 })
+    await scene.advance(999)
 
-        assert.deepEqual(await scene.claimIds(), ['a'])
-      }),
+    assert.deepEqual(await scene.claimIds(), ['a'])
+  },
 
-      contractCase('a job that runs does not expire, and ends as its claim says', async (scene) => {
-        await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', expiresMs: 1_000 })
-        const { claims } = await scene.claim()
-        await scene.advance(2_000)
-        const { expired } = await scene.claim()
+  async 'a job that runs does not expire, and ends as its claim says'(scene) {
+    await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', expiresMs: 1_000 })
+    const { claims } = await scene.claim()
+    await scene.advance(2_000)
+    const { expired } = await scene.claim()
 
-        assert.equal(expired, undefined)
-        await scene.end(claims[0]!, { kind: 'complete' })
-        await scene.end(claims[1]!, { kind: 'bury', reason: 'no' })
-        assert.equal((await scene.claim()).expired, undefined)
-        assert.equal((await scene.depth()).expired, 0)
-      }),
+    assert.equal(expired, undefined)
+    await scene.end(claims[0]!, { kind: 'complete' })
+    await scene.end(claims[1]!, { kind: 'bury', reason: 'no' })
+    assert.equal((await scene.claim()).expired, undefined)
+    assert.equal((await scene.depth()).expired, 0)
+  },
 
-      contractCase('its claim says when it expires, each time', async (scene) => {
-        await scene.add({ id: 'a', expiresMs: 1_000 }, 'b')
-        const at = (await scene.now()) + 1_000
-        const { claims } = await scene.claim()
-        assert.deepEqual(
-          claims.map(({ expiresAt }) => expiresAt),
-          [at, undefined],
-        )
-        await scene.end(claims[0]!, { kind: 'retry', delayMs: 0 })
+  async 'its claim says when it expires, each time'(scene) {
+    await scene.add({ id: 'a', expiresMs: 1_000 }, 'b')
+    const at = (await scene.now()) + 1_000
+    const { claims } = await scene.claim()
+    assert.deepEqual(
+      claims.map(({ expiresAt }) => expiresAt),
+      [at, undefined],
+    )
+    await scene.end(claims[0]!, { kind: 'retry', delayMs: 0 })
 
-        assert.equal((await scene.claimOne()).expiresAt, at)
-      }),
+    assert.equal((await scene.claimOne()).expiresAt, at)
+  },
 
-      contractCase(
-        'its record says when it expires while it waits or runs, and not once it is dead',
-        async (scene) => {
-          await scene.add({ id: 'a', expiresMs: 1_000 })
-          const at = (await scene.now()) + 1_000
-          const expiresAt = async () => (await scene.records.get(scene.queue, 'a'))?.expiresAt
-          const claim = await scene.claimOne()
-          assert.equal(await expiresAt(), at)
-          await scene.end(claim, { kind: 'retry', delayMs: 0 })
-          assert.equal(await expiresAt(), at)
-          await scene.end(await scene.claimOne(), { kind: 'bury' })
+  'its record says when it expires while it waits or runs, and not once it is dead': plainCase(
+    [expires, records],
+    async (scene) => {
+      await scene.add({ id: 'a', expiresMs: 1_000 })
+      const at = (await scene.now()) + 1_000
+      const expiresAt = async () => (await scene.records.get(scene.queue, 'a'))?.expiresAt
+      const claim = await scene.claimOne()
+      assert.equal(await expiresAt(), at)
+      await scene.end(claim, { kind: 'retry', delayMs: 0 })
+      assert.equal(await expiresAt(), at)
+      await scene.end(await scene.claimOne(), { kind: 'bury' })
 
-          assert.equal(await expiresAt(), undefined)
-        },
-        records,
-      ),
-
-      contractCase(
-        'a job that was buried and revived expires no more; one that is to run now does',
-        async (scene) => {
-          await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', delayMs: 500, expiresMs: 1_000 })
-          await scene.records.bury(scene.queue, { ids: ['a'] })
-          await scene.records.morgue.revive(scene.queue, { ids: ['a'] })
-          await scene.records.runNow(scene.queue, { ids: ['b'] })
-          await scene.advance(2_000)
-
-          const { claims, expired = [] } = await scene.claim()
-
-          assert.deepEqual([claims.map(({ id }) => id), expired.map(({ id }) => id)], [['a'], ['b']])
-        },
-        records,
-      ),
-
-      contractCase(
-        'a job that was cancelled or deleted before leaves nothing that expires',
-        async (scene) => {
-          await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', expiresMs: 1_000 })
-          await scene.records.cancel(scene.queue, { ids: ['a'] }, 'not wanted')
-          await scene.records.delete(scene.queue, { ids: ['b'] })
-          await scene.add('b')
-          await scene.advance(2_000)
-
-          const { claims, expired } = await scene.claim()
-
-          assert.deepEqual([claims.map(({ id }) => id), expired], [['b'], undefined])
-          assert.equal((await scene.records.get(scene.queue, 'a'))?.reason, 'not wanted')
-        },
-        records,
-      ),
-
-      contractCase('of more jobs than one call ends, none is given before all have ended', async (scene) => {
-        const many = Array.from({ length: upkeepLimit + 1 }, (_, i) => ({ id: `code-${i}`, expiresMs: 1_000 }))
-        await scene.add(...many, 'mail')
-        await scene.advance(1_000)
-
-        const first = await scene.claim()
-        assert.deepEqual([first.claims, first.expired?.length, first.more], [[], upkeepLimit, true])
-        const second = await scene.claim()
-        assert.deepEqual([second.claims.map(({ id }) => id), second.expired?.length], [['mail'], 1])
-        assert.equal((await scene.depth()).expired, upkeepLimit + 1)
-      }),
-
-      contractCase('they end in the order in which they expire, then of arrival', async (scene) => {
-        await scene.add({ id: 'a', expiresMs: 3_000 }, { id: 'b', delayMs: 500, expiresMs: 1_000 })
-        await scene.add({ id: 'c', expiresMs: 1_000 })
-        await scene.advance(5_000)
-
-        const { expired } = await scene.claim({ limit: 0 })
-
-        assert.deepEqual(
-          expired?.map(({ id }) => id),
-          ['b', 'c', 'a'],
-        )
-      }),
-
-      contractCase(
-        'they expire in a paused queue too, when a claim comes by',
-        async (scene) => {
-          await scene.add({ id: 'a', expiresMs: 1_000 })
-          await scene.records.pause(scene.queue)
-          await scene.advance(1_000)
-
-          const { expired, waits } = await scene.claim()
-
-          assert.deepEqual([expired?.length, waits[0]?.reason], [1, 'paused'])
-        },
-        records,
-      ),
-
-      contractCase(
-        'they end wherever they stand: behind others, in a lane, with a priority',
-        async (scene) => {
-          await scene.add({ id: 'a' }, { id: 'b', expiresMs: 1_000 }, { id: 'c', expiresMs: 1_000, priority: 3 })
-          await scene.add({ id: 'd', expiresMs: 1_000, group: 'x' }, { id: 'e', group: 'x' }, { id: 'f' })
-          await scene.advance(1_000)
-
-          const { claims, expired = [] } = await scene.claim()
-
-          assert.deepEqual(
-            expired.map(({ id }) => id),
-            ['b', 'c', 'd'],
-          )
-          assert.deepEqual(claims.map(({ id }) => id).sort(), ['a', 'e', 'f'])
-          assert.equal((await scene.depth()).ready, 0)
-        },
-        priority,
-        groups,
-      ),
-
-      contractCase(
-        'an expired job takes no permit of a throttle',
-        async (scene) => {
-          const rules = [{ limit: 1, windowMs: 60_000, moderate: false }]
-          await scene.openQueue({ throttle: { scope: scene.queue, by: 'queue', rules } })
-          await scene.add({ id: 'a', expiresMs: 1_000 }, 'b')
-          await scene.advance(1_000)
-
-          assert.deepEqual(await scene.claimIds(), ['b'])
-        },
-        throttled,
-      ),
-
-      contractCase(
-        'an expired job makes room for none and takes none of what may run',
-        async (scene) => {
-          await scene.openQueue({ maxRunning: 1 })
-          await scene.add('a', { id: 'b', expiresMs: 1_000 }, 'c')
-          const claim = await scene.claimOne()
-          await scene.advance(1_000)
-
-          const full = await scene.claim()
-          assert.deepEqual([full.claims, full.expired?.length], [[], 1])
-          await scene.end(claim, { kind: 'complete' })
-          assert.deepEqual(await scene.claimIds(), ['c'])
-        },
-        limited,
-      ),
-
-      contractCase('an expired job makes room in a bounded queue', async (scene) => {
-        await scene.openQueue({ maxPending: 1 })
-        await scene.add({ id: 'a', expiresMs: 1_000 })
-        await scene.advance(1_000)
-        assert.deepEqual(await scene.enqueue(['b']), ['full'])
-        await scene.claim({ limit: 0 })
-
-        assert.deepEqual(await scene.enqueue(['b']), ['added'])
-      }),
-    ],
+      assert.equal(await expiresAt(), undefined)
+    },
   ),
-}
+
+  'a job that was buried and revived expires no more; one that is to run now does': plainCase(
+    [expires, records],
+    async (scene) => {
+      await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', delayMs: 500, expiresMs: 1_000 })
+      await scene.records.bury(scene.queue, { ids: ['a'] })
+      await scene.records.morgue.revive(scene.queue, { ids: ['a'] })
+      await scene.records.runNow(scene.queue, { ids: ['b'] })
+      await scene.advance(2_000)
+
+      const { claims, expired = [] } = await scene.claim()
+
+      assert.deepEqual([claims.map(({ id }) => id), expired.map(({ id }) => id)], [['a'], ['b']])
+    },
+  ),
+
+  'a job that was cancelled or deleted before leaves nothing that expires': plainCase(
+    [expires, records],
+    async (scene) => {
+      await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', expiresMs: 1_000 })
+      await scene.records.cancel(scene.queue, { ids: ['a'] }, 'not wanted')
+      await scene.records.delete(scene.queue, { ids: ['b'] })
+      await scene.add('b')
+      await scene.advance(2_000)
+
+      const { claims, expired } = await scene.claim()
+
+      assert.deepEqual([claims.map(({ id }) => id), expired], [['b'], undefined])
+      assert.equal((await scene.records.get(scene.queue, 'a'))?.reason, 'not wanted')
+    },
+  ),
+
+  async 'of more jobs than one call ends, none is given before all have ended'(scene) {
+    const many = Array.from({ length: upkeepLimit + 1 }, (_, i) => ({ id: `code-${i}`, expiresMs: 1_000 }))
+    await scene.add(...many, 'mail')
+    await scene.advance(1_000)
+
+    const first = await scene.claim()
+    assert.deepEqual([first.claims, first.expired?.length, first.more], [[], upkeepLimit, true])
+    const second = await scene.claim()
+    assert.deepEqual([second.claims.map(({ id }) => id), second.expired?.length], [['mail'], 1])
+    assert.equal((await scene.depth()).expired, upkeepLimit + 1)
+  },
+
+  async 'they end in the order in which they expire, then of arrival'(scene) {
+    await scene.add({ id: 'a', expiresMs: 3_000 }, { id: 'b', delayMs: 500, expiresMs: 1_000 })
+    await scene.add({ id: 'c', expiresMs: 1_000 })
+    await scene.advance(5_000)
+
+    const { expired } = await scene.claim({ limit: 0 })
+
+    assert.deepEqual(
+      expired?.map(({ id }) => id),
+      ['b', 'c', 'a'],
+    )
+  },
+
+  'they expire in a paused queue too, when a claim comes by': plainCase([expires, records], async (scene) => {
+    await scene.add({ id: 'a', expiresMs: 1_000 })
+    await scene.records.pause(scene.queue)
+    await scene.advance(1_000)
+
+    const { expired, waits } = await scene.claim()
+
+    assert.deepEqual([expired?.length, waits[0]?.reason], [1, 'paused'])
+  }),
+
+  'they end wherever they stand: behind others, in a lane, with a priority': plainCase(
+    [expires, priority, groups],
+    async (scene) => {
+      await scene.add({ id: 'a' }, { id: 'b', expiresMs: 1_000 }, { id: 'c', expiresMs: 1_000, priority: 3 })
+      await scene.add({ id: 'd', expiresMs: 1_000, group: 'x' }, { id: 'e', group: 'x' }, { id: 'f' })
+      await scene.advance(1_000)
+
+      const { claims, expired = [] } = await scene.claim()
+
+      assert.deepEqual(
+        expired.map(({ id }) => id),
+        ['b', 'c', 'd'],
+      )
+      assert.deepEqual(claims.map(({ id }) => id).sort(), ['a', 'e', 'f'])
+      assert.equal((await scene.depth()).ready, 0)
+    },
+  ),
+
+  'an expired job takes no permit of a throttle': plainCase([expires, throttled], async (scene) => {
+    const rules = [{ limit: 1, windowMs: 60_000, moderate: false }]
+    await scene.openQueue({ throttle: { scope: scene.queue, by: 'queue', rules } })
+    await scene.add({ id: 'a', expiresMs: 1_000 }, 'b')
+    await scene.advance(1_000)
+
+    assert.deepEqual(await scene.claimIds(), ['b'])
+  }),
+
+  'an expired job makes room for none and takes none of what may run': plainCase([expires, limited], async (scene) => {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.add('a', { id: 'b', expiresMs: 1_000 }, 'c')
+    const claim = await scene.claimOne()
+    await scene.advance(1_000)
+
+    const full = await scene.claim()
+    assert.deepEqual([full.claims, full.expired?.length], [[], 1])
+    await scene.end(claim, { kind: 'complete' })
+    assert.deepEqual(await scene.claimIds(), ['c'])
+  }),
+
+  async 'an expired job makes room in a bounded queue'(scene) {
+    await scene.openQueue({ maxPending: 1 })
+    await scene.add({ id: 'a', expiresMs: 1_000 })
+    await scene.advance(1_000)
+    assert.deepEqual(await scene.enqueue(['b']), ['full'])
+    await scene.claim({ limit: 0 })
+
+    assert.deepEqual(await scene.enqueue(['b']), ['added'])
+  },
+})

@@ -4,172 +4,136 @@
  */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, exactDepth, inOrder, records, rings } from '../scenes/contract-case.js'
+import { exactDepth, inOrder, plainCase, plainConcern, records, rings } from '../scenes/contract-case.js'
 
-export const claimAnswers: ContractConcern = {
-  concern: 'what a claim tells',
-  cases: [
-    contractCase(
-      'a denial says when a scheduled job falls due',
-      async (scene) => {
-        await scene.add({ id: 'a', delayMs: 9_000 }, { id: 'b', delayMs: 5_000 })
-        await scene.advance(1_000)
+export const claimAnswers = plainConcern('what a claim tells', [], {
+  'a denial says when a scheduled job falls due': plainCase([rings], async (scene) => {
+    await scene.add({ id: 'a', delayMs: 9_000 }, { id: 'b', delayMs: 5_000 })
+    await scene.advance(1_000)
 
-        const { waits } = await scene.claim()
+    const { waits } = await scene.claim()
 
-        assert.deepEqual(waits, [{ queue: scene.queue, reason: 'scheduled', forMs: 4_000, lead: true }])
-      },
-      rings,
-    ),
+    assert.deepEqual(waits, [{ queue: scene.queue, reason: 'scheduled', forMs: 4_000, lead: true }])
+  }),
 
-    contractCase(
-      'a denial says when a lease ends',
-      async (scene) => {
-        await scene.add('a')
-        await scene.claimOne({ leaseMs: 8_000 })
-        await scene.advance(1_000)
+  'a denial says when a lease ends': plainCase([rings], async (scene) => {
+    await scene.add('a')
+    await scene.claimOne({ leaseMs: 8_000 })
+    await scene.advance(1_000)
 
-        const { waits } = await scene.claim()
+    const { waits } = await scene.claim()
 
-        assert.deepEqual(waits, [{ queue: scene.queue, reason: 'empty', forMs: 7_000, lead: true }])
-      },
-      rings,
-    ),
+    assert.deepEqual(waits, [{ queue: scene.queue, reason: 'empty', forMs: 7_000, lead: true }])
+  }),
 
-    contractCase(
-      'a denial names the sooner of a due job and an ending lease',
-      async (scene) => {
-        await scene.add('a')
-        await scene.claimOne({ leaseMs: 3_000 })
-        await scene.add({ id: 'b', delayMs: 9_000 })
+  'a denial names the sooner of a due job and an ending lease': plainCase([rings], async (scene) => {
+    await scene.add('a')
+    await scene.claimOne({ leaseMs: 3_000 })
+    await scene.add({ id: 'b', delayMs: 9_000 })
 
-        const { waits } = await scene.claim()
+    const { waits } = await scene.claim()
 
-        assert.deepEqual(waits, [{ queue: scene.queue, reason: 'scheduled', forMs: 3_000, lead: true }])
-      },
-      rings,
-    ),
+    assert.deepEqual(waits, [{ queue: scene.queue, reason: 'scheduled', forMs: 3_000, lead: true }])
+  }),
 
-    contractCase(
-      'a paused queue grants nothing and says so',
-      async (scene) => {
-        await scene.add('a')
-        await scene.records.pause(scene.queue)
+  'a paused queue grants nothing and says so': plainCase([records], async (scene) => {
+    await scene.add('a')
+    await scene.records.pause(scene.queue)
 
-        const { claims, waits, more } = await scene.claim()
+    const { claims, waits, more } = await scene.claim()
 
-        assert.deepEqual([claims, waits, more], [[], [{ queue: scene.queue, reason: 'paused' }], false])
-      },
-      records,
-    ),
+    assert.deepEqual([claims, waits, more], [[], [{ queue: scene.queue, reason: 'paused' }], false])
+  }),
 
-    contractCase('more tells whether ready jobs were left', async (scene) => {
+  async 'more tells whether ready jobs were left'(scene) {
+    await scene.add('a', 'b', 'c')
+
+    assert.equal((await scene.claim({ limit: 2 })).more, true)
+    assert.equal((await scene.claim({ limit: 2 })).more, false)
+  },
+
+  'a limit of 0 promotes and takes nothing': plainCase([exactDepth], async (scene) => {
+    await scene.add({ id: 'a', delayMs: 1_000 })
+    await scene.advance(1_000)
+
+    const { claims, more } = await scene.claim({ limit: 0 })
+
+    assert.deepEqual([claims, more], [[], true])
+    assert.deepEqual(await scene.states(), ['a ready'])
+  }),
+
+  'promotion is bounded to 100 a call, and more tells that there are others': plainCase([inOrder], async (scene) => {
+    await scene.add(...Array.from({ length: 150 }, (_, i) => ({ id: `job-${i}`, delayMs: 1_000 + i })))
+    await scene.advance(5_000)
+
+    const first = await scene.claim({ limit: 250 })
+    const second = await scene.claim({ limit: 250 })
+
+    assert.deepEqual([first.claims.length, first.more], [100, true])
+    assert.deepEqual([second.claims.length, second.more], [50, false])
+    assert.equal(first.claims[99]!.id, 'job-99')
+  }),
+
+  'heads tell the age of each queue’s oldest ready job, and only when asked': plainCase([exactDepth], async (scene) => {
+    await scene.openQueue({ name: 'other' })
+    await scene.openQueue({ name: 'idle' })
+    await scene.enqueue(['x', 'y'], { queue: 'other' })
+    await scene.advance(4_000)
+    await scene.add('a')
+    await scene.advance(1_000)
+    const from = ['idle', scene.queue, 'other'].map((queue) => ({ queue, limit: 0 }))
+
+    assert.deepEqual((await scene.claim({ from, heads: true })).heads, [
+      { queue: 'idle' },
+      { queue: scene.queue, ageMs: 1_000 },
+      { queue: 'other', ageMs: 5_000 },
+    ])
+    assert.equal((await scene.claim({ from })).heads, undefined)
+  }),
+
+  'heads are those after what this call took': plainCase([exactDepth], async (scene) => {
+    await scene.add('a')
+    await scene.advance(3_000)
+    await scene.add('b')
+    await scene.advance(1_000)
+
+    const { heads } = await scene.claim({ limit: 1, heads: true })
+
+    assert.deepEqual(heads, [{ queue: scene.queue, ageMs: 1_000 }])
+  }),
+
+  'a plain queue that a call names twice grants by the first that asks for jobs': plainCase(
+    [inOrder],
+    async (scene) => {
       await scene.add('a', 'b', 'c')
+      const from = [0, 1, 2].map((limit) => ({ queue: scene.queue, limit }))
+      assert.deepEqual(await scene.claimIds({ from }), ['a'])
+    },
+  ),
 
-      assert.equal((await scene.claim({ limit: 2 })).more, true)
-      assert.equal((await scene.claim({ limit: 2 })).more, false)
-    }),
+  async 'a queue that a call names twice has the head that the call left, both times'(scene) {
+    await scene.add('a')
+    const from = [0, 1].map((limit) => ({ queue: scene.queue, limit }))
 
-    contractCase(
-      'a limit of 0 promotes and takes nothing',
-      async (scene) => {
-        await scene.add({ id: 'a', delayMs: 1_000 })
-        await scene.advance(1_000)
+    const { heads } = await scene.claim({ from, heads: true })
 
-        const { claims, more } = await scene.claim({ limit: 0 })
+    assert.deepEqual(heads, [{ queue: scene.queue }, { queue: scene.queue }])
+  },
 
-        assert.deepEqual([claims, more], [[], true])
-        assert.deepEqual(await scene.states(), ['a ready'])
-      },
-      exactDepth,
-    ),
+  async 'a claim alone takes one job, whatever its limit'(scene) {
+    await scene.add('a', 'b')
 
-    contractCase(
-      'promotion is bounded to 100 a call, and more tells that there are others',
-      async (scene) => {
-        await scene.add(...Array.from({ length: 150 }, (_, i) => ({ id: `job-${i}`, delayMs: 1_000 + i })))
-        await scene.advance(5_000)
+    const taken = await scene.claimIds({ limit: 10, alone: true })
 
-        const first = await scene.claim({ limit: 250 })
-        const second = await scene.claim({ limit: 250 })
+    assert.equal(taken.length, 1)
+    assert.equal((await scene.job(taken[0]!)).claim?.alone, true)
+  },
 
-        assert.deepEqual([first.claims.length, first.more], [100, true])
-        assert.deepEqual([second.claims.length, second.more], [50, false])
-        assert.equal(first.claims[99]!.id, 'job-99')
-      },
-      inOrder,
-    ),
+  async 'now is the store’s clock'(scene) {
+    const { now } = await scene.claim()
+    await scene.advance(1_234)
 
-    contractCase(
-      'heads tell the age of each queue’s oldest ready job, and only when asked',
-      async (scene) => {
-        await scene.openQueue({ name: 'other' })
-        await scene.openQueue({ name: 'idle' })
-        await scene.enqueue(['x', 'y'], { queue: 'other' })
-        await scene.advance(4_000)
-        await scene.add('a')
-        await scene.advance(1_000)
-        const from = ['idle', scene.queue, 'other'].map((queue) => ({ queue, limit: 0 }))
-
-        assert.deepEqual((await scene.claim({ from, heads: true })).heads, [
-          { queue: 'idle' },
-          { queue: scene.queue, ageMs: 1_000 },
-          { queue: 'other', ageMs: 5_000 },
-        ])
-        assert.equal((await scene.claim({ from })).heads, undefined)
-      },
-      exactDepth,
-    ),
-
-    contractCase(
-      'heads are those after what this call took',
-      async (scene) => {
-        await scene.add('a')
-        await scene.advance(3_000)
-        await scene.add('b')
-        await scene.advance(1_000)
-
-        const { heads } = await scene.claim({ limit: 1, heads: true })
-
-        assert.deepEqual(heads, [{ queue: scene.queue, ageMs: 1_000 }])
-      },
-      exactDepth,
-    ),
-
-    contractCase(
-      'a plain queue that a call names twice grants by the first that asks for jobs',
-      async (scene) => {
-        await scene.add('a', 'b', 'c')
-        const from = [0, 1, 2].map((limit) => ({ queue: scene.queue, limit }))
-        assert.deepEqual(await scene.claimIds({ from }), ['a'])
-      },
-      inOrder,
-    ),
-
-    contractCase('a queue that a call names twice has the head that the call left, both times', async (scene) => {
-      await scene.add('a')
-      const from = [0, 1].map((limit) => ({ queue: scene.queue, limit }))
-
-      const { heads } = await scene.claim({ from, heads: true })
-
-      assert.deepEqual(heads, [{ queue: scene.queue }, { queue: scene.queue }])
-    }),
-
-    contractCase('a claim alone takes one job, whatever its limit', async (scene) => {
-      await scene.add('a', 'b')
-
-      const taken = await scene.claimIds({ limit: 10, alone: true })
-
-      assert.equal(taken.length, 1)
-      assert.equal((await scene.job(taken[0]!)).claim?.alone, true)
-    }),
-
-    contractCase('now is the store’s clock', async (scene) => {
-      const { now } = await scene.claim()
-      await scene.advance(1_234)
-
-      assert.equal((await scene.claim()).now, now + 1_234)
-      assert.equal((await scene.harness.dump()).now, now + 1_234)
-    }),
-  ],
-}
+    assert.equal((await scene.claim()).now, now + 1_234)
+    assert.equal((await scene.harness.dump()).now, now + 1_234)
+  },
+})

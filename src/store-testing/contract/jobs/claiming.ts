@@ -1,324 +1,287 @@
 /** Contract cases: claiming. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, fenced, inOrder, priority } from '../scenes/contract-case.js'
+import { fenced, inOrder, plainCase, plainConcern, priority } from '../scenes/contract-case.js'
 
-export const claiming: ContractConcern = {
-  concern: 'claiming',
-  cases: [
-    contractCase('a claim carries what the handler needs', async (scene) => {
-      const now = await scene.now()
-      await scene.add({ id: 'a', task: 'resize', payload: '[1]', meta: '{}', codec: 'my', priority: 0 })
+export const claiming = plainConcern('claiming', [], {
+  async 'a claim carries what the handler needs'(scene) {
+    const now = await scene.now()
+    await scene.add({ id: 'a', task: 'resize', payload: '[1]', meta: '{}', codec: 'my', priority: 0 })
 
-      const { fence, ...claim } = await scene.claimOne()
+    const { fence, ...claim } = await scene.claimOne()
 
-      assert.deepEqual(claim, {
-        queue: scene.queue,
-        id: 'a',
-        task: 'resize',
-        payload: '[1]',
-        meta: '{}',
-        codec: 'my',
-        priority: 0,
-        attempt: 1,
-        crashes: 0,
-        createdAt: now,
-        runAt: now,
-      })
-      assert.ok(Number.isSafeInteger(fence) && fence > 0)
-    }),
+    assert.deepEqual(claim, {
+      queue: scene.queue,
+      id: 'a',
+      task: 'resize',
+      payload: '[1]',
+      meta: '{}',
+      codec: 'my',
+      priority: 0,
+      attempt: 1,
+      crashes: 0,
+      createdAt: now,
+      runAt: now,
+    })
+    assert.ok(Number.isSafeInteger(fence) && fence > 0)
+  },
 
-    contractCase('a claim of no queue is given nothing, and the time', async (scene) => {
-      const { now, ...answer } = await scene.claim({ from: [], heads: true })
-      assert.equal(now, await scene.now())
-      assert.deepEqual(answer, { claims: [], crashed: [], buried: [], waits: [], heads: [], more: false })
-    }),
+  async 'a claim of no queue is given nothing, and the time'(scene) {
+    const { now, ...answer } = await scene.claim({ from: [], heads: true })
+    assert.equal(now, await scene.now())
+    assert.deepEqual(answer, { claims: [], crashed: [], buried: [], waits: [], heads: [], more: false })
+  },
 
-    contractCase('a claimed job is running, held by the worker for the lease', async (scene) => {
-      await scene.add('a')
-      const { fence } = await scene.claimOne({ worker: 'worker-7', leaseMs: 12_000 })
+  async 'a claimed job is running, held by the worker for the lease'(scene) {
+    await scene.add('a')
+    const { fence } = await scene.claimOne({ worker: 'worker-7', leaseMs: 12_000 })
 
-      const { state, worker, claim, startedAt } = await scene.job('a')
+    const { state, worker, claim, startedAt } = await scene.job('a')
 
-      assert.deepEqual(
-        { state, worker, claim, startedAt },
-        {
-          state: 'running',
-          worker: 'worker-7',
-          claim: { fence, leaseMs: 12_000, alone: false, cancelRequested: false },
-          startedAt: null,
-        },
-      )
-    }),
-
-    contractCase(
-      'one claim takes as many jobs as the store allows, in their order, and each of them can be settled',
-      async (scene) => {
-        const { maxBatch, maxClaim } = scene.store.traits
-        const ids = Array.from({ length: maxClaim + 1 }, (_, i) => `job-${i}`)
-        for (let from = 0; from < ids.length; from += maxBatch) await scene.add(...ids.slice(from, from + maxBatch))
-
-        const { claims, more } = await scene.claim({ limit: maxClaim })
-
-        assert.deepEqual([claims.map(({ id }) => id), more], [ids.slice(0, -1), true])
-        for (let from = 0; from < claims.length; from += maxBatch) {
-          const some = claims.slice(from, from + maxBatch)
-          const items = some.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const }))
-          assert.deepEqual(new Set(await scene.store.settle(items)), new Set(['ok']))
-        }
-        assert.deepEqual(await scene.states(), [`job-${maxClaim} ready`])
+    assert.deepEqual(
+      { state, worker, claim, startedAt },
+      {
+        state: 'running',
+        worker: 'worker-7',
+        claim: { fence, leaseMs: 12_000, alone: false, cancelRequested: false },
+        startedAt: null,
       },
-      inOrder,
-    ),
+    )
+  },
 
-    contractCase(
-      'jobs of equal priority come first in, first out',
-      async (scene) => {
-        await scene.add('b')
-        await scene.add('c')
-        await scene.add('a')
+  'one claim takes as many jobs as the store allows, in their order, and each of them can be settled': plainCase(
+    [inOrder],
+    async (scene) => {
+      const { maxBatch, maxClaim } = scene.store.traits
+      const ids = Array.from({ length: maxClaim + 1 }, (_, i) => `job-${i}`)
+      for (let from = 0; from < ids.length; from += maxBatch) await scene.add(...ids.slice(from, from + maxBatch))
 
-        assert.deepEqual(await scene.claimIds(), ['b', 'c', 'a'])
-      },
-      inOrder,
-    ),
+      const { claims, more } = await scene.claim({ limit: maxClaim })
 
-    contractCase(
-      'first in is first out within one call and one millisecond',
-      async (scene) => {
-        await scene.add('c', 'a')
-        await scene.add('b', 'd')
-
-        assert.deepEqual(await scene.claimIds(), ['c', 'a', 'b', 'd'])
-      },
-      inOrder,
-    ),
-
-    contractCase(
-      'a lifo queue gives the last first',
-      async (scene) => {
-        await scene.openQueue({ name: 'stack', order: 'lifo' })
-        await scene.enqueue(['a', 'b'], { queue: 'stack' })
-        await scene.enqueue(['c'], { queue: 'stack' })
-
-        assert.deepEqual(await scene.claimIds({ queue: 'stack' }), ['c', 'b', 'a'])
-      },
-      inOrder,
-    ),
-
-    contractCase(
-      'higher priorities come first, in arrival order within one',
-      async (scene) => {
-        await scene.add({ id: 'low', priority: -32_768 }, { id: 'five', priority: 5 }, 'none')
-        await scene.add({ id: 'ten', priority: 10 }, { id: 'five too', priority: 5 }, { id: 'top', priority: 32_767 })
-
-        assert.deepEqual(await scene.claimIds(), ['top', 'ten', 'five', 'five too', 'none', 'low'])
-      },
-      priority,
-    ),
-
-    contractCase(
-      'priority stands above the order of a lifo queue',
-      async (scene) => {
-        await scene.openQueue({ name: 'stack', order: 'lifo' })
-        await scene.enqueue([{ id: 'high', priority: 1 }, 'a', 'b'], { queue: 'stack' })
-
-        assert.deepEqual(await scene.claimIds({ queue: 'stack' }), ['high', 'b', 'a'])
-      },
-      priority,
-    ),
-
-    contractCase('a claim takes no more than its limit', async (scene) => {
-      await scene.add('a', 'b', 'c')
-
-      const taken = [await scene.claimIds({ limit: 2 }), await scene.claimIds({ limit: 2 })]
-
-      assert.deepEqual(
-        taken.map((ids) => ids.length),
-        [2, 1],
-      )
-      assert.deepEqual(taken.flat().sort(), ['a', 'b', 'c'])
-    }),
-
-    contractCase('no job is claimed twice by two handles at once', async (scene) => {
-      const handles = [scene.store, await scene.harness.open(), await scene.harness.open()]
-      const ids = Array.from({ length: 60 }, (_, i) => `job-${String(i).padStart(2, '0')}`)
-      await scene.add(...ids)
-
-      const taken = await Promise.all(
-        Array.from({ length: 12 }, (_, i) =>
-          handles[i % 3]!.claim([{ queue: scene.queue, limit: 5 }], { worker: `w${i % 3}`, leaseMs: 30_000 }),
-        ),
-      )
-
-      assert.deepEqual(taken.flatMap(({ claims }) => claims.map(({ id }) => id)).sort(), ids, 'each job exactly once')
-      const fences = taken.map(({ claims }) => claims[0]!.fence)
-      if (scene.store.traits.fenced) assert.equal(new Set(fences).size, 12, 'each call has a fence of its own')
-    }),
-
-    contractCase(
-      'one fence for all jobs of a call, a greater one for the next',
-      async (scene) => {
-        await scene.add('a', 'b', 'c')
-        const { claims } = await scene.claim({ limit: 2 })
-        const next = await scene.claimOne()
-
-        assert.equal(claims[0]!.fence, claims[1]!.fence)
-        assert.ok(next.fence > claims[0]!.fence)
-      },
-      fenced,
-    ),
-
-    contractCase('fences grow over releases, retries, expired leases and new jobs of the same id', async (scene) => {
-      await scene.add('a')
-      const fences: number[] = []
-      const next = async () => {
-        const claim = await scene.claimOne({ leaseMs: 1_000, alone: true })
-        fences.push(claim.fence)
-        return claim
+      assert.deepEqual([claims.map(({ id }) => id), more], [ids.slice(0, -1), true])
+      for (let from = 0; from < claims.length; from += maxBatch) {
+        const some = claims.slice(from, from + maxBatch)
+        const items = some.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const }))
+        assert.deepEqual(new Set(await scene.store.settle(items)), new Set(['ok']))
       }
-      await scene.end(await next(), { kind: 'release', delayMs: 0 })
-      await scene.end(await next(), { kind: 'retry', delayMs: 0 })
-      await next()
-      await scene.advance(1_000)
-      await scene.end(await next(), { kind: 'complete' })
-      await scene.add('a')
-      await next()
+      assert.deepEqual(await scene.states(), [`job-${maxClaim} ready`])
+    },
+  ),
 
-      assert.deepEqual(
-        fences,
-        [...new Set(fences)].sort((a, b) => a - b),
-      )
-    }),
+  'jobs of equal priority come first in, first out': plainCase([inOrder], async (scene) => {
+    await scene.add('b')
+    await scene.add('c')
+    await scene.add('a')
 
-    contractCase('the first queue in the order given that has a ready job grants, and it alone', async (scene) => {
-      await scene.openQueue({ name: 'second' })
-      await scene.openQueue({ name: 'third' })
-      await scene.enqueue(['s'], { queue: 'second' })
-      await scene.enqueue(['t'], { queue: 'third' })
-      const from = [scene.queue, 'third', 'second'].map((queue) => ({ queue, limit: 1 }))
+    assert.deepEqual(await scene.claimIds(), ['b', 'c', 'a'])
+  }),
 
-      const claimed = await scene.claim({ from })
+  'first in is first out within one call and one millisecond': plainCase([inOrder], async (scene) => {
+    await scene.add('c', 'a')
+    await scene.add('b', 'd')
 
-      assert.equal(claimed.queue, 'third')
-      assert.deepEqual(
-        claimed.claims.map(({ queue, id }) => [queue, id]),
-        [['third', 't']],
-      )
-      assert.deepEqual(
-        claimed.waits.map(({ queue, reason }) => [queue, reason]),
-        [[scene.queue, 'empty']],
-      )
-      assert.equal((await scene.depth('second')).ready, 1)
-    }),
+    assert.deepEqual(await scene.claimIds(), ['c', 'a', 'b', 'd'])
+  }),
 
-    contractCase('sixteen queues can be asked in one call', async (scene) => {
-      const names = Array.from({ length: 16 }, (_, i) => `q${i}`)
-      for (const name of names) await scene.openQueue({ name })
-      await scene.enqueue(['a'], { queue: 'q15' })
+  'a lifo queue gives the last first': plainCase([inOrder], async (scene) => {
+    await scene.openQueue({ name: 'stack', order: 'lifo' })
+    await scene.enqueue(['a', 'b'], { queue: 'stack' })
+    await scene.enqueue(['c'], { queue: 'stack' })
 
-      const claimed = await scene.claim({ from: names.map((queue) => ({ queue, limit: 1 })) })
+    assert.deepEqual(await scene.claimIds({ queue: 'stack' }), ['c', 'b', 'a'])
+  }),
 
-      assert.equal(claimed.queue, 'q15')
-      assert.deepEqual(
-        claimed.waits.map(({ queue }) => queue),
-        names.slice(0, 15),
-      )
-    }),
+  'higher priorities come first, in arrival order within one': plainCase([priority], async (scene) => {
+    await scene.add({ id: 'low', priority: -32_768 }, { id: 'five', priority: 5 }, 'none')
+    await scene.add({ id: 'ten', priority: 10 }, { id: 'five too', priority: 5 }, { id: 'top', priority: 32_767 })
 
-    contractCase('a lease given with a queue holds for its jobs instead of the call’s', async (scene) => {
-      await scene.add('a')
-      await scene.claim({ from: [{ queue: scene.queue, limit: 1, leaseMs: 90_000 }], leaseMs: 1_000 })
+    assert.deepEqual(await scene.claimIds(), ['top', 'ten', 'five', 'five too', 'none', 'low'])
+  }),
 
-      assert.equal((await scene.job('a')).claim?.leaseMs, 90_000)
-    }),
+  'priority stands above the order of a lifo queue': plainCase([priority], async (scene) => {
+    await scene.openQueue({ name: 'stack', order: 'lifo' })
+    await scene.enqueue([{ id: 'high', priority: 1 }, 'a', 'b'], { queue: 'stack' })
 
-    contractCase('a claim that grants nothing names no queue', async (scene) => {
-      const claimed = await scene.claim()
+    assert.deepEqual(await scene.claimIds({ queue: 'stack' }), ['high', 'b', 'a'])
+  }),
 
-      assert.deepEqual(claimed, {
-        now: await scene.now(),
-        claims: [],
-        crashed: [],
-        buried: [],
-        waits: [{ queue: scene.queue, reason: 'empty' }],
-        more: false,
-      })
-    }),
+  async 'a claim takes no more than its limit'(scene) {
+    await scene.add('a', 'b', 'c')
 
-    contractCase('a scheduled job is never claimed early, and is claimed on time', async (scene) => {
-      await scene.add({ id: 'a', delayMs: 5_000 })
-      assert.equal((await scene.job('a')).state, 'scheduled')
+    const taken = [await scene.claimIds({ limit: 2 }), await scene.claimIds({ limit: 2 })]
 
-      await scene.advance(4_999)
-      assert.deepEqual(await scene.claimIds(), [])
-      await scene.advance(1)
-      assert.deepEqual(await scene.claimIds(), ['a'])
-    }),
+    assert.deepEqual(
+      taken.map((ids) => ids.length),
+      [2, 1],
+    )
+    assert.deepEqual(taken.flat().sort(), ['a', 'b', 'c'])
+  },
 
-    contractCase('a runAt is an absolute instant of the store’s clock', async (scene) => {
-      const runAt = (await scene.now()) + 5_000
-      await scene.add({ id: 'a', runAt })
+  async 'no job is claimed twice by two handles at once'(scene) {
+    const handles = [scene.store, await scene.harness.open(), await scene.harness.open()]
+    const ids = Array.from({ length: 60 }, (_, i) => `job-${String(i).padStart(2, '0')}`)
+    await scene.add(...ids)
 
-      await scene.advance(4_999)
-      assert.deepEqual(await scene.claimIds(), [])
-      await scene.advance(1)
-      assert.equal((await scene.claimOne()).runAt, runAt)
-    }),
+    const taken = await Promise.all(
+      Array.from({ length: 12 }, (_, i) =>
+        handles[i % 3]!.claim([{ queue: scene.queue, limit: 5 }], { worker: `w${i % 3}`, leaseMs: 30_000 }),
+      ),
+    )
 
-    contractCase(
-      'a runAt in the past is ready at once, behind all that is ready',
-      async (scene) => {
-        const now = await scene.now()
-        await scene.add('a')
-        await scene.add({ id: 'b', runAt: now - 1_000 }, { id: 'c', runAt: now - 2_000 }, { id: 'd', runAt: 0 })
+    assert.deepEqual(taken.flatMap(({ claims }) => claims.map(({ id }) => id)).sort(), ids, 'each job exactly once')
+    const fences = taken.map(({ claims }) => claims[0]!.fence)
+    if (scene.store.traits.fenced) assert.equal(new Set(fences).size, 12, 'each call has a fence of its own')
+  },
 
-        const { claims } = await scene.claim()
+  'one fence for all jobs of a call, a greater one for the next': plainCase([fenced], async (scene) => {
+    await scene.add('a', 'b', 'c')
+    const { claims } = await scene.claim({ limit: 2 })
+    const next = await scene.claimOne()
 
-        assert.deepEqual(
-          claims.map(({ id, runAt }) => [id, runAt - now]),
-          [
-            ['a', 0],
-            ['b', 0],
-            ['c', 0],
-            ['d', 0],
-          ],
-        )
-      },
-      inOrder,
-    ),
+    assert.equal(claims[0]!.fence, claims[1]!.fence)
+    assert.ok(next.fence > claims[0]!.fence)
+  }),
 
-    contractCase('a job due at this very instant is ready', async (scene) => {
-      await scene.add({ id: 'a', runAt: await scene.now() }, { id: 'b', delayMs: 0 })
+  async 'fences grow over releases, retries, expired leases and new jobs of the same id'(scene) {
+    await scene.add('a')
+    const fences: number[] = []
+    const next = async () => {
+      const claim = await scene.claimOne({ leaseMs: 1_000, alone: true })
+      fences.push(claim.fence)
+      return claim
+    }
+    await scene.end(await next(), { kind: 'release', delayMs: 0 })
+    await scene.end(await next(), { kind: 'retry', delayMs: 0 })
+    await next()
+    await scene.advance(1_000)
+    await scene.end(await next(), { kind: 'complete' })
+    await scene.add('a')
+    await next()
 
-      assert.deepEqual(await scene.states(), ['a ready', 'b ready'])
-    }),
+    assert.deepEqual(
+      fences,
+      [...new Set(fences)].sort((a, b) => a - b),
+    )
+  },
 
-    contractCase(
-      'jobs that fell due stand in the order of their due times, before what came after',
-      async (scene) => {
-        await scene.add({ id: 'late', delayMs: 3_000 }, { id: 'soon', delayMs: 1_000 })
-        await scene.advance(2_000)
-        await scene.add('between')
-        await scene.advance(2_000)
-        await scene.add('last')
+  async 'the first queue in the order given that has a ready job grants, and it alone'(scene) {
+    await scene.openQueue({ name: 'second' })
+    await scene.openQueue({ name: 'third' })
+    await scene.enqueue(['s'], { queue: 'second' })
+    await scene.enqueue(['t'], { queue: 'third' })
+    const from = [scene.queue, 'third', 'second'].map((queue) => ({ queue, limit: 1 }))
 
-        assert.deepEqual(await scene.claimIds(), ['soon', 'between', 'late', 'last'])
-      },
-      inOrder,
-    ),
+    const claimed = await scene.claim({ from })
 
-    contractCase(
-      'jobs due at the same instant come in the order they were enqueued',
-      async (scene) => {
-        const runAt = (await scene.now()) + 1_000
-        await scene.add({ id: 'b', runAt }, { id: 'c', delayMs: 1_000 })
-        await scene.add({ id: 'a', runAt })
-        await scene.advance(1_000)
+    assert.equal(claimed.queue, 'third')
+    assert.deepEqual(
+      claimed.claims.map(({ queue, id }) => [queue, id]),
+      [['third', 't']],
+    )
+    assert.deepEqual(
+      claimed.waits.map(({ queue, reason }) => [queue, reason]),
+      [[scene.queue, 'empty']],
+    )
+    assert.equal((await scene.depth('second')).ready, 1)
+  },
 
-        assert.deepEqual(await scene.claimIds(), ['b', 'c', 'a'])
-      },
-      inOrder,
-    ),
-  ],
-}
+  async 'sixteen queues can be asked in one call'(scene) {
+    const names = Array.from({ length: 16 }, (_, i) => `q${i}`)
+    for (const name of names) await scene.openQueue({ name })
+    await scene.enqueue(['a'], { queue: 'q15' })
+
+    const claimed = await scene.claim({ from: names.map((queue) => ({ queue, limit: 1 })) })
+
+    assert.equal(claimed.queue, 'q15')
+    assert.deepEqual(
+      claimed.waits.map(({ queue }) => queue),
+      names.slice(0, 15),
+    )
+  },
+
+  async 'a lease given with a queue holds for its jobs instead of the call’s'(scene) {
+    await scene.add('a')
+    await scene.claim({ from: [{ queue: scene.queue, limit: 1, leaseMs: 90_000 }], leaseMs: 1_000 })
+
+    assert.equal((await scene.job('a')).claim?.leaseMs, 90_000)
+  },
+
+  async 'a claim that grants nothing names no queue'(scene) {
+    const claimed = await scene.claim()
+
+    assert.deepEqual(claimed, {
+      now: await scene.now(),
+      claims: [],
+      crashed: [],
+      buried: [],
+      waits: [{ queue: scene.queue, reason: 'empty' }],
+      more: false,
+    })
+  },
+
+  async 'a scheduled job is never claimed early, and is claimed on time'(scene) {
+    await scene.add({ id: 'a', delayMs: 5_000 })
+    assert.equal((await scene.job('a')).state, 'scheduled')
+
+    await scene.advance(4_999)
+    assert.deepEqual(await scene.claimIds(), [])
+    await scene.advance(1)
+    assert.deepEqual(await scene.claimIds(), ['a'])
+  },
+
+  async 'a runAt is an absolute instant of the store’s clock'(scene) {
+    const runAt = (await scene.now()) + 5_000
+    await scene.add({ id: 'a', runAt })
+
+    await scene.advance(4_999)
+    assert.deepEqual(await scene.claimIds(), [])
+    await scene.advance(1)
+    assert.equal((await scene.claimOne()).runAt, runAt)
+  },
+
+  'a runAt in the past is ready at once, behind all that is ready': plainCase([inOrder], async (scene) => {
+    const now = await scene.now()
+    await scene.add('a')
+    await scene.add({ id: 'b', runAt: now - 1_000 }, { id: 'c', runAt: now - 2_000 }, { id: 'd', runAt: 0 })
+
+    const { claims } = await scene.claim()
+
+    assert.deepEqual(
+      claims.map(({ id, runAt }) => [id, runAt - now]),
+      [
+        ['a', 0],
+        ['b', 0],
+        ['c', 0],
+        ['d', 0],
+      ],
+    )
+  }),
+
+  async 'a job due at this very instant is ready'(scene) {
+    await scene.add({ id: 'a', runAt: await scene.now() }, { id: 'b', delayMs: 0 })
+
+    assert.deepEqual(await scene.states(), ['a ready', 'b ready'])
+  },
+
+  'jobs that fell due stand in the order of their due times, before what came after': plainCase(
+    [inOrder],
+    async (scene) => {
+      await scene.add({ id: 'late', delayMs: 3_000 }, { id: 'soon', delayMs: 1_000 })
+      await scene.advance(2_000)
+      await scene.add('between')
+      await scene.advance(2_000)
+      await scene.add('last')
+
+      assert.deepEqual(await scene.claimIds(), ['soon', 'between', 'late', 'last'])
+    },
+  ),
+
+  'jobs due at the same instant come in the order they were enqueued': plainCase([inOrder], async (scene) => {
+    const runAt = (await scene.now()) + 1_000
+    await scene.add({ id: 'b', runAt }, { id: 'c', delayMs: 1_000 })
+    await scene.add({ id: 'a', runAt })
+    await scene.advance(1_000)
+
+    assert.deepEqual(await scene.claimIds(), ['b', 'c', 'a'])
+  }),
+})

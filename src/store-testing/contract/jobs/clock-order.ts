@@ -1,140 +1,115 @@
 /** Contract cases: the order of jobs and payloads when the wall clock is set back. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, orderedCase, records } from '../scenes/contract-case.js'
+import { orderedCase, orderedConcern, plainCase, records } from '../scenes/contract-case.js'
 import { handed } from '../scenes/ordered-scene.js'
 
 const hourMs = 3_600_000
 
-export const clockOrder: ContractConcern = {
-  concern: 'order when the clock is set',
-  cases: [
-    orderedCase(
-      'payloads without a score are handed over as they came, however far the clock is set',
-      async (scene) => {
-        await scene.push('a', 'v1')
-        await scene.push('a', 'v2')
-        for (const [i, ms] of [-3_000, -hourMs, hourMs, 2 * hourMs, -hourMs].entries()) {
-          await scene.harness.step(ms)
-          await scene.push('a', `v${3 + i}`)
-        }
+export const clockOrder = orderedConcern('order when the clock is set', [], {
+  async 'payloads without a score are handed over as they came, however far the clock is set'(scene) {
+    await scene.push('a', 'v1')
+    await scene.push('a', 'v2')
+    for (const [i, ms] of [-3_000, -hourMs, hourMs, 2 * hourMs, -hourMs].entries()) {
+      await scene.harness.step(ms)
+      await scene.push('a', `v${3 + i}`)
+    }
 
-        assert.deepEqual(handed(await scene.take()), ['v1', 'v2', 'v3', 'v4', 'v5', 'v6', 'v7'])
-      },
-    ),
+    assert.deepEqual(handed(await scene.take()), ['v1', 'v2', 'v3', 'v4', 'v5', 'v6', 'v7'])
+  },
 
-    orderedCase(
-      'they still are after the queue got another number of shards',
-      async (scene) => {
-        await scene.push('a', 'v1')
-        await scene.push('a', 'v2')
-        await scene.harness.step(-hourMs)
-        while ((await scene.records.reshard(scene.queue, 3)).more);
-        await scene.push('a', 'v3')
+  'they still are after the queue got another number of shards': orderedCase([records], async (scene) => {
+    await scene.push('a', 'v1')
+    await scene.push('a', 'v2')
+    await scene.harness.step(-hourMs)
+    while ((await scene.records.reshard(scene.queue, 3)).more);
+    await scene.push('a', 'v3')
 
-        assert.deepEqual(handed(await scene.take()), ['v1', 'v2', 'v3'])
-      },
-      records,
-    ),
+    assert.deepEqual(handed(await scene.take()), ['v1', 'v2', 'v3'])
+  }),
 
-    orderedCase(
-      'they still are after they were moved into another queue',
-      async (scene) => {
-        await scene.openQueue({ name: 'other' })
-        await scene.push('a', 'v1')
-        await scene.push('a', 'v2')
-        await scene.harness.step(-hourMs)
-        while ((await scene.records.move(scene.queue, 'other')).more);
-        await scene.enqueue([{ id: 'a', payload: 'v3' }], { queue: 'other' })
+  'they still are after they were moved into another queue': orderedCase([records], async (scene) => {
+    await scene.openQueue({ name: 'other' })
+    await scene.push('a', 'v1')
+    await scene.push('a', 'v2')
+    await scene.harness.step(-hourMs)
+    while ((await scene.records.move(scene.queue, 'other')).more);
+    await scene.enqueue([{ id: 'a', payload: 'v3' }], { queue: 'other' })
 
-        assert.deepEqual(handed(await scene.claimOne({ queue: 'other' })), ['v1', 'v2', 'v3'])
-      },
-      records,
-    ),
+    assert.deepEqual(handed(await scene.claimOne({ queue: 'other' })), ['v1', 'v2', 'v3'])
+  }),
 
-    orderedCase(
-      'what came while its id ran is ready when that ends, however far the clock was set back',
-      async (scene) => {
-        await scene.push('a', 'v1')
-        const claim = await scene.take()
-        await scene.push('a', 'v2')
-        await scene.harness.step(-hourMs)
-        await scene.end(claim, { kind: 'complete' })
+  async 'what came while its id ran is ready when that ends, however far the clock was set back'(scene) {
+    await scene.push('a', 'v1')
+    const claim = await scene.take()
+    await scene.push('a', 'v2')
+    await scene.harness.step(-hourMs)
+    await scene.end(claim, { kind: 'complete' })
 
-        assert.deepEqual(handed(await scene.take()), ['v2'])
-      },
-    ),
+    assert.deepEqual(handed(await scene.take()), ['v2'])
+  },
 
-    orderedCase('and so is what its claim had left behind', async (scene) => {
-      await scene.pushAll('a', ['v1', 'v2'])
-      const claim = await scene.take(1)
-      await scene.harness.step(-hourMs)
-      await scene.end(claim, { kind: 'complete' })
+  async 'and so is what its claim had left behind'(scene) {
+    await scene.pushAll('a', ['v1', 'v2'])
+    const claim = await scene.take(1)
+    await scene.harness.step(-hourMs)
+    await scene.end(claim, { kind: 'complete' })
 
-      assert.deepEqual(handed(await scene.take()), ['v2'])
-    }),
+    assert.deepEqual(handed(await scene.take()), ['v2'])
+  },
 
-    orderedCase(
-      'and so is what was revived meanwhile',
-      async (scene) => {
-        await scene.bury('a', ['v1'])
-        await scene.push('a', 'v2')
-        const claim = await scene.take()
-        await scene.push('a', 'v3', { delayMs: 60_000 })
-        await scene.records.morgue.revive(scene.queue, { ids: ['a'] })
-        await scene.harness.step(-hourMs)
-        await scene.end(claim, { kind: 'complete' })
+  'and so is what was revived meanwhile': orderedCase([records], async (scene) => {
+    await scene.bury('a', ['v1'])
+    await scene.push('a', 'v2')
+    const claim = await scene.take()
+    await scene.push('a', 'v3', { delayMs: 60_000 })
+    await scene.records.morgue.revive(scene.queue, { ids: ['a'] })
+    await scene.harness.step(-hourMs)
+    await scene.end(claim, { kind: 'complete' })
 
-        assert.deepEqual(handed(await scene.take()), ['v1', 'v3'])
-      },
-      records,
-    ),
+    assert.deepEqual(handed(await scene.take()), ['v1', 'v3'])
+  }),
 
-    orderedCase(
-      'and so is what was ready elsewhere and came over meanwhile',
-      async (scene) => {
-        await scene.openQueue({ name: 'other' })
-        await scene.enqueue([{ id: 'a', payload: 'v1' }], { queue: 'other' })
-        const claim = await scene.claimOne({ queue: 'other' })
-        await scene.push('a', 'v2')
-        while ((await scene.records.move(scene.queue, 'other')).more);
-        await scene.harness.step(-hourMs)
-        await scene.end(claim, { kind: 'complete' })
+  'and so is what was ready elsewhere and came over meanwhile': orderedCase([records], async (scene) => {
+    await scene.openQueue({ name: 'other' })
+    await scene.enqueue([{ id: 'a', payload: 'v1' }], { queue: 'other' })
+    const claim = await scene.claimOne({ queue: 'other' })
+    await scene.push('a', 'v2')
+    while ((await scene.records.move(scene.queue, 'other')).more);
+    await scene.harness.step(-hourMs)
+    await scene.end(claim, { kind: 'complete' })
 
-        assert.deepEqual(handed(await scene.claimOne({ queue: 'other' })), ['v2'])
-      },
-      records,
-    ),
+    assert.deepEqual(handed(await scene.claimOne({ queue: 'other' })), ['v2'])
+  }),
 
-    orderedCase('what came while its id ran, and was told a time, waits for that', async (scene) => {
-      await scene.push('a', 'v1')
-      const claim = await scene.take()
-      await scene.push('a', 'v2', { delayMs: 60_000 })
-      await scene.push('a', 'v3')
-      await scene.end(claim, { kind: 'complete' })
-      assert.equal((await scene.live('a')).state, 'scheduled')
-      await scene.advance(60_000)
+  async 'what came while its id ran, and was told a time, waits for that'(scene) {
+    await scene.push('a', 'v1')
+    const claim = await scene.take()
+    await scene.push('a', 'v2', { delayMs: 60_000 })
+    await scene.push('a', 'v3')
+    await scene.end(claim, { kind: 'complete' })
+    assert.equal((await scene.live('a')).state, 'scheduled')
+    await scene.advance(60_000)
 
-      assert.deepEqual(handed(await scene.take()), ['v2', 'v3'])
-    }),
+    assert.deepEqual(handed(await scene.take()), ['v2', 'v3'])
+  },
 
-    contractCase('first in is first out where the clock is set back by less than a second', async (scene) => {
+  'first in is first out where the clock is set back by less than a second': plainCase([], async (scene) => {
+    await scene.add('a', 'b')
+    await scene.harness.step(-999)
+    await scene.add('c')
+
+    assert.deepEqual(await scene.claimIds(), ['a', 'b', 'c'])
+  }),
+
+  'where it is set back further, what comes then goes before what waits, and all is ready': plainCase(
+    [],
+    async (scene) => {
       await scene.add('a', 'b')
-      await scene.harness.step(-999)
-      await scene.add('c')
+      await scene.harness.step(-hourMs)
+      await scene.add('c', 'd')
 
-      assert.deepEqual(await scene.claimIds(), ['a', 'b', 'c'])
-    }),
-
-    contractCase(
-      'where it is set back further, what comes then goes before what waits, and all is ready',
-      async (scene) => {
-        await scene.add('a', 'b')
-        await scene.harness.step(-hourMs)
-        await scene.add('c', 'd')
-
-        assert.deepEqual(await scene.claimIds(), ['c', 'd', 'a', 'b'])
-      },
-    ),
-  ],
-}
+      assert.deepEqual(await scene.claimIds(), ['c', 'd', 'a', 'b'])
+    },
+  ),
+})

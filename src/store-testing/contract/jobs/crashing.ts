@@ -1,231 +1,215 @@
 /** Contract cases: crashes, and the jobs that they are charged to. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, needing, records, tellsCrashes } from '../scenes/contract-case.js'
+import { plainCase, plainConcern, records, tellsCrashes } from '../scenes/contract-case.js'
 
-export const crashing: ContractConcern = {
-  concern: 'crashing',
-  cases: needing(
-    [tellsCrashes],
-    [
-      contractCase(
-        'a lease that ended unsettled is told as a crash of who held it, by whoever finds it',
-        async (scene) => {
-          await scene.add({ id: 'a', task: 'resize' })
-          await scene.claimOne({ worker: 'worker-7', leaseMs: 1_000 })
-          await scene.advance(1_000)
+export const crashing = plainConcern('crashing', [tellsCrashes], {
+  async 'a lease that ended unsettled is told as a crash of who held it, by whoever finds it'(scene) {
+    await scene.add({ id: 'a', task: 'resize' })
+    await scene.claimOne({ worker: 'worker-7', leaseMs: 1_000 })
+    await scene.advance(1_000)
 
-          const { crashed, buried } = await scene.claim({ worker: 'worker-2' })
+    const { crashed, buried } = await scene.claim({ worker: 'worker-2' })
 
-          assert.deepEqual(crashed, [
-            { queue: scene.queue, id: 'a', task: 'resize', worker: 'worker-7', charged: false, crashes: 0 },
-          ])
-          assert.deepEqual(buried, [])
-          assert.equal((await scene.depth()).crashed, 1)
-        },
-      ),
+    assert.deepEqual(crashed, [
+      { queue: scene.queue, id: 'a', task: 'resize', worker: 'worker-7', charged: false, crashes: 0 },
+    ])
+    assert.deepEqual(buried, [])
+    assert.equal((await scene.depth()).crashed, 1)
+  },
 
-      contractCase('a crash is told once', async (scene) => {
-        await scene.add('a')
-        await scene.claimOne({ leaseMs: 1_000 })
-        await scene.advance(1_000)
+  async 'a crash is told once'(scene) {
+    await scene.add('a')
+    await scene.claimOne({ leaseMs: 1_000 })
+    await scene.advance(1_000)
 
-        assert.equal((await scene.claim()).crashed.length, 1)
-        assert.deepEqual((await scene.claim()).crashed, [])
-        assert.equal((await scene.depth()).crashed, 1)
-      }),
+    assert.equal((await scene.claim()).crashed.length, 1)
+    assert.deepEqual((await scene.claim()).crashed, [])
+    assert.equal((await scene.depth()).crashed, 1)
+  },
 
-      contractCase('crashes are told in the order in which the leases ended, then of arrival', async (scene) => {
-        await scene.add('a', 'b', 'c')
-        await scene.claim({ limit: 1, leaseMs: 2_000 })
-        await scene.claim({ limit: 2, leaseMs: 1_000 })
-        await scene.advance(5_000)
+  async 'crashes are told in the order in which the leases ended, then of arrival'(scene) {
+    await scene.add('a', 'b', 'c')
+    await scene.claim({ limit: 1, leaseMs: 2_000 })
+    await scene.claim({ limit: 2, leaseMs: 1_000 })
+    await scene.advance(5_000)
 
-        const { crashed } = await scene.claim({ limit: 0 })
+    const { crashed } = await scene.claim({ limit: 0 })
 
-        assert.deepEqual(
-          crashed.map(({ id }) => id),
-          ['b', 'c', 'a'],
-        )
-      }),
+    assert.deepEqual(
+      crashed.map(({ id }) => id),
+      ['b', 'c', 'a'],
+    )
+  },
 
-      contractCase('a crash in each queue that was asked is told', async (scene) => {
-        await scene.openQueue({ name: 'other' })
-        await scene.add('a')
-        await scene.enqueue(['b'], { queue: 'other' })
-        await scene.claimOne({ leaseMs: 1_000 })
-        await scene.claimOne({ queue: 'other', leaseMs: 1_000 })
-        await scene.advance(1_000)
+  async 'a crash in each queue that was asked is told'(scene) {
+    await scene.openQueue({ name: 'other' })
+    await scene.add('a')
+    await scene.enqueue(['b'], { queue: 'other' })
+    await scene.claimOne({ leaseMs: 1_000 })
+    await scene.claimOne({ queue: 'other', leaseMs: 1_000 })
+    await scene.advance(1_000)
 
-        const { crashed } = await scene.claim({ from: ['other', scene.queue].map((queue) => ({ queue, limit: 1 })) })
+    const { crashed } = await scene.claim({ from: ['other', scene.queue].map((queue) => ({ queue, limit: 1 })) })
 
-        assert.deepEqual(
-          crashed.map(({ queue, id }) => [queue, id]),
-          [
-            ['other', 'b'],
-            [scene.queue, 'a'],
-          ],
-        )
-        assert.deepEqual([(await scene.depth()).crashed, (await scene.depth('other')).crashed], [1, 1])
-      }),
+    assert.deepEqual(
+      crashed.map(({ queue, id }) => [queue, id]),
+      [
+        ['other', 'b'],
+        [scene.queue, 'a'],
+      ],
+    )
+    assert.deepEqual([(await scene.depth()).crashed, (await scene.depth('other')).crashed], [1, 1])
+  },
 
-      contractCase(
-        'a crash counts no attempt and, the claim not being alone, nothing against the job',
-        async (scene) => {
-          await scene.add('a', 'b')
-          await scene.claim({ leaseMs: 1_000 })
-          await scene.advance(1_000)
+  async 'a crash counts no attempt and, the claim not being alone, nothing against the job'(scene) {
+    await scene.add('a', 'b')
+    await scene.claim({ leaseMs: 1_000 })
+    await scene.advance(1_000)
 
-          const claims = [await scene.claimOne({ alone: true }), await scene.claimOne({ alone: true })]
+    const claims = [await scene.claimOne({ alone: true }), await scene.claimOne({ alone: true })]
 
-          assert.deepEqual(
-            claims.map(({ id, attempt, crashes }) => [id, attempt, crashes]),
-            [
-              ['a', 1, 0],
-              ['b', 1, 0],
-            ],
-          )
-          assert.equal((await scene.depth()).failed, 0)
-        },
-      ),
+    assert.deepEqual(
+      claims.map(({ id, attempt, crashes }) => [id, attempt, crashes]),
+      [
+        ['a', 1, 0],
+        ['b', 1, 0],
+      ],
+    )
+    assert.equal((await scene.depth()).failed, 0)
+  },
 
-      contractCase('a crash of a claim alone is charged to the job', async (scene) => {
-        await scene.add('a')
-        await scene.claimOne({ leaseMs: 1_000, alone: true })
-        await scene.advance(1_000)
+  async 'a crash of a claim alone is charged to the job'(scene) {
+    await scene.add('a')
+    await scene.claimOne({ leaseMs: 1_000, alone: true })
+    await scene.advance(1_000)
 
-        const { crashed } = await scene.claim()
+    const { crashed } = await scene.claim()
 
-        assert.deepEqual(
-          crashed.map(({ charged, crashes }) => [charged, crashes]),
-          [[true, 1]],
-        )
-        const { crashes, attempt } = await scene.claimOne({ alone: true })
-        assert.deepEqual({ crashes, attempt }, { crashes: 1, attempt: 1 })
-      }),
+    assert.deepEqual(
+      crashed.map(({ charged, crashes }) => [charged, crashes]),
+      [[true, 1]],
+    )
+    const { crashes, attempt } = await scene.claimOne({ alone: true })
+    assert.deepEqual({ crashes, attempt }, { crashes: 1, attempt: 1 })
+  },
 
-      contractCase('a job charged maxCrashes times is buried as crashed, by the claim that finds it', async (scene) => {
-        await scene.openQueue({ maxCrashes: 2 })
-        await scene.add({ id: 'a', task: 'resize' }, 'b')
-        let fence = 0
-        for (let i = 0; i < 2; i++) {
-          const claim = await scene.claimOne({ leaseMs: 1_000, alone: true })
-          assert.equal(claim.id, 'a')
-          fence = claim.fence
-          await scene.advance(1_000)
-        }
+  async 'a job charged maxCrashes times is buried as crashed, by the claim that finds it'(scene) {
+    await scene.openQueue({ maxCrashes: 2 })
+    await scene.add({ id: 'a', task: 'resize' }, 'b')
+    let fence = 0
+    for (let i = 0; i < 2; i++) {
+      const claim = await scene.claimOne({ leaseMs: 1_000, alone: true })
+      assert.equal(claim.id, 'a')
+      fence = claim.fence
+      await scene.advance(1_000)
+    }
 
-        const { crashed, buried, claims, waits } = await scene.claim({ limit: 1 })
+    const { crashed, buried, claims, waits } = await scene.claim({ limit: 1 })
 
-        assert.deepEqual(
-          crashed.map(({ id, crashes }) => [id, crashes]),
-          [['a', 2]],
-        )
-        assert.deepEqual(buried, [{ queue: scene.queue, id: 'a', task: 'resize', reason: 'crashed', fence }])
-        assert.deepEqual([claims.map(({ id }) => id), waits], [['b'], []])
-        const { state, reason, crashes, finishedAt, suspect } = await scene.job('a')
-        assert.deepEqual(
-          [state, reason, crashes, finishedAt, suspect],
-          ['dead', 'crashed', 2, await scene.now(), false],
-        )
-      }),
+    assert.deepEqual(
+      crashed.map(({ id, crashes }) => [id, crashes]),
+      [['a', 2]],
+    )
+    assert.deepEqual(buried, [{ queue: scene.queue, id: 'a', task: 'resize', reason: 'crashed', fence }])
+    assert.deepEqual([claims.map(({ id }) => id), waits], [['b'], []])
+    const { state, reason, crashes, finishedAt, suspect } = await scene.job('a')
+    assert.deepEqual([state, reason, crashes, finishedAt, suspect], ['dead', 'crashed', 2, await scene.now(), false])
+  },
 
-      contractCase('a job that was buried is told of once', async (scene) => {
-        await scene.openQueue({ maxCrashes: 1 })
-        await scene.add('a')
-        await scene.claimOne({ leaseMs: 1_000, alone: true })
-        await scene.advance(1_000)
+  async 'a job that was buried is told of once'(scene) {
+    await scene.openQueue({ maxCrashes: 1 })
+    await scene.add('a')
+    await scene.claimOne({ leaseMs: 1_000, alone: true })
+    await scene.advance(1_000)
 
-        assert.equal((await scene.claim()).buried.length, 1)
-        assert.equal((await scene.claim()).buried.length, 0)
-      }),
+    assert.equal((await scene.claim()).buried.length, 1)
+    assert.equal((await scene.claim()).buried.length, 0)
+  },
 
-      contractCase('no crash that is not charged buries a job, however little is allowed', async (scene) => {
-        await scene.openQueue({ maxCrashes: 1 })
-        await scene.addSuspects('a')
-        assert.equal((await scene.job('a')).state, 'ready')
-        await scene.claimOne({ leaseMs: 1_000, alone: true })
-        await scene.advance(1_000)
+  async 'no crash that is not charged buries a job, however little is allowed'(scene) {
+    await scene.openQueue({ maxCrashes: 1 })
+    await scene.addSuspects('a')
+    assert.equal((await scene.job('a')).state, 'ready')
+    await scene.claimOne({ leaseMs: 1_000, alone: true })
+    await scene.advance(1_000)
 
-        const { buried } = await scene.claim()
+    const { buried } = await scene.claim()
 
-        assert.deepEqual(
-          buried.map(({ id }) => id),
-          ['a'],
-        )
-        assert.equal((await scene.job('a')).crashes, 1)
-      }),
+    assert.deepEqual(
+      buried.map(({ id }) => id),
+      ['a'],
+    )
+    assert.equal((await scene.job('a')).crashes, 1)
+  },
 
-      contractCase('of a batch with one job that kills its worker, all others complete uncharged', async (scene) => {
-        const ids = ['a', 'b', 'c', 'killer', 'd', 'e', 'f', 'g', 'h', 'i']
-        await scene.add(...ids)
-        await scene.claim({ limit: 10, leaseMs: 1_000 })
-        await scene.advance(1_000)
-        const completed: [string, number][] = []
-        const buried: string[] = []
+  async 'of a batch with one job that kills its worker, all others complete uncharged'(scene) {
+    const ids = ['a', 'b', 'c', 'killer', 'd', 'e', 'f', 'g', 'h', 'i']
+    await scene.add(...ids)
+    await scene.claim({ limit: 10, leaseMs: 1_000 })
+    await scene.advance(1_000)
+    const completed: [string, number][] = []
+    const buried: string[] = []
 
-        for (;;) {
-          const claimed = await scene.claim({ alone: true, leaseMs: 1_000 })
-          buried.push(...claimed.buried.map(({ id }) => id))
-          const [claim] = claimed.claims
-          if (claim === undefined) break
-          if (claim.id === 'killer') await scene.advance(1_000)
-          else {
-            await scene.end(claim, { kind: 'complete' })
-            completed.push([claim.id, claim.crashes])
-          }
-        }
+    for (;;) {
+      const claimed = await scene.claim({ alone: true, leaseMs: 1_000 })
+      buried.push(...claimed.buried.map(({ id }) => id))
+      const [claim] = claimed.claims
+      if (claim === undefined) break
+      if (claim.id === 'killer') await scene.advance(1_000)
+      else {
+        await scene.end(claim, { kind: 'complete' })
+        completed.push([claim.id, claim.crashes])
+      }
+    }
 
-        assert.deepEqual(
-          completed,
-          ids.filter((id) => id !== 'killer').map((id) => [id, 0]),
-        )
-        assert.deepEqual([buried, (await scene.job('killer')).crashes], [['killer'], 3])
-        const { processed, crashed } = await scene.depth()
-        assert.deepEqual([processed, crashed], [9, 13])
-      }),
+    assert.deepEqual(
+      completed,
+      ids.filter((id) => id !== 'killer').map((id) => [id, 0]),
+    )
+    assert.deepEqual([buried, (await scene.job('killer')).crashes], [['killer'], 3])
+    const { processed, crashed } = await scene.depth()
+    assert.deepEqual([processed, crashed], [9, 13])
+  },
 
-      contractCase('crashes are kept over releases and failures', async (scene) => {
-        await scene.add('a')
-        await scene.claimOne({ leaseMs: 1_000, alone: true })
-        await scene.advance(1_000)
-        await scene.end(await scene.claimOne({ alone: true }), { kind: 'release', delayMs: 0 })
-        await scene.end(await scene.claimOne({ alone: true }), { kind: 'retry', delayMs: 0 })
+  async 'crashes are kept over releases and failures'(scene) {
+    await scene.add('a')
+    await scene.claimOne({ leaseMs: 1_000, alone: true })
+    await scene.advance(1_000)
+    await scene.end(await scene.claimOne({ alone: true }), { kind: 'release', delayMs: 0 })
+    await scene.end(await scene.claimOne({ alone: true }), { kind: 'retry', delayMs: 0 })
 
-        assert.equal((await scene.claimOne()).crashes, 1)
-      }),
+    assert.equal((await scene.claimOne()).crashes, 1)
+  },
 
-      contractCase(
-        'a job whose cancellation was asked for leaves when it crashes, and the crash is told and counted',
-        async (scene) => {
-          await scene.openQueue({ maxCrashes: 1 })
-          await scene.add({ id: 'a', rememberMs: 60_000 })
-          await scene.claimOne({ leaseMs: 1_000, alone: true })
-          await scene.records.cancel(scene.queue, { ids: ['a'] }, 'stop')
-          await scene.advance(1_000)
+  'a job whose cancellation was asked for leaves when it crashes, and the crash is told and counted': plainCase(
+    [tellsCrashes, records],
+    async (scene) => {
+      await scene.openQueue({ maxCrashes: 1 })
+      await scene.add({ id: 'a', rememberMs: 60_000 })
+      await scene.claimOne({ leaseMs: 1_000, alone: true })
+      await scene.records.cancel(scene.queue, { ids: ['a'] }, 'stop')
+      await scene.advance(1_000)
 
-          const { crashed, buried } = await scene.claim()
+      const { crashed, buried } = await scene.claim()
 
-          assert.deepEqual(
-            crashed.map(({ id, charged, crashes }) => [id, charged, crashes]),
-            [['a', true, 1]],
-          )
-          assert.deepEqual(buried, [])
-          const { jobs, remembered, crashed: counted } = await scene.stored()
-          assert.deepEqual([jobs, counted], [[], 1])
-          assert.deepEqual([remembered[0]?.state, remembered[0]?.crashes], ['cancelled', 1])
-        },
-        records,
-      ),
-
-      contractCase('every crash of a job counts for its queue', async (scene) => {
-        await scene.addSuspects('a', 'b')
-        await scene.claimOne({ leaseMs: 1_000, alone: true })
-        await scene.advance(1_000)
-        await scene.claim()
-
-        assert.equal((await scene.depth()).crashed, 3)
-      }),
-    ],
+      assert.deepEqual(
+        crashed.map(({ id, charged, crashes }) => [id, charged, crashes]),
+        [['a', true, 1]],
+      )
+      assert.deepEqual(buried, [])
+      const { jobs, remembered, crashed: counted } = await scene.stored()
+      assert.deepEqual([jobs, counted], [[], 1])
+      assert.deepEqual([remembered[0]?.state, remembered[0]?.crashes], ['cancelled', 1])
+    },
   ),
-}
+
+  async 'every crash of a job counts for its queue'(scene) {
+    await scene.addSuspects('a', 'b')
+    await scene.claimOne({ leaseMs: 1_000, alone: true })
+    await scene.advance(1_000)
+    await scene.claim()
+
+    assert.equal((await scene.depth()).crashed, 3)
+  },
+})

@@ -1,146 +1,119 @@
 /** Contract cases: depth. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, exactDepth, records } from '../scenes/contract-case.js'
+import { exactDepth, plainCase, plainConcern, records } from '../scenes/contract-case.js'
 
-export const depth: ContractConcern = {
-  concern: 'depth',
-  cases: [
-    contractCase('an empty queue has no depth', async (scene) => {
-      assert.deepEqual(await scene.depth(), {
-        queue: scene.queue,
-        ready: 0,
-        payloads: 0,
-        suspects: 0,
-        scheduled: 0,
-        running: 0,
-        dead: 0,
-        fresh: 0,
-        retries: 0,
-        lagMs: 0,
-        processed: 0,
-        failed: 0,
-        crashed: 0,
-        expired: 0,
-        paused: false,
-        draining: false,
-      })
-    }),
+export const depth = plainConcern('depth', [], {
+  async 'an empty queue has no depth'(scene) {
+    assert.deepEqual(await scene.depth(), {
+      queue: scene.queue,
+      ready: 0,
+      payloads: 0,
+      suspects: 0,
+      scheduled: 0,
+      running: 0,
+      dead: 0,
+      fresh: 0,
+      retries: 0,
+      lagMs: 0,
+      processed: 0,
+      failed: 0,
+      crashed: 0,
+      expired: 0,
+      paused: false,
+      draining: false,
+    })
+  },
 
-    contractCase(
-      'jobs are counted by state, and waiting ones by whether they failed',
-      async (scene) => {
-        await scene.addDead('dead')
-        await scene.add('again')
-        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 50_000 })
-        await scene.add('running')
-        await scene.claimOne()
-        await scene.add('a', 'b', { id: 'c', delayMs: 1_000 })
+  'jobs are counted by state, and waiting ones by whether they failed': plainCase([exactDepth], async (scene) => {
+    await scene.addDead('dead')
+    await scene.add('again')
+    await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 50_000 })
+    await scene.add('running')
+    await scene.claimOne()
+    await scene.add('a', 'b', { id: 'c', delayMs: 1_000 })
 
-        const { ready, scheduled, running, dead, fresh, retries } = await scene.depth()
+    const { ready, scheduled, running, dead, fresh, retries } = await scene.depth()
 
-        assert.deepEqual(
-          { ready, scheduled, running, dead, fresh, retries },
-          { ready: 2, scheduled: 2, running: 1, dead: 1, fresh: 3, retries: 1 },
-        )
-      },
-      exactDepth,
-    ),
+    assert.deepEqual(
+      { ready, scheduled, running, dead, fresh, retries },
+      { ready: 2, scheduled: 2, running: 1, dead: 1, fresh: 3, retries: 1 },
+    )
+  }),
 
-    contractCase(
-      'kept results are no depth',
-      async (scene) => {
-        await scene.addCompleted('a')
+  'kept results are no depth': plainCase([exactDepth], async (scene) => {
+    await scene.addCompleted('a')
 
-        const { ready, scheduled, running, dead, processed } = await scene.depth()
+    const { ready, scheduled, running, dead, processed } = await scene.depth()
 
-        assert.deepEqual([ready, scheduled, running, dead, processed], [0, 0, 0, 0, 1])
-      },
-      exactDepth,
-    ),
+    assert.deepEqual([ready, scheduled, running, dead, processed], [0, 0, 0, 0, 1])
+  }),
 
-    contractCase(
-      'lag is how long the oldest due job has been due',
-      async (scene) => {
-        await scene.add('a')
-        await scene.advance(10_000)
-        await scene.add('b')
-        assert.equal((await scene.depth()).lagMs, 10_000)
-        await scene.advance(1_000)
-        assert.equal((await scene.depth()).lagMs, 11_000)
-      },
-      exactDepth,
-    ),
+  'lag is how long the oldest due job has been due': plainCase([exactDepth], async (scene) => {
+    await scene.add('a')
+    await scene.advance(10_000)
+    await scene.add('b')
+    assert.equal((await scene.depth()).lagMs, 10_000)
+    await scene.advance(1_000)
+    assert.equal((await scene.depth()).lagMs, 11_000)
+  }),
 
-    contractCase('future and running jobs make no lag', async (scene) => {
-      await scene.add('a')
-      await scene.claimOne()
-      await scene.add({ id: 'b', delayMs: 60_000 })
-      await scene.advance(30_000)
+  async 'future and running jobs make no lag'(scene) {
+    await scene.add('a')
+    await scene.claimOne()
+    await scene.add({ id: 'b', delayMs: 60_000 })
+    await scene.advance(30_000)
 
-      assert.equal((await scene.depth()).lagMs, 0)
-    }),
+    assert.equal((await scene.depth()).lagMs, 0)
+  },
 
-    contractCase(
-      'a scheduled job that fell due makes lag before any claim has promoted it',
-      async (scene) => {
-        await scene.add({ id: 'a', delayMs: 1_000 })
-        await scene.advance(4_000)
+  'a scheduled job that fell due makes lag before any claim has promoted it': plainCase([exactDepth], async (scene) => {
+    await scene.add({ id: 'a', delayMs: 1_000 })
+    await scene.advance(4_000)
 
-        assert.equal((await scene.depth()).lagMs, 3_000)
-      },
-      exactDepth,
-    ),
+    assert.equal((await scene.depth()).lagMs, 3_000)
+  }),
 
-    contractCase(
-      'jobs run now make no absurd lag',
-      async (scene) => {
-        await scene.add({ id: 'a', delayMs: 60_000 })
-        await scene.advance(100)
-        await scene.records.runNow(scene.queue, 'all')
+  'jobs run now make no absurd lag': plainCase([records], async (scene) => {
+    await scene.add({ id: 'a', delayMs: 60_000 })
+    await scene.advance(100)
+    await scene.records.runNow(scene.queue, 'all')
 
-        assert.equal((await scene.depth()).lagMs, 0)
-      },
-      records,
-    ),
+    assert.equal((await scene.depth()).lagMs, 0)
+  }),
 
-    contractCase('several queues are answered in the order asked, with the store’s now', async (scene) => {
-      await scene.openQueue({ name: 'other' })
-      await scene.add('a')
+  async 'several queues are answered in the order asked, with the store’s now'(scene) {
+    await scene.openQueue({ name: 'other' })
+    await scene.add('a')
 
-      const { now, depths } = await scene.store.depth(['other', scene.queue])
+    const { now, depths } = await scene.store.depth(['other', scene.queue])
 
-      assert.equal(now, (await scene.harness.dump()).now)
-      assert.deepEqual(
-        depths.map(({ queue, ready }) => [queue, ready]),
-        [
-          ['other', 0],
-          [scene.queue, 1],
-        ],
-      )
-    }),
+    assert.equal(now, (await scene.harness.dump()).now)
+    assert.deepEqual(
+      depths.map(({ queue, ready }) => [queue, ready]),
+      [
+        ['other', 0],
+        [scene.queue, 1],
+      ],
+    )
+  },
 
-    contractCase(
-      'depth tells of a pause and a drain',
-      async (scene) => {
-        await scene.records.pause(scene.queue)
-        await scene.records.drain(scene.queue)
-        const { paused, draining } = await scene.depth()
+  'depth tells of a pause and a drain': plainCase([records], async (scene) => {
+    await scene.records.pause(scene.queue)
+    await scene.records.drain(scene.queue)
+    const { paused, draining } = await scene.depth()
 
-        assert.deepEqual({ paused, draining }, { paused: true, draining: true })
-      },
-      records,
-    ),
+    assert.deepEqual({ paused, draining }, { paused: true, draining: true })
+  }),
 
-    contractCase('asking for a depth changes nothing', async (scene) => {
-      await scene.add('a', { id: 'b', delayMs: 1_000 })
-      await scene.claimOne({ leaseMs: 1_000 })
-      await scene.advance(2_000)
-      const before = await scene.harness.dump()
+  async 'asking for a depth changes nothing'(scene) {
+    await scene.add('a', { id: 'b', delayMs: 1_000 })
+    await scene.claimOne({ leaseMs: 1_000 })
+    await scene.advance(2_000)
+    const before = await scene.harness.dump()
 
-      await scene.depth()
+    await scene.depth()
 
-      assert.deepEqual(await scene.harness.dump(), before)
-    }),
-  ],
-}
+    assert.deepEqual(await scene.harness.dump(), before)
+  },
+})

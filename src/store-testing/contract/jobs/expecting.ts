@@ -1,7 +1,7 @@
 /** Contract cases: results that somebody waits for, which retention leaves. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, records } from '../scenes/contract-case.js'
+import { plainConcern, records } from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
 
 const [me, you] = ['waiter01', 'waiter02']
@@ -26,157 +26,122 @@ async function completeAll(scene: Scene, ids: readonly string[], keepMs?: number
   }
 }
 
-export const expecting: ContractConcern = {
-  concern: 'results that somebody waits for',
-  cases: [
-    contractCase(
-      'a result that somebody waits for stays, however many come after it; others go as if it were not there',
-      async (scene) => {
-        await scene.openQueue({ resultsCount: 2 })
-        const ids = ['a', 'b', 'c', 'd', 'e']
-        await scene.add(...ids)
-        await expectEnds(scene, ['a', 'b'])
-        await completeAll(scene, ids)
+export const expecting = plainConcern('results that somebody waits for', [records], {
+  async 'a result that somebody waits for stays, however many come after it; others go as if it were not there'(scene) {
+    await scene.openQueue({ resultsCount: 2 })
+    const ids = ['a', 'b', 'c', 'd', 'e']
+    await scene.add(...ids)
+    await expectEnds(scene, ['a', 'b'])
+    await completeAll(scene, ids)
 
-        assert.deepEqual(await scene.states(), ['a completed', 'b completed', 'd completed', 'e completed'])
-        assert.deepEqual((await scene.records.get(scene.queue, 'a'))?.result, { payload: '"a"' })
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.states(), ['a completed', 'b completed', 'd completed', 'e completed'])
+    assert.deepEqual((await scene.records.get(scene.queue, 'a'))?.result, { payload: '"a"' })
+  },
 
-    contractCase(
-      'a queue that keeps no result keeps those that somebody waits for',
-      async (scene) => {
-        await scene.openQueue({ resultsCount: 0 })
-        await scene.add('a', 'b')
-        await expectEnds(scene, ['a'])
-        await completeAll(scene, ['a', 'b'])
+  async 'a queue that keeps no result keeps those that somebody waits for'(scene) {
+    await scene.openQueue({ resultsCount: 0 })
+    await scene.add('a', 'b')
+    await expectEnds(scene, ['a'])
+    await completeAll(scene, ['a', 'b'])
 
-        assert.deepEqual(await scene.states(), ['a completed'])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.states(), ['a completed'])
+  },
 
-    contractCase(
-      'a result that nobody waits for any more goes with the next settle, like one whose waiter is not heard of in time',
-      async (scene) => {
-        await scene.openQueue({ resultsCount: 1 })
-        await scene.add('a', 'b', 'c', 'd')
-        await expectEnds(scene, ['a'])
-        await expectEnds(scene, ['b'], me, 5_000)
-        await completeAll(scene, ['a', 'b', 'c'])
-        assert.deepEqual(await scene.states(), ['a completed', 'b completed', 'c completed', 'd ready'])
-        await scene.advance(4_990)
-        await expectEnds(scene, ['a'], me, 0)
-        await scene.advance(10)
-        await completeAll(scene, ['d'])
+  async 'a result that nobody waits for any more goes with the next settle, like one whose waiter is not heard of in time'(
+    scene,
+  ) {
+    await scene.openQueue({ resultsCount: 1 })
+    await scene.add('a', 'b', 'c', 'd')
+    await expectEnds(scene, ['a'])
+    await expectEnds(scene, ['b'], me, 5_000)
+    await completeAll(scene, ['a', 'b', 'c'])
+    assert.deepEqual(await scene.states(), ['a completed', 'b completed', 'c completed', 'd ready'])
+    await scene.advance(4_990)
+    await expectEnds(scene, ['a'], me, 0)
+    await scene.advance(10)
+    await completeAll(scene, ['d'])
 
-        assert.deepEqual(await scene.states(), ['d completed'])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.states(), ['d completed'])
+  },
 
-    contractCase(
-      'if two wait for a result, it stays until neither does',
-      async (scene) => {
-        await scene.openQueue({ resultsCount: 0 })
-        await scene.add('a', 'b', 'c', 'd')
-        await expectEnds(scene, ['a'])
-        await expectEnds(scene, ['a'], you)
-        await completeAll(scene, ['a'])
-        await expectEnds(scene, ['a'], me, 0)
-        await completeAll(scene, ['b'])
-        assert.deepEqual(await scene.states(), ['a completed', 'c ready', 'd ready'])
-        await expectEnds(scene, ['a'], you, 0)
-        await completeAll(scene, ['c'])
+  async 'if two wait for a result, it stays until neither does'(scene) {
+    await scene.openQueue({ resultsCount: 0 })
+    await scene.add('a', 'b', 'c', 'd')
+    await expectEnds(scene, ['a'])
+    await expectEnds(scene, ['a'], you)
+    await completeAll(scene, ['a'])
+    await expectEnds(scene, ['a'], me, 0)
+    await completeAll(scene, ['b'])
+    assert.deepEqual(await scene.states(), ['a completed', 'c ready', 'd ready'])
+    await expectEnds(scene, ['a'], you, 0)
+    await completeAll(scene, ['c'])
 
-        assert.deepEqual(await scene.states(), ['d ready'])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.states(), ['d ready'])
+  },
 
-    contractCase(
-      'somebody who says again that he waits is waited for from then on',
-      async (scene) => {
-        await scene.openQueue({ resultsCount: 0 })
-        await scene.add('a', 'b')
-        await expectEnds(scene, ['a'], me, 5_000)
-        await scene.advance(4_000)
-        await expectEnds(scene, ['a'], me, 5_000)
-        await completeAll(scene, ['a'])
-        await scene.advance(3_000)
-        await completeAll(scene, ['b'])
+  async 'somebody who says again that he waits is waited for from then on'(scene) {
+    await scene.openQueue({ resultsCount: 0 })
+    await scene.add('a', 'b')
+    await expectEnds(scene, ['a'], me, 5_000)
+    await scene.advance(4_000)
+    await expectEnds(scene, ['a'], me, 5_000)
+    await completeAll(scene, ['a'])
+    await scene.advance(3_000)
+    await completeAll(scene, ['b'])
 
-        assert.deepEqual(await scene.states(), ['a completed'])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.states(), ['a completed'])
+  },
 
-    contractCase(
-      'the age of a result ends no earlier than the time of those who wait for it, from before its end or from after',
-      async (scene) => {
-        await scene.add('a', 'b', 'c')
-        await expectEnds(scene, ['a'], me, 5_000)
-        await completeAll(scene, ['a', 'b', 'c'], 1_000)
-        await expectEnds(scene, ['b'], me, 5_000)
-        await scene.advance(1_000)
-        const shown = async () =>
-          (await scene.records.list(scene.queue, { state: 'completed', by: 'id', limit: 10 })).jobs.map(({ id }) => id)
-        assert.deepEqual(await shown(), ['a', 'b'])
-        await scene.advance(4_000)
+  async 'the age of a result ends no earlier than the time of those who wait for it, from before its end or from after'(
+    scene,
+  ) {
+    await scene.add('a', 'b', 'c')
+    await expectEnds(scene, ['a'], me, 5_000)
+    await completeAll(scene, ['a', 'b', 'c'], 1_000)
+    await expectEnds(scene, ['b'], me, 5_000)
+    await scene.advance(1_000)
+    const shown = async () =>
+      (await scene.records.list(scene.queue, { state: 'completed', by: 'id', limit: 10 })).jobs.map(({ id }) => id)
+    assert.deepEqual(await shown(), ['a', 'b'])
+    await scene.advance(4_000)
 
-        assert.deepEqual(await shown(), [])
-      },
-      records,
-    ),
+    assert.deepEqual(await shown(), [])
+  },
 
-    contractCase(
-      'one call keeps results for a minute at most, and nothing for ids of which there is no job',
-      async (scene) => {
-        await scene.openQueue({ resultsCount: 0 })
-        await expectEnds(scene, ['b', 'never was'])
-        await scene.add('a', 'b', 'c')
-        await expectEnds(scene, ['a'], me, 3_600_000)
-        await completeAll(scene, ['a', 'b'])
-        assert.deepEqual(await scene.states(), ['a completed', 'c ready'])
-        await scene.advance(60_000)
-        await completeAll(scene, ['c'])
+  async 'one call keeps results for a minute at most, and nothing for ids of which there is no job'(scene) {
+    await scene.openQueue({ resultsCount: 0 })
+    await expectEnds(scene, ['b', 'never was'])
+    await scene.add('a', 'b', 'c')
+    await expectEnds(scene, ['a'], me, 3_600_000)
+    await completeAll(scene, ['a', 'b'])
+    assert.deepEqual(await scene.states(), ['a completed', 'c ready'])
+    await scene.advance(60_000)
+    await completeAll(scene, ['c'])
 
-        assert.deepEqual(await scene.states(), [])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.states(), [])
+  },
 
-    contractCase(
-      'nobody waits for longer because the clock is set back',
-      async (scene) => {
-        await scene.openQueue({ resultsCount: 0 })
-        await scene.add('a', 'b')
-        await expectEnds(scene, ['a'], me, 60_000)
-        await completeAll(scene, ['a'])
-        await scene.harness.step(-3_600_000)
-        await scene.advance(60_000)
-        await completeAll(scene, ['b'])
+  async 'nobody waits for longer because the clock is set back'(scene) {
+    await scene.openQueue({ resultsCount: 0 })
+    await scene.add('a', 'b')
+    await expectEnds(scene, ['a'], me, 60_000)
+    await completeAll(scene, ['a'])
+    await scene.harness.step(-3_600_000)
+    await scene.advance(60_000)
+    await completeAll(scene, ['b'])
 
-        assert.deepEqual(await scene.states(), [])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.states(), [])
+  },
 
-    contractCase(
-      'what is deleted by hand is gone, whoever waits for it; and what ends in another way is as ever',
-      async (scene) => {
-        await scene.openQueue({ resultsCount: 0 })
-        await scene.add('a', 'b', 'c')
-        await expectEnds(scene, ['a', 'b', 'c'])
-        await completeAll(scene, ['a'])
-        await scene.records.delete(scene.queue, { ids: ['a'] })
-        await scene.end(await scene.claimOne(), { kind: 'complete' })
-        await scene.end(await scene.claimOne(), { kind: 'bury', reason: 'unrecoverable' })
+  async 'what is deleted by hand is gone, whoever waits for it; and what ends in another way is as ever'(scene) {
+    await scene.openQueue({ resultsCount: 0 })
+    await scene.add('a', 'b', 'c')
+    await expectEnds(scene, ['a', 'b', 'c'])
+    await completeAll(scene, ['a'])
+    await scene.records.delete(scene.queue, { ids: ['a'] })
+    await scene.end(await scene.claimOne(), { kind: 'complete' })
+    await scene.end(await scene.claimOne(), { kind: 'bury', reason: 'unrecoverable' })
 
-        assert.deepEqual(await scene.states(), ['c dead'])
-      },
-      records,
-    ),
-  ],
-}
+    assert.deepEqual(await scene.states(), ['c dead'])
+  },
+})

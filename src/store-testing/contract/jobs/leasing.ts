@@ -3,274 +3,248 @@
 import assert from 'node:assert/strict'
 import type { Store } from '../../../stores/contract/store.js'
 import { auditBreaches } from '../../harness/audit-rules.js'
-import { type ContractConcern, contractCase, fenced, records, tellsCrashes } from '../scenes/contract-case.js'
+import { fenced, plainCase, plainConcern, records, tellsCrashes } from '../scenes/contract-case.js'
 
-export const leasing: ContractConcern = {
-  concern: 'leasing',
-  cases: [
-    contractCase('a lease holds for its whole time and not a millisecond longer', async (scene) => {
-      await scene.add('a')
-      await scene.claimOne({ leaseMs: 5_000 })
+export const leasing = plainConcern('leasing', [], {
+  async 'a lease holds for its whole time and not a millisecond longer'(scene) {
+    await scene.add('a')
+    await scene.claimOne({ leaseMs: 5_000 })
 
-      await scene.advance(4_999)
-      assert.deepEqual(await scene.claimIds({ alone: true }), [])
-      await scene.advance(1)
-      assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
-    }),
+    await scene.advance(4_999)
+    assert.deepEqual(await scene.claimIds({ alone: true }), [])
+    await scene.advance(1)
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
+  },
 
-    contractCase('a settle of a lease that ended but was not taken over is welcome', async (scene) => {
-      await scene.add('a')
-      const claim = await scene.claimOne({ leaseMs: 1_000 })
-      await scene.advance(60_000)
+  async 'a settle of a lease that ended but was not taken over is welcome'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne({ leaseMs: 1_000 })
+    await scene.advance(60_000)
 
-      assert.equal(await scene.settle(claim, { kind: 'complete' }), 'ok')
-      assert.deepEqual((await scene.claim({ alone: true })).claims, [])
-      assert.equal((await scene.depth()).crashed, 0)
-    }),
+    assert.equal(await scene.settle(claim, { kind: 'complete' }), 'ok')
+    assert.deepEqual((await scene.claim({ alone: true })).claims, [])
+    assert.equal((await scene.depth()).crashed, 0)
+  },
 
-    contractCase('a lease that ended but was not taken over may be renewed', async (scene) => {
-      await scene.add('a')
-      const claim = await scene.claimOne({ leaseMs: 1_000 })
-      await scene.advance(5_000)
+  async 'a lease that ended but was not taken over may be renewed'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne({ leaseMs: 1_000 })
+    await scene.advance(5_000)
 
-      assert.equal(await scene.extend(claim, { leaseMs: 1_000 }), 'ok')
-      await scene.advance(999)
-      assert.deepEqual(await scene.claimIds({ alone: true }), [])
-    }),
+    assert.equal(await scene.extend(claim, { leaseMs: 1_000 }), 'ok')
+    await scene.advance(999)
+    assert.deepEqual(await scene.claimIds({ alone: true }), [])
+  },
 
-    contractCase(
-      'after recovery, even without a new claim, the old claim is lost',
-      async (scene) => {
-        await scene.add('a')
-        const claim = await scene.claimOne({ leaseMs: 1_000 })
-        await scene.advance(1_000)
-        await scene.claim({ limit: 0 })
+  'after recovery, even without a new claim, the old claim is lost': plainCase([fenced], async (scene) => {
+    await scene.add('a')
+    const claim = await scene.claimOne({ leaseMs: 1_000 })
+    await scene.advance(1_000)
+    await scene.claim({ limit: 0 })
 
-        assert.equal(await scene.settle(claim, { kind: 'complete' }), 'lost')
-        assert.equal(await scene.extend(claim), 'lost')
-        assert.deepEqual(await scene.states(), ['a ready'])
+    assert.equal(await scene.settle(claim, { kind: 'complete' }), 'lost')
+    assert.equal(await scene.extend(claim), 'lost')
+    assert.deepEqual(await scene.states(), ['a ready'])
+  }),
+
+  'a claim that was taken over is lost: it changes nothing': plainCase([fenced], async (scene) => {
+    await scene.add('a')
+    const old = await scene.claimOne({ leaseMs: 1_000 })
+    await scene.advance(1_000)
+    await scene.claimOne({ worker: 'worker-2', alone: true })
+    const before = await scene.harness.dump()
+
+    for (const settlement of [
+      { kind: 'complete' },
+      { kind: 'retry', delayMs: 0 },
+      { kind: 'release', delayMs: 0 },
+      { kind: 'bury' },
+      { kind: 'cancel' },
+    ] as const) {
+      assert.equal(await scene.settle(old, settlement), 'lost')
+    }
+    assert.equal(await scene.extend(old, { leaseMs: 90_000, beat: { startedMs: 0, pid: 1 } }), 'lost')
+    assert.deepEqual(await scene.harness.dump(), before)
+  }),
+
+  async 'extend renews the lease from now'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne({ leaseMs: 5_000 })
+    await scene.advance(4_000)
+    assert.equal(await scene.extend(claim, { leaseMs: 5_000 }), 'ok')
+
+    assert.equal((await scene.job('a')).claim?.leaseMs, 5_000)
+  },
+
+  async 'extend never shortens a lease'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne({ leaseMs: 60_000 })
+
+    assert.equal(await scene.extend(claim, { leaseMs: 1_000 }), 'ok')
+
+    assert.equal((await scene.job('a')).claim?.leaseMs, 60_000)
+  },
+
+  'extend answers each item by itself, in order': plainCase([fenced], async (scene) => {
+    await scene.add('a', 'b')
+    const { claims } = await scene.claim()
+    const [a, b] = claims.map(({ queue, id, fence }) => ({ queue, id, fence, leaseMs: 60_000 }))
+
+    const answers = await scene.store.extend([{ ...b!, fence: b!.fence - 1 }, a!, { ...a!, id: 'gone' }])
+
+    assert.deepEqual(answers, ['lost', 'ok', 'lost'])
+    assert.equal((await scene.job('a')).claim?.leaseMs, 60_000)
+    assert.equal((await scene.job('b')).claim?.leaseMs, 30_000)
+  }),
+
+  async 'the first beat that says how long ago the handler began sets startedAt, later ones leave it'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await scene.advance(10)
+    const startedAt = (await scene.now()) - 7
+    await scene.extend(claim, { beat: { startedMs: 7.9 } })
+    await scene.advance(10)
+    await scene.extend(claim, { beat: { startedMs: 0 } })
+
+    const job = await scene.job('a')
+
+    assert.deepEqual([job.startedAt, job.updatedAt], [startedAt, startedAt + 17])
+  },
+
+  async 'a beat reports process and progress, and what it leaves out stays'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await scene.extend(claim, {
+      beat: {
+        host: 'mill-1',
+        boot: 'boot-1',
+        pidns: '402',
+        pid: 123_456,
+        ticks: 18,
+        progress: { fraction: 0.25, note: '¼' },
       },
-      fenced,
-    ),
+    })
+    await scene.extend(claim, { beat: { pid: 7 } })
+    await scene.extend(claim)
 
-    contractCase(
-      'a claim that was taken over is lost: it changes nothing',
-      async (scene) => {
-        await scene.add('a')
-        const old = await scene.claimOne({ leaseMs: 1_000 })
-        await scene.advance(1_000)
-        await scene.claimOne({ worker: 'worker-2', alone: true })
-        const before = await scene.harness.dump()
+    const { host, boot, pidns, pid, ticks, progress, startedAt } = await scene.job('a')
 
-        for (const settlement of [
-          { kind: 'complete' },
-          { kind: 'retry', delayMs: 0 },
-          { kind: 'release', delayMs: 0 },
-          { kind: 'bury' },
-          { kind: 'cancel' },
-        ] as const) {
-          assert.equal(await scene.settle(old, settlement), 'lost')
-        }
-        assert.equal(await scene.extend(old, { leaseMs: 90_000, beat: { startedMs: 0, pid: 1 } }), 'lost')
-        assert.deepEqual(await scene.harness.dump(), before)
+    assert.deepEqual(
+      { host, boot, pidns, pid, ticks, progress, startedAt },
+      {
+        host: 'mill-1',
+        boot: 'boot-1',
+        pidns: '402',
+        pid: 7,
+        ticks: 18,
+        progress: { fraction: 0.25, note: '¼' },
+        startedAt: null,
       },
-      fenced,
-    ),
+    )
+  },
 
-    contractCase('extend renews the lease from now', async (scene) => {
-      await scene.add('a')
-      const claim = await scene.claimOne({ leaseMs: 5_000 })
-      await scene.advance(4_000)
-      assert.equal(await scene.extend(claim, { leaseMs: 5_000 }), 'ok')
+  async 'progress is replaced whole'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await scene.extend(claim, { beat: { progress: { fraction: 0.5, note: 'half' } } })
+    await scene.extend(claim, { beat: { progress: { fraction: 0.75 } } })
 
-      assert.equal((await scene.job('a')).claim?.leaseMs, 5_000)
-    }),
+    assert.deepEqual((await scene.job('a')).progress, { fraction: 0.75 })
+  },
 
-    contractCase('extend never shortens a lease', async (scene) => {
-      await scene.add('a')
-      const claim = await scene.claimOne({ leaseMs: 60_000 })
+  async 'a new claim starts without the beats of the one before'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne({ leaseMs: 1_000 })
+    await scene.extend(claim, {
+      leaseMs: 1_000,
+      beat: { startedMs: 0, host: 'h', boot: 'b', pidns: '1', pid: 1, ticks: 1, progress: { fraction: 1 } },
+    })
+    await scene.advance(1_000)
+    await scene.claimOne({ worker: 'worker-2', alone: true })
 
-      assert.equal(await scene.extend(claim, { leaseMs: 1_000 }), 'ok')
+    const { startedAt, host, boot, pidns, pid, ticks, progress, worker } = await scene.job('a')
 
-      assert.equal((await scene.job('a')).claim?.leaseMs, 60_000)
-    }),
+    assert.deepEqual([startedAt, host, boot, pidns, pid, ticks, progress], Array(7).fill(null))
+    assert.equal(worker, 'worker-2')
+  },
 
-    contractCase(
-      'extend answers each item by itself, in order',
-      async (scene) => {
-        await scene.add('a', 'b')
-        const { claims } = await scene.claim()
-        const [a, b] = claims.map(({ queue, id, fence }) => ({ queue, id, fence, leaseMs: 60_000 }))
-
-        const answers = await scene.store.extend([{ ...b!, fence: b!.fence - 1 }, a!, { ...a!, id: 'gone' }])
-
-        assert.deepEqual(answers, ['lost', 'ok', 'lost'])
-        assert.equal((await scene.job('a')).claim?.leaseMs, 60_000)
-        assert.equal((await scene.job('b')).claim?.leaseMs, 30_000)
-      },
-      fenced,
-    ),
-
-    contractCase(
-      'the first beat that says how long ago the handler began sets startedAt, later ones leave it',
-      async (scene) => {
-        await scene.add('a')
-        const claim = await scene.claimOne()
-        await scene.advance(10)
-        const startedAt = (await scene.now()) - 7
-        await scene.extend(claim, { beat: { startedMs: 7.9 } })
-        await scene.advance(10)
-        await scene.extend(claim, { beat: { startedMs: 0 } })
-
-        const job = await scene.job('a')
-
-        assert.deepEqual([job.startedAt, job.updatedAt], [startedAt, startedAt + 17])
-      },
-    ),
-
-    contractCase('a beat reports process and progress, and what it leaves out stays', async (scene) => {
-      await scene.add('a')
-      const claim = await scene.claimOne()
-      await scene.extend(claim, {
-        beat: {
-          host: 'mill-1',
-          boot: 'boot-1',
-          pidns: '402',
-          pid: 123_456,
-          ticks: 18,
-          progress: { fraction: 0.25, note: '¼' },
-        },
-      })
-      await scene.extend(claim, { beat: { pid: 7 } })
-      await scene.extend(claim)
-
-      const { host, boot, pidns, pid, ticks, progress, startedAt } = await scene.job('a')
-
-      assert.deepEqual(
-        { host, boot, pidns, pid, ticks, progress, startedAt },
-        {
-          host: 'mill-1',
-          boot: 'boot-1',
-          pidns: '402',
-          pid: 7,
-          ticks: 18,
-          progress: { fraction: 0.25, note: '¼' },
-          startedAt: null,
-        },
-      )
-    }),
-
-    contractCase('progress is replaced whole', async (scene) => {
-      await scene.add('a')
-      const claim = await scene.claimOne()
-      await scene.extend(claim, { beat: { progress: { fraction: 0.5, note: 'half' } } })
-      await scene.extend(claim, { beat: { progress: { fraction: 0.75 } } })
-
-      assert.deepEqual((await scene.job('a')).progress, { fraction: 0.75 })
-    }),
-
-    contractCase('a new claim starts without the beats of the one before', async (scene) => {
-      await scene.add('a')
-      const claim = await scene.claimOne({ leaseMs: 1_000 })
-      await scene.extend(claim, {
-        leaseMs: 1_000,
-        beat: { startedMs: 0, host: 'h', boot: 'b', pidns: '1', pid: 1, ticks: 1, progress: { fraction: 1 } },
-      })
+  'recovery is bounded to 100 a call, and more tells that there are others': plainCase(
+    [tellsCrashes],
+    async (scene) => {
+      await scene.add(...Array.from({ length: 150 }, (_, i) => `job-${i}`))
+      await scene.claim({ limit: 150, leaseMs: 1_000 })
       await scene.advance(1_000)
-      await scene.claimOne({ worker: 'worker-2', alone: true })
 
-      const { startedAt, host, boot, pidns, pid, ticks, progress, worker } = await scene.job('a')
+      const first = await scene.claim({ limit: 250 })
+      const second = await scene.claim({ limit: 250 })
 
-      assert.deepEqual([startedAt, host, boot, pidns, pid, ticks, progress], Array(7).fill(null))
-      assert.equal(worker, 'worker-2')
-    }),
+      assert.deepEqual([first.crashed.length, first.more], [100, true])
+      assert.deepEqual([second.crashed.length, second.more], [50, false])
+    },
+  ),
 
-    contractCase(
-      'recovery is bounded to 100 a call, and more tells that there are others',
-      async (scene) => {
-        await scene.add(...Array.from({ length: 150 }, (_, i) => `job-${i}`))
-        await scene.claim({ limit: 150, leaseMs: 1_000 })
-        await scene.advance(1_000)
+  async 'leases are recovered in the order in which they ended'(scene) {
+    await scene.add(...Array.from({ length: 120 }, (_, i) => `job-${i}`))
+    await scene.claim({ limit: 60, leaseMs: 2_000 })
+    await scene.claim({ limit: 60, leaseMs: 1_000 })
+    await scene.advance(5_000)
 
-        const first = await scene.claim({ limit: 250 })
-        const second = await scene.claim({ limit: 250 })
+    await scene.claim({ limit: 0 })
 
-        assert.deepEqual([first.crashed.length, first.more], [100, true])
-        assert.deepEqual([second.crashed.length, second.more], [50, false])
-      },
-      tellsCrashes,
-    ),
+    const { jobs } = await scene.stored()
+    const running = jobs.filter(({ state }) => state === 'running').map(({ id }) => Number(id.slice(4)))
+    assert.equal(running.length, 20)
+    assert.ok(Math.max(...running) < 60, 'those with the later end are left')
+  },
 
-    contractCase('leases are recovered in the order in which they ended', async (scene) => {
-      await scene.add(...Array.from({ length: 120 }, (_, i) => `job-${i}`))
-      await scene.claim({ limit: 60, leaseMs: 2_000 })
-      await scene.claim({ limit: 60, leaseMs: 1_000 })
-      await scene.advance(5_000)
+  'a paused queue still recovers and promotes': plainCase([records], async (scene) => {
+    await scene.add('a', { id: 'b', delayMs: 500 })
+    await scene.claimOne({ leaseMs: 1_000 })
+    await scene.records.pause(scene.queue)
+    await scene.advance(1_000)
 
-      await scene.claim({ limit: 0 })
+    await scene.claim()
 
-      const { jobs } = await scene.stored()
-      const running = jobs.filter(({ state }) => state === 'running').map(({ id }) => Number(id.slice(4)))
-      assert.equal(running.length, 20)
-      assert.ok(Math.max(...running) < 60, 'those with the later end are left')
-    }),
+    assert.deepEqual(await scene.states(), ['a ready', 'b ready'])
+  }),
 
-    contractCase(
-      'a paused queue still recovers and promotes',
-      async (scene) => {
-        await scene.add('a', { id: 'b', delayMs: 500 })
-        await scene.claimOne({ leaseMs: 1_000 })
-        await scene.records.pause(scene.queue)
-        await scene.advance(1_000)
+  async 'handles that claim and settle at once complete every job once, and the audit breaks no rule'(scene) {
+    const handles = [scene.store, await scene.harness.open(), await scene.harness.open()]
+    await scene.add(...Array.from({ length: 120 }, (_, i) => `job-${i}`))
+    const from = [{ queue: scene.queue, limit: 4 }]
+    const work = async (store: Store, worker: string) => {
+      for (;;) {
+        const { claims } = await store.claim(from, { worker, leaseMs: 30_000 })
+        if (claims.length === 0) return
+        const answers = await store.settle(
+          claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })),
+        )
+        assert.ok(answers.every((answer) => answer === 'ok'))
+      }
+    }
 
-        await scene.claim()
+    await Promise.all([...handles, ...handles].map((store, i) => work(store, `worker-${i}`)))
 
-        assert.deepEqual(await scene.states(), ['a ready', 'b ready'])
-      },
-      records,
-    ),
+    assert.deepEqual(auditBreaches(await scene.harness.audit()), [])
+    const { processed, ready, running } = await scene.depth()
+    assert.deepEqual([processed, ready, running], [120, 0, 0])
+  },
 
-    contractCase(
-      'handles that claim and settle at once complete every job once, and the audit breaks no rule',
-      async (scene) => {
-        const handles = [scene.store, await scene.harness.open(), await scene.harness.open()]
-        await scene.add(...Array.from({ length: 120 }, (_, i) => `job-${i}`))
-        const from = [{ queue: scene.queue, limit: 4 }]
-        const work = async (store: Store, worker: string) => {
-          for (;;) {
-            const { claims } = await store.claim(from, { worker, leaseMs: 30_000 })
-            if (claims.length === 0) return
-            const answers = await store.settle(
-              claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })),
-            )
-            assert.ok(answers.every((answer) => answer === 'ok'))
-          }
-        }
+  async 'the audit tells of every claim, its end and its fence'(scene) {
+    await scene.add('a')
+    const first = await scene.claimOne({ leaseMs: 1_000 })
+    await scene.advance(1_000)
+    const second = await scene.claimOne({ worker: 'worker-2', alone: true })
+    await scene.end(second, { kind: 'complete' })
 
-        await Promise.all([...handles, ...handles].map((store, i) => work(store, `worker-${i}`)))
+    const entries = (await scene.harness.audit()).map(({ kind, fence, worker }) => [kind, fence, worker])
 
-        assert.deepEqual(auditBreaches(await scene.harness.audit()), [])
-        const { processed, ready, running } = await scene.depth()
-        assert.deepEqual([processed, ready, running], [120, 0, 0])
-      },
-    ),
-
-    contractCase('the audit tells of every claim, its end and its fence', async (scene) => {
-      await scene.add('a')
-      const first = await scene.claimOne({ leaseMs: 1_000 })
-      await scene.advance(1_000)
-      const second = await scene.claimOne({ worker: 'worker-2', alone: true })
-      await scene.end(second, { kind: 'complete' })
-
-      const entries = (await scene.harness.audit()).map(({ kind, fence, worker }) => [kind, fence, worker])
-
-      assert.deepEqual(entries, [
-        ['enqueue', 0, null],
-        ['claim', first.fence, 'worker-1'],
-        ['requeue', first.fence, 'worker-1'],
-        ['claim', second.fence, 'worker-2'],
-        ['leave', second.fence, 'worker-2'],
-      ])
-    }),
-  ],
-}
+    assert.deepEqual(entries, [
+      ['enqueue', 0, null],
+      ['claim', first.fence, 'worker-1'],
+      ['requeue', first.fence, 'worker-1'],
+      ['claim', second.fence, 'worker-2'],
+      ['leave', second.fence, 'worker-2'],
+    ])
+  },
+})

@@ -2,157 +2,133 @@
 
 import assert from 'node:assert/strict'
 import { ConfigConflictError, UnknownQueueError } from '../../../core/errors.js'
-import { type ContractConcern, contractCase, inOrder, records } from '../scenes/contract-case.js'
+import { inOrder, plainCase, plainConcern, records } from '../scenes/contract-case.js'
 import { newJob } from '../scenes/scene.js'
 
 const settings = { kind: 'plain', order: 'fifo' } as const
 
-export const opening: ContractConcern = {
-  concern: 'opening',
-  cases: [
-    contractCase(
-      'open answers for each queue in the order asked',
-      async ({ store }) => {
-        const stored = await store.open([
-          { ...settings, name: 'z' },
-          { ...settings, name: 'a', order: 'lifo' },
-        ])
+export const opening = plainConcern('opening', [], {
+  'open answers for each queue in the order asked': plainCase([inOrder], async ({ store }) => {
+    const stored = await store.open([
+      { ...settings, name: 'z' },
+      { ...settings, name: 'a', order: 'lifo' },
+    ])
 
-        const rest = { exclusive: 'id', shards: 1, paused: false, draining: false, limits: {} }
-        assert.deepEqual(stored, [
-          { name: 'z', kind: 'plain', order: 'fifo', ...rest },
-          { name: 'a', kind: 'plain', order: 'lifo', ...rest },
-        ])
-      },
-      inOrder,
-    ),
+    const rest = { exclusive: 'id', shards: 1, paused: false, draining: false, limits: {} }
+    assert.deepEqual(stored, [
+      { name: 'z', kind: 'plain', order: 'fifo', ...rest },
+      { name: 'a', kind: 'plain', order: 'lifo', ...rest },
+    ])
+  }),
 
-    contractCase('opening a queue again keeps its jobs', async (scene) => {
-      await scene.add('a')
+  async 'opening a queue again keeps its jobs'(scene) {
+    await scene.add('a')
 
-      await scene.openQueue()
+    await scene.openQueue()
 
-      assert.deepEqual(await scene.claimIds(), ['a'])
-    }),
+    assert.deepEqual(await scene.claimIds(), ['a'])
+  },
 
-    contractCase(
-      'another order than the stored one is refused',
-      async (scene) => {
-        await assert.rejects(scene.openQueue({ order: 'lifo' }), ConfigConflictError)
-        assert.equal((await scene.stored()).order, 'fifo')
-      },
-      inOrder,
-    ),
+  'another order than the stored one is refused': plainCase([inOrder], async (scene) => {
+    await assert.rejects(scene.openQueue({ order: 'lifo' }), ConfigConflictError)
+    assert.equal((await scene.stored()).order, 'fifo')
+  }),
 
-    contractCase(
-      'a refused open opens nothing, whatever stood before the refused queue',
-      async (scene) => {
-        const open = scene.store.open([
-          { ...settings, name: 'fresh' },
-          { ...settings, name: scene.queue, order: 'lifo', maxPending: 1 },
-        ])
+  'a refused open opens nothing, whatever stood before the refused queue': plainCase([inOrder], async (scene) => {
+    const open = scene.store.open([
+      { ...settings, name: 'fresh' },
+      { ...settings, name: scene.queue, order: 'lifo', maxPending: 1 },
+    ])
 
-        await assert.rejects(open, ConfigConflictError)
+    await assert.rejects(open, ConfigConflictError)
 
-        await assert.rejects(scene.store.depth(['fresh']), UnknownQueueError)
-        assert.equal((await scene.stored()).maxPending, null)
-      },
-      inOrder,
-    ),
+    await assert.rejects(scene.store.depth(['fresh']), UnknownQueueError)
+    assert.equal((await scene.stored()).maxPending, null)
+  }),
 
-    contractCase(
-      'open tells whether the queue is paused and draining, and leaves both as they are',
-      async (scene) => {
-        await scene.records.pause(scene.queue)
-        await scene.records.drain(scene.queue)
+  'open tells whether the queue is paused and draining, and leaves both as they are': plainCase(
+    [records],
+    async (scene) => {
+      await scene.records.pause(scene.queue)
+      await scene.records.drain(scene.queue)
 
-        const { paused, draining } = await scene.openQueue()
+      const { paused, draining } = await scene.openQueue()
 
-        assert.deepEqual({ paused, draining }, { paused: true, draining: true })
-      },
-      records,
-    ),
+      assert.deepEqual({ paused, draining }, { paused: true, draining: true })
+    },
+  ),
 
-    contractCase('every verb refuses a queue that was never opened', async ({ store }) => {
-      const key = { queue: 'nowhere', id: 'a', fence: 1 }
-      const call = { callId: 'c', queue: 'nowhere', jobs: [newJob({ id: 'a' })] }
+  async 'every verb refuses a queue that was never opened'({ store }) {
+    const key = { queue: 'nowhere', id: 'a', fence: 1 }
+    const call = { callId: 'c', queue: 'nowhere', jobs: [newJob({ id: 'a' })] }
 
-      await assert.rejects(store.enqueue([call]), UnknownQueueError)
-      await assert.rejects(
-        store.claim([{ queue: 'nowhere', limit: 1 }], { worker: 'w', leaseMs: 1_000 }),
-        UnknownQueueError,
-      )
-      await assert.rejects(store.settle([{ ...key, kind: 'complete' }]), UnknownQueueError)
-      await assert.rejects(store.extend([{ ...key, leaseMs: 1_000 }]), UnknownQueueError)
-      await assert.rejects(store.depth(['nowhere']), UnknownQueueError)
-      await assert.rejects(store.wait(['nowhere'], 0, new AbortController().signal), UnknownQueueError)
-    }),
+    await assert.rejects(store.enqueue([call]), UnknownQueueError)
+    await assert.rejects(
+      store.claim([{ queue: 'nowhere', limit: 1 }], { worker: 'w', leaseMs: 1_000 }),
+      UnknownQueueError,
+    )
+    await assert.rejects(store.settle([{ ...key, kind: 'complete' }]), UnknownQueueError)
+    await assert.rejects(store.extend([{ ...key, leaseMs: 1_000 }]), UnknownQueueError)
+    await assert.rejects(store.depth(['nowhere']), UnknownQueueError)
+    await assert.rejects(store.wait(['nowhere'], 0, new AbortController().signal), UnknownQueueError)
+  },
 
-    contractCase('a call that names an unknown queue changes nothing in the known ones', async (scene) => {
-      await scene.add('a', 'b')
-      const { claims } = await scene.claim()
-      const before = await scene.harness.dump()
-      const unknown = { queue: 'nowhere', id: 'a', fence: 1 }
-      const known = claims[0]!
+  async 'a call that names an unknown queue changes nothing in the known ones'(scene) {
+    await scene.add('a', 'b')
+    const { claims } = await scene.claim()
+    const before = await scene.harness.dump()
+    const unknown = { queue: 'nowhere', id: 'a', fence: 1 }
+    const known = claims[0]!
 
-      await assert.rejects(
-        scene.store.settle([
-          { queue: known.queue, id: known.id, fence: known.fence, kind: 'complete' },
-          { ...unknown, kind: 'complete' },
-        ]),
-        UnknownQueueError,
-      )
-      await assert.rejects(
-        scene.store.extend([
-          { queue: known.queue, id: known.id, fence: known.fence, leaseMs: 90_000 },
-          { ...unknown, leaseMs: 90_000 },
-        ]),
-        UnknownQueueError,
-      )
-      await assert.rejects(
-        scene.store.enqueue([
-          { callId: 'x', queue: scene.queue, jobs: [newJob({ id: 'c' })] },
-          { callId: 'x', queue: 'nowhere', jobs: [newJob({ id: 'c' })] },
-        ]),
-        UnknownQueueError,
-      )
+    await assert.rejects(
+      scene.store.settle([
+        { queue: known.queue, id: known.id, fence: known.fence, kind: 'complete' },
+        { ...unknown, kind: 'complete' },
+      ]),
+      UnknownQueueError,
+    )
+    await assert.rejects(
+      scene.store.extend([
+        { queue: known.queue, id: known.id, fence: known.fence, leaseMs: 90_000 },
+        { ...unknown, leaseMs: 90_000 },
+      ]),
+      UnknownQueueError,
+    )
+    await assert.rejects(
+      scene.store.enqueue([
+        { callId: 'x', queue: scene.queue, jobs: [newJob({ id: 'c' })] },
+        { callId: 'x', queue: 'nowhere', jobs: [newJob({ id: 'c' })] },
+      ]),
+      UnknownQueueError,
+    )
 
-      assert.deepEqual(await scene.harness.dump(), before)
-    }),
+    assert.deepEqual(await scene.harness.dump(), before)
+  },
 
-    contractCase(
-      'the records refuse a queue that was never opened',
-      async ({ records }) => {
-        await assert.rejects(records.get('nowhere', 'a'), UnknownQueueError)
-        await assert.rejects(records.list('nowhere', { by: 'id', limit: 1 }), UnknownQueueError)
-        await assert.rejects(records.cancel('nowhere', 'all'), UnknownQueueError)
-        await assert.rejects(records.pause('nowhere'), UnknownQueueError)
-        await assert.rejects(records.morgue.revive('nowhere', 'all'), UnknownQueueError)
-      },
-      records,
-    ),
+  'the records refuse a queue that was never opened': plainCase([records], async ({ records }) => {
+    await assert.rejects(records.get('nowhere', 'a'), UnknownQueueError)
+    await assert.rejects(records.list('nowhere', { by: 'id', limit: 1 }), UnknownQueueError)
+    await assert.rejects(records.cancel('nowhere', 'all'), UnknownQueueError)
+    await assert.rejects(records.pause('nowhere'), UnknownQueueError)
+    await assert.rejects(records.morgue.revive('nowhere', 'all'), UnknownQueueError)
+  }),
 
-    contractCase(
-      'queues() lists every queue by name, with its switches',
-      async ({ store, records, queue }) => {
-        await store.open([
-          { ...settings, name: 'zebra', order: 'lifo' },
-          { ...settings, name: 'ant' },
-        ])
-        await records.pause('zebra')
+  'queues() lists every queue by name, with its switches': plainCase([records], async ({ store, records, queue }) => {
+    await store.open([
+      { ...settings, name: 'zebra', order: 'lifo' },
+      { ...settings, name: 'ant' },
+    ])
+    await records.pause('zebra')
 
-        const listed = await records.queues()
+    const listed = await records.queues()
 
-        assert.deepEqual(
-          listed.map(({ name, order, paused }) => ({ name, order, paused })),
-          [
-            { name: 'ant', order: 'fifo', paused: false },
-            { name: queue, order: 'fifo', paused: false },
-            { name: 'zebra', order: 'lifo', paused: true },
-          ],
-        )
-      },
-      records,
-    ),
-  ],
-}
+    assert.deepEqual(
+      listed.map(({ name, order, paused }) => ({ name, order, paused })),
+      [
+        { name: 'ant', order: 'fifo', paused: false },
+        { name: queue, order: 'fifo', paused: false },
+        { name: 'zebra', order: 'lifo', paused: true },
+      ],
+    )
+  }),
+})

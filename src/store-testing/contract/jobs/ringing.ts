@@ -1,297 +1,277 @@
 /** Contract cases: rings, each of which wakes one waiter. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, needing, records, rings, workers } from '../scenes/contract-case.js'
+import { plainCase, plainConcern, records, rings, workers } from '../scenes/contract-case.js'
 import { Rest } from '../scenes/rest.js'
 import { type Scene, soon } from '../scenes/scene.js'
 
-export const ringing: ContractConcern = {
-  concern: 'ringing',
-  cases: needing(
-    [rings],
-    [
-      contractCase('one ring wakes one of those who wait, on whatever handle', async (scene) => {
-        const rests = [await Rest.begin(scene), await Rest.begin(scene), await Rest.begin(scene)]
-        const first = soon(Promise.race(rests.map(({ rung }, i) => rung.then(() => i))))
-        await scene.add({ id: 'a', delayMs: 60_000 })
+export const ringing = plainConcern('ringing', [rings], {
+  async 'one ring wakes one of those who wait, on whatever handle'(scene) {
+    const rests = [await Rest.begin(scene), await Rest.begin(scene), await Rest.begin(scene)]
+    const first = soon(Promise.race(rests.map(({ rung }, i) => rung.then(() => i))))
+    await scene.add({ id: 'a', delayMs: 60_000 })
 
-        const woken = await first
+    const woken = await first
 
-        await rests[woken]!.wakes(scene.queue)
-        await Promise.all(rests.filter((_, i) => i !== woken).map((rest) => rest.isUndisturbed()))
-      }),
+    await rests[woken]!.wakes(scene.queue)
+    await Promise.all(rests.filter((_, i) => i !== woken).map((rest) => rest.isUndisturbed()))
+  },
 
-      contractCase('one ring wakes one of those who wait on one handle', async (scene) => {
-        const store = await scene.harness.open()
-        const rests = [await Rest.begin(scene, undefined, store), await Rest.begin(scene, undefined, store)]
-        const first = soon(Promise.race(rests.map(({ rung }, i) => rung.then(() => i))))
-        await scene.add({ id: 'a', delayMs: 60_000 })
+  async 'one ring wakes one of those who wait on one handle'(scene) {
+    const store = await scene.harness.open()
+    const rests = [await Rest.begin(scene, undefined, store), await Rest.begin(scene, undefined, store)]
+    const first = soon(Promise.race(rests.map(({ rung }, i) => rung.then(() => i))))
+    await scene.add({ id: 'a', delayMs: 60_000 })
 
-        const woken = await first
+    const woken = await first
 
-        await rests[1 - woken]!.isUndisturbed()
-      }),
+    await rests[1 - woken]!.isUndisturbed()
+  },
 
-      contractCase('a ring is for those who wait for that queue', async (scene) => {
-        await scene.openQueue({ name: 'other' })
-        const here = await Rest.begin(scene)
-        const there = await Rest.begin(scene, ['other'])
-        await scene.enqueue([{ id: 'a', delayMs: 60_000 }], { queue: 'other' })
+  async 'a ring is for those who wait for that queue'(scene) {
+    await scene.openQueue({ name: 'other' })
+    const here = await Rest.begin(scene)
+    const there = await Rest.begin(scene, ['other'])
+    await scene.enqueue([{ id: 'a', delayMs: 60_000 }], { queue: 'other' })
 
-        await there.wakes('other')
-        await here.isUndisturbed()
-      }),
+    await there.wakes('other')
+    await here.isUndisturbed()
+  },
 
-      contractCase('who waits for several queues is told which was rung', async (scene) => {
-        await scene.openQueue({ name: 'other' })
-        const rest = await Rest.begin(scene, [scene.queue, 'other'])
-        await scene.enqueue([{ id: 'a', delayMs: 60_000 }], { queue: 'other' })
+  async 'who waits for several queues is told which was rung'(scene) {
+    await scene.openQueue({ name: 'other' })
+    const rest = await Rest.begin(scene, [scene.queue, 'other'])
+    await scene.enqueue([{ id: 'a', delayMs: 60_000 }], { queue: 'other' })
 
-        await rest.wakes('other')
-      }),
+    await rest.wakes('other')
+  },
 
-      contractCase('who gave up waiting takes no ring from the others', async (scene) => {
-        await (await Rest.begin(scene)).isUndisturbed()
-        const rest = await Rest.begin(scene)
-        await scene.add({ id: 'a', delayMs: 60_000 })
+  async 'who gave up waiting takes no ring from the others'(scene) {
+    await (await Rest.begin(scene)).isUndisturbed()
+    const rest = await Rest.begin(scene)
+    await scene.add({ id: 'a', delayMs: 60_000 })
 
-        await rest.wakes(scene.queue)
-      }),
+    await rest.wakes(scene.queue)
+  },
 
-      contractCase('a ring for a job for later that nobody heard is for who comes to wait next', async (scene) => {
-        await scene.add({ id: 'a', delayMs: 60_000 })
+  async 'a ring for a job for later that nobody heard is for who comes to wait next'(scene) {
+    await scene.add({ id: 'a', delayMs: 60_000 })
 
-        await (await Rest.begin(scene)).wakes(scene.queue)
-        await (await Rest.begin(scene)).isUndisturbed()
-      }),
+    await (await Rest.begin(scene)).wakes(scene.queue)
+    await (await Rest.begin(scene)).isUndisturbed()
+  },
 
-      contractCase('a ring that nobody heard is for nobody once the queue has a lead', async (scene) => {
-        await scene.add({ id: 'a', delayMs: 60_000 })
-        await scene.claim({ worker: 'lead' })
+  async 'a ring that nobody heard is for nobody once the queue has a lead'(scene) {
+    await scene.add({ id: 'a', delayMs: 60_000 })
+    await scene.claim({ worker: 'lead' })
 
-        await (await Rest.begin(scene)).isUndisturbed()
-      }),
+    await (await Rest.begin(scene)).isUndisturbed()
+  },
 
-      contractCase('jobs enqueued in one call find all who wait, one after the other', async (scene) => {
-        const rests = await Promise.all(Array.from({ length: 4 }, () => Rest.begin(scene)))
-        const taken = rests.map(async ({ store, rung }, i) => {
-          let names = await rung
-          for (;;) {
-            assert.deepEqual(names, [scene.queue])
-            const from = [{ queue: scene.queue, limit: 1 }]
-            const { claims } = await store.claim(from, { worker: `w${i}`, leaseMs: 30_000 })
-            if (claims.length > 0) return claims.map(({ id }) => id)
-            names = await store.wait([scene.queue], 25_000, new AbortController().signal)
-          }
-        })
-        await scene.add('a', 'b', 'c', 'd')
+  async 'jobs enqueued in one call find all who wait, one after the other'(scene) {
+    const rests = await Promise.all(Array.from({ length: 4 }, () => Rest.begin(scene)))
+    const taken = rests.map(async ({ store, rung }, i) => {
+      let names = await rung
+      for (;;) {
+        assert.deepEqual(names, [scene.queue])
+        const from = [{ queue: scene.queue, limit: 1 }]
+        const { claims } = await store.claim(from, { worker: `w${i}`, leaseMs: 30_000 })
+        if (claims.length > 0) return claims.map(({ id }) => id)
+        names = await store.wait([scene.queue], 25_000, new AbortController().signal)
+      }
+    })
+    await scene.add('a', 'b', 'c', 'd')
 
-        assert.deepEqual((await soon(Promise.all(taken))).flat().sort(), ['a', 'b', 'c', 'd'])
-      }),
+    assert.deepEqual((await soon(Promise.all(taken))).flat().sort(), ['a', 'b', 'c', 'd'])
+  },
 
-      contractCase('a claim that leaves ready jobs rings the next', async (scene) => {
-        await twoDueForTheLead(scene, async (rest) => {
-          assert.equal((await scene.claim({ worker: 'lead', limit: 1 })).claims.length, 1)
-          await rest.wakes(scene.queue)
-        })
-      }),
+  async 'a claim that leaves ready jobs rings the next'(scene) {
+    await twoDueForTheLead(scene, async (rest) => {
+      assert.equal((await scene.claim({ worker: 'lead', limit: 1 })).claims.length, 1)
+      await rest.wakes(scene.queue)
+    })
+  },
 
-      contractCase('a claim with a limit of 0 rings for what it promoted', async (scene) => {
-        await twoDueForTheLead(scene, async (rest) => {
-          await scene.claim({ worker: 'lead', limit: 0 })
-          await rest.wakes(scene.queue)
-        })
-      }),
+  async 'a claim with a limit of 0 rings for what it promoted'(scene) {
+    await twoDueForTheLead(scene, async (rest) => {
+      await scene.claim({ worker: 'lead', limit: 0 })
+      await rest.wakes(scene.queue)
+    })
+  },
 
-      contractCase('a claim that takes all there is rings nobody', async (scene) => {
-        await twoDueForTheLead(scene, async (rest) => {
-          assert.equal((await scene.claim({ worker: 'other', limit: 2 })).claims.length, 2)
-          await rest.isUndisturbed()
-        })
-      }),
+  async 'a claim that takes all there is rings nobody'(scene) {
+    await twoDueForTheLead(scene, async (rest) => {
+      assert.equal((await scene.claim({ worker: 'other', limit: 2 })).claims.length, 2)
+      await rest.isUndisturbed()
+    })
+  },
 
-      contractCase(
-        'a claim on a paused queue rings nobody',
-        async (scene) => {
-          await twoDueForTheLead(scene, async (rest) => {
-            await scene.records.pause(scene.queue)
-            await scene.claim({ worker: 'lead' })
-            await rest.isUndisturbed()
-          })
-        },
-        records,
-      ),
+  'a claim on a paused queue rings nobody': plainCase([rings, records], async (scene) => {
+    await twoDueForTheLead(scene, async (rest) => {
+      await scene.records.pause(scene.queue)
+      await scene.claim({ worker: 'lead' })
+      await rest.isUndisturbed()
+    })
+  }),
 
-      contractCase('suspects wake nobody: neither when they crash nor when somebody comes to wait', async (scene) => {
-        await scene.add('a')
-        await scene.claimOne({ leaseMs: 1_000 })
-        await scene.claim({ worker: 'lead' })
-        const rest = await Rest.begin(scene)
-        await scene.advance(1_000)
-        assert.equal((await scene.claim({ worker: 'lead' })).crashed.length, 1)
+  async 'suspects wake nobody: neither when they crash nor when somebody comes to wait'(scene) {
+    await scene.add('a')
+    await scene.claimOne({ leaseMs: 1_000 })
+    await scene.claim({ worker: 'lead' })
+    const rest = await Rest.begin(scene)
+    await scene.advance(1_000)
+    assert.equal((await scene.claim({ worker: 'lead' })).crashed.length, 1)
 
-        await rest.isUndisturbed()
-        await (await Rest.begin(scene)).isUndisturbed()
-      }),
+    await rest.isUndisturbed()
+    await (await Rest.begin(scene)).isUndisturbed()
+  },
 
-      contractCase('a job for later rings only where it is due before the lead asks', async (scene) => {
-        await scene.add({ id: 'a', delayMs: 5_000 })
-        await scene.claim({ worker: 'lead' })
-        const rest = await Rest.begin(scene)
-        await scene.add({ id: 'b', delayMs: 9_000 }, { id: 'c', delayMs: 5_000 })
-        await rest.isUndisturbed()
+  async 'a job for later rings only where it is due before the lead asks'(scene) {
+    await scene.add({ id: 'a', delayMs: 5_000 })
+    await scene.claim({ worker: 'lead' })
+    const rest = await Rest.begin(scene)
+    await scene.add({ id: 'b', delayMs: 9_000 }, { id: 'c', delayMs: 5_000 })
+    await rest.isUndisturbed()
 
-        const next = await Rest.begin(scene)
-        await scene.add({ id: 'd', delayMs: 4_999 })
-        await next.wakes(scene.queue)
-      }),
+    const next = await Rest.begin(scene)
+    await scene.add({ id: 'd', delayMs: 4_999 })
+    await next.wakes(scene.queue)
+  },
 
-      contractCase('a job for later rings where the lead has lapsed', async (scene) => {
-        await scene.add({ id: 'a', delayMs: 1_000 })
-        await scene.claim({ worker: 'lead' })
-        const rest = await Rest.begin(scene)
-        await scene.advance(2_001)
-        await scene.add({ id: 'b', delayMs: 60_000 })
+  async 'a job for later rings where the lead has lapsed'(scene) {
+    await scene.add({ id: 'a', delayMs: 1_000 })
+    await scene.claim({ worker: 'lead' })
+    const rest = await Rest.begin(scene)
+    await scene.advance(2_001)
+    await scene.add({ id: 'b', delayMs: 60_000 })
 
-        await rest.wakes(scene.queue)
-      }),
+    await rest.wakes(scene.queue)
+  },
 
-      contractCase('a job put off rings by the same rule as a new one', async (scene) => {
-        await scene.add('a', 'b', 'c')
-        const { claims } = await scene.claim({ leaseMs: 20_000 })
-        await scene.add({ id: 'd', delayMs: 5_000 })
-        await scene.claim({ worker: 'lead' })
-        const rest = await Rest.begin(scene)
-        await scene.end(claims[0]!, { kind: 'retry', delayMs: 9_000 })
-        await scene.end(claims[1]!, { kind: 'release', delayMs: 5_000 })
-        await rest.isUndisturbed()
+  async 'a job put off rings by the same rule as a new one'(scene) {
+    await scene.add('a', 'b', 'c')
+    const { claims } = await scene.claim({ leaseMs: 20_000 })
+    await scene.add({ id: 'd', delayMs: 5_000 })
+    await scene.claim({ worker: 'lead' })
+    const rest = await Rest.begin(scene)
+    await scene.end(claims[0]!, { kind: 'retry', delayMs: 9_000 })
+    await scene.end(claims[1]!, { kind: 'release', delayMs: 5_000 })
+    await rest.isUndisturbed()
 
-        const next = await Rest.begin(scene)
-        await scene.end(claims[2]!, { kind: 'retry', delayMs: 1_000 })
-        await next.wakes(scene.queue)
-      }),
+    const next = await Rest.begin(scene)
+    await scene.end(claims[2]!, { kind: 'retry', delayMs: 1_000 })
+    await next.wakes(scene.queue)
+  },
 
-      contractCase('a retry or release without delay rings, be the job suspect or not', async (scene) => {
-        await scene.add('a')
-        for (const kind of ['retry', 'release'] as const) {
-          const claim = await scene.claimOne()
-          await scene.claim({ worker: 'lead' })
-          const next = await Rest.begin(scene)
-          await scene.end(claim, { kind, delayMs: 0 })
-          await next.wakes(scene.queue)
-        }
-        await scene.end(await scene.claimOne(), { kind: 'complete' })
+  async 'a retry or release without delay rings, be the job suspect or not'(scene) {
+    await scene.add('a')
+    for (const kind of ['retry', 'release'] as const) {
+      const claim = await scene.claimOne()
+      await scene.claim({ worker: 'lead' })
+      const next = await Rest.begin(scene)
+      await scene.end(claim, { kind, delayMs: 0 })
+      await next.wakes(scene.queue)
+    }
+    await scene.end(await scene.claimOne(), { kind: 'complete' })
 
-        await scene.addSuspects('b')
-        const claim = await scene.claimOne({ alone: true })
-        await scene.claim({ worker: 'lead' })
-        const next = await Rest.begin(scene)
-        await scene.end(claim, { kind: 'release', delayMs: 0 })
-        await next.wakes(scene.queue)
-      }),
+    await scene.addSuspects('b')
+    const claim = await scene.claimOne({ alone: true })
+    await scene.claim({ worker: 'lead' })
+    const next = await Rest.begin(scene)
+    await scene.end(claim, { kind: 'release', delayMs: 0 })
+    await next.wakes(scene.queue)
+  },
 
-      contractCase('a job that is completed, buried, cancelled or renewed rings nobody', async (scene) => {
-        await scene.add('a', 'b', 'c', 'd', 'e')
-        const { claims } = await scene.claim()
-        const rest = await Rest.begin(scene)
-        await scene.end(claims[0]!, { kind: 'complete' })
-        await scene.end(claims[1]!, { kind: 'complete', result: { payload: '1' } })
-        await scene.end(claims[2]!, { kind: 'bury' })
-        await scene.end(claims[3]!, { kind: 'cancel' })
-        await scene.extend(claims[4]!, { leaseMs: 60_000, beat: { startedMs: 0 } })
-        await scene.end(claims[4]!, { kind: 'retry', delayMs: 0, last: true })
+  async 'a job that is completed, buried, cancelled or renewed rings nobody'(scene) {
+    await scene.add('a', 'b', 'c', 'd', 'e')
+    const { claims } = await scene.claim()
+    const rest = await Rest.begin(scene)
+    await scene.end(claims[0]!, { kind: 'complete' })
+    await scene.end(claims[1]!, { kind: 'complete', result: { payload: '1' } })
+    await scene.end(claims[2]!, { kind: 'bury' })
+    await scene.end(claims[3]!, { kind: 'cancel' })
+    await scene.extend(claims[4]!, { leaseMs: 60_000, beat: { startedMs: 0 } })
+    await scene.end(claims[4]!, { kind: 'retry', delayMs: 0, last: true })
 
-        await rest.isUndisturbed()
-      }),
+    await rest.isUndisturbed()
+  },
 
-      contractCase('jobs that are not accepted ring nobody', async (scene) => {
-        await scene.openQueue({ maxPending: 1 })
-        await scene.add('a')
-        await scene.claimOne()
-        const heard = await Rest.begin(scene)
-        await scene.add({ id: 'b', delayMs: 60_000 })
-        await heard.wakes(scene.queue)
-        const rest = await Rest.begin(scene)
-        assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
-        assert.deepEqual(await scene.enqueue(['c']), ['full'])
+  async 'jobs that are not accepted ring nobody'(scene) {
+    await scene.openQueue({ maxPending: 1 })
+    await scene.add('a')
+    await scene.claimOne()
+    const heard = await Rest.begin(scene)
+    await scene.add({ id: 'b', delayMs: 60_000 })
+    await heard.wakes(scene.queue)
+    const rest = await Rest.begin(scene)
+    assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
+    assert.deepEqual(await scene.enqueue(['c']), ['full'])
 
-        await rest.isUndisturbed()
-      }),
+    await rest.isUndisturbed()
+  },
 
-      contractCase(
-        'a paused queue rings nobody, whatever becomes ready; its end of the pause does',
-        async (scene) => {
-          await scene.addDead('dead')
-          await scene.add('a', 'b')
-          const { claims } = await scene.claim()
-          await scene.records.pause(scene.queue)
-          const rest = await Rest.begin(scene)
-          await scene.add('c', { id: 'later', delayMs: 60_000 })
-          await scene.end(claims[0]!, { kind: 'release', delayMs: 0 })
-          await scene.records.fail(scene.queue, 'b', { delayMs: 0, reason: 'by hand' })
-          await scene.records.runNow(scene.queue, 'all')
-          await scene.records.morgue.revive(scene.queue, 'all')
-          await rest.isUndisturbed()
+  'a paused queue rings nobody, whatever becomes ready; its end of the pause does': plainCase(
+    [rings, records],
+    async (scene) => {
+      await scene.addDead('dead')
+      await scene.add('a', 'b')
+      const { claims } = await scene.claim()
+      await scene.records.pause(scene.queue)
+      const rest = await Rest.begin(scene)
+      await scene.add('c', { id: 'later', delayMs: 60_000 })
+      await scene.end(claims[0]!, { kind: 'release', delayMs: 0 })
+      await scene.records.fail(scene.queue, 'b', { delayMs: 0, reason: 'by hand' })
+      await scene.records.runNow(scene.queue, 'all')
+      await scene.records.morgue.revive(scene.queue, 'all')
+      await rest.isUndisturbed()
 
-          const next = await Rest.begin(scene)
-          await scene.records.resume(scene.queue)
-          await next.wakes(scene.queue)
-        },
-        records,
-      ),
-
-      contractCase(
-        'an operator who takes jobs out rings nobody',
-        async (scene) => {
-          await scene.addDead('dead')
-          await scene.add('running')
-          await scene.claimOne()
-          const ids = ['a', 'b', 'c', 'd']
-          await scene.add(...ids.map((id) => ({ id, delayMs: 60_000 })))
-          await scene.claim({ worker: 'lead' })
-          const rest = await Rest.begin(scene)
-          await scene.records.cancel(scene.queue, { ids: ['a', 'running'] })
-          await scene.records.delete(scene.queue, { ids: ['b'] })
-          await scene.records.bury(scene.queue, { ids: ['c'] })
-          await scene.records.morgue.delete(scene.queue, { ids: ['dead'] })
-          await scene.records.fail(scene.queue, 'running', { delayMs: 0, last: true, reason: 'by hand' })
-          await scene.records.clear(scene.queue)
-
-          await rest.isUndisturbed()
-        },
-        records,
-      ),
-
-      contractCase(
-        'a step that reached its bound rings for what it did',
-        async (scene) => {
-          for (let i = 0; i < 5; i++)
-            await scene.add(...Array.from({ length: 250 }, (_, n) => ({ id: `job-${i}-${n}`, delayMs: 60_000 })))
-          await scene.claim({ worker: 'lead' })
-          const rest = await Rest.begin(scene)
-          assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 1_000, more: true })
-
-          await rest.wakes(scene.queue)
-        },
-        records,
-      ),
-
-      contractCase(
-        'claims that are ended for a dead worker ring, for somebody must learn of the suspects',
-        async (scene) => {
-          await scene.add('a')
-          const { queue, id, fence } = await scene.claimOne({ worker: 'w1' })
-          await scene.claim({ worker: 'lead' })
-          const rest = await Rest.begin(scene)
-          await scene.workers.gone([{ queue, id, fence }], 'w1')
-
-          await rest.wakes(scene.queue)
-        },
-        workers,
-      ),
-    ],
+      const next = await Rest.begin(scene)
+      await scene.records.resume(scene.queue)
+      await next.wakes(scene.queue)
+    },
   ),
-}
+
+  'an operator who takes jobs out rings nobody': plainCase([rings, records], async (scene) => {
+    await scene.addDead('dead')
+    await scene.add('running')
+    await scene.claimOne()
+    const ids = ['a', 'b', 'c', 'd']
+    await scene.add(...ids.map((id) => ({ id, delayMs: 60_000 })))
+    await scene.claim({ worker: 'lead' })
+    const rest = await Rest.begin(scene)
+    await scene.records.cancel(scene.queue, { ids: ['a', 'running'] })
+    await scene.records.delete(scene.queue, { ids: ['b'] })
+    await scene.records.bury(scene.queue, { ids: ['c'] })
+    await scene.records.morgue.delete(scene.queue, { ids: ['dead'] })
+    await scene.records.fail(scene.queue, 'running', { delayMs: 0, last: true, reason: 'by hand' })
+    await scene.records.clear(scene.queue)
+
+    await rest.isUndisturbed()
+  }),
+
+  'a step that reached its bound rings for what it did': plainCase([rings, records], async (scene) => {
+    for (let i = 0; i < 5; i++)
+      await scene.add(...Array.from({ length: 250 }, (_, n) => ({ id: `job-${i}-${n}`, delayMs: 60_000 })))
+    await scene.claim({ worker: 'lead' })
+    const rest = await Rest.begin(scene)
+    assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 1_000, more: true })
+
+    await rest.wakes(scene.queue)
+  }),
+
+  'claims that are ended for a dead worker ring, for somebody must learn of the suspects': plainCase(
+    [rings, workers],
+    async (scene) => {
+      await scene.add('a')
+      const { queue, id, fence } = await scene.claimOne({ worker: 'w1' })
+      await scene.claim({ worker: 'lead' })
+      const rest = await Rest.begin(scene)
+      await scene.workers.gone([{ queue, id, fence }], 'w1')
+
+      await rest.wakes(scene.queue)
+    },
+  ),
+})
 
 /** A queue whose lead may now ask for two jobs that fell due, while another worker rests. */
 async function twoDueForTheLead(scene: Scene, then: (rest: Rest) => Promise<void>): Promise<void> {

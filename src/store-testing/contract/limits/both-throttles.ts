@@ -3,15 +3,7 @@
 import assert from 'node:assert/strict'
 import { InvalidArgumentError, ThrottleConflictError } from '../../../core/errors.js'
 import type { Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
-import {
-  type ContractConcern,
-  contractCase,
-  firstUse,
-  groups,
-  ordered,
-  orderedCase,
-  throttled,
-} from '../scenes/contract-case.js'
+import { firstUse, groups, ordered, orderedCase, plainCase, plainConcern, throttled } from '../scenes/contract-case.js'
 import { denied, even, grouped, jobs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
 import type { Scene } from '../scenes/scene.js'
 
@@ -26,210 +18,147 @@ async function groupsOf(scene: Scene, limit = 100): Promise<string> {
   return claims.map(({ group = '' }) => group).join('')
 }
 
-export const bothThrottles: ContractConcern = {
-  concern: 'throttles of a queue and of its groups',
-  cases: [
-    contractCase(
-      'the smaller permit counts: of one group what its rules allow, of all together what theirs do',
-      async (scene) => {
-        await scene.openQueue({ throttle: both(rule(3, 10_000), rule(2, 20_000)) })
-        await scene.add(...manyOf('x', 9))
-        assert.equal(await groupsOf(scene), 'xx')
-        assert.deepEqual(await denied(scene), [throttledFor(20_001, 'leads')])
+export const bothThrottles = plainConcern('throttles of a queue and of its groups', [throttled, groups], {
+  async 'the smaller permit counts: of one group what its rules allow, of all together what theirs do'(scene) {
+    await scene.openQueue({ throttle: both(rule(3, 10_000), rule(2, 20_000)) })
+    await scene.add(...manyOf('x', 9))
+    assert.equal(await groupsOf(scene), 'xx')
+    assert.deepEqual(await denied(scene), [throttledFor(20_001, 'leads')])
 
-        await scene.add(...manyOf('y', 9))
-        assert.equal(await groupsOf(scene), 'y')
-        assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
-        await scene.advance(10_001)
-        assert.equal(await groupsOf(scene), 'y')
-        await scene.advance(10_000)
-        assert.equal(await groupsOf(scene), 'xy')
-      },
-      throttled,
-      groups,
-    ),
+    await scene.add(...manyOf('y', 9))
+    assert.equal(await groupsOf(scene), 'y')
+    assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
+    await scene.advance(10_001)
+    assert.equal(await groupsOf(scene), 'y')
+    await scene.advance(10_000)
+    assert.equal(await groupsOf(scene), 'xy')
+  },
 
-    contractCase(
-      'jobs without a group are one group, and count with all others',
-      async (scene) => {
-        await scene.openQueue({ throttle: both(rule(3, 10_000), rule(2, 10_000)) })
-        await scene.add('a', 'b', 'c')
-        assert.equal(await taken(scene), 2)
-        await scene.add(...manyOf('x', 3))
+  async 'jobs without a group are one group, and count with all others'(scene) {
+    await scene.openQueue({ throttle: both(rule(3, 10_000), rule(2, 10_000)) })
+    await scene.add('a', 'b', 'c')
+    assert.equal(await taken(scene), 2)
+    await scene.add(...manyOf('x', 3))
 
-        assert.equal(await groupsOf(scene), 'x')
-        assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
-      },
-      throttled,
-      groups,
-    ),
+    assert.equal(await groupsOf(scene), 'x')
+    assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
+  },
 
-    contractCase(
-      'a group that waits for the rules of all has its turn when these permit',
-      async (scene) => {
-        await scene.openQueue({ throttle: both(rule(1, 1_000), rule(1, 10_000)) })
-        await scene.add(...grouped('a1', 'a2', 'b1', 'b2', 'c1', 'c2'))
-        const seen: string[] = []
-        for (let i = 0; i < 3; i += 1) {
-          seen.push(await groupsOf(scene))
-          await scene.advance(1_001)
-        }
+  async 'a group that waits for the rules of all has its turn when these permit'(scene) {
+    await scene.openQueue({ throttle: both(rule(1, 1_000), rule(1, 10_000)) })
+    await scene.add(...grouped('a1', 'a2', 'b1', 'b2', 'c1', 'c2'))
+    const seen: string[] = []
+    for (let i = 0; i < 3; i += 1) {
+      seen.push(await groupsOf(scene))
+      await scene.advance(1_001)
+    }
 
-        assert.deepEqual(seen, ['a', 'b', 'c'])
-        // 10,001 after the first start of a.
-        assert.deepEqual(await denied(scene), [throttledFor(10_001 - 3_003, 'leads')])
-      },
-      throttled,
-      groups,
-    ),
+    assert.deepEqual(seen, ['a', 'b', 'c'])
+    // 10,001 after the first start of a.
+    assert.deepEqual(await denied(scene), [throttledFor(10_001 - 3_003, 'leads')])
+  },
 
-    contractCase(
-      'what a claim finds shut among many groups costs no permit of all',
-      async (scene) => {
-        await scene.openQueue({ throttle: both(rule(5, 60_000), rule(1, 60_000)) })
-        await scene.add(...grouped('a1', 'a2', 'a3', 'b1', 'b2', 'b3'))
-        assert.equal(await groupsOf(scene), 'ab')
-        assert.equal(await groupsOf(scene), '')
+  async 'what a claim finds shut among many groups costs no permit of all'(scene) {
+    await scene.openQueue({ throttle: both(rule(5, 60_000), rule(1, 60_000)) })
+    await scene.add(...grouped('a1', 'a2', 'a3', 'b1', 'b2', 'b3'))
+    assert.equal(await groupsOf(scene), 'ab')
+    assert.equal(await groupsOf(scene), '')
 
-        assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [2])
-      },
-      throttled,
-      groups,
-    ),
+    assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [2])
+  },
 
-    contractCase(
-      'rules of all that space evenly and rules of each group that do hold together',
-      async (scene) => {
-        await scene.openQueue({ throttle: both(rule(10, 10_000, even), rule(2, 10_000, even)) })
-        await scene.add(...manyOf('x', 3), ...manyOf('y', 3))
-        const seen: string[] = []
-        for (let i = 0; i < 6; i += 1) {
-          seen.push(await groupsOf(scene))
-          await scene.advance(1_000)
-        }
+  async 'rules of all that space evenly and rules of each group that do hold together'(scene) {
+    await scene.openQueue({ throttle: both(rule(10, 10_000, even), rule(2, 10_000, even)) })
+    await scene.add(...manyOf('x', 3), ...manyOf('y', 3))
+    const seen: string[] = []
+    for (let i = 0; i < 6; i += 1) {
+      seen.push(await groupsOf(scene))
+      await scene.advance(1_000)
+    }
 
-        assert.deepEqual(seen, ['x', 'y', '', '', '', 'x'])
-      },
-      throttled,
-      groups,
-    ),
+    assert.deepEqual(seen, ['x', 'y', '', '', '', 'x'])
+  },
 
-    contractCase(
-      'a suspect takes a permit of both',
-      async (scene) => {
-        await scene.openQueue({ throttle: both(rule(3, 10_000), rule(2, 10_000)) })
-        await scene.add(...grouped('x1'))
-        await scene.claim({ leaseMs: 1_000 })
-        await scene.advance(1_000)
-        await scene.claim({ limit: 0 })
-        assert.equal((await scene.claim({ alone: true, limit: 1, leaseMs: 60_000 })).claims.length, 1)
+  async 'a suspect takes a permit of both'(scene) {
+    await scene.openQueue({ throttle: both(rule(3, 10_000), rule(2, 10_000)) })
+    await scene.add(...grouped('x1'))
+    await scene.claim({ leaseMs: 1_000 })
+    await scene.advance(1_000)
+    await scene.claim({ limit: 0 })
+    assert.equal((await scene.claim({ alone: true, limit: 1, leaseMs: 60_000 })).claims.length, 1)
 
-        const told = await scene.throttles.state(scene.queue, 'x')
-        assert.deepEqual([told?.hits, told?.groupHits], [[2], [2]])
-      },
-      throttled,
-      groups,
-    ),
+    const told = await scene.throttles.state(scene.queue, 'x')
+    assert.deepEqual([told?.hits, told?.groupHits], [[2], [2]])
+  },
 
-    contractCase(
-      'the state tells the starts of all, and those of the group that is asked for',
-      async (scene) => {
-        const given = both(rule(5, 10_000), rule(2, 20_000))
-        await scene.openQueue({ throttle: given })
-        await scene.add(...manyOf('x', 3), ...manyOf('y', 1))
-        assert.equal(await taken(scene), 3)
+  async 'the state tells the starts of all, and those of the group that is asked for'(scene) {
+    const given = both(rule(5, 10_000), rule(2, 20_000))
+    await scene.openQueue({ throttle: given })
+    await scene.add(...manyOf('x', 3), ...manyOf('y', 1))
+    assert.equal(await taken(scene), 3)
 
-        const told = { throttle: given, queues: ['mail'], hits: [3], quietForMs: 0, groups: 2 }
-        assert.deepEqual(await scene.throttles.state('mail'), { ...told, forMs: 0 })
-        assert.deepEqual(await scene.throttles.state('mail', 'x'), { ...told, groupHits: [2], forMs: 20_001 })
-        assert.deepEqual(await scene.throttles.state('mail', ''), { ...told, groupHits: [0], forMs: 0 })
-      },
-      throttled,
-      groups,
-    ),
+    const told = { throttle: given, queues: ['mail'], hits: [3], quietForMs: 0, groups: 2 }
+    assert.deepEqual(await scene.throttles.state('mail'), { ...told, forMs: 0 })
+    assert.deepEqual(await scene.throttles.state('mail', 'x'), { ...told, groupHits: [2], forMs: 20_001 })
+    assert.deepEqual(await scene.throttles.state('mail', ''), { ...told, groupHits: [0], forMs: 0 })
+  },
 
-    contractCase(
-      'either rules are set without the others, and those of a group beside both',
-      async (scene) => {
-        await scene.openQueue({ throttle: both(rule(3, 10_000), rule(1, 10_000)) })
-        await scene.add(...manyOf('x', 9), ...manyOf('y', 9))
-        assert.equal(await groupsOf(scene), 'xy')
-        await scene.throttles.set(scene.queue, [rule(2, 10_000)], 'group')
-        assert.equal(await taken(scene), 1)
-        await scene.throttles.set(scene.queue, [rule(9, 10_000)])
-        assert.equal(await taken(scene), 1)
-        await scene.throttles.setRate(scene.queue, 'x', [rule(4, 10_000)])
+  async 'either rules are set without the others, and those of a group beside both'(scene) {
+    await scene.openQueue({ throttle: both(rule(3, 10_000), rule(1, 10_000)) })
+    await scene.add(...manyOf('x', 9), ...manyOf('y', 9))
+    assert.equal(await groupsOf(scene), 'xy')
+    await scene.throttles.set(scene.queue, [rule(2, 10_000)], 'group')
+    assert.equal(await taken(scene), 1)
+    await scene.throttles.set(scene.queue, [rule(9, 10_000)])
+    assert.equal(await taken(scene), 1)
+    await scene.throttles.setRate(scene.queue, 'x', [rule(4, 10_000)])
 
-        assert.equal(await groupsOf(scene), 'xx')
-        const now = { ...both(rule(9, 10_000), rule(2, 10_000)), own: { groups: 1, longestMs: 10_000 } }
-        assert.deepEqual((await scene.openQueue()).throttle, now)
-      },
-      throttled,
-      groups,
-    ),
+    assert.equal(await groupsOf(scene), 'xx')
+    const now = { ...both(rule(9, 10_000), rule(2, 10_000)), own: { groups: 1, longestMs: 10_000 } }
+    assert.deepEqual((await scene.openQueue()).throttle, now)
+  },
 
-    contractCase(
-      'a throttle that says other rules, or only some of them, is refused; and so is a change by what it does not count by',
-      async (scene) => {
-        const given = both(rule(3, 10_000), rule(1, 10_000))
-        await scene.openQueue({ throttle: given })
-        for (const other of [throttle(rule(3, 10_000)), both(rule(3, 10_000), rule(2, 10_000))])
-          await assert.rejects(scene.openQueue({ throttle: other }), ThrottleConflictError)
-        assert.deepEqual((await scene.openQueue({ throttle: given })).throttle, given)
+  async 'a throttle that says other rules, or only some of them, is refused; and so is a change by what it does not count by'(
+    scene,
+  ) {
+    const given = both(rule(3, 10_000), rule(1, 10_000))
+    await scene.openQueue({ throttle: given })
+    for (const other of [throttle(rule(3, 10_000)), both(rule(3, 10_000), rule(2, 10_000))])
+      await assert.rejects(scene.openQueue({ throttle: other }), ThrottleConflictError)
+    assert.deepEqual((await scene.openQueue({ throttle: given })).throttle, given)
 
-        await scene.openQueue({ name: 'sms', throttle: { ...throttle(rule(1, 1_000)), scope: 'sms' } })
-        await assert.rejects(scene.throttles.set('sms', [rule(2, 1_000)], 'group'), InvalidArgumentError)
-      },
-      throttled,
-      groups,
-    ),
+    await scene.openQueue({ name: 'sms', throttle: { ...throttle(rule(1, 1_000)), scope: 'sms' } })
+    await assert.rejects(scene.throttles.set('sms', [rule(2, 1_000)], 'group'), InvalidArgumentError)
+  },
 
-    contractCase(
-      'queues of one scope share both counts',
-      async (scene) => {
-        const sites = both(rule(3, 10_000), rule(2, 10_000), 'sites')
-        await scene.openQueue({ throttle: sites })
-        await scene.openQueue({ name: 'sms', throttle: sites })
-        await scene.add(...manyOf('x', 9))
-        await scene.enqueue([...manyOf('x', 9), ...manyOf('y', 9)], { queue: 'sms' })
-        assert.equal(await taken(scene, { limit: 1 }), 1)
+  'queues of one scope share both counts': plainCase([throttled, groups, firstUse], async (scene) => {
+    const sites = both(rule(3, 10_000), rule(2, 10_000), 'sites')
+    await scene.openQueue({ throttle: sites })
+    await scene.openQueue({ name: 'sms', throttle: sites })
+    await scene.add(...manyOf('x', 9))
+    await scene.enqueue([...manyOf('x', 9), ...manyOf('y', 9)], { queue: 'sms' })
+    assert.equal(await taken(scene, { limit: 1 }), 1)
 
-        assert.equal(await taken(scene, { queue: 'sms' }), 2)
-        assert.equal((await denied(scene))[0]?.forMs, 10_001)
-      },
-      throttled,
-      groups,
-      firstUse,
-    ),
+    assert.equal(await taken(scene, { queue: 'sms' }), 2)
+    assert.equal((await denied(scene))[0]?.forMs, 10_001)
+  }),
 
-    orderedCase(
-      'the shards of an ordered queue share both counts',
-      async (scene) => {
-        await scene.openQueue({ name: 'many', shards: 3, throttle: both(rule(5, 10_000), rule(3, 10_000), 'many') })
-        await scene.enqueue([...manyOf('x', 20), ...manyOf('y', 20)], { queue: 'many' })
+  'the shards of an ordered queue share both counts': orderedCase([throttled, groups, ordered], async (scene) => {
+    await scene.openQueue({ name: 'many', shards: 3, throttle: both(rule(5, 10_000), rule(3, 10_000), 'many') })
+    await scene.enqueue([...manyOf('x', 20), ...manyOf('y', 20)], { queue: 'many' })
 
-        assert.equal(await taken(scene, { queue: 'many' }), 5)
-        assert.equal((await scene.throttles.state('many'))?.hits[0], 5)
-      },
-      throttled,
-      groups,
-      ordered,
-    ),
+    assert.equal(await taken(scene, { queue: 'many' }), 5)
+    assert.equal((await scene.throttles.state('many'))?.hits[0], 5)
+  }),
 
-    contractCase(
-      'after a restart both are silent, as long as the longest short window of either',
-      async (scene) => {
-        await scene.openQueue({ throttle: both(rule(3, 1_000), rule(2, 20_000)) })
-        await scene.add(...manyOf('x', 9))
-        await taken(scene)
-        await scene.harness.restart()
+  async 'after a restart both are silent, as long as the longest short window of either'(scene) {
+    await scene.openQueue({ throttle: both(rule(3, 1_000), rule(2, 20_000)) })
+    await scene.add(...manyOf('x', 9))
+    await taken(scene)
+    await scene.harness.restart()
 
-        assert.deepEqual(await denied(scene), [throttledFor(20_001, 'leads')])
-        await scene.advance(20_001)
-        assert.equal(await taken(scene), 2)
-      },
-      throttled,
-      groups,
-    ),
-  ],
-}
+    assert.deepEqual(await denied(scene), [throttledFor(20_001, 'leads')])
+    await scene.advance(20_001)
+    assert.equal(await taken(scene), 2)
+  },
+})

@@ -1,261 +1,196 @@
 /** Contract cases: limits that count by group: a throttle, and `maxRunning`. */
 
 import assert from 'node:assert/strict'
-import {
-  type ContractConcern,
-  contractCase,
-  groups,
-  limited,
-  orderedCase,
-  records,
-  throttled,
-} from '../scenes/contract-case.js'
+import { groups, limited, orderedCase, plainCase, plainConcern, records, throttled } from '../scenes/contract-case.js'
 import { byGroup, denied, elastic, grouped, longLeaseMs, rule, taken } from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 
 const onePerGroup = { maxRunning: { perGroup: 1 } } as const
 
-export const groupLimits: ContractConcern = {
-  concern: 'limits by group',
-  cases: [
-    contractCase(
-      'a throttle by group grants each group its limit: one that is denied holds up no other',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(2, 10_000)) })
-        await scene.add(...grouped('x1', 'x2', 'x3', 'x4', 'y1', 'z1', 'z2', 'z3'))
+export const groupLimits = plainConcern('limits by group', [groups, limited], {
+  'a throttle by group grants each group its limit: one that is denied holds up no other': plainCase(
+    [groups, throttled],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(2, 10_000)) })
+      await scene.add(...grouped('x1', 'x2', 'x3', 'x4', 'y1', 'z1', 'z2', 'z3'))
 
-        assert.deepEqual((await scene.claimIds({ leaseMs: longLeaseMs })).sort(), ['x1', 'x2', 'y1', 'z1', 'z2'])
-        const { shut } = (await scene.stored()).lanes
-        assert.deepEqual(
-          shut.map(({ group, inMs }) => `${group} ${inMs}`),
-          ['x 10001', 'z 10001'],
-        )
-        await scene.advance(10_001)
-        assert.deepEqual(await scene.claimIds(), ['x3', 'x4', 'z3'])
-      },
-      groups,
-      throttled,
-    ),
+      assert.deepEqual((await scene.claimIds({ leaseMs: longLeaseMs })).sort(), ['x1', 'x2', 'y1', 'z1', 'z2'])
+      const { shut } = (await scene.stored()).lanes
+      assert.deepEqual(
+        shut.map(({ group, inMs }) => `${group} ${inMs}`),
+        ['x 10001', 'z 10001'],
+      )
+      await scene.advance(10_001)
+      assert.deepEqual(await scene.claimIds(), ['x3', 'x4', 'z3'])
+    },
+  ),
 
-    contractCase(
-      'of groups that were shut the one that could start first comes first',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
-        await scene.add(...grouped('b1', 'b2'))
-        assert.equal(await taken(scene), 1)
-        await scene.advance(1_000)
-        await scene.add(...grouped('a1', 'a2'))
-        assert.equal(await taken(scene), 1)
-        await scene.advance(10_001)
+  'of groups that were shut the one that could start first comes first': plainCase(
+    [groups, throttled],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+      await scene.add(...grouped('b1', 'b2'))
+      assert.equal(await taken(scene), 1)
+      await scene.advance(1_000)
+      await scene.add(...grouped('a1', 'a2'))
+      assert.equal(await taken(scene), 1)
+      await scene.advance(10_001)
 
-        assert.deepEqual(await scene.claimIds({ limit: 1 }), ['b2'])
-        assert.deepEqual(await scene.claimIds({ limit: 1 }), ['a2'])
-      },
-      groups,
-      throttled,
-    ),
+      assert.deepEqual(await scene.claimIds({ limit: 1 }), ['b2'])
+      assert.deepEqual(await scene.claimIds({ limit: 1 }), ['a2'])
+    },
+  ),
 
-    contractCase(
-      'a throttle by group counts jobs without a group together',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
-        await scene.add('a', 'b', ...grouped('x1'))
+  'a throttle by group counts jobs without a group together': plainCase([groups, throttled], async (scene) => {
+    await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+    await scene.add('a', 'b', ...grouped('x1'))
 
-        assert.deepEqual((await scene.claimIds({ leaseMs: longLeaseMs })).sort(), ['a', 'x1'])
-        assert.equal((await denied(scene))[0]?.forMs, 10_001)
-      },
-      groups,
-      throttled,
-    ),
+    assert.deepEqual((await scene.claimIds({ leaseMs: longLeaseMs })).sort(), ['a', 'x1'])
+    assert.equal((await denied(scene))[0]?.forMs, 10_001)
+  }),
 
-    contractCase(
-      'jobs without a group that are gone are no reason to ask when they could have started',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
-        await scene.add('a', 'b')
-        assert.equal(await taken(scene), 1)
-        await scene.advance(1_000)
-        await scene.add(...grouped('x1', 'x2'))
-        assert.equal(await taken(scene), 1)
-        await scene.records.delete(scene.queue, { ids: ['b'] })
+  'jobs without a group that are gone are no reason to ask when they could have started': plainCase(
+    [groups, throttled, records],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+      await scene.add('a', 'b')
+      assert.equal(await taken(scene), 1)
+      await scene.advance(1_000)
+      await scene.add(...grouped('x1', 'x2'))
+      assert.equal(await taken(scene), 1)
+      await scene.records.delete(scene.queue, { ids: ['b'] })
 
-        assert.equal((await denied(scene))[0]?.forMs, 10_001)
-      },
-      groups,
-      throttled,
-      records,
-    ),
+      assert.equal((await denied(scene))[0]?.forMs, 10_001)
+    },
+  ),
 
-    contractCase(
-      'a throttle by group paces each group by itself, and one that is idle begins anew',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(3, 6_000, elastic(0))) })
-        await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'y2', 'y3', 'y4', 'y5', 'y6'))
-        for (let i = 0; i < 3; i++) {
-          assert.equal(await taken(scene), 2)
-          await scene.advance(2_000)
-        }
-        await scene.add(...grouped('x4', 'x5'))
-        await scene.advance(3_000)
+  'a throttle by group paces each group by itself, and one that is idle begins anew': plainCase(
+    [groups, throttled],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(3, 6_000, elastic(0))) })
+      await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'y2', 'y3', 'y4', 'y5', 'y6'))
+      for (let i = 0; i < 3; i++) {
+        assert.equal(await taken(scene), 2)
+        await scene.advance(2_000)
+      }
+      await scene.add(...grouped('x4', 'x5'))
+      await scene.advance(3_000)
 
-        // Two starts of y are overdue, and none of x, of which no job was left.
-        assert.deepEqual((await scene.claimIds()).sort(), ['x4', 'y4', 'y5'])
-      },
-      groups,
-      throttled,
-    ),
+      // Two starts of y are overdue, and none of x, of which no job was left.
+      assert.deepEqual((await scene.claimIds()).sort(), ['x4', 'y4', 'y5'])
+    },
+  ),
 
-    contractCase(
-      'a claim alone takes the permit of its suspect from its group',
-      async (scene) => {
-        await scene.addSuspects(...grouped('x1'))
-        await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
-        assert.deepEqual(await scene.claimIds({ alone: true, leaseMs: longLeaseMs }), ['x1'])
-        await scene.add(...grouped('x2', 'y1'))
+  'a claim alone takes the permit of its suspect from its group': plainCase([groups, throttled], async (scene) => {
+    await scene.addSuspects(...grouped('x1'))
+    await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+    assert.deepEqual(await scene.claimIds({ alone: true, leaseMs: longLeaseMs }), ['x1'])
+    await scene.add(...grouped('x2', 'y1'))
 
-        assert.deepEqual(await scene.claimIds(), ['y1'])
-      },
-      groups,
-      throttled,
-    ),
+    assert.deepEqual(await scene.claimIds(), ['y1'])
+  }),
 
-    contractCase(
-      'of each group so many run at once as `perGroup` says',
-      async (scene) => {
-        await scene.openQueue(onePerGroup)
-        await scene.add(...grouped('x1', 'x2', 'y1'), 'a', 'b')
-        const { claims, waits } = await scene.claim({ worker: 'w1' })
-        assert.deepEqual(claims.map(({ id }) => id).sort(), ['a', 'x1', 'y1'])
-        assert.deepEqual(waits, [{ queue: scene.queue, reason: 'full', forMs: 30_000, lead: true }])
+  async 'of each group so many run at once as `perGroup` says'(scene) {
+    await scene.openQueue(onePerGroup)
+    await scene.add(...grouped('x1', 'x2', 'y1'), 'a', 'b')
+    const { claims, waits } = await scene.claim({ worker: 'w1' })
+    assert.deepEqual(claims.map(({ id }) => id).sort(), ['a', 'x1', 'y1'])
+    assert.deepEqual(waits, [{ queue: scene.queue, reason: 'full', forMs: 30_000, lead: true }])
 
-        await scene.end(claims.find(({ id }) => id === 'x1')!, { kind: 'complete' })
-        assert.deepEqual(await scene.claimIds(), ['x2'])
-      },
-      groups,
-      limited,
-    ),
+    await scene.end(claims.find(({ id }) => id === 'x1')!, { kind: 'complete' })
+    assert.deepEqual(await scene.claimIds(), ['x2'])
+  },
 
-    contractCase(
-      'a lease that ends makes room in its group',
-      async (scene) => {
-        await scene.openQueue(onePerGroup)
-        await scene.add(...grouped('x1', 'x2'))
-        await scene.claimOne({ leaseMs: 5_000 })
-        assert.equal((await denied(scene))[0]?.forMs, 5_000)
-        await scene.advance(5_000)
+  async 'a lease that ends makes room in its group'(scene) {
+    await scene.openQueue(onePerGroup)
+    await scene.add(...grouped('x1', 'x2'))
+    await scene.claimOne({ leaseMs: 5_000 })
+    assert.equal((await denied(scene))[0]?.forMs, 5_000)
+    await scene.advance(5_000)
 
-        assert.deepEqual(await scene.claimIds(), ['x2'])
-      },
-      groups,
-      limited,
-    ),
+    assert.deepEqual(await scene.claimIds(), ['x2'])
+  },
 
-    contractCase(
-      'a job for a full group rings nobody, and an end that makes room in it rings for it',
-      async (scene) => {
-        await scene.openQueue(onePerGroup)
-        await scene.add(...grouped('x1'))
-        const claim = await scene.claimOne()
-        const rest = await Rest.begin(scene)
-        await scene.add(...grouped('x2'))
-        await rest.isUndisturbed()
+  async 'a job for a full group rings nobody, and an end that makes room in it rings for it'(scene) {
+    await scene.openQueue(onePerGroup)
+    await scene.add(...grouped('x1'))
+    const claim = await scene.claimOne()
+    const rest = await Rest.begin(scene)
+    await scene.add(...grouped('x2'))
+    await rest.isUndisturbed()
 
-        const next = await Rest.begin(scene)
-        await scene.end(claim, { kind: 'complete' })
-        await next.wakes(scene.queue)
-        assert.deepEqual(await scene.claimIds(), ['x2'])
-      },
-      groups,
-      limited,
-    ),
+    const next = await Rest.begin(scene)
+    await scene.end(claim, { kind: 'complete' })
+    await next.wakes(scene.queue)
+    assert.deepEqual(await scene.claimIds(), ['x2'])
+  },
 
-    contractCase(
-      'with more for each group, or no limit any more, one that was full has its turn at once',
-      async (scene) => {
-        await scene.openQueue(onePerGroup)
-        await scene.add(...grouped('x1', 'x2', 'x3', 'x4', 'x5'))
-        const first = await scene.claimOne()
-        assert.deepEqual((await scene.stored()).lanes.turns, [])
-        await scene.openQueue({ maxRunning: { perGroup: 2 } })
-        assert.deepEqual(await scene.claimIds(), ['x2'])
-        await scene.end(first, { kind: 'complete' })
-        assert.deepEqual(await scene.claimIds(), ['x3'])
+  async 'with more for each group, or no limit any more, one that was full has its turn at once'(scene) {
+    await scene.openQueue(onePerGroup)
+    await scene.add(...grouped('x1', 'x2', 'x3', 'x4', 'x5'))
+    const first = await scene.claimOne()
+    assert.deepEqual((await scene.stored()).lanes.turns, [])
+    await scene.openQueue({ maxRunning: { perGroup: 2 } })
+    assert.deepEqual(await scene.claimIds(), ['x2'])
+    await scene.end(first, { kind: 'complete' })
+    assert.deepEqual(await scene.claimIds(), ['x3'])
 
-        await scene.openQueue({ maxRunning: 'none' })
-        assert.deepEqual(await scene.claimIds(), ['x4', 'x5'])
-      },
-      groups,
-      limited,
-    ),
+    await scene.openQueue({ maxRunning: 'none' })
+    assert.deepEqual(await scene.claimIds(), ['x4', 'x5'])
+  },
 
-    contractCase(
-      'with fewer for each group none of it starts until so many have ended',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: { perGroup: 3 } })
-        await scene.add(...grouped('x1', 'x2', 'x3', 'x4'))
-        const { claims } = await scene.claim({ limit: 2 })
-        await scene.openQueue(onePerGroup)
-        assert.equal((await denied(scene))[0]?.reason, 'full')
-        await scene.end(claims[0]!, { kind: 'complete' })
-        assert.equal((await denied(scene))[0]?.reason, 'full')
-        await scene.end(claims[1]!, { kind: 'complete' })
+  async 'with fewer for each group none of it starts until so many have ended'(scene) {
+    await scene.openQueue({ maxRunning: { perGroup: 3 } })
+    await scene.add(...grouped('x1', 'x2', 'x3', 'x4'))
+    const { claims } = await scene.claim({ limit: 2 })
+    await scene.openQueue(onePerGroup)
+    assert.equal((await denied(scene))[0]?.reason, 'full')
+    await scene.end(claims[0]!, { kind: 'complete' })
+    assert.equal((await denied(scene))[0]?.reason, 'full')
+    await scene.end(claims[1]!, { kind: 'complete' })
 
-        assert.deepEqual(await scene.claimIds(), ['x3'])
-      },
-      groups,
-      limited,
-    ),
+    assert.deepEqual(await scene.claimIds(), ['x3'])
+  },
 
-    contractCase(
-      'a claim alone whose suspect has to wait for its group is given another job',
-      async (scene) => {
-        await scene.openQueue(onePerGroup)
-        await scene.addSuspects(...grouped('x1'))
-        await scene.add(...grouped('x2', 'y1'))
-        assert.deepEqual(await scene.claimIds({ limit: 1 }), ['x2'])
+  async 'a claim alone whose suspect has to wait for its group is given another job'(scene) {
+    await scene.openQueue(onePerGroup)
+    await scene.addSuspects(...grouped('x1'))
+    await scene.add(...grouped('x2', 'y1'))
+    assert.deepEqual(await scene.claimIds({ limit: 1 }), ['x2'])
 
-        assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
-        await denied(scene, { alone: true })
-      },
-      groups,
-      limited,
-    ),
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
+    await denied(scene, { alone: true })
+  },
 
-    contractCase(
-      'where some groups are full and others denied by time, it is told as a matter of time',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(2, 10_000)), ...onePerGroup })
-        await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'y2'))
-        const asking = { leaseMs: longLeaseMs }
-        const { claims } = await scene.claim(asking)
-        await scene.end(claims.find(({ id }) => id === 'x1')!, { kind: 'complete' })
-        const second = await scene.claimOne({ limit: 10, ...asking })
-        assert.equal((await denied(scene))[0]?.reason, 'full')
-        await scene.end(second, { kind: 'complete' })
+  'where some groups are full and others denied by time, it is told as a matter of time': plainCase(
+    [groups, limited, throttled],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(2, 10_000)), ...onePerGroup })
+      await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'y2'))
+      const asking = { leaseMs: longLeaseMs }
+      const { claims } = await scene.claim(asking)
+      await scene.end(claims.find(({ id }) => id === 'x1')!, { kind: 'complete' })
+      const second = await scene.claimOne({ limit: 10, ...asking })
+      assert.equal((await denied(scene))[0]?.reason, 'full')
+      await scene.end(second, { kind: 'complete' })
 
-        const [wait] = await denied(scene)
-        assert.deepEqual([wait?.reason, wait?.forMs], ['throttled', 10_001])
-      },
-      groups,
-      limited,
-      throttled,
-    ),
+      const [wait] = await denied(scene)
+      assert.deepEqual([wait?.reason, wait?.forMs], ['throttled', 10_001])
+    },
+  ),
 
-    orderedCase(
-      'the group of an id is that of its first payload, and its shards share what is counted by group',
-      async (scene) => {
-        await scene.openQueue({ name: 'many', shards: 3, throttle: byGroup(rule(2, 10_000)) })
-        const push = (id: string, group: string) => scene.enqueue([{ id, group }], { queue: 'many' })
-        for (const id of ['a', 'b', 'c', 'd', 'e']) await push(id, 'x')
-        await push('a', 'y')
-        await push('f', 'y')
+  'the group of an id is that of its first payload, and its shards share what is counted by group': orderedCase(
+    [groups, throttled],
+    async (scene) => {
+      await scene.openQueue({ name: 'many', shards: 3, throttle: byGroup(rule(2, 10_000)) })
+      const push = (id: string, group: string) => scene.enqueue([{ id, group }], { queue: 'many' })
+      for (const id of ['a', 'b', 'c', 'd', 'e']) await push(id, 'x')
+      await push('a', 'y')
+      await push('f', 'y')
 
-        const { claims } = await scene.claim({ queue: 'many', leaseMs: longLeaseMs })
-        assert.deepEqual(claims.map(({ group }) => group).sort(), ['x', 'x', 'y'])
-        assert.equal((await scene.throttles.state('many', 'x'))?.forMs, 10_001)
-      },
-      groups,
-      throttled,
-    ),
-  ],
-}
+      const { claims } = await scene.claim({ queue: 'many', leaseMs: longLeaseMs })
+      assert.deepEqual(claims.map(({ group }) => group).sort(), ['x', 'x', 'y'])
+      assert.equal((await scene.throttles.state('many', 'x'))?.forMs, 10_001)
+    },
+  ),
+})

@@ -2,360 +2,279 @@
 
 import assert from 'node:assert/strict'
 import type { Hold } from '../../../stores/contract/settle.js'
-import {
-  type ContractConcern,
-  contractCase,
-  groups,
-  limited,
-  orderedCase,
-  records,
-  throttled,
-} from '../scenes/contract-case.js'
+import { groups, limited, orderedCase, plainCase, plainConcern, records, throttled } from '../scenes/contract-case.js'
 import { byGroup, denied, grouped, longLeaseMs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 
 const release = (of: Hold['of'], forMs: number) => ({ kind: 'release', delayMs: 0, hold: { of, forMs } }) as const
 
-export const holds: ContractConcern = {
-  concern: 'holds',
-  cases: [
-    contractCase(
-      'nothing of a queue that is held is granted until its time is over',
-      async (scene) => {
-        await scene.add('a', 'b')
-        await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), release('queue', 5_000))
+export const holds = plainConcern('holds', [limited], {
+  async 'nothing of a queue that is held is granted until its time is over'(scene) {
+    await scene.add('a', 'b')
+    await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), release('queue', 5_000))
 
-        assert.deepEqual(await denied(scene, { worker: 'w1' }), [throttledFor(5_000, 'leads')])
-        await scene.advance(4_999)
-        assert.deepEqual(await denied(scene, { worker: 'w2' }), [throttledFor(1)])
-        await scene.advance(1)
-        assert.deepEqual(await scene.claimIds(), ['a', 'b'])
-      },
-      limited,
-    ),
+    assert.deepEqual(await denied(scene, { worker: 'w1' }), [throttledFor(5_000, 'leads')])
+    await scene.advance(4_999)
+    assert.deepEqual(await denied(scene, { worker: 'w2' }), [throttledFor(1)])
+    await scene.advance(1)
+    assert.deepEqual(await scene.claimIds(), ['a', 'b'])
+  },
 
-    contractCase(
-      'a hold counts no attempt, and the job stands where it stood',
-      async (scene) => {
-        await scene.add('a', 'b')
-        await scene.end(await scene.claimOne(), release('queue', 1_000))
-        await scene.advance(1_000)
+  async 'a hold counts no attempt, and the job stands where it stood'(scene) {
+    await scene.add('a', 'b')
+    await scene.end(await scene.claimOne(), release('queue', 1_000))
+    await scene.advance(1_000)
 
-        const claim = await scene.claimOne()
-        assert.deepEqual([claim.id, claim.attempt], ['a', 1])
-      },
-      limited,
-    ),
+    const claim = await scene.claimOne()
+    assert.deepEqual([claim.id, claim.attempt], ['a', 1])
+  },
 
-    contractCase(
-      'a longer hold stays, whichever came first',
-      async (scene) => {
-        await scene.add('a', 'b', 'c')
-        const { claims } = await scene.claim()
-        for (const [i, forMs] of [3_000, 9_000, 5_000].entries()) await scene.end(claims[i]!, release('queue', forMs))
+  async 'a longer hold stays, whichever came first'(scene) {
+    await scene.add('a', 'b', 'c')
+    const { claims } = await scene.claim()
+    for (const [i, forMs] of [3_000, 9_000, 5_000].entries()) await scene.end(claims[i]!, release('queue', forMs))
 
-        assert.equal((await denied(scene))[0]?.forMs, 9_000)
-      },
-      limited,
-    ),
+    assert.equal((await denied(scene))[0]?.forMs, 9_000)
+  },
 
-    contractCase(
-      'a claim that is lost holds nothing',
-      async (scene) => {
-        await scene.add('a', 'b')
-        const claim = await scene.claimOne()
-        await scene.end(claim, { kind: 'release', delayMs: 0 })
-        assert.equal(await scene.settle(claim, release('queue', 5_000)), 'lost')
+  async 'a claim that is lost holds nothing'(scene) {
+    await scene.add('a', 'b')
+    const claim = await scene.claimOne()
+    await scene.end(claim, { kind: 'release', delayMs: 0 })
+    assert.equal(await scene.settle(claim, release('queue', 5_000)), 'lost')
 
-        assert.equal(await taken(scene), 2)
-      },
-      limited,
-    ),
+    assert.equal(await taken(scene), 2)
+  },
 
-    contractCase(
-      'a hold keeps claims alone back from suspects too',
-      async (scene) => {
-        await scene.addSuspects('a')
-        await scene.add('b')
-        await scene.end(await scene.claimOne(), release('queue', 5_000))
+  async 'a hold keeps claims alone back from suspects too'(scene) {
+    await scene.addSuspects('a')
+    await scene.add('b')
+    await scene.end(await scene.claimOne(), release('queue', 5_000))
 
-        assert.equal((await denied(scene, { alone: true }))[0]?.forMs, 5_000)
-        await scene.advance(5_000)
-        assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
-      },
-      limited,
-    ),
+    assert.equal((await denied(scene, { alone: true }))[0]?.forMs, 5_000)
+    await scene.advance(5_000)
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
+  },
 
-    contractCase(
-      'jobs arrive in a held queue as ever, and ring nobody where it is led',
-      async (scene) => {
-        await scene.add('a')
-        await scene.end(await scene.claimOne(), release('queue', 5_000))
-        await denied(scene, { worker: 'lead' })
-        const rest = await Rest.begin(scene)
-        await scene.add('b')
+  async 'jobs arrive in a held queue as ever, and ring nobody where it is led'(scene) {
+    await scene.add('a')
+    await scene.end(await scene.claimOne(), release('queue', 5_000))
+    await denied(scene, { worker: 'lead' })
+    const rest = await Rest.begin(scene)
+    await scene.add('b')
 
-        await rest.isUndisturbed()
-        assert.equal((await scene.depth()).ready, 2)
-      },
-      limited,
-    ),
+    await rest.isUndisturbed()
+    assert.equal((await scene.depth()).ready, 2)
+  },
 
-    contractCase(
-      'a job that holds its queue, which nobody leads, rings: somebody must come back for it',
-      async (scene) => {
-        await scene.add('a')
-        const claim = await scene.claimOne()
-        const rest = await Rest.begin(scene)
-        await scene.end(claim, release('queue', 5_000))
+  async 'a job that holds its queue, which nobody leads, rings: somebody must come back for it'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    const rest = await Rest.begin(scene)
+    await scene.end(claim, release('queue', 5_000))
 
-        await rest.wakes(scene.queue)
-      },
-      limited,
-    ),
+    await rest.wakes(scene.queue)
+  },
 
-    contractCase(
-      'a hold of a queue keeps no other queue back',
-      async (scene) => {
-        await scene.openQueue({ name: 'sms' })
-        await scene.enqueue(['text'], { queue: 'sms' })
-        await scene.add('a')
-        await scene.end(await scene.claimOne(), release('queue', 5_000))
+  async 'a hold of a queue keeps no other queue back'(scene) {
+    await scene.openQueue({ name: 'sms' })
+    await scene.enqueue(['text'], { queue: 'sms' })
+    await scene.add('a')
+    await scene.end(await scene.claimOne(), release('queue', 5_000))
 
-        assert.deepEqual(await scene.claimIds({ queue: 'sms' }), ['text'])
-      },
-      limited,
-    ),
+    assert.deepEqual(await scene.claimIds({ queue: 'sms' }), ['text'])
+  },
 
-    contractCase(
-      'a hold goes on while the queue is paused, and ends with its time',
-      async (scene) => {
-        await scene.add('a')
-        await scene.end(await scene.claimOne(), release('queue', 5_000))
-        await scene.records.pause(scene.queue)
-        await scene.advance(3_000)
-        await scene.records.resume(scene.queue)
+  'a hold goes on while the queue is paused, and ends with its time': plainCase([limited, records], async (scene) => {
+    await scene.add('a')
+    await scene.end(await scene.claimOne(), release('queue', 5_000))
+    await scene.records.pause(scene.queue)
+    await scene.advance(3_000)
+    await scene.records.resume(scene.queue)
 
-        assert.equal((await denied(scene))[0]?.forMs, 2_000)
-      },
-      limited,
-      records,
-    ),
+    assert.equal((await denied(scene))[0]?.forMs, 2_000)
+  }),
 
-    contractCase(
-      'of a group that is held nothing is granted, and the others go on',
-      async (scene) => {
-        await scene.add(...grouped('x1', 'x2', 'y1', 'y2'), 'a')
-        await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), release('group', 5_000))
+  'of a group that is held nothing is granted, and the others go on': plainCase([groups, limited], async (scene) => {
+    await scene.add(...grouped('x1', 'x2', 'y1', 'y2'), 'a')
+    await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), release('group', 5_000))
 
-        assert.deepEqual((await scene.claimIds({ leaseMs: longLeaseMs })).sort(), ['a', 'y1', 'y2'])
-        assert.deepEqual(await denied(scene), [throttledFor(5_000, 'leads')])
-        await scene.advance(5_000)
-        assert.deepEqual(await scene.claimIds(), ['x1', 'x2'])
-      },
-      groups,
-      limited,
-    ),
+    assert.deepEqual((await scene.claimIds({ leaseMs: longLeaseMs })).sort(), ['a', 'y1', 'y2'])
+    assert.deepEqual(await denied(scene), [throttledFor(5_000, 'leads')])
+    await scene.advance(5_000)
+    assert.deepEqual(await scene.claimIds(), ['x1', 'x2'])
+  }),
 
-    contractCase(
-      'a group stays held when it has no job for a while, and the longer hold stays',
-      async (scene) => {
-        await scene.add(...grouped('x1', 'x2'))
-        const { claims } = await scene.claim({ leaseMs: longLeaseMs })
-        await scene.end(claims[0]!, { kind: 'release', delayMs: 60_000, hold: { of: 'group', forMs: 9_000 } })
-        await scene.end(claims[1]!, { kind: 'release', delayMs: 60_000, hold: { of: 'group', forMs: 2_000 } })
-        await scene.add(...grouped('x3', 'y1'))
+  'a group stays held when it has no job for a while, and the longer hold stays': plainCase(
+    [groups, limited],
+    async (scene) => {
+      await scene.add(...grouped('x1', 'x2'))
+      const { claims } = await scene.claim({ leaseMs: longLeaseMs })
+      await scene.end(claims[0]!, { kind: 'release', delayMs: 60_000, hold: { of: 'group', forMs: 9_000 } })
+      await scene.end(claims[1]!, { kind: 'release', delayMs: 60_000, hold: { of: 'group', forMs: 2_000 } })
+      await scene.add(...grouped('x3', 'y1'))
 
-        assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['y1'])
-        assert.equal((await denied(scene))[0]?.forMs, 9_000)
-        await scene.advance(9_000)
-        assert.deepEqual(await scene.claimIds(), ['x3'])
-      },
-      groups,
-      limited,
-    ),
+      assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['y1'])
+      assert.equal((await denied(scene))[0]?.forMs, 9_000)
+      await scene.advance(9_000)
+      assert.deepEqual(await scene.claimIds(), ['x3'])
+    },
+  ),
 
-    contractCase(
-      'a group that its throttle keeps shut for longer than a hold is not asked before that opens it',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(1, 60_000)) })
-        await scene.add(...grouped('x1', 'x2'))
-        await scene.end(await scene.claimOne({ limit: 2, leaseMs: longLeaseMs }), release('group', 3_000))
+  'a group that its throttle keeps shut for longer than a hold is not asked before that opens it': plainCase(
+    [groups, limited, throttled],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(1, 60_000)) })
+      await scene.add(...grouped('x1', 'x2'))
+      await scene.end(await scene.claimOne({ limit: 2, leaseMs: longLeaseMs }), release('group', 3_000))
 
-        assert.equal((await denied(scene))[0]?.forMs, 60_001)
-      },
-      groups,
-      limited,
-      throttled,
-    ),
+      assert.equal((await denied(scene))[0]?.forMs, 60_001)
+    },
+  ),
 
-    contractCase(
-      'the state of a throttle tells how long its queue, or a group, is held: no job of that may start before',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(10, 60_000)) })
-        await scene.openQueue({ name: 'whole', throttle: { ...throttle(rule(10, 60_000)), scope: 'whole' } })
-        await scene.add(...grouped('x1'))
-        await scene.end(await scene.claimOne(), release('group', 5_000))
-        await scene.enqueue(['text'], { queue: 'whole' })
-        await scene.end(await scene.claimOne({ queue: 'whole' }), release('queue', 7_000))
+  'the state of a throttle tells how long its queue, or a group, is held: no job of that may start before': plainCase(
+    [groups, limited, throttled],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(10, 60_000)) })
+      await scene.openQueue({ name: 'whole', throttle: { ...throttle(rule(10, 60_000)), scope: 'whole' } })
+      await scene.add(...grouped('x1'))
+      await scene.end(await scene.claimOne(), release('group', 5_000))
+      await scene.enqueue(['text'], { queue: 'whole' })
+      await scene.end(await scene.claimOne({ queue: 'whole' }), release('queue', 7_000))
 
-        const forMs = async (...subject: [queue: string, group?: string]) =>
-          (await scene.throttles.state(...subject))?.forMs
-        const told = () => Promise.all([forMs(scene.queue, 'x'), forMs(scene.queue, 'y'), forMs('whole')])
-        assert.deepEqual(await told(), [5_000, 0, 7_000])
-        assert.equal(await forMs(scene.queue), 0)
-        await scene.advance(4_999)
-        assert.deepEqual(await told(), [1, 0, 2_001])
-        await scene.advance(1)
-        assert.deepEqual(await told(), [0, 0, 2_000])
-      },
-      groups,
-      limited,
-      throttled,
-    ),
+      const forMs = async (...subject: [queue: string, group?: string]) =>
+        (await scene.throttles.state(...subject))?.forMs
+      const told = () => Promise.all([forMs(scene.queue, 'x'), forMs(scene.queue, 'y'), forMs('whole')])
+      assert.deepEqual(await told(), [5_000, 0, 7_000])
+      assert.equal(await forMs(scene.queue), 0)
+      await scene.advance(4_999)
+      assert.deepEqual(await told(), [1, 0, 2_001])
+      await scene.advance(1)
+      assert.deepEqual(await told(), [0, 0, 2_000])
+    },
+  ),
 
-    contractCase(
-      'a job without a group that holds its group holds the queue',
-      async (scene) => {
-        await scene.add('a', 'b')
-        await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), release('group', 5_000))
-        await scene.add(...grouped('x1'))
-        assert.equal((await denied(scene))[0]?.forMs, 5_000)
-        assert.equal((await scene.stored()).heldInMs, 5_000)
+  'a job without a group that holds its group holds the queue': plainCase([groups, limited], async (scene) => {
+    await scene.add('a', 'b')
+    await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), release('group', 5_000))
+    await scene.add(...grouped('x1'))
+    assert.equal((await denied(scene))[0]?.forMs, 5_000)
+    assert.equal((await scene.stored()).heldInMs, 5_000)
 
-        await scene.advance(5_000)
-        assert.deepEqual((await scene.claimIds()).sort(), ['a', 'b', 'x1'])
-      },
-      groups,
-      limited,
-    ),
+    await scene.advance(5_000)
+    assert.deepEqual((await scene.claimIds()).sort(), ['a', 'b', 'x1'])
+  }),
 
-    contractCase(
-      'rules that are set for a throttle end no hold, of a queue or of a group',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(5, 10_000)) })
-        await scene.add(...grouped('x1', 'y1'))
-        const { claims } = await scene.claim({ leaseMs: longLeaseMs })
-        await scene.end(claims[0]!, release('group', 5_000))
-        await denied(scene)
-        await scene.throttles.set(scene.queue, [rule(6, 10_000)])
-        assert.equal((await denied(scene))[0]?.forMs, 5_000)
+  'rules that are set for a throttle end no hold, of a queue or of a group': plainCase(
+    [groups, limited, throttled],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(5, 10_000)) })
+      await scene.add(...grouped('x1', 'y1'))
+      const { claims } = await scene.claim({ leaseMs: longLeaseMs })
+      await scene.end(claims[0]!, release('group', 5_000))
+      await denied(scene)
+      await scene.throttles.set(scene.queue, [rule(6, 10_000)])
+      assert.equal((await denied(scene))[0]?.forMs, 5_000)
 
-        await scene.end(claims[1]!, release('queue', 9_000))
-        await scene.throttles.set(scene.queue, [rule(7, 10_000)])
-        assert.equal((await denied(scene))[0]?.forMs, 9_000)
-      },
-      groups,
-      limited,
-      throttled,
-    ),
+      await scene.end(claims[1]!, release('queue', 9_000))
+      await scene.throttles.set(scene.queue, [rule(7, 10_000)])
+      assert.equal((await denied(scene))[0]?.forMs, 9_000)
+    },
+  ),
 
-    contractCase(
-      'a suspect of a held group waits, and a claim alone is given another job',
-      async (scene) => {
-        await scene.addSuspects(...grouped('x1'))
-        await scene.add(...grouped('x2', 'y1'))
-        await scene.end(await scene.claimOne(), release('group', 5_000))
+  'a suspect of a held group waits, and a claim alone is given another job': plainCase(
+    [groups, limited],
+    async (scene) => {
+      await scene.addSuspects(...grouped('x1'))
+      await scene.add(...grouped('x2', 'y1'))
+      await scene.end(await scene.claimOne(), release('group', 5_000))
 
-        assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
-        await scene.advance(5_000)
-        assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
-      },
-      groups,
-      limited,
-    ),
+      assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
+      await scene.advance(5_000)
+      assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
+    },
+  ),
 
-    contractCase(
-      'a hold of a group in a queue of several shards leaves other groups alone in all of them',
-      async (scene) => {
-        await scene.openQueue({ name: 'many', shards: 4 })
-        const held = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id, group: 'x' }))
-        const others = ['g', 'h', 'i', 'j', 'k', 'l'].map((id) => ({ id, group: 'y' }))
-        await scene.enqueue(held, { queue: 'many' })
-        await scene.end(await scene.claimOne({ queue: 'many' }), release('group', 5_000))
-        await scene.enqueue(others, { queue: 'many' })
+  'a hold of a group in a queue of several shards leaves other groups alone in all of them': plainCase(
+    [groups, limited],
+    async (scene) => {
+      await scene.openQueue({ name: 'many', shards: 4 })
+      const held = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id, group: 'x' }))
+      const others = ['g', 'h', 'i', 'j', 'k', 'l'].map((id) => ({ id, group: 'y' }))
+      await scene.enqueue(held, { queue: 'many' })
+      await scene.end(await scene.claimOne({ queue: 'many' }), release('group', 5_000))
+      await scene.enqueue(others, { queue: 'many' })
 
-        const ids = async () => {
-          const found: string[] = []
-          for (let i = 0; i < 4; i += 1)
-            found.push(...(await scene.claimIds({ queue: 'many', limit: 40, leaseMs: longLeaseMs })))
-          return found.sort()
-        }
-        assert.deepEqual(
-          await ids(),
-          others.map(({ id }) => id),
-        )
-        await scene.advance(5_000)
-        assert.deepEqual(
-          await ids(),
-          held.map(({ id }) => id),
-        )
-      },
-      groups,
-      limited,
-    ),
+      const ids = async () => {
+        const found: string[] = []
+        for (let i = 0; i < 4; i += 1)
+          found.push(...(await scene.claimIds({ queue: 'many', limit: 40, leaseMs: longLeaseMs })))
+        return found.sort()
+      }
+      assert.deepEqual(
+        await ids(),
+        others.map(({ id }) => id),
+      )
+      await scene.advance(5_000)
+      assert.deepEqual(
+        await ids(),
+        held.map(({ id }) => id),
+      )
+    },
+  ),
 
-    orderedCase(
-      'a hold of an ordered queue holds in all its shards',
-      async (scene) => {
-        await scene.openQueue({ name: 'many', shards: 3 })
-        await scene.enqueue(
-          ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id })),
-          { queue: 'many' },
-        )
-        await scene.end(await scene.claimOne({ queue: 'many' }), release('queue', 5_000))
-        await denied(scene, { queue: 'many' })
-        await scene.advance(5_000)
+  'a hold of an ordered queue holds in all its shards': orderedCase([limited], async (scene) => {
+    await scene.openQueue({ name: 'many', shards: 3 })
+    await scene.enqueue(
+      ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id })),
+      { queue: 'many' },
+    )
+    await scene.end(await scene.claimOne({ queue: 'many' }), release('queue', 5_000))
+    await denied(scene, { queue: 'many' })
+    await scene.advance(5_000)
 
-        assert.equal(await taken(scene, { queue: 'many' }), 6)
-      },
-      limited,
-    ),
+    assert.equal(await taken(scene, { queue: 'many' }), 6)
+  }),
 
-    orderedCase(
-      'of the ends that one call names for a claim the first counts: what comes behind it holds nothing',
-      async (scene) => {
-        await scene.openQueue({ name: 'many', shards: 3 })
-        await scene.enqueue(
-          ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id })),
-          { queue: 'many' },
-        )
-        const claim = await scene.claimOne({ queue: 'many' })
-        const [{ queue, id, fence }, held] = [claim, release('queue', 5_000)]
-        const ends = [
-          { queue, id, fence, kind: 'complete' },
-          { queue, id, fence, ...held },
-        ] as const
-        assert.deepEqual(await scene.store.settle(ends), ['ok', 'gone'])
+  'of the ends that one call names for a claim the first counts: what comes behind it holds nothing': orderedCase(
+    [limited],
+    async (scene) => {
+      await scene.openQueue({ name: 'many', shards: 3 })
+      await scene.enqueue(
+        ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id })),
+        { queue: 'many' },
+      )
+      const claim = await scene.claimOne({ queue: 'many' })
+      const [{ queue, id, fence }, held] = [claim, release('queue', 5_000)]
+      const ends = [
+        { queue, id, fence, kind: 'complete' },
+        { queue, id, fence, ...held },
+      ] as const
+      assert.deepEqual(await scene.store.settle(ends), ['ok', 'gone'])
 
-        assert.equal(await taken(scene, { queue: 'many' }), 5)
-      },
-      limited,
-    ),
+      assert.equal(await taken(scene, { queue: 'many' }), 5)
+    },
+  ),
 
-    orderedCase(
-      'a hold of a group in an ordered queue holds in all its shards, and longer than a reshard',
-      async (scene) => {
-        await scene.openQueue({ name: 'many', shards: 3 })
-        await scene.enqueue(
-          ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id, group: 'x' })),
-          { queue: 'many' },
-        )
-        await scene.enqueue([{ id: 'other', group: 'y' }], { queue: 'many' })
-        const { claims } = await scene.claim({ queue: 'many', leaseMs: longLeaseMs })
-        const [first, ...others] = claims.filter(({ group }) => group === 'x')
-        for (const claim of others) await scene.end(claim, { kind: 'release', delayMs: 0 })
-        await scene.end(claims.find(({ id }) => id === 'other')!, { kind: 'release', delayMs: 0 })
-        await scene.end(first!, release('group', 5_000))
-        await scene.records.reshard('many', 2)
+  'a hold of a group in an ordered queue holds in all its shards, and longer than a reshard': orderedCase(
+    [groups, limited, records],
+    async (scene) => {
+      await scene.openQueue({ name: 'many', shards: 3 })
+      await scene.enqueue(
+        ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id, group: 'x' })),
+        { queue: 'many' },
+      )
+      await scene.enqueue([{ id: 'other', group: 'y' }], { queue: 'many' })
+      const { claims } = await scene.claim({ queue: 'many', leaseMs: longLeaseMs })
+      const [first, ...others] = claims.filter(({ group }) => group === 'x')
+      for (const claim of others) await scene.end(claim, { kind: 'release', delayMs: 0 })
+      await scene.end(claims.find(({ id }) => id === 'other')!, { kind: 'release', delayMs: 0 })
+      await scene.end(first!, release('group', 5_000))
+      await scene.records.reshard('many', 2)
 
-        assert.deepEqual(await scene.claimIds({ queue: 'many', leaseMs: longLeaseMs }), ['other'])
-        await scene.advance(5_000)
-        assert.equal(await taken(scene, { queue: 'many' }), 6)
-      },
-      groups,
-      limited,
-      records,
-    ),
-  ],
-}
+      assert.deepEqual(await scene.claimIds({ queue: 'many', leaseMs: longLeaseMs }), ['other'])
+      await scene.advance(5_000)
+      assert.equal(await taken(scene, { queue: 'many' }), 6)
+    },
+  ),
+})

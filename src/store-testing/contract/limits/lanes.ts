@@ -2,222 +2,152 @@
 
 import assert from 'node:assert/strict'
 import type { CanonicalLanes } from '../../state/canonical-state.js'
-import { type ContractConcern, contractCase, groups, orderedCase, priority, records } from '../scenes/contract-case.js'
+import { groups, orderedCase, plainCase, plainConcern, priority, records } from '../scenes/contract-case.js'
 import { grouped } from '../scenes/limit-words.js'
 import type { Scene } from '../scenes/scene.js'
 
-export const lanes: ContractConcern = {
-  concern: 'lanes of groups',
-  cases: [
-    contractCase(
-      'groups are served in turn, in the order in which they came',
-      async (scene) => {
-        await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'z1'))
+export const lanes = plainConcern('lanes of groups', [groups], {
+  async 'groups are served in turn, in the order in which they came'(scene) {
+    await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'z1'))
 
-        assert.deepEqual(await oneByOne(scene, 5), ['x1', 'y1', 'z1', 'x2', 'x3'])
-      },
-      groups,
-    ),
+    assert.deepEqual(await oneByOne(scene, 5), ['x1', 'y1', 'z1', 'x2', 'x3'])
+  },
 
-    contractCase(
-      'a claim for several jobs takes a share of each lane',
-      async (scene) => {
-        await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'y2', 'y3'))
+  async 'a claim for several jobs takes a share of each lane'(scene) {
+    await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'y2', 'y3'))
 
-        assert.deepEqual(await scene.claimIds({ limit: 4 }), ['x1', 'x2', 'y1', 'y2'])
-      },
-      groups,
-    ),
+    assert.deepEqual(await scene.claimIds({ limit: 4 }), ['x1', 'x2', 'y1', 'y2'])
+  },
 
-    contractCase(
-      'shares are rounded up, so that a claim goes round once, and the next goes on where it ended',
-      async (scene) => {
-        await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'y2', 'y3', 'z1', 'z2'))
+  async 'shares are rounded up, so that a claim goes round once, and the next goes on where it ended'(scene) {
+    await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'y2', 'y3', 'z1', 'z2'))
 
-        assert.deepEqual(await scene.claimIds({ limit: 5 }), ['x1', 'x2', 'y1', 'y2', 'z1'])
-        assert.deepEqual((await turns(scene)).turns, ['x', 'y', 'z'])
-        assert.deepEqual(await oneByOne(scene, 3), ['x3', 'y3', 'z2'])
-      },
-      groups,
-    ),
+    assert.deepEqual(await scene.claimIds({ limit: 5 }), ['x1', 'x2', 'y1', 'y2', 'z1'])
+    assert.deepEqual((await turns(scene)).turns, ['x', 'y', 'z'])
+    assert.deepEqual(await oneByOne(scene, 3), ['x3', 'y3', 'z2'])
+  },
 
-    contractCase(
-      'what a lane cannot give of its share is for the others',
-      async (scene) => {
-        await scene.add(...grouped('x1', 'y1', 'y2', 'y3', 'y4', 'y5'))
+  async 'what a lane cannot give of its share is for the others'(scene) {
+    await scene.add(...grouped('x1', 'y1', 'y2', 'y3', 'y4', 'y5'))
 
-        assert.deepEqual(await scene.claimIds({ limit: 4 }), ['x1', 'y1', 'y2', 'y3'])
-      },
-      groups,
-    ),
+    assert.deepEqual(await scene.claimIds({ limit: 4 }), ['x1', 'y1', 'y2', 'y3'])
+  },
 
-    contractCase(
-      'a claim goes round again where lanes still have jobs',
-      async (scene) => {
-        await scene.add(...grouped('x1', 'x2', 'x3', 'y1'))
+  async 'a claim goes round again where lanes still have jobs'(scene) {
+    await scene.add(...grouped('x1', 'x2', 'x3', 'y1'))
 
-        assert.deepEqual(await scene.claimIds(), ['x1', 'x2', 'x3', 'y1'])
-        assert.deepEqual((await turns(scene)).turns, [])
-      },
-      groups,
-    ),
+    assert.deepEqual(await scene.claimIds(), ['x1', 'x2', 'x3', 'y1'])
+    assert.deepEqual((await turns(scene)).turns, [])
+  },
 
-    contractCase(
-      'jobs without a group have a lane of their own',
-      async (scene) => {
-        await scene.add('a', 'b', ...grouped('x1', 'x2'))
+  async 'jobs without a group have a lane of their own'(scene) {
+    await scene.add('a', 'b', ...grouped('x1', 'x2'))
 
-        assert.deepEqual(await oneByOne(scene, 4), ['x1', 'a', 'x2', 'b'])
-      },
-      groups,
-    ),
+    assert.deepEqual(await oneByOne(scene, 4), ['x1', 'a', 'x2', 'b'])
+  },
 
-    contractCase(
-      'a lane that was emptied and has jobs again comes last',
-      async (scene) => {
-        await scene.add(...grouped('x1', 'y1', 'y2', 'z1', 'z2'))
-        assert.deepEqual(await oneByOne(scene, 1), ['x1'])
-        await scene.add(...grouped('x2'))
+  async 'a lane that was emptied and has jobs again comes last'(scene) {
+    await scene.add(...grouped('x1', 'y1', 'y2', 'z1', 'z2'))
+    assert.deepEqual(await oneByOne(scene, 1), ['x1'])
+    await scene.add(...grouped('x2'))
 
-        assert.deepEqual(await oneByOne(scene, 5), ['y1', 'z1', 'x2', 'y2', 'z2'])
-      },
-      groups,
-    ),
+    assert.deepEqual(await oneByOne(scene, 5), ['y1', 'z1', 'x2', 'y2', 'z2'])
+  },
 
-    contractCase(
-      'a group keeps its turn if its only job is replaced into another group, after one of its own has come in the same call',
-      async (scene) => {
-        await scene.add({ id: 'a', group: 'x' }, { id: 'b', group: 'y' })
-        await scene.enqueue([
-          { id: 'c', group: 'x' },
-          { id: 'a', group: 'z', ifWaiting: 'replace' },
-        ])
+  async 'a group keeps its turn if its only job is replaced into another group, after one of its own has come in the same call'(
+    scene,
+  ) {
+    await scene.add({ id: 'a', group: 'x' }, { id: 'b', group: 'y' })
+    await scene.enqueue([
+      { id: 'c', group: 'x' },
+      { id: 'a', group: 'z', ifWaiting: 'replace' },
+    ])
 
-        assert.deepEqual((await turns(scene)).turns, ['x', 'y', 'z'])
-        assert.deepEqual(await oneByOne(scene, 3), ['c', 'b', 'a'])
-      },
-      groups,
-    ),
+    assert.deepEqual((await turns(scene)).turns, ['x', 'y', 'z'])
+    assert.deepEqual(await oneByOne(scene, 3), ['c', 'b', 'a'])
+  },
 
-    contractCase(
-      'within a lane jobs stand in the order of the queue: by priority, then first in, first out',
-      async (scene) => {
-        const [x1, x2, x3, y1] = grouped('x1', 'x2', 'x3', 'y1')
-        await scene.add(x1!, x2!, { ...x3!, priority: 5 }, { ...y1!, priority: 9 })
+  'within a lane jobs stand in the order of the queue: by priority, then first in, first out': plainCase(
+    [groups, priority],
+    async (scene) => {
+      const [x1, x2, x3, y1] = grouped('x1', 'x2', 'x3', 'y1')
+      await scene.add(x1!, x2!, { ...x3!, priority: 5 }, { ...y1!, priority: 9 })
 
-        assert.deepEqual(await oneByOne(scene, 4), ['x3', 'y1', 'x1', 'x2'])
-      },
-      groups,
-      priority,
-    ),
+      assert.deepEqual(await oneByOne(scene, 4), ['x3', 'y1', 'x1', 'x2'])
+    },
+  ),
 
-    contractCase(
-      'within a lane of a lifo queue the last comes first',
-      async (scene) => {
-        await scene.openQueue({ name: 'stack', order: 'lifo' })
-        await scene.enqueue(grouped('x1', 'x2', 'y1', 'y2'), { queue: 'stack' })
+  async 'within a lane of a lifo queue the last comes first'(scene) {
+    await scene.openQueue({ name: 'stack', order: 'lifo' })
+    await scene.enqueue(grouped('x1', 'x2', 'y1', 'y2'), { queue: 'stack' })
 
-        assert.deepEqual(await scene.claimIds({ queue: 'stack', limit: 2 }), ['x2', 'y2'])
-      },
-      groups,
-    ),
+    assert.deepEqual(await scene.claimIds({ queue: 'stack', limit: 2 }), ['x2', 'y2'])
+  },
 
-    contractCase(
-      'a job that comes back stands in its lane where it stood, and one that failed behind the others',
-      async (scene) => {
-        await scene.add(...grouped('x1', 'x2', 'x3'))
-        const { claims } = await scene.claim({ limit: 2 })
-        await scene.end(claims[0]!, { kind: 'retry', delayMs: 0 })
-        await scene.end(claims[1]!, { kind: 'release', delayMs: 0 })
+  async 'a job that comes back stands in its lane where it stood, and one that failed behind the others'(scene) {
+    await scene.add(...grouped('x1', 'x2', 'x3'))
+    const { claims } = await scene.claim({ limit: 2 })
+    await scene.end(claims[0]!, { kind: 'retry', delayMs: 0 })
+    await scene.end(claims[1]!, { kind: 'release', delayMs: 0 })
 
-        assert.deepEqual(await scene.claimIds(), ['x2', 'x3', 'x1'])
-      },
-      groups,
-    ),
+    assert.deepEqual(await scene.claimIds(), ['x2', 'x3', 'x1'])
+  },
 
-    contractCase(
-      'a job that falls due has its turn in the lane of its group',
-      async (scene) => {
-        const [x1, y1] = grouped('x1', 'y1')
-        await scene.add({ ...x1!, delayMs: 1_000 }, y1!)
-        assert.deepEqual((await turns(scene)).turns, ['y'])
-        await scene.advance(1_000)
+  async 'a job that falls due has its turn in the lane of its group'(scene) {
+    const [x1, y1] = grouped('x1', 'y1')
+    await scene.add({ ...x1!, delayMs: 1_000 }, y1!)
+    assert.deepEqual((await turns(scene)).turns, ['y'])
+    await scene.advance(1_000)
 
-        assert.deepEqual(await oneByOne(scene, 2), ['y1', 'x1'])
-      },
-      groups,
-    ),
+    assert.deepEqual(await oneByOne(scene, 2), ['y1', 'x1'])
+  },
 
-    contractCase(
-      'a claim tells the group of its job, and so does its record',
-      async (scene) => {
-        await scene.add(...grouped('x1'))
-        assert.equal((await scene.claimOne()).group, 'x')
-        assert.equal((await scene.records.get(scene.queue, 'x1'))?.group, 'x')
-      },
-      groups,
-      records,
-    ),
+  'a claim tells the group of its job, and so does its record': plainCase([groups, records], async (scene) => {
+    await scene.add(...grouped('x1'))
+    assert.equal((await scene.claimOne()).group, 'x')
+    assert.equal((await scene.records.get(scene.queue, 'x1'))?.group, 'x')
+  }),
 
-    contractCase(
-      'a lane whose last job is cancelled, deleted or buried has no turn',
-      async (scene) => {
-        for (const action of ['cancel', 'delete', 'bury'] as const) {
-          await scene.add(...grouped('x1', 'y1'))
-          await scene.records[action](scene.queue, { ids: ['x1'] })
-          assert.deepEqual((await turns(scene)).turns, ['y'], action)
-          assert.deepEqual(await scene.claimIds(), ['y1'], action)
-          await scene.harness.advance(90_000_000)
-          await scene.claim({ limit: 0 })
-          await scene.records.clear(scene.queue)
-        }
-      },
-      groups,
-      records,
-    ),
+  'a lane whose last job is cancelled, deleted or buried has no turn': plainCase([groups, records], async (scene) => {
+    for (const action of ['cancel', 'delete', 'bury'] as const) {
+      await scene.add(...grouped('x1', 'y1'))
+      await scene.records[action](scene.queue, { ids: ['x1'] })
+      assert.deepEqual((await turns(scene)).turns, ['y'], action)
+      assert.deepEqual(await scene.claimIds(), ['y1'], action)
+      await scene.harness.advance(90_000_000)
+      await scene.claim({ limit: 0 })
+      await scene.records.clear(scene.queue)
+    }
+  }),
 
-    contractCase(
-      'a job that is revived has its turn in the lane of its group',
-      async (scene) => {
-        await scene.addDead('x1', { group: 'x' })
-        await scene.add(...grouped('y1', 'y2'))
-        await scene.records.morgue.revive(scene.queue, 'all')
+  'a job that is revived has its turn in the lane of its group': plainCase([groups, records], async (scene) => {
+    await scene.addDead('x1', { group: 'x' })
+    await scene.add(...grouped('y1', 'y2'))
+    await scene.records.morgue.revive(scene.queue, 'all')
 
-        assert.deepEqual(await oneByOne(scene, 3), ['y1', 'x1', 'y2'])
-      },
-      groups,
-      records,
-    ),
+    assert.deepEqual(await oneByOne(scene, 3), ['y1', 'x1', 'y2'])
+  }),
 
-    contractCase(
-      'suspects stand in no lane: claims alone are given them before any group has its turn',
-      async (scene) => {
-        await scene.addSuspects(...grouped('x1', 'y1'))
-        await scene.add(...grouped('z1'))
-        assert.deepEqual((await turns(scene)).turns, ['z'])
+  async 'suspects stand in no lane: claims alone are given them before any group has its turn'(scene) {
+    await scene.addSuspects(...grouped('x1', 'y1'))
+    await scene.add(...grouped('z1'))
+    assert.deepEqual((await turns(scene)).turns, ['z'])
 
-        assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
-        assert.deepEqual(await scene.claimIds(), ['z1'])
-        assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
-      },
-      groups,
-    ),
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
+    assert.deepEqual(await scene.claimIds(), ['z1'])
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
+  },
 
-    orderedCase(
-      'what waits beside a running id is in its group again when that ends',
-      async (scene) => {
-        await scene.enqueue(grouped('x1', 'y1', 'y2'))
-        const claim = await scene.claimOne()
-        await scene.enqueue(grouped('x1'))
-        await scene.end(claim, { kind: 'complete' })
+  'what waits beside a running id is in its group again when that ends': orderedCase([groups], async (scene) => {
+    await scene.enqueue(grouped('x1', 'y1', 'y2'))
+    const claim = await scene.claimOne()
+    await scene.enqueue(grouped('x1'))
+    await scene.end(claim, { kind: 'complete' })
 
-        assert.equal((await scene.live('x1')).group, 'x')
-        assert.deepEqual(await oneByOne(scene, 3), ['y1', 'x1', 'y2'])
-      },
-      groups,
-    ),
-  ],
-}
+    assert.equal((await scene.live('x1')).group, 'x')
+    assert.deepEqual(await oneByOne(scene, 3), ['y1', 'x1', 'y2'])
+  }),
+})
 
 /** The ids that claims of one job each receive. */
 async function oneByOne(scene: Scene, count: number): Promise<string[]> {

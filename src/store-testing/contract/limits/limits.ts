@@ -4,15 +4,7 @@ import assert from 'node:assert/strict'
 import type { Claim } from '../../../stores/contract/claim.js'
 import { shardOf } from '../../../stores/rules/payloads.js'
 import type { Settlement } from '../../sequences/command.js'
-import {
-  type ContractConcern,
-  contractCase,
-  firstUse,
-  limited,
-  orderedCase,
-  records,
-  workers,
-} from '../scenes/contract-case.js'
+import { firstUse, limited, orderedCase, plainCase, plainConcern, records, workers } from '../scenes/contract-case.js'
 import { denied, idsOf, jobs, taken } from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 
@@ -26,287 +18,210 @@ const ends: readonly Settlement[] = [
   { kind: 'cancel' },
 ]
 
-export const limits: ContractConcern = {
-  concern: 'bounds on what runs',
-  cases: [
-    contractCase(
-      'no more run at once than `maxRunning`, over all claims',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 3 })
-        await scene.add(...jobs(9))
-        assert.equal(await taken(scene, { limit: 2, worker: 'w1' }), 2)
-        assert.equal(await taken(scene, { worker: 'w2' }), 1)
+export const limits = plainConcern('bounds on what runs', [limited], {
+  async 'no more run at once than `maxRunning`, over all claims'(scene) {
+    await scene.openQueue({ maxRunning: 3 })
+    await scene.add(...jobs(9))
+    assert.equal(await taken(scene, { limit: 2, worker: 'w1' }), 2)
+    assert.equal(await taken(scene, { worker: 'w2' }), 1)
 
-        await denied(scene, { worker: 'w1' })
-        await denied(scene, { worker: 'w3', alone: true })
-      },
-      limited,
-    ),
+    await denied(scene, { worker: 'w1' })
+    await denied(scene, { worker: 'w3', alone: true })
+  },
 
-    contractCase(
-      'who is denied is told that it is full until a lease ends, and the first leads',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        await scene.add('a', 'b')
-        const full = { queue: scene.queue, reason: 'full', forMs: 30_000 }
+  async 'who is denied is told that it is full until a lease ends, and the first leads'(scene) {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.add('a', 'b')
+    const full = { queue: scene.queue, reason: 'full', forMs: 30_000 }
 
-        const { claims, waits, more } = await scene.claim({ worker: 'w1' })
-        assert.deepEqual([claims.length, waits, more], [1, [{ ...full, lead: true }], false])
-        assert.deepEqual(await denied(scene, { worker: 'w2' }), [full])
-      },
-      limited,
-    ),
+    const { claims, waits, more } = await scene.claim({ worker: 'w1' })
+    assert.deepEqual([claims.length, waits, more], [1, [{ ...full, lead: true }], false])
+    assert.deepEqual(await denied(scene, { worker: 'w2' }), [full])
+  },
 
-    contractCase(
-      'a full queue without jobs is told with its grant neither as full nor as anything',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        await scene.add('a')
-        assert.deepEqual((await scene.claim()).waits, [])
-      },
-      limited,
-    ),
+  async 'a full queue without jobs is told with its grant neither as full nor as anything'(scene) {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.add('a')
+    assert.deepEqual((await scene.claim()).waits, [])
+  },
 
-    contractCase(
-      'every end of a claim makes room for another',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        await scene.add(...jobs(20))
-        let [claim] = (await scene.claim()).claims
-        for (const end of ends) {
-          await denied(scene)
-          await scene.end(claim!, end)
-          claim = await scene.claimOne({ limit: 10 })
-        }
-        await scene.end(claim!, { kind: 'release', delayMs: 0 })
-        assert.equal((await scene.claimOne()).id, claim!.id)
-      },
-      limited,
-    ),
+  async 'every end of a claim makes room for another'(scene) {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.add(...jobs(20))
+    let [claim] = (await scene.claim()).claims
+    for (const end of ends) {
+      await denied(scene)
+      await scene.end(claim!, end)
+      claim = await scene.claimOne({ limit: 10 })
+    }
+    await scene.end(claim!, { kind: 'release', delayMs: 0 })
+    assert.equal((await scene.claimOne()).id, claim!.id)
+  },
 
-    contractCase(
-      'a lease that ends makes room, and so does a failure that an operator reports',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        await scene.add('a', 'b', 'c')
-        await scene.claimOne({ leaseMs: 5_000 })
-        await scene.advance(5_000)
-        assert.equal((await scene.claimOne()).id, 'b')
-        await denied(scene)
+  'a lease that ends makes room, and so does a failure that an operator reports': plainCase(
+    [limited, records],
+    async (scene) => {
+      await scene.openQueue({ maxRunning: 1 })
+      await scene.add('a', 'b', 'c')
+      await scene.claimOne({ leaseMs: 5_000 })
+      await scene.advance(5_000)
+      assert.equal((await scene.claimOne()).id, 'b')
+      await denied(scene)
 
-        await scene.records.fail(scene.queue, 'b', { delayMs: 60_000, reason: 'stuck' })
-        assert.equal((await scene.claimOne()).id, 'c')
-      },
-      limited,
-      records,
-    ),
+      await scene.records.fail(scene.queue, 'b', { delayMs: 60_000, reason: 'stuck' })
+      assert.equal((await scene.claimOne()).id, 'c')
+    },
+  ),
 
-    contractCase(
-      'a worker that is gone makes room',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 2 })
-        await scene.add('a', 'b', 'c')
-        const { claims } = await scene.claim({ worker: 'w1' })
-        const rest = await Rest.begin(scene)
-        await scene.workers.gone(claims, 'w1')
+  'a worker that is gone makes room': plainCase([limited, workers], async (scene) => {
+    await scene.openQueue({ maxRunning: 2 })
+    await scene.add('a', 'b', 'c')
+    const { claims } = await scene.claim({ worker: 'w1' })
+    const rest = await Rest.begin(scene)
+    await scene.workers.gone(claims, 'w1')
 
-        await rest.wakes(scene.queue)
-        assert.deepEqual(await scene.claimIds(), ['c'])
-      },
-      limited,
-      workers,
-    ),
+    await rest.wakes(scene.queue)
+    assert.deepEqual(await scene.claimIds(), ['c'])
+  }),
 
-    contractCase(
-      'a claim that is to be cancelled counts until it ends',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        await scene.add('a', 'b')
-        const claim = await scene.claimOne()
-        await scene.records.cancel(scene.queue, { ids: ['a'] })
-        await denied(scene)
-        await scene.end(claim, { kind: 'release', delayMs: 0 })
+  'a claim that is to be cancelled counts until it ends': plainCase([limited, records], async (scene) => {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.add('a', 'b')
+    const claim = await scene.claimOne()
+    await scene.records.cancel(scene.queue, { ids: ['a'] })
+    await denied(scene)
+    await scene.end(claim, { kind: 'release', delayMs: 0 })
 
-        assert.deepEqual(await scene.claimIds(), ['b'])
-      },
-      limited,
-      records,
-    ),
+    assert.deepEqual(await scene.claimIds(), ['b'])
+  }),
 
-    contractCase(
-      'an end that makes room rings where there are jobs',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        await scene.add('a', 'b')
-        const claim = await scene.claimOne({ worker: 'w1' })
-        const rest = await Rest.begin(scene)
-        await scene.end(claim, { kind: 'complete' })
+  async 'an end that makes room rings where there are jobs'(scene) {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.add('a', 'b')
+    const claim = await scene.claimOne({ worker: 'w1' })
+    const rest = await Rest.begin(scene)
+    await scene.end(claim, { kind: 'complete' })
 
-        await rest.wakes(scene.queue)
-      },
-      limited,
-    ),
+    await rest.wakes(scene.queue)
+  },
 
-    contractCase(
-      'an end that makes room for nothing rings nobody',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        await scene.add('a')
-        const claim = await scene.claimOne()
-        const rest = await Rest.begin(scene)
-        await scene.end(claim, { kind: 'complete' })
+  async 'an end that makes room for nothing rings nobody'(scene) {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    const rest = await Rest.begin(scene)
+    await scene.end(claim, { kind: 'complete' })
 
-        await rest.isUndisturbed()
-      },
-      limited,
-    ),
+    await rest.isUndisturbed()
+  },
 
-    contractCase(
-      'an end that makes room for a suspect rings: a claim alone would be given it',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        await scene.addSuspects('a')
-        await scene.add('b')
-        const claim = await scene.claimOne()
-        assert.equal(claim.id, 'b')
-        const rest = await Rest.begin(scene)
-        await scene.end(claim, { kind: 'complete' })
+  async 'an end that makes room for a suspect rings: a claim alone would be given it'(scene) {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.addSuspects('a')
+    await scene.add('b')
+    const claim = await scene.claimOne()
+    assert.equal(claim.id, 'b')
+    const rest = await Rest.begin(scene)
+    await scene.end(claim, { kind: 'complete' })
 
-        await rest.wakes(scene.queue)
-        assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
-      },
-      limited,
-    ),
+    await rest.wakes(scene.queue)
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
+  },
 
-    contractCase(
-      'a job that an operator fails makes room for a suspect, and rings',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        await scene.addSuspects('a')
-        await scene.add('b')
-        const claim = await scene.claimOne()
-        assert.equal(claim.id, 'b')
-        const rest = await Rest.begin(scene)
-        await scene.records.fail(scene.queue, 'b', { delayMs: 0, last: true, reason: 'stopped' })
+  'a job that an operator fails makes room for a suspect, and rings': plainCase([limited, records], async (scene) => {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.addSuspects('a')
+    await scene.add('b')
+    const claim = await scene.claimOne()
+    assert.equal(claim.id, 'b')
+    const rest = await Rest.begin(scene)
+    await scene.records.fail(scene.queue, 'b', { delayMs: 0, last: true, reason: 'stopped' })
 
-        await rest.wakes(scene.queue)
-        assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
-      },
-      limited,
-      records,
-    ),
+    await rest.wakes(scene.queue)
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
+  }),
 
-    contractCase(
-      'an enqueue into a full queue rings nobody, and a wait on it does not end',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        await scene.add('a', 'b')
-        await scene.claimOne({ worker: 'w1' })
-        const rest = await Rest.begin(scene)
-        await scene.add('c')
+  async 'an enqueue into a full queue rings nobody, and a wait on it does not end'(scene) {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.add('a', 'b')
+    await scene.claimOne({ worker: 'w1' })
+    const rest = await Rest.begin(scene)
+    await scene.add('c')
 
-        await rest.isUndisturbed()
-      },
-      limited,
-    ),
+    await rest.isUndisturbed()
+  },
 
-    contractCase(
-      'the bound may be changed, and counts what runs already',
-      async (scene) => {
-        assert.deepEqual((await scene.openQueue({ maxRunning: 2 })).maxRunning, 2)
-        await scene.add(...jobs(9))
-        const first: readonly Claim[] = (await scene.claim()).claims
-        await scene.openQueue({ maxRunning: 3 })
-        assert.equal(await taken(scene), 1)
+  async 'the bound may be changed, and counts what runs already'(scene) {
+    assert.deepEqual((await scene.openQueue({ maxRunning: 2 })).maxRunning, 2)
+    await scene.add(...jobs(9))
+    const first: readonly Claim[] = (await scene.claim()).claims
+    await scene.openQueue({ maxRunning: 3 })
+    assert.equal(await taken(scene), 1)
 
-        await scene.openQueue({ maxRunning: 1 })
-        for (const claim of first) await scene.end(claim, { kind: 'complete' })
-        await denied(scene)
-        assert.equal((await scene.openQueue({ maxRunning: 'none' })).maxRunning, undefined)
-        assert.equal(await taken(scene), 6)
-      },
-      limited,
-    ),
+    await scene.openQueue({ maxRunning: 1 })
+    for (const claim of first) await scene.end(claim, { kind: 'complete' })
+    await denied(scene)
+    assert.equal((await scene.openQueue({ maxRunning: 'none' })).maxRunning, undefined)
+    assert.equal(await taken(scene), 6)
+  },
 
-    contractCase(
-      'two queues do not share a bound',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        await scene.openQueue({ name: 'sms', maxRunning: 1 })
-        await scene.add('a', 'b')
-        await scene.enqueue(['a', 'b'], { queue: 'sms' })
+  async 'two queues do not share a bound'(scene) {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.openQueue({ name: 'sms', maxRunning: 1 })
+    await scene.add('a', 'b')
+    await scene.enqueue(['a', 'b'], { queue: 'sms' })
 
-        assert.equal(await taken(scene), 1)
-        assert.equal(await taken(scene, { queue: 'sms' }), 1)
-      },
-      limited,
-    ),
+    assert.equal(await taken(scene), 1)
+    assert.equal(await taken(scene, { queue: 'sms' }), 1)
+  },
 
-    orderedCase(
-      'the shards of an ordered queue share its bound',
-      async (scene) => {
-        await scene.openQueue({ name: 'many', shards: 3, maxRunning: 2 })
-        await scene.enqueue(jobs(30), { queue: 'many' })
-        const one = (shard: number) => ({ from: [{ queue: 'many', shard, limit: 1 }] })
-        const { claims } = await scene.claim(one(2))
-        assert.equal(claims.length, 1)
-        assert.equal(await taken(scene, { queue: 'many' }), 1)
-        assert.equal((await denied(scene, one(1)))[0]?.reason, 'full')
+  'the shards of an ordered queue share its bound': orderedCase([limited], async (scene) => {
+    await scene.openQueue({ name: 'many', shards: 3, maxRunning: 2 })
+    await scene.enqueue(jobs(30), { queue: 'many' })
+    const one = (shard: number) => ({ from: [{ queue: 'many', shard, limit: 1 }] })
+    const { claims } = await scene.claim(one(2))
+    assert.equal(claims.length, 1)
+    assert.equal(await taken(scene, { queue: 'many' }), 1)
+    assert.equal((await denied(scene, one(1)))[0]?.reason, 'full')
 
-        await scene.end(claims[0]!, { kind: 'complete' })
-        assert.equal(await taken(scene, one(1)), 1)
-      },
-      limited,
-    ),
+    await scene.end(claims[0]!, { kind: 'complete' })
+    assert.equal(await taken(scene, one(1)), 1)
+  }),
 
-    orderedCase(
-      'an end in one shard rings for the jobs of another',
-      async (scene) => {
-        await scene.openQueue({ name: 'many', shards: 3, maxRunning: 1 })
-        await scene.enqueue(jobs(1), { queue: 'many' })
-        const claim = await scene.claimOne({ queue: 'many' })
-        const elsewhere = jobs(30).filter((id) => shardOf(id, 3) !== shardOf(claim.id, 3))
-        await scene.enqueue(elsewhere, { queue: 'many' })
-        const rest = await Rest.begin(scene, ['many'])
-        await scene.end(claim, { kind: 'complete' })
+  'an end in one shard rings for the jobs of another': orderedCase([limited], async (scene) => {
+    await scene.openQueue({ name: 'many', shards: 3, maxRunning: 1 })
+    await scene.enqueue(jobs(1), { queue: 'many' })
+    const claim = await scene.claimOne({ queue: 'many' })
+    const elsewhere = jobs(30).filter((id) => shardOf(id, 3) !== shardOf(claim.id, 3))
+    await scene.enqueue(elsewhere, { queue: 'many' })
+    const rest = await Rest.begin(scene, ['many'])
+    await scene.end(claim, { kind: 'complete' })
 
-        await rest.wakes('many')
-        assert.equal((await scene.claim({ queue: 'many' })).claims.length, 1)
-      },
-      limited,
-    ),
+    await rest.wakes('many')
+    assert.equal((await scene.claim({ queue: 'many' })).claims.length, 1)
+  }),
 
-    orderedCase(
-      'a lease that ends in one shard makes room in the others',
-      async (scene) => {
-        await scene.openQueue({ name: 'many', shards: 3, maxRunning: 1 })
-        await scene.enqueue(jobs(30), { queue: 'many' })
-        const one = (shard: number, limit: number) => ({ from: [{ queue: 'many', shard, limit }] })
-        await scene.claimOne({ ...one(0, 1), leaseMs: 5_000 })
-        assert.equal((await denied(scene, one(1, 1)))[0]?.reason, 'full')
-        await scene.advance(5_000)
-        assert.equal((await scene.claim(one(0, 0))).crashed.length, 1)
+  'a lease that ends in one shard makes room in the others': orderedCase([limited], async (scene) => {
+    await scene.openQueue({ name: 'many', shards: 3, maxRunning: 1 })
+    await scene.enqueue(jobs(30), { queue: 'many' })
+    const one = (shard: number, limit: number) => ({ from: [{ queue: 'many', shard, limit }] })
+    await scene.claimOne({ ...one(0, 1), leaseMs: 5_000 })
+    assert.equal((await denied(scene, one(1, 1)))[0]?.reason, 'full')
+    await scene.advance(5_000)
+    assert.equal((await scene.claim(one(0, 0))).crashed.length, 1)
 
-        assert.equal(await taken(scene, one(1, 5)), 1)
-      },
-      limited,
-    ),
+    assert.equal(await taken(scene, one(1, 5)), 1)
+  }),
 
-    orderedCase(
-      'a bound of 1 makes an ordered queue one job at a time, in order',
-      async (scene) => {
-        await scene.openQueue({ maxRunning: 1 })
-        for (const id of ['b', 'a', 'c']) await scene.push(id, '1')
-        const seen: string[] = []
-        for (let i = 0; i < 3; i++) {
-          const claimed = await scene.claim()
-          seen.push(...idsOf(claimed))
-          await scene.end(claimed.claims[0]!, { kind: 'complete' })
-        }
-        assert.deepEqual(seen, ['b', 'a', 'c'])
-      },
-      limited,
-      firstUse,
-    ),
-  ],
-}
+  'a bound of 1 makes an ordered queue one job at a time, in order': orderedCase([limited, firstUse], async (scene) => {
+    await scene.openQueue({ maxRunning: 1 })
+    for (const id of ['b', 'a', 'c']) await scene.push(id, '1')
+    const seen: string[] = []
+    for (let i = 0; i < 3; i++) {
+      const claimed = await scene.claim()
+      seen.push(...idsOf(claimed))
+      await scene.end(claimed.claims[0]!, { kind: 'complete' })
+    }
+    assert.deepEqual(seen, ['b', 'a', 'c'])
+  }),
+})

@@ -1,209 +1,179 @@
 /** Contract cases: groups that are paused, until somebody resumes them. */
 
 import assert from 'node:assert/strict'
-import {
-  type ContractConcern,
-  contractCase,
-  groups,
-  limited,
-  needing,
-  orderedCase,
-  records,
-  throttled,
-} from '../scenes/contract-case.js'
+import { groups, limited, orderedCase, plainCase, plainConcern, records, throttled } from '../scenes/contract-case.js'
 import { byGroup, denied, grouped, longLeaseMs, rule, taken } from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 
-export const pausedGroups: ContractConcern = {
-  concern: 'pauses of groups',
-  cases: needing(
-    [groups, limited, throttled],
-    [
-      contractCase(
-        'of a group that is paused nothing is granted, its jobs are kept, and others go on',
-        async (scene) => {
-          await scene.add(...grouped('x1', 'x2', 'y1'), 'a')
-          await scene.throttles.pause(scene.queue, 'x')
+export const pausedGroups = plainConcern('pauses of groups', [groups, limited, throttled], {
+  async 'of a group that is paused nothing is granted, its jobs are kept, and others go on'(scene) {
+    await scene.add(...grouped('x1', 'x2', 'y1'), 'a')
+    await scene.throttles.pause(scene.queue, 'x')
 
-          assert.deepEqual((await scene.claimIds({ leaseMs: longLeaseMs })).sort(), ['a', 'y1'])
-          await scene.advance(86_400_000 - 1)
-          assert.equal(await taken(scene), 0)
-          await scene.throttles.resume(scene.queue, 'x')
-          assert.deepEqual(await scene.claimIds(), ['x1', 'x2'])
-        },
-      ),
+    assert.deepEqual((await scene.claimIds({ leaseMs: longLeaseMs })).sort(), ['a', 'y1'])
+    await scene.advance(86_400_000 - 1)
+    assert.equal(await taken(scene), 0)
+    await scene.throttles.resume(scene.queue, 'x')
+    assert.deepEqual(await scene.claimIds(), ['x1', 'x2'])
+  },
 
-      contractCase(
-        'a paused group costs nothing: a claim is told of no time at which to ask again, and new jobs of the group ring nobody',
-        async (scene) => {
-          await scene.throttles.pause(scene.queue, 'x')
-          await scene.add(...grouped('x1'))
-          assert.deepEqual(await denied(scene), [{ queue: 'mail', reason: 'full' }])
-          const rest = await Rest.begin(scene)
-          await scene.add(...grouped('x2', 'x3'))
+  async 'a paused group costs nothing: a claim is told of no time at which to ask again, and new jobs of the group ring nobody'(
+    scene,
+  ) {
+    await scene.throttles.pause(scene.queue, 'x')
+    await scene.add(...grouped('x1'))
+    assert.deepEqual(await denied(scene), [{ queue: 'mail', reason: 'full' }])
+    const rest = await Rest.begin(scene)
+    await scene.add(...grouped('x2', 'x3'))
 
-          await rest.isUndisturbed()
-        },
-      ),
+    await rest.isUndisturbed()
+  },
 
-      contractCase('a group that is resumed rings whoever waits', async (scene) => {
-        await scene.throttles.pause(scene.queue, 'x')
-        await scene.add(...grouped('x1'))
-        await denied(scene)
-        const rest = await Rest.begin(scene)
-        await scene.throttles.resume(scene.queue, 'x')
+  async 'a group that is resumed rings whoever waits'(scene) {
+    await scene.throttles.pause(scene.queue, 'x')
+    await scene.add(...grouped('x1'))
+    await denied(scene)
+    const rest = await Rest.begin(scene)
+    await scene.throttles.resume(scene.queue, 'x')
 
-        await rest.wakes(scene.queue)
-        assert.deepEqual(await scene.claimIds(), ['x1'])
-      }),
+    await rest.wakes(scene.queue)
+    assert.deepEqual(await scene.claimIds(), ['x1'])
+  },
 
-      contractCase('a job of a paused group that runs goes on, and one that comes back waits', async (scene) => {
-        await scene.add(...grouped('x1', 'x2', 'x3'))
-        const { claims } = await scene.claim({ leaseMs: longLeaseMs, limit: 3 })
-        await scene.throttles.pause(scene.queue, 'x')
-        await scene.end(claims[0]!, { kind: 'complete' })
-        await scene.end(claims[1]!, { kind: 'release', delayMs: 0 })
-        await scene.end(claims[2]!, { kind: 'retry', delayMs: 1_000 })
-        await scene.advance(1_000)
+  async 'a job of a paused group that runs goes on, and one that comes back waits'(scene) {
+    await scene.add(...grouped('x1', 'x2', 'x3'))
+    const { claims } = await scene.claim({ leaseMs: longLeaseMs, limit: 3 })
+    await scene.throttles.pause(scene.queue, 'x')
+    await scene.end(claims[0]!, { kind: 'complete' })
+    await scene.end(claims[1]!, { kind: 'release', delayMs: 0 })
+    await scene.end(claims[2]!, { kind: 'retry', delayMs: 1_000 })
+    await scene.advance(1_000)
 
-        await denied(scene)
-        assert.equal((await scene.depth()).ready, 2)
-      }),
+    await denied(scene)
+    assert.equal((await scene.depth()).ready, 2)
+  },
 
-      contractCase('a suspect of a paused group waits, and a claim alone is given another job', async (scene) => {
-        await scene.addSuspects(...grouped('x1'))
-        await scene.add(...grouped('y1'))
-        await scene.throttles.pause(scene.queue, 'x')
+  async 'a suspect of a paused group waits, and a claim alone is given another job'(scene) {
+    await scene.addSuspects(...grouped('x1'))
+    await scene.add(...grouped('y1'))
+    await scene.throttles.pause(scene.queue, 'x')
 
-        assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
-        await scene.throttles.resume(scene.queue, 'x')
-        assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
-      }),
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
+    await scene.throttles.resume(scene.queue, 'x')
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
+  },
 
-      contractCase(
-        'pauses are listed before holds, by name; a group that is held too is there twice',
-        async (scene) => {
-          await scene.add(...grouped('x1', 'y1'))
-          const { claims } = await scene.claim({ leaseMs: longLeaseMs })
-          for (const claim of claims)
-            await scene.end(claim, {
-              kind: 'complete',
-              hold: { of: 'group', forMs: claim.group === 'x' ? 2_000 : 5_000 },
-            })
-          for (const group of ['É', 'x', 'b']) await scene.throttles.pause(scene.queue, group)
+  async 'pauses are listed before holds, by name; a group that is held too is there twice'(scene) {
+    await scene.add(...grouped('x1', 'y1'))
+    const { claims } = await scene.claim({ leaseMs: longLeaseMs })
+    for (const claim of claims)
+      await scene.end(claim, {
+        kind: 'complete',
+        hold: { of: 'group', forMs: claim.group === 'x' ? 2_000 : 5_000 },
+      })
+    for (const group of ['É', 'x', 'b']) await scene.throttles.pause(scene.queue, group)
 
-          const all = [
-            ...[{ group: 'b' }, { group: 'x' }, { group: 'É' }],
-            ...[
-              { group: 'x', forMs: 2_000 },
-              { group: 'y', forMs: 5_000 },
-            ],
-          ]
-          assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 9 }), { holds: all, total: 5 })
-          assert.deepEqual(await scene.throttles.holds(scene.queue, { groups: ['x'], limit: 9 }), {
-            holds: [all[1], all[3]],
-            total: 2,
-          })
-          assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 2 }), { holds: all.slice(0, 2), total: 5 })
-        },
-      ),
+    const all = [
+      ...[{ group: 'b' }, { group: 'x' }, { group: 'É' }],
+      ...[
+        { group: 'x', forMs: 2_000 },
+        { group: 'y', forMs: 5_000 },
+      ],
+    ]
+    assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 9 }), { holds: all, total: 5 })
+    assert.deepEqual(await scene.throttles.holds(scene.queue, { groups: ['x'], limit: 9 }), {
+      holds: [all[1], all[3]],
+      total: 2,
+    })
+    assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 2 }), { holds: all.slice(0, 2), total: 5 })
+  },
 
-      contractCase(
-        'neither ends the other: a release leaves a pause, and who resumes a group leaves its hold',
-        async (scene) => {
-          await scene.add(...grouped('x1', 'x2'))
-          await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), {
-            kind: 'complete',
-            hold: { of: 'group', forMs: 5_000 },
-          })
-          await scene.throttles.pause(scene.queue, 'x')
-          assert.equal(await scene.throttles.release(scene.queue, 'y'), 0)
-          await scene.throttles.resume(scene.queue, 'x')
-          assert.equal((await denied(scene))[0]?.forMs, 5_000)
+  async 'neither ends the other: a release leaves a pause, and who resumes a group leaves its hold'(scene) {
+    await scene.add(...grouped('x1', 'x2'))
+    await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), {
+      kind: 'complete',
+      hold: { of: 'group', forMs: 5_000 },
+    })
+    await scene.throttles.pause(scene.queue, 'x')
+    assert.equal(await scene.throttles.release(scene.queue, 'y'), 0)
+    await scene.throttles.resume(scene.queue, 'x')
+    assert.equal((await denied(scene))[0]?.forMs, 5_000)
 
-          await scene.throttles.pause(scene.queue, 'x')
-          assert.equal(await scene.throttles.release(scene.queue), 1)
-          await denied(scene)
-          await scene.throttles.resume(scene.queue, 'x')
-          assert.deepEqual(await scene.claimIds(), ['x2'])
-        },
-      ),
+    await scene.throttles.pause(scene.queue, 'x')
+    assert.equal(await scene.throttles.release(scene.queue), 1)
+    await denied(scene)
+    await scene.throttles.resume(scene.queue, 'x')
+    assert.deepEqual(await scene.claimIds(), ['x2'])
+  },
 
-      contractCase(
-        'a second pause changes nothing, and to resume what is not paused does not either',
-        async (scene) => {
-          await scene.add(...grouped('x1', 'y1'))
-          await scene.throttles.resume(scene.queue, 'x')
-          for (let i = 0; i < 2; i += 1) await scene.throttles.pause(scene.queue, 'x')
-          assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['y1'])
-          for (let i = 0; i < 2; i += 1) await scene.throttles.resume(scene.queue, 'x')
+  async 'a second pause changes nothing, and to resume what is not paused does not either'(scene) {
+    await scene.add(...grouped('x1', 'y1'))
+    await scene.throttles.resume(scene.queue, 'x')
+    for (let i = 0; i < 2; i += 1) await scene.throttles.pause(scene.queue, 'x')
+    assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['y1'])
+    for (let i = 0; i < 2; i += 1) await scene.throttles.resume(scene.queue, 'x')
 
-          assert.deepEqual(await scene.claimIds(), ['x1'])
-          assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 9 }), { holds: [], total: 0 })
-        },
-      ),
+    assert.deepEqual(await scene.claimIds(), ['x1'])
+    assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 9 }), { holds: [], total: 0 })
+  },
 
-      contractCase('rules that are set for its throttle open no group that is paused', async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(1, 60_000)) })
-        await scene.add(...grouped('x1', 'x2', 'y1'))
-        assert.equal(await taken(scene), 2)
-        await scene.throttles.pause(scene.queue, 'x')
-        await scene.throttles.set(scene.queue, [rule(5, 60_000)])
+  async 'rules that are set for its throttle open no group that is paused'(scene) {
+    await scene.openQueue({ throttle: byGroup(rule(1, 60_000)) })
+    await scene.add(...grouped('x1', 'x2', 'y1'))
+    assert.equal(await taken(scene), 2)
+    await scene.throttles.pause(scene.queue, 'x')
+    await scene.throttles.set(scene.queue, [rule(5, 60_000)])
 
-        await denied(scene)
-        await scene.throttles.resume(scene.queue, 'x')
-        assert.deepEqual(await scene.claimIds(), ['x2'])
-      }),
+    await denied(scene)
+    await scene.throttles.resume(scene.queue, 'x')
+    assert.deepEqual(await scene.claimIds(), ['x2'])
+  },
 
-      contractCase(
-        'a pause of the queue and a resume of it leave a group paused',
-        async (scene) => {
-          await scene.add(...grouped('x1', 'y1'))
-          await scene.throttles.pause(scene.queue, 'x')
-          await scene.records.pause(scene.queue)
-          await scene.records.resume(scene.queue)
+  'a pause of the queue and a resume of it leave a group paused': plainCase(
+    [groups, limited, throttled, records],
+    async (scene) => {
+      await scene.add(...grouped('x1', 'y1'))
+      await scene.throttles.pause(scene.queue, 'x')
+      await scene.records.pause(scene.queue)
+      await scene.records.resume(scene.queue)
 
-          assert.deepEqual(await scene.claimIds(), ['y1'])
-        },
-        records,
-      ),
-
-      contractCase('a store that is restarted keeps its groups paused', async (scene) => {
-        await scene.add(...grouped('x1'))
-        await scene.throttles.pause(scene.queue, 'x')
-        await scene.harness.restart()
-
-        assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 9 }), { holds: [{ group: 'x' }], total: 1 })
-        assert.equal(await taken(scene), 0)
-      }),
-
-      orderedCase(
-        'a group of an ordered queue is paused in all its shards, and longer than a reshard',
-        async (scene) => {
-          await scene.openQueue({ name: 'many', shards: 3 })
-          const jobs = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id, group: 'x' }))
-          await scene.enqueue([...jobs, { id: 'other', group: 'y' }], { queue: 'many' })
-          await scene.throttles.pause('many', 'x')
-          const ids = async () => {
-            const found: string[] = []
-            for (let i = 0; i < 3; i += 1) found.push(...(await scene.claimIds({ queue: 'many', limit: 40 })))
-            return found.sort()
-          }
-          assert.deepEqual(await ids(), ['other'])
-          const claim = (await scene.store.workers!.held('worker-1'))[0]!
-          await scene.end(claim, { kind: 'complete' })
-          await scene.records.reshard('many', 2)
-
-          assert.deepEqual(await ids(), [])
-          assert.deepEqual(await scene.throttles.holds('many', { limit: 9 }), { holds: [{ group: 'x' }], total: 1 })
-          await scene.throttles.resume('many', 'x')
-          assert.deepEqual(
-            await ids(),
-            jobs.map(({ id }) => id),
-          )
-        },
-        records,
-      ),
-    ],
+      assert.deepEqual(await scene.claimIds(), ['y1'])
+    },
   ),
-}
+
+  async 'a store that is restarted keeps its groups paused'(scene) {
+    await scene.add(...grouped('x1'))
+    await scene.throttles.pause(scene.queue, 'x')
+    await scene.harness.restart()
+
+    assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 9 }), { holds: [{ group: 'x' }], total: 1 })
+    assert.equal(await taken(scene), 0)
+  },
+
+  'a group of an ordered queue is paused in all its shards, and longer than a reshard': orderedCase(
+    [groups, limited, throttled, records],
+    async (scene) => {
+      await scene.openQueue({ name: 'many', shards: 3 })
+      const jobs = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id, group: 'x' }))
+      await scene.enqueue([...jobs, { id: 'other', group: 'y' }], { queue: 'many' })
+      await scene.throttles.pause('many', 'x')
+      const ids = async () => {
+        const found: string[] = []
+        for (let i = 0; i < 3; i += 1) found.push(...(await scene.claimIds({ queue: 'many', limit: 40 })))
+        return found.sort()
+      }
+      assert.deepEqual(await ids(), ['other'])
+      const claim = (await scene.store.workers!.held('worker-1'))[0]!
+      await scene.end(claim, { kind: 'complete' })
+      await scene.records.reshard('many', 2)
+
+      assert.deepEqual(await ids(), [])
+      assert.deepEqual(await scene.throttles.holds('many', { limit: 9 }), { holds: [{ group: 'x' }], total: 1 })
+      await scene.throttles.resume('many', 'x')
+      assert.deepEqual(
+        await ids(),
+        jobs.map(({ id }) => id),
+      )
+    },
+  ),
+})

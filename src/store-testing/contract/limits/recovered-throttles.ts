@@ -1,251 +1,195 @@
 /** Contract cases: the recovery of throttles, after the store may have forgotten starts. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, contractCase, firstUse, groups, throttled } from '../scenes/contract-case.js'
+import { firstUse, groups, plainCase, plainConcern, throttled } from '../scenes/contract-case.js'
 import { byGroup, denied, even, grouped, jobs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
-export const recoveredThrottles: ContractConcern = {
-  concern: 'recovered throttles',
-  cases: [
-    contractCase(
-      'after a restart a short window is silent for its length, and tells it',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
-        await scene.add(...jobs(9))
-        assert.equal(await taken(scene, { limit: 1 }), 1)
-        await scene.advance(4_000)
-        await scene.harness.restart()
+export const recoveredThrottles = plainConcern('recovered throttles', [throttled], {
+  async 'after a restart a short window is silent for its length, and tells it'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
+    await scene.add(...jobs(9))
+    assert.equal(await taken(scene, { limit: 1 }), 1)
+    await scene.advance(4_000)
+    await scene.harness.restart()
 
-        assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
-        const { forMs, quietForMs } = (await scene.throttles.state(scene.queue))!
-        assert.deepEqual({ forMs, quietForMs }, { forMs: 10_001, quietForMs: 10_001 })
-        await scene.advance(10_000)
-        assert.deepEqual(await denied(scene), [throttledFor(1, 'leads')])
-        await scene.advance(1)
-        assert.equal(await taken(scene), 3)
-      },
-      throttled,
-    ),
+    assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
+    const { forMs, quietForMs } = (await scene.throttles.state(scene.queue))!
+    assert.deepEqual({ forMs, quietForMs }, { forMs: 10_001, quietForMs: 10_001 })
+    await scene.advance(10_000)
+    assert.deepEqual(await denied(scene), [throttledFor(1, 'leads')])
+    await scene.advance(1)
+    assert.equal(await taken(scene), 3)
+  },
 
-    contractCase(
-      'a spread lengthens the silence, and makes no window a long one',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(3, 600_000, { spreadMs: 1_000 })) })
-        await scene.add(...jobs(9))
-        assert.equal(await taken(scene, { limit: 1 }), 1)
-        await scene.harness.restart()
+  async 'a spread lengthens the silence, and makes no window a long one'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(3, 600_000, { spreadMs: 1_000 })) })
+    await scene.add(...jobs(9))
+    assert.equal(await taken(scene, { limit: 1 }), 1)
+    await scene.harness.restart()
 
-        assert.deepEqual(await denied(scene), [throttledFor(601_001, 'leads')])
-      },
-      throttled,
-    ),
+    assert.deepEqual(await denied(scene), [throttledFor(601_001, 'leads')])
+  },
 
-    contractCase(
-      'the silence begins when the restart is noticed, at the first claim that could take something',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
-        await scene.add('a')
-        await taken(scene)
-        await scene.harness.restart()
-        await scene.advance(5_000)
-        assert.equal((await denied(scene))[0]?.reason, 'empty')
-        await scene.add('b')
+  async 'the silence begins when the restart is noticed, at the first claim that could take something'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
+    await scene.add('a')
+    await taken(scene)
+    await scene.harness.restart()
+    await scene.advance(5_000)
+    assert.equal((await denied(scene))[0]?.reason, 'empty')
+    await scene.add('b')
 
-        assert.equal((await denied(scene))[0]?.forMs, 10_001)
-      },
-      throttled,
-    ),
+    assert.equal((await denied(scene))[0]?.forMs, 10_001)
+  },
 
-    contractCase(
-      'where nothing has started nothing is forgotten: a restart makes no silence',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
-        await scene.add(...jobs(3))
-        await scene.harness.restart()
-        assert.equal(await taken(scene, { limit: 1 }), 1)
+  async 'where nothing has started nothing is forgotten: a restart makes no silence'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
+    await scene.add(...jobs(3))
+    await scene.harness.restart()
+    assert.equal(await taken(scene, { limit: 1 }), 1)
 
-        assert.equal(await taken(scene), 2)
-        assert.equal((await scene.throttles.state(scene.queue))?.quietForMs, 0)
-      },
-      throttled,
-    ),
+    assert.equal(await taken(scene), 2)
+    assert.equal((await scene.throttles.state(scene.queue))?.quietForMs, 0)
+  },
 
-    contractCase(
-      'a restart within the silence is noticed when that is over, and makes another',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
-        await scene.add(...jobs(9))
-        await taken(scene, { limit: 1 })
-        await scene.harness.restart()
-        await denied(scene)
-        await scene.advance(6_000)
-        await scene.harness.restart()
+  async 'a restart within the silence is noticed when that is over, and makes another'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
+    await scene.add(...jobs(9))
+    await taken(scene, { limit: 1 })
+    await scene.harness.restart()
+    await denied(scene)
+    await scene.advance(6_000)
+    await scene.harness.restart()
 
-        assert.equal((await denied(scene))[0]?.forMs, 4_001)
-        await scene.advance(4_001)
-        assert.equal((await denied(scene))[0]?.forMs, 10_001)
-      },
-      throttled,
-    ),
+    assert.equal((await denied(scene))[0]?.forMs, 4_001)
+    await scene.advance(4_001)
+    assert.equal((await denied(scene))[0]?.forMs, 10_001)
+  },
 
-    contractCase(
-      'a long window is not silent: what has started counts, and what may have since',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
-        await scene.add(...jobs(20))
-        assert.equal(await taken(scene, { limit: 3 }), 3)
-        await scene.advance(12 * minuteMs)
-        await scene.harness.restart()
+  async 'a long window is not silent: what has started counts, and what may have since'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
+    await scene.add(...jobs(20))
+    assert.equal(await taken(scene, { limit: 3 }), 3)
+    await scene.advance(12 * minuteMs)
+    await scene.harness.restart()
 
-        // 3 have started, and 2 may: that many fit into 12 minutes.
-        assert.equal(await taken(scene), 5)
-        assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
-        assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [10])
-      },
-      throttled,
-    ),
+    // 3 have started, and 2 may: that many fit into 12 minutes.
+    assert.equal(await taken(scene), 5)
+    assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
+    assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [10])
+  },
 
-    contractCase(
-      'what is charged counts too when it is told after how long a full window opens',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
-        await scene.add(...jobs(20))
-        await taken(scene, { limit: 1 })
-        await scene.advance(6 * minuteMs)
-        assert.equal(await taken(scene, { limit: 8 }), 8)
-        await scene.advance(12 * minuteMs)
-        await scene.harness.restart()
+  async 'what is charged counts too when it is told after how long a full window opens'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
+    await scene.add(...jobs(20))
+    await taken(scene, { limit: 1 })
+    await scene.advance(6 * minuteMs)
+    assert.equal(await taken(scene, { limit: 8 }), 8)
+    await scene.advance(12 * minuteMs)
+    await scene.harness.restart()
 
-        // 9 have started and 2 may have: the end of the first makes no room yet, the end of the others does.
-        assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
-      },
-      throttled,
-    ),
+    // 9 have started and 2 may have: the end of the first makes no room yet, the end of the others does.
+    assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
+  },
 
-    contractCase(
-      'who is denied by a silence and by a full window is told of what lasts longer',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(20, 10_000), rule(10, hourMs)) })
-        await scene.add(...jobs(20))
-        assert.equal(await taken(scene, { limit: 9 }), 9)
-        await scene.advance(12 * minuteMs)
-        await scene.harness.restart()
+  async 'who is denied by a silence and by a full window is told of what lasts longer'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(20, 10_000), rule(10, hourMs)) })
+    await scene.add(...jobs(20))
+    assert.equal(await taken(scene, { limit: 9 }), 9)
+    await scene.advance(12 * minuteMs)
+    await scene.harness.restart()
 
-        assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
-      },
-      throttled,
-    ),
+    assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
+  },
 
-    contractCase(
-      'a long window is charged with a whole start for a part of one, and with none where it was idle for longer',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
-        await scene.add(...jobs(20))
-        await taken(scene, { limit: 1 })
-        await scene.advance(1)
-        await scene.harness.restart()
-        assert.equal(await taken(scene), 8)
+  async 'a long window is charged with a whole start for a part of one, and with none where it was idle for longer'(
+    scene,
+  ) {
+    await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
+    await scene.add(...jobs(20))
+    await taken(scene, { limit: 1 })
+    await scene.advance(1)
+    await scene.harness.restart()
+    assert.equal(await taken(scene), 8)
 
-        await scene.advance(40 * hourMs)
-        await scene.harness.restart()
-        assert.equal(await taken(scene), 10)
-      },
-      throttled,
-    ),
+    await scene.advance(40 * hourMs)
+    await scene.harness.restart()
+    assert.equal(await taken(scene), 10)
+  },
 
-    contractCase(
-      'ten minutes are a short window, a ms more a long one',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(3, 10 * minuteMs)) })
-        await scene.openQueue({ name: 'long', throttle: { ...throttle(rule(3, 10 * minuteMs + 1)), scope: 'long' } })
-        for (const queue of [scene.queue, 'long']) {
-          await scene.enqueue(jobs(9), { queue })
-          await taken(scene, { queue, limit: 1 })
-        }
-        await scene.harness.restart()
+  async 'ten minutes are a short window, a ms more a long one'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(3, 10 * minuteMs)) })
+    await scene.openQueue({ name: 'long', throttle: { ...throttle(rule(3, 10 * minuteMs + 1)), scope: 'long' } })
+    for (const queue of [scene.queue, 'long']) {
+      await scene.enqueue(jobs(9), { queue })
+      await taken(scene, { queue, limit: 1 })
+    }
+    await scene.harness.restart()
 
-        assert.equal((await denied(scene))[0]?.forMs, 10 * minuteMs + 1)
-        assert.equal(await taken(scene, { queue: 'long' }), 2)
-      },
-      throttled,
-    ),
+    assert.equal((await denied(scene))[0]?.forMs, 10 * minuteMs + 1)
+    assert.equal(await taken(scene, { queue: 'long' }), 2)
+  },
 
-    contractCase(
-      'with windows of both kinds the short one is silent and the long one charged',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(3, 10_000), rule(10, hourMs)) })
-        await scene.add(...jobs(30))
-        await taken(scene, { limit: 1 })
-        await scene.advance(6 * minuteMs)
-        await scene.harness.restart()
+  async 'with windows of both kinds the short one is silent and the long one charged'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(3, 10_000), rule(10, hourMs)) })
+    await scene.add(...jobs(30))
+    await taken(scene, { limit: 1 })
+    await scene.advance(6 * minuteMs)
+    await scene.harness.restart()
 
-        assert.equal((await denied(scene))[0]?.forMs, 10_001)
-        assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [1, 2])
-        await scene.advance(10_001)
-        assert.equal(await taken(scene), 3)
-        assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [3, 5])
-      },
-      throttled,
-    ),
+    assert.equal((await denied(scene))[0]?.forMs, 10_001)
+    assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [1, 2])
+    await scene.advance(10_001)
+    assert.equal(await taken(scene), 3)
+    assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [3, 5])
+  },
 
-    contractCase(
-      'the silence is that of the whole scope, in all its queues',
-      async (scene) => {
-        const api = { scope: 'api', by: 'queue', rules: [rule(5, 10_000)] } as const
-        await scene.openQueue({ throttle: api })
-        await scene.openQueue({ name: 'sms', throttle: api })
-        await scene.add('a', 'b')
-        await scene.enqueue(['a', 'b'], { queue: 'sms' })
-        await taken(scene, { limit: 1 })
-        await scene.harness.restart()
+  'the silence is that of the whole scope, in all its queues': plainCase([throttled, firstUse], async (scene) => {
+    const api = { scope: 'api', by: 'queue', rules: [rule(5, 10_000)] } as const
+    await scene.openQueue({ throttle: api })
+    await scene.openQueue({ name: 'sms', throttle: api })
+    await scene.add('a', 'b')
+    await scene.enqueue(['a', 'b'], { queue: 'sms' })
+    await taken(scene, { limit: 1 })
+    await scene.harness.restart()
 
-        assert.equal((await denied(scene, { queue: 'sms' }))[0]?.forMs, 10_001)
-        await scene.advance(2_000)
-        assert.equal((await denied(scene))[0]?.forMs, 8_001)
-      },
-      throttled,
-      firstUse,
-    ),
+    assert.equal((await denied(scene, { queue: 'sms' }))[0]?.forMs, 10_001)
+    await scene.advance(2_000)
+    assert.equal((await denied(scene))[0]?.forMs, 8_001)
+  }),
 
-    contractCase(
-      'the silence is that of all groups, also of those in which nothing has started',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(5, 10_000)) })
-        await scene.add(...grouped('x1', 'x2'))
-        await taken(scene, { limit: 1 })
-        await scene.harness.restart()
-        await scene.add(...grouped('y1'))
+  'the silence is that of all groups, also of those in which nothing has started': plainCase(
+    [throttled, groups],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(5, 10_000)) })
+      await scene.add(...grouped('x1', 'x2'))
+      await taken(scene, { limit: 1 })
+      await scene.harness.restart()
+      await scene.add(...grouped('y1'))
 
-        assert.equal((await denied(scene))[0]?.forMs, 10_001)
-        assert.equal((await scene.throttles.state(scene.queue))?.forMs, 10_001)
-        await scene.advance(10_001)
-        assert.equal(await taken(scene), 2)
-      },
-      throttled,
-      groups,
-    ),
+      assert.equal((await denied(scene))[0]?.forMs, 10_001)
+      assert.equal((await scene.throttles.state(scene.queue))?.forMs, 10_001)
+      await scene.advance(10_001)
+      assert.equal(await taken(scene), 2)
+    },
+  ),
 
-    contractCase(
-      'a restart is told once, and changes nothing for queues without a throttle',
-      async (scene) => {
-        await scene.openQueue({ name: 'free' })
-        await scene.openQueue({ throttle: throttle(rule(3, 10_000, even)) })
-        await scene.add(...jobs(5))
-        await scene.enqueue(['a'], { queue: 'free' })
-        await taken(scene)
-        await scene.advance(4_000)
-        await scene.harness.restart()
-        assert.equal(await taken(scene, { queue: 'free' }), 1)
-        await denied(scene)
-        await denied(scene, { worker: 'w2' })
+  async 'a restart is told once, and changes nothing for queues without a throttle'(scene) {
+    await scene.openQueue({ name: 'free' })
+    await scene.openQueue({ throttle: throttle(rule(3, 10_000, even)) })
+    await scene.add(...jobs(5))
+    await scene.enqueue(['a'], { queue: 'free' })
+    await taken(scene)
+    await scene.advance(4_000)
+    await scene.harness.restart()
+    assert.equal(await taken(scene, { queue: 'free' }), 1)
+    await denied(scene)
+    await denied(scene, { worker: 'w2' })
 
-        const [told] = (await scene.harness.dump()).throttles
-        assert.deepEqual([told?.recoveries, told?.quietInMs], [1, 10_001])
-      },
-      throttled,
-    ),
-  ],
-}
+    const [told] = (await scene.harness.dump()).throttles
+    assert.deepEqual([told?.recoveries, told?.quietInMs], [1, 10_001])
+  },
+})

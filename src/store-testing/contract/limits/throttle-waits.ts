@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import {
-  type ContractConcern,
-  contractCase,
   firstUse,
   groups,
   orderedCase,
+  plainCase,
+  plainConcern,
   records,
   throttled,
   workers,
@@ -27,345 +27,271 @@ import {
 import { Rest } from '../scenes/rest.js'
 import type { Scene } from '../scenes/scene.js'
 
-export const throttleWaits: ContractConcern = {
-  concern: 'waiting for throttles',
-  cases: [
-    contractCase(
-      'who is denied is told for how long, and the first of them leads',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
-        await scene.add('a', 'b')
-        assert.deepEqual((await scene.claim({ limit: 2, leaseMs: longLeaseMs })).waits, [])
-        await scene.add('c')
+export const throttleWaits = plainConcern('waiting for throttles', [throttled], {
+  async 'who is denied is told for how long, and the first of them leads'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
+    await scene.add('a', 'b')
+    assert.deepEqual((await scene.claim({ limit: 2, leaseMs: longLeaseMs })).waits, [])
+    await scene.add('c')
 
-        assert.deepEqual(await denied(scene, { worker: 'w1' }), [throttledFor(10_001, 'leads')])
-        await scene.advance(4_000)
-        assert.deepEqual(await denied(scene, { worker: 'w2' }), [throttledFor(6_001)])
-        assert.deepEqual(await denied(scene, { worker: 'w1' }), [throttledFor(6_001, 'leads')])
-      },
-      throttled,
-    ),
+    assert.deepEqual(await denied(scene, { worker: 'w1' }), [throttledFor(10_001, 'leads')])
+    await scene.advance(4_000)
+    assert.deepEqual(await denied(scene, { worker: 'w2' }), [throttledFor(6_001)])
+    assert.deepEqual(await denied(scene, { worker: 'w1' }), [throttledFor(6_001, 'leads')])
+  },
 
-    contractCase(
-      'a claim that takes all that the throttle permits, and leaves jobs, is told so with its grant, and leads',
-      async (scene) => {
-        await shut(scene)
-        assert.deepEqual((await scene.stored()).lead, { worker: 'lead', inMs: 10_001 })
-        assert.equal((await scene.stored()).shutInMs, 10_001)
-      },
-      throttled,
-    ),
+  async 'a claim that takes all that the throttle permits, and leaves jobs, is told so with its grant, and leads'(
+    scene,
+  ) {
+    await shut(scene)
+    assert.deepEqual((await scene.stored()).lead, { worker: 'lead', inMs: 10_001 })
+    assert.equal((await scene.stored()).shutInMs, 10_001)
+  },
 
-    contractCase(
-      'a start counts for the window and the spread of its rule, which lengthens the slots of an even tempo too',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(2, 10_000, { spreadMs: 250 })) })
-        await scene.openQueue({
-          name: 'even',
-          throttle: { scope: 'even', by: 'queue', rules: [rule(5, 2_000, { ...even, spreadMs: 50 })] },
-        })
-        await scene.add('a', 'b', 'c')
-        await scene.enqueue(['d', 'e'], { queue: 'even' })
-        assert.equal(await taken(scene), 2)
-        assert.deepEqual(await denied(scene), [throttledFor(10_251, 'leads')])
-        assert.equal(await taken(scene, { queue: 'even' }), 1)
+  async 'a start counts for the window and the spread of its rule, which lengthens the slots of an even tempo too'(
+    scene,
+  ) {
+    await scene.openQueue({ throttle: throttle(rule(2, 10_000, { spreadMs: 250 })) })
+    await scene.openQueue({
+      name: 'even',
+      throttle: { scope: 'even', by: 'queue', rules: [rule(5, 2_000, { ...even, spreadMs: 50 })] },
+    })
+    await scene.add('a', 'b', 'c')
+    await scene.enqueue(['d', 'e'], { queue: 'even' })
+    assert.equal(await taken(scene), 2)
+    assert.deepEqual(await denied(scene), [throttledFor(10_251, 'leads')])
+    assert.equal(await taken(scene, { queue: 'even' }), 1)
 
-        await scene.advance(410)
-        assert.equal(await taken(scene, { queue: 'even' }), 1)
-        await scene.advance(9_840)
-        assert.equal((await denied(scene))[0]?.forMs, 1)
-      },
-      throttled,
-    ),
+    await scene.advance(410)
+    assert.equal(await taken(scene, { queue: 'even' }), 1)
+    await scene.advance(9_840)
+    assert.equal((await denied(scene))[0]?.forMs, 1)
+  },
 
-    contractCase(
-      'starts that may be late count for so much longer, and so do those after them; those of other groups do not',
-      async (scene) => {
-        await scene.openQueue({
-          throttle: { scope: 'hosts', by: 'group', rules: [rule(2, 10_000, { spreadMs: 250 })] },
-        })
-        await scene.enqueue(['a', 'b', 'c'].map((id) => ({ id, group: 'x' })))
-        await scene.enqueue(['d', 'e', 'f'].map((id) => ({ id, group: 'y' })))
-        const from = (limit: number, lateMs?: number) => [{ queue: scene.queue, limit, ...(lateMs && { lateMs }) }]
-        assert.deepEqual(await scene.claimIds({ from: from(1, 400), leaseMs: longLeaseMs }), ['a'])
-        assert.equal(await taken(scene), 3)
-        assert.deepEqual(await denied(scene), [throttledFor(10_251, 'leads')])
+  async 'starts that may be late count for so much longer, and so do those after them; those of other groups do not'(
+    scene,
+  ) {
+    await scene.openQueue({
+      throttle: { scope: 'hosts', by: 'group', rules: [rule(2, 10_000, { spreadMs: 250 })] },
+    })
+    await scene.enqueue(['a', 'b', 'c'].map((id) => ({ id, group: 'x' })))
+    await scene.enqueue(['d', 'e', 'f'].map((id) => ({ id, group: 'y' })))
+    const from = (limit: number, lateMs?: number) => [{ queue: scene.queue, limit, ...(lateMs && { lateMs }) }]
+    assert.deepEqual(await scene.claimIds({ from: from(1, 400), leaseMs: longLeaseMs }), ['a'])
+    assert.equal(await taken(scene), 3)
+    assert.deepEqual(await denied(scene), [throttledFor(10_251, 'leads')])
 
-        await scene.advance(10_251)
-        assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['f'])
-        await scene.advance(399)
-        assert.equal((await denied(scene))[0]?.forMs, 1)
-        await scene.advance(1)
-        assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['c'])
-      },
-      throttled,
-    ),
+    await scene.advance(10_251)
+    assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['f'])
+    await scene.advance(399)
+    assert.equal((await denied(scene))[0]?.forMs, 1)
+    await scene.advance(1)
+    assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['c'])
+  },
 
-    orderedCase(
-      'if a claim asks an ordered queue twice, the starts of each ask count as long as that ask says',
-      async (scene) => {
-        await scene.openQueue({ name: 'many', shards: 1, throttle: byGroup(rule(1, 10_000)) })
-        const xy = ['x', 'y'].map((group) => ({ id: group, group }))
-        await scene.enqueue(xy, { queue: 'many' })
+  'if a claim asks an ordered queue twice, the starts of each ask count as long as that ask says': orderedCase(
+    [groups, throttled],
+    async (scene) => {
+      await scene.openQueue({ name: 'many', shards: 1, throttle: byGroup(rule(1, 10_000)) })
+      const xy = ['x', 'y'].map((group) => ({ id: group, group }))
+      await scene.enqueue(xy, { queue: 'many' })
 
-        const from = [
-          { queue: 'many', limit: 1, lateMs: 400 },
-          { queue: 'many', limit: 2 },
-        ]
-        assert.deepEqual((await scene.claimIds({ from, leaseMs: longLeaseMs })).sort(), ['x', 'y'])
+      const from = [
+        { queue: 'many', limit: 1, lateMs: 400 },
+        { queue: 'many', limit: 2 },
+      ]
+      assert.deepEqual((await scene.claimIds({ from, leaseMs: longLeaseMs })).sort(), ['x', 'y'])
 
-        const waits = await Promise.all(xy.map(({ group }) => scene.throttles.state('many', group)))
-        assert.deepEqual(waits.map((state) => state?.forMs).sort(), [10_001, 10_401])
-      },
-      groups,
-      throttled,
-    ),
+      const waits = await Promise.all(xy.map(({ group }) => scene.throttles.state('many', group)))
+      assert.deepEqual(waits.map((state) => state?.forMs).sort(), [10_001, 10_401])
+    },
+  ),
 
-    contractCase(
-      'a claim that leaves jobs which may start is told nothing, and more are there',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
-        await scene.add('a', 'b', 'c')
+  async 'a claim that leaves jobs which may start is told nothing, and more are there'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
+    await scene.add('a', 'b', 'c')
 
-        const { waits, more } = await scene.claim({ limit: 1 })
-        assert.deepEqual({ waits, more }, { waits: [], more: true })
-      },
-      throttled,
-    ),
+    const { waits, more } = await scene.claim({ limit: 1 })
+    assert.deepEqual({ waits, more }, { waits: [], more: true })
+  },
 
-    contractCase(
-      'what is told of a shut queue without jobs is that it is empty, and of one with jobs for later their time',
-      async (scene) => {
-        await shut(scene)
-        await scene.records.delete(scene.queue, 'all')
-        assert.deepEqual(await denied(scene, { worker: 'w2' }), [
-          { queue: scene.queue, reason: 'empty', forMs: longLeaseMs },
-        ])
-        await scene.add({ id: 'later', delayMs: 3_000 })
-        assert.deepEqual(await denied(scene, { worker: 'w2' }), [
-          { queue: scene.queue, reason: 'scheduled', forMs: 3_000, lead: true },
-        ])
-      },
-      throttled,
-      records,
-    ),
+  'what is told of a shut queue without jobs is that it is empty, and of one with jobs for later their time': plainCase(
+    [throttled, records],
+    async (scene) => {
+      await shut(scene)
+      await scene.records.delete(scene.queue, 'all')
+      assert.deepEqual(await denied(scene, { worker: 'w2' }), [
+        { queue: scene.queue, reason: 'empty', forMs: longLeaseMs },
+      ])
+      await scene.add({ id: 'later', delayMs: 3_000 })
+      assert.deepEqual(await denied(scene, { worker: 'w2' }), [
+        { queue: scene.queue, reason: 'scheduled', forMs: 3_000, lead: true },
+      ])
+    },
+  ),
 
-    contractCase(
-      'what is shut is no reason for a wait to end',
-      async (scene) => {
-        await shut(scene)
-        await (await Rest.begin(scene)).isUndisturbed()
-      },
-      throttled,
-    ),
+  async 'what is shut is no reason for a wait to end'(scene) {
+    await shut(scene)
+    await (await Rest.begin(scene)).isUndisturbed()
+  },
 
-    contractCase(
-      'what has opened ends a wait once its lead is late',
-      async (scene) => {
-        await shut(scene)
-        await scene.advance(10_001 + 1_001)
+  async 'what has opened ends a wait once its lead is late'(scene) {
+    await shut(scene)
+    await scene.advance(10_001 + 1_001)
 
-        await (await Rest.begin(scene)).wakes(scene.queue)
-      },
-      throttled,
-    ),
+    await (await Rest.begin(scene)).wakes(scene.queue)
+  },
 
-    contractCase(
-      'an enqueue into a shut queue that is led rings nobody',
-      async (scene) => {
-        await shut(scene)
-        const rest = await Rest.begin(scene)
-        await scene.add('another')
+  async 'an enqueue into a shut queue that is led rings nobody'(scene) {
+    await shut(scene)
+    const rest = await Rest.begin(scene)
+    await scene.add('another')
 
-        await rest.isUndisturbed()
-      },
-      throttled,
-    ),
+    await rest.isUndisturbed()
+  },
 
-    contractCase(
-      'an enqueue into a shut queue that nobody leads rings',
-      async (scene) => {
-        await shut(scene)
-        await scene.workers.remove('lead')
-        const rest = await Rest.begin(scene)
-        await scene.add('another')
+  'an enqueue into a shut queue that nobody leads rings': plainCase([throttled, workers], async (scene) => {
+    await shut(scene)
+    await scene.workers.remove('lead')
+    const rest = await Rest.begin(scene)
+    await scene.add('another')
 
-        await rest.wakes(scene.queue)
-        assert.deepEqual(await denied(scene, { worker: 'w2' }), [throttledFor(10_001, 'leads')])
-      },
-      throttled,
-      workers,
-    ),
+    await rest.wakes(scene.queue)
+    assert.deepEqual(await denied(scene, { worker: 'w2' }), [throttledFor(10_001, 'leads')])
+  }),
 
-    contractCase(
-      'the lead that asks at its time, and cannot take all, rings the next; if it takes nothing it rings too',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
-        await scene.add(...jobs(9))
-        await taken(scene, { worker: 'lead' })
-        await scene.advance(10_001)
-        const rests = [await Rest.begin(scene), await Rest.begin(scene)]
-        assert.equal(await taken(scene, { worker: 'lead', limit: 0 }), 0)
-        await Promise.race(rests.map((rest) => rest.wakes(scene.queue)))
+  async 'the lead that asks at its time, and cannot take all, rings the next; if it takes nothing it rings too'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
+    await scene.add(...jobs(9))
+    await taken(scene, { worker: 'lead' })
+    await scene.advance(10_001)
+    const rests = [await Rest.begin(scene), await Rest.begin(scene)]
+    assert.equal(await taken(scene, { worker: 'lead', limit: 0 }), 0)
+    await Promise.race(rests.map((rest) => rest.wakes(scene.queue)))
 
+    assert.equal(await taken(scene, { worker: 'lead', limit: 1 }), 1)
+    await Promise.all(rests.map((rest) => rest.wakes(scene.queue)))
+  },
+
+  'the lead that has no room when a group opens rings another, once, and leads no more': plainCase(
+    [throttled, groups],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+      await scene.add(...grouped('x1', 'x2', 'y1', 'y2', 'z1', 'z2'))
+      for (const gap of [20, 20, 9_961]) {
         assert.equal(await taken(scene, { worker: 'lead', limit: 1 }), 1)
-        await Promise.all(rests.map((rest) => rest.wakes(scene.queue)))
-      },
-      throttled,
-    ),
+        await scene.advance(gap)
+      }
+      const { claims, waits } = await scene.claim({ worker: 'lead', limit: 1, leaseMs: longLeaseMs })
+      assert.deepEqual({ taken: claims.length, waits }, { taken: 1, waits: [throttledFor(20, 'leads')] })
+      const rest = await Rest.begin(scene)
+      await scene.advance(20)
 
-    contractCase(
-      'the lead that has no room when a group opens rings another, once, and leads no more',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
-        await scene.add(...grouped('x1', 'x2', 'y1', 'y2', 'z1', 'z2'))
-        for (const gap of [20, 20, 9_961]) {
-          assert.equal(await taken(scene, { worker: 'lead', limit: 1 }), 1)
-          await scene.advance(gap)
-        }
-        const { claims, waits } = await scene.claim({ worker: 'lead', limit: 1, leaseMs: longLeaseMs })
-        assert.deepEqual({ taken: claims.length, waits }, { taken: 1, waits: [throttledFor(20, 'leads')] })
-        const rest = await Rest.begin(scene)
-        await scene.advance(20)
+      const asked = await scene.claim({ worker: 'lead', limit: 0 })
+      assert.deepEqual({ waits: asked.waits, more: asked.more }, { waits: [], more: true })
+      await rest.wakes(scene.queue)
+      const next = await scene.claim({ worker: 'w2', leaseMs: longLeaseMs })
+      assert.deepEqual(
+        { taken: next.claims.length, waits: next.waits },
+        { taken: 1, waits: [throttledFor(20, 'leads')] },
+      )
+    },
+  ),
 
-        const asked = await scene.claim({ worker: 'lead', limit: 0 })
-        assert.deepEqual({ waits: asked.waits, more: asked.more }, { waits: [], more: true })
-        await rest.wakes(scene.queue)
-        const next = await scene.claim({ worker: 'w2', leaseMs: longLeaseMs })
-        assert.deepEqual(
-          { taken: next.claims.length, waits: next.waits },
-          { taken: 1, waits: [throttledFor(20, 'leads')] },
-        )
-      },
-      throttled,
-      groups,
-    ),
+  'rules that are set ring every queue of the scope that has jobs': plainCase([throttled, firstUse], async (scene) => {
+    const api = { scope: 'api', by: 'queue', rules: [rule(1, 10_000)] } as const
+    await scene.openQueue({ name: 'sms', throttle: api })
+    await shut(scene, api)
+    await scene.enqueue(jobs(2), { queue: 'sms' })
+    await denied(scene, { queue: 'sms', worker: 'lead' })
+    const [mail, sms] = [await Rest.begin(scene), await Rest.begin(scene, ['sms'])]
+    await scene.throttles.set('mail', [rule(5, 10_000)])
 
-    contractCase(
-      'rules that are set ring every queue of the scope that has jobs',
-      async (scene) => {
-        const api = { scope: 'api', by: 'queue', rules: [rule(1, 10_000)] } as const
-        await scene.openQueue({ name: 'sms', throttle: api })
-        await shut(scene, api)
-        await scene.enqueue(jobs(2), { queue: 'sms' })
-        await denied(scene, { queue: 'sms', worker: 'lead' })
-        const [mail, sms] = [await Rest.begin(scene), await Rest.begin(scene, ['sms'])]
-        await scene.throttles.set('mail', [rule(5, 10_000)])
+    await mail.wakes('mail')
+    await sms.wakes('sms')
+  }),
 
-        await mail.wakes('mail')
-        await sms.wakes('sms')
-      },
-      throttled,
-      firstUse,
-    ),
+  async 'a claim passes a shut queue over, and tells of it beside the grant of the next'(scene) {
+    await shut(scene)
+    await scene.openQueue({ name: 'sms' })
+    await scene.enqueue(['text'], { queue: 'sms' })
+    const from = [
+      { queue: 'mail', limit: 5 },
+      { queue: 'sms', limit: 1 },
+    ]
 
-    contractCase(
-      'a claim passes a shut queue over, and tells of it beside the grant of the next',
-      async (scene) => {
-        await shut(scene)
-        await scene.openQueue({ name: 'sms' })
-        await scene.enqueue(['text'], { queue: 'sms' })
-        const from = [
-          { queue: 'mail', limit: 5 },
-          { queue: 'sms', limit: 1 },
-        ]
+    const claimed = await scene.claim({ from, worker: 'w2' })
+    assert.equal(claimed.queue, 'sms')
+    assert.deepEqual(idsOf(claimed), ['text'])
+    assert.deepEqual(claimed.waits, [throttledFor(10_001)])
+  },
 
-        const claimed = await scene.claim({ from, worker: 'w2' })
-        assert.equal(claimed.queue, 'sms')
-        assert.deepEqual(idsOf(claimed), ['text'])
-        assert.deepEqual(claimed.waits, [throttledFor(10_001)])
-      },
-      throttled,
-    ),
+  async 'jobs that are shut are not more that is ready now, and become so with time'(scene) {
+    await shut(scene)
+    assert.equal((await scene.claim({ worker: 'w2' })).more, false)
+    await scene.advance(10_001)
 
-    contractCase(
-      'jobs that are shut are not more that is ready now, and become so with time',
-      async (scene) => {
-        await shut(scene)
-        assert.equal((await scene.claim({ worker: 'w2' })).more, false)
-        await scene.advance(10_001)
+    assert.equal((await scene.claim({ worker: 'lead', limit: 0 })).more, true)
+  },
 
-        assert.equal((await scene.claim({ worker: 'lead', limit: 0 })).more, true)
-      },
-      throttled,
-    ),
+  async 'what falls due before the throttle opens is asked for at its time, and then waits with the others'(scene) {
+    await shut(scene)
+    await scene.add({ id: 'due', delayMs: 3_000 })
+    assert.equal((await denied(scene, { worker: 'w2' }))[0]?.forMs, 3_000)
+    await scene.advance(3_000)
 
-    contractCase(
-      'what falls due before the throttle opens is asked for at its time, and then waits with the others',
-      async (scene) => {
-        await shut(scene)
-        await scene.add({ id: 'due', delayMs: 3_000 })
-        assert.equal((await denied(scene, { worker: 'w2' }))[0]?.forMs, 3_000)
-        await scene.advance(3_000)
+    assert.equal((await denied(scene, { worker: 'w2' }))[0]?.forMs, 7_001)
+    assert.equal((await scene.job('due')).state, 'ready')
+  },
 
-        assert.equal((await denied(scene, { worker: 'w2' }))[0]?.forMs, 7_001)
-        assert.equal((await scene.job('due')).state, 'ready')
-      },
-      throttled,
-    ),
+  'a paused queue tells that it is paused, be it shut or not': plainCase([throttled, records], async (scene) => {
+    await shut(scene)
+    await scene.records.pause(scene.queue)
+    assert.deepEqual(await denied(scene), [{ queue: scene.queue, reason: 'paused' }])
+  }),
 
-    contractCase(
-      'a paused queue tells that it is paused, be it shut or not',
-      async (scene) => {
-        await shut(scene)
-        await scene.records.pause(scene.queue)
-        assert.deepEqual(await denied(scene), [{ queue: scene.queue, reason: 'paused' }])
-      },
-      throttled,
-      records,
-    ),
+  async 'a claim alone that is denied a suspect is told so, and when it may have it'(scene) {
+    await scene.addSuspects('a')
+    await scene.openQueue({ throttle: throttle(rule(1, 10_000)) })
+    await scene.add('b')
+    assert.equal(await taken(scene), 1)
 
-    contractCase(
-      'a claim alone that is denied a suspect is told so, and when it may have it',
-      async (scene) => {
-        await scene.addSuspects('a')
-        await scene.openQueue({ throttle: throttle(rule(1, 10_000)) })
-        await scene.add('b')
-        assert.equal(await taken(scene), 1)
+    assert.deepEqual((await denied(scene, { worker: 'w2', alone: true }))[0], throttledFor(10_001, 'leads'))
+    await scene.advance(10_001)
+    assert.deepEqual(await scene.claimIds({ worker: 'w2', alone: true }), ['a'])
+  },
 
-        assert.deepEqual((await denied(scene, { worker: 'w2', alone: true }))[0], throttledFor(10_001, 'leads'))
-        await scene.advance(10_001)
-        assert.deepEqual(await scene.claimIds({ worker: 'w2', alone: true }), ['a'])
-      },
-      throttled,
-    ),
+  'where every group is shut the first to open is told; where one is open nothing is': plainCase(
+    [throttled, groups],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+      await scene.add(...grouped('x1', 'x2', 'y1', 'y2'))
+      assert.equal(await taken(scene, { worker: 'lead', limit: 1 }), 1)
+      await scene.advance(3_000)
+      const { claims, waits } = await scene.claim({ worker: 'lead', leaseMs: longLeaseMs })
 
-    contractCase(
-      'where every group is shut the first to open is told; where one is open nothing is',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
-        await scene.add(...grouped('x1', 'x2', 'y1', 'y2'))
-        assert.equal(await taken(scene, { worker: 'lead', limit: 1 }), 1)
-        await scene.advance(3_000)
-        const { claims, waits } = await scene.claim({ worker: 'lead', leaseMs: longLeaseMs })
+      assert.equal(claims.length, 1)
+      assert.deepEqual(waits, [throttledFor(7_001, 'leads')])
+      assert.deepEqual(await denied(scene, { worker: 'w2' }), [throttledFor(7_001)])
+    },
+  ),
 
-        assert.equal(claims.length, 1)
-        assert.deepEqual(waits, [throttledFor(7_001, 'leads')])
-        assert.deepEqual(await denied(scene, { worker: 'w2' }), [throttledFor(7_001)])
-      },
-      throttled,
-      groups,
-    ),
+  'a job for a shut group that is led rings nobody, one for another group does': plainCase(
+    [throttled, groups],
+    async (scene) => {
+      await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+      await scene.add(...grouped('x1', 'x2'))
+      await taken(scene, { worker: 'lead' })
+      const rest = await Rest.begin(scene)
+      await scene.add(...grouped('x3'))
+      await rest.isUndisturbed()
 
-    contractCase(
-      'a job for a shut group that is led rings nobody, one for another group does',
-      async (scene) => {
-        await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
-        await scene.add(...grouped('x1', 'x2'))
-        await taken(scene, { worker: 'lead' })
-        const rest = await Rest.begin(scene)
-        await scene.add(...grouped('x3'))
-        await rest.isUndisturbed()
-
-        const next = await Rest.begin(scene)
-        await scene.add(...grouped('y1'))
-        await next.wakes(scene.queue)
-      },
-      throttled,
-      groups,
-    ),
-  ],
-}
+      const next = await Rest.begin(scene)
+      await scene.add(...grouped('y1'))
+      await next.wakes(scene.queue)
+    },
+  ),
+})
 
 /** A claim of `lead` takes the jobs that a throttle of 1 in 10 s permits, and learns of the job that is left. */
 async function shut(scene: Scene, to = throttle(rule(1, 10_000))): Promise<void> {

@@ -1,392 +1,291 @@
 /** Contract cases: throttles, which bound how many jobs start in every window of time. */
 
 import assert from 'node:assert/strict'
-import {
-  type ContractConcern,
-  contractCase,
-  firstUse,
-  orderedCase,
-  records,
-  throttled,
-} from '../scenes/contract-case.js'
+import { firstUse, orderedCase, plainCase, plainConcern, records, throttled } from '../scenes/contract-case.js'
 import { denied, elastic, even, jobs, longLeaseMs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
 import type { Scene } from '../scenes/scene.js'
 
-export const throttling: ContractConcern = {
-  concern: 'throttling',
-  cases: [
-    contractCase(
-      'a throttle grants its limit, and more when the first start is a ms older than the window',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
-        await scene.add('a', 'b')
-        assert.equal(await taken(scene), 2)
-        await scene.add('c', 'd', 'e')
+export const throttling = plainConcern('throttling', [throttled], {
+  async 'a throttle grants its limit, and more when the first start is a ms older than the window'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
+    await scene.add('a', 'b')
+    assert.equal(await taken(scene), 2)
+    await scene.add('c', 'd', 'e')
 
-        await scene.advance(10_000)
-        assert.equal((await denied(scene))[0]?.forMs, 1)
-        await scene.advance(1)
-        assert.equal(await taken(scene), 2)
-      },
-      throttled,
-    ),
+    await scene.advance(10_000)
+    assert.equal((await denied(scene))[0]?.forMs, 1)
+    await scene.advance(1)
+    assert.equal(await taken(scene), 2)
+  },
 
-    contractCase(
-      'a window begins with each start, not with the first of several',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
-        await scene.add(...jobs(9))
-        assert.equal(await taken(scene, { limit: 1 }), 1)
-        await scene.advance(6_000)
-        assert.equal(await taken(scene, { limit: 1 }), 1)
+  async 'a window begins with each start, not with the first of several'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
+    await scene.add(...jobs(9))
+    assert.equal(await taken(scene, { limit: 1 }), 1)
+    await scene.advance(6_000)
+    assert.equal(await taken(scene, { limit: 1 }), 1)
 
-        await scene.advance(4_001)
-        assert.equal(await taken(scene), 1)
-        await scene.advance(5_999)
-        assert.equal((await denied(scene))[0]?.forMs, 1)
-        await scene.advance(1)
-        assert.equal(await taken(scene), 1)
-      },
-      throttled,
-    ),
+    await scene.advance(4_001)
+    assert.equal(await taken(scene), 1)
+    await scene.advance(5_999)
+    assert.equal((await denied(scene))[0]?.forMs, 1)
+    await scene.advance(1)
+    assert.equal(await taken(scene), 1)
+  },
 
-    contractCase(
-      'several windows hold at once',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(2, 1_000), rule(3, 10_000)) })
-        await scene.add(...jobs(9))
-        assert.equal(await taken(scene), 2)
-        await scene.advance(1_001)
-        assert.equal(await taken(scene), 1)
+  async 'several windows hold at once'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(2, 1_000), rule(3, 10_000)) })
+    await scene.add(...jobs(9))
+    assert.equal(await taken(scene), 2)
+    await scene.advance(1_001)
+    assert.equal(await taken(scene), 1)
 
-        await scene.advance(1_001)
-        assert.equal((await denied(scene))[0]?.forMs, 10_001 - 2_002)
-        await scene.advance(10_001 - 2_002)
-        assert.equal(await taken(scene), 2)
-      },
-      throttled,
-    ),
+    await scene.advance(1_001)
+    assert.equal((await denied(scene))[0]?.forMs, 10_001 - 2_002)
+    await scene.advance(10_001 - 2_002)
+    assert.equal(await taken(scene), 2)
+  },
 
-    contractCase(
-      'an even tempo grants one at a time, a slot after the other',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
-        await scene.add(...jobs(9))
-        for (let i = 0; i < 4; i++) {
-          assert.equal(await taken(scene), 1)
-          await scene.advance(1_999)
-          assert.equal((await denied(scene))[0]?.forMs, 1)
-          await scene.advance(1)
-        }
-      },
-      throttled,
-    ),
+  async 'an even tempo grants one at a time, a slot after the other'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
+    await scene.add(...jobs(9))
+    for (let i = 0; i < 4; i++) {
+      assert.equal(await taken(scene), 1)
+      await scene.advance(1_999)
+      assert.equal((await denied(scene))[0]?.forMs, 1)
+      await scene.advance(1)
+    }
+  },
 
-    contractCase(
-      'after a start that came late the next comes that much sooner, and those after it on the grid',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
-        await scene.add(...jobs(9))
-        assert.equal(await taken(scene), 1)
-        await scene.advance(2_900)
-        assert.equal(await taken(scene), 1)
+  async 'after a start that came late the next comes that much sooner, and those after it on the grid'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
+    await scene.add(...jobs(9))
+    assert.equal(await taken(scene), 1)
+    await scene.advance(2_900)
+    assert.equal(await taken(scene), 1)
 
-        assert.equal((await denied(scene))[0]?.forMs, 1_100)
-        await scene.advance(1_100)
-        assert.equal(await taken(scene), 1)
-        assert.equal((await denied(scene))[0]?.forMs, 2_000)
-      },
-      throttled,
-    ),
+    assert.equal((await denied(scene))[0]?.forMs, 1_100)
+    await scene.advance(1_100)
+    assert.equal(await taken(scene), 1)
+    assert.equal((await denied(scene))[0]?.forMs, 2_000)
+  },
 
-    contractCase(
-      'slots that were missed are lost to a tempo that is not elastic',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
-        await scene.add(...jobs(9))
-        assert.equal(await taken(scene), 1)
-        await scene.advance(9_000)
+  async 'slots that were missed are lost to a tempo that is not elastic'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
+    await scene.add(...jobs(9))
+    assert.equal(await taken(scene), 1)
+    await scene.advance(9_000)
 
-        assert.equal(await taken(scene), 1)
-        assert.equal((await denied(scene))[0]?.forMs, 1_000)
-      },
-      throttled,
-    ),
+    assert.equal(await taken(scene), 1)
+    assert.equal((await denied(scene))[0]?.forMs, 1_000)
+  },
 
-    contractCase(
-      'slots of less than a ms apart, or no whole number of them, are kept in µs',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(3, 1_000, even)) })
-        await scene.add(...jobs(9))
-        const starts: number[] = []
-        const from = await scene.now()
-        for (let ms = 0; ms <= 1_001; ms++) {
-          if ((ms % 333 < 3 || ms > 999) && (await taken(scene)) > 0) starts.push((await scene.now()) - from)
-          await scene.advance(1)
-        }
-        assert.deepEqual(starts, [0, 334, 667, 1_001])
-      },
-      throttled,
-    ),
+  async 'slots of less than a ms apart, or no whole number of them, are kept in µs'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(3, 1_000, even)) })
+    await scene.add(...jobs(9))
+    const starts: number[] = []
+    const from = await scene.now()
+    for (let ms = 0; ms <= 1_001; ms++) {
+      if ((ms % 333 < 3 || ms > 999) && (await taken(scene)) > 0) starts.push((await scene.now()) - from)
+      await scene.advance(1)
+    }
+    assert.deepEqual(starts, [0, 334, 667, 1_001])
+  },
 
-    contractCase(
-      'where the window holds a start back, the grid begins anew with it',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(3, 9_000, even)) })
-        await scene.add(...jobs(9))
-        // The second start comes late, and so the fifth has to wait for it to leave the window.
-        for (const ms of [0, 5_900, 100, 3_001]) {
-          await scene.advance(ms)
-          assert.equal(await taken(scene), 1)
-        }
-        assert.equal((await denied(scene))[0]?.forMs, 5_900)
+  async 'where the window holds a start back, the grid begins anew with it'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(3, 9_000, even)) })
+    await scene.add(...jobs(9))
+    // The second start comes late, and so the fifth has to wait for it to leave the window.
+    for (const ms of [0, 5_900, 100, 3_001]) {
+      await scene.advance(ms)
+      assert.equal(await taken(scene), 1)
+    }
+    assert.equal((await denied(scene))[0]?.forMs, 5_900)
 
-        await scene.advance(5_900)
-        assert.equal(await taken(scene), 1)
-        assert.equal((await denied(scene))[0]?.forMs, 3_000)
-      },
-      throttled,
-    ),
+    await scene.advance(5_900)
+    assert.equal(await taken(scene), 1)
+    assert.equal((await denied(scene))[0]?.forMs, 3_000)
+  },
 
-    contractCase(
-      'an even tempo with a limit of 1 is one start in each window',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(1, 5_000, even)) })
-        await scene.add(...jobs(3))
-        assert.equal(await taken(scene), 1)
-        await scene.advance(4_000)
-        assert.equal((await denied(scene))[0]?.forMs, 1_001)
+  async 'an even tempo with a limit of 1 is one start in each window'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(1, 5_000, even)) })
+    await scene.add(...jobs(3))
+    assert.equal(await taken(scene), 1)
+    await scene.advance(4_000)
+    assert.equal((await denied(scene))[0]?.forMs, 1_001)
 
-        await scene.advance(9_000)
-        assert.equal(await taken(scene), 1)
-        assert.equal((await denied(scene))[0]?.forMs, 5_001)
-      },
-      throttled,
-    ),
+    await scene.advance(9_000)
+    assert.equal(await taken(scene), 1)
+    assert.equal((await denied(scene))[0]?.forMs, 5_001)
+  },
 
-    contractCase(
-      'an elastic tempo that fell behind, though there were jobs, catches up but for its buffer',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(1))) })
-        await scene.add(...jobs(30))
-        await fourOnTime(scene)
+  async 'an elastic tempo that fell behind, though there were jobs, catches up but for its buffer'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(1))) })
+    await scene.add(...jobs(30))
+    await fourOnTime(scene)
 
-        // The window holds one start, of 6,000 ms.
-        await scene.advance(5_000)
-        assert.equal(await taken(scene), 2)
-      },
-      throttled,
-    ),
+    // The window holds one start, of 6,000 ms.
+    await scene.advance(5_000)
+    assert.equal(await taken(scene), 2)
+  },
 
-    contractCase(
-      'an elastic tempo catches up only after so many starts as its limit',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
-        await scene.add(...jobs(30))
-        for (let i = 0; i < 3; i++) {
-          assert.equal(await taken(scene), 1)
-          await scene.advance(2_000)
-        }
+  async 'an elastic tempo catches up only after so many starts as its limit'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
+    await scene.add(...jobs(30))
+    for (let i = 0; i < 3; i++) {
+      assert.equal(await taken(scene), 1)
+      await scene.advance(2_000)
+    }
 
-        await scene.advance(5_000)
-        assert.equal(await taken(scene), 1)
-      },
-      throttled,
-    ),
+    await scene.advance(5_000)
+    assert.equal(await taken(scene), 1)
+  },
 
-    contractCase(
-      'who is denied by an elastic tempo is told when it may catch up, be that before the next slot',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(1))) })
-        await scene.add(...jobs(30))
-        await fourOnTime(scene)
-        const untilAsked = [5_000, 1_001, 2_000, 5_000]
-        for (const [i, ms] of untilAsked.entries()) {
-          await scene.advance(ms)
-          assert.equal(await taken(scene), i === 0 ? 2 : 1)
-        }
-        // The next slot is two seconds from now; but before it the start of 14,001 ms leaves the window.
-        assert.equal((await denied(scene))[0]?.forMs, 1_001)
-        await scene.advance(1_001)
-        assert.equal(await taken(scene), 1)
-      },
-      throttled,
-    ),
+  async 'who is denied by an elastic tempo is told when it may catch up, be that before the next slot'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(1))) })
+    await scene.add(...jobs(30))
+    await fourOnTime(scene)
+    const untilAsked = [5_000, 1_001, 2_000, 5_000]
+    for (const [i, ms] of untilAsked.entries()) {
+      await scene.advance(ms)
+      assert.equal(await taken(scene), i === 0 ? 2 : 1)
+    }
+    // The next slot is two seconds from now; but before it the start of 14,001 ms leaves the window.
+    assert.equal((await denied(scene))[0]?.forMs, 1_001)
+    await scene.advance(1_001)
+    assert.equal(await taken(scene), 1)
+  },
 
-    contractCase(
-      'an idle gap earns no credit: a claim that leaves nothing makes the tempo begin anew',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
-        await scene.add(...jobs(4))
-        await fourOnTime(scene)
+  async 'an idle gap earns no credit: a claim that leaves nothing makes the tempo begin anew'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
+    await scene.add(...jobs(4))
+    await fourOnTime(scene)
 
-        await scene.advance(4_900)
-        await scene.add('later-1', 'later-2', 'later-3')
-        assert.equal(await taken(scene), 1)
-        assert.equal((await denied(scene))[0]?.forMs, 2_000)
-      },
-      throttled,
-    ),
+    await scene.advance(4_900)
+    await scene.add('later-1', 'later-2', 'later-3')
+    assert.equal(await taken(scene), 1)
+    assert.equal((await denied(scene))[0]?.forMs, 2_000)
+  },
 
-    contractCase(
-      'a claim that finds nothing makes the tempo begin anew too',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
-        await scene.add(...jobs(5))
-        await fourOnTime(scene)
-        await scene.records.delete(scene.queue, 'all')
-        await scene.advance(1)
-        await denied(scene)
+  'a claim that finds nothing makes the tempo begin anew too': plainCase([throttled, records], async (scene) => {
+    await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
+    await scene.add(...jobs(5))
+    await fourOnTime(scene)
+    await scene.records.delete(scene.queue, 'all')
+    await scene.advance(1)
+    await denied(scene)
 
-        await scene.advance(4_999)
-        await scene.add('later-1', 'later-2', 'later-3')
-        assert.equal(await taken(scene), 1)
-      },
-      throttled,
-      records,
-    ),
+    await scene.advance(4_999)
+    await scene.add('later-1', 'later-2', 'later-3')
+    assert.equal(await taken(scene), 1)
+  }),
 
-    contractCase(
-      'an elastic throttle of 33 a minute starts 330 ± 3 jobs in ten minutes, and never more than 33 in any',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(33, 60_000, elastic(0))) })
-        for (const batch of [1, 2]) await scene.add(...jobs(200).map((id) => `${id}-${batch}`))
-        const starts: number[] = []
-        for (let at = 0, turn = 0; at < 600_000; turn++) {
-          const claims = await taken(scene, { worker: `claimer-${turn % 8}`, limit: 3 })
-          starts.push(...Array.from({ length: claims }, () => at))
-          const pause = 100 + ((turn * 379) % 900)
-          await scene.advance(pause)
-          at += pause
-        }
+  async 'an elastic throttle of 33 a minute starts 330 ± 3 jobs in ten minutes, and never more than 33 in any'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(33, 60_000, elastic(0))) })
+    for (const batch of [1, 2]) await scene.add(...jobs(200).map((id) => `${id}-${batch}`))
+    const starts: number[] = []
+    for (let at = 0, turn = 0; at < 600_000; turn++) {
+      const claims = await taken(scene, { worker: `claimer-${turn % 8}`, limit: 3 })
+      starts.push(...Array.from({ length: claims }, () => at))
+      const pause = 100 + ((turn * 379) % 900)
+      await scene.advance(pause)
+      at += pause
+    }
 
-        assert.ok(Math.abs(starts.length - 330) <= 3, `${starts.length} started in ten minutes`)
-        for (const [i, at] of starts.entries())
-          assert.ok((starts[i + 33] ?? Number.POSITIVE_INFINITY) > at + 60_000, `34 started within a minute from ${at}`)
-      },
-      throttled,
-    ),
+    assert.ok(Math.abs(starts.length - 330) <= 3, `${starts.length} started in ten minutes`)
+    for (const [i, at] of starts.entries())
+      assert.ok((starts[i + 33] ?? Number.POSITIVE_INFINITY) > at + 60_000, `34 started within a minute from ${at}`)
+  },
 
-    contractCase(
-      'an empty queue that is asked for a whole window costs no permit',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
-        for (let i = 0; i < 11; i++) {
-          assert.deepEqual(await denied(scene), [{ queue: scene.queue, reason: 'empty' }])
-          await scene.advance(1_000)
-        }
-        await scene.add('a', 'b')
+  async 'an empty queue that is asked for a whole window costs no permit'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
+    for (let i = 0; i < 11; i++) {
+      assert.deepEqual(await denied(scene), [{ queue: scene.queue, reason: 'empty' }])
+      await scene.advance(1_000)
+    }
+    await scene.add('a', 'b')
 
-        assert.equal(await taken(scene), 2)
-      },
-      throttled,
-    ),
+    assert.equal(await taken(scene), 2)
+  },
 
-    contractCase(
-      'permits are taken for the jobs that a claim takes, not for those that it asks for',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
-        await scene.add('a')
-        assert.equal(await taken(scene, { limit: 10 }), 1)
-        await scene.add('b', 'c', 'd')
-        assert.equal(await taken(scene, { limit: 0 }), 0)
+  async 'permits are taken for the jobs that a claim takes, not for those that it asks for'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
+    await scene.add('a')
+    assert.equal(await taken(scene, { limit: 10 }), 1)
+    await scene.add('b', 'c', 'd')
+    assert.equal(await taken(scene, { limit: 0 }), 0)
 
-        assert.equal(await taken(scene, { limit: 1 }), 1)
-        assert.equal(await taken(scene, { limit: 10 }), 1)
-      },
-      throttled,
-    ),
+    assert.equal(await taken(scene, { limit: 1 }), 1)
+    assert.equal(await taken(scene, { limit: 10 }), 1)
+  },
 
-    contractCase(
-      'whatever becomes of a job, its permit is not given back, and it takes another when it starts again',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(4, 10_000)) })
-        await scene.add('a')
-        await scene.end(await scene.claimOne(), { kind: 'release', delayMs: 0 })
-        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0 })
-        await scene.end(await scene.claimOne(), { kind: 'complete' })
-        await scene.add('b', 'c')
+  async 'whatever becomes of a job, its permit is not given back, and it takes another when it starts again'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(4, 10_000)) })
+    await scene.add('a')
+    await scene.end(await scene.claimOne(), { kind: 'release', delayMs: 0 })
+    await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0 })
+    await scene.end(await scene.claimOne(), { kind: 'complete' })
+    await scene.add('b', 'c')
 
-        assert.equal(await taken(scene), 1)
-        assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
-      },
-      throttled,
-    ),
+    assert.equal(await taken(scene), 1)
+    assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
+  },
 
-    contractCase(
-      'claims alone take permits, for suspects and for others',
-      async (scene) => {
-        await scene.addSuspects('a')
-        await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
-        await scene.add('b', 'c')
-        const alone = { alone: true, leaseMs: longLeaseMs }
-        assert.deepEqual(await scene.claimIds(alone), ['a'])
-        assert.deepEqual(await scene.claimIds(alone), ['b'])
+  async 'claims alone take permits, for suspects and for others'(scene) {
+    await scene.addSuspects('a')
+    await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
+    await scene.add('b', 'c')
+    const alone = { alone: true, leaseMs: longLeaseMs }
+    assert.deepEqual(await scene.claimIds(alone), ['a'])
+    assert.deepEqual(await scene.claimIds(alone), ['b'])
 
-        assert.deepEqual(await denied(scene, alone), [throttledFor(10_001, 'leads')])
-      },
-      throttled,
-    ),
+    assert.deepEqual(await denied(scene, alone), [throttledFor(10_001, 'leads')])
+  },
 
-    contractCase(
-      'enqueues are not throttled, and what is shut counts as ready',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(1, 10_000)) })
-        await scene.add(...jobs(50))
-        await taken(scene)
-        await scene.add('one-more')
+  async 'enqueues are not throttled, and what is shut counts as ready'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(1, 10_000)) })
+    await scene.add(...jobs(50))
+    await taken(scene)
+    await scene.add('one-more')
 
-        const { ready, running } = await scene.depth()
-        assert.deepEqual({ ready, running }, { ready: 50, running: 1 })
-      },
-      throttled,
-    ),
+    const { ready, running } = await scene.depth()
+    assert.deepEqual({ ready, running }, { ready: 50, running: 1 })
+  },
 
-    contractCase(
-      'a job that crashes takes a permit when it starts again',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(1, 10_000)) })
-        await scene.add('a')
-        await scene.claimOne({ leaseMs: 4_000 })
-        await scene.advance(4_000)
+  async 'a job that crashes takes a permit when it starts again'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(1, 10_000)) })
+    await scene.add('a')
+    await scene.claimOne({ leaseMs: 4_000 })
+    await scene.advance(4_000)
 
-        const waits = await denied(scene, { alone: true })
-        assert.deepEqual(waits[0], throttledFor(6_001, 'leads'))
-      },
-      throttled,
-    ),
+    const waits = await denied(scene, { alone: true })
+    assert.deepEqual(waits[0], throttledFor(6_001, 'leads'))
+  },
 
-    contractCase(
-      'two handles share what a throttle has counted',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
-        await scene.add(...jobs(9))
-        const other = await scene.harness.open()
-        assert.equal(await taken(scene, { limit: 2 }), 2)
+  async 'two handles share what a throttle has counted'(scene) {
+    await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
+    await scene.add(...jobs(9))
+    const other = await scene.harness.open()
+    assert.equal(await taken(scene, { limit: 2 }), 2)
 
-        const { claims } = await other.claim([{ queue: scene.queue, limit: 9 }], { worker: 'w2', leaseMs: 30_000 })
-        assert.equal(claims.length, 1)
-      },
-      throttled,
-    ),
+    const { claims } = await other.claim([{ queue: scene.queue, limit: 9 }], { worker: 'w2', leaseMs: 30_000 })
+    assert.equal(claims.length, 1)
+  },
 
-    orderedCase(
-      'an id of an ordered queue takes one permit, whatever its payloads',
-      async (scene) => {
-        await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
-        for (const id of ['a', 'b', 'c']) await scene.pushAll(id, ['1', '2', '3'])
+  'an id of an ordered queue takes one permit, whatever its payloads': orderedCase(
+    [throttled, firstUse],
+    async (scene) => {
+      await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
+      for (const id of ['a', 'b', 'c']) await scene.pushAll(id, ['1', '2', '3'])
 
-        const { claims } = await scene.claim()
-        assert.deepEqual(
-          claims.map(({ id, payloads }) => `${id} ${payloads?.length}`),
-          ['a 3', 'b 3'],
-        )
-      },
-      throttled,
-      firstUse,
-    ),
-  ],
-}
+      const { claims } = await scene.claim()
+      assert.deepEqual(
+        claims.map(({ id, payloads }) => `${id} ${payloads?.length}`),
+        ['a 3', 'b 3'],
+      )
+    },
+  ),
+})
 
 /**
  * Four starts of a throttle of 4 in 8 s, each as soon as it may: at 0, 2,000, 4,000 and 6,000 ms. The clock ends at

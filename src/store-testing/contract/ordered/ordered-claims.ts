@@ -1,263 +1,246 @@
 /** Contract cases: claims on an ordered queue. */
 
 import assert from 'node:assert/strict'
-import { type ContractConcern, orderedCase, workers } from '../scenes/contract-case.js'
+import { orderedCase, orderedConcern, workers } from '../scenes/contract-case.js'
 import { handed, scored, stampAt } from '../scenes/ordered-scene.js'
 
-export const orderedClaims: ContractConcern = {
-  concern: 'claiming of an ordered queue',
-  cases: [
-    orderedCase('rule 4: a claim takes all payloads of an id; retry count and time stay with it', async (scene) => {
-      await scene.pushAll('a', ['v0', 'v1'])
-      await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 5_000, error: 'the first' })
-      const due = (await scene.now()) + 5_000
-      await scene.push('a', 'v2')
-      await scene.advance(60_000)
+export const orderedClaims = orderedConcern('claiming of an ordered queue', [], {
+  async 'rule 4: a claim takes all payloads of an id; retry count and time stay with it'(scene) {
+    await scene.pushAll('a', ['v0', 'v1'])
+    await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 5_000, error: 'the first' })
+    const due = (await scene.now()) + 5_000
+    await scene.push('a', 'v2')
+    await scene.advance(60_000)
 
-      const { payloads, hasMore, attempt, crashes, runAt, error, task, priority } = await scene.claimOne()
+    const { payloads, hasMore, attempt, crashes, runAt, error, task, priority } = await scene.claimOne()
 
-      assert.deepEqual(
-        payloads?.map(({ payload }) => payload),
-        ['v0', 'v1', 'v2'],
-      )
-      assert.deepEqual(
-        { hasMore, attempt, crashes, runAt, error, task, priority },
-        {
-          ...{
-            hasMore: undefined,
-            attempt: 2,
-            crashes: 0,
-            runAt: due,
-            error: 'the first',
-            task: 'send-mail',
-            priority: 0,
-          },
+    assert.deepEqual(
+      payloads?.map(({ payload }) => payload),
+      ['v0', 'v1', 'v2'],
+    )
+    assert.deepEqual(
+      { hasMore, attempt, crashes, runAt, error, task, priority },
+      {
+        ...{
+          hasMore: undefined,
+          attempt: 2,
+          crashes: 0,
+          runAt: due,
+          error: 'the first',
+          task: 'send-mail',
+          priority: 0,
         },
-      )
-      const { state, stamp, successor } = await scene.live('a')
-      assert.deepEqual({ state, stamp, successor }, { state: 'running', stamp: stampAt(due), successor: null })
-    }),
-
-    orderedCase('one claim takes as many ids as the store allows, in their order', async (scene) => {
-      const { maxBatch, maxClaim } = scene.store.traits
-      const ids = Array.from({ length: maxClaim + 1 }, (_, i) => `id-${i}`)
-      for (let from = 0; from < ids.length; from += maxBatch) await scene.add(...ids.slice(from, from + maxBatch))
-
-      const { claims, more } = await scene.claim({ limit: maxClaim })
-
-      assert.deepEqual([claims.map(({ id }) => id), more], [ids.slice(0, -1), true])
-    }),
-
-    orderedCase('an id runs never twice at once, whoever asks and however often', async (scene) => {
-      await scene.pushAll('a', ['v0', 'v1', 'v2'])
-      const handles = await Promise.all([scene.harness.open(), scene.harness.open()])
-      const from = [{ queue: scene.queue, limit: 10, maxPayloads: 1 }]
-      const answers = await Promise.all(
-        Array.from({ length: 10 }, (_, i) => handles[i % 2]!.claim(from, { worker: `worker-${i}`, leaseMs: 30_000 })),
-      )
-      assert.equal(answers.flatMap(({ claims }) => claims).length, 1)
-    }),
-
-    orderedCase(
-      'maxPayloads hands over the oldest; the rest waits beside, and the claim says that there is more',
-      async (scene) => {
-        await scene.pushAll('a', ['v0', 'v1', 'v2'])
-        const claim = await scene.take(2)
-        assert.deepEqual([handed(claim), claim.hasMore], [['v0', 'v1'], true])
-        assert.deepEqual(await scene.told(), ['a running: v0 v1 + v2'])
       },
-    ),
+    )
+    const { state, stamp, successor } = await scene.live('a')
+    assert.deepEqual({ state, stamp, successor }, { state: 'running', stamp: stampAt(due), successor: null })
+  },
 
-    orderedCase(
-      'what maxPayloads left is due at once when the claim is completed, with attempt 1 and the age of its job',
-      async (scene) => {
-        const createdAt = await scene.now()
-        await scene.pushAll('a', ['v0', 'v1', 'v2'])
-        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: 'the first' })
-        await scene.advance(7_000)
-        const claim = await scene.take(1)
-        const claimedAt = await scene.now()
-        await scene.advance(1_000)
-        await scene.end(claim, { kind: 'complete' })
+  async 'one claim takes as many ids as the store allows, in their order'(scene) {
+    const { maxBatch, maxClaim } = scene.store.traits
+    const ids = Array.from({ length: maxClaim + 1 }, (_, i) => `id-${i}`)
+    for (let from = 0; from < ids.length; from += maxBatch) await scene.add(...ids.slice(from, from + maxBatch))
 
-        const next = await scene.live('a')
-        assert.deepEqual(
-          [next.state, next.attempt, next.crashes, next.error, next.createdAt, Math.floor(next.stamp / 1_000)],
-          ['ready', 1, 0, null, createdAt, claimedAt],
-        )
-        assert.deepEqual(handed(await scene.take(1)), ['v1'])
-      },
-    ),
+    const { claims, more } = await scene.claim({ limit: maxClaim })
 
-    orderedCase('what maxPayloads left is merged with what was in hand when the claim fails', async (scene) => {
+    assert.deepEqual([claims.map(({ id }) => id), more], [ids.slice(0, -1), true])
+  },
+
+  async 'an id runs never twice at once, whoever asks and however often'(scene) {
+    await scene.pushAll('a', ['v0', 'v1', 'v2'])
+    const handles = await Promise.all([scene.harness.open(), scene.harness.open()])
+    const from = [{ queue: scene.queue, limit: 10, maxPayloads: 1 }]
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, i) => handles[i % 2]!.claim(from, { worker: `worker-${i}`, leaseMs: 30_000 })),
+    )
+    assert.equal(answers.flatMap(({ claims }) => claims).length, 1)
+  },
+
+  async 'maxPayloads hands over the oldest; the rest waits beside, and the claim says that there is more'(scene) {
+    await scene.pushAll('a', ['v0', 'v1', 'v2'])
+    const claim = await scene.take(2)
+    assert.deepEqual([handed(claim), claim.hasMore], [['v0', 'v1'], true])
+    assert.deepEqual(await scene.told(), ['a running: v0 v1 + v2'])
+  },
+
+  async 'what maxPayloads left is due at once when the claim is completed, with attempt 1 and the age of its job'(
+    scene,
+  ) {
+    const createdAt = await scene.now()
+    await scene.pushAll('a', ['v0', 'v1', 'v2'])
+    await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: 'the first' })
+    await scene.advance(7_000)
+    const claim = await scene.take(1)
+    const claimedAt = await scene.now()
+    await scene.advance(1_000)
+    await scene.end(claim, { kind: 'complete' })
+
+    const next = await scene.live('a')
+    assert.deepEqual(
+      [next.state, next.attempt, next.crashes, next.error, next.createdAt, Math.floor(next.stamp / 1_000)],
+      ['ready', 1, 0, null, createdAt, claimedAt],
+    )
+    assert.deepEqual(handed(await scene.take(1)), ['v1'])
+  },
+
+  async 'what maxPayloads left is merged with what was in hand when the claim fails'(scene) {
+    await scene.pushAll('a', ['v0', 'v1', 'v2'])
+    const claim = await scene.take(1)
+    await scene.push('a', 'v-1', { score: -1 })
+    await scene.end(claim, { kind: 'retry', delayMs: 0 })
+    const { payloads, attempt } = await scene.live('a')
+    assert.deepEqual([scored(payloads), attempt], [['v-1 -1', 'v0 0', 'v1 1', 'v2 2'], 2])
+  },
+
+  async 'what arrives joins what maxPayloads left, and its time with it'(scene) {
+    await scene.pushAll('a', ['v0', 'v1'])
+    const claim = await scene.take(1)
+    await scene.push('a', 'v9', { score: 9, delayMs: 60_000 })
+    assert.deepEqual(await scene.told(), ['a running: v0 + v1 v9'])
+    await scene.end(claim, { kind: 'complete' })
+    assert.deepEqual(await scene.told(), ['a ready: v1 v9'])
+  },
+
+  async 'without maxPayloads, with more than there are, and with Infinity all are handed over'(scene) {
+    for (const maxPayloads of [undefined, 3, 4, Number.POSITIVE_INFINITY]) {
       await scene.pushAll('a', ['v0', 'v1', 'v2'])
-      const claim = await scene.take(1)
-      await scene.push('a', 'v-1', { score: -1 })
-      await scene.end(claim, { kind: 'retry', delayMs: 0 })
-      const { payloads, attempt } = await scene.live('a')
-      assert.deepEqual([scored(payloads), attempt], [['v-1 -1', 'v0 0', 'v1 1', 'v2 2'], 2])
-    }),
-
-    orderedCase('what arrives joins what maxPayloads left, and its time with it', async (scene) => {
-      await scene.pushAll('a', ['v0', 'v1'])
-      const claim = await scene.take(1)
-      await scene.push('a', 'v9', { score: 9, delayMs: 60_000 })
-      assert.deepEqual(await scene.told(), ['a running: v0 + v1 v9'])
+      const bound = maxPayloads === undefined ? {} : { maxPayloads }
+      const claim = await scene.claimOne({ from: [{ queue: scene.queue, limit: 1, ...bound }] })
+      assert.deepEqual([handed(claim), claim.hasMore], [['v0', 'v1', 'v2'], undefined])
       await scene.end(claim, { kind: 'complete' })
-      assert.deepEqual(await scene.told(), ['a ready: v1 v9'])
-    }),
+    }
+  },
 
-    orderedCase(
-      'without maxPayloads, with more than there are, and with Infinity all are handed over',
-      async (scene) => {
-        for (const maxPayloads of [undefined, 3, 4, Number.POSITIVE_INFINITY]) {
-          await scene.pushAll('a', ['v0', 'v1', 'v2'])
-          const bound = maxPayloads === undefined ? {} : { maxPayloads }
-          const claim = await scene.claimOne({ from: [{ queue: scene.queue, limit: 1, ...bound }] })
-          assert.deepEqual([handed(claim), claim.hasMore], [['v0', 'v1', 'v2'], undefined])
-          await scene.end(claim, { kind: 'complete' })
-        }
-      },
-    ),
+  async 'scores come back to the last bit, and payloads stand in their order'(scene) {
+    const scores = [
+      ...[-Number.MAX_VALUE, -1e-17, -5e-324, 0, 5e-324, 1e-300, 1e-17, 2 ** -53, 0.1 + 0.2],
+      ...[1 - 2 ** -53, 1, 1 + 2 ** -52, 2 - 2 ** -52, 2 ** 53 + 2, Number.MAX_VALUE],
+    ]
+    for (const score of [...scores].reverse()) await scene.push('a', `${score}`, { score })
+    await scene.push('b', 'v', { score: -0 })
 
-    orderedCase('scores come back to the last bit, and payloads stand in their order', async (scene) => {
-      const scores = [
-        ...[-Number.MAX_VALUE, -1e-17, -5e-324, 0, 5e-324, 1e-300, 1e-17, 2 ** -53, 0.1 + 0.2],
-        ...[1 - 2 ** -53, 1, 1 + 2 ** -52, 2 - 2 ** -52, 2 ** 53 + 2, Number.MAX_VALUE],
-      ]
-      for (const score of [...scores].reverse()) await scene.push('a', `${score}`, { score })
-      await scene.push('b', 'v', { score: -0 })
+    // Each payload also keeps its place after a claim that took only some.
+    await scene.end(await scene.take(3), { kind: 'retry', delayMs: 0 })
+    const { claims } = await scene.claim({ limit: 2 })
 
-      // Each payload also keeps its place after a claim that took only some.
-      await scene.end(await scene.take(3), { kind: 'retry', delayMs: 0 })
-      const { claims } = await scene.claim({ limit: 2 })
+    const [b, a] = claims
+    assert.deepEqual(
+      [a, b].map((claim) => claim!.payloads!.map(({ score }) => score)),
+      [scores, [0]],
+    )
+  },
 
-      const [b, a] = claims
-      assert.deepEqual(
-        [a, b].map((claim) => claim!.payloads!.map(({ score }) => score)),
-        [scores, [0]],
-      )
-    }),
+  async 'maxPayloads is for each id of a batch'(scene) {
+    await scene.pushAll('a', ['v0', 'v1'])
+    await scene.pushAll('b', ['v0', 'v1'])
+    const { claims } = await scene.claim({ from: [{ queue: scene.queue, limit: 5, maxPayloads: 1 }] })
+    assert.deepEqual(claims.map(handed), [['v0'], ['v0']])
+  },
 
-    orderedCase('maxPayloads is for each id of a batch', async (scene) => {
+  async 'jobs are granted by their time, and those of the same time by the bytes of their id'(scene) {
+    const now = await scene.now()
+    const later = ['\u{1f388}', 'z', '\uffee', 'É', 'A', 'ab', 'a']
+    for (const id of later) await scene.push(id, 'v', { runAt: now - 1_000 })
+    await scene.push('first', 'v', { runAt: now - 2_000 })
+    await scene.push('last', 'v')
+    assert.deepEqual(await scene.claimIds(), ['first', 'A', 'a', 'ab', 'z', 'É', '\uffee', '\u{1f388}', 'last'])
+  },
+
+  async 'a job is granted never early, and at its time to the millisecond'(scene) {
+    await scene.push('a', 'v', { delayMs: 5_000 })
+    await scene.advance(4_999)
+    const { waits } = await scene.claim()
+    assert.deepEqual(waits, [{ queue: scene.queue, shard: 0, reason: 'scheduled', forMs: 1, lead: true }])
+    await scene.advance(1)
+    assert.deepEqual(await scene.claimIds(), ['a'])
+  },
+
+  async 'a claim by shard is granted of that shard alone'(scene) {
+    await scene.openQueue({ name: 'wide', shards: 2 })
+    await scene.enqueue(['a', 'b', 'd', 'e'], { queue: 'wide' })
+    const of = (shard: number) => scene.claimIds({ from: [{ queue: 'wide', shard, limit: 10 }] })
+    assert.deepEqual(await of(1), ['a', 'b'])
+    assert.deepEqual(await of(1), [])
+    assert.deepEqual(await of(0), ['d', 'e'])
+  },
+
+  async 'shards that stand in a row are one queue: the limit is filled from one after the other'(scene) {
+    await scene.openQueue({ name: 'wide', shards: 2 })
+    await scene.enqueue(['a', 'b', 'd', 'e'], { queue: 'wide' })
+    const from = [1, 0].map((shard) => ({ queue: 'wide', shard, limit: 3 }))
+    assert.deepEqual(await scene.claimIds({ from }), ['a', 'b', 'd'])
+    assert.deepEqual(await scene.claimIds({ from: [{ queue: 'wide', limit: 3 }] }), ['e'])
+  },
+
+  async 'without a shard all are asked, from the first on'(scene) {
+    await scene.openQueue({ name: 'wide', shards: 2 })
+    await scene.enqueue(['a', 'b', 'd', 'e'], { queue: 'wide' })
+    const claimed = await scene.claim({ queue: 'wide', limit: 3 })
+    assert.deepEqual([claimed.claims.map(({ id }) => id), claimed.more], [['d', 'e', 'a'], true])
+  },
+
+  async 'only the first queue that has something grants, ordered or plain'(scene) {
+    await scene.openQueue({ name: 'plain', kind: 'plain' })
+    await scene.push('a', 'v')
+    await scene.enqueue(['b'], { queue: 'plain' })
+    const from = ['orders', 'plain', 'orders'].map((queue) => ({ queue, limit: 5 }))
+    const first = await scene.claim({ from })
+    assert.deepEqual([first.queue, first.claims.map(({ id }) => id)], ['orders', ['a']])
+    const second = await scene.claim({ from })
+    assert.deepEqual([second.queue, second.claims.map(({ id }) => id)], ['plain', ['b']])
+  },
+
+  async 'a shard that is not there is empty'(scene) {
+    await scene.push('a', 'v')
+    const { claims, waits } = await scene.claim({ from: [{ queue: scene.queue, shard: 7, limit: 1 }] })
+    assert.deepEqual([claims, waits], [[], [{ queue: scene.queue, shard: 7, reason: 'empty' }]])
+  },
+
+  async 'a claim alone takes one job of all shards'(scene) {
+    await scene.openQueue({ name: 'wide', shards: 2 })
+    await scene.enqueue(['a', 'd'], { queue: 'wide' })
+    assert.deepEqual(await scene.claimIds({ queue: 'wide', alone: true }), ['d'])
+  },
+
+  async 'the ages of the oldest ready jobs are told shard by shard'(scene) {
+    await scene.openQueue({ name: 'wide', shards: 3 })
+    const now = await scene.now()
+    await scene.enqueue(
+      [
+        { id: 'a', runAt: now - 4_000 },
+        { id: 'b', runAt: now - 9_000 },
+      ],
+      { queue: 'wide' },
+    )
+    const { heads } = await scene.claim({ from: [{ queue: 'wide', limit: 0 }], heads: true })
+    assert.deepEqual(heads, [
+      { queue: 'wide', shard: 0, ageMs: 4_000 },
+      { queue: 'wide', shard: 1 },
+      { queue: 'wide', shard: 2, ageMs: 9_000 },
+    ])
+  },
+
+  async 'every claim of an id has a greater fence than the one before'(scene) {
+    await scene.push('a', 'v')
+    let last = 0
+    for (let i = 0; i < 4; i++) {
+      const claim = await scene.claimOne()
+      assert.ok(claim.fence > last)
+      last = claim.fence
+      await scene.push('a', `v${i}`)
+      await scene.end(claim, i % 2 === 0 ? { kind: 'complete' } : { kind: 'retry', delayMs: 0 })
+    }
+  },
+
+  'how a gone worker died is the error of the payload that it buries, and not of the rest': orderedCase(
+    [workers],
+    async (scene) => {
+      await scene.openQueue({ maxCrashes: 1 })
       await scene.pushAll('a', ['v0', 'v1'])
-      await scene.pushAll('b', ['v0', 'v1'])
-      const { claims } = await scene.claim({ from: [{ queue: scene.queue, limit: 5, maxPayloads: 1 }] })
-      assert.deepEqual(claims.map(handed), [['v0'], ['v0']])
-    }),
+      const { queue, id, fence } = await scene.take(Number.POSITIVE_INFINITY, { alone: true })
+      await scene.workers.gone([{ queue, id, fence }], 'worker-1', 'exited with code 134')
 
-    orderedCase(
-      'jobs are granted by their time, and those of the same time by the bytes of their id',
-      async (scene) => {
-        const now = await scene.now()
-        const later = ['\u{1f388}', 'z', '\uffee', 'É', 'A', 'ab', 'a']
-        for (const id of later) await scene.push(id, 'v', { runAt: now - 1_000 })
-        await scene.push('first', 'v', { runAt: now - 2_000 })
-        await scene.push('last', 'v')
-        assert.deepEqual(await scene.claimIds(), ['first', 'A', 'a', 'ab', 'z', 'É', '\uffee', '\u{1f388}', 'last'])
-      },
-    ),
-
-    orderedCase('a job is granted never early, and at its time to the millisecond', async (scene) => {
-      await scene.push('a', 'v', { delayMs: 5_000 })
-      await scene.advance(4_999)
-      const { waits } = await scene.claim()
-      assert.deepEqual(waits, [{ queue: scene.queue, shard: 0, reason: 'scheduled', forMs: 1, lead: true }])
-      await scene.advance(1)
-      assert.deepEqual(await scene.claimIds(), ['a'])
-    }),
-
-    orderedCase('a claim by shard is granted of that shard alone', async (scene) => {
-      await scene.openQueue({ name: 'wide', shards: 2 })
-      await scene.enqueue(['a', 'b', 'd', 'e'], { queue: 'wide' })
-      const of = (shard: number) => scene.claimIds({ from: [{ queue: 'wide', shard, limit: 10 }] })
-      assert.deepEqual(await of(1), ['a', 'b'])
-      assert.deepEqual(await of(1), [])
-      assert.deepEqual(await of(0), ['d', 'e'])
-    }),
-
-    orderedCase(
-      'shards that stand in a row are one queue: the limit is filled from one after the other',
-      async (scene) => {
-        await scene.openQueue({ name: 'wide', shards: 2 })
-        await scene.enqueue(['a', 'b', 'd', 'e'], { queue: 'wide' })
-        const from = [1, 0].map((shard) => ({ queue: 'wide', shard, limit: 3 }))
-        assert.deepEqual(await scene.claimIds({ from }), ['a', 'b', 'd'])
-        assert.deepEqual(await scene.claimIds({ from: [{ queue: 'wide', limit: 3 }] }), ['e'])
-      },
-    ),
-
-    orderedCase('without a shard all are asked, from the first on', async (scene) => {
-      await scene.openQueue({ name: 'wide', shards: 2 })
-      await scene.enqueue(['a', 'b', 'd', 'e'], { queue: 'wide' })
-      const claimed = await scene.claim({ queue: 'wide', limit: 3 })
-      assert.deepEqual([claimed.claims.map(({ id }) => id), claimed.more], [['d', 'e', 'a'], true])
-    }),
-
-    orderedCase('only the first queue that has something grants, ordered or plain', async (scene) => {
-      await scene.openQueue({ name: 'plain', kind: 'plain' })
-      await scene.push('a', 'v')
-      await scene.enqueue(['b'], { queue: 'plain' })
-      const from = ['orders', 'plain', 'orders'].map((queue) => ({ queue, limit: 5 }))
-      const first = await scene.claim({ from })
-      assert.deepEqual([first.queue, first.claims.map(({ id }) => id)], ['orders', ['a']])
-      const second = await scene.claim({ from })
-      assert.deepEqual([second.queue, second.claims.map(({ id }) => id)], ['plain', ['b']])
-    }),
-
-    orderedCase('a shard that is not there is empty', async (scene) => {
-      await scene.push('a', 'v')
-      const { claims, waits } = await scene.claim({ from: [{ queue: scene.queue, shard: 7, limit: 1 }] })
-      assert.deepEqual([claims, waits], [[], [{ queue: scene.queue, shard: 7, reason: 'empty' }]])
-    }),
-
-    orderedCase('a claim alone takes one job of all shards', async (scene) => {
-      await scene.openQueue({ name: 'wide', shards: 2 })
-      await scene.enqueue(['a', 'd'], { queue: 'wide' })
-      assert.deepEqual(await scene.claimIds({ queue: 'wide', alone: true }), ['d'])
-    }),
-
-    orderedCase('the ages of the oldest ready jobs are told shard by shard', async (scene) => {
-      await scene.openQueue({ name: 'wide', shards: 3 })
-      const now = await scene.now()
-      await scene.enqueue(
-        [
-          { id: 'a', runAt: now - 4_000 },
-          { id: 'b', runAt: now - 9_000 },
-        ],
-        { queue: 'wide' },
-      )
-      const { heads } = await scene.claim({ from: [{ queue: 'wide', limit: 0 }], heads: true })
-      assert.deepEqual(heads, [
-        { queue: 'wide', shard: 0, ageMs: 4_000 },
-        { queue: 'wide', shard: 1 },
-        { queue: 'wide', shard: 2, ageMs: 9_000 },
-      ])
-    }),
-
-    orderedCase('every claim of an id has a greater fence than the one before', async (scene) => {
-      await scene.push('a', 'v')
-      let last = 0
-      for (let i = 0; i < 4; i++) {
-        const claim = await scene.claimOne()
-        assert.ok(claim.fence > last)
-        last = claim.fence
-        await scene.push('a', `v${i}`)
-        await scene.end(claim, i % 2 === 0 ? { kind: 'complete' } : { kind: 'retry', delayMs: 0 })
-      }
-    }),
-
-    orderedCase(
-      'how a gone worker died is the error of the payload that it buries, and not of the rest',
-      async (scene) => {
-        await scene.openQueue({ maxCrashes: 1 })
-        await scene.pushAll('a', ['v0', 'v1'])
-        const { queue, id, fence } = await scene.take(Number.POSITIVE_INFINITY, { alone: true })
-        await scene.workers.gone([{ queue, id, fence }], 'worker-1', 'exited with code 134')
-
-        assert.deepEqual([(await scene.dead('a')).error, (await scene.live('a')).error], ['exited with code 134', null])
-      },
-      workers,
-    ),
-  ],
-}
+      assert.deepEqual([(await scene.dead('a')).error, (await scene.live('a')).error], ['exited with code 134', null])
+    },
+  ),
+})

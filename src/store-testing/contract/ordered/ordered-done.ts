@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { Claim } from '../../../stores/contract/claim.js'
-import { type ContractConcern, orderedCase, records } from '../scenes/contract-case.js'
+import { orderedCase, orderedConcern, records } from '../scenes/contract-case.js'
 import { handed, type OrderedScene, stampAt } from '../scenes/ordered-scene.js'
 
 /** The claim of `a` with v0 to v3, which has failed once and crashed once before. */
@@ -15,96 +15,83 @@ async function triedTwice(scene: OrderedScene): Promise<Claim> {
   return await scene.take(4, { alone: true })
 }
 
-export const orderedDone: ContractConcern = {
-  concern: 'ends of which some payloads are done',
-  cases: [
-    orderedCase('what is done leaves with a failure; for the others it is the first', async (scene) => {
-      const claim = await triedTwice(scene)
-      assert.deepEqual([claim.attempt, claim.crashes, claim.error], [2, 1, 'before'])
-      const now = await scene.now()
-      await scene.end(claim, { kind: 'retry', delayMs: 5_000, error: 'poison', done: 2 })
-      assert.deepEqual(await scene.told(), ['a scheduled: v2 v3'])
-      const { attempt, crashes, error, stamp } = await scene.live('a')
-      assert.deepEqual(
-        { attempt, crashes, error, stamp },
-        { attempt: 2, crashes: 0, error: 'poison', stamp: stampAt(now + 5_000) },
-      )
-      await scene.advance(5_000)
-      assert.equal((await scene.claimOne()).attempt, 2)
-    }),
+export const orderedDone = orderedConcern('ends of which some payloads are done', [], {
+  async 'what is done leaves with a failure; for the others it is the first'(scene) {
+    const claim = await triedTwice(scene)
+    assert.deepEqual([claim.attempt, claim.crashes, claim.error], [2, 1, 'before'])
+    const now = await scene.now()
+    await scene.end(claim, { kind: 'retry', delayMs: 5_000, error: 'poison', done: 2 })
+    assert.deepEqual(await scene.told(), ['a scheduled: v2 v3'])
+    const { attempt, crashes, error, stamp } = await scene.live('a')
+    assert.deepEqual(
+      { attempt, crashes, error, stamp },
+      { attempt: 2, crashes: 0, error: 'poison', stamp: stampAt(now + 5_000) },
+    )
+    await scene.advance(5_000)
+    assert.equal((await scene.claimOne()).attempt, 2)
+  },
 
-    orderedCase(
-      'a last failure buries the payload after those that are done, and the rest begins anew',
-      async (scene) => {
-        const claim = await triedTwice(scene)
-        await scene.end(claim, { kind: 'retry', delayMs: 0, last: true, error: 'poison', reason: 'exhausted', done: 2 })
-        assert.deepEqual(await scene.told(), ['a ready: v3', 'a dead: v2'])
-        const { attempt, error } = await scene.dead('a')
-        assert.deepEqual([attempt, error], [2, 'poison'])
-        const next = await scene.claimOne()
-        assert.deepEqual([next.attempt, next.crashes, next.error], [1, 0, undefined])
-      },
-    ),
+  async 'a last failure buries the payload after those that are done, and the rest begins anew'(scene) {
+    const claim = await triedTwice(scene)
+    await scene.end(claim, { kind: 'retry', delayMs: 0, last: true, error: 'poison', reason: 'exhausted', done: 2 })
+    assert.deepEqual(await scene.told(), ['a ready: v3', 'a dead: v2'])
+    const { attempt, error } = await scene.dead('a')
+    assert.deepEqual([attempt, error], [2, 'poison'])
+    const next = await scene.claimOne()
+    assert.deepEqual([next.attempt, next.crashes, next.error], [1, 0, undefined])
+  },
 
-    orderedCase(
-      'what is done leaves with a release; the others wait in their old place and never failed',
-      async (scene) => {
-        const claim = await triedTwice(scene)
-        await scene.push('b', 'w')
-        await scene.end(claim, { kind: 'release', delayMs: 0, done: 1 })
-        const { attempt, crashes, error } = await scene.live('a')
-        assert.deepEqual({ attempt, crashes, error }, { attempt: 1, crashes: 0, error: null })
-        assert.equal((await scene.depth()).retries, 0)
-        const { claims } = await scene.claim({ alone: true })
-        assert.deepEqual([claims[0]!.id, handed(claims[0]!)], ['a', ['v1', 'v2', 'v3']])
-      },
-    ),
+  async 'what is done leaves with a release; the others wait in their old place and never failed'(scene) {
+    const claim = await triedTwice(scene)
+    await scene.push('b', 'w')
+    await scene.end(claim, { kind: 'release', delayMs: 0, done: 1 })
+    const { attempt, crashes, error } = await scene.live('a')
+    assert.deepEqual({ attempt, crashes, error }, { attempt: 1, crashes: 0, error: null })
+    assert.equal((await scene.depth()).retries, 0)
+    const { claims } = await scene.claim({ alone: true })
+    assert.deepEqual([claims[0]!.id, handed(claims[0]!)], ['a', ['v1', 'v2', 'v3']])
+  },
 
-    orderedCase('what is done is not buried with the others', async (scene) => {
-      const claim = await triedTwice(scene)
-      await scene.end(claim, { kind: 'bury', reason: 'broken', done: 3 })
-      assert.deepEqual(await scene.told(), ['a dead: v3'])
-      const { attempt, error, reason } = await scene.dead('a')
-      assert.deepEqual([attempt, error, reason], [1, null, 'broken'])
-    }),
+  async 'what is done is not buried with the others'(scene) {
+    const claim = await triedTwice(scene)
+    await scene.end(claim, { kind: 'bury', reason: 'broken', done: 3 })
+    assert.deepEqual(await scene.told(), ['a dead: v3'])
+    const { attempt, error, reason } = await scene.dead('a')
+    assert.deepEqual([attempt, error, reason], [1, null, 'broken'])
+  },
 
-    orderedCase('one payload is always left, whatever is said to be done', async (scene) => {
-      await scene.pushAll('a', ['v0', 'v1'])
-      await scene.push('b', 'w')
-      const { claims } = await scene.claim({ from: [{ queue: scene.queue, limit: 2 }] })
-      for (const claim of claims) await scene.end(claim, { kind: 'retry', delayMs: 0, done: 5 })
-      assert.deepEqual(await scene.told(), ['a ready: v1', 'b ready: w'])
-    }),
+  async 'one payload is always left, whatever is said to be done'(scene) {
+    await scene.pushAll('a', ['v0', 'v1'])
+    await scene.push('b', 'w')
+    const { claims } = await scene.claim({ from: [{ queue: scene.queue, limit: 2 }] })
+    for (const claim of claims) await scene.end(claim, { kind: 'retry', delayMs: 0, done: 5 })
+    assert.deepEqual(await scene.told(), ['a ready: v1', 'b ready: w'])
+  },
 
-    orderedCase('a claim of which nothing is done goes on with its attempts', async (scene) => {
-      await scene.push('a', 'v0')
-      for (let i = 0; i < 2; i += 1)
-        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: `${i}`, done: 0 })
-      const { attempt, error } = await scene.claimOne()
-      assert.deepEqual([attempt, error], [3, '1'])
-    }),
+  async 'a claim of which nothing is done goes on with its attempts'(scene) {
+    await scene.push('a', 'v0')
+    for (let i = 0; i < 2; i += 1)
+      await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: `${i}`, done: 0 })
+    const { attempt, error } = await scene.claimOne()
+    assert.deepEqual([attempt, error], [3, '1'])
+  },
 
-    orderedCase('what is left meets what waits beside, and only what waits needs room', async (scene) => {
-      await scene.openQueue({ maxPending: 4 })
-      await scene.pushAll('a', ['v0', 'v1', 'v2', 'v3'])
-      const claim = await scene.take(2)
-      await scene.push('a', 'v4', { score: 0.5 })
-      await scene.end(claim, { kind: 'release', delayMs: 0, done: 1 })
-      assert.deepEqual(await scene.told(), ['a ready: v4 v1 v2 v3'])
-      assert.equal((await scene.depth()).payloads, 4)
-      assert.equal(await scene.push('b', 'w'), 'full')
-    }),
+  async 'what is left meets what waits beside, and only what waits needs room'(scene) {
+    await scene.openQueue({ maxPending: 4 })
+    await scene.pushAll('a', ['v0', 'v1', 'v2', 'v3'])
+    const claim = await scene.take(2)
+    await scene.push('a', 'v4', { score: 0.5 })
+    await scene.end(claim, { kind: 'release', delayMs: 0, done: 1 })
+    assert.deepEqual(await scene.told(), ['a ready: v4 v1 v2 v3'])
+    assert.equal((await scene.depth()).payloads, 4)
+    assert.equal(await scene.push('b', 'w'), 'full')
+  },
 
-    orderedCase(
-      'of a cancelled job nothing comes back, whatever is done',
-      async (scene) => {
-        await scene.pushAll('a', ['v0', 'v1'])
-        const claim = await scene.take()
-        await scene.records.cancel(scene.queue, { ids: ['a'] })
-        await scene.end(claim, { kind: 'retry', delayMs: 0, done: 1 })
-        assert.deepEqual(await scene.told(), [])
-      },
-      records,
-    ),
-  ],
-}
+  'of a cancelled job nothing comes back, whatever is done': orderedCase([records], async (scene) => {
+    await scene.pushAll('a', ['v0', 'v1'])
+    const claim = await scene.take()
+    await scene.records.cancel(scene.queue, { ids: ['a'] })
+    await scene.end(claim, { kind: 'retry', delayMs: 0, done: 1 })
+    assert.deepEqual(await scene.told(), [])
+  }),
+})

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { Settlement } from '../../sequences/command.js'
-import { type ContractConcern, orderedCase, records, workers } from '../scenes/contract-case.js'
+import { orderedCase, orderedConcern, records, workers } from '../scenes/contract-case.js'
 import { handed, type OrderedScene, scored, stampAt } from '../scenes/ordered-scene.js'
 
 const last: Settlement = { kind: 'retry', delayMs: 0, last: true, error: 'the last', reason: 'exhausted' }
@@ -17,382 +17,323 @@ async function failedFourTimes(scene: OrderedScene) {
   return claim
 }
 
-export const orderedEnds: ContractConcern = {
-  concern: 'ends of claims in an ordered queue',
-  cases: [
-    orderedCase(
-      'rule 5: a completed claim drops what was in hand, and with nothing beside it the id is gone',
-      async (scene) => {
-        await scene.pushAll('a', ['v0', 'v1'])
-        await scene.end(await scene.claimOne(), { kind: 'complete' })
-        assert.deepEqual(await scene.told(), [])
-        assert.equal((await scene.depth()).processed, 1)
+export const orderedEnds = orderedConcern('ends of claims in an ordered queue', [], {
+  async 'rule 5: a completed claim drops what was in hand, and with nothing beside it the id is gone'(scene) {
+    await scene.pushAll('a', ['v0', 'v1'])
+    await scene.end(await scene.claimOne(), { kind: 'complete' })
+    assert.deepEqual(await scene.told(), [])
+    assert.equal((await scene.depth()).processed, 1)
+  },
+
+  async 'an id that is released for a reason says why while it waits, and to who claims it next'(scene) {
+    await scene.pushAll('a', ['v0'])
+    await scene.end(await scene.claimOne(), { kind: 'release', delayMs: 0, error: 'no handler' })
+    const { error, attempt, state } = await scene.live('a')
+    const again = await scene.claimOne()
+
+    assert.deepEqual([error, attempt, state, again.error], ['no handler', 1, 'ready', 'no handler'])
+  },
+
+  async 'rule 5: what waited beside a completed claim is a new job, without a trace of the old one'(scene) {
+    await failedFourTimes(scene)
+    const claim = { ...(await scene.live('a')).claim!, queue: scene.queue, id: 'a' }
+    await scene.extend(claim, { beat: { startedMs: 0, host: 'mill', pid: 7, progress: { fraction: 0.5 } } })
+    await scene.advance(1_000)
+    const pushedAt = await scene.now()
+    await scene.push('a', 'v9', { score: 9 })
+    await scene.advance(1_000)
+    await scene.end(claim, { kind: 'complete' })
+
+    const { payloads, successor, stamp, updatedAt, ...job } = await scene.live('a')
+    assert.deepEqual([scored(payloads), successor, Math.floor(stamp / 1_000)], [['v9 9'], null, pushedAt])
+    assert.equal(updatedAt, pushedAt + 1_000)
+    assert.deepEqual(job, {
+      ...{
+        id: 'a',
+        task: 'send-mail',
+        state: 'ready',
+        payload: 'text:',
+        codec: null,
+        meta: null,
+        priority: 0,
+        group: null,
       },
-    ),
+      ...{ attempt: 1, crashes: 0, suspect: false, rememberMs: 0, createdAt: pushedAt, startedAt: null },
+      ...{ finishedAt: null, expiresAt: null, worker: null, progress: null, result: null },
+      ...{ host: null, boot: null, pidns: null, pid: null, ticks: null, checkpoint: null, log: '' },
+      ...{ error: null, reason: null, claim: null, fields: null },
+    })
+  },
 
-    orderedCase(
-      'an id that is released for a reason says why while it waits, and to who claims it next',
-      async (scene) => {
-        await scene.pushAll('a', ['v0'])
-        await scene.end(await scene.claimOne(), { kind: 'release', delayMs: 0, error: 'no handler' })
-        const { error, attempt, state } = await scene.live('a')
-        const again = await scene.claimOne()
-
-        assert.deepEqual([error, attempt, state, again.error], ['no handler', 1, 'ready', 'no handler'])
+  async 'rule 6: a failed job is due again after its delay, with all payloads, counted and with its error'(scene) {
+    await scene.pushAll('a', ['v0', 'v1'])
+    const now = await scene.now()
+    await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 10_000, error: 'the first' })
+    const { state, stamp, attempt, error, payloads } = await scene.live('a')
+    assert.deepEqual(
+      { state, stamp, attempt, error },
+      {
+        ...{ state: 'scheduled', stamp: stampAt(now + 10_000), attempt: 2, error: 'the first' },
       },
-    ),
+    )
+    assert.deepEqual(scored(payloads), ['v0 0', 'v1 1'])
+    assert.equal((await scene.depth()).failed, 1)
+    await scene.advance(9_999)
+    assert.deepEqual(await scene.claimIds(), [])
+  },
 
-    orderedCase(
-      'rule 5: what waited beside a completed claim is a new job, without a trace of the old one',
-      async (scene) => {
-        await failedFourTimes(scene)
-        const claim = { ...(await scene.live('a')).claim!, queue: scene.queue, id: 'a' }
-        await scene.extend(claim, { beat: { startedMs: 0, host: 'mill', pid: 7, progress: { fraction: 0.5 } } })
-        await scene.advance(1_000)
-        const pushedAt = await scene.now()
-        await scene.push('a', 'v9', { score: 9 })
-        await scene.advance(1_000)
-        await scene.end(claim, { kind: 'complete' })
+  async 'rule 6: a failure merges with what came meanwhile; time and retry count are those of the failed one'(scene) {
+    await scene.push('a', 'v1', { score: 1 })
+    const claim = await scene.claimOne()
+    await scene.push('a', 'v2', { score: 2, delayMs: 100_000 })
+    const now = await scene.now()
+    await scene.end(claim, { kind: 'retry', delayMs: 10_000 })
+    const { payloads, successor, attempt, stamp } = await scene.live('a')
+    assert.deepEqual([scored(payloads), successor, attempt, stamp], [['v1 1', 'v2 2'], null, 2, stampAt(now + 10_000)])
+  },
 
-        const { payloads, successor, stamp, updatedAt, ...job } = await scene.live('a')
-        assert.deepEqual([scored(payloads), successor, Math.floor(stamp / 1_000)], [['v9 9'], null, pushedAt])
-        assert.equal(updatedAt, pushedAt + 1_000)
-        assert.deepEqual(job, {
-          ...{
-            id: 'a',
-            task: 'send-mail',
-            state: 'ready',
-            payload: 'text:',
-            codec: null,
-            meta: null,
-            priority: 0,
-            group: null,
-          },
-          ...{ attempt: 1, crashes: 0, suspect: false, rememberMs: 0, createdAt: pushedAt, startedAt: null },
-          ...{ finishedAt: null, expiresAt: null, worker: null, progress: null, result: null },
-          ...{ host: null, boot: null, pidns: null, pid: null, ticks: null, checkpoint: null, log: '' },
-          ...{ error: null, reason: null, claim: null, fields: null },
-        })
+  async "rule 6, merge 'distinct': of equal payloads that meet after a failure the lower score stays"(scene) {
+    await scene.openQueue({ merge: 'distinct' })
+    await scene.push('a', 'v1', { score: 5, meta: 'in hand' })
+    const claim = await scene.claimOne()
+    await scene.push('a', 'v1', { score: 3, meta: 'beside' })
+    await scene.end(claim, { kind: 'retry', delayMs: 0 })
+    const { payloads } = await scene.live('a')
+    assert.deepEqual([scored(payloads), payloads?.[0]?.meta], [['v1 3'], 'text:beside'])
+  },
+
+  async 'rule 6: the last failure buries the oldest payload only; what is left is ready now and begins anew'(scene) {
+    const claim = await failedFourTimes(scene)
+    await scene.advance(3_000)
+    const now = await scene.now()
+    await scene.end(claim, last)
+
+    const { payloads, state, attempt, crashes, error, suspect, stamp, createdAt } = await scene.live('a')
+    assert.deepEqual(scored(payloads), ['v1 1'])
+    assert.deepEqual(
+      { state, attempt, crashes, error, suspect, createdAt },
+      {
+        ...{ state: 'ready', attempt: 1, crashes: 0, error: null, suspect: false, createdAt: now - 3_000 },
       },
-    ),
+    )
+    assert.equal(Math.floor(stamp / 1_000), now)
+    const dead = await scene.dead('a')
+    assert.deepEqual(scored(dead.payloads), ['v0 0'])
+    assert.deepEqual([dead.attempt, dead.error, dead.reason, dead.finishedAt], [6, 'the last', 'exhausted', now])
+    assert.equal((await scene.depth()).failed, 5)
+  },
 
-    orderedCase(
-      'rule 6: a failed job is due again after its delay, with all payloads, counted and with its error',
-      async (scene) => {
-        await scene.pushAll('a', ['v0', 'v1'])
-        const now = await scene.now()
-        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 10_000, error: 'the first' })
-        const { state, stamp, attempt, error, payloads } = await scene.live('a')
-        assert.deepEqual(
-          { state, stamp, attempt, error },
-          {
-            ...{ state: 'scheduled', stamp: stampAt(now + 10_000), attempt: 2, error: 'the first' },
-          },
-        )
-        assert.deepEqual(scored(payloads), ['v0 0', 'v1 1'])
-        assert.equal((await scene.depth()).failed, 1)
-        await scene.advance(9_999)
-        assert.deepEqual(await scene.claimIds(), [])
-      },
-    ),
+  async 'rule 6: what is left after the last failure merges with what waited beside, and is ready whatever that was told'(
+    scene,
+  ) {
+    const claim = await failedFourTimes(scene)
+    await scene.push('a', 'v9', { score: 9, delayMs: 60_000 })
+    await scene.end(claim, last)
+    assert.deepEqual(await scene.told(), ['a ready: v1 v9', 'a dead: v0'])
+  },
 
-    orderedCase(
-      'rule 6: a failure merges with what came meanwhile; time and retry count are those of the failed one',
-      async (scene) => {
-        await scene.push('a', 'v1', { score: 1 })
-        const claim = await scene.claimOne()
-        await scene.push('a', 'v2', { score: 2, delayMs: 100_000 })
-        const now = await scene.now()
-        await scene.end(claim, { kind: 'retry', delayMs: 10_000 })
-        const { payloads, successor, attempt, stamp } = await scene.live('a')
-        assert.deepEqual(
-          [scored(payloads), successor, attempt, stamp],
-          [['v1 1', 'v2 2'], null, 2, stampAt(now + 10_000)],
-        )
-      },
-    ),
+  async 'rule 6: where the last failure leaves nothing, what waited beside comes at its own time, as a new job'(scene) {
+    await scene.push('a', 'v1')
+    const claim = await scene.claimOne()
+    await scene.advance(2_000)
+    const now = await scene.now()
+    await scene.push('a', 'v2', { delayMs: 60_000 })
+    await scene.end(claim, last)
+    assert.deepEqual(await scene.told(), ['a scheduled: v2', 'a dead: v1'])
+    const { stamp, createdAt, attempt, error } = await scene.live('a')
+    assert.deepEqual([stamp, createdAt, attempt, error], [stampAt(now + 60_000), now, 1, null])
+  },
 
-    orderedCase(
-      "rule 6, merge 'distinct': of equal payloads that meet after a failure the lower score stays",
-      async (scene) => {
-        await scene.openQueue({ merge: 'distinct' })
-        await scene.push('a', 'v1', { score: 5, meta: 'in hand' })
-        const claim = await scene.claimOne()
-        await scene.push('a', 'v1', { score: 3, meta: 'beside' })
-        await scene.end(claim, { kind: 'retry', delayMs: 0 })
-        const { payloads } = await scene.live('a')
-        assert.deepEqual([scored(payloads), payloads?.[0]?.meta], [['v1 3'], 'text:beside'])
-      },
-    ),
+  async 'rule 6: where the last failure leaves nothing and nothing waits, the id is in the morgue alone'(scene) {
+    await scene.push('a', 'v1')
+    await scene.end(await scene.claimOne(), last)
+    assert.deepEqual(await scene.told(), ['a dead: v1'])
+  },
 
-    orderedCase(
-      'rule 6: the last failure buries the oldest payload only; what is left is ready now and begins anew',
-      async (scene) => {
-        const claim = await failedFourTimes(scene)
-        await scene.advance(3_000)
-        const now = await scene.now()
-        await scene.end(claim, last)
+  async 'rule 6: payloads that fail for the last time follow one another into the morgue'(scene) {
+    await scene.pushAll('a', ['v0', 'v1', 'v2'])
+    for (let i = 0; i < 3; i++) await scene.end(await scene.claimOne(), last)
+    assert.deepEqual(await scene.told(), ['a dead: v0 v1 v2'])
+  },
 
-        const { payloads, state, attempt, crashes, error, suspect, stamp, createdAt } = await scene.live('a')
-        assert.deepEqual(scored(payloads), ['v1 1'])
-        assert.deepEqual(
-          { state, attempt, crashes, error, suspect, createdAt },
-          {
-            ...{ state: 'ready', attempt: 1, crashes: 0, error: null, suspect: false, createdAt: now - 3_000 },
-          },
-        )
-        assert.equal(Math.floor(stamp / 1_000), now)
-        const dead = await scene.dead('a')
-        assert.deepEqual(scored(dead.payloads), ['v0 0'])
-        assert.deepEqual([dead.attempt, dead.error, dead.reason, dead.finishedAt], [6, 'the last', 'exhausted', now])
-        assert.equal((await scene.depth()).failed, 5)
-      },
-    ),
+  async 'rule 6: what maxPayloads left goes on when the last failure buries all that was in hand'(scene) {
+    await scene.pushAll('a', ['v0', 'v1', 'v2'])
+    await scene.end(await scene.take(1), last)
+    assert.deepEqual(await scene.told(), ['a ready: v1 v2', 'a dead: v0'])
+  },
 
-    orderedCase(
-      'rule 6: what is left after the last failure merges with what waited beside, and is ready whatever that was told',
-      async (scene) => {
-        const claim = await failedFourTimes(scene)
-        await scene.push('a', 'v9', { score: 9, delayMs: 60_000 })
-        await scene.end(claim, last)
-        assert.deepEqual(await scene.told(), ['a ready: v1 v9', 'a dead: v0'])
-      },
-    ),
+  'rule 6 holds for a failure from outside as well': orderedCase([records], async (scene) => {
+    await scene.pushAll('a', ['v0', 'v1'])
+    const claim = await scene.claimOne()
+    await scene.push('a', 'v9', { score: 9 })
+    const how = { delayMs: 0, last: true, reason: 'operator' }
+    assert.equal(await scene.records.fail(scene.queue, 'a', how), 'ok')
+    assert.deepEqual(await scene.told(), ['a ready: v1 v9', 'a dead: v0'])
+    const { error, reason } = await scene.dead('a')
+    assert.deepEqual([error, reason], ['operator', 'operator'])
+    assert.equal(await scene.settle(claim, { kind: 'complete' }), 'lost')
+    assert.equal(await scene.records.fail(scene.queue, 'a', how), 'gone')
+  }),
 
-    orderedCase(
-      'rule 6: where the last failure leaves nothing, what waited beside comes at its own time, as a new job',
-      async (scene) => {
-        await scene.push('a', 'v1')
-        const claim = await scene.claimOne()
-        await scene.advance(2_000)
-        const now = await scene.now()
-        await scene.push('a', 'v2', { delayMs: 60_000 })
-        await scene.end(claim, last)
-        assert.deepEqual(await scene.told(), ['a scheduled: v2', 'a dead: v1'])
-        const { stamp, createdAt, attempt, error } = await scene.live('a')
-        assert.deepEqual([stamp, createdAt, attempt, error], [stampAt(now + 60_000), now, 1, null])
-      },
-    ),
+  async 'rule 7: a released job is back in its old place, with its count and what came meanwhile'(scene) {
+    await scene.pushAll('a', ['v0'])
+    await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: 'the first' })
+    const { stamp } = await scene.live('a')
+    const claim = await scene.claimOne()
+    await scene.push('b', 'v')
+    await scene.push('a', 'v1', { score: 1, delayMs: 60_000 })
+    await scene.end(claim, { kind: 'release', delayMs: 0 })
 
-    orderedCase(
-      'rule 6: where the last failure leaves nothing and nothing waits, the id is in the morgue alone',
-      async (scene) => {
-        await scene.push('a', 'v1')
-        await scene.end(await scene.claimOne(), last)
-        assert.deepEqual(await scene.told(), ['a dead: v1'])
-      },
-    ),
+    const after = await scene.live('a')
+    assert.deepEqual([after.state, after.stamp, after.attempt, after.error], ['ready', stamp, 2, 'the first'])
+    assert.deepEqual(scored(after.payloads), ['v0 0', 'v1 1'])
+    assert.deepEqual(await scene.claimIds(), ['a', 'b'])
+  },
 
-    orderedCase('rule 6: payloads that fail for the last time follow one another into the morgue', async (scene) => {
-      await scene.pushAll('a', ['v0', 'v1', 'v2'])
-      for (let i = 0; i < 3; i++) await scene.end(await scene.claimOne(), last)
-      assert.deepEqual(await scene.told(), ['a dead: v0 v1 v2'])
-    }),
+  async 'rule 7: a release with a delay puts the whole job off, not counted'(scene) {
+    await scene.pushAll('a', ['v0'])
+    const claim = await scene.claimOne()
+    await scene.push('a', 'v1', { score: 1 })
+    const now = await scene.now()
+    await scene.end(claim, { kind: 'release', delayMs: 7_000 })
+    const { state, stamp, attempt, payloads } = await scene.live('a')
+    assert.deepEqual([state, stamp, attempt], ['scheduled', stampAt(now + 7_000), 1])
+    assert.deepEqual(scored(payloads), ['v0 0', 'v1 1'])
+  },
 
-    orderedCase(
-      'rule 6: what maxPayloads left goes on when the last failure buries all that was in hand',
-      async (scene) => {
-        await scene.pushAll('a', ['v0', 'v1', 'v2'])
-        await scene.end(await scene.take(1), last)
-        assert.deepEqual(await scene.told(), ['a ready: v1 v2', 'a dead: v0'])
-      },
-    ),
+  async 'rule 7: a crash gives back what was in hand, with time and retry count; nothing is counted as run or failed'(
+    scene,
+  ) {
+    await scene.pushAll('a', ['v0', 'v1', 'v2'])
+    await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: 'the first' })
+    const before = await scene.live('a')
+    await scene.take(2, { leaseMs: 5_000 })
+    await scene.push('a', 'v9', { score: 9, delayMs: 60_000 })
+    await scene.advance(5_000)
 
-    orderedCase(
-      'rule 6 holds for a failure from outside as well',
-      async (scene) => {
-        await scene.pushAll('a', ['v0', 'v1'])
-        const claim = await scene.claimOne()
-        await scene.push('a', 'v9', { score: 9 })
-        const how = { delayMs: 0, last: true, reason: 'operator' }
-        assert.equal(await scene.records.fail(scene.queue, 'a', how), 'ok')
-        assert.deepEqual(await scene.told(), ['a ready: v1 v9', 'a dead: v0'])
-        const { error, reason } = await scene.dead('a')
-        assert.deepEqual([error, reason], ['operator', 'operator'])
-        assert.equal(await scene.settle(claim, { kind: 'complete' }), 'lost')
-        assert.equal(await scene.records.fail(scene.queue, 'a', how), 'gone')
-      },
-      records,
-    ),
+    assert.equal((await scene.claim({ limit: 0 })).crashed.length, 1)
 
-    orderedCase(
-      'rule 7: a released job is back in its old place, with its count and what came meanwhile',
-      async (scene) => {
-        await scene.pushAll('a', ['v0'])
-        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: 'the first' })
-        const { stamp } = await scene.live('a')
-        const claim = await scene.claimOne()
-        await scene.push('b', 'v')
-        await scene.push('a', 'v1', { score: 1, delayMs: 60_000 })
-        await scene.end(claim, { kind: 'release', delayMs: 0 })
+    const after = await scene.live('a')
+    assert.deepEqual(scored(after.payloads), ['v0 0', 'v1 1', 'v2 2', 'v9 9'])
+    assert.deepEqual(
+      [after.state, after.suspect, after.attempt, after.stamp, after.error],
+      ['ready', true, 2, before.stamp, 'the first'],
+    )
+    const { processed, failed, crashed } = await scene.depth()
+    assert.deepEqual({ processed, failed, crashed }, { processed: 0, failed: 1, crashed: 1 })
+  },
 
-        const after = await scene.live('a')
-        assert.deepEqual([after.state, after.stamp, after.attempt, after.error], ['ready', stamp, 2, 'the first'])
-        assert.deepEqual(scored(after.payloads), ['v0 0', 'v1 1'])
-        assert.deepEqual(await scene.claimIds(), ['a', 'b'])
-      },
-    ),
-
-    orderedCase('rule 7: a release with a delay puts the whole job off, not counted', async (scene) => {
-      await scene.pushAll('a', ['v0'])
-      const claim = await scene.claimOne()
-      await scene.push('a', 'v1', { score: 1 })
-      const now = await scene.now()
-      await scene.end(claim, { kind: 'release', delayMs: 7_000 })
-      const { state, stamp, attempt, payloads } = await scene.live('a')
-      assert.deepEqual([state, stamp, attempt], ['scheduled', stampAt(now + 7_000), 1])
-      assert.deepEqual(scored(payloads), ['v0 0', 'v1 1'])
-    }),
-
-    orderedCase(
-      'rule 7: a crash gives back what was in hand, with time and retry count; nothing is counted as run or failed',
-      async (scene) => {
-        await scene.pushAll('a', ['v0', 'v1', 'v2'])
-        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: 'the first' })
-        const before = await scene.live('a')
-        await scene.take(2, { leaseMs: 5_000 })
-        await scene.push('a', 'v9', { score: 9, delayMs: 60_000 })
-        await scene.advance(5_000)
-
-        assert.equal((await scene.claim({ limit: 0 })).crashed.length, 1)
-
-        const after = await scene.live('a')
-        assert.deepEqual(scored(after.payloads), ['v0 0', 'v1 1', 'v2 2', 'v9 9'])
-        assert.deepEqual(
-          [after.state, after.suspect, after.attempt, after.stamp, after.error],
-          ['ready', true, 2, before.stamp, 'the first'],
-        )
-        const { processed, failed, crashed } = await scene.depth()
-        assert.deepEqual({ processed, failed, crashed }, { processed: 0, failed: 1, crashed: 1 })
-      },
-    ),
-
-    orderedCase(
-      'one crash too many buries the oldest payload only; the rest begins anew and is above suspicion',
-      async (scene) => {
-        await scene.openQueue({ maxCrashes: 2 })
-        await scene.pushAll('a', ['v0', 'v1'])
-        let fence = 0
-        for (let i = 0; i < 2; i++) {
-          fence = (await scene.take(Number.POSITIVE_INFINITY, { leaseMs: 1_000, alone: true })).fence
-          await scene.advance(1_000)
-        }
-        const { crashed, buried } = await scene.claim({ limit: 0 })
-
-        assert.deepEqual(
-          crashed.map(({ charged, crashes }) => [charged, crashes]),
-          [[true, 2]],
-        )
-        assert.deepEqual(buried, [
-          {
-            queue: scene.queue,
-            id: 'a',
-            task: 'send-mail',
-            reason: 'crashed',
-            fence,
-            payload: { score: 0, payload: 'v0' },
-          },
-        ])
-        assert.deepEqual(await scene.told(), ['a ready: v1', 'a dead: v0'])
-        const { attempt, crashes, suspect } = await scene.live('a')
-        assert.deepEqual([attempt, crashes, suspect], [1, 0, false])
-        const dead = await scene.dead('a')
-        assert.deepEqual([dead.crashes, dead.reason], [2, 'crashed'])
-      },
-    ),
-
-    orderedCase('one crash too many of a single payload leaves what waited beside it, as a new job', async (scene) => {
-      await scene.openQueue({ maxCrashes: 1 })
-      await scene.push('a', 'v0')
-      await scene.take(1, { leaseMs: 1_000, alone: true })
-      await scene.push('a', 'v1')
+  async 'one crash too many buries the oldest payload only; the rest begins anew and is above suspicion'(scene) {
+    await scene.openQueue({ maxCrashes: 2 })
+    await scene.pushAll('a', ['v0', 'v1'])
+    let fence = 0
+    for (let i = 0; i < 2; i++) {
+      fence = (await scene.take(Number.POSITIVE_INFINITY, { leaseMs: 1_000, alone: true })).fence
       await scene.advance(1_000)
-      const { buried, claims } = await scene.claim()
-      assert.equal(buried.length, 1)
-      assert.deepEqual(claims.map(handed), [['v1']])
-      assert.deepEqual(await scene.told(), ['a running: v1', 'a dead: v0'])
-    }),
+    }
+    const { crashed, buried } = await scene.claim({ limit: 0 })
 
-    orderedCase(
-      'the claims of a worker that is gone end as crashes do',
-      async (scene) => {
-        await scene.pushAll('a', ['v0'])
-        const { queue, id, fence } = await scene.claimOne()
-        await scene.push('a', 'v1', { score: 1 })
-        const { crashed } = await scene.workers.gone([{ queue, id, fence }], 'worker-1')
-        assert.equal(crashed.length, 1)
-        assert.deepEqual(await scene.told(), ['a ready: v0 v1'])
-        assert.equal((await scene.live('a')).suspect, true)
+    assert.deepEqual(
+      crashed.map(({ charged, crashes }) => [charged, crashes]),
+      [[true, 2]],
+    )
+    assert.deepEqual(buried, [
+      {
+        queue: scene.queue,
+        id: 'a',
+        task: 'send-mail',
+        reason: 'crashed',
+        fence,
+        payload: { score: 0, payload: 'v0' },
       },
-      workers,
-    ),
+    ])
+    assert.deepEqual(await scene.told(), ['a ready: v1', 'a dead: v0'])
+    const { attempt, crashes, suspect } = await scene.live('a')
+    assert.deepEqual([attempt, crashes, suspect], [1, 0, false])
+    const dead = await scene.dead('a')
+    assert.deepEqual([dead.crashes, dead.reason], [2, 'crashed'])
+  },
 
-    orderedCase(
-      'the outcome bury takes all that was in hand, and leaves what came meanwhile as a new job',
-      async (scene) => {
-        await scene.pushAll('a', ['v0', 'v1'])
-        const claim = await scene.claimOne()
-        await scene.push('a', 'v2', { score: 2 })
-        await scene.end(claim, { kind: 'bury', error: 'broken', reason: 'unrecoverable' })
-        assert.deepEqual(await scene.told(), ['a ready: v2', 'a dead: v0 v1'])
-        const { attempt, error } = await scene.live('a')
-        assert.deepEqual([attempt, error], [1, null])
-        const dead = await scene.dead('a')
-        assert.deepEqual([dead.error, dead.reason], ['broken', 'unrecoverable'])
-      },
-    ),
+  async 'one crash too many of a single payload leaves what waited beside it, as a new job'(scene) {
+    await scene.openQueue({ maxCrashes: 1 })
+    await scene.push('a', 'v0')
+    await scene.take(1, { leaseMs: 1_000, alone: true })
+    await scene.push('a', 'v1')
+    await scene.advance(1_000)
+    const { buried, claims } = await scene.claim()
+    assert.equal(buried.length, 1)
+    assert.deepEqual(claims.map(handed), [['v1']])
+    assert.deepEqual(await scene.told(), ['a running: v1', 'a dead: v0'])
+  },
 
-    orderedCase(
-      'the outcome cancel drops all that was in hand, and leaves what came meanwhile as a new job',
-      async (scene) => {
-        await scene.pushAll('a', ['v0', 'v1'])
-        const claim = await scene.claimOne()
-        await scene.push('a', 'v2', { score: 2 })
-        await scene.end(claim, { kind: 'cancel', reason: 'obsolete' })
-        assert.deepEqual(await scene.told(), ['a ready: v2'])
-      },
-    ),
+  'the claims of a worker that is gone end as crashes do': orderedCase([workers], async (scene) => {
+    await scene.pushAll('a', ['v0'])
+    const { queue, id, fence } = await scene.claimOne()
+    await scene.push('a', 'v1', { score: 1 })
+    const { crashed } = await scene.workers.gone([{ queue, id, fence }], 'worker-1')
+    assert.equal(crashed.length, 1)
+    assert.deepEqual(await scene.told(), ['a ready: v0 v1'])
+    assert.equal((await scene.live('a')).suspect, true)
+  }),
 
-    orderedCase('a superseded claim settles nothing, whatever has become of its id', async (scene) => {
-      await scene.pushAll('a', ['v0', 'v1'])
-      const old = await scene.take(1)
-      await scene.end(old, { kind: 'complete' })
-      assert.equal(await scene.settle(old, { kind: 'complete' }), 'lost')
-      const current = await scene.claimOne()
-      for (const kind of ['complete', 'bury', 'cancel'] as const)
-        assert.equal(await scene.settle(old, { kind }), 'lost')
-      assert.equal(await scene.extend(old), 'lost')
-      assert.deepEqual(await scene.told(), ['a running: v1'])
-      await scene.end(current, { kind: 'complete' })
-      assert.equal(await scene.settle(current, { kind: 'complete' }), 'gone')
-    }),
+  async 'the outcome bury takes all that was in hand, and leaves what came meanwhile as a new job'(scene) {
+    await scene.pushAll('a', ['v0', 'v1'])
+    const claim = await scene.claimOne()
+    await scene.push('a', 'v2', { score: 2 })
+    await scene.end(claim, { kind: 'bury', error: 'broken', reason: 'unrecoverable' })
+    assert.deepEqual(await scene.told(), ['a ready: v2', 'a dead: v0 v1'])
+    const { attempt, error } = await scene.live('a')
+    assert.deepEqual([attempt, error], [1, null])
+    const dead = await scene.dead('a')
+    assert.deepEqual([dead.error, dead.reason], ['broken', 'unrecoverable'])
+  },
 
-    orderedCase('ends that are called twice at once end the claim once', async (scene) => {
-      await scene.pushAll('a', ['v0', 'v1'])
-      const claim = await scene.claimOne()
-      const answers = await Promise.all([scene.settle(claim, last), scene.settle(claim, last)])
-      assert.deepEqual(answers.sort(), ['lost', 'ok'])
-      assert.deepEqual(await scene.told(), ['a ready: v1', 'a dead: v0'])
-    }),
+  async 'the outcome cancel drops all that was in hand, and leaves what came meanwhile as a new job'(scene) {
+    await scene.pushAll('a', ['v0', 'v1'])
+    const claim = await scene.claimOne()
+    await scene.push('a', 'v2', { score: 2 })
+    await scene.end(claim, { kind: 'cancel', reason: 'obsolete' })
+    assert.deepEqual(await scene.told(), ['a ready: v2'])
+  },
 
-    orderedCase('of many completions of one claim only what waits beside comes again', async (scene) => {
-      for (const id of ['a', 'b', 'c', 'd', 'e']) await scene.pushAll(id, ['v0'])
-      const { claims } = await scene.claim()
-      await scene.push('c', 'v1')
-      await scene.store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })))
-      assert.deepEqual([await scene.told(), (await scene.depth()).processed], [['c ready: v1'], 5])
-    }),
+  async 'a superseded claim settles nothing, whatever has become of its id'(scene) {
+    await scene.pushAll('a', ['v0', 'v1'])
+    const old = await scene.take(1)
+    await scene.end(old, { kind: 'complete' })
+    assert.equal(await scene.settle(old, { kind: 'complete' }), 'lost')
+    const current = await scene.claimOne()
+    for (const kind of ['complete', 'bury', 'cancel'] as const) assert.equal(await scene.settle(old, { kind }), 'lost')
+    assert.equal(await scene.extend(old), 'lost')
+    assert.deepEqual(await scene.told(), ['a running: v1'])
+    await scene.end(current, { kind: 'complete' })
+    assert.equal(await scene.settle(current, { kind: 'complete' }), 'gone')
+  },
 
-    orderedCase('the claims of a batch end each by itself', async (scene) => {
-      for (const id of ['a', 'b', 'c']) await scene.pushAll(id, ['v0', 'v1'])
-      const { claims } = await scene.claim()
-      const keys = claims.map(({ queue, id, fence }) => ({ queue, id, fence }))
-      await scene.store.settle([
-        { ...keys[0]!, kind: 'complete' },
-        { ...keys[1]!, ...last } as never,
-        { ...keys[2]!, kind: 'retry', delayMs: 0 },
-      ])
-      assert.deepEqual(await scene.told(), ['b ready: v1', 'b dead: v0', 'c ready: v0 v1'])
-    }),
-  ],
-}
+  async 'ends that are called twice at once end the claim once'(scene) {
+    await scene.pushAll('a', ['v0', 'v1'])
+    const claim = await scene.claimOne()
+    const answers = await Promise.all([scene.settle(claim, last), scene.settle(claim, last)])
+    assert.deepEqual(answers.sort(), ['lost', 'ok'])
+    assert.deepEqual(await scene.told(), ['a ready: v1', 'a dead: v0'])
+  },
+
+  async 'of many completions of one claim only what waits beside comes again'(scene) {
+    for (const id of ['a', 'b', 'c', 'd', 'e']) await scene.pushAll(id, ['v0'])
+    const { claims } = await scene.claim()
+    await scene.push('c', 'v1')
+    await scene.store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })))
+    assert.deepEqual([await scene.told(), (await scene.depth()).processed], [['c ready: v1'], 5])
+  },
+
+  async 'the claims of a batch end each by itself'(scene) {
+    for (const id of ['a', 'b', 'c']) await scene.pushAll(id, ['v0', 'v1'])
+    const { claims } = await scene.claim()
+    const keys = claims.map(({ queue, id, fence }) => ({ queue, id, fence }))
+    await scene.store.settle([
+      { ...keys[0]!, kind: 'complete' },
+      { ...keys[1]!, ...last } as never,
+      { ...keys[2]!, kind: 'retry', delayMs: 0 },
+    ])
+    assert.deepEqual(await scene.told(), ['b ready: v1', 'b dead: v0', 'c ready: v0 v1'])
+  },
+})

@@ -2,203 +2,153 @@
 
 import assert from 'node:assert/strict'
 import { mostLogBytes } from '../../../core/job-log.js'
-import {
-  type ContractConcern,
-  contractCase,
-  fenced,
-  orderedCase,
-  records,
-  tellsCrashes,
-} from '../scenes/contract-case.js'
+import { fenced, orderedCase, plainCase, plainConcern, records, tellsCrashes } from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
 
 const half = { payload: '{"done":0.5}' }
 
-export const checkpoints: ContractConcern = {
-  concern: 'checkpoints and logs',
-  cases: [
-    contractCase(
-      'a later attempt is handed the latest checkpoint, a first one none',
-      async (scene) => {
-        await scene.add('a')
-        const first = await scene.claimOne()
-        assert.equal(first.checkpoint, undefined)
-        await scene.extend(first, { beat: { checkpoint: { payload: '{"done":0.1}' } } })
-        await scene.extend(first, { beat: { checkpoint: half } })
-        await scene.extend(first, { beat: { progress: { fraction: 0.6 } } })
-        await scene.end(first, { kind: 'retry', delayMs: 0, error: 'broken' })
+export const checkpoints = plainConcern('checkpoints and logs', [records], {
+  'a later attempt is handed the latest checkpoint, a first one none': plainCase([tellsCrashes], async (scene) => {
+    await scene.add('a')
+    const first = await scene.claimOne()
+    assert.equal(first.checkpoint, undefined)
+    await scene.extend(first, { beat: { checkpoint: { payload: '{"done":0.1}' } } })
+    await scene.extend(first, { beat: { checkpoint: half } })
+    await scene.extend(first, { beat: { progress: { fraction: 0.6 } } })
+    await scene.end(first, { kind: 'retry', delayMs: 0, error: 'broken' })
 
-        const second = await scene.claimOne()
-        assert.deepEqual([second.checkpoint, second.error], [half, 'broken'])
-      },
-      tellsCrashes,
-    ),
+    const second = await scene.claimOne()
+    assert.deepEqual([second.checkpoint, second.error], [half, 'broken'])
+  }),
 
-    contractCase(
-      'a checkpoint may be bytes of another codec',
-      async (scene) => {
-        const bytes = { payload: Uint8Array.of(0, 255, 10), codec: 'packed' }
-        await scene.add('a')
-        await scene.extend(await scene.claimOne(), { beat: { checkpoint: bytes } })
-        await crashed(scene)
+  'a checkpoint may be bytes of another codec': plainCase([tellsCrashes], async (scene) => {
+    const bytes = { payload: Uint8Array.of(0, 255, 10), codec: 'packed' }
+    await scene.add('a')
+    await scene.extend(await scene.claimOne(), { beat: { checkpoint: bytes } })
+    await crashed(scene)
 
-        assert.deepEqual((await scene.claimOne({ alone: true })).checkpoint, bytes)
-      },
-      tellsCrashes,
-    ),
+    assert.deepEqual((await scene.claimOne({ alone: true })).checkpoint, bytes)
+  }),
 
-    contractCase(
-      'a checkpoint outlives a crash, a release, a snooze and a second crash',
-      async (scene) => {
-        await scene.add('a')
-        await scene.extend(await scene.claimOne(), { beat: { checkpoint: half } })
-        await crashed(scene)
-        const second = await scene.claimOne({ alone: true })
-        await scene.end(second, { kind: 'release', delayMs: 0 })
-        const third = await scene.claimOne({ alone: true })
-        assert.deepEqual(third.checkpoint, half)
-        await scene.end(third, { kind: 'release', delayMs: 5_000 })
-        await scene.advance(5_000)
-        assert.deepEqual((await scene.claimOne()).checkpoint, half)
-        await crashed(scene)
+  'a checkpoint outlives a crash, a release, a snooze and a second crash': plainCase([tellsCrashes], async (scene) => {
+    await scene.add('a')
+    await scene.extend(await scene.claimOne(), { beat: { checkpoint: half } })
+    await crashed(scene)
+    const second = await scene.claimOne({ alone: true })
+    await scene.end(second, { kind: 'release', delayMs: 0 })
+    const third = await scene.claimOne({ alone: true })
+    assert.deepEqual(third.checkpoint, half)
+    await scene.end(third, { kind: 'release', delayMs: 5_000 })
+    await scene.advance(5_000)
+    assert.deepEqual((await scene.claimOne()).checkpoint, half)
+    await crashed(scene)
 
-        assert.deepEqual((await scene.claimOne({ alone: true })).checkpoint, half)
-      },
-      tellsCrashes,
-    ),
+    assert.deepEqual((await scene.claimOne({ alone: true })).checkpoint, half)
+  }),
 
-    contractCase(
-      'a dead job keeps its checkpoint and its log, and goes on from there when it is revived',
-      async (scene) => {
-        await scene.add('a')
-        const claim = await scene.claimOne()
-        await scene.extend(claim, { beat: { checkpoint: half, log: 'one\n' } })
-        await scene.end(claim, { kind: 'retry', delayMs: 0, last: true, error: 'broken', reason: 'max-retries' })
-        const dead = await scene.records.morgue.get(scene.queue, 'a')
-        assert.deepEqual([dead?.checkpoint, dead?.log], [half, 'one\n'])
-        await scene.records.morgue.revive(scene.queue, 'all')
+  async 'a dead job keeps its checkpoint and its log, and goes on from there when it is revived'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await scene.extend(claim, { beat: { checkpoint: half, log: 'one\n' } })
+    await scene.end(claim, { kind: 'retry', delayMs: 0, last: true, error: 'broken', reason: 'max-retries' })
+    const dead = await scene.records.morgue.get(scene.queue, 'a')
+    assert.deepEqual([dead?.checkpoint, dead?.log], [half, 'one\n'])
+    await scene.records.morgue.revive(scene.queue, 'all')
 
-        assert.deepEqual((await scene.claimOne()).checkpoint, half)
-        assert.equal((await scene.job('a')).log, 'one\n')
-      },
-      records,
-    ),
+    assert.deepEqual((await scene.claimOne()).checkpoint, half)
+    assert.equal((await scene.job('a')).log, 'one\n')
+  },
 
-    contractCase(
-      'a job that is completed with a kept result keeps its log, and no checkpoint',
-      async (scene) => {
-        await scene.add('a')
-        const claim = await scene.claimOne()
-        await scene.extend(claim, { beat: { checkpoint: half, log: 'done\n' } })
-        await scene.end(claim, { kind: 'complete', result: { payload: '1' } })
+  async 'a job that is completed with a kept result keeps its log, and no checkpoint'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await scene.extend(claim, { beat: { checkpoint: half, log: 'done\n' } })
+    await scene.end(claim, { kind: 'complete', result: { payload: '1' } })
 
-        const kept = await scene.records.get(scene.queue, 'a')
-        assert.deepEqual([kept?.state, kept?.checkpoint, kept?.log], ['completed', undefined, 'done\n'])
-      },
-      records,
-    ),
+    const kept = await scene.records.get(scene.queue, 'a')
+    assert.deepEqual([kept?.state, kept?.checkpoint, kept?.log], ['completed', undefined, 'done\n'])
+  },
 
-    contractCase(
-      'nothing of an ended job is handed to a later one of its id',
-      async (scene) => {
-        for (const end of ['complete', 'cancel', 'delete', 'kept'] as const) {
-          await scene.add('a')
-          const claim = await scene.claimOne()
-          await scene.extend(claim, { beat: { checkpoint: half, log: 'one\n' } })
-          if (end === 'delete') {
-            await scene.end(claim, { kind: 'release', delayMs: 0 })
-            await scene.records.delete(scene.queue, { ids: ['a'] })
-          } else if (end === 'kept') {
-            await scene.end(claim, { kind: 'complete', result: { payload: '1', keepMs: 1_000 } })
-          } else await scene.end(claim, { kind: end })
-          await scene.advance(3_600_000)
-          await scene.add('a')
-
-          const next = await scene.claimOne()
-          assert.equal(next.checkpoint, undefined, end)
-          assert.equal((await scene.job('a')).log, '', end)
-          await scene.end(next, { kind: 'complete' })
-        }
-      },
-      records,
-    ),
-
-    contractCase(
-      'a log grows from beat to beat and over all attempts',
-      async (scene) => {
-        await scene.add('a')
-        const first = await scene.claimOne()
-        await scene.extend(first, { beat: { log: 'one\n' } })
-        await scene.extend(first, { beat: { log: 'tw' } })
-        await scene.extend(first, { beat: { startedMs: 0 } })
-        await scene.extend(first, { beat: { log: 'o\0 ½ 🎈\n' } })
-        await scene.end(first, { kind: 'retry', delayMs: 0 })
-        const second = await scene.claimOne()
-        await scene.extend(second, { beat: { log: 'three\n' } })
-
-        assert.equal((await scene.records.get(scene.queue, 'a'))?.log, 'one\ntwo\0 ½ 🎈\nthree\n')
-      },
-      records,
-    ),
-
-    contractCase(
-      'of a log the last 64 KiB are kept, from the start of a character on',
-      async (scene) => {
-        await scene.add('a')
-        const claim = await scene.claimOne()
-        await scene.extend(claim, { beat: { log: '½'.repeat(mostLogBytes / 2) } })
-        assert.equal((await scene.job('a')).log.length, mostLogBytes / 2)
-        await scene.extend(claim, { beat: { log: '!' } })
-        assert.equal((await scene.job('a')).log, `${'½'.repeat(mostLogBytes / 2 - 1)}!`)
-        await scene.extend(claim, { beat: { log: 'x'.repeat(mostLogBytes + 1) } })
-        assert.equal((await scene.job('a')).log, 'x'.repeat(mostLogBytes))
-      },
-      records,
-    ),
-
-    contractCase(
-      'listings show neither checkpoint nor log',
-      async (scene) => {
-        await scene.add('a', 'b')
-        const { claims } = await scene.claim()
-        for (const claim of claims) await scene.extend(claim, { beat: { checkpoint: half, log: 'one\n' } })
-        await scene.end(claims[1]!, { kind: 'bury' })
-
-        const { jobs } = await scene.records.list(scene.queue, { by: 'id', limit: 10 })
-        const dead = await scene.records.morgue.list(scene.queue, { by: 'time', limit: 10 })
-        for (const job of [...jobs, ...dead.jobs])
-          assert.deepEqual([job.checkpoint, job.log], [undefined, undefined], job.id)
-      },
-      records,
-    ),
-
-    contractCase(
-      'who has lost the claim sets no checkpoint and writes no log',
-      async (scene) => {
-        await scene.add('a')
-        const first = await scene.claimOne({ leaseMs: 1_000 })
-        await scene.advance(1_000)
-        await scene.claimOne({ alone: true })
-
-        assert.equal(await scene.extend(first, { beat: { checkpoint: half, log: 'late\n' } }), 'lost')
-        const { checkpoint, log } = await scene.job('a')
-        assert.deepEqual([checkpoint, log], [null, ''])
-      },
-      fenced,
-    ),
-
-    orderedCase('a job of an ordered queue has neither', async (scene) => {
-      await scene.push('a', 'v1')
+  async 'nothing of an ended job is handed to a later one of its id'(scene) {
+    for (const end of ['complete', 'cancel', 'delete', 'kept'] as const) {
+      await scene.add('a')
       const claim = await scene.claimOne()
-      await scene.extend(claim, { beat: { checkpoint: half, log: 'one\n', pid: 7 } })
-      await scene.end(claim, { kind: 'retry', delayMs: 0 })
+      await scene.extend(claim, { beat: { checkpoint: half, log: 'one\n' } })
+      if (end === 'delete') {
+        await scene.end(claim, { kind: 'release', delayMs: 0 })
+        await scene.records.delete(scene.queue, { ids: ['a'] })
+      } else if (end === 'kept') {
+        await scene.end(claim, { kind: 'complete', result: { payload: '1', keepMs: 1_000 } })
+      } else await scene.end(claim, { kind: end })
+      await scene.advance(3_600_000)
+      await scene.add('a')
 
-      assert.equal((await scene.claimOne()).checkpoint, undefined)
-      const { checkpoint, log } = await scene.live('a')
-      assert.deepEqual([checkpoint, log], [null, ''])
-    }),
-  ],
-}
+      const next = await scene.claimOne()
+      assert.equal(next.checkpoint, undefined, end)
+      assert.equal((await scene.job('a')).log, '', end)
+      await scene.end(next, { kind: 'complete' })
+    }
+  },
+
+  async 'a log grows from beat to beat and over all attempts'(scene) {
+    await scene.add('a')
+    const first = await scene.claimOne()
+    await scene.extend(first, { beat: { log: 'one\n' } })
+    await scene.extend(first, { beat: { log: 'tw' } })
+    await scene.extend(first, { beat: { startedMs: 0 } })
+    await scene.extend(first, { beat: { log: 'o\0 ½ 🎈\n' } })
+    await scene.end(first, { kind: 'retry', delayMs: 0 })
+    const second = await scene.claimOne()
+    await scene.extend(second, { beat: { log: 'three\n' } })
+
+    assert.equal((await scene.records.get(scene.queue, 'a'))?.log, 'one\ntwo\0 ½ 🎈\nthree\n')
+  },
+
+  async 'of a log the last 64 KiB are kept, from the start of a character on'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await scene.extend(claim, { beat: { log: '½'.repeat(mostLogBytes / 2) } })
+    assert.equal((await scene.job('a')).log.length, mostLogBytes / 2)
+    await scene.extend(claim, { beat: { log: '!' } })
+    assert.equal((await scene.job('a')).log, `${'½'.repeat(mostLogBytes / 2 - 1)}!`)
+    await scene.extend(claim, { beat: { log: 'x'.repeat(mostLogBytes + 1) } })
+    assert.equal((await scene.job('a')).log, 'x'.repeat(mostLogBytes))
+  },
+
+  async 'listings show neither checkpoint nor log'(scene) {
+    await scene.add('a', 'b')
+    const { claims } = await scene.claim()
+    for (const claim of claims) await scene.extend(claim, { beat: { checkpoint: half, log: 'one\n' } })
+    await scene.end(claims[1]!, { kind: 'bury' })
+
+    const { jobs } = await scene.records.list(scene.queue, { by: 'id', limit: 10 })
+    const dead = await scene.records.morgue.list(scene.queue, { by: 'time', limit: 10 })
+    for (const job of [...jobs, ...dead.jobs])
+      assert.deepEqual([job.checkpoint, job.log], [undefined, undefined], job.id)
+  },
+
+  'who has lost the claim sets no checkpoint and writes no log': plainCase([fenced], async (scene) => {
+    await scene.add('a')
+    const first = await scene.claimOne({ leaseMs: 1_000 })
+    await scene.advance(1_000)
+    await scene.claimOne({ alone: true })
+
+    assert.equal(await scene.extend(first, { beat: { checkpoint: half, log: 'late\n' } }), 'lost')
+    const { checkpoint, log } = await scene.job('a')
+    assert.deepEqual([checkpoint, log], [null, ''])
+  }),
+
+  'a job of an ordered queue has neither': orderedCase([], async (scene) => {
+    await scene.push('a', 'v1')
+    const claim = await scene.claimOne()
+    await scene.extend(claim, { beat: { checkpoint: half, log: 'one\n', pid: 7 } })
+    await scene.end(claim, { kind: 'retry', delayMs: 0 })
+
+    assert.equal((await scene.claimOne()).checkpoint, undefined)
+    const { checkpoint, log } = await scene.live('a')
+    assert.deepEqual([checkpoint, log], [null, ''])
+  }),
+})
 
 /** The lease of the only claim expires, and a claim finds it. */
 async function crashed(scene: Scene): Promise<void> {

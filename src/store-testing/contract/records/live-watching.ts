@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { LiveMessages } from '../../../stores/contract/live-messages.js'
-import { type ContractConcern, contractCase, live, needing } from '../scenes/contract-case.js'
+import { live, plainConcern } from '../scenes/contract-case.js'
 import { soon } from '../scenes/scene.js'
 
 /** The messages that one watcher has heard, in order. */
@@ -41,69 +41,63 @@ async function nobodyWatches(messages: LiveMessages, queue: string): Promise<voi
   for (let looks = 0; await messages.publish(queue); looks += 1) assert.ok(looks < 10_000, 'somebody still watches')
 }
 
-export const liveWatching: ContractConcern = {
-  concern: 'live messages',
-  cases: needing(
-    [live],
-    [
-      contractCase('while nobody watches a queue a message is told to nobody, and that is said', async (scene) => {
-        assert.equal(await scene.messages.publish(scene.queue, 'lost'), false)
-        const ear = await Ear.on(scene.messages, scene.queue)
-        assert.equal(await scene.messages.publish(scene.queue, 'heard'), true)
-        assert.deepEqual(await ear.first(1), ['heard'])
-      }),
+export const liveWatching = plainConcern('live messages', [live], {
+  async 'while nobody watches a queue a message is told to nobody, and that is said'(scene) {
+    assert.equal(await scene.messages.publish(scene.queue, 'lost'), false)
+    const ear = await Ear.on(scene.messages, scene.queue)
+    assert.equal(await scene.messages.publish(scene.queue, 'heard'), true)
+    assert.deepEqual(await ear.first(1), ['heard'])
+  },
 
-      contractCase('all who watch hear every message, in its order, whoever publishes', async (scene) => {
-        const other = (await scene.harness.open()).live!
-        const ears = [await Ear.on(scene.messages, scene.queue), await Ear.on(other, scene.queue)]
-        const sent = Array.from({ length: 300 }, (_, i) => `message ${i} "\u00e4\u{1f3a1}"`)
-        for (const message of sent) await other.publish(scene.queue, message)
-        for (const ear of ears) assert.deepEqual(await ear.first(300), sent)
-      }),
+  async 'all who watch hear every message, in its order, whoever publishes'(scene) {
+    const other = (await scene.harness.open()).live!
+    const ears = [await Ear.on(scene.messages, scene.queue), await Ear.on(other, scene.queue)]
+    const sent = Array.from({ length: 300 }, (_, i) => `message ${i} "\u00e4\u{1f3a1}"`)
+    for (const message of sent) await other.publish(scene.queue, message)
+    for (const ear of ears) assert.deepEqual(await ear.first(300), sent)
+  },
 
-      contractCase('to ask whether anybody watches tells nothing', async (scene) => {
-        const ear = await Ear.on(scene.messages, scene.queue)
-        assert.equal(await scene.messages.publish(scene.queue), true)
-        await scene.messages.publish(scene.queue, 'one')
-        assert.deepEqual(await ear.first(1), ['one'])
-      }),
+  async 'to ask whether anybody watches tells nothing'(scene) {
+    const ear = await Ear.on(scene.messages, scene.queue)
+    assert.equal(await scene.messages.publish(scene.queue), true)
+    await scene.messages.publish(scene.queue, 'one')
+    assert.deepEqual(await ear.first(1), ['one'])
+  },
 
-      contractCase('who watches one queue hears nothing of another', async (scene) => {
-        await scene.openQueue({ name: 'other' })
-        const [one, other] = [await Ear.on(scene.messages, scene.queue), await Ear.on(scene.messages, 'other')]
-        await scene.messages.publish(scene.queue, 'of one')
-        await scene.messages.publish('other', 'of the other')
-        assert.deepEqual(await one.first(1), ['of one'])
-        assert.deepEqual(await other.first(1), ['of the other'])
-        assert.equal(await scene.messages.publish('nobody'), false)
-      }),
+  async 'who watches one queue hears nothing of another'(scene) {
+    await scene.openQueue({ name: 'other' })
+    const [one, other] = [await Ear.on(scene.messages, scene.queue), await Ear.on(scene.messages, 'other')]
+    await scene.messages.publish(scene.queue, 'of one')
+    await scene.messages.publish('other', 'of the other')
+    assert.deepEqual(await one.first(1), ['of one'])
+    assert.deepEqual(await other.first(1), ['of the other'])
+    assert.equal(await scene.messages.publish('nobody'), false)
+  },
 
-      contractCase('a watch ends with its signal, and those of others go on', async (scene) => {
-        const [one, other] = [await Ear.on(scene.messages, scene.queue), await Ear.on(scene.messages, scene.queue)]
-        one.stop()
-        assert.equal(await scene.messages.publish(scene.queue, 'a'), true)
-        assert.deepEqual(await other.first(1), ['a'])
-        other.stop()
-        await nobodyWatches(scene.messages, scene.queue)
-        assert.equal(await scene.messages.publish(scene.queue, 'b'), false)
-      }),
+  async 'a watch ends with its signal, and those of others go on'(scene) {
+    const [one, other] = [await Ear.on(scene.messages, scene.queue), await Ear.on(scene.messages, scene.queue)]
+    one.stop()
+    assert.equal(await scene.messages.publish(scene.queue, 'a'), true)
+    assert.deepEqual(await other.first(1), ['a'])
+    other.stop()
+    await nobodyWatches(scene.messages, scene.queue)
+    assert.equal(await scene.messages.publish(scene.queue, 'b'), false)
+  },
 
-      contractCase('a watch ends with its store', async (scene) => {
-        const other = await scene.harness.open()
-        await Ear.on(other.live!, scene.queue)
-        assert.equal(await scene.messages.publish(scene.queue), true)
-        await other.close()
-        await nobodyWatches(scene.messages, scene.queue)
-        await assert.rejects(other.live!.publish(scene.queue), { code: 'closed' })
-        await assert.rejects(Ear.on(other.live!, scene.queue), { code: 'closed' })
-      }),
+  async 'a watch ends with its store'(scene) {
+    const other = await scene.harness.open()
+    await Ear.on(other.live!, scene.queue)
+    assert.equal(await scene.messages.publish(scene.queue), true)
+    await other.close()
+    await nobodyWatches(scene.messages, scene.queue)
+    await assert.rejects(other.live!.publish(scene.queue), { code: 'closed' })
+    await assert.rejects(Ear.on(other.live!, scene.queue), { code: 'closed' })
+  },
 
-      contractCase('messages of 100 kB arrive as they were sent', async (scene) => {
-        const ear = await Ear.on(scene.messages, scene.queue)
-        const sent = Array.from({ length: 3 }, (_, i) => String(i).repeat(100_000))
-        for (const message of sent) await scene.messages.publish(scene.queue, message)
-        assert.deepEqual(await ear.first(3), sent)
-      }),
-    ],
-  ),
-}
+  async 'messages of 100 kB arrive as they were sent'(scene) {
+    const ear = await Ear.on(scene.messages, scene.queue)
+    const sent = Array.from({ length: 3 }, (_, i) => String(i).repeat(100_000))
+    for (const message of sent) await scene.messages.publish(scene.queue, message)
+    assert.deepEqual(await ear.first(3), sent)
+  },
+})

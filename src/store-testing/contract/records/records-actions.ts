@@ -2,388 +2,289 @@
 
 import assert from 'node:assert/strict'
 import type { Step, Where } from '../../../stores/contract/job-records.js'
-import { type ContractConcern, contractCase, exactDepth, records } from '../scenes/contract-case.js'
+import { exactDepth, plainCase, plainConcern, records } from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
 
-export const recordsActions: ContractConcern = {
-  concern: 'records: actions',
-  cases: [
-    contractCase(
-      'cancel takes waiting jobs out, tells running ones and leaves dead and completed ones',
-      async (scene) => {
-        await everyState(scene)
+export const recordsActions = plainConcern('records: actions', [records], {
+  async 'cancel takes waiting jobs out, tells running ones and leaves dead and completed ones'(scene) {
+    await everyState(scene)
 
-        assert.deepEqual(await scene.records.cancel(scene.queue, 'all', 'stop'), { changed: 3, more: false })
+    assert.deepEqual(await scene.records.cancel(scene.queue, 'all', 'stop'), { changed: 3, more: false })
 
-        assert.deepEqual(await scene.states(), ['dead dead', 'done completed', 'running running'])
-        const { claim, reason } = await scene.job('running')
-        assert.deepEqual([claim?.cancelRequested, reason], [true, 'stop'])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.states(), ['dead dead', 'done completed', 'running running'])
+    const { claim, reason } = await scene.job('running')
+    assert.deepEqual([claim?.cancelRequested, reason], [true, 'stop'])
+  },
 
-    contractCase(
-      'a job that was told to cancel is not counted again',
-      async (scene) => {
-        await scene.add('a')
-        await scene.claimOne()
-        await scene.records.cancel(scene.queue, 'all', 'first')
+  async 'a job that was told to cancel is not counted again'(scene) {
+    await scene.add('a')
+    await scene.claimOne()
+    await scene.records.cancel(scene.queue, 'all', 'first')
 
-        assert.deepEqual(await scene.records.cancel(scene.queue, 'all', 'second'), { changed: 0, more: false })
-        assert.equal((await scene.job('a')).reason, 'first')
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.records.cancel(scene.queue, 'all', 'second'), { changed: 0, more: false })
+    assert.equal((await scene.job('a')).reason, 'first')
+  },
 
-    contractCase(
-      'a running job ends with the reason that its cancel was asked for with, and where there was none with that of its worker',
-      async (scene) => {
-        for (const [asked, kept] of [
-          ['not wanted', 'not wanted'],
-          [undefined, 'as told'],
-        ] as const) {
-          await scene.add(asked ?? 'without')
-          const claim = await scene.claimOne()
-          await scene.records.cancel(scene.queue, 'all', asked)
-          await scene.end(claim, { kind: 'cancel', reason: 'as told' })
+  async 'a running job ends with the reason that its cancel was asked for with, and where there was none with that of its worker'(
+    scene,
+  ) {
+    for (const [asked, kept] of [
+      ['not wanted', 'not wanted'],
+      [undefined, 'as told'],
+    ] as const) {
+      await scene.add(asked ?? 'without')
+      const claim = await scene.claimOne()
+      await scene.records.cancel(scene.queue, 'all', asked)
+      await scene.end(claim, { kind: 'cancel', reason: 'as told' })
 
-          assert.equal((await scene.records.get(scene.queue, claim.id))?.reason, kept)
-        }
-      },
-      records,
-    ),
+      assert.equal((await scene.records.get(scene.queue, claim.id))?.reason, kept)
+    }
+  },
 
-    contractCase(
-      'a cancelled waiting job never runs',
-      async (scene) => {
-        await scene.add('a', 'b')
-        await scene.records.cancel(scene.queue, { ids: ['a'] })
+  async 'a cancelled waiting job never runs'(scene) {
+    await scene.add('a', 'b')
+    await scene.records.cancel(scene.queue, { ids: ['a'] })
 
-        assert.deepEqual(await scene.claimIds(), ['b'])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.claimIds(), ['b'])
+  },
 
-    contractCase(
-      'by ids only those are changed, unknown and repeated ones are passed over',
-      async (scene) => {
-        await scene.add('a', 'b', 'c')
+  async 'by ids only those are changed, unknown and repeated ones are passed over'(scene) {
+    await scene.add('a', 'b', 'c')
 
-        const step = await scene.records.cancel(scene.queue, { ids: ['b', 'never', 'b', 'a'] })
+    const step = await scene.records.cancel(scene.queue, { ids: ['b', 'never', 'b', 'a'] })
 
-        assert.deepEqual(step, { changed: 2, more: false })
-        assert.deepEqual(await scene.states(), ['c ready'])
-      },
-      records,
-    ),
+    assert.deepEqual(step, { changed: 2, more: false })
+    assert.deepEqual(await scene.states(), ['c ready'])
+  },
 
-    contractCase(
-      'no ids are no jobs',
-      async (scene) => {
-        await everyState(scene)
-        const before = await scene.harness.dump()
-        const none: Where = { ids: [] }
-        const nothing: Step = { changed: 0, more: false }
+  async 'no ids are no jobs'(scene) {
+    await everyState(scene)
+    const before = await scene.harness.dump()
+    const none: Where = { ids: [] }
+    const nothing: Step = { changed: 0, more: false }
 
-        assert.deepEqual(await scene.records.cancel(scene.queue, none), nothing)
-        assert.deepEqual(await scene.records.delete(scene.queue, none), nothing)
-        assert.deepEqual(await scene.records.runNow(scene.queue, none), nothing)
-        assert.deepEqual(await scene.records.bury(scene.queue, none), nothing)
-        assert.deepEqual(await scene.records.morgue.revive(scene.queue, none), nothing)
-        assert.deepEqual(await scene.records.morgue.delete(scene.queue, none), nothing)
-        assert.deepEqual(await scene.harness.dump(), before)
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.records.cancel(scene.queue, none), nothing)
+    assert.deepEqual(await scene.records.delete(scene.queue, none), nothing)
+    assert.deepEqual(await scene.records.runNow(scene.queue, none), nothing)
+    assert.deepEqual(await scene.records.bury(scene.queue, none), nothing)
+    assert.deepEqual(await scene.records.morgue.revive(scene.queue, none), nothing)
+    assert.deepEqual(await scene.records.morgue.delete(scene.queue, none), nothing)
+    assert.deepEqual(await scene.harness.dump(), before)
+  },
 
-    contractCase(
-      '‘failed’ means jobs that failed at least once',
-      async (scene) => {
-        for (const act of ['cancel', 'delete', 'bury'] as const) {
-          await scene.add('fresh', 'again')
-          const { claims } = await scene.claim()
-          await scene.end(claims[0]!, { kind: 'release', delayMs: 0 })
-          await scene.end(claims[1]!, { kind: 'retry', delayMs: 60_000 })
+  async '‘failed’ means jobs that failed at least once'(scene) {
+    for (const act of ['cancel', 'delete', 'bury'] as const) {
+      await scene.add('fresh', 'again')
+      const { claims } = await scene.claim()
+      await scene.end(claims[0]!, { kind: 'release', delayMs: 0 })
+      await scene.end(claims[1]!, { kind: 'retry', delayMs: 60_000 })
 
-          assert.deepEqual(await scene.records[act](scene.queue, 'failed'), { changed: 1, more: false })
+      assert.deepEqual(await scene.records[act](scene.queue, 'failed'), { changed: 1, more: false })
 
-          assert.deepEqual(await scene.states(), act === 'bury' ? ['again dead', 'fresh ready'] : ['fresh ready'])
-          await scene.records.clear(scene.queue)
-          // A cancelled id may be used again once it is no longer remembered.
-          await scene.advance(3_600_000)
-        }
-      },
-      records,
-    ),
+      assert.deepEqual(await scene.states(), act === 'bury' ? ['again dead', 'fresh ready'] : ['fresh ready'])
+      await scene.records.clear(scene.queue)
+      // A cancelled id may be used again once it is no longer remembered.
+      await scene.advance(3_600_000)
+    }
+  },
 
-    contractCase(
-      'delete of all takes waiting jobs only',
-      async (scene) => {
-        await everyState(scene)
+  async 'delete of all takes waiting jobs only'(scene) {
+    await everyState(scene)
 
-        assert.deepEqual(await scene.records.delete(scene.queue, 'all'), { changed: 2, more: false })
-        assert.deepEqual(await scene.states(), ['dead dead', 'done completed', 'running running'])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.records.delete(scene.queue, 'all'), { changed: 2, more: false })
+    assert.deepEqual(await scene.states(), ['dead dead', 'done completed', 'running running'])
+  },
 
-    contractCase(
-      'delete by id takes waiting jobs and kept results, never running or dead ones',
-      async (scene) => {
-        await everyState(scene)
-        const ids = ['dead', 'done', 'later', 'ready', 'running']
+  async 'delete by id takes waiting jobs and kept results, never running or dead ones'(scene) {
+    await everyState(scene)
+    const ids = ['dead', 'done', 'later', 'ready', 'running']
 
-        assert.deepEqual(await scene.records.delete(scene.queue, { ids }), { changed: 3, more: false })
-        assert.deepEqual(await scene.states(), ['dead dead', 'running running'])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.records.delete(scene.queue, { ids }), { changed: 3, more: false })
+    assert.deepEqual(await scene.states(), ['dead dead', 'running running'])
+  },
 
-    contractCase(
-      'a job that was deleted and comes in again stands at the end, whatever stood where it was',
-      async (scene) => {
-        await scene.add('a', 'b', 'c')
-        await scene.records.delete(scene.queue, { ids: ['b'] })
-        await scene.add('b')
+  async 'a job that was deleted and comes in again stands at the end, whatever stood where it was'(scene) {
+    await scene.add('a', 'b', 'c')
+    await scene.records.delete(scene.queue, { ids: ['b'] })
+    await scene.add('b')
 
-        assert.deepEqual(await scene.claimIds({ limit: 2 }), ['a', 'c'])
-        assert.deepEqual(await scene.claimIds(), ['b'])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.claimIds({ limit: 2 }), ['a', 'c'])
+    assert.deepEqual(await scene.claimIds(), ['b'])
+  },
 
-    contractCase(
-      'a deleted result leaves no trace, though its id was to be remembered',
-      async (scene) => {
-        await scene.addCompleted('a', { rememberMs: 60_000 })
-        await scene.records.delete(scene.queue, { ids: ['a'] })
+  async 'a deleted result leaves no trace, though its id was to be remembered'(scene) {
+    await scene.addCompleted('a', { rememberMs: 60_000 })
+    await scene.records.delete(scene.queue, { ids: ['a'] })
 
-        assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
-        assert.deepEqual(await scene.enqueue(['a']), ['added'])
-      },
-      records,
-    ),
+    assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
+    assert.deepEqual(await scene.enqueue(['a']), ['added'])
+  },
 
-    contractCase(
-      'runNow makes scheduled jobs ready and due now, behind those that wait',
-      async (scene) => {
-        await scene.add({ id: 'later', delayMs: 60_000 })
-        await scene.advance(1_000)
-        await scene.add('ready')
-        const now = await scene.now()
+  async 'runNow makes scheduled jobs ready and due now, behind those that wait'(scene) {
+    await scene.add({ id: 'later', delayMs: 60_000 })
+    await scene.advance(1_000)
+    await scene.add('ready')
+    const now = await scene.now()
 
-        assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 1, more: false })
+    assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 1, more: false })
 
-        const { claims } = await scene.claim()
-        assert.deepEqual(
-          claims.map(({ id, runAt }) => [id, runAt]),
-          [
-            ['ready', now],
-            ['later', now],
-          ],
-        )
-      },
-      records,
-    ),
+    const { claims } = await scene.claim()
+    assert.deepEqual(
+      claims.map(({ id, runAt }) => [id, runAt]),
+      [
+        ['ready', now],
+        ['later', now],
+      ],
+    )
+  },
 
-    contractCase(
-      'runNow keeps the order in which the jobs would have fallen due',
-      async (scene) => {
-        await scene.add({ id: 'c', delayMs: 3_000 }, { id: 'a', delayMs: 1_000 }, { id: 'b', delayMs: 2_000 })
-        await scene.records.runNow(scene.queue, 'all')
+  async 'runNow keeps the order in which the jobs would have fallen due'(scene) {
+    await scene.add({ id: 'c', delayMs: 3_000 }, { id: 'a', delayMs: 1_000 }, { id: 'b', delayMs: 2_000 })
+    await scene.records.runNow(scene.queue, 'all')
 
-        assert.deepEqual(await scene.claimIds(), ['a', 'b', 'c'])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.claimIds(), ['a', 'b', 'c'])
+  },
 
-    contractCase(
-      'runNow leaves ready, running and ended jobs',
-      async (scene) => {
-        await everyState(scene)
-        const before = await scene.job('ready')
-        await scene.advance(5)
+  async 'runNow leaves ready, running and ended jobs'(scene) {
+    await everyState(scene)
+    const before = await scene.job('ready')
+    await scene.advance(5)
 
-        assert.deepEqual(await scene.records.runNow(scene.queue, { ids: ['ready', 'running', 'dead', 'done'] }), {
-          changed: 0,
-          more: false,
-        })
-        assert.deepEqual(await scene.job('ready'), before)
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.records.runNow(scene.queue, { ids: ['ready', 'running', 'dead', 'done'] }), {
+      changed: 0,
+      more: false,
+    })
+    assert.deepEqual(await scene.job('ready'), before)
+  },
 
-    contractCase(
-      'bury puts waiting jobs into the morgue with reason buried',
-      async (scene) => {
-        await everyState(scene)
+  async 'bury puts waiting jobs into the morgue with reason buried'(scene) {
+    await everyState(scene)
 
-        assert.deepEqual(await scene.records.bury(scene.queue, 'all'), { changed: 2, more: false })
+    assert.deepEqual(await scene.records.bury(scene.queue, 'all'), { changed: 2, more: false })
 
-        const { state, reason, finishedAt, error } = await scene.job('ready')
-        assert.deepEqual([state, reason, finishedAt, error], ['dead', 'buried', await scene.now(), null])
-        assert.equal((await scene.job('dead')).reason, 'unrecoverable')
-        assert.equal((await scene.job('running')).state, 'running')
-      },
-      records,
-    ),
+    const { state, reason, finishedAt, error } = await scene.job('ready')
+    assert.deepEqual([state, reason, finishedAt, error], ['dead', 'buried', await scene.now(), null])
+    assert.equal((await scene.job('dead')).reason, 'unrecoverable')
+    assert.equal((await scene.job('running')).state, 'running')
+  },
 
-    contractCase(
-      'fail ends the current claim as a counted failure, with the reason as its error',
-      async (scene) => {
-        await scene.add('a')
-        const claim = await scene.claimOne()
+  async 'fail ends the current claim as a counted failure, with the reason as its error'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
 
-        assert.equal(await scene.records.fail(scene.queue, 'a', { delayMs: 5_000, reason: 'stuck' }), 'ok')
+    assert.equal(await scene.records.fail(scene.queue, 'a', { delayMs: 5_000, reason: 'stuck' }), 'ok')
 
-        const { state, attempt, error, worker } = await scene.job('a')
-        assert.deepEqual([state, attempt, error, worker], ['scheduled', 2, 'stuck', null])
-        assert.equal((await scene.depth()).failed, 1)
-        assert.equal(await scene.settle(claim, { kind: 'complete' }), 'lost')
-        assert.equal(await scene.extend(claim), 'lost')
-      },
-      records,
-    ),
+    const { state, attempt, error, worker } = await scene.job('a')
+    assert.deepEqual([state, attempt, error, worker], ['scheduled', 2, 'stuck', null])
+    assert.equal((await scene.depth()).failed, 1)
+    assert.equal(await scene.settle(claim, { kind: 'complete' }), 'lost')
+    assert.equal(await scene.extend(claim), 'lost')
+  },
 
-    contractCase(
-      'fail with last buries the job with the reason',
-      async (scene) => {
-        await scene.add('a')
-        await scene.claimOne()
-        await scene.records.fail(scene.queue, 'a', { delayMs: 0, last: true, reason: 'stuck' })
+  async 'fail with last buries the job with the reason'(scene) {
+    await scene.add('a')
+    await scene.claimOne()
+    await scene.records.fail(scene.queue, 'a', { delayMs: 0, last: true, reason: 'stuck' })
 
-        const { state, reason, error } = await scene.job('a')
+    const { state, reason, error } = await scene.job('a')
 
-        assert.deepEqual([state, reason, error], ['dead', 'stuck', 'stuck'])
-      },
-      records,
-    ),
+    assert.deepEqual([state, reason, error], ['dead', 'stuck', 'stuck'])
+  },
 
-    contractCase(
-      'fail of a job that does not run is gone and changes nothing',
-      async (scene) => {
-        await everyState(scene)
-        const before = await scene.harness.dump()
+  async 'fail of a job that does not run is gone and changes nothing'(scene) {
+    await everyState(scene)
+    const before = await scene.harness.dump()
 
-        for (const id of ['dead', 'done', 'later', 'ready', 'never']) {
-          assert.equal(await scene.records.fail(scene.queue, id, { delayMs: 0, reason: 'x' }), 'gone')
-        }
-        assert.deepEqual(await scene.harness.dump(), before)
-      },
-      records,
-    ),
+    for (const id of ['dead', 'done', 'later', 'ready', 'never']) {
+      assert.equal(await scene.records.fail(scene.queue, id, { delayMs: 0, reason: 'x' }), 'gone')
+    }
+    assert.deepEqual(await scene.harness.dump(), before)
+  },
 
-    contractCase(
-      'a pause stops claims and nothing else: running jobs settle, new ones come in',
-      async (scene) => {
-        await scene.add('a', 'b')
-        const claim = await scene.claimOne()
-        await scene.records.pause(scene.queue)
-        await scene.records.pause(scene.queue)
+  async 'a pause stops claims and nothing else: running jobs settle, new ones come in'(scene) {
+    await scene.add('a', 'b')
+    const claim = await scene.claimOne()
+    await scene.records.pause(scene.queue)
+    await scene.records.pause(scene.queue)
 
-        assert.deepEqual(await scene.claimIds(), [])
-        assert.equal(await scene.extend(claim), 'ok')
-        await scene.end(claim, { kind: 'complete' })
-        await scene.add('c')
-        await scene.records.resume(scene.queue)
-        await scene.records.resume(scene.queue)
-        assert.deepEqual(await scene.claimIds(), ['b', 'c'])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.claimIds(), [])
+    assert.equal(await scene.extend(claim), 'ok')
+    await scene.end(claim, { kind: 'complete' })
+    await scene.add('c')
+    await scene.records.resume(scene.queue)
+    await scene.records.resume(scene.queue)
+    assert.deepEqual(await scene.claimIds(), ['b', 'c'])
+  },
 
-    contractCase(
-      'a pause holds for every handle',
-      async (scene) => {
-        const other = await scene.harness.open()
-        await scene.add('a')
-        await scene.records.pause(scene.queue)
+  async 'a pause holds for every handle'(scene) {
+    const other = await scene.harness.open()
+    await scene.add('a')
+    await scene.records.pause(scene.queue)
 
-        const { waits } = await other.claim([{ queue: scene.queue, limit: 1 }], { worker: 'w2', leaseMs: 30_000 })
+    const { waits } = await other.claim([{ queue: scene.queue, limit: 1 }], { worker: 'w2', leaseMs: 30_000 })
 
-        assert.deepEqual(waits, [{ queue: scene.queue, reason: 'paused' }])
-      },
-      records,
-    ),
+    assert.deepEqual(waits, [{ queue: scene.queue, reason: 'paused' }])
+  },
 
-    contractCase(
-      'a draining queue refuses jobs and runs what waits, retries included; resume ends the drain',
-      async (scene) => {
-        await scene.add('a')
-        await scene.records.drain(scene.queue)
-        await scene.records.drain(scene.queue)
+  async 'a draining queue refuses jobs and runs what waits, retries included; resume ends the drain'(scene) {
+    await scene.add('a')
+    await scene.records.drain(scene.queue)
+    await scene.records.drain(scene.queue)
 
-        assert.deepEqual(await scene.enqueue(['b']), ['draining'])
-        assert.deepEqual(await scene.enqueue(['b', { id: 'c', delayMs: 1_000 }]), ['draining', 'draining'])
-        await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0 })
-        assert.deepEqual(await scene.claimIds(), ['a'])
-        await scene.records.resume(scene.queue)
-        await scene.add('b')
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.enqueue(['b']), ['draining'])
+    assert.deepEqual(await scene.enqueue(['b', { id: 'c', delayMs: 1_000 }]), ['draining', 'draining'])
+    await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0 })
+    assert.deepEqual(await scene.claimIds(), ['a'])
+    await scene.records.resume(scene.queue)
+    await scene.add('b')
+  },
 
-    contractCase(
-      'clear removes waiting and dead jobs, never running ones, and keeps results and counters',
-      async (scene) => {
-        await everyState(scene)
-        const { processed, failed } = await scene.depth()
+  async 'clear removes waiting and dead jobs, never running ones, and keeps results and counters'(scene) {
+    await everyState(scene)
+    const { processed, failed } = await scene.depth()
 
-        assert.deepEqual(await scene.records.clear(scene.queue), { changed: 3, more: false })
+    assert.deepEqual(await scene.records.clear(scene.queue), { changed: 3, more: false })
 
-        assert.deepEqual(await scene.states(), ['done completed', 'running running'])
-        const after = await scene.depth()
-        assert.deepEqual([after.processed, after.failed], [processed, failed])
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.states(), ['done completed', 'running running'])
+    const after = await scene.depth()
+    assert.deepEqual([after.processed, after.failed], [processed, failed])
+  },
 
-    contractCase(
-      'one step changes at most 1,000 jobs and says whether there are more',
-      async (scene) => {
-        for (let i = 0; i < 5; i++) {
-          await scene.add(...Array.from({ length: 250 }, (_, n) => ({ id: `job-${i}-${n}`, delayMs: 60_000 })))
-        }
+  'one step changes at most 1,000 jobs and says whether there are more': plainCase(
+    [records, exactDepth],
+    async (scene) => {
+      for (let i = 0; i < 5; i++) {
+        await scene.add(...Array.from({ length: 250 }, (_, n) => ({ id: `job-${i}-${n}`, delayMs: 60_000 })))
+      }
 
-        assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 1_000, more: true })
-        assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 250, more: false })
-        assert.deepEqual(await scene.records.bury(scene.queue, 'all'), { changed: 1_000, more: true })
-        assert.deepEqual(await scene.records.clear(scene.queue), { changed: 1_000, more: true })
-        assert.deepEqual(await scene.records.clear(scene.queue), { changed: 250, more: false })
-        assert.equal((await scene.depth()).dead, 0)
-      },
-      records,
-      exactDepth,
-    ),
+      assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 1_000, more: true })
+      assert.deepEqual(await scene.records.runNow(scene.queue, 'all'), { changed: 250, more: false })
+      assert.deepEqual(await scene.records.bury(scene.queue, 'all'), { changed: 1_000, more: true })
+      assert.deepEqual(await scene.records.clear(scene.queue), { changed: 1_000, more: true })
+      assert.deepEqual(await scene.records.clear(scene.queue), { changed: 250, more: false })
+      assert.equal((await scene.depth()).dead, 0)
+    },
+  ),
 
-    contractCase(
-      'exactly 1,000 jobs are one step with nothing more',
-      async (scene) => {
-        for (let i = 0; i < 4; i++) await scene.add(...Array.from({ length: 250 }, (_, n) => `job-${i}-${n}`))
+  async 'exactly 1,000 jobs are one step with nothing more'(scene) {
+    for (let i = 0; i < 4; i++) await scene.add(...Array.from({ length: 250 }, (_, n) => `job-${i}-${n}`))
 
-        assert.deepEqual(await scene.records.clear(scene.queue), { changed: 1_000, more: false })
-      },
-      records,
-    ),
+    assert.deepEqual(await scene.records.clear(scene.queue), { changed: 1_000, more: false })
+  },
 
-    contractCase(
-      'what an action changes in one queue stays in that queue',
-      async (scene) => {
-        await scene.openQueue({ name: 'other' })
-        await scene.add('a')
-        await scene.enqueue(['a'], { queue: 'other' })
-        const before = await scene.stored('other')
+  async 'what an action changes in one queue stays in that queue'(scene) {
+    await scene.openQueue({ name: 'other' })
+    await scene.add('a')
+    await scene.enqueue(['a'], { queue: 'other' })
+    const before = await scene.stored('other')
 
-        await scene.records.cancel(scene.queue, 'all')
-        await scene.records.pause(scene.queue)
-        await scene.records.drain(scene.queue)
+    await scene.records.cancel(scene.queue, 'all')
+    await scene.records.pause(scene.queue)
+    await scene.records.drain(scene.queue)
 
-        assert.deepEqual(await scene.stored('other'), before)
-      },
-      records,
-    ),
-  ],
-}
+    assert.deepEqual(await scene.stored('other'), before)
+  },
+})
 
 /** One job in each state, named after it. */
 async function everyState(scene: Scene): Promise<void> {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { WorkerRecord } from '../../../stores/contract/worker-registry.js'
-import { type ContractConcern, contractCase, workers } from '../scenes/contract-case.js'
+import { plainConcern, workers } from '../scenes/contract-case.js'
 
 const worker: WorkerRecord = {
   id: 'worker-1',
@@ -23,108 +23,77 @@ const worker: WorkerRecord = {
   loopDelayMs: 12.5,
 }
 
-export const workersRegistry: ContractConcern = {
-  concern: 'registry of workers',
-  cases: [
-    contractCase(
-      'a worker that beats is listed as it described itself, with when it was seen',
-      async (scene) => {
-        await scene.workers.beat(worker, 10_000)
+export const workersRegistry = plainConcern('registry of workers', [workers], {
+  async 'a worker that beats is listed as it described itself, with when it was seen'(scene) {
+    await scene.workers.beat(worker, 10_000)
 
-        assert.deepEqual(await scene.workers.list(), [{ ...worker, seenAt: await scene.now(), silentMs: 0 }])
-      },
-      workers,
-    ),
+    assert.deepEqual(await scene.workers.list(), [{ ...worker, seenAt: await scene.now(), silentMs: 0 }])
+  },
 
-    contractCase(
-      'a record lapses ttlMs after the last beat, and not a millisecond sooner',
-      async (scene) => {
-        await scene.workers.beat(worker, 10_000)
-        await scene.advance(9_999)
-        assert.equal((await scene.workers.list()).length, 1)
-        await scene.advance(1)
-        assert.deepEqual(await scene.workers.list(), [])
-      },
-      workers,
-    ),
+  async 'a record lapses ttlMs after the last beat, and not a millisecond sooner'(scene) {
+    await scene.workers.beat(worker, 10_000)
+    await scene.advance(9_999)
+    assert.equal((await scene.workers.list()).length, 1)
+    await scene.advance(1)
+    assert.deepEqual(await scene.workers.list(), [])
+  },
 
-    contractCase(
-      'a beat renews the record and replaces it whole',
-      async (scene) => {
-        await scene.workers.beat(worker, 10_000)
-        await scene.advance(9_000)
-        await scene.workers.beat({ ...worker, running: 0, queues: ['mail'] }, 10_000)
-        await scene.advance(9_000)
+  async 'a beat renews the record and replaces it whole'(scene) {
+    await scene.workers.beat(worker, 10_000)
+    await scene.advance(9_000)
+    await scene.workers.beat({ ...worker, running: 0, queues: ['mail'] }, 10_000)
+    await scene.advance(9_000)
 
-        const [listed] = await scene.workers.list()
+    const [listed] = await scene.workers.list()
 
-        assert.deepEqual([listed?.running, listed?.queues], [0, ['mail']])
-        assert.equal(listed?.seenAt, (await scene.now()) - 9_000)
-        assert.equal(listed?.silentMs, 9_000)
-      },
-      workers,
-    ),
+    assert.deepEqual([listed?.running, listed?.queues], [0, ['mail']])
+    assert.equal(listed?.seenAt, (await scene.now()) - 9_000)
+    assert.equal(listed?.silentMs, 9_000)
+  },
 
-    contractCase(
-      'workers are listed by id, on every handle',
-      async (scene) => {
-        const other = await scene.harness.open()
-        for (const id of ['b', 'c', 'a']) await scene.workers.beat({ ...worker, id }, 10_000)
+  async 'workers are listed by id, on every handle'(scene) {
+    const other = await scene.harness.open()
+    for (const id of ['b', 'c', 'a']) await scene.workers.beat({ ...worker, id }, 10_000)
 
-        assert.deepEqual(
-          (await other.workers!.list()).map(({ id }) => id),
-          ['a', 'b', 'c'],
-        )
-      },
-      workers,
-    ),
+    assert.deepEqual(
+      (await other.workers!.list()).map(({ id }) => id),
+      ['a', 'b', 'c'],
+    )
+  },
 
-    contractCase(
-      'an order is told by every beat of its worker until that is removed, the latest of several',
-      async (scene) => {
-        const other = (await scene.harness.open()).workers!
-        assert.equal(await scene.workers.beat(worker, 10_000), undefined)
-        assert.equal(await other.order('worker-1', 'recycle'), true)
-        assert.equal(await scene.workers.beat({ ...worker, running: 4 }, 10_000), 'recycle')
-        assert.equal(await scene.workers.beat({ ...worker, id: 'worker-2' }, 10_000), undefined)
-        assert.equal(await other.order('worker-1', 'stop'), true)
-        assert.equal(await scene.workers.beat(worker, 10_000), 'stop')
-        assert.deepEqual(
-          (await scene.workers.list()).map(({ id, running }) => [id, running]),
-          [
-            ['worker-1', 3],
-            ['worker-2', 3],
-          ],
-        )
-        await scene.workers.remove('worker-1')
-        assert.equal(await scene.workers.beat(worker, 10_000), undefined)
-      },
-      workers,
-    ),
+  async 'an order is told by every beat of its worker until that is removed, the latest of several'(scene) {
+    const other = (await scene.harness.open()).workers!
+    assert.equal(await scene.workers.beat(worker, 10_000), undefined)
+    assert.equal(await other.order('worker-1', 'recycle'), true)
+    assert.equal(await scene.workers.beat({ ...worker, running: 4 }, 10_000), 'recycle')
+    assert.equal(await scene.workers.beat({ ...worker, id: 'worker-2' }, 10_000), undefined)
+    assert.equal(await other.order('worker-1', 'stop'), true)
+    assert.equal(await scene.workers.beat(worker, 10_000), 'stop')
+    assert.deepEqual(
+      (await scene.workers.list()).map(({ id, running }) => [id, running]),
+      [
+        ['worker-1', 3],
+        ['worker-2', 3],
+      ],
+    )
+    await scene.workers.remove('worker-1')
+    assert.equal(await scene.workers.beat(worker, 10_000), undefined)
+  },
 
-    contractCase(
-      'an order to a worker that is not there, or has lapsed, is none',
-      async (scene) => {
-        assert.equal(await scene.workers.order('worker-1', 'stop'), false)
-        await scene.workers.beat(worker, 10_000)
-        await scene.workers.order('worker-1', 'stop')
-        await scene.advance(10_000)
-        assert.equal(await scene.workers.order('worker-1', 'stop'), false)
-        assert.equal(await scene.workers.beat(worker, 10_000), undefined)
-      },
-      workers,
-    ),
+  async 'an order to a worker that is not there, or has lapsed, is none'(scene) {
+    assert.equal(await scene.workers.order('worker-1', 'stop'), false)
+    await scene.workers.beat(worker, 10_000)
+    await scene.workers.order('worker-1', 'stop')
+    await scene.advance(10_000)
+    assert.equal(await scene.workers.order('worker-1', 'stop'), false)
+    assert.equal(await scene.workers.beat(worker, 10_000), undefined)
+  },
 
-    contractCase(
-      'a removed worker is not listed, and removing one that is not there is harmless',
-      async (scene) => {
-        await scene.workers.beat(worker, 10_000)
-        await scene.workers.remove('worker-1')
-        await scene.workers.remove('worker-1')
+  async 'a removed worker is not listed, and removing one that is not there is harmless'(scene) {
+    await scene.workers.beat(worker, 10_000)
+    await scene.workers.remove('worker-1')
+    await scene.workers.remove('worker-1')
 
-        assert.deepEqual(await scene.workers.list(), [])
-      },
-      workers,
-    ),
-  ],
-}
+    assert.deepEqual(await scene.workers.list(), [])
+  },
+})

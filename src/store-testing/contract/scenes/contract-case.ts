@@ -48,25 +48,38 @@ export const exactDepth: Need = (store) => store.traits.exactDepth || 'the store
 /** Nothing is open before the case opens it: the place of a queue may depend on the limits of its first opening. */
 export const firstUse: Need = () => true
 
-/** Gives all these cases the same requirements. */
-export function needing(needs: readonly Need[], cases: readonly ContractCase[]): ContractCase[] {
-  return cases.map((one) => ({ ...one, needs: allOf(one.needs === undefined ? needs : [...needs, one.needs]) }))
+type Run<S extends Scene> = (scene: S) => Promise<void>
+type UntitledCase = Omit<ContractCase, 'title'>
+/** The cases of a concern by title. One whose needs or scene differ from the others is a `plainCase` or an `orderedCase`. */
+type Cases<S extends Scene> = Readonly<Record<string, Run<S> | UntitledCase>>
+
+/** A concern whose cases have a plain queue, and these needs. */
+export function plainConcern(concern: string, needs: readonly Need[], cases: Cases<Scene>): ContractConcern {
+  return { concern, cases: titled(cases, (run) => plainCase(needs, run)) }
 }
 
-export function contractCase(title: string, run: (scene: Scene) => Promise<void>, ...needs: Need[]): ContractCase {
-  const isOpen = !needs.includes(firstUse)
-  return { title, needs: allOf(needs), run: async (harness) => run(await Scene.on(harness, isOpen)) }
+/** A concern whose cases have an ordered queue, and these needs. */
+export function orderedConcern(concern: string, needs: readonly Need[], cases: Cases<OrderedScene>): ContractConcern {
+  return { concern, cases: titled(cases, (run) => orderedCase(needs, run)) }
 }
 
-/** A case about an ordered queue. */
-export function orderedCase(
-  title: string,
-  run: (scene: OrderedScene) => Promise<void>,
-  ...needs: Need[]
-): ContractCase {
-  const isOpen = !needs.includes(firstUse)
+/** A case with a plain queue, and needs in place of those of its concern. */
+export function plainCase(needs: readonly Need[], run: Run<Scene>): UntitledCase {
+  return { needs: allOf(needs), run: async (harness) => run(await Scene.on(harness, isOpen(needs))) }
+}
+
+/** A case with an ordered queue, and needs in place of those of its concern. */
+export function orderedCase(needs: readonly Need[], run: Run<OrderedScene>): UntitledCase {
   const all = allOf([ordered, ...needs])
-  return { title, needs: all, run: async (harness) => run(await OrderedScene.on(harness, isOpen)) }
+  return { needs: all, run: async (harness) => run(await OrderedScene.on(harness, isOpen(needs))) }
+}
+
+function titled<S extends Scene>(cases: Cases<S>, caseOf: (run: Run<S>) => UntitledCase): ContractCase[] {
+  return Object.entries(cases).map(([title, one]) => ({ title, ...(typeof one === 'function' ? caseOf(one) : one) }))
+}
+
+function isOpen(needs: readonly Need[]): boolean {
+  return !needs.includes(firstUse)
 }
 
 function allOf(needs: readonly Need[]): Need {

@@ -2,138 +2,132 @@
 
 import assert from 'node:assert/strict'
 import { UnknownQueueError } from '../../../core/errors.js'
-import { type ContractConcern, contractCase, needing, scheduled } from '../scenes/contract-case.js'
+import { plainConcern, scheduled } from '../scenes/contract-case.js'
 import { hourly, hourMs, schedulesOf, storedSchedule, tickOf } from '../scenes/schedule-words.js'
 
-export const scheduling: ContractConcern = {
-  concern: 'schedules',
-  cases: needing(
-    [scheduled],
-    [
-      contractCase('a schedule is read as it was written, on every handle', async (scene) => {
-        const now = await scene.now()
-        const job = {
-          ...{ task: 'send-mail', payload: Buffer.from([0, 255, 10]), codec: 'msgpack', meta: '{"trace":"é"}' },
-          ...{ priority: 3, group: 'tenant', delayMs: 5, rememberMs: 60_000 },
-        }
-        const rule = { cron: '0 3 * * *', timeZone: 'Europe/Zurich', fromAt: now, untilAt: now + 9 * hourMs }
-        const definition = { rule, onMissed: 'all', overlap: 'skip', jitterMs: 17, declaredBy: 'shop', job }
-        const change = hourly('nightly', now + hourMs, { definition })
-        assert.equal(await schedulesOf(scene.store).put(change, undefined), true)
+export const scheduling = plainConcern('schedules', [scheduled], {
+  async 'a schedule is read as it was written, on every handle'(scene) {
+    const now = await scene.now()
+    const job = {
+      ...{ task: 'send-mail', payload: Buffer.from([0, 255, 10]), codec: 'msgpack', meta: '{"trace":"é"}' },
+      ...{ priority: 3, group: 'tenant', delayMs: 5, rememberMs: 60_000 },
+    }
+    const rule = { cron: '0 3 * * *', timeZone: 'Europe/Zurich', fromAt: now, untilAt: now + 9 * hourMs }
+    const definition = { rule, onMissed: 'all', overlap: 'skip', jitterMs: 17, declaredBy: 'shop', job }
+    const change = hourly('nightly', now + hourMs, { definition })
+    assert.equal(await schedulesOf(scene.store).put(change, undefined), true)
 
-        const read = await schedulesOf(await scene.harness.open()).get('nightly')
+    const read = await schedulesOf(await scene.harness.open()).get('nightly')
 
-        const { payload, ...readJob } = read!.definition.job
-        assert.deepEqual(Buffer.from(payload), job.payload)
-        assert.deepEqual(
-          { ...read, definition: { ...read!.definition, job: { ...readJob, payload: job.payload } } },
-          {
-            ...{ ...change, shards: read!.shards, ticked: 0, skipped: 0, missed: 0, createdAt: now, updatedAt: now },
-          },
-        )
-      }),
+    const { payload, ...readJob } = read!.definition.job
+    assert.deepEqual(Buffer.from(payload), job.payload)
+    assert.deepEqual(
+      { ...read, definition: { ...read!.definition, job: { ...readJob, payload: job.payload } } },
+      {
+        ...{ ...change, shards: read!.shards, ticked: 0, skipped: 0, missed: 0, createdAt: now, updatedAt: now },
+      },
+    )
+  },
 
-      contractCase('one is written only where the revision that is expected is stored', async (scene) => {
-        const { put, get } = schedulesOf(scene.store)
-        const now = await scene.now()
-        const at = (revision: string, nextAt = now) => ({ revision, nextAt })
-        assert.equal(await put(hourly('a', now, { revision: 'r1' }), at('r0')), false)
-        assert.equal(await get('a'), undefined)
-        assert.equal(await put(hourly('a', now, { revision: 'r1' }), undefined), true)
-        assert.equal(await put(hourly('a', now, { revision: 'r2' }), undefined), false)
-        assert.equal(await put(hourly('a', now, { revision: 'r2' }), at('r0')), false)
-        assert.equal((await get('a'))?.revision, 'r1')
-        assert.equal(await put(hourly('a', now + 1, { revision: 'r2', paused: true }), at('r1')), true)
-        const { revision, paused, nextAt } = await storedSchedule(scene.store, 'a')
-        assert.deepEqual([revision, paused, nextAt], ['r2', true, now + 1])
-      }),
+  async 'one is written only where the revision that is expected is stored'(scene) {
+    const { put, get } = schedulesOf(scene.store)
+    const now = await scene.now()
+    const at = (revision: string, nextAt = now) => ({ revision, nextAt })
+    assert.equal(await put(hourly('a', now, { revision: 'r1' }), at('r0')), false)
+    assert.equal(await get('a'), undefined)
+    assert.equal(await put(hourly('a', now, { revision: 'r1' }), undefined), true)
+    assert.equal(await put(hourly('a', now, { revision: 'r2' }), undefined), false)
+    assert.equal(await put(hourly('a', now, { revision: 'r2' }), at('r0')), false)
+    assert.equal((await get('a'))?.revision, 'r1')
+    assert.equal(await put(hourly('a', now + 1, { revision: 'r2', paused: true }), at('r1')), true)
+    const { revision, paused, nextAt } = await storedSchedule(scene.store, 'a')
+    assert.deepEqual([revision, paused, nextAt], ['r2', true, now + 1])
+  },
 
-      contractCase('who read a schedule before it ticked does not take it back', async (scene) => {
-        const { put, tick, due } = schedulesOf(scene.store)
-        const now = await scene.now()
-        await scene.store.open([{ name: 'reports', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
-        await put(hourly('a', now), undefined)
-        const read = await storedSchedule(scene.store, 'a')
-        await tick(tickOf(read))
-        assert.equal(await put(hourly('a', now, { revision: 'a-2' }), read), false)
-        const elsewhere = hourly('a', now, { revision: 'a-2', definition: { queue: 'reports' } })
-        assert.equal(await put(elsewhere, read), false)
-        assert.deepEqual((await due('worker', hourMs, 10)).due, [])
-        assert.equal((await storedSchedule(scene.store, 'a')).nextAt, now + hourMs)
-      }),
+  async 'who read a schedule before it ticked does not take it back'(scene) {
+    const { put, tick, due } = schedulesOf(scene.store)
+    const now = await scene.now()
+    await scene.store.open([{ name: 'reports', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
+    await put(hourly('a', now), undefined)
+    const read = await storedSchedule(scene.store, 'a')
+    await tick(tickOf(read))
+    assert.equal(await put(hourly('a', now, { revision: 'a-2' }), read), false)
+    const elsewhere = hourly('a', now, { revision: 'a-2', definition: { queue: 'reports' } })
+    assert.equal(await put(elsewhere, read), false)
+    assert.deepEqual((await due('worker', hourMs, 10)).due, [])
+    assert.equal((await storedSchedule(scene.store, 'a')).nextAt, now + hourMs)
+  },
 
-      contractCase('a change that is sent again is answered as done', async (scene) => {
-        const { put } = schedulesOf(scene.store)
-        const change = hourly('a', await scene.now())
-        assert.equal(await put(change, undefined), true)
-        assert.equal(await put(change, undefined), true)
-      }),
+  async 'a change that is sent again is answered as done'(scene) {
+    const { put } = schedulesOf(scene.store)
+    const change = hourly('a', await scene.now())
+    assert.equal(await put(change, undefined), true)
+    assert.equal(await put(change, undefined), true)
+  },
 
-      contractCase('a change keeps what the schedule has ticked so far, and when it came', async (scene) => {
-        const { put, tick, get } = schedulesOf(scene.store)
-        const createdAt = await scene.now()
-        await put(hourly('a', createdAt), undefined)
-        const ticked = tickOf(await storedSchedule(scene.store, 'a'), { skips: 2, misses: 3 })
-        assert.equal((await tick(ticked)).outcome, 'ticked')
-        await scene.advance(5)
-        await put(hourly('a', createdAt + 7, { revision: 'a-2', definition: { onMissed: 'all' } }), await get('a'))
+  async 'a change keeps what the schedule has ticked so far, and when it came'(scene) {
+    const { put, tick, get } = schedulesOf(scene.store)
+    const createdAt = await scene.now()
+    await put(hourly('a', createdAt), undefined)
+    const ticked = tickOf(await storedSchedule(scene.store, 'a'), { skips: 2, misses: 3 })
+    assert.equal((await tick(ticked)).outcome, 'ticked')
+    await scene.advance(5)
+    await put(hourly('a', createdAt + 7, { revision: 'a-2', definition: { onMissed: 'all' } }), await get('a'))
 
-        const { definition, shards: _, ...rest } = await storedSchedule(scene.store, 'a')
+    const { definition, shards: _, ...rest } = await storedSchedule(scene.store, 'a')
 
-        assert.equal(definition.onMissed, 'all')
-        assert.deepEqual(rest, {
-          ...{ revision: 'a-2', paused: false, nextAt: createdAt + 7, lastAt: createdAt, lastId: ticked.jobs[0]!.id },
-          ...{ ticked: 1, skipped: 2, missed: 3, createdAt, updatedAt: createdAt + 5 },
-        })
-      }),
+    assert.equal(definition.onMissed, 'all')
+    assert.deepEqual(rest, {
+      ...{ revision: 'a-2', paused: false, nextAt: createdAt + 7, lastAt: createdAt, lastId: ticked.jobs[0]!.id },
+      ...{ ticked: 1, skipped: 2, missed: 3, createdAt, updatedAt: createdAt + 5 },
+    })
+  },
 
-      contractCase('one for a queue that is not there is refused', async (scene) => {
-        const change = hourly('a', 0, { definition: { queue: 'nowhere' } })
-        await assert.rejects(schedulesOf(scene.store).put(change, undefined), UnknownQueueError)
-        assert.equal(await schedulesOf(scene.store).get('a'), undefined)
-      }),
+  async 'one for a queue that is not there is refused'(scene) {
+    const change = hourly('a', 0, { definition: { queue: 'nowhere' } })
+    await assert.rejects(schedulesOf(scene.store).put(change, undefined), UnknownQueueError)
+    assert.equal(await schedulesOf(scene.store).get('a'), undefined)
+  },
 
-      contractCase('they are listed by the bytes of their names, page by page', async (scene) => {
-        const { put, list } = schedulesOf(scene.store)
-        for (const name of ['b', 'a', 'C', 'a.b', 'a-1']) await put(hourly(name, 0), undefined)
-        const first = await list(undefined, 3)
-        const names = (page: typeof first) => page.map(({ definition: { name } }) => name)
-        assert.deepEqual(names(first), ['C', 'a', 'a-1'])
-        assert.deepEqual(names(await list('a-1', 3)), ['a.b', 'b'])
-        assert.deepEqual(await list('b', 3), [])
-      }),
+  async 'they are listed by the bytes of their names, page by page'(scene) {
+    const { put, list } = schedulesOf(scene.store)
+    for (const name of ['b', 'a', 'C', 'a.b', 'a-1']) await put(hourly(name, 0), undefined)
+    const first = await list(undefined, 3)
+    const names = (page: typeof first) => page.map(({ definition: { name } }) => name)
+    assert.deepEqual(names(first), ['C', 'a', 'a-1'])
+    assert.deepEqual(names(await list('a-1', 3)), ['a.b', 'b'])
+    assert.deepEqual(await list('b', 3), [])
+  },
 
-      contractCase('one is removed once, and only with the revision that is named', async (scene) => {
-        const { put, remove, get } = schedulesOf(scene.store)
-        await put(hourly('a', 0), undefined)
-        await put(hourly('b', 0), undefined)
-        assert.equal(await remove('a', 'a-0'), false)
-        assert.equal(await remove('a', 'a-1'), true)
-        assert.equal(await remove('a'), false)
-        assert.equal(await remove('b'), true)
-        assert.deepEqual([await get('a'), await get('b')], [undefined, undefined])
-        assert.deepEqual((await schedulesOf(scene.store).due('worker', hourMs, 10)).due, [])
-      }),
+  async 'one is removed once, and only with the revision that is named'(scene) {
+    const { put, remove, get } = schedulesOf(scene.store)
+    await put(hourly('a', 0), undefined)
+    await put(hourly('b', 0), undefined)
+    assert.equal(await remove('a', 'a-0'), false)
+    assert.equal(await remove('a', 'a-1'), true)
+    assert.equal(await remove('a'), false)
+    assert.equal(await remove('b'), true)
+    assert.deepEqual([await get('a'), await get('b')], [undefined, undefined])
+    assert.deepEqual((await schedulesOf(scene.store).due('worker', hourMs, 10)).due, [])
+  },
 
-      contractCase('one that changes its queue ticks there, and keeps its history', async (scene) => {
-        const { put, tick, due, list } = schedulesOf(scene.store)
-        await scene.store.open([{ name: 'reports', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
-        const now = await scene.now()
-        await put(hourly('a', now), undefined)
-        const before = tickOf(await storedSchedule(scene.store, 'a'))
-        assert.equal((await tick(before)).outcome, 'ticked')
-        const moved = hourly('a', now, { revision: 'a-2', definition: { queue: 'reports' } })
-        assert.equal(await put(moved, await storedSchedule(scene.store, 'a')), true)
+  async 'one that changes its queue ticks there, and keeps its history'(scene) {
+    const { put, tick, due, list } = schedulesOf(scene.store)
+    await scene.store.open([{ name: 'reports', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
+    const now = await scene.now()
+    await put(hourly('a', now), undefined)
+    const before = tickOf(await storedSchedule(scene.store, 'a'))
+    assert.equal((await tick(before)).outcome, 'ticked')
+    const moved = hourly('a', now, { revision: 'a-2', definition: { queue: 'reports' } })
+    assert.equal(await put(moved, await storedSchedule(scene.store, 'a')), true)
 
-        const late = { ...before, dueAt: now + hourMs, nextAt: now + 2 * hourMs, callId: 'late' }
-        assert.equal((await tick(late)).outcome, 'lost')
-        const [found, ...others] = (await due('worker', hourMs, 10)).due
-        assert.deepEqual([found?.definition.queue, found?.ticked, others.length], ['reports', 1, 0])
-        assert.equal((await tick(tickOf(found!))).outcome, 'ticked')
-        assert.equal((await scene.depth('reports')).ready, 1)
-        assert.equal((await scene.depth()).ready, 1)
-        assert.equal((await list(undefined, 10)).length, 1)
-      }),
-    ],
-  ),
-}
+    const late = { ...before, dueAt: now + hourMs, nextAt: now + 2 * hourMs, callId: 'late' }
+    assert.equal((await tick(late)).outcome, 'lost')
+    const [found, ...others] = (await due('worker', hourMs, 10)).due
+    assert.deepEqual([found?.definition.queue, found?.ticked, others.length], ['reports', 1, 0])
+    assert.equal((await tick(tickOf(found!))).outcome, 'ticked')
+    assert.equal((await scene.depth('reports')).ready, 1)
+    assert.equal((await scene.depth()).ready, 1)
+    assert.equal((await list(undefined, 10)).length, 1)
+  },
+})
