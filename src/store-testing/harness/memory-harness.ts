@@ -1,11 +1,14 @@
-/** The harness of the memory store. */
+/** The harness of the memory store, with its audit. */
 
+import type { JobState } from '../../core/job.js'
+import type { Clock } from '../../core/platform/clock.js'
 import { MemoryData, MemoryStore } from '../../stores/memory/memory-store.js'
+import type { MemoryJob } from '../../stores/memory/queue/memory-job.js'
+import { MemoryOrderedQueue } from '../../stores/memory/queue/memory-ordered-queue.js'
 import type { CanonicalState } from '../state/canonical-state.js'
 import { memoryState } from '../state/memory-state.js'
-import type { AuditEntry } from './audit-entry.js'
 import { ManualClock } from './manual-clock.js'
-import { MemoryAudit } from './memory-audit.js'
+import { type AuditEntry, auditKind } from './store-audit.js'
 import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-harness.js'
 
 /** `isRemote`: whether it behaves like a server, which is away while it restarts. */
@@ -51,4 +54,106 @@ export async function memoryHarness(
 export async function modelOf(subject: StoreHarness, options: Parameters<HarnessMaker>[0] = {}): Promise<StoreHarness> {
   const { traits } = await subject.open()
   return memoryHarness({ ...options, isRemote: traits.remote })
+}
+
+interface SeenJob {
+  readonly job: MemoryJob
+  readonly state: JobState
+  readonly fence: number
+  readonly worker: string | null
+}
+
+/**
+ * The memory store's audit: it finds changes by comparing all jobs before and after each call. A call does its work
+ * before it returns its promise. If a settle makes a result or dead job and also trims it, only `leave` is recorded.
+ */
+class MemoryAudit {
+  readonly entries: AuditEntry[] = []
+  readonly #data: MemoryData
+  readonly #clock: Clock
+  /** By queue, then by id. */
+  #seen = new Map<string, Map<string, SeenJob>>()
+
+  constructor(data: MemoryData, clock: Clock) {
+    this.#data = data
+    this.#clock = clock
+  }
+
+  /** The same object, with a look at the jobs after each call of one of its methods or of its facets' methods. */
+  watched<T extends object>(target: T): T {
+    const facets = new Map<PropertyKey, object>()
+    return new Proxy(target, {
+      get: (_, key) => {
+        const value: unknown = Reflect.get(target, key, target)
+        if (typeof value === 'object' && value !== null) {
+          if (!facets.has(key)) facets.set(key, this.watched(value))
+          return facets.get(key)
+        }
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) => {
+          const answer: unknown = Reflect.apply(value, target, args)
+          this.#look()
+          return answer
+        }
+      },
+    })
+  }
+
+  #look(): void {
+    const before = this.#seen
+    this.#seen = new Map()
+    for (const queue of this.#data.queues.all()) {
+      const { name } = queue.settings
+      const shard = queue instanceof MemoryOrderedQueue ? queue.shard : undefined
+      const key = JSON.stringify([name, shard])
+      const seenBefore = before.get(key)
+      const seen = new Map<string, SeenJob>()
+      // A queue that a call asks twice gives two fences.
+      for (const job of [...queue.jobs.values()].sort((a, b) => a.fence - b.fence)) {
+        const { id } = job.spec
+        const now = { job, state: job.state, fence: job.fence, worker: job.worker ?? null }
+        seen.set(id, now)
+        this.#compare({ queue: name, shard }, id, seenBefore?.get(id), now)
+      }
+      for (const [id, old] of seenBefore ?? [])
+        if (!seen.has(id)) this.#compare({ queue: name, shard }, id, old, undefined)
+      this.#seen.set(key, seen)
+    }
+  }
+
+  #compare(
+    at: { readonly queue: string; readonly shard: number | undefined },
+    id: string,
+    before: SeenJob | undefined,
+    after: SeenJob | undefined,
+  ): void {
+    if (before !== undefined && after !== undefined && before.job !== after.job) {
+      this.#compare(at, id, before, undefined)
+      before = undefined
+    }
+    const isTakenOver = before?.state === 'running' && after?.state === 'running' && before.fence !== after.fence
+    const steps: (JobState | null)[] = [before?.state ?? null]
+    // A job whose lease expired or that fell due is recovered and taken in one call; so are payloads that waited behind
+    // a claim.
+    const isFound = before?.state === 'scheduled' || before === undefined
+    if (isTakenOver || (isFound && after?.state === 'running')) steps.push('ready')
+    steps.push(after?.state ?? null)
+    for (const [i, to] of steps.slice(1).entries()) {
+      const from = steps[i]!
+      const kind = auditKind(from, to)
+      const claim = to === 'running' ? after : from === 'running' ? before : undefined
+      if (kind !== undefined)
+        this.entries.push({
+          at: this.#clock.now(),
+          queue: at.queue,
+          ...(at.shard === undefined ? {} : { shard: at.shard }),
+          id,
+          kind,
+          from,
+          to,
+          fence: claim?.fence ?? 0,
+          worker: claim?.worker ?? null,
+        })
+    }
+  }
 }

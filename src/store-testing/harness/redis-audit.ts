@@ -7,7 +7,7 @@ import type { JobState } from '../../core/job.js'
 import type { RedisClient, RedisReply, RedisScriptCall } from '../../stores/redis/client/redis-client.js'
 import type { RedisScript } from '../../stores/redis/client/redis-script.js'
 import { redisScript } from '../../stores/redis/client/redis-script.js'
-import { type AuditEntry, auditKind } from './audit-entry.js'
+import { type AuditEntry, auditKind } from './store-audit.js'
 
 /**
  * Runs before a script. Its last KEY is the list of the audit; its last two ARGV are the answer of INFO, and the

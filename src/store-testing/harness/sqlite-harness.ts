@@ -9,9 +9,9 @@ import { stateNames } from '../../stores/sqlite/file/sqlite-schema.js'
 import { SqliteStore } from '../../stores/sqlite/sqlite-store.js'
 import type { CanonicalState } from '../state/canonical-state.js'
 import { sqliteState } from '../state/sqlite-state.js'
-import { type AuditEntry, auditKind } from './audit-entry.js'
 import { fileClockUrl, readFileClock, writeFileClock } from './file-clock.js'
 import { sharedThread } from './shared-thread.js'
+import { type AuditEntry, auditKind } from './store-audit.js'
 import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-harness.js'
 
 export interface SqliteHarness extends StoreHarness {

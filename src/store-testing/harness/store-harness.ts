@@ -5,7 +5,7 @@
 
 import type { Store } from '../../stores/contract/store.js'
 import type { CanonicalState } from '../state/canonical-state.js'
-import type { AuditEntry } from './audit-entry.js'
+import type { AuditEntry } from './store-audit.js'
 
 /**
  * Thrown by a member of a harness that its store cannot offer: a service whose contents nobody can read has no `dump`.

@@ -6,7 +6,6 @@
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { StoreHarness } from '../harness/store-harness.js'
 import type { CanonicalJob, CanonicalQueue, CanonicalState } from '../state/canonical-state.js'
-import { differences } from '../state/differences.js'
 import type { Command } from './command.js'
 import { CommandRun } from './command-run.js'
 import { commandSequence, sequenceQueues } from './command-sequence.js'
@@ -152,4 +151,25 @@ function shown(command: Command): string {
   return JSON.stringify(command, (_, value: unknown) =>
     value instanceof Uint8Array ? `bytes:${Buffer.from(value).toString('hex')}` : value,
   )
+}
+
+/** The differences between two plain values: the paths at which they differ, with both values. */
+function differences(expected: unknown, found: unknown, path = ''): string[] {
+  if (Object.is(expected, found)) return []
+  const isList = Array.isArray(expected)
+  if (!isObject(expected) || !isObject(found) || isList !== Array.isArray(found)) {
+    return [`${path || 'the value'}: ${text(expected)} ≠ ${text(found)}`]
+  }
+  const keys = new Set([...Object.keys(expected), ...Object.keys(found)])
+  return [...keys].flatMap((key) =>
+    differences(expected[key], found[key], isList ? `${path}[${key}]` : `${path}.${key}`),
+  )
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+function text(value: unknown): string {
+  return value === undefined ? 'absent' : JSON.stringify(value)
 }

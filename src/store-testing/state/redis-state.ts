@@ -3,7 +3,15 @@
 import { resultDropped } from '../../stores/contract/job-records.js'
 import type { RedisClient } from '../../stores/redis/client/redis-client.js'
 import { listIn, textIn } from '../../stores/redis/client/redis-reply.js'
-import { type PastParts, readClaim, readMemory, readPast } from '../../stores/redis/format/redis-job.js'
+import {
+  type PastParts,
+  readBeat,
+  readClaim,
+  readFields,
+  readMemory,
+  readPast,
+  readResult,
+} from '../../stores/redis/format/redis-job.js'
 import { readHeader } from '../../stores/redis/format/redis-ordered-job.js'
 import { ownValue, readInHand, readPayload } from '../../stores/redis/format/redis-payload.js'
 import { readNumber, readRecord } from '../../stores/redis/format/redis-record.js'
@@ -16,13 +24,12 @@ import {
   type CanonicalJob,
   type CanonicalLead,
   type CanonicalQueue,
+  type CanonicalRemains,
   type CanonicalState,
   canonicalPayload,
   runningOf,
 } from './canonical-state.js'
-import { redisLanes } from './redis-lanes-state.js'
-import { canonicalContent, canonicalNotes, canonicalRemains, encoded, refuseStrayNotes } from './redis-notes-state.js'
-import { redisThrottleStates } from './redis-throttle-state.js'
+import { redisLanes, redisThrottleStates } from './redis-limits-state.js'
 
 /** A shard's hashes, unchanged. */
 interface Shard {
@@ -366,4 +373,54 @@ function canonicalDead({ morgue, dead }: ShardPayloads): CanonicalJob[] {
       claim: null,
     }
   })
+}
+
+type ById = ReadonlyMap<string, Buffer>
+
+function canonicalContent({ payload, codec, meta, group }: ReturnType<typeof readRecord>) {
+  return {
+    payload: canonicalPayload(payload),
+    codec: codec ?? null,
+    meta: meta === undefined ? null : canonicalPayload(meta),
+    group: group ?? null,
+  }
+}
+
+function canonicalNotes(id: string, notes: ById) {
+  const [beat, fields] = [notes.get(`b${id}`), notes.get(`f${id}`)]
+  const none = { startedAt: null, host: null, boot: null, pidns: null, pid: null, ticks: null, progress: null }
+  return {
+    ...none,
+    ...(beat === undefined ? {} : readBeat(beat)),
+    worker: notes.get(`w${id}`)?.toString() ?? null,
+    checkpoint: encoded(notes.get(`k${id}`)),
+    log: notes.get(`l${id}`)?.toString() ?? '',
+    fields: fields === undefined ? null : readFields(fields),
+    error: notes.get(`e${id}`)?.toString() ?? null,
+  }
+}
+
+/** The remains of a cancelled job. */
+function canonicalRemains(id: string, notes: ById): CanonicalRemains {
+  const { updatedAt: _, ...noted } = canonicalNotes(id, notes)
+  return { ...canonicalContent(readRecord(notes.get(`p${id}`)!)), ...noted }
+}
+
+function encoded(bytes: Buffer | undefined): CanonicalJob['result'] {
+  if (bytes === undefined) return null
+  const { payload, codec } = readResult(bytes)
+  return { payload: payload === undefined ? null : canonicalPayload(payload), codec: codec ?? null }
+}
+
+/** Each note belongs to a job, or to what remains of one. No other job inherits it. */
+function refuseStrayNotes(
+  queue: string,
+  { jobs, ended, notes }: { readonly jobs: ById; readonly ended: ById; readonly notes: ById },
+): void {
+  const hasRemains = (id: string) => ended.has(id) && readMemory(ended.get(id)!).hasRemains
+  const stray = [...notes.keys()].filter((note) => {
+    const [letter, id] = [note[0]!, note.slice(1)]
+    return !(letter !== 'p' && jobs.has(id)) && ('rx'.includes(letter) || !hasRemains(id))
+  })
+  if (stray.length > 0) throw new Error(`notes of no job in queue '${queue}': ${JSON.stringify(stray)}`)
 }

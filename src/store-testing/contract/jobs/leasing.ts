@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { Store } from '../../../stores/contract/store.js'
-import { auditBreaches } from '../../harness/audit-rules.js'
+import { auditBreaches } from '../../harness/store-audit.js'
 import { fenced, plainCase, plainConcern, records, tellsCrashes } from '../scenes/contract-case.js'
 
 export const leasing = plainConcern('leasing', [], {

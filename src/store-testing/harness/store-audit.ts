@@ -1,12 +1,15 @@
 /**
+ * The audit of a store: the changes of its jobs' states, and the rules that hold for every history of every store.
+ */
+
+import type { JobState } from '../../core/job.js'
+
+/**
  * An audit entry: one change of one job's state, written where it happens, in the store's atomic step. A claim and its
  * end are always recorded; a state that a job only passes through within one step may be left out. For an ordered queue
  * the live jobs are recorded. A live job that is buried leaves, or goes back with its remaining payloads. Payloads that
  * waited behind a claim are enqueued when the claim leaves nothing else.
  */
-
-import type { JobState } from '../../core/job.js'
-
 export interface AuditEntry {
   readonly at: number
   readonly queue: string
@@ -43,4 +46,30 @@ export function auditKind(from: JobState | null, to: JobState | null): AuditKind
   if (from === 'running') return 'requeue'
   if (from === 'dead') return 'revive'
   return to === 'ready' ? 'promote' : undefined
+}
+
+/** Every breach of a rule by an audit, in the order of the entries; empty if there is none. */
+export function auditBreaches(entries: readonly AuditEntry[]): string[] {
+  const breaches: string[] = []
+  const running = new Map<string, number>()
+  const fences = new Map<string, number>()
+  for (const [i, { kind, queue, shard, id, fence, from }] of entries.entries()) {
+    const job = JSON.stringify([queue, id])
+    const line = JSON.stringify([queue, shard])
+    const say = (what: string) => breaches.push(`entry ${i}: ${kind} of ${job} with fence ${fence}: ${what}`)
+    const held = running.get(job)
+    if (kind === 'claim') {
+      if (held !== undefined) say(`its claim with fence ${held} has not ended`)
+      if (fence < (fences.get(line) ?? 0)) say(`fence ${fences.get(line)} was given before`)
+      if (from !== 'ready') say(`it was ${from}, not ready`)
+      running.set(job, fence)
+      fences.set(line, fence)
+    } else if (from === 'running') {
+      if (held !== fence) say(`its current claim has fence ${held}`)
+      running.delete(job)
+    } else if (held !== undefined) {
+      say(`it is running with fence ${held}`)
+    }
+  }
+  return breaches
 }
