@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { UnknownQueueError } from '../../../core/errors.js'
 import { tickId } from '../../../stores/rules/schedule-tick.js'
-import { orderedCase, plainConcern, scheduled } from '../scenes/contract-case.js'
+import { ordered, orderedCase, plainConcern, scheduled } from '../scenes/contract-case.js'
 import { soon } from '../scenes/scene.js'
 import { hourly, hourMs, schedulesOf, storedSchedule, tickOf } from '../scenes/schedule-words.js'
 
@@ -289,7 +289,7 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
   },
 
   'an ordered job takes the payload of each tick, and its id is the reason to skip': orderedCase(
-    [scheduled],
+    [scheduled, ordered],
     async (scene) => {
       const { put, tick } = schedulesOf(scene.store)
       const job = { id: 'o-1', task: 'sync', payload: '{"n":1}', priority: 0, rememberMs: 0 }
@@ -305,7 +305,7 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
   ),
 
   'a schedule of an ordered job ticks on where its queue lies in other shards': orderedCase(
-    [scheduled],
+    [scheduled, ordered],
     async (scene) => {
       const { put, tick, due, list } = schedulesOf(scene.store)
       const now = await scene.now()

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { InvalidArgumentError, ThrottleConflictError } from '../../../core/errors.js'
 import type { Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
-import { firstUse, groups, ordered, orderedCase, plainCase, plainConcern, throttled } from '../scenes/contract-case.js'
+import { firstUse, groups, orderedCase, plainCase, plainConcern, throttled } from '../scenes/contract-case.js'
 import { denied, even, grouped, jobs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
 import type { Scene } from '../scenes/scene.js'
 
@@ -143,7 +143,7 @@ export const bothThrottles = plainConcern('throttles of a queue and of its group
     assert.equal((await denied(scene))[0]?.forMs, 10_001)
   }),
 
-  'the shards of an ordered queue share both counts': orderedCase([throttled, groups, ordered], async (scene) => {
+  'the shards of an ordered queue share both counts': orderedCase([throttled, groups], async (scene) => {
     await scene.openQueue({ name: 'many', shards: 3, throttle: both(rule(5, 10_000), rule(3, 10_000), 'many') })
     await scene.enqueue([...manyOf('x', 20), ...manyOf('y', 20)], { queue: 'many' })
 

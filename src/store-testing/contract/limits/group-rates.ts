@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
 import type { ThrottleRule } from '../../../core/queue/throttle.js'
-import { firstUse, groups, ordered, orderedCase, plainCase, plainConcern, throttled } from '../scenes/contract-case.js'
+import { firstUse, groups, orderedCase, plainCase, plainConcern, throttled } from '../scenes/contract-case.js'
 import { byGroup, denied, even, grouped, jobs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 import type { Scene } from '../scenes/scene.js'
@@ -162,16 +162,13 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     },
   ),
 
-  'the shards of an ordered queue share the rate of a group': orderedCase(
-    [throttled, groups, ordered],
-    async (scene) => {
-      await scene.openQueue({ name: 'many', shards: 3, throttle: { ...two, scope: 'many' } })
-      await scene.throttles.setRate('many', 'x', [rule(5, 10_000)])
-      await scene.enqueue(manyOf('x', 30), { queue: 'many' })
+  'the shards of an ordered queue share the rate of a group': orderedCase([throttled, groups], async (scene) => {
+    await scene.openQueue({ name: 'many', shards: 3, throttle: { ...two, scope: 'many' } })
+    await scene.throttles.setRate('many', 'x', [rule(5, 10_000)])
+    await scene.enqueue(manyOf('x', 30), { queue: 'many' })
 
-      assert.equal(await taken(scene, { queue: 'many' }), 5)
-    },
-  ),
+    assert.equal(await taken(scene, { queue: 'many' }), 5)
+  }),
 
   async 'a hold and a pause of a group outlast its rate'(scene) {
     await scene.openQueue({ throttle: two })

@@ -1,7 +1,16 @@
 /** Contract cases: groups that are paused, until somebody resumes them. */
 
 import assert from 'node:assert/strict'
-import { groups, limited, orderedCase, plainCase, plainConcern, records, throttled } from '../scenes/contract-case.js'
+import {
+  groups,
+  limited,
+  ordered,
+  orderedCase,
+  plainCase,
+  plainConcern,
+  records,
+  throttled,
+} from '../scenes/contract-case.js'
 import { byGroup, denied, grouped, longLeaseMs, rule, taken } from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 
@@ -151,7 +160,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
   },
 
   'a group of an ordered queue is paused in all its shards, and longer than a reshard': orderedCase(
-    [groups, limited, throttled, records],
+    [groups, limited, throttled, ordered, records],
     async (scene) => {
       await scene.openQueue({ name: 'many', shards: 3 })
       const jobs = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id, group: 'x' }))

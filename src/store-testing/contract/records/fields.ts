@@ -2,7 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { mostFields } from '../../../core/job-fields.js'
-import { exactEnqueue, orderedCase, plainCase, plainConcern, records, tellsCrashes } from '../scenes/contract-case.js'
+import {
+  exactEnqueue,
+  ordered,
+  orderedCase,
+  plainCase,
+  plainConcern,
+  records,
+  tellsCrashes,
+} from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
 
 const fieldsOf = async (scene: Scene, id: string) => (await scene.records.get(scene.queue, id))?.fields
@@ -133,7 +141,7 @@ export const fields = plainConcern('fields', [records], {
   },
 
   'of an ordered id they are those of its live job, through retries and merges': orderedCase(
-    [records],
+    [records, ordered],
     async (scene) => {
       await scene.push('a', '1')
       await scene.records.setFields(scene.queue, 'a', { node: 'eu-3' })
@@ -150,16 +158,19 @@ export const fields = plainConcern('fields', [records], {
     },
   ),
 
-  'an ordered job takes them along to another shard, and not into the morgue': orderedCase([records], async (scene) => {
-    await scene.push('a', '1')
-    await scene.records.setFields(scene.queue, 'a', { node: 'eu-3' })
-    while ((await scene.records.reshard(scene.queue, 4)).more);
-    assert.deepEqual(await fieldsOf(scene, 'a'), { node: 'eu-3' })
-    await scene.records.bury(scene.queue, { ids: ['a'] })
+  'an ordered job takes them along to another shard, and not into the morgue': orderedCase(
+    [records, ordered],
+    async (scene) => {
+      await scene.push('a', '1')
+      await scene.records.setFields(scene.queue, 'a', { node: 'eu-3' })
+      while ((await scene.records.reshard(scene.queue, 4)).more);
+      assert.deepEqual(await fieldsOf(scene, 'a'), { node: 'eu-3' })
+      await scene.records.bury(scene.queue, { ids: ['a'] })
 
-    assert.equal((await scene.records.morgue.get(scene.queue, 'a'))?.fields, undefined)
-    assert.equal(await scene.records.setFields(scene.queue, 'a', { b: 1 }), 'gone')
-    await scene.records.morgue.revive(scene.queue, { ids: ['a'] })
-    assert.equal(await fieldsOf(scene, 'a'), undefined)
-  }),
+      assert.equal((await scene.records.morgue.get(scene.queue, 'a'))?.fields, undefined)
+      assert.equal(await scene.records.setFields(scene.queue, 'a', { b: 1 }), 'gone')
+      await scene.records.morgue.revive(scene.queue, { ids: ['a'] })
+      assert.equal(await fieldsOf(scene, 'a'), undefined)
+    },
+  ),
 })

@@ -48,10 +48,10 @@ export const exactDepth: Need = (store) => store.traits.exactDepth || 'the store
 /** Nothing is open before the case opens it: the place of a queue may depend on the limits of its first opening. */
 export const firstUse: Need = () => true
 
-type Run<S extends Scene> = (scene: S) => Promise<void>
+type CaseBody<S extends Scene> = (scene: S) => Promise<void>
 type UntitledCase = Omit<ContractCase, 'title'>
 /** The cases of a concern by title. One whose needs or scene differ from the others is a `plainCase` or an `orderedCase`. */
-type Cases<S extends Scene> = Readonly<Record<string, Run<S> | UntitledCase>>
+type Cases<S extends Scene> = Readonly<Record<string, CaseBody<S> | UntitledCase>>
 
 /** A concern whose cases have a plain queue, and these needs. */
 export function plainConcern(concern: string, needs: readonly Need[], cases: Cases<Scene>): ContractConcern {
@@ -64,17 +64,17 @@ export function orderedConcern(concern: string, needs: readonly Need[], cases: C
 }
 
 /** A case with a plain queue, and needs in place of those of its concern. */
-export function plainCase(needs: readonly Need[], run: Run<Scene>): UntitledCase {
+export function plainCase(needs: readonly Need[], run: CaseBody<Scene>): UntitledCase {
   return { needs: allOf(needs), run: async (harness) => run(await Scene.on(harness, isOpen(needs))) }
 }
 
-/** A case with an ordered queue, and needs in place of those of its concern. */
-export function orderedCase(needs: readonly Need[], run: Run<OrderedScene>): UntitledCase {
-  const all = allOf([ordered, ...needs])
-  return { needs: all, run: async (harness) => run(await OrderedScene.on(harness, isOpen(needs))) }
+/** A case with an ordered queue, and needs in place of those of its concern. It needs `ordered` first if they leave it out. */
+export function orderedCase(needs: readonly Need[], run: CaseBody<OrderedScene>): UntitledCase {
+  const all = needs.includes(ordered) ? needs : [ordered, ...needs]
+  return { needs: allOf(all), run: async (harness) => run(await OrderedScene.on(harness, isOpen(needs))) }
 }
 
-function titled<S extends Scene>(cases: Cases<S>, caseOf: (run: Run<S>) => UntitledCase): ContractCase[] {
+function titled<S extends Scene>(cases: Cases<S>, caseOf: (run: CaseBody<S>) => UntitledCase): ContractCase[] {
   return Object.entries(cases).map(([title, one]) => ({ title, ...(typeof one === 'function' ? caseOf(one) : one) }))
 }
 
