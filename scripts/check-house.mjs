@@ -41,6 +41,28 @@ const clocks = /\bDate\.now\b|\bnew Date\(\s*\)|\bMath\.random\b/g
 const judgedTimes = /\b(?:performance\.now|mono|Date\.now)\(\) - \w+\)\.toBeLessThan(?:OrEqual)?\(([\d_]+)\)/g
 /** Below it a busy machine decides. */
 const leastJudgedMs = 4_000
+/** The title of a case or of a group of cases in a test, also behind `.each(…)`. */
+const titles = /(?:\b(?:it|test|describe)(?:\.\w+)*|\))\(\s*(['"`])((?:\\.|(?!\1).)+)\1/g
+/** Forms that a title must not have, each with what to write instead. Tired people read titles, when a test is red. */
+const unplain = [
+  [/\b(?:is|are|was|were|be|been) told\b/i, "'learns', 'gets' or 'is reported'"],
+  [/\b(?:tells?|told) of\b/i, "'reports' or 'shows'"],
+  [/\bwhat (?:is|are|was|were) (?:asked|told|said|given|meant|wanted)\b/i, 'a noun for the thing'],
+  [/^whom?\b|\bwho(?:m|so)?ever\b/i, 'a noun for the one who does it'],
+  [/\bwhere (?:nobody|nothing|none|no|that is|it is (?:asked|said|meant))\b/i, "'if'"],
+  [/\bbe (?:it|that|they)\b/i, "'even if' or 'whether'"],
+  [/\bso (?:many|much|long|often) (?:[\w-]+ ){0,3}as\b/i, "'at most' or 'as … as'"],
+  [/\bin hand\b/i, "'running' or 'held'"],
+  [
+    /(?:^|[,;:] (?:and |but )?)of (?:what|which|whom|those)\b|^of [^,]*\b(?:nothing|none|nobody)\b/i,
+    'the subject first',
+  ],
+  // Of X, Y is: a title with a verb before its comma, or a conjunction behind it, is another sentence.
+  [
+    /^of (?![^,]*\b(?:is|are|was|were|has|have|may|can|must)\b)[^,]+, (?!(?:and|as|if|so|or|but|when|with|also|even|unless)\b)(?:[\w-]+ )+(?:is|are|was|were|has|have)\b/i,
+    'the subject first',
+  ],
+]
 const exported = /^export (?:(?:async|abstract|declare) )*(?:function\*?|const|let|class|interface|type) (\w+)/gm
 const typeNames = /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm
 
@@ -90,6 +112,13 @@ for (const folder of ['src', 'dashboard', 'test', 'scripts', 'site', 'bench', 'p
             lineOf(text, index),
             `judges ${ms} ms of real time; await an event, move the clock, or measure in bench/`,
           )
+    if (folder === 'test')
+      for (const { index, 2: title } of text.matchAll(titles))
+        for (const [form, instead] of unplain) {
+          const found = form.exec(title)?.[0]
+          if (found !== undefined)
+            say(`${folder}/${file}`, lineOf(text, index), `is titled '… ${found} …'; write ${instead}`)
+        }
     for (const [, path] of text.matchAll(/['"]#src\/([^'"]*)\.js['"]/g)) tried.add(`${path}.ts`)
     for (const word of new Set(text.match(/\w+/g))) users.set(word, (users.get(word) ?? 0) + 1)
   }

@@ -255,6 +255,48 @@ describe('a house with violations', () => {
   })
 })
 
+describe('titles of tests', () => {
+  const titled = (titles: readonly string[]) =>
+    check({ 'test/a.test.ts': titles.map((title) => `it.each([1])(${JSON.stringify(title)}, () => {})\n`).join('') })
+
+  it('are reported with the form that is not plain, and with what to write instead', () => {
+    const { lines } = titled([
+      'who is denied is told that it is full until a lease ends',
+      'a claim tells of a burial once',
+      'gives as much as what is asked needs',
+      'lets go whoever waits no longer',
+      'is written where nobody leads',
+      'is aborted whole, be it of a job that was cancelled',
+      'runs so many at once as `perGroup` says',
+      'puts back what it has in hand',
+      'of which one is named twice are refused',
+      'of a group that is held nothing is granted',
+      'of many completions of one claim, the first one is',
+    ])
+
+    expect(
+      lines.map((line) => /^test\/a\.test\.ts:(\d+) is titled '… (.+) …'; write ./.exec(line)?.slice(1).join()),
+    ).toEqual([
+      ...['2,is told', '2,who', '3,tells of', '4,what is asked', '5,whoever', '6,where nobody', '7,be it'],
+      ...['8,so many at once as', '9,in hand', '10,of which', '11,of a group that is held nothing'],
+      ...['12,of many completions of one claim, the first one is', undefined],
+    ])
+  })
+
+  it('may be plain claims, with any other "of", "where" or "as long as"', () => {
+    const { status } = titled([
+      'if a group is held, it is granted nothing; other groups go on',
+      'of an ordered task is derived from its id',
+      'of a lost claim is refused, and its handler is aborted',
+      'shows where it runs, and what it has logged',
+      'waits as long as the store is away',
+      'learns how often it may fail',
+    ])
+
+    expect(status).toBe(0)
+  })
+})
+
 describe('short files with one importer', () => {
   it('are listed, each with the reason why it stands alone', () => {
     const { status, lines } = check(

@@ -91,7 +91,7 @@ describe('the windows of a throttle', () => {
     expect(decide(state, rules, 6_001, 1, 9)).toMatchObject({ granted: 1, forMs: 0 })
   })
 
-  it('grant at most what is wanted and available', () => {
+  it('grant at most as many as are wanted and available', () => {
     const rules = [plain(9, 1_000)]
     expect(decide(firstCounter(rules), rules, 0, 2, 5).granted).toBe(2)
     expect(decide(firstCounter(rules), rules, 0, 5, 2).granted).toBe(2)

@@ -16,7 +16,7 @@ describe('due ticks', () => {
       })
   })
 
-  it('of three days of downtime are none, the latest, or all of them', () => {
+  it('after three days of downtime are none, the latest, or all of them', () => {
     const now = dueAt + 3 * dayMs - hourMs
     const rest = { latestAt: dueAt + 2 * dayMs, areMissed: true, nextAt: dueAt + 3 * dayMs }
     const by = (onMissed: 'skip' | 'latest' | 'all') => dueTicks(nightly, { onMissed, ...allow }, dueAt, now)

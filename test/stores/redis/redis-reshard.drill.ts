@@ -213,7 +213,7 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok'])
     })
 
-    it('pause and drain outlast a reshard or a move, whoever sets them and when', async () => {
+    it('pause and drain outlast a reshard or a move, from any process and at any time', async () => {
       const namespace = `switches-${++namespaces}`
       const [admin, other] = [storeIn(namespace), storeIn(namespace)]
       await admin.open([settings])
