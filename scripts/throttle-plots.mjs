@@ -3,8 +3,7 @@
  * `npm run build && node scripts/throttle-plots.mjs` writes them anew; another folder than docs/images may be given.
  */
 
-import { seededRandom } from '#src/cli/throttles/seeded-random.js'
-import { mostWithin, simulated } from '#src/cli/throttles/throttle-simulation.js'
+import { mostWithin, seededRandom, simulated } from '#src/cli/commands/throttle-simulation.js'
 import { blue, grey, orange, round, text, writeFigure } from './figure.mjs'
 
 const second = 1_000

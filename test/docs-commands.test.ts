@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
-import { exitCodeHelp } from '#src/cli/output/exit-code.js'
+import { exitCodeHelp } from '#src/cli/process/exit-code.js'
 import { createProgram } from '#src/cli/program.js'
 import { anchorOf } from '../site/anchor.js'
 import { commandPages, type Document, documents, plain } from './document.js'

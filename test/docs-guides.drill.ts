@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { deployFiles } from '#src/cli/init/deploy-files.js'
+import { deployFiles } from '#src/cli/commands/scaffold.js'
 import { project, root } from './cli/project.js'
 import { Document, documents } from './document.js'
 

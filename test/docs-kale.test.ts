@@ -1,7 +1,7 @@
 /** The page of those who come from Kale, against the names of its READMEs and its code. */
 
 import { describe, expect, it } from 'vitest'
-import { kaleSettings } from '#src/cli/kale/kale-settings.js'
+import { kaleSettings } from '#src/cli/commands/import/kale-settings.js'
 import { selectorNames } from '#src/selectors/named-selectors.js'
 import { Document, plain } from './document.js'
 

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
-import { restartDelayMs } from '#src/cli/supervise/restart-delay.js'
+import { restartDelayMs } from '#src/cli/supervise/supervisor.js'
 import { outageDelayMs } from '#src/core/platform/timer.js'
 
 const src = join(import.meta.dirname, '../src')

@@ -1,8 +1,7 @@
-/** Command words: the commands that are probably meant by an unknown word. */
+/** Command words: those that can follow each command, and the commands that are probably meant by an unknown one. */
 
 import type { Command } from 'commander'
 import { probablyMeant } from '../core/values/spelling.js'
-import { commandTree } from './completion/command-tree.js'
 
 /** Words of other programs, each with the last words of our commands that do the same. */
 const foreign: Readonly<Record<string, readonly string[]>> = {
@@ -60,4 +59,41 @@ export function tellWhatIsMeant(program: Command): void {
       const hint = meant.length === 0 ? '' : ` (Did you mean ${which}?)`
       command.error(`unknown command '${word}'${hint}`, { code: 'commander.unknownCommand' })
     })
+}
+
+/** The command tree: the words that can follow each command, taken from the program itself. */
+export interface CommandBranch {
+  /** `millrace jobs list` */
+  readonly path: string
+  readonly commands: readonly CompletedWord[]
+  readonly options: readonly CompletedOption[]
+}
+
+interface CompletedWord {
+  readonly word: string
+  readonly description: string
+}
+
+export interface CompletedOption extends CompletedWord {
+  readonly takesValue: boolean
+  /** Empty: any value. */
+  readonly choices: readonly string[]
+}
+
+/** The branches of the command and all below it that the help shows. */
+export function commandTree(command: Command, above = ''): CommandBranch[] {
+  const path = `${above}${command.name()}`
+  const help = command.createHelp()
+  const commands = help.visibleCommands(command)
+  const branch: CommandBranch = {
+    path,
+    commands: commands.map((sub) => ({ word: sub.name(), description: sub.description() })),
+    options: help.visibleOptions(command).map(({ long, description, required, optional, argChoices }) => ({
+      word: long!,
+      description,
+      takesValue: required || optional,
+      choices: argChoices ?? [],
+    })),
+  }
+  return [branch, ...commands.flatMap((sub) => commandTree(sub, `${path} `))]
 }

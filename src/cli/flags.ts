@@ -6,10 +6,10 @@ import { InvalidArgumentError, type Option } from 'commander'
 import { byteSizeForm, parseByteSize } from '../core/values/byte-size.js'
 import { durationForm, parseDuration } from '../core/values/duration.js'
 import { exactJson } from '../core/values/exact-json.js'
-import { UsageError } from './output/exit-code.js'
-import { count } from './output/figures.js'
-import { shortened } from './output/printable.js'
+import { shortened } from './printable.js'
+import { UsageError } from './process/exit-code.js'
 import { textOf } from './streaming/input-text.js'
+import { count } from './terminal/figures.js'
 
 export function wholeFlag(least: number, most: number): (given: string) => number {
   return (given) => {

@@ -7,7 +7,7 @@ import type { Command, CommandOptions } from 'commander'
 import type { Loaded } from '../mill/load-mill.js'
 import type { Mill } from '../mill/mill.js'
 import { eachFlag } from './flags.js'
-import { Terminal } from './output/terminal.js'
+import { Terminal } from './terminal/terminal.js'
 
 export interface MillFlags {
   readonly config?: readonly string[]

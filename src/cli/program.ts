@@ -1,9 +1,27 @@
-/** The program: the whole command line of `millrace`, one command per noun. */
+/** The command line of `millrace`: runs the command that some words name, and ends with its exit code. */
 
 import { Command } from 'commander'
 import { packageVersion } from '../core/platform/package-version.js'
-import { exitCodeHelp } from './output/exit-code.js'
-import { printable } from './output/printable.js'
+import { printable } from './printable.js'
+import { errorLine, exitCodeHelp, exitCodeOf, exitCodes, pageOf } from './process/exit-code.js'
+
+/**
+ * Runs the command that these words name and resolves with its exit code. Prints the reason of a failure on stderr;
+ * throws nothing.
+ */
+export async function runCommand(words: readonly string[]): Promise<number> {
+  try {
+    const program = await programFor(words)
+    await program.parseAsync(words, { from: 'user' })
+    return Number(process.exitCode ?? exitCodes.ok)
+  } catch (error) {
+    const line = errorLine(error)
+    if (line !== undefined) process.stderr.write(`${line}\n`)
+    const page = process.stderr.isTTY ? pageOf(error) : undefined
+    if (page !== undefined) process.stderr.write(`See ${page}\n`)
+    return exitCodeOf(error)
+  }
+}
 
 /**
  * The commands in the order of the help. Each is loaded only when it is named: a command that prints its version does
@@ -24,12 +42,12 @@ const commands = {
   doctor: async () => (await import('./commands/doctor-command.js')).addDoctor,
   fsck: async () => (await import('./commands/fsck-command.js')).addFsck,
   simulate: async () => (await import('./commands/simulate-command.js')).addSimulate,
-  import: async () => (await import('./commands/import-command.js')).addImport,
+  import: async () => (await import('./commands/import/import-command.js')).addImport,
   init: async () => (await import('./commands/init-command.js')).addInit,
   completion: async () => (await import('./commands/completion-command.js')).addCompletion,
 } as const satisfies Record<string, () => Promise<(program: Command) => void>>
 
-/** The whole command line. */
+/** The program with all its commands. */
 export async function createProgram(): Promise<Command> {
   const program = emptyProgram()
   for (const add of await Promise.all(Object.values(commands).map((load) => load()))) add(program)
@@ -37,8 +55,8 @@ export async function createProgram(): Promise<Command> {
   return program
 }
 
-/** The part of the command line that these words need: the command that they name, or all of it if they name none. */
-export async function programFor(words: readonly string[]): Promise<Command> {
+/** The program as far as these words need it: with the command that they name, or with all if they name none. */
+async function programFor(words: readonly string[]): Promise<Command> {
   const [word = '', next = ''] = words
   const program = emptyProgram()
   if (word === '--version') return program

@@ -6,8 +6,8 @@
 
 import { createRequire, register } from 'node:module'
 import { Readable, Writable } from 'node:stream'
-import { stopSignals } from '#src/cli/output/exit-code.js'
-import { runCommand } from '#src/cli/run-command.js'
+import { stopSignals } from '#src/cli/process/exit-code.js'
+import { runCommand } from '#src/cli/program.js'
 import { type CommandOptions, type Ended, parsedJson } from './command-process.js'
 
 /** A process loads the user's files anew; here a mill that a command before has closed would come out of the cache. */

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { commandTree } from '#src/cli/completion/command-tree.js'
-import { completionScript, type Shell, shells } from '#src/cli/completion/completion-script.js'
+import { commandTree } from '#src/cli/command-words.js'
+import { completionScript, type Shell, shells } from '#src/cli/commands/completion-command.js'
 import { createProgram } from '#src/cli/program.js'
 import { run } from './command-in-process.js'
 

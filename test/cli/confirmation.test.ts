@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { confirm } from '#src/cli/output/confirmation.js'
+import { confirm } from '#src/cli/terminal/confirmation.js'
 
 /** What a person at a terminal sees, and what came of the answer; null: they leave. */
 async function asked(answer: string | null) {

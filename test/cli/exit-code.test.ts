@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
-import { pageOf } from '#src/cli/output/exit-code.js'
+import { pageOf } from '#src/cli/process/exit-code.js'
 import { MillraceError } from '#src/core/errors.js'
 import { project, root } from './project.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { count, counted, fromNow, rate } from '#src/cli/output/figures.js'
+import { count, counted, fromNow, rate } from '#src/cli/terminal/figures.js'
 
 describe('figures', () => {
   it('are grouped, and their nouns agree with the number', () => {

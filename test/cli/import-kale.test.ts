@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
-import type { ImportNote } from '#src/cli/kale/settings-file.js'
+import type { ImportNote } from '#src/cli/commands/import/settings-file.js'
 import { run, runJson } from './command-in-process.js'
 import { project, root } from './project.js'
 

@@ -1,9 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { textOf } from '#src/cli/streaming/input-text.js'
+import { progressText } from '#src/cli/streaming/enqueue-lines.js'
+import { numberedLines, textOf } from '#src/cli/streaming/input-text.js'
 import { envelopeJobs, plainJob } from '#src/cli/streaming/job-line.js'
-import { numberedLines } from '#src/cli/streaming/numbered-lines.js'
-import { progressText } from '#src/cli/streaming/progress-bar.js'
 
 const rules = { task: 'mail', key: undefined, newIds: false, options: {} }
 const line = (text: string, number = 1) => ({ text, number })

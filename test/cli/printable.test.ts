@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { printable, printableJson, printableLines, shortened, widthOf } from '#src/cli/output/printable.js'
-import { jsonText } from '#src/cli/output/terminal.js'
+import { printable, printableJson, printableLines, shortened, widthOf } from '#src/cli/printable.js'
+import { jsonText } from '#src/cli/terminal/terminal.js'
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
 const commands = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/

@@ -1,8 +1,7 @@
 import picocolors from 'picocolors'
 import { describe, expect, it } from 'vitest'
-import { widthOf } from '#src/cli/output/printable.js'
-import { queueViewLines } from '#src/cli/output/queue-view.js'
-import { inColumns, sparkline } from '#src/cli/output/sparkline.js'
+import { widthOf } from '#src/cli/printable.js'
+import { inColumns, queueViewLines, sparkline } from '#src/cli/terminal/queue-view.js'
 import type { QueueHistory } from '#src/client/admin/queue-history.js'
 import type { Depth } from '#src/stores/contract/queue-depth.js'
 

@@ -1,7 +1,7 @@
 import picocolors from 'picocolors'
 import { expect, it } from 'vitest'
-import { recordLines } from '#src/cli/output/record-lines.js'
-import type { Terminal } from '#src/cli/output/terminal.js'
+import { recordLines } from '#src/cli/terminal/record-lines.js'
+import type { Terminal } from '#src/cli/terminal/terminal.js'
 import type { JobRecord } from '#src/core/job.js'
 
 const terminal = { json: false, colors: picocolors.createColors(false), columns: 100 } as Terminal

@@ -1,7 +1,7 @@
 /** The files of a new project, as texts; the drill of `init` runs them. */
 
 import { describe, expect, it } from 'vitest'
-import { scaffoldFiles } from '#src/cli/init/scaffold.js'
+import { scaffoldFiles } from '#src/cli/commands/scaffold.js'
 
 const filesFor = (store: string) => scaffoldFiles({ name: 'shop', version: '0.1.0', store, storePackages: {} })
 const stores = ['sqlite:.millrace/jobs.db', 'redis://localhost:6379', 'sqs://eu-central-1']

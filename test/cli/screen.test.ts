@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { beforeEach, expect, it } from 'vitest'
-import { Screen } from '#src/cli/output/screen.js'
+import { Screen } from '#src/cli/terminal/screen.js'
 
 class FakeInput extends EventEmitter {
   isTTY = true

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isInShellOfRunner } from '#src/cli/output/script-runner.js'
+import { isInShellOfRunner } from '#src/cli/process/script-runner.js'
 
 const shellOf = (script: string) => `sh\0-c\0${script}\0`
 

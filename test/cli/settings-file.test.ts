@@ -1,8 +1,8 @@
 /** The reading of a settings file: which values its lines have, and why others are not read. */
 
 import { describe, expect, it } from 'vitest'
-import type { PythonValue } from '#src/cli/kale/python-value.js'
-import { settingsIn } from '#src/cli/kale/settings-file.js'
+import type { PythonValue } from '#src/cli/commands/import/python-value.js'
+import { settingsIn } from '#src/cli/commands/import/settings-file.js'
 
 /** By name, and the notes as `line setting: text`. */
 function read(text: string) {

@@ -1,7 +1,7 @@
 /** A settings file of the largest size: whatever it is made of, it is read in linear time. */
 
 import { expect, it } from 'vitest'
-import { settingsIn } from '#src/cli/kale/settings-file.js'
+import { settingsIn } from '#src/cli/commands/import/settings-file.js'
 
 // Each in linear time: what takes the square of it would not end within the test.
 it.each(['=', '(', '"', "'''", '\\', "A='", 'A=A\n', ' \n A=', 'if a:', 'a = b = ', '#', "f(x='y')\n"])(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Column, table } from '#src/cli/output/table.js'
+import { type Column, table } from '#src/cli/terminal/table.js'
 
 interface Row {
   name: string

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { plotLines } from '#src/cli/throttles/throttle-plot.js'
-import { type Arrivals, simulated } from '#src/cli/throttles/throttle-simulation.js'
+import { plotLines } from '#src/cli/commands/throttle-plot.js'
+import { type Arrivals, simulated } from '#src/cli/commands/throttle-simulation.js'
 import { seededRandom } from '../seeded-random.js'
 
 const minute = 60_000

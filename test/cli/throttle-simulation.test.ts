@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { mostOf, mostWithin, type SimulatedLoad, simulated } from '#src/cli/throttles/throttle-simulation.js'
+import { mostOf, mostWithin, type SimulatedLoad, simulated } from '#src/cli/commands/throttle-simulation.js'
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
 import { seededRandom } from '../seeded-random.js'
 

@@ -7,7 +7,7 @@ import {
   rulesOf,
   rulesText,
   windowsOf,
-} from '#src/cli/throttles/throttle-text.js'
+} from '#src/cli/terminal/throttle-text.js'
 import type { ThrottleRule } from '#src/core/queue/throttle.js'
 
 const rule = (limit: number, windowMs: number, more: Partial<ThrottleRule> = {}): ThrottleRule => ({

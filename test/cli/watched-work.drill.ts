@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { SourceChanges } from '#src/cli/supervise/source-changes.js'
+import { SourceChanges } from '#src/cli/supervise/watched-work.js'
 import { runJson } from './command-in-process.js'
 import { CommandProcess } from './command-process.js'
 import { project, projectFiles } from './project.js'

@@ -1,7 +1,7 @@
 import picocolors from 'picocolors'
 import { describe, expect, it } from 'vitest'
-import type { Terminal } from '#src/cli/output/terminal.js'
 import { WorkLog } from '#src/cli/supervise/work-log.js'
+import type { Terminal } from '#src/cli/terminal/terminal.js'
 import { type EventMap, type EventName, Events } from '#src/core/events.js'
 import type { Mill } from '#src/mill/mill.js'
 

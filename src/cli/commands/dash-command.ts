@@ -1,15 +1,18 @@
 /** The command `dash`: serves the dashboard of the mill in a process of its own, until a signal stops it. */
 
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { type Command, Option } from 'commander'
 import type { Mill } from '../../mill/mill.js'
 import { isLoopbackAddress } from '../../web/access/host-list.js'
+import type { WebHandler } from '../../web/web.js'
 import { fromEnvironment, namesFlag, wholeFlag } from '../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { UsageError } from '../output/exit-code.js'
-import { stopRequest } from '../output/stop-request.js'
-import type { Terminal } from '../output/terminal.js'
+import { OperationError, UsageError } from '../process/exit-code.js'
+import { stopRequest } from '../process/stop-request.js'
+import type { Terminal } from '../terminal/terminal.js'
 
 interface DashFlags extends MillFlags {
   readonly port: number
@@ -73,10 +76,7 @@ async function refuseWeak({ token }: DashFlags): Promise<void> {
 }
 
 async function serve(mill: Mill, terminal: Terminal, flags: DashFlags): Promise<void> {
-  const [{ webHandler }, { serveWindow }] = await Promise.all([
-    import('../../web/web.js'),
-    import('../output/window-server.js'),
-  ])
+  const { webHandler } = await import('../../web/web.js')
   const { host, port, token: given, readOnly = false } = flags
   const token = given ?? randomBytes(24).toString('base64url')
   const window = webHandler(mill, { token, readOnly, hosts: flags.hosts ?? hostsOf(host) })
@@ -104,4 +104,60 @@ function hostsOf(host: string): string[] {
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || isLoopbackAddress(host)
+}
+
+/** A request is for a page, or has at most 1 MiB. Only answers are streams and may last. */
+const headersMs = 5_000
+const requestMs = 30_000
+const checkEveryMs = 500
+const mostConnections = 1_000
+const mostHeaderBytes = 16_384
+/** How long a stop waits for answers that are being written. */
+const graceMs = 500
+
+interface WindowServer {
+  readonly url: string
+  /** Ends streams at once, and answers within half a second. */
+  close(): Promise<void>
+}
+
+/** Serves the dashboard from now on. Throws `OperationError` if it cannot listen there. */
+async function serveWindow(window: WebHandler, host: string, port: number): Promise<WindowServer> {
+  const { createServer } = await import('node:http')
+  const server = createServer(
+    {
+      ...{ headersTimeout: headersMs, requestTimeout: requestMs, connectionsCheckingInterval: checkEveryMs },
+      maxHeaderSize: mostHeaderBytes,
+    },
+    (request, response) => window.node(request, response),
+  )
+  server.maxConnections = mostConnections
+  try {
+    server.listen(port, host)
+    await once(server, 'listening')
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    const reason = code === 'EADDRINUSE' ? 'another process listens there; choose another --port' : message
+    throw new OperationError(`dash cannot listen on ${host}:${port}: ${reason}. Nothing was started.`, { cause: error })
+  }
+  // A connection that breaks off ends only itself.
+  server.on('error', () => {})
+  const { address, family, port: bound } = server.address() as AddressInfo
+  return {
+    url: `http://${reachable(address, family)}:${bound}`,
+    close: async () => {
+      const closed = once(server, 'close')
+      server.close()
+      await window.close()
+      const late = setTimeout(() => server.closeAllConnections(), graceMs)
+      await closed
+      clearTimeout(late)
+    },
+  }
+}
+
+/** The address by which this machine reaches it. */
+function reachable(address: string, family: string): string {
+  if (address === '0.0.0.0' || address === '::') return 'localhost'
+  return family === 'IPv6' ? `[${address}]` : address
 }

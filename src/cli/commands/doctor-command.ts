@@ -5,9 +5,8 @@ import { messageOf } from '../../core/values/describe.js'
 import type { Mill } from '../../mill/mill.js'
 import type { Finding } from '../../stores/contract/store-health.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { printFindings } from '../output/finding-list.js'
-import { shardFindings } from '../output/shard-findings.js'
-import { silentThrottles, throttleFindings } from '../throttles/throttle-findings.js'
+import { printFindings } from '../terminal/finding-list.js'
+import { shardFindings, silentThrottles, throttleFindings } from './queues/queue-findings.js'
 
 export function addDoctor(program: Command): void {
   const command = millCommand(

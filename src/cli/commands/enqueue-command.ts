@@ -10,9 +10,9 @@ import type { Mill } from '../../mill/mill.js'
 import { namedTask } from '../../mill/named-task.js'
 import { durationFlag, expiryFlag, jsonGiven, numberFlag, wholeFlag } from '../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { UsageError } from '../output/exit-code.js'
-import { printable } from '../output/printable.js'
-import type { Terminal } from '../output/terminal.js'
+import { printable } from '../printable.js'
+import { UsageError } from '../process/exit-code.js'
+import type { Terminal } from '../terminal/terminal.js'
 
 interface EnqueueFlags extends MillFlags {
   readonly queue?: string

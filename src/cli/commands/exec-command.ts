@@ -3,11 +3,11 @@
 import { type Command, Option } from 'commander'
 import { affinityHelp, graceFlag, namesFlag, wholeFlag } from '../flags.js'
 import { loaded, type MillFlags, millCommand, withJson } from '../mill-command.js'
-import { exitCodes } from '../output/exit-code.js'
-import { outliveReaders } from '../output/process-output.js'
-import { stopRequest } from '../output/stop-request.js'
-import { Terminal } from '../output/terminal.js'
+import { exitCodes } from '../process/exit-code.js'
+import { outliveReaders } from '../process/process-output.js'
+import { stopRequest } from '../process/stop-request.js'
 import { WorkLog } from '../supervise/work-log.js'
+import { Terminal } from '../terminal/terminal.js'
 
 interface ExecFlags extends MillFlags {
   readonly concurrency: number

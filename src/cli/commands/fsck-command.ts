@@ -5,7 +5,7 @@ import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Mill } from '../../mill/mill.js'
 import type { Repair } from '../../stores/contract/store-health.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { printFindings } from '../output/finding-list.js'
+import { printFindings } from '../terminal/finding-list.js'
 
 export function addFsck(program: Command): void {
   const command = millCommand(program, 'fsck', 'Check whether the contents of the store are consistent')

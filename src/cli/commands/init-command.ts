@@ -6,11 +6,11 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { messageOf } from '../../core/values/describe.js'
 import { storeMistakes } from '../../mill/store-source.js'
-import type { ScaffoldRequest } from '../init/scaffold.js'
 import { withJson } from '../mill-command.js'
-import { OperationError, UsageError } from '../output/exit-code.js'
-import { printable } from '../output/printable.js'
-import { Terminal } from '../output/terminal.js'
+import { printable } from '../printable.js'
+import { OperationError, UsageError } from '../process/exit-code.js'
+import { Terminal } from '../terminal/terminal.js'
+import type { ScaffoldRequest } from './scaffold.js'
 
 interface InitFlags {
   readonly store: string
@@ -45,7 +45,7 @@ async function init(folder: string, { store, json = false }: InitFlags): Promise
   const [mistake] = storeMistakes(store)
   if (mistake !== undefined) throw new UsageError(`--store: ${mistake.message}.`)
   const target = resolve(folder)
-  const { scaffoldFiles } = await import('../init/scaffold.js')
+  const { scaffoldFiles } = await import('./scaffold.js')
   const request = requestFor(target, store)
   const files: { file: string; done: Done }[] = [await packageIn(target, request)]
   for (const [file, text] of Object.entries(scaffoldFiles(request)))
@@ -80,7 +80,7 @@ function requestFor(target: string, store: string): ScaffoldRequest {
 }
 
 async function packageIn(target: string, request: ScaffoldRequest): Promise<{ file: string; done: Done }> {
-  const { scaffoldPackage } = await import('../init/scaffold.js')
+  const { scaffoldPackage } = await import('./scaffold.js')
   const file = join(target, 'package.json')
   const present = existsSync(file) ? presentPackage(file) : undefined
   const wanted = scaffoldPackage(request, present)

@@ -7,12 +7,12 @@ import { exactDuration } from '../../core/values/duration.js'
 import type { Mill } from '../../mill/mill.js'
 import { wholeFlag } from '../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { OperationError } from '../output/exit-code.js'
-import { count, counted, fromNow } from '../output/figures.js'
-import { printable } from '../output/printable.js'
-import { fieldLines } from '../output/record-lines.js'
-import { type Column, table } from '../output/table.js'
-import type { Terminal } from '../output/terminal.js'
+import { printable } from '../printable.js'
+import { OperationError } from '../process/exit-code.js'
+import { count, counted, fromNow } from '../terminal/figures.js'
+import { fieldLines } from '../terminal/record-lines.js'
+import { type Column, table } from '../terminal/table.js'
+import type { Terminal } from '../terminal/terminal.js'
 
 export function addSchedules(program: Command): void {
   const schedules = program

@@ -15,13 +15,13 @@ import { type Attendance, attendanceOf } from '../../runtime/liveness.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { count, counted, fromNow } from '../output/figures.js'
-import { queueViewLines } from '../output/queue-view.js'
-import { Screen } from '../output/screen.js'
-import { type Column, table } from '../output/table.js'
-import type { Terminal } from '../output/terminal.js'
-import { holdWords } from '../throttles/hold-lines.js'
-import { limitLines } from '../throttles/limit-lines.js'
+import { count, counted, fromNow } from '../terminal/figures.js'
+import { queueViewLines } from '../terminal/queue-view.js'
+import { Screen } from '../terminal/screen.js'
+import { type Column, table } from '../terminal/table.js'
+import type { Terminal } from '../terminal/terminal.js'
+import { holdWords } from '../terminal/throttle-lines.js'
+import { windowText } from '../terminal/throttle-text.js'
 
 const everyMs = 1_000
 /** The history is read at every n-th look. */
@@ -287,25 +287,6 @@ function workersText({ count: workers, slots, running, seenAt, silent }: WorkerT
   ].join(', ')
 }
 
-interface ShardLag {
-  readonly queue: string
-  readonly shard: number
-  readonly lagMs: number
-}
-
-function shardLines({ queues }: Stats, { colors, columns }: Terminal): string[] {
-  const lags = queues.flatMap(({ queue, shardLagsMs = [] }) =>
-    shardLagsMs.map((lagMs, shard): ShardLag => ({ queue, shard, lagMs })),
-  )
-  if (lags.length === 0) return []
-  const shown: Column<ShardLag>[] = [
-    { title: 'queue', most: 40, cell: ({ queue }) => queue },
-    { title: 'shard', align: 'right', cell: ({ shard }) => String(shard) },
-    { title: 'lag', align: 'right', cell: ({ lagMs }) => lagText(lagMs) },
-  ]
-  return ['', ...table(shown, lags, { width: columns, paintTitle: colors.dim })]
-}
-
 function isOrdered({ shardLagsMs }: Depth): boolean {
   return shardLagsMs !== undefined
 }
@@ -325,4 +306,74 @@ function noteOf(queue: QueueStats): string {
     suspects > 0 ? counted(suspects, 'suspect') : '',
   ]
   return words.filter((word) => word !== '').join(', ')
+}
+
+/** A queue with limits, and their usage. */
+interface Limited extends Pick<Depth, 'queue' | 'running'> {
+  readonly throttle?: ThrottleStatus
+  readonly maxRunning?: StoredQueue['maxRunning']
+}
+
+/** The usage of the limits, one line for each queue that has some; empty if there is none. */
+function limitLines(limited: readonly Limited[], { colors, columns }: Terminal): string[] {
+  if (limited.length === 0) return []
+  const shown: Column<Limited>[] = [
+    { title: 'queue', most: 40, cell: ({ queue }) => queue },
+    ...(limited.some(({ maxRunning }) => maxRunning !== undefined) ? [runningColumn(colors.yellow)] : []),
+    { title: 'next', align: 'right', cell: nextText },
+    { title: 'started', cell: budgetText },
+  ]
+  return ['', ...table(shown, limited, { width: columns, paintTitle: colors.dim })]
+}
+
+function runningColumn(paint: (text: string) => string): Column<Limited> {
+  const isFull = ({ running, maxRunning }: Limited) => typeof maxRunning === 'number' && running >= maxRunning
+  return {
+    title: 'running',
+    cell: (row) => {
+      const { running, maxRunning } = row
+      if (maxRunning === undefined) return '-'
+      if (typeof maxRunning === 'object') return `≤ ${count(maxRunning.perGroup)} a group`
+      return `${isFull(row) ? 'full ' : ''}${count(running)}/${count(maxRunning)}`
+    },
+    paint: (text, row) => (isFull(row) ? paint(text) : text),
+  }
+}
+
+function nextText({ throttle }: Limited): string {
+  if (throttle === undefined) return '-'
+  const { forMs, quietForMs } = throttle
+  if (quietForMs > 0) return `silent ${formatDuration(quietForMs)}`
+  if (forMs > 0) return `in ${formatDuration(forMs)}`
+  return throttle.by === 'group' ? '-' : 'now'
+}
+
+function budgetText({ throttle }: Limited): string {
+  if (throttle === undefined) return '-'
+  const { by, rules, eachGroup, hits, groups = 0, own } = throttle
+  const rated =
+    own === undefined ? '' : `, ${count(own.groups)} with a rate of ${own.groups === 1 ? 'its' : 'their'} own`
+  const each = (by === 'group' ? rules : eachGroup)?.map(windowText).join(', ')
+  const ofGroups = each === undefined ? [] : [`${each} for each group, ${counted(groups, 'group')} counted${rated}`]
+  const whole = by === 'queue' ? rules.map((rule, i) => `${count(hits[i]!)}/${windowText(rule)}`) : []
+  return [...whole, ...ofGroups].join(', ')
+}
+
+interface ShardLag {
+  readonly queue: string
+  readonly shard: number
+  readonly lagMs: number
+}
+
+function shardLines({ queues }: Stats, { colors, columns }: Terminal): string[] {
+  const lags = queues.flatMap(({ queue, shardLagsMs = [] }) =>
+    shardLagsMs.map((lagMs, shard): ShardLag => ({ queue, shard, lagMs })),
+  )
+  if (lags.length === 0) return []
+  const shown: Column<ShardLag>[] = [
+    { title: 'queue', most: 40, cell: ({ queue }) => queue },
+    { title: 'shard', align: 'right', cell: ({ shard }) => String(shard) },
+    { title: 'lag', align: 'right', cell: ({ lagMs }) => lagText(lagMs) },
+  ]
+  return ['', ...table(shown, lags, { width: columns, paintTitle: colors.dim })]
 }

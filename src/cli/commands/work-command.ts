@@ -5,13 +5,13 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { defaultSelector, selectorNames } from '../../selectors/named-selectors.js'
 import { affinityHelp, bytesFlag, durationFlag, fromEnvironment, graceFlag, namesFlag, wholeFlag } from '../flags.js'
 import { millCommand, withJson } from '../mill-command.js'
-import { UsageError } from '../output/exit-code.js'
-import { outliveReaders } from '../output/process-output.js'
-import { stopRequest } from '../output/stop-request.js'
-import { Terminal } from '../output/terminal.js'
+import { UsageError } from '../process/exit-code.js'
+import { outliveReaders } from '../process/process-output.js'
+import { stopRequest } from '../process/stop-request.js'
 import { onDumpRequest } from '../supervise/state-dump.js'
 import { Supervisor } from '../supervise/supervisor.js'
 import type { WorkFlags } from '../supervise/work-process.js'
+import { Terminal } from '../terminal/terminal.js'
 
 const processCommand = 'work-process'
 const watchedGraceMs = 2_000
@@ -135,10 +135,7 @@ async function work(flags: WorkFlags & { readonly watch?: boolean }, args: reado
     process.exitCode = await supervisor.run()
     return
   }
-  const [{ SourceChanges }, { watchedWork }] = await Promise.all([
-    import('../supervise/source-changes.js'),
-    import('../supervise/watched-work.js'),
-  ])
+  const { SourceChanges, watchedWork } = await import('../supervise/watched-work.js')
   const changes = new SourceChanges(watchedFolders(flags))
   const startAnew = () => {
     supervisor = start()

@@ -6,11 +6,11 @@ import { type Liveness, livenessOf } from '../../runtime/liveness.js'
 import { processIdentity } from '../../runtime/process-identity.js'
 import type { WorkerOrder, WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
-import { OperationError } from '../output/exit-code.js'
-import { count, counted, fromNow } from '../output/figures.js'
-import { printable } from '../output/printable.js'
-import { type Column, table } from '../output/table.js'
-import type { Terminal } from '../output/terminal.js'
+import { printable } from '../printable.js'
+import { OperationError } from '../process/exit-code.js'
+import { count, counted, fromNow } from '../terminal/figures.js'
+import { type Column, table } from '../terminal/table.js'
+import type { Terminal } from '../terminal/terminal.js'
 
 interface WorkerRow {
   readonly id: string

@@ -1,16 +1,17 @@
 /** Enqueued lines: the stream of `enqueue -`, and its reports. */
 
+import { fstatSync } from 'node:fs'
+import picocolors from 'picocolors'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { Mill } from '../../mill/mill.js'
 import { namedTask } from '../../mill/named-task.js'
-import { exitCodeOf, exitCodes, signalExitCode } from '../output/exit-code.js'
-import { count, counted } from '../output/figures.js'
-import { printable } from '../output/printable.js'
-import { type StopCause, stopRequest } from '../output/stop-request.js'
-import type { Terminal } from '../output/terminal.js'
+import { printable } from '../printable.js'
+import { exitCodeOf, exitCodes, signalExitCode } from '../process/exit-code.js'
+import { type StopCause, stopRequest } from '../process/stop-request.js'
+import { count, counted, rate } from '../terminal/figures.js'
+import type { Terminal } from '../terminal/terminal.js'
 import { envelopeJobs, type LineRules, plainJob } from './job-line.js'
 import { type LineMistake, LineStream, type StreamEnd } from './line-stream.js'
-import { inputSize, ProgressBar } from './progress-bar.js'
 
 interface LineRequest extends LineRules {
   readonly fromLine: number
@@ -127,4 +128,59 @@ function exitCode({ mistakes, refusal, nextLine, skipped }: StreamEnd, stopped: 
   if (refusal !== undefined) return nextLine === 1 ? exitCodeOf(refusal) : exitCodes.failed
   if (stopped !== undefined) return signalExitCode(stopped === 'disconnect' ? 'SIGTERM' : stopped)
   return skipped > 0 ? exitCodes.failed : exitCodes.ok
+}
+
+const drawnEveryMs = 100
+const barWidth = 24
+
+/** A progress bar: one line on standard error that is redrawn on a terminal. */
+class ProgressBar {
+  readonly #begunAt = performance.now()
+  readonly #total: number | undefined
+  readonly #colors: ReturnType<typeof picocolors.createColors>
+  readonly #live: boolean
+  #drawnAt = Number.NEGATIVE_INFINITY
+
+  /** `total`: the number of bytes, if it is known. */
+  constructor(total: number | undefined, isQuiet: boolean) {
+    const { NO_COLOR, TERM } = process.env
+    this.#total = total
+    this.#live = process.stderr.isTTY === true && !isQuiet && TERM !== 'dumb'
+    this.#colors = picocolors.createColors(this.#live && !NO_COLOR)
+  }
+
+  show(lines: number, bytes: number): void {
+    const now = performance.now()
+    if (!this.#live || now - this.#drawnAt < drawnEveryMs) return
+    this.#drawnAt = now
+    process.stderr.write(
+      `\r\u001b[K${progressText({ lines, bytes, total: this.#total, ms: now - this.#begunAt }, this.#colors.green)}`,
+    )
+  }
+
+  clear(): void {
+    if (this.#live) process.stderr.write('\r\u001b[K')
+  }
+}
+
+/** Pure. `paint`: colours the part that is done. */
+export function progressText(
+  { lines, bytes, total, ms }: { lines: number; bytes: number; total: number | undefined; ms: number },
+  paint: (text: string) => string = (text) => text,
+): string {
+  const figures = `${count(lines)} lines, ${rate(lines, ms)}/s`
+  if (total === undefined || total === 0) return figures
+  const done = Math.min(1, bytes / total)
+  const full = Math.round(done * barWidth)
+  return `${paint('█'.repeat(full))}${'░'.repeat(barWidth - full)} ${Math.floor(done * 100)} %  ${figures}`
+}
+
+/** The size of standard input if it is a file. */
+function inputSize(): number | undefined {
+  try {
+    const stat = fstatSync(0)
+    return stat.isFile() ? stat.size : undefined
+  } catch {
+    return undefined
+  }
 }

@@ -7,7 +7,7 @@ import { describe, messageOf } from '../../core/values/describe.js'
 import { exactJson } from '../../core/values/exact-json.js'
 import { idOf } from '../../core/values/ids.js'
 import { instantMistake, parseInstant } from '../../core/values/instant.js'
-import type { NumberedLine } from './numbered-lines.js'
+import type { NumberedLine } from './input-text.js'
 
 /** One job, or one payload of an ordered one. */
 export interface LineJob {

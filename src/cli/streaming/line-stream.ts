@@ -10,9 +10,9 @@ import type { AnyTask } from '../../core/task/any-task.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import { messageOf } from '../../core/values/describe.js'
 import type { Mill } from '../../mill/mill.js'
-import { exitCodeOf, exitCodes } from '../output/exit-code.js'
+import { exitCodeOf, exitCodes } from '../process/exit-code.js'
+import { type NumberedLine, numberedLines } from './input-text.js'
 import type { LineJob } from './job-line.js'
-import { type NumberedLine, numberedLines } from './numbered-lines.js'
 
 interface StreamCounts {
   readonly added: number

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import type { MillReading } from '../../measures/mill-reading.js'
 import { LineChannel } from '../../runtime/line-channel.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
-import { exitCodes, signalExitCode } from '../output/exit-code.js'
+import { exitCodes, signalExitCode } from '../process/exit-code.js'
 import {
   linkFd,
   type ProcessMessage,

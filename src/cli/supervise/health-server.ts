@@ -9,7 +9,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { acceptedFormat } from '../../measures/accepted-format.js'
 import { type ExpositionFormat, expositionTypes } from '../../measures/exposition.js'
 import { isLoopbackAddress, isLoopbackHost } from '../../web/access/host-list.js'
-import { OperationError } from '../output/exit-code.js'
+import { OperationError } from '../process/exit-code.js'
 import type { ProcessReport } from './forked-worker.js'
 
 interface Health {

@@ -4,10 +4,10 @@
  */
 
 import { formatDuration } from '../../core/values/duration.js'
-import { count, counted, timeOfDay } from '../output/figures.js'
-import { printable } from '../output/printable.js'
-import { type Column, table } from '../output/table.js'
-import type { Terminal } from '../output/terminal.js'
+import { printable } from '../printable.js'
+import { count, counted, timeOfDay } from '../terminal/figures.js'
+import { type Column, table } from '../terminal/table.js'
+import type { Terminal } from '../terminal/terminal.js'
 import type { ProcessReport } from './forked-worker.js'
 import type { WorkerStatus } from './supervisor-messages.js'
 

@@ -11,12 +11,10 @@ import { type Random, systemRandom } from '../../core/platform/clock.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { MillReading } from '../../measures/mill-reading.js'
 import { SeenDeaths } from '../../runtime/seen-deaths.js'
-import { exitCodes } from '../output/exit-code.js'
-import type { StopCause } from '../output/stop-request.js'
-import type { Terminal } from '../output/terminal.js'
-import { AwakeTime } from './awake-time.js'
+import { exitCodes } from '../process/exit-code.js'
+import type { StopCause } from '../process/stop-request.js'
+import type { Terminal } from '../terminal/terminal.js'
 import { type End, ForkedWorker, type ProcessReport } from './forked-worker.js'
-import { deathsInARow, restartDelayMs } from './restart-delay.js'
 import { dumpProcesses, dumpSilent } from './state-dump.js'
 import type { ProcessMessage } from './supervisor-messages.js'
 
@@ -332,4 +330,51 @@ export class Supervisor {
 function codeAfterStop({ code, signal }: End, told: NodeJS.Signals | undefined): number {
   if (signal === null || signal !== told) return code
   return signal === 'SIGKILL' ? exitCodes.failed : exitCodes.ok
+}
+
+/** A tick that comes later than this was delayed from outside. */
+const longestTickMs = 1_000
+
+/**
+ * Awake time: the milliseconds in which the supervisor itself was running. The count stops while the supervisor is
+ * stopped or starved, because the silence of others in that time says nothing about them.
+ */
+export class AwakeTime {
+  #ms = 0
+  #tickedAt: number
+
+  /** `now`: monotonic, here and below. */
+  constructor(now: number) {
+    this.#tickedAt = now
+  }
+
+  get ms(): number {
+    return this.#ms
+  }
+
+  /** To be called several times a second. */
+  tick(now: number): void {
+    this.#ms += Math.min(now - this.#tickedAt, longestTickMs)
+    this.#tickedAt = now
+  }
+}
+
+const firstDelayMs = 250
+const longestDelayMs = 30_000
+/** A process that lived this long was healthy: its death says nothing about the next. */
+const forgottenAfterMs = 60_000
+
+/** The deaths in a row in one place, after one more of a process that lived for `livedMs`. */
+export function deathsInARow(before: number, livedMs: number): number {
+  return livedMs >= forgottenAfterMs ? 1 : before + 1
+}
+
+/**
+ * 0 after the first death; then 250 ms, doubling to 30 s. A random part of up to a half is subtracted, so places that
+ * die together do not restart together.
+ */
+export function restartDelayMs(deaths: number, random: Random): number {
+  if (deaths <= 1) return 0
+  const wholeMs = Math.min(firstDelayMs * 2 ** (deaths - 2), longestDelayMs)
+  return Math.round(wholeMs * (1 - random() / 2))
 }

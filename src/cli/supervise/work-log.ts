@@ -5,10 +5,10 @@ import type { JobState } from '../../core/job.js'
 import { messageOf, namesText } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { Mill } from '../../mill/mill.js'
-import { againIn, count, counted, rate } from '../output/figures.js'
-import { printable, shortened } from '../output/printable.js'
-import type { StopCause } from '../output/stop-request.js'
-import type { Terminal } from '../output/terminal.js'
+import { printable, shortened } from '../printable.js'
+import type { StopCause } from '../process/stop-request.js'
+import { againIn, count, counted, rate } from '../terminal/figures.js'
+import type { Terminal } from '../terminal/terminal.js'
 
 const progressEveryMs = 5_000
 const longestLine = 300

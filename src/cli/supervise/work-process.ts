@@ -3,24 +3,35 @@
  * supervisor.
  */
 
+import { Socket } from 'node:net'
 import { messageOf } from '../../core/values/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { errorText, formatError } from '../../core/values/error-text.js'
 import { leaveLoading } from '../../mill/configuration/user-modules.js'
 import type { Loaded } from '../../mill/load-mill.js'
 import type { Mill } from '../../mill/mill.js'
+import { LineChannel } from '../../runtime/line-channel.js'
+import { processSeenDeaths } from '../../runtime/seen-deaths.js'
 import { processSoloGate } from '../../runtime/solo-gate.js'
 import type { SelectorName } from '../../selectors/named-selectors.js'
 import type { Worker } from '../../workers/worker.js'
 import { loaded, type MillFlags } from '../mill-command.js'
-import { exitCodes, OperationError, UsageError } from '../output/exit-code.js'
-import { counted } from '../output/figures.js'
-import { printable, printableLines } from '../output/printable.js'
-import { endProcess, outliveReaders } from '../output/process-output.js'
-import { type StopCause, stopRequest } from '../output/stop-request.js'
-import { Terminal } from '../output/terminal.js'
+import { printable, printableLines } from '../printable.js'
+import { exitCodes, OperationError, UsageError } from '../process/exit-code.js'
+import { endProcess, outliveReaders } from '../process/process-output.js'
+import { type StopCause, stopRequest } from '../process/stop-request.js'
+import { counted } from '../terminal/figures.js'
+import { Terminal } from '../terminal/terminal.js'
+import type { ProcessReporter } from './process-reporter.js'
 import { dumpWorker, onDumpRequest } from './state-dump.js'
-import { SupervisorLink } from './supervisor-link.js'
+import {
+  digestOf,
+  isSupervisorMessage,
+  linkFd,
+  type ProcessMessage,
+  type StatusDigest,
+  type WorkerStatus,
+} from './supervisor-messages.js'
 import { WorkLog } from './work-log.js'
 
 export interface WorkFlags extends MillFlags {
@@ -232,4 +243,88 @@ function refuseIdle({ mill, file, unknownTasks }: Loaded, warns: boolean): void 
 function leave(code: number): Promise<never> {
   leaveLoading()
   return endProcess(code)
+}
+
+const aliveEveryMs = 1_000
+
+/** The supervisor link: the channel of a worker process to its supervisor. Without a supervisor it does nothing. */
+class SupervisorLink {
+  /** Resolves when the supervisor is gone; never if there is none. */
+  readonly lost: Promise<void>
+  readonly #channel: LineChannel | undefined
+  /** With `--metrics` only. */
+  #reporter: ProcessReporter | undefined
+  #isLost = false
+  #isSending = false
+
+  /** `dump` is called when the supervisor asks for the state; the supervisor is notified when it is done. */
+  constructor(isLinked: boolean, dump: () => void) {
+    if (!isLinked) {
+      this.lost = new Promise(() => {})
+      return
+    }
+    this.#channel = new LineChannel(new Socket({ fd: linkFd, readable: true, writable: true }), (word) => {
+      if (!isSupervisorMessage(word)) return
+      if (word.millrace === 'measure') return void this.#measure()
+      if (word.millrace === 'died') return processSeenDeaths.see(word)
+      dump()
+      this.#tell({ millrace: 'dumped' })
+    })
+    this.lost = this.#channel.closed.then(() => {
+      this.#isLost = true
+    })
+  }
+
+  /** Whether a supervisor watches over this process. */
+  get isUp(): boolean {
+    return this.#channel !== undefined && !this.#isLost
+  }
+
+  /**
+   * Reports that the worker takes jobs, then sends a sign of life each second while the event loop runs, with the
+   * measures of `reporter`.
+   */
+  ready(status: () => WorkerStatus, reporter?: ProcessReporter): void {
+    this.#reporter = reporter
+    const pulse = (): StatusDigest => ({ ...digestOf(status()), ...(reporter && { measures: reporter.measures }) })
+    this.#tell({ millrace: 'ready', pulse: pulse() })
+    setInterval(() => {
+      // Messages that a stopped supervisor does not read must not pile up.
+      if (!this.#isSending) this.#tell({ millrace: 'alive', pulse: pulse() })
+    }, aliveEveryMs)
+  }
+
+  /** Reports whether a job is in hand alone; a death of the process is charged to such a job. */
+  alone(isAlone: boolean): void {
+    this.#tell({ millrace: 'alone', isAlone })
+  }
+
+  /** Reports that it takes no more jobs by an order, and is not to be replaced. */
+  dismissed(): void {
+    this.#tell({ millrace: 'dismissed' })
+  }
+
+  recycling(): void {
+    this.#tell({ millrace: 'recycling' })
+  }
+
+  /** Reports that it takes no more jobs because of an error, and ends when those in hand have ended. */
+  failing(): void {
+    this.#tell({ millrace: 'failing' })
+  }
+
+  /** Never rejects. */
+  async #measure(): Promise<void> {
+    const reading = await this.#reporter?.read().catch(() => undefined)
+    this.#tell({ millrace: 'measured', reading })
+  }
+
+  #tell(word: ProcessMessage): void {
+    if (!this.isUp) return
+    this.#isSending = true
+    // A message that cannot be sent does not matter: the loss of the supervisor is an event of its own.
+    void this.#channel!.say(word).then(() => {
+      this.#isSending = false
+    })
+  }
 }

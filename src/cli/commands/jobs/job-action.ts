@@ -5,11 +5,10 @@ import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
 import type { JobState } from '../../../core/job.js'
 import type { Depth } from '../../../stores/contract/queue-depth.js'
 import { type MillFlags, withJson, withMill } from '../../mill-command.js'
-import { confirm } from '../../output/confirmation.js'
-import { OperationError, UsageError } from '../../output/exit-code.js'
-import { counted } from '../../output/figures.js'
+import { OperationError, UsageError } from '../../process/exit-code.js'
+import { confirm } from '../../terminal/confirmation.js'
+import { count, counted } from '../../terminal/figures.js'
 import { type JobFacet, jobCommand, jobsNamed } from './job-named.js'
-import { leftSentence, mostLookedAt, type StatesBefore } from './left-jobs.js'
 
 interface ActionFlags extends MillFlags {
   readonly all?: boolean
@@ -81,11 +80,6 @@ export function addJobAction(noun: Command, action: JobAction): void {
   )
 }
 
-async function statesBefore({ facet }: JobAction, queue: QueueAdmin, which: Which): Promise<StatesBefore> {
-  if (typeof which === 'string' || which.length > mostLookedAt) return new Map()
-  return new Map(await Promise.all(which.map(async (id) => [id, (await queue[facet].get(id))?.state] as const)))
-}
-
 function question(command: string, done: string, queue: string, which: 'all' | 'failed', victims: number): string {
   const kind = which === 'failed' ? 'failed job' : 'job'
   return `${command} ${queue} --${which}: about ${counted(victims, kind)} would be ${done}. Go on?`
@@ -96,4 +90,37 @@ function whichOf(ids: readonly string[], { all, failed }: ActionFlags, hasFailed
   if (said !== 1)
     throw new UsageError(`say which jobs: either their ids${hasFailed ? ', --all or --failed' : ' or --all'}.`)
   return all ? 'all' : failed ? 'failed' : [...new Set(ids)]
+}
+
+/** The states of jobs before the action; undefined: there is no such job. */
+type StatesBefore = ReadonlyMap<string, JobState | undefined>
+
+/** The most ids whose states are read: who gives more wants a number. */
+const mostLookedAt = 100
+
+async function statesBefore({ facet }: JobAction, queue: QueueAdmin, which: Which): Promise<StatesBefore> {
+  if (typeof which === 'string' || which.length > mostLookedAt) return new Map()
+  return new Map(await Promise.all(which.map(async (id) => [id, (await queue[facet].get(id))?.state] as const)))
+}
+
+/** The most ids that the sentence names. */
+const mostNamed = 10
+
+/**
+ * The sentence for `left` of these jobs, which are `not` what the action changes. It names them if their states tell
+ * which they are: a job that changed between the look and the action makes that unknown, as do payloads that wait
+ * behind a run of their id.
+ */
+function leftSentence(
+  { not, takes }: { readonly not: string; readonly takes: readonly JobState[] },
+  left: number,
+  ids: readonly string[],
+  before: StatesBefore,
+): string {
+  const [were, they] = left === 1 ? ['was left as it is', 'it is'] : ['were left as they are', 'they are']
+  const sentence = `${count(left)} of ${counted(ids.length, 'job')} ${were}, because ${they} ${not}`
+  const unchanged = [...before].filter(([, state]) => state === undefined || !takes.includes(state))
+  if (unchanged.length !== left) return `${sentence}.`
+  const named = unchanged.slice(0, mostNamed).map(([id, state]) => `'${id}' is ${state ?? 'not there'}`)
+  return `${sentence}: ${named.join(', ')}${unchanged.length > mostNamed ? ', …' : '.'}`
 }

@@ -6,7 +6,7 @@
 import type { Command } from 'commander'
 import type { Mill } from '../../../mill/mill.js'
 import { millCommand } from '../../mill-command.js'
-import { OperationError, UsageError } from '../../output/exit-code.js'
+import { OperationError, UsageError } from '../../process/exit-code.js'
 
 /** The words after the name of the command. */
 type JobWords = readonly [first: string, ...rest: string[]]

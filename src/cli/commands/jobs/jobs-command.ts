@@ -1,93 +1,34 @@
 /** The command `jobs`: the records of jobs, as a list or one by one, and an operator's actions on jobs. */
 
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { JobPage, ListOptions } from '../../../client/admin/job-listing.js'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
+import { hasCode } from '../../../core/error-codes.js'
+import { JobCancelledError, JobDeadError } from '../../../core/errors.js'
 import { type JobRecord, type JobState, jobStates, stateHint } from '../../../core/job.js'
+import type { FieldChanges } from '../../../core/job-fields.js'
 import { isNameOf } from '../../../core/task/any-task.js'
+import { exactJson } from '../../../core/values/exact-json.js'
 import type { Mill } from '../../../mill/mill.js'
 import { namedTask } from '../../../mill/named-task.js'
 import type { Depth } from '../../../stores/contract/queue-depth.js'
-import { durationFlag, wholeFlag } from '../../flags.js'
+import { durationFlag } from '../../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
-import { OperationError, UsageError } from '../../output/exit-code.js'
-import { counted, fromNow } from '../../output/figures.js'
-import { pageLines, type QueuePage } from '../../output/job-table.js'
-import { printable } from '../../output/printable.js'
+import { printable } from '../../printable.js'
+import { OperationError, signalExitCode, UsageError } from '../../process/exit-code.js'
+import { counted, fromNow } from '../../terminal/figures.js'
+import { isEnded, JobFollower } from '../../terminal/job-follower.js'
+import { recordLines } from '../../terminal/record-lines.js'
+import type { Terminal } from '../../terminal/terminal.js'
 import { addJobAction, type JobAction, type Which } from './job-action.js'
-import { jobCommand, oneJobNamed } from './job-named.js'
-import { addShow } from './job-show.js'
-import { addFields } from './jobs-fields.js'
-
-export interface ListFlags extends MillFlags {
-  readonly task?: string
-  readonly limit?: number
-  readonly cursor?: string
-}
+import { type ListFlags, listPages, withPaging } from './job-list.js'
+import { jobCommand, jobNamed, oneJobNamed } from './job-named.js'
 
 interface JobListFlags extends ListFlags {
   readonly state?: JobState
   readonly by: 'id' | 'time' | 'retry'
   readonly envelope?: boolean
 }
-
-const mostPerPage = 200
-
-const waitingStates = ['scheduled', 'ready'] as const
-
-const actions: readonly JobAction[] = [
-  {
-    verb: 'cancel',
-    summary: 'Cancel jobs: waiting ones never run, running ones learn of it at their next beat',
-    done: 'cancelled',
-    takes: [...waitingStates, 'running'],
-    not: 'neither waiting nor running (or cancelled before) in',
-    facet: 'jobs',
-    all: 'all waiting and running jobs of the queue',
-    failed: 'those of them that failed at least once',
-    victims: ({ ready, scheduled, running, retries }, which) =>
-      which === 'failed' ? retries : ready + scheduled + running,
-    options: [['--reason <text>', 'the reason in the record of a running job']],
-    act: (queue, which, { reason }) => queue.jobs.cancel(which, reason),
-    next: whatStillRuns,
-  },
-  {
-    verb: 'delete',
-    summary: 'Remove waiting jobs, and kept results by id, without a trace',
-    done: 'deleted',
-    takes: [...waitingStates, 'completed', 'cancelled'],
-    not: 'neither waiting nor ended with a kept result in',
-    facet: 'jobs',
-    all: 'all waiting jobs of the queue',
-    failed: 'those of them that failed at least once',
-    victims: waiting,
-    act: (queue, which) => queue.jobs.delete(which),
-  },
-  {
-    verb: 'run-now',
-    summary: 'Make scheduled jobs due now',
-    done: 'due now',
-    field: 'dueNow',
-    takes: ['scheduled'],
-    not: 'not scheduled in',
-    facet: 'jobs',
-    all: 'all scheduled jobs of the queue',
-    failed: 'those of them that failed at least once',
-    act: (queue, which) => queue.jobs.runNow(which),
-  },
-  {
-    verb: 'bury',
-    summary: 'Put waiting jobs into the morgue',
-    done: 'buried',
-    takes: waitingStates,
-    not: 'not waiting in',
-    facet: 'jobs',
-    all: 'all waiting jobs of the queue',
-    failed: 'those of them that failed at least once',
-    victims: waiting,
-    act: (queue, which) => queue.jobs.bury(which),
-  },
-]
 
 function state(text: string): JobState {
   if ((jobStates as readonly string[]).includes(text)) return text as JobState
@@ -147,6 +88,176 @@ async function listEnvelopes(queue: string | undefined, flags: JobListFlags): Pr
   })
 }
 
+interface ShowFlags extends MillFlags {
+  readonly log?: boolean
+  readonly follow?: boolean
+}
+
+/** The interval at which `--follow` reads the job. Its worker reports about once a second. */
+const everyMs = 500
+
+/** Prints one job, once or as long as it waits and runs. */
+function addShow(jobs: Command): void {
+  const show = jobCommand(jobs, 'show', '<id>', 'Show everything that is known of a job')
+    .option('--log', 'print all of the kept log, not only the last 20 lines')
+    .option('--follow', 'also print its new log lines and changes, until it ends or this is interrupted')
+    .addHelpText(
+      'after',
+      `
+  The last 64 KiB of a log are kept, over all attempts. With --follow it exits with 0 if the job completed, and with 3 if it
+  died or was cancelled.
+
+Examples:
+  $ millrace jobs show default welcome-42
+  $ millrace jobs show sync/e-3
+  $ millrace jobs show encode-7 --follow`,
+    )
+  withJson(
+    show,
+    'print the job record; with --follow one line at every change, with only the new part of its log',
+  ).action((words: [string, ...string[]], flags: ShowFlags) => {
+    const print = async (mill: Mill, terminal: Terminal) => {
+      const { queue, id } = await oneJobNamed(mill, 'jobs', words)
+      const look = () => mill.queue(queue).jobs.get(id)
+      const job = await look()
+      if (job === undefined)
+        throw new OperationError(
+          `nothing is kept of a job '${id}' in queue '${queue}': it ended without a kept result, or never existed.`,
+        )
+      // Listening starts before anything is printed: a reader of the first lines may end this process at once.
+      const over = flags.follow ? toldToEnd() : undefined
+      terminal.print(job, () => recordLines(job, terminal, flags))
+      if (over !== undefined) await follow(look, job, mill, terminal, over)
+    }
+    return withMill(flags, print, { isLong: flags.follow ?? false })
+  })
+}
+
+/** Aborts when a signal asks this process to end; the process then exits with the code of that signal. */
+function toldToEnd(): AbortSignal {
+  const over = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      process.exitCode = signalExitCode(signal)
+      over.abort()
+    })
+  return over.signal
+}
+
+/** Resolves when the job has completed, or `over` aborts. Throws if it ended in another way. */
+async function follow(
+  look: () => Promise<JobRecord | undefined>,
+  first: JobRecord,
+  mill: Mill,
+  terminal: Terminal,
+  over: AbortSignal,
+): Promise<void> {
+  const follower = new JobFollower(first, terminal)
+  let isAway = false
+  for (let job: JobRecord | undefined = first; !over.aborted; ) {
+    if (job === undefined || isEnded(job)) return ended(job, first, mill)
+    await delay(everyMs, undefined, { signal: over }).catch(() => {})
+    if (over.aborted) return
+    try {
+      job = await look()
+      isAway = false
+    } catch (error) {
+      if (!hasCode(error, 'store-unavailable')) throw error
+      if (!isAway) process.stderr.write(`millrace: ${error.message} The job is looked at again when it is back.\n`)
+      isAway = true
+      continue
+    }
+    if (job !== undefined) follower.tell(job)
+  }
+}
+
+/** Nothing is kept of an ordered job that has completed. */
+function ended(job: JobRecord | undefined, { queue, id }: JobRecord, mill: Mill): void {
+  if (job?.state === 'dead') throw new JobDeadError(queue, id, job.reason, job.error)
+  if (job?.state === 'cancelled') throw new JobCancelledError(queue, id)
+  if (job === undefined && mill.queues.get(queue)?.ordered !== true)
+    throw new OperationError(
+      `job '${id}' in queue '${queue}' has ended, and nothing is kept of it: whether it completed is not known.`,
+    )
+}
+
+const waitingStates = ['scheduled', 'ready'] as const
+
+const actions: readonly JobAction[] = [
+  {
+    verb: 'cancel',
+    summary: 'Cancel jobs: waiting ones never run, running ones learn of it at their next beat',
+    done: 'cancelled',
+    takes: [...waitingStates, 'running'],
+    not: 'neither waiting nor running (or cancelled before) in',
+    facet: 'jobs',
+    all: 'all waiting and running jobs of the queue',
+    failed: 'those of them that failed at least once',
+    victims: ({ ready, scheduled, running, retries }, which) =>
+      which === 'failed' ? retries : ready + scheduled + running,
+    options: [['--reason <text>', 'the reason in the record of a running job']],
+    act: (queue, which, { reason }) => queue.jobs.cancel(which, reason),
+    next: whatStillRuns,
+  },
+  {
+    verb: 'delete',
+    summary: 'Remove waiting jobs, and kept results by id, without a trace',
+    done: 'deleted',
+    takes: [...waitingStates, 'completed', 'cancelled'],
+    not: 'neither waiting nor ended with a kept result in',
+    facet: 'jobs',
+    all: 'all waiting jobs of the queue',
+    failed: 'those of them that failed at least once',
+    victims: waiting,
+    act: (queue, which) => queue.jobs.delete(which),
+  },
+  {
+    verb: 'run-now',
+    summary: 'Make scheduled jobs due now',
+    done: 'due now',
+    field: 'dueNow',
+    takes: ['scheduled'],
+    not: 'not scheduled in',
+    facet: 'jobs',
+    all: 'all scheduled jobs of the queue',
+    failed: 'those of them that failed at least once',
+    act: (queue, which) => queue.jobs.runNow(which),
+  },
+  {
+    verb: 'bury',
+    summary: 'Put waiting jobs into the morgue',
+    done: 'buried',
+    takes: waitingStates,
+    not: 'not waiting in',
+    facet: 'jobs',
+    all: 'all waiting jobs of the queue',
+    failed: 'those of them that failed at least once',
+    victims: waiting,
+    act: (queue, which) => queue.jobs.bury(which),
+  },
+]
+
+function waiting({ ready, scheduled, retries }: Depth, which: 'all' | 'failed'): number {
+  return which === 'failed' ? retries : ready + scheduled
+}
+
+/** For plain jobs; a job of a batch runs to the end of the batch. */
+async function whatStillRuns(queue: QueueAdmin, which: Which): Promise<string | undefined> {
+  const running = typeof which === 'string' ? await runningIn(queue) : await runningOf(queue, which)
+  if (running === 0) return undefined
+  return `${counted(running, 'job')} still ${running === 1 ? 'runs' : 'run'}, and ${running === 1 ? 'learns' : 'learn'} of it at the next beat: the signal of a handler aborts; a process of its own gets SIGTERM, and is killed if it has not ended within 5s.`
+}
+
+async function runningIn(queue: QueueAdmin): Promise<number> {
+  const { running, shardLagsMs } = await queue.depth()
+  return shardLagsMs === undefined ? running : 0
+}
+
+async function runningOf(queue: QueueAdmin, ids: readonly string[]): Promise<number> {
+  const jobs = await Promise.all(ids.map((id) => queue.jobs.get(id)))
+  return jobs.filter((job) => job?.state === 'running' && job.payloads === undefined).length
+}
+
 interface FailFlags extends MillFlags {
   readonly reason: string
   readonly delay: number
@@ -190,60 +301,56 @@ function afterFailure({ queue, id, state, attempt, runAt }: JobRecord): string {
   return `Its attempt ${attempt} is due ${fromNow(runAt, Date.now())}.`
 }
 
-/** For plain jobs; a job of a batch runs to the end of the batch. */
-async function whatStillRuns(queue: QueueAdmin, which: Which): Promise<string | undefined> {
-  const running = typeof which === 'string' ? await runningIn(queue) : await runningOf(queue, which)
-  if (running === 0) return undefined
-  return `${counted(running, 'job')} still ${running === 1 ? 'runs' : 'run'}, and ${running === 1 ? 'learns' : 'learn'} of it at the next beat: the signal of a handler aborts; a process of its own gets SIGTERM, and is killed if it has not ended within 5s.`
-}
+function addFields(jobs: Command): void {
+  const command = jobCommand(
+    jobs,
+    'fields',
+    '<id> [changes...]',
+    'Show or set the fields of a job: small named values',
+  ).addHelpText(
+    'after',
+    `
+  A value that is a JSON string, number, boolean or null is read as JSON, any other as text; null removes the field.
 
-async function runningIn(queue: QueueAdmin): Promise<number> {
-  const { running, shardLagsMs } = await queue.depth()
-  return shardLagsMs === undefined ? running : 0
-}
-
-async function runningOf(queue: QueueAdmin, ids: readonly string[]): Promise<number> {
-  const jobs = await Promise.all(ids.map((id) => queue.jobs.get(id)))
-  return jobs.filter((job) => job?.state === 'running' && job.payloads === undefined).length
-}
-
-/** The options of every listing. */
-export function withPaging(command: Command): Command {
-  return withJson(
-    command
-      .option('--task <task>', 'only jobs of this task')
-      .option('--limit <n>', 'the most jobs of one queue', wholeFlag(1, mostPerPage), 50)
-      .option('--cursor <cursor>', 'continue where a page ended; needs the queue'),
-    'print {"queues":[{"queue","jobs","cursor"}]}',
+Examples:
+  $ millrace jobs fields video encode-7 node=eu-3 cost=0.25
+  $ millrace jobs fields video encode-7 node=null`,
+  )
+  withJson(command, 'print {"queue","id","fields"}').action((words: [string, ...string[]], flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const { queue: name, id, rest } = await jobNamed(mill, 'jobs', words)
+      const changes = changesIn(rest)
+      const { jobs } = mill.queue(name)
+      const isThere = rest.length === 0 || (await jobs.setFields(id, changes))
+      const job = isThere ? await jobs.get(id) : undefined
+      if (job === undefined) throw new OperationError(`nothing is kept of a job '${id}' in queue '${name}'.`)
+      const { fields = {} } = job
+      terminal.print({ queue: name, id, fields }, () => [
+        `${name}: job ${printable(id)} has ${counted(Object.keys(fields).length, 'field')}.`,
+        ...Object.entries(fields).map(([field, value]) => `  ${field}  ${printable(String(value))}`),
+      ])
+    }),
   )
 }
 
-/**
- * Lists one queue, or all declared ones. A page of the jobs of one task holds those among `--limit` jobs; pages without any
- * are passed over.
- */
-export async function listPages(
-  queue: string | undefined,
-  flags: ListFlags,
-  list: (mill: Mill, queue: string, paging: Pick<ListOptions, 'task' | 'limit' | 'cursor'>) => Promise<JobPage>,
-): Promise<void> {
-  const { limit, cursor, task: taskName } = flags
-  if (cursor !== undefined && queue === undefined)
-    throw new UsageError('--cursor goes on in one queue: name the queue that the page was of.')
-  await withMill(flags, async (mill, terminal) => {
-    const names = queue === undefined ? [...mill.queues.keys()] : [mill.queue(queue).name]
-    const firstPage = async (name: string): Promise<QueuePage> => {
-      const task = taskName === undefined ? undefined : namedTask(mill, taskName, name)
-      let page = await list(mill, name, { task, limit, cursor })
-      while (page.jobs.length === 0 && page.cursor !== undefined)
-        page = await list(mill, name, { task, limit, cursor: page.cursor })
-      return { queue: name, ...page }
-    }
-    const pages = await Promise.all(names.map(firstPage))
-    terminal.print({ queues: pages }, () => pageLines(pages, terminal))
-  })
+function changesIn(given: readonly string[]): FieldChanges {
+  return Object.fromEntries(
+    given.map((change) => {
+      const end = change.indexOf('=')
+      if (end < 1) throw new UsageError(`a field is set by name=value; got '${change}'.`)
+      return [change.slice(0, end), valueIn(change.slice(end + 1))]
+    }),
+  )
 }
 
-function waiting({ ready, scheduled, retries }: Depth, which: 'all' | 'failed'): number {
-  return which === 'failed' ? retries : ready + scheduled
+function valueIn(text: string): FieldChanges[string] {
+  try {
+    const value = exactJson(text)
+    // A field is no BigInt: as text it keeps its digits.
+    return (typeof value === 'object' && value !== null) || typeof value === 'bigint'
+      ? text
+      : (value as FieldChanges[string])
+  } catch {
+    return text
+  }
 }

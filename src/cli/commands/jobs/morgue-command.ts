@@ -2,11 +2,11 @@
 
 import { type Command, Option } from 'commander'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
-import { OperationError } from '../../output/exit-code.js'
-import { recordLines } from '../../output/record-lines.js'
+import { OperationError } from '../../process/exit-code.js'
+import { recordLines } from '../../terminal/record-lines.js'
 import { addJobAction } from './job-action.js'
+import { type ListFlags, listPages, withPaging } from './job-list.js'
 import { jobCommand, oneJobNamed } from './job-named.js'
-import { type ListFlags, listPages, withPaging } from './jobs-command.js'
 
 export function addMorgue(program: Command): void {
   const morgue = program.command('morgue').description('Look at dead jobs, revive or delete them').helpCommand(false)

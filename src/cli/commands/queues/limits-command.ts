@@ -6,8 +6,8 @@ import { exactDuration, parseDuration } from '../../../core/values/duration.js'
 import type { Mill } from '../../../mill/mill.js'
 import { wholeFlag } from '../../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
-import { count } from '../../output/figures.js'
-import type { Terminal } from '../../output/terminal.js'
+import { count } from '../../terminal/figures.js'
+import type { Terminal } from '../../terminal/terminal.js'
 
 type Dead = StandingLimits['retention']['dead']
 

@@ -1,0 +1,120 @@
+/** Findings about queues, for `doctor`: their shards and their throttles, where they differ from the configuration. */
+
+import type { Queue } from '../../../core/queue/queue.js'
+import { sameRules, sameThrottle, type Throttle, throttleText } from '../../../core/queue/throttle.js'
+import type { Mill } from '../../../mill/mill.js'
+import type { StoredQueue } from '../../../stores/contract/queue-settings.js'
+import type { Finding } from '../../../stores/contract/store-health.js'
+import { silenceText } from '../../terminal/throttle-lines.js'
+import { flagsFor } from '../../terminal/throttle-text.js'
+
+/** The queues whose reshard is unfinished, and those that have another number of shards. The stored number counts. */
+export function shardFindings(declared: ReadonlyMap<string, Queue>, stored: readonly StoredQueue[]): Finding[] {
+  return stored.flatMap((queue) => {
+    if (queue.resharding !== undefined) return [unfinished(queue.name, queue.resharding)]
+    const asked = declared.get(queue.name)?.shards
+    return asked !== undefined && differs(queue, asked) ? [findingOf(queue, asked)] : []
+  })
+}
+
+/**
+ * Whether the configuration asks for another number of shards than is stored. A plain queue has one shard if its store
+ * does not spread queues.
+ */
+export function differs({ kind, shards }: StoredQueue, asked: number): boolean {
+  return asked !== shards && (kind === 'ordered' || shards > 1)
+}
+
+function unfinished(name: string, shards: number): Finding {
+  const text = `the reshard of queue '${name}' to ${counted(shards)} is unfinished: none of its jobs starts until it ends. If nobody runs it now, \`millrace queues reshard ${name} ${shards}\` goes on with it.`
+  return { level: 'warning', what: 'shards', text }
+}
+
+function findingOf({ name, kind, shards }: StoredQueue, asked: number): Finding {
+  const found = `queue '${name}' has ${counted(shards)}, but ${asked} ${asked === 1 ? 'is' : 'are'} configured: the stored number counts.`
+  const change = `set \`shards: ${shards}\` in your configuration`
+  return {
+    level: 'warning',
+    what: 'shards',
+    text:
+      kind === 'ordered'
+        ? `${found} If it was resharded on purpose, ${change}; if the configured number is the one you want, run \`millrace queues reshard ${name} ${asked}\`.`
+        : `${found} Plain queues are not resharded: ${change}.`,
+  }
+}
+
+function counted(shards: number): string {
+  return shards === 1 ? '1 shard' : `${shards} shards`
+}
+
+type Declared = ReadonlyMap<string, { readonly throttle: Throttle | undefined }>
+
+/** The conflicts because of which every call of a mill with this configuration fails, as `throttle-conflict`. */
+export function throttleFindings(declared: Declared, stored: readonly StoredQueue[]): Finding[] {
+  const found = new Map(stored.map((queue) => [queue.name, queue.throttle]))
+  const scopes = new Map(stored.flatMap(({ throttle }) => (throttle === undefined ? [] : [[throttle.scope, throttle]])))
+  const conflicts = new Map<string, Conflict & { readonly queues: string[] }>()
+  for (const [name, { throttle: asked }] of declared) {
+    const other = asked && (found.get(name) ?? scopes.get(asked.scope))
+    if (asked === undefined || other === undefined || sameThrottle(other, asked)) continue
+    // Queues that share a throttle share its finding.
+    const key = `${other.scope}: ${throttleText('', asked)}`
+    const known = conflicts.get(key)
+    if (known === undefined) conflicts.set(key, { queues: [name], stored: other, asked })
+    else known.queues.push(name)
+  }
+  return [...conflicts.values()].map(conflictFinding)
+}
+
+/**
+ * The throttles that start nothing because the store may have forgotten earlier starts. Of queues that share one, only
+ * one is named.
+ */
+export async function silentThrottles(mill: Mill, stored: readonly StoredQueue[]): Promise<Finding[]> {
+  const firstOfScope = new Map<string, string>()
+  for (const { name, throttle } of stored)
+    if (throttle !== undefined && mill.queues.has(name) && !firstOfScope.has(throttle.scope))
+      firstOfScope.set(throttle.scope, name)
+  const states = await Promise.all([...firstOfScope.values()].map((name) => mill.queue(name).throttle.get()))
+  return states.flatMap((state) =>
+    state === undefined || state.quietForMs === 0
+      ? []
+      : [warning(`the throttle of ${namesOf(state.queues)} is ${silenceText(state.quietForMs)}.`)],
+  )
+}
+
+interface Conflict {
+  readonly queues: readonly string[]
+  readonly stored: Throttle
+  readonly asked: Throttle
+}
+
+function conflictFinding({ queues, stored, asked }: Conflict): Finding {
+  const [first] = queues as readonly [string]
+  const text = `the throttle of ${namesOf(queues)} is stored as ${throttleText(first, stored)}, and configured as ${throttleText(first, asked)}: every call of a mill that is so configured fails.`
+  return { level: 'error', what: 'throttle', text: `${text} ${remedy(first, stored, asked)}` }
+}
+
+/** The rules can be set; scope and `by` are fixed. */
+function remedy(name: string, stored: Throttle, asked: Throttle): string {
+  const change = 'write the stored one into your configuration'
+  const isOther = stored.by !== asked.by || (stored.eachGroup === undefined) !== (asked.eachGroup === undefined)
+  if (stored.scope !== asked.scope || isOther)
+    return `Scope and \`by\` are fixed at first use: ${change}, or give the queue another name.`
+  const isOfGroups = sameRules(stored.rules, asked.rules)
+  const given = flagsFor(isOfGroups ? asked.eachGroup! : asked.rules)
+  const flags = given && (isOfGroups ? `${given} --by group` : given)
+  const set =
+    flags === undefined
+      ? 'set the other by the `throttle` of the queue'
+      : `run \`millrace queues throttle ${name} ${flags}\``
+  return `${change.replace('w', 'W')}, or ${set}.`
+}
+
+function namesOf(queues: readonly string[]): string {
+  return `${queues.length === 1 ? 'queue' : 'queues'} ${queues.map((name) => `'${name}'`).join(', ')}`
+}
+
+function warning(text: string): Finding {
+  return { level: 'warning', what: 'throttle', text }
+}

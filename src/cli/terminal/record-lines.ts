@@ -1,0 +1,151 @@
+/**
+ * Record lines: one job for people, as `jobs show` and `morgue show` print it: its fields, then its payloads and its
+ * log.
+ */
+
+import { linesOf } from '../../client/jobs/log-tail.js'
+import type { JobHold, JobRecord, PayloadRecord } from '../../core/job.js'
+import type { JobFailure } from '../../core/job-failures.js'
+import type { JobOrigin } from '../../core/job-origin.js'
+import { formatDuration } from '../../core/values/duration.js'
+import { printable, printableLines, shortened } from '../printable.js'
+import { count, counted, fromNow } from './figures.js'
+import { logLines, progressWords } from './job-follower.js'
+import { type Column, table } from './table.js'
+import { jsonText, type Terminal } from './terminal.js'
+
+/** The longest value that is printed for people. */
+const longestValue = 4_000
+const longestMeta = 40
+/** The lines of a log that are printed unless all of it is wanted. */
+const lastLines = 20
+
+/** The lines of a record. `log`: print the whole kept log. */
+export function recordLines(job: JobRecord, terminal: Terminal, { log: all = false } = {}): string[] {
+  const { payloads, payloadCount, pendingCount, priority, log, failures, parent: _, trace, schedule, ...rest } = job
+  const parent = parentOf(job)
+  const remarks = remarksOn(job, Date.now())
+  // Ordered jobs have no input of their own.
+  const fields = {
+    ...rest,
+    ...(payloads === undefined && { priority }),
+    ...(parent && { parent }),
+    ...(schedule && { schedule: `${printable(schedule.name)}, tick of ${schedule.tickAt.toISOString()}` }),
+    ...(trace && { trace: trace.traceparent }),
+    ...(job.progress && { progress: progressWords(job) }),
+    ...(job.held && { held: heldWords(job.held) }),
+  }
+  return [
+    ...fieldLines(fields, remarks, terminal),
+    ...(failures && failures.length > 1 ? ['', ...failureLines(failures, terminal)] : []),
+    ...(payloads === undefined ? [] : ['', ...payloadLines(payloads, job, terminal)]),
+    ...(log === undefined || log === '' ? [] : ['', ...endOf(log, all, terminal)]),
+  ]
+}
+
+function heldWords({ until }: JobHold): string {
+  return until === undefined ? 'its group is paused' : `until ${until.toISOString()}`
+}
+
+/** The fields of a record, each with its value and a remark after it. */
+export function fieldLines(record: object, remarks: Readonly<Record<string, string>>, { colors }: Terminal): string[] {
+  const fields = Object.entries(record)
+  const width = Math.max(...fields.map(([name]) => name.length))
+  return fields.map(([name, value]) => {
+    // Further lines are indented like the first.
+    const text = shownValue(value).replaceAll('\n', `\n${' '.repeat(width + 2)}`)
+    const remark = remarks[name]
+    return `${colors.dim(name.padEnd(width))}  ${text}${remark === undefined ? '' : colors.dim(`  ${remark}`)}`
+  })
+}
+
+/** Remarks on the instants of a job: how long it waits, waited and ran. */
+function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord, string>> {
+  const { state, reason, attempt, createdAt, updatedAt, runAt, expiresAt, startedAt, finishedAt } = job
+  const isRunning = state === 'running'
+  // A start before the due time is from an earlier attempt.
+  const begun = startedAt !== undefined && startedAt >= runAt ? startedAt : undefined
+  return {
+    ...(isRunning && startedAt === undefined && { state: 'reserved: its handler has not begun' }),
+    ...(reason === 'max-retries' && { attempt: 'the last: none is left' }),
+    ...(reason !== 'max-retries' && attempt > 1 && { attempt: `after ${counted(attempt - 1, 'failure')}` }),
+    createdAt: fromNow(createdAt, now),
+    ...(isRunning && { updatedAt: fromNow(updatedAt, now) }),
+    ...(state === 'scheduled' && { runAt: `${attempt > 1 ? `attempt ${attempt} is due ` : ''}${fromNow(runAt, now)}` }),
+    ...(state === 'ready' && { runAt: `waits for ${span(runAt, now)}` }),
+    ...(expiresAt && {
+      expiresAt:
+        Number(expiresAt) > now
+          ? fromNow(expiresAt, now)
+          : isRunning
+            ? 'over: it does not begin again'
+            : 'over: the next claim on its queue cancels it',
+    }),
+    ...(begun && {
+      startedAt: `${span(runAt, begun)} after it was due${isRunning ? `, runs for ${span(begun, now)}` : ''}`,
+    }),
+    ...(startedAt && finishedAt && { finishedAt: `ran for ${span(startedAt, finishedAt)}` }),
+  }
+}
+
+/** Never negative, even if the clocks of two machines differ. */
+function span(from: Date, to: Date | number): string {
+  return formatDuration(Math.max(0, Number(to) - Number(from)))
+}
+
+function endOf(log: string, all: boolean, { colors }: Terminal): string[] {
+  const lines = linesOf(log)
+  const shown = all ? lines : lines.slice(-lastLines).map((line) => shortened(line, longestValue))
+  const more = shown.length < lines.length ? `, the last ${shown.length}; \`--log\` prints all` : ''
+  return [`${colors.bold(`log: ${counted(lines.length, 'line')}`)}${more}`, ...logLines(shown.join('\n'))]
+}
+
+/** The latest error is a field of the record already. */
+function failureLines(failures: readonly JobFailure[], { colors, columns }: Terminal): string[] {
+  const now = Date.now()
+  const shown: Column<JobFailure>[] = [
+    { title: 'attempt', align: 'right', cell: ({ attempt }) => String(attempt) },
+    { title: 'failed', cell: ({ at }) => fromNow(at, now) },
+    { title: 'error', most: longestValue, cell: ({ error }) => printable(error.split('\n', 1)[0]!) },
+  ]
+  const lines = table(shown, failures, { width: columns - 2, paintTitle: colors.dim })
+  return [colors.bold('failures, old to new'), ...lines.map((line) => `  ${line}`)]
+}
+
+function payloadLines(
+  payloads: readonly PayloadRecord[],
+  { payloadCount = payloads.length, pendingCount = 0 }: Pick<Partial<JobRecord>, 'payloadCount' | 'pendingCount'>,
+  { colors, columns }: Terminal,
+): string[] {
+  const shown: Column<PayloadRecord>[] = [
+    { title: 'score', align: 'right', cell: ({ score }) => String(score) },
+    ...(payloads.some(({ meta }) => meta !== undefined)
+      ? [{ title: 'meta', most: longestMeta, cell: ({ meta }: PayloadRecord) => (meta ? jsonText(meta) : '') }]
+      : []),
+    ...(payloads.some(({ parent }) => parent !== undefined)
+      ? [{ title: 'parent', cell: (payload: PayloadRecord) => parentOf(payload) ?? '' }]
+      : []),
+    {
+      title: 'input',
+      most: longestValue,
+      cell: (payload) => ('input' in payload ? jsonText(payload.input) : '(cannot be decoded)'),
+    },
+  ]
+  const more = payloadCount - payloads.length
+  return [
+    `${colors.bold(`payloads: ${count(payloadCount)}`)}, old to new${pendingCount > 0 ? `; ${count(pendingCount)} more wait for the end of this run` : ''}`,
+    ...table(shown, payloads, { width: columns - 2, paintTitle: colors.dim }).map((line) => `  ${line}`),
+    ...(more > 0 ? [colors.dim(`  and ${count(more)} newer ones`)] : []),
+  ]
+}
+
+/** The parent, with its id first, since `jobs show` takes that. */
+function parentOf({ parent }: JobOrigin): string | undefined {
+  return parent && `${parent.id} (${parent.task}, in ${parent.queue})`
+}
+
+function shownValue(value: unknown): string {
+  if (value instanceof Date) return value.toISOString()
+  if (typeof value !== 'string') return shortened(jsonText(value, 2), longestValue)
+  return shortened(value.includes('\n') ? printableLines(value) : printable(value), longestValue)
+}
