@@ -100,7 +100,7 @@ export const sqliteMutations: readonly Mutation[] = [
   {
     what: 'a checkpoint stays where its job is completed with a kept result',
     file: 'sqlite/rows/sqlite-job.js',
-    from: 'this.notes.dropCheckpoint(job.rid)',
+    from: 'this.checkpoints.dropCheckpoint(job.rid)',
     to: '{}',
     concern: 'checkpoints and logs',
   },
@@ -113,7 +113,7 @@ export const sqliteMutations: readonly Mutation[] = [
   {
     what: 'fields that are set replace all that were',
     file: 'sqlite/records/sqlite-records.js',
-    from: 'changedFields(job.noted ? notes.fieldsOf(job.rid) : {}, changes)',
+    from: 'changedFields(job.noted ? checkpoints.fieldsOf(job.rid) : {}, changes)',
     to: 'changedFields({}, changes)',
   },
   {

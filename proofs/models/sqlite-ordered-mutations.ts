@@ -6,7 +6,7 @@ export const sqliteOrderedMutations: readonly Mutation[] = [
   {
     what: 'an entry in the morgue has the fields of the live job',
     file: 'sqlite/rows/sqlite-ordered-job.js',
-    from: 'this.notes.drop(rid)',
+    from: 'this.checkpoints.drop(rid)',
     to: '{}',
   },
   {

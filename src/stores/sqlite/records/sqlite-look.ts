@@ -26,7 +26,7 @@ export class SqliteLook {
 
   /** For an ordered queue the live job; only if there is none, the entry in the morgue. */
   get(name: string, id: string): StoredJob | undefined {
-    const { queues, clock, notes } = this.#transaction
+    const { queues, clock, checkpoints } = this.#transaction
     const live = this.#find(name, id, ({ qid }) => qid)
     if (queues.get(name).kind === 'ordered')
       return live === undefined ? this.getDead(name, id) : this.#ordered(live, payloadsInRecord)
@@ -36,7 +36,7 @@ export class SqliteLook {
       return memory === undefined ? undefined : rememberedJob(name, memory as Row)
     }
     const { queue, row } = live
-    if (!isHidden(queue, row, now)) return { ...this.#stored(queue, row), ...(row.noted ? notes.of(row.rid) : {}) }
+    if (!isHidden(queue, row, now)) return { ...this.#stored(queue, row), ...(row.noted ? checkpoints.of(row.rid) : {}) }
     return isRemembered(row, now) ? rememberedJob(name, endedRow(row)) : undefined
   }
 
@@ -58,7 +58,7 @@ export class SqliteLook {
 
   #stored(queue: QueueRow, row: Row & JobRow): StoredJob {
     const job = storedJob(queue.name, row)
-    const fields = row.noted ? this.#transaction.notes.fieldsOf(row.rid) : {}
+    const fields = row.noted ? this.#transaction.checkpoints.fieldsOf(row.rid) : {}
     return Object.keys(fields).length === 0 ? job : { ...job, fields }
   }
 

@@ -160,13 +160,13 @@ export class SqliteRecords {
   }
 
   setFields(name: string, id: string, changes: FieldChanges): 'ok' | 'gone' | 'full' {
-    const { jobs, notes, clock } = this.#transaction
+    const { jobs, checkpoints, clock } = this.#transaction
     const queue = this.#transaction.holding(name, id)
     const job = jobs.find(queue, id)
     if (job === undefined || isHidden(queue, job, clock.now())) return 'gone'
-    const fields = changedFields(job.noted ? notes.fieldsOf(job.rid) : {}, changes)
+    const fields = changedFields(job.noted ? checkpoints.fieldsOf(job.rid) : {}, changes)
     if (fields === undefined) return 'full'
-    notes.writeFields(job.rid, fields)
+    checkpoints.writeFields(job.rid, fields)
     this.#markNoted.run(job.rid)
     return 'ok'
   }

@@ -66,7 +66,7 @@ const counters = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
 export class SqliteJobs {
   protected readonly lanes: SqliteLanes
-  protected readonly notes: SqliteCheckpoints
+  protected readonly checkpoints: SqliteCheckpoints
   readonly #select: Statement
   readonly #wait: Statement
   readonly #bury: Statement
@@ -78,9 +78,9 @@ export class SqliteJobs {
   readonly #flag: Statement
   readonly #hasResult: Statement
 
-  constructor(db: Database, lanes: SqliteLanes, notes: SqliteCheckpoints) {
+  constructor(db: Database, lanes: SqliteLanes, checkpoints: SqliteCheckpoints) {
     this.lanes = lanes
-    this.notes = notes
+    this.checkpoints = checkpoints
     this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)
     this.#wait = db.prepare(
       `UPDATE job SET state = ?, stamp = ?, position = ?, suspect = ?, pool = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
@@ -214,7 +214,7 @@ export class SqliteJobs {
     const expiresAt = keepMs === undefined ? null : bounded(now + keepMs)
     const payload = result.payload === undefined ? null : payloadToStored(result.payload)
     changeOne(this.#keep, payload, result.codec ?? null, now, expiresAt, job.rid)
-    if (job.noted) this.notes.dropCheckpoint(job.rid)
+    if (job.noted) this.checkpoints.dropCheckpoint(job.rid)
     this.moved(queue, job, { ...job, state: completed })
   }
 
@@ -228,7 +228,7 @@ export class SqliteJobs {
 
   /** Whether it runs, or ran before as far as one can tell. */
   #hasBegun({ rid, state, attempt, crashes, suspect, noted, error }: JobRow): boolean {
-    const hasNotes = error !== null || (noted === 1 && Object.keys(this.notes.of(rid)).length > 0)
+    const hasNotes = error !== null || (noted === 1 && Object.keys(this.checkpoints.of(rid)).length > 0)
     return leavesRemains({ isRunning: state === running, attempt, crashes, suspect: suspect === 1, hasNotes })
   }
 
@@ -285,7 +285,7 @@ export class SqliteJobs {
 
   /** Updates notes and counters after the row of a job was deleted. */
   #left(queue: QueueRow, job: JobRow): void {
-    if (job.noted) this.notes.drop(job.rid)
+    if (job.noted) this.checkpoints.drop(job.rid)
     this.leave(queue, job)
     this.lanes.refresh(queue, job.grp)
   }

@@ -39,8 +39,8 @@ export class SqliteOrderedJobs extends SqliteJobs {
   readonly #updateDead: Statement
   readonly #moveDead: Statement
 
-  constructor(db: Database, lanes: SqliteLanes, notes: SqliteCheckpoints) {
-    super(db, lanes, notes)
+  constructor(db: Database, lanes: SqliteLanes, checkpoints: SqliteCheckpoints) {
+    super(db, lanes, checkpoints)
     this.payloads = new SqlitePayloads(db)
     this.#insert = db.prepare(
       `INSERT OR IGNORE INTO job (rid, qid, id, task, state, rank, position, stamp, error, part, grp, pool, remember_ms, created_at, updated_at, payload)
@@ -200,7 +200,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
   #die(queue: QueueRow, job: JobRow, now: number): void {
     this.#trimOnEntry(queue, setOf(job))
     const { attempt, crashes, error, reason, rid } = job
-    if (job.noted) this.notes.drop(rid)
+    if (job.noted) this.checkpoints.drop(rid)
     changeOne(this.#toDead, morgueOf(queue), attempt, crashes, error, reason, now, rid)
     this.moved(queue, job, { ...job, state: dead })
   }

@@ -30,7 +30,7 @@ export class SqliteTransaction {
   readonly limits: SqliteLimits
   readonly amnesty: SqliteAmnesty
   readonly throttles: SqliteThrottles
-  readonly notes: SqliteCheckpoints
+  readonly checkpoints: SqliteCheckpoints
   readonly jobs: SqliteJobs
   readonly orderedJobs: SqliteOrderedJobs
   readonly calls: SqliteCalls
@@ -67,9 +67,9 @@ export class SqliteTransaction {
     this.limits = new SqliteLimits(this.queues, this.lanes)
     this.throttles = new SqliteThrottles(db, this.queues)
     this.amnesty = new SqliteAmnesty(db)
-    this.notes = new SqliteCheckpoints(db)
-    this.jobs = new SqliteJobs(db, this.lanes, this.notes)
-    this.orderedJobs = new SqliteOrderedJobs(db, this.lanes, this.notes)
+    this.checkpoints = new SqliteCheckpoints(db)
+    this.jobs = new SqliteJobs(db, this.lanes, this.checkpoints)
+    this.orderedJobs = new SqliteOrderedJobs(db, this.lanes, this.checkpoints)
     this.calls = new SqliteCalls(db, clock)
     this.expected = new SqliteExpected(db, clock, this.queues)
     this.#begin = db.prepare('BEGIN IMMEDIATE')

@@ -281,7 +281,7 @@ export class SqliteClaim {
   #checkpointsOf(noted: string): ReadonlyMap<string, Checkpoint> {
     const found = new Map<string, Checkpoint>()
     for (const [rid, id] of JSON.parse(noted) as [number, string][]) {
-      const checkpoint = this.#transaction.notes.checkpointOf(rid)
+      const checkpoint = this.#transaction.checkpoints.checkpointOf(rid)
       if (checkpoint !== undefined) found.set(id, checkpoint)
     }
     return found

@@ -225,7 +225,7 @@ export class SqliteSettle {
       ...key,
     ) as Renewed | undefined
     if (hasNotes && found !== undefined) {
-      this.#transaction.notes.add(found.rid, beat)
+      this.#transaction.checkpoints.add(found.rid, beat)
       if (checkpoint !== undefined) this.#transaction.scales.add(queue, checkpoint)
     }
     return found
