@@ -47,7 +47,7 @@ export class SqliteTransaction {
 
   /** The weight, in bytes, at which a claim is full. */
   readonly mostClaimBytes: number
-  readonly scales: SqliteClaimWeight
+  readonly weight: SqliteClaimWeight
 
   readonly #run: string
   readonly #begin: Statement
@@ -61,7 +61,7 @@ export class SqliteTransaction {
     this.clock = clock
     this.room = room
     this.mostClaimBytes = mostBytes
-    this.scales = new SqliteClaimWeight(db, mostBytes)
+    this.weight = new SqliteClaimWeight(db, mostBytes)
     this.queues = new SqliteQueues(db)
     this.lanes = new SqliteLanes(db)
     this.limits = new SqliteLimits(this.queues, this.lanes)

@@ -205,9 +205,9 @@ export class SqliteClaim {
     // More jobs may have expired than one claim ends, so nothing is granted while any is left.
     if (this.#transaction.limits.isClosed(queue, at.mono) || hasExpired(queue, at.now)) return undefined
     const granted: PoolGrant[] = []
-    const { scales, mostClaimBytes } = this.#transaction
+    const { weight, mostClaimBytes } = this.#transaction
     const leaseUntil = bounded(at.mono + (from.leaseMs ?? by.leaseMs))
-    const taking: Taking = { leaseUntil, now: at.now, bytes, weighs: scales.areNeeded(queue, from.limit) }
+    const taking: Taking = { leaseUntil, now: at.now, bytes, weighs: weight.areNeeded(queue, from.limit) }
     const dealt = new SqliteFairShare(this.#transaction, queue, at, from.lateMs ?? 0, {
       firstSuspect: () => this.#firstSuspectGroup(queue),
       isFull: () => taking.bytes >= mostClaimBytes,
@@ -253,7 +253,7 @@ export class SqliteClaim {
     const group = this.#groupOf(queue, pool)
     const [heads, takeHeads] = typeof pool === 'string' ? [this.#heads[pool], this.#takeHeads[pool]] : this.#ofLane
     const of = typeof pool === 'string' ? [queue.qid] : [queue.qid, pool.group]
-    const weighed = taking.weighs ? this.#transaction.scales.weigh(queue, pool, most, taking.bytes) : undefined
+    const weighed = taking.weighs ? this.#transaction.weight.weigh(queue, pool, most, taking.bytes) : undefined
     const { claims, taken, retries, noted } = heads.get(...of, weighed?.jobs ?? most) as Heads
     if (taken === 0) return 0
     if (weighed !== undefined) taking.bytes = weighed.bytes

@@ -168,7 +168,7 @@ export class SqliteEnqueue {
       if (added > 0) changeSome(this.#takeBack, added, last - added + 1, last)
       return false
     }
-    this.#transaction.scales.addWeight(queue, heaviest)
+    this.#transaction.weight.addWeight(queue, heaviest)
     queue.last_stamp = first + added - 1
     queue.ready += added
     if (!isLimited(queue)) this.#transaction.ring(queue)
@@ -216,7 +216,7 @@ export class SqliteEnqueue {
       this.#transaction.jobs.drop(queue, leftover)
       this.#insertRow(queue, job, state, stamp, now)
     }
-    this.#transaction.scales.add(queue, job)
+    this.#transaction.weight.add(queue, job)
     if (state === ready) {
       queue.last_stamp = stamp
       queue.ready += 1

@@ -226,7 +226,7 @@ export class SqliteSettle {
     ) as Renewed | undefined
     if (hasNotes && found !== undefined) {
       this.#transaction.checkpoints.add(found.rid, beat)
-      if (checkpoint !== undefined) this.#transaction.scales.add(queue, checkpoint)
+      if (checkpoint !== undefined) this.#transaction.weight.add(queue, checkpoint)
     }
     return found
   }
