@@ -5,6 +5,7 @@
 
 import { hasCode } from '../../core/error-codes.js'
 import { systemRandom } from '../../core/platform/clock.js'
+import { leadLapseMs } from '../rules/wake-lead.js'
 import type { PoppedMarker, RedisClient, RedisReply, RedisScriptCall } from './client/redis-client.js'
 import { listIn, numberIn } from './client/redis-reply.js'
 import { leads } from './lua/leads-lua.js'
@@ -335,7 +336,7 @@ for n = 0, #KEYS / SIZE - 1 do
       if can or ${isSetBack('meta[6]')} then needs[n + 1] = 1 else
         local lead_at = tonumber(meta[2])
         local change = first_change(tonumber(meta[5]))
-        if change and change <= now and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end
+        if change and change <= now and not (is_led(lead_at) and lead_at <= now + ${leadLapseMs}) then needs[n + 1] = 1 end
       end
     end
   end
@@ -363,7 +364,7 @@ for n = 0, SIBLINGS_FROM - 1 do
       -- A claim must follow a clock that was set back.
       if can or ${isSetBack('meta[3]')} then needs[n + 1] = 1 else
         local lead_at, change = tonumber(meta[1]), first_change(tonumber(meta[2]))
-        if change and change <= now and not (is_led(lead_at) and lead_at <= now + 1000) then needs[n + 1] = 1 end
+        if change and change <= now and not (is_led(lead_at) and lead_at <= now + ${leadLapseMs}) then needs[n + 1] = 1 end
       end
     end
   end

@@ -1,7 +1,7 @@
 /** Sequences: the numbers that order jobs and claims. Every store computes them by these rules. */
 
 /** A wall clock that steps back by no more than this counts as standing still; the store follows a larger step. */
-const toleratedStepUs = 1_000_000
+export const toleratedStepUs = 1_000_000
 
 /**
  * The place in line of a job that is ready at once: µs since 1970, strictly growing within a queue. First in is thus

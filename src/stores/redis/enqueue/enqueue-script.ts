@@ -1,5 +1,6 @@
 /** The enqueue script: puts jobs into one shard, call by call. */
 
+import { toleratedStepUs } from '../../rules/sequence.js'
 import { shardScript, withJobs } from '../lua/prelude.js'
 import { remembering } from './calls-lua.js'
 
@@ -261,7 +262,7 @@ end
 -- nothing and returns nil.
 local function answers_at_once()
   local count, first = #ids, next_stamp(stamp)
-  if LIFO or draining or first <= tail or first + count > now_us + 1000000 or count > room() then return nil end
+  if LIFO or draining or first <= tail or first + count > now_us + ${toleratedStepUs} or count > room() then return nil end
   local created = pack('>I6', now)
   for n = 1, count do
     local id, at = ids[n], first + n - 1

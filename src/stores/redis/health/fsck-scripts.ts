@@ -7,6 +7,7 @@
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { callMemoryCount } from '../../rules/bounds.js'
 import { redisScript } from '../client/redis-script.js'
+import { mostCounted } from '../lua/prelude.js'
 import { type KindText, scriptPair } from '../lua/script-kinds.js'
 import { keyNames } from '../redis-keys.js'
 
@@ -88,7 +89,7 @@ const laneSums = `
 if call('ZCARD', LANES) ~= call('ZCARD', GROUPED) then say('uneven', 'lanes', '') end
 local claimed = call('HLEN', CLAIMS)
 -- More claims would take too long to check.
-if claimed <= 10000 then
+if claimed <= ${mostCounted} then
   local busy, counted, claims = 0, call('HGETALL', RUNNING_BY_GROUP), call('HGETALL', CLAIMS)
   for i = 2, #counted, 2 do busy = busy + (tonumber(counted[i]) or 0) end
   for i = 2, #claims, 2 do

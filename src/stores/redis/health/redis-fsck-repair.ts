@@ -4,6 +4,7 @@ import { UnknownQueueError } from '../../../core/errors.js'
 import type { Finding, Mended, Repair } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { mostCounted } from '../lua/prelude.js'
 import { guard, runOn, scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 import { queuesKey } from '../redis-keys.js'
@@ -228,7 +229,7 @@ return right - stale
  * wrong. Refuses `unknown`.
  */
 const groupsLua = `
-if call('HLEN', CLAIMS) > 10000 then return 0 end
+if call('HLEN', CLAIMS) > ${mostCounted} then return 0 end
 local right, claims, counted = {}, call('HGETALL', CLAIMS), call('HGETALL', RUNNING_BY_GROUP)
 for i = 2, #claims, 2 do
   local has_group = #claims[i] > 14 and has(byte(claims[i], 14) - 64, HASGROUP)

@@ -2,6 +2,9 @@
  * The payloads of ordered jobs in Lua. Each set of payloads is a sorted set, which has the order, and a hash with the
  * bodies. The translation of `rules/payloads`. It needs the prelude of ordered queues.
  */
+
+import { mostCounted } from './prelude.js'
+
 export const payloadReads = String.raw`
 local LATEST, DISTINCT = false, false
 -- A place. The sign of its score is inverted, for a negative score all bits, so that the order of bytes is that of
@@ -120,7 +123,7 @@ local function add_waiting(id, j, list)
 end
 -- Counts the waiting jobs whose payloads are in sets, one by one. Nil if there are too many jobs to count.
 local function count_many()
-  if call('HLEN', JOBS) > 10000 then return nil end
+  if call('HLEN', JOBS) > ${mostCounted} then return nil end
   local many = 0
   for _, id in ipairs(call('HKEYS', JOBS)) do
     local rec = call('HEXISTS', CLAIMS, id) == 0 and call('HGET', JOBS, id)

@@ -2,11 +2,15 @@
 
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { rememberedForMs } from '../../rules/bounds.js'
+import { toleratedStepUs } from '../../rules/sequence.js'
 import { leadLapseMs } from '../../rules/wake-lead.js'
 import { clusterScript, type ScriptFlags, type ShardScript } from '../client/redis-script.js'
 import { keyNames, luaName } from '../redis-keys.js'
 import { lanes } from './lanes-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
+
+/** The most jobs or claims that one script counts one by one. More would keep other calls waiting. */
+export const mostCounted = 10_000
 
 /**
  * KEYS are those of `keyNames`, in that order. A script over several shards, all of one kind, gets the keys of each,
@@ -71,7 +75,7 @@ local function is_led(lead_at) return lead_at and now <= lead_at + ${leadLapseMs
 local function next_stamp(last)
   local now_us = now * 1000
   if now_us > last then return now_us end
-  if last - now_us <= 1000000 then return last + 1 end
+  if last - now_us <= ${toleratedStepUs} then return last + 1 end
   return now_us
 end
 `

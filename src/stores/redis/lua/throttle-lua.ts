@@ -18,6 +18,7 @@
  * when the server's clock is set back.
  */
 
+import { toleratedStepMs } from '../../../core/platform/clock.js'
 import { longestSilenceMs } from '../../rules/throttle/throttle-recovery.js'
 import { starts } from './starts-lua.js'
 
@@ -108,7 +109,7 @@ local function quiet_after(step)
 end
 -- Called before permits: the server may have lost starts, or its clock was set back.
 local function recover()
-  local is_set_back = S.last_at and now < S.last_at - 1000
+  local is_set_back = S.last_at and now < S.last_at - ${toleratedStepMs}
   if S.server == S.run and not is_set_back then return end
   if S.run then S.recoveries = S.recoveries + 1 end
   S.run = S.server
@@ -242,6 +243,9 @@ local function idle_edge()
 end
 `
 
+/** The most starts that are written anew to make their table small. */
+const mostWrittenAnew = 10_000
+
 const calls = `
 -- Reads the stored scope. Returns the version of its members, or nil if nothing is stored. To change to the keys of
 -- another scope and back costs nothing.
@@ -317,7 +321,7 @@ function throttle_trim(most)
   if #idle == 0 then return end
   forget_subjects(idle)
   local left = call('ZCARD', IDLE)
-  if left > 0 and left < #idle and #idle >= 50 and call('ZCARD', STARTS) <= 10000 then write_anew() end
+  if left > 0 and left < #idle and #idle >= 50 and call('ZCARD', STARTS) <= ${mostWrittenAnew} then write_anew() end
 end
 -- The starts in the window of each rule that ends now.
 function throttle_hits(subject)

@@ -1,5 +1,9 @@
 /** Jobs in transit, in Lua: jobs that left a shard, on their way to another. It needs `withOrderedJobs`. */
+
 import { toleratedStepMs } from '../../../core/platform/clock.js'
+
+/** How long jobs are in transit at most: whoever moves them brings them on in far less, or has died. */
+const broughtOnMs = 30_000
 
 export const transit = `
 -- Puts in a job with its times and counts. If its id is already here, only its payloads are added. In a shard that is
@@ -29,7 +33,7 @@ local function return_transit()
   if not left[1] then return end
   -- The clock was set back: it is unknown for how long they have been in transit.
   if now < left[1] - ${toleratedStepMs} then return call('HSET', TRANSIT, 'at', now) end
-  if now - left[1] < 30000 then return end
+  if now - left[1] < ${broughtOnMs} then return end
   call('DEL', TRANSIT)
   for _, one in ipairs(cmsgpack.unpack(left[2])) do
     local kind, id, own = one[1], one[2], one[#one]
