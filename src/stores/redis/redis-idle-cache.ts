@@ -37,8 +37,8 @@ const freshMs = 1_000
  * have changed its time without a ring that was heard. No change may go unnoticed for longer than this in a `wait`.
  */
 const shutMs = 5_000
-/** The number of keys, at the beginning of a shard's, with jobs that a claim could grant or change. */
-const holding = 5
+/** The keys with jobs that a claim could grant or change. */
+const holding = ['ready-list', 'ready', 'suspects', 'scheduled', 'leases', 'lanes'] as const
 
 export class RedisIdleCache {
   readonly #client: RedisClient
@@ -120,7 +120,7 @@ export class RedisIdleCache {
    */
   async holdAnything(shards: readonly RedisShard[]): Promise<boolean> {
     if (shards.length === 0) return false
-    const parts = shards.map(({ keys }) => [...keys.slice(0, holding), keyIn(keys, 'lanes')])
+    const parts = shards.map(({ keys }) => holding.map((name) => keyIn(keys, name)))
     const metas = shards.flatMap(({ kind, keys }) => (kind === 'plain' ? [] : [[keyIn(keys, 'meta')]]))
     // Counted separately: a missing shard must not hide a job in another.
     const asked = [

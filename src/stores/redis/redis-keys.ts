@@ -5,6 +5,7 @@
  */
 
 import type { QueueKind } from '../contract/queue-settings.js'
+
 /**
  * A member of a sorted set is bytes that sort in the right order, then an id. All scores are 0 unless stated otherwise.
  * Numbers are big-endian: a stamp has 7 bytes, a sequence number (which counts the jobs that were added) 6, and an
@@ -130,6 +131,7 @@ const orderedKeys = [
 const allKeys = [...shardKeys, ...orderedKeys]
 
 export type ShardKey = (typeof allKeys)[number]
+
 /** The names of the keys of a shard, in their order. */
 export function keyNames(kind: QueueKind): readonly ShardKey[] {
   return kind === 'plain' ? shardKeys : allKeys

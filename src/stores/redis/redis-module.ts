@@ -11,7 +11,6 @@ export type RedisStoreOptions = (
 ) & {
   /** The prefix of all keys. Default `'millrace'`. */
   readonly namespace?: string
-  /** Replicas that must have a job before its enqueue is accepted. Default 0. */
   /** The number of replicas that must have a job before its enqueue is accepted. Default 0. */
   readonly replicas?: number
 }

@@ -223,7 +223,7 @@ function whole(ms: number): string {
 }
 
 /**
- * KEYS: those of one shard.
+ * KEYS: those of one shard, plain or ordered: it uses only keys that both have.
  * ARGV: for each item id, fence, lease in ms, and its beat or ''. A beat is, with NUL between the parts: how many ms
  * ago the run started, host, pid, progress, an empty part, boot, pidns and ticks. After a beat come the checkpoint in
  * its stored form and the text to add to the log. Empty parts leave the stored ones unchanged.

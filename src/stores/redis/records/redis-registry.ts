@@ -132,7 +132,7 @@ function unlessUnusable<T>(asked: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * KEYS: those of one shard.
+ * KEYS: those of one shard, plain or ordered: it uses only keys that both have.
  * ARGV: id, fence, worker that holds the claim, worker that gets it.
  * Returns 1, or 0 if the claim is not the current one, or not that worker's. Refuses `unknown`.
  */

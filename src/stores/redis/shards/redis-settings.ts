@@ -52,7 +52,7 @@ export async function giveSettings(
 }
 
 /**
- * KEYS: those of one shard.
+ * KEYS: those of one shard, plain or ordered: it uses only keys that both have.
  * ARGV: what to do: write (1), write if the shard exists (2), only ask (0), or ask whether it is closed or missing
  * (closed); then kind, order, exclusive, merge ('' as stored, at first all), maxPending, maxCrashes, resultsCount, age
  * and count of the dead, each '' for none; for an ordered queue the bounds of all its shards together; maxRunning and
