@@ -11,11 +11,13 @@ import { redisOrderedMutations } from '../proofs/models/redis-ordered-mutations.
 import { sqliteLimitedMutations } from '../proofs/models/sqlite-limited-mutations.js'
 import { sqliteMutations } from '../proofs/models/sqlite-mutations.js'
 import { sqliteOrderedMutations } from '../proofs/models/sqlite-ordered-mutations.js'
+import { simulationFaults } from '../proofs/simulation/simulation-faults.js'
 
 const concerns = new Set(storeContract.map(({ concern }) => concern))
 const stores = join(import.meta.dirname, '../dist/stores')
 
 it.each([
+  ['the simulation', simulationFaults],
   ['plain queues on Redis', redisMutations],
   ['merging on Redis', redisMergeMutations],
   ['ordered queues on Redis', redisOrderedMutations],

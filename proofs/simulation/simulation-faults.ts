@@ -60,7 +60,7 @@ export const simulationFaults: readonly Mutation[] = [
   {
     what: 'a throttle forgets a start when nothing else waits',
     file: 'memory/queue/memory-throttle.js',
-    from: 'this.#write(subject, hasMore ? after : counterAtRest(after, this.#rules));',
+    from: 'this.#write(subject, hasMore ? after : counterAtRest(after, rules));',
     to: 'if (hasMore) this.#write(subject, after);',
   },
   {
@@ -72,13 +72,13 @@ export const simulationFaults: readonly Mutation[] = [
   {
     what: 'one more than maxRunning may run',
     file: 'memory/queue/memory-limits.js',
-    from: 'return this.maxRunning - this',
-    to: 'return this.maxRunning + 1 - this',
+    from: 'return total - this',
+    to: 'return total + 1 - this',
   },
   {
     what: 'the jobs of a group that run are counted without the last one claimed',
     file: 'memory/queue/memory-limits.js',
-    from: 'return this.maxRunning.perGroup - running',
-    to: 'return this.maxRunning.perGroup + 1 - running',
+    from: 'return perGroup - running',
+    to: 'return perGroup + 1 - running',
   },
 ]
