@@ -36,7 +36,8 @@ export class SqliteLook {
       return memory === undefined ? undefined : rememberedJob(name, memory as Row)
     }
     const { queue, row } = live
-    if (!isHidden(queue, row, now)) return { ...this.#stored(queue, row), ...(row.noted ? checkpoints.of(row.rid) : {}) }
+    if (!isHidden(queue, row, now))
+      return { ...this.#stored(queue, row), ...(row.noted ? checkpoints.of(row.rid) : {}) }
     return isRemembered(row, now) ? rememberedJob(name, endedRow(row)) : undefined
   }
 

@@ -383,7 +383,7 @@ export function bounded(value: number): number {
   return Math.min(value, Number.MAX_SAFE_INTEGER)
 }
 
-/** The queue as the contract describes it. Columns that a file of an older version lacks are undefined. */
+/** The queue as the contract describes it. */
 export function storedQueue(row: QueueRow, throttle: Throttle | undefined): StoredQueue {
   const { name, kind, ord, exclusive, shards, paused, draining, resharding } = row
   const limits = limitsFrom(row.limits)

@@ -213,7 +213,7 @@ export class SqliteConnection {
     }
   }
 
-  /** A caller that only asks for the queues makes no file, and leaves one of an older version as it is. */
+  /** A caller that only asks for the queues makes no file. */
   #look(calls: readonly ThreadCall[]): Answer[] {
     const found = this.#patience.try(() => lookInto(this.#file, this.#open, queuesIn))
     return calls.map(([number]) => [number, found ?? []])
