@@ -48,7 +48,7 @@ end
 /** The note with a job's beats, in Lua: how to read it, and what the end of a run adds to it. */
 export const beatNotes = String.raw`
 -- Splits the note of a job's beats: start, host, pid, progress, instant of the last beat, boot, pidns and ticks; '' for
--- an absent part. A note of an earlier release lacks the last three.
+-- an absent part.
 local function read_beat(text)
   return { string.match(text, '^(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)%z?(%Z*)') }
 end

@@ -107,7 +107,7 @@ local function add(n, created_at)
   added[id] = true
   seq = seq + 1
   local group = ''
-  if byte(body) % 16 >= 8 then group = select(4, written('l' .. string.rep('.', 13) .. body)) end
+  if byte(body) % 16 >= 8 then group = select(4, written(body, 1)) end
   if order == '' and not LIFO then
     stamp = next_stamp(stamp)
     if stamp > tail and group == '' then

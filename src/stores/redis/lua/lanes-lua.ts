@@ -211,8 +211,8 @@ end
  */
 export const lanes = `
 -- The position of the first sibling shard in KEYS and the number of siblings. Siblings are all shards of the queue;
--- most scripts do not get them.
-local SIBLINGS_FROM, SIBLINGS = 1, #KEYS / SIZE - 1
+-- most scripts do not get them. Keys that are no whole shard are none.
+local SIBLINGS_FROM, SIBLINGS = 1, (#KEYS - #KEYS % SIZE) / SIZE - 1
 local EXCLUSIVE, STOPPED = false, false
 -- The limits of claims on the current shard. held and shut: nothing is granted until then; max: the most running jobs;
 -- per: the most running jobs of each group; paused: whether a group is paused; scope: that of its

@@ -92,8 +92,9 @@ local function stamp_bytes(stamp)
   return LIFO and inverted(bytes) or bytes
 end
 -- The parts that the client wrote: task, rememberMs, priority, and group ('' if there is none).
-local function written(rec)
-  local from = byte(rec, 1) < 97 and 21 or 15
+-- from: where they begin, for a body that is no record yet.
+local function written(rec, from)
+  from = from or (byte(rec, 1) < 97 and 21 or 15)
   local flags = byte(rec, from)
   local function field()
     local stop = find(rec, '\0', from + 1, true)
