@@ -101,7 +101,7 @@ describe('the pages of the command line', () => {
     expect(named).toEqual(expect.arrayContaining(helped))
     expect(source('mill/load-mill.ts')).toContain("env['MILLRACE_CONFIG']")
     expect(source('mill/configuration/environment.ts')).toMatch(/MILLRACE_STORE: store, MILLRACE_NAMESPACE: namespace/)
-    expect(source('runtime/process-identity.ts')).toContain("process.env['MILLRACE_HOST']")
+    expect(source('runtime/process/process-identity.ts')).toContain("process.env['MILLRACE_HOST']")
   })
 })
 

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, openSync, readSync } from 'node:fs'
 import { isMainThread, threadId } from 'node:worker_threads'
-import { identityText, type ProcessIdentity } from '../runtime/process-identity.js'
+import { identityText, type ProcessIdentity } from '../runtime/process/process-identity.js'
 
 let idsOfThisThread = 0
 

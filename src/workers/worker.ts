@@ -10,7 +10,7 @@ import { callForms, callOptions, refuseMore } from '../core/values/call-check.js
 import { messageOf } from '../core/values/describe.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
 import { onceThere } from '../runtime/outage.js'
-import { processIdentity } from '../runtime/process-identity.js'
+import { processIdentity } from '../runtime/process/process-identity.js'
 import { Repeating } from '../runtime/repeating.js'
 import { endsWithin } from '../runtime/with-timeout.js'
 import type { WorkerOrder } from '../stores/contract/worker-registry.js'

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { startTicksIn } from '#src/core/platform/proc-text.js'
-import { identityText, processIdentity } from '#src/runtime/process-identity.js'
+import { identityText, processIdentity } from '#src/runtime/process/process-identity.js'
 
 it('a process differs from another one in its identity, which stays the same while it lives', async () => {
   const own = processIdentity()

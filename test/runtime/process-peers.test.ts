@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { uptime } from 'node:os'
 import { describe, expect, it } from 'vitest'
-import { processIdentity } from '#src/runtime/process-identity.js'
-import { ageMs, isDead, isNeighbour, isOver } from '#src/runtime/process-peers.js'
+import { processIdentity } from '#src/runtime/process/process-identity.js'
+import { ageMs, isDead, isNeighbour, isOver } from '#src/runtime/process/process-peers.js'
 
 const me = processIdentity()
 

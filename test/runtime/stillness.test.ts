@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Stillness, switchesOf } from '#src/runtime/stillness.js'
+import { Stillness, switchesOf } from '#src/runtime/process/stillness.js'
 import { poll } from '#src/store-testing/servers/poll.js'
 
 describe('the stillness of a process', () => {

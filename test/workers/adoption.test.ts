@@ -1,6 +1,6 @@
 import { defineTask, millrace } from 'millrace'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { processIdentity } from '#src/runtime/process-identity.js'
+import { processIdentity } from '#src/runtime/process/process-identity.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { deadProcess, here, idleProcess, orphanScene } from './orphan-scene.js'
 

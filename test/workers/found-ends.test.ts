@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { z } from 'zod'
 import { systemClock } from '#src/core/platform/clock.js'
 import { plainAccess, storeSource } from '#src/mill/store-source.js'
-import { identityText } from '#src/runtime/process-identity.js'
+import { identityText } from '#src/runtime/process/process-identity.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMill, testMillOn } from '../test-mill.js'

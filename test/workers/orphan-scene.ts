@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { defineTask, millrace } from 'millrace'
 import { onTestFinished } from 'vitest'
 import { storeSource } from '#src/mill/store-source.js'
-import { identityText, type ProcessIdentity, processIdentity } from '#src/runtime/process-identity.js'
+import { identityText, type ProcessIdentity, processIdentity } from '#src/runtime/process/process-identity.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import { project } from '../cli/project.js'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { isListenerId } from '#src/core/values/ids.js'
-import { identityIn, processIdentity } from '#src/runtime/process-identity.js'
+import { identityIn, processIdentity } from '#src/runtime/process/process-identity.js'
 import { nextWorkerId } from '#src/workers/worker-id.js'
 
 const here = processIdentity()

@@ -2,7 +2,7 @@ import { defineTask, type Mill } from 'millrace'
 import type { Store } from 'millrace/store'
 import { ManualClock, memoryHarness, sqliteHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { processIdentity } from '#src/runtime/process-identity.js'
+import { processIdentity } from '#src/runtime/process/process-identity.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMillOn } from '../test-mill.js'
 

@@ -3,7 +3,7 @@
 import type { JobRef } from '../../core/events.js'
 import { type MillReading, readingIn } from '../../measures/mill-reading.js'
 import { type ProcessMeasures, processMeasuresIn } from '../../measures/process-measures.js'
-import type { SeenDeath } from '../../runtime/seen-deaths.js'
+import type { SeenDeath } from '../../runtime/process/seen-deaths.js'
 import type { WorkerStatus } from '../../workers/worker-status.js'
 
 export type { WorkerStatus }

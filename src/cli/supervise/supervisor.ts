@@ -10,7 +10,7 @@
 import { type Random, systemRandom } from '../../core/platform/clock.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { MillReading } from '../../measures/mill-reading.js'
-import { SeenDeaths } from '../../runtime/seen-deaths.js'
+import { SeenDeaths } from '../../runtime/process/seen-deaths.js'
 import { exitCodes } from '../process/exit-code.js'
 import type { StopCause } from '../process/stop-request.js'
 import type { Terminal } from '../terminal/terminal.js'

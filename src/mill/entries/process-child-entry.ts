@@ -10,7 +10,7 @@ import { inspect } from 'node:util'
 import { deserialize } from 'node:v8'
 import type { Worker as Thread } from 'node:worker_threads'
 import { messageOf } from '../../core/values/describe.js'
-import { processIdentity } from '../../runtime/process-identity.js'
+import { processIdentity } from '../../runtime/process/process-identity.js'
 import { drainMark } from '../../workers/isolated/capture.js'
 import type { GuardSettings } from '../../workers/isolated/child-guard.js'
 import {

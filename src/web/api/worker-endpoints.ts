@@ -2,7 +2,7 @@
 
 import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Mill } from '../../mill/mill.js'
-import { processIdentity } from '../../runtime/process-identity.js'
+import { processIdentity } from '../../runtime/process/process-identity.js'
 import type { WorkerOrder, WorkerRegistry } from '../../stores/contract/worker-registry.js'
 import { WebRefusal } from '../refusal.js'
 import { heldRow, workerRow } from '../state/worker-row.js'

@@ -1,6 +1,6 @@
 /** The vitals of this process: its memory, the delay of its event loop, and its uptime. */
 
-import { VitalSigns } from '../../workers/recovery/vital-signs.js'
+import { VitalSigns } from '../../runtime/process/vital-signs.js'
 
 /** The span of the reported loop delay: longer than the time between two scrapes, or two reports. */
 const rememberedMs = 15_000

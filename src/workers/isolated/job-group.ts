@@ -7,7 +7,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Events } from '../../core/events.js'
 import { groupIn, hasEnded, startTicksIn, variableIn } from '../../core/platform/proc-text.js'
-import { type ProcessIdentity, processIdentity } from '../../runtime/process-identity.js'
+import { type ProcessIdentity, processIdentity } from '../../runtime/process/process-identity.js'
 
 /** Its value names the leader: `<pid>/<ticks>`. */
 const variable = 'MILLRACE_JOB_GROUP'

@@ -8,7 +8,8 @@ import type { Queue } from '../../core/queue/queue.js'
 import { Registry } from '../../core/registry.js'
 import type { AnySingleTask } from '../../core/task/task.js'
 import type { FormatError } from '../../core/values/error-text.js'
-import type { ProcessIdentity } from '../../runtime/process-identity.js'
+import type { ProcessIdentity } from '../../runtime/process/process-identity.js'
+import { VitalSigns } from '../../runtime/process/vital-signs.js'
 import { Repeating } from '../../runtime/repeating.js'
 import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import { JobUpdates } from '../../runtime/run/job-updates.js'
@@ -22,7 +23,6 @@ import { Punctuality } from '../departures/punctuality.js'
 import type { FoundEnds } from '../found-ends.js'
 import { Heartbeat, registryBeatMs } from '../recovery/heartbeat.js'
 import { Recoverer } from '../recovery/recoverer.js'
-import { VitalSigns } from '../recovery/vital-signs.js'
 
 export interface ListenerParts {
   /** With a lease keeper of the listener's own. */

@@ -10,7 +10,7 @@ import { callForms, callOptions, refuseMore } from '../../core/values/call-check
 import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { onceThere } from '../../runtime/outage.js'
-import { processIdentity } from '../../runtime/process-identity.js'
+import { processIdentity } from '../../runtime/process/process-identity.js'
 import type { JobExecution } from '../../runtime/run/job-execution.js'
 import { cancelledWhileRunning, type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
 import type { Claim } from '../../stores/contract/claim.js'

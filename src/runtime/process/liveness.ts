@@ -1,6 +1,6 @@
 /** The liveness of a worker: whether its process lives, as far as this process can see. */
 
-import type { SeenWorker } from '../stores/contract/worker-registry.js'
+import type { SeenWorker } from '../../stores/contract/worker-registry.js'
 import { type ProcessIdentity, processIdentity } from './process-identity.js'
 import { isDead, isNeighbour } from './process-peers.js'
 

@@ -4,7 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { hasEnded, startTicksIn } from '../core/platform/proc-text.js'
+import { hasEnded, startTicksIn } from '../../core/platform/proc-text.js'
 import type { ProcessIdentity } from './process-identity.js'
 
 type Machine = Pick<ProcessIdentity, 'host' | 'boot' | 'pidns'>

@@ -3,7 +3,7 @@
  * the claims of such a worker tells its jobs.
  */
 
-import { ProcessDiedError } from '../core/errors.js'
+import { ProcessDiedError } from '../../core/errors.js'
 
 /** The end of a process; both are null if it is not known. */
 export interface SeenDeath {

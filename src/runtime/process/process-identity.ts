@@ -2,7 +2,7 @@
 
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { bootIdIn, pidNamespaceIn, startTicksIn } from '../core/platform/proc-text.js'
+import { bootIdIn, pidNamespaceIn, startTicksIn } from '../../core/platform/proc-text.js'
 
 export interface ProcessIdentity {
   readonly host: string

@@ -1,7 +1,7 @@
 /** The stillness of a process: for how long none of its threads has run, as when it is stopped or frozen. */
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { switchesIn } from '../core/platform/proc-text.js'
+import { switchesIn } from '../../core/platform/proc-text.js'
 
 /** A look that comes later than this was delayed: this process itself has stood still. */
 const longestGapMs = 1_000
