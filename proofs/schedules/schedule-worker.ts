@@ -9,7 +9,7 @@ import { Events } from '#src/core/events.js'
 import { Packing } from '#src/core/packing/packing.js'
 import { systemClock } from '#src/core/platform/clock.js'
 import { createIdSource } from '#src/core/values/ids.js'
-import { ScheduleLead } from '#src/workers/schedules/schedule-lead.js'
+import { ScheduleLead } from '#src/workers/schedule-loop.js'
 import { queue, type SiteWords, storeAt } from './schedule-site.js'
 
 /** The message to its parent. */

@@ -8,7 +8,6 @@
 
 import type { Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
-import { LineCutter } from './line-cutter.js'
 
 /** Much longer than any message; the longest carries the text of an error. */
 const longestWord = 1_048_576
@@ -57,5 +56,32 @@ function objectIn(line: string): object | undefined {
     return typeof value === 'object' && value !== null ? value : undefined
   } catch {
     return undefined
+  }
+}
+
+/** The line cutter: joins the pieces of a stream into whole lines. */
+export class LineCutter {
+  readonly #longest: number
+  #rest = ''
+  #isSkipping = false
+
+  /** A line of more than `longest` characters is left out: a writer without line breaks must not fill our memory. */
+  constructor(longest: number) {
+    this.#longest = longest
+  }
+
+  /** The lines that this piece completes, without their breaks. */
+  cut(piece: string): string[] {
+    const lines = (this.#rest + piece).split('\n')
+    this.#rest = lines.pop()!
+    if (lines.length > 0 && this.#isSkipping) {
+      this.#isSkipping = false
+      lines.shift()
+    }
+    if (this.#isSkipping || this.#rest.length > this.#longest) {
+      this.#isSkipping = true
+      this.#rest = ''
+    }
+    return lines.filter(({ length }) => length <= this.#longest)
   }
 }

@@ -27,7 +27,7 @@ import { mostPerTrip } from '../stores/rules/bounds.js'
 import type { RunParts } from '../workers/assemble-worker.js'
 import { EndHooks } from '../workers/end-hooks.js'
 import { FoundEnds } from '../workers/found-ends.js'
-import { ScheduleLead } from '../workers/schedules/schedule-lead.js'
+import { ScheduleLead } from '../workers/schedule-loop.js'
 import { emitSettled } from '../workers/settle-events.js'
 
 /** One attempt at a job of one of these tasks; `task` says which, and so the type of `result`. */

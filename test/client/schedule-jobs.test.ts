@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { Packing } from '#src/core/packing/packing.js'
 import { jsonCodec } from '#src/core/values/codec.js'
-import { ScheduleLead } from '#src/workers/schedules/schedule-lead.js'
+import { ScheduleLead } from '#src/workers/schedule-loop.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 

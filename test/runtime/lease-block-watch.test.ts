@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BlockWatch, blockedLine, givenUpLine } from '#src/runtime/leases/block-watch.js'
+import { BlockWatch, blockedLine, givenUpLine } from '#src/runtime/leases/lease-thread-loop.js'
 
 /** Ticks each half second from `from`; the loop gave its signs at these times. Returns the news with the time of each. */
 function news(signs: readonly number[], untilMs: number, maxBlockMs = 30_000) {

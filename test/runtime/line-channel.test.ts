@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { LineChannel } from '#src/runtime/line-channel.js'
-import { LineCutter } from '#src/runtime/line-cutter.js'
+import { LineChannel, LineCutter } from '#src/runtime/line-channel.js'
 import { Tail } from '#src/workers/isolated/tail.js'
 
 /** Two ends of a connection. */

@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { type LiveBatch, liveBatch } from '#src/core/live-event.js'
-import { LivePublisher } from '#src/runtime/live/live-publisher.js'
+import { LivePublisher } from '#src/runtime/live-publisher.js'
 import type { LiveMessages } from '#src/stores/contract/live-messages.js'
 
 /** Messages of a store that the test answers for. */

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { Meter } from '#src/runtime/meter/meter.js'
+import { Meter } from '#src/runtime/meter.js'
 import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import type { HistoryPoint } from '#src/stores/contract/history.js'
 import type { Store } from '#src/stores/contract/store.js'

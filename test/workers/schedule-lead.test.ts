@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { CodecError, StoreUnavailableError } from '#src/core/errors.js'
 import { type EventMap, Events } from '#src/core/events.js'
 import { Packing } from '#src/core/packing/packing.js'
-import { ScheduleLead } from '#src/workers/schedules/schedule-lead.js'
+import { ScheduleLead } from '#src/workers/schedule-loop.js'
 import { testMillOn } from '../test-mill.js'
 
 const hourMs = 3_600_000

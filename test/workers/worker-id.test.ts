@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { isListenerId } from '#src/core/values/ids.js'
 import { identityIn, processIdentity } from '#src/runtime/process/process-identity.js'
-import { nextWorkerId } from '#src/workers/worker-id.js'
+import { nextWorkerId } from '#src/runtime/process/process-identity.js'
 
 const here = processIdentity()
 

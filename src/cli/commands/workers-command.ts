@@ -2,8 +2,8 @@
 
 import type { Command } from 'commander'
 import type { Mill } from '../../mill/mill.js'
-import { type Liveness, livenessOf } from '../../runtime/process/liveness.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'
+import { type Liveness, livenessOf } from '../../runtime/process/process-peers.js'
 import type { WorkerOrder, WorkerRecord } from '../../stores/contract/worker-registry.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { printable } from '../printable.js'

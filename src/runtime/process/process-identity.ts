@@ -1,7 +1,12 @@
-/** The identity of this process: it differs from that of every other process, even a later one with the same pid. */
+/**
+ * The identity of this process: it differs from that of every other process, even a later one with the same pid. The ids
+ * of its workers and listeners begin with it.
+ */
 
-import { readFileSync, readlinkSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { closeSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { isMainThread, threadId } from 'node:worker_threads'
 import { bootIdIn, pidNamespaceIn, startTicksIn } from '../../core/platform/proc-text.js'
 
 export interface ProcessIdentity {
@@ -26,13 +31,47 @@ export function processIdentity(pid = process.pid): ProcessIdentity {
   }
 }
 
-/** The identity as one word. */
-export function identityText(identity: ProcessIdentity): string {
-  return `${placeText(identity)}${identity.pid}/${identity.ticks}`
+/** Undefined also if the system has no such file. */
+function told<T>(read: () => T | undefined): T | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
 }
 
-function placeText({ host, boot, pidns }: ProcessIdentity): string {
-  return `${host}/${boot.slice(0, 8)}/${pidns}/`
+let idsOfThisThread = 0
+
+const randomLength = 6
+
+/**
+ * The id of the next worker of this process: the identity of the process, and a part that is unique even in a copy of
+ * this machine. `isListener`: makes the id of a listener, which `isListenerId` recognises.
+ */
+export function nextWorkerId(identity: ProcessIdentity, isListener = false): string {
+  idsOfThisThread += 1
+  // Each thread counts for itself.
+  const thread = isMainThread ? '' : `t${threadId}-`
+  return `${identityText(identity)}/${isListener ? 'l' : ''}${thread}${idsOfThisThread}-${freshBytes().toString('hex')}`
+}
+
+/**
+ * From the kernel, not from this process' generator: two clones of a machine share the state of the generator, as well
+ * as boot, pids and start times.
+ */
+function freshBytes(): Buffer {
+  const bytes = Buffer.alloc(randomLength)
+  try {
+    const file = openSync('/dev/urandom', 'r')
+    try {
+      if (readSync(file, bytes) === randomLength) return bytes
+    } finally {
+      closeSync(file)
+    }
+  } catch {
+    // The file does not exist here.
+  }
+  return randomBytes(randomLength)
 }
 
 /**
@@ -46,11 +85,11 @@ export function identityIn(worker: string, here: ProcessIdentity): Pick<ProcessI
   return pid === undefined ? undefined : { pid: Number(pid), ticks: Number(ticks) }
 }
 
-/** Undefined also if the system has no such file. */
-function told<T>(read: () => T | undefined): T | undefined {
-  try {
-    return read()
-  } catch {
-    return undefined
-  }
+/** The identity as one word. */
+export function identityText(identity: ProcessIdentity): string {
+  return `${placeText(identity)}${identity.pid}/${identity.ticks}`
+}
+
+function placeText({ host, boot, pidns }: ProcessIdentity): string {
+  return `${host}/${boot.slice(0, 8)}/${pidns}/`
 }

@@ -1,11 +1,12 @@
 /**
- * Peers: whether a process of this machine still lives. Nothing is said about processes of other machines or
- * containers.
+ * Peers: whether a process of this machine still lives, and with it the workers in it. Nothing is said about processes
+ * of other machines or containers, except whether their workers have reported lately.
  */
 
 import { readFileSync } from 'node:fs'
 import { hasEnded, startTicksIn } from '../../core/platform/proc-text.js'
-import type { ProcessIdentity } from './process-identity.js'
+import type { SeenWorker } from '../../stores/contract/worker-registry.js'
+import { type ProcessIdentity, processIdentity } from './process-identity.js'
 
 type Machine = Pick<ProcessIdentity, 'host' | 'boot' | 'pidns'>
 
@@ -49,4 +50,36 @@ const tickMs = 10
 /** Ms since a neighbour was started, if it still lives, to within a few ticks. `me`: this process. */
 export function ageMs({ ticks }: Pick<ProcessIdentity, 'ticks'>, me: Pick<ProcessIdentity, 'ticks'>): number {
   return process.uptime() * 1_000 + (me.ticks - ticks) * tickMs
+}
+
+/**
+ * `unknown`: a process of another machine or container, which has reported lately. `silent`: one that has not, so that
+ * it is probably gone; the registry forgets it some time later.
+ */
+export type Liveness = 'alive' | 'dead' | 'silent' | 'unknown'
+
+/** An idle worker on a server reports every 20 s. */
+const silentAfterMs = 30_000
+
+/** Whether the process of a worker lives, as far as this process can see. */
+export function livenessOf(worker: SeenWorker, here: ProcessIdentity = processIdentity()): Liveness {
+  if (!isNeighbour(worker, here)) return worker.silentMs > silentAfterMs ? 'silent' : 'unknown'
+  return isDead(worker) ? 'dead' : 'alive'
+}
+
+/** The workers that may take jobs, and those of other machines that have fallen silent; the dead are in neither. */
+export interface Attendance {
+  readonly serving: readonly SeenWorker[]
+  readonly silent: readonly SeenWorker[]
+}
+
+export function attendanceOf(workers: readonly SeenWorker[]): Attendance {
+  const here = processIdentity()
+  const seen = workers.map((worker) => [livenessOf(worker, here), worker] as const)
+  const those = (are: (liveness: Liveness) => boolean) =>
+    seen.flatMap(([state, worker]) => (are(state) ? [worker] : []))
+  return {
+    serving: those((state) => state === 'alive' || state === 'unknown'),
+    silent: those((state) => state === 'silent'),
+  }
 }

@@ -15,7 +15,7 @@ import {
 } from '../../measures/mill-reading.js'
 import { workersByQueue, workersReading } from '../../measures/workers-reading.js'
 import type { Mill } from '../../mill/mill.js'
-import { attendanceOf } from '../../runtime/process/liveness.js'
+import { attendanceOf } from '../../runtime/process/process-peers.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import { slotAt, stepMs } from '../../stores/rules/history-slots.js'

@@ -1,7 +1,7 @@
 /** The overview: every queue, the sums over them, and the workers. */
 
 import type { Mill } from '../../mill/mill.js'
-import { attendanceOf } from '../../runtime/process/liveness.js'
+import { attendanceOf } from '../../runtime/process/process-peers.js'
 import { type OverviewRow, queuesAndWorkers } from './queue-rows.js'
 import type { SparkReader } from './sparks.js'
 

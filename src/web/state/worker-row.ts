@@ -1,7 +1,7 @@
 /** A worker row: a worker in the API, with whether its process lives, and the jobs that it holds. */
 
-import { livenessOf } from '../../runtime/process/liveness.js'
 import type { ProcessIdentity } from '../../runtime/process/process-identity.js'
+import { livenessOf } from '../../runtime/process/process-peers.js'
 import type { HeldClaim, SeenWorker } from '../../stores/contract/worker-registry.js'
 
 /** `here`: the process that looks. */

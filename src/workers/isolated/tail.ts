@@ -4,7 +4,7 @@
  */
 
 import { joinedLog } from '../../core/job-log.js'
-import { LineCutter } from '../../runtime/line-cutter.js'
+import { LineCutter } from '../../runtime/line-channel.js'
 
 /**
  * `printed`: this was printed. `cut`: the output so far is being sent to the store. `sent`: the store has it. `lost`:

@@ -7,11 +7,11 @@
  * of a watch each process that has jobs of the queue knows of it.
  */
 
-import type { EventMap, Events } from '../../core/events.js'
-import { type LiveBatch, type LiveEventName, liveEventNames, type SentEvent, sentEvent } from '../../core/live-event.js'
-import type { Clock } from '../../core/platform/clock.js'
-import type { Store } from '../../stores/contract/store.js'
-import { endsWithin } from '../with-timeout.js'
+import type { EventMap, Events } from '../core/events.js'
+import { type LiveBatch, type LiveEventName, liveEventNames, type SentEvent, sentEvent } from '../core/live-event.js'
+import type { Clock } from '../core/platform/clock.js'
+import type { Store } from '../stores/contract/store.js'
+import { endsWithin } from './with-timeout.js'
 
 interface LivePublisherParts {
   readonly store: Pick<Store, 'live'>

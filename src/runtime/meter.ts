@@ -1,18 +1,17 @@
 /**
  * The meter of a process: counts the outcomes of its jobs, and adds the counts to the history of their queues once a
- * minute and at the end. It also measures the queues of its mill while they hold any job, whether anybody works them or not.
- * It writes nothing for a minute in which nothing happened and nothing waits or runs. While the store is away it keeps the counts and
- * writes them later, each to its own minute.
+ * minute and at the end. It also measures the queues of its mill while they hold any job, whether anybody works them or
+ * not. It writes nothing for a minute in which nothing happened and nothing waits or runs. While the store is away it
+ * keeps the counts and writes them later, each to its own minute.
  */
 
-import type { Events } from '../../core/events.js'
-import type { Clock, Random } from '../../core/platform/clock.js'
-import { timerMs } from '../../core/platform/timer.js'
-import type { HistoryEntry, HistoryGauges } from '../../stores/contract/history.js'
-import type { Store } from '../../stores/contract/store.js'
-import { stepMs } from '../../stores/rules/history-slots.js'
-import { endsWithin } from '../with-timeout.js'
-import { addedCounts, type CountsByQueue, JobTally, noCounts } from './job-tally.js'
+import type { Events, JobCounter } from '../core/events.js'
+import type { Clock, Random } from '../core/platform/clock.js'
+import { timerMs } from '../core/platform/timer.js'
+import type { HistoryCounts, HistoryEntry, HistoryGauges } from '../stores/contract/history.js'
+import type { Store } from '../stores/contract/store.js'
+import { runTimeBoundsMs, stepMs } from '../stores/rules/history-slots.js'
+import { endsWithin } from './with-timeout.js'
 
 interface MeterParts {
   readonly store: Pick<Store, 'history' | 'depth'>
@@ -177,4 +176,93 @@ function entriesOf(
 
 function isIdle({ lagMs, waiting, running }: HistoryGauges): boolean {
   return lagMs + waiting + running === 0
+}
+
+type Sums = { -readonly [Name in Exclude<keyof HistoryCounts, 'runTimes'>]: number } & { readonly runTimes: number[] }
+
+/** By queue. */
+export type CountsByQueue = ReadonlyMap<string, HistoryCounts>
+
+/** A tally: outcomes of the jobs of each queue since the tally was last taken, as plain numbers. */
+export class JobTally implements JobCounter {
+  #queues = new Map<string, Sums>()
+
+  enqueued(queue: string, jobs = 1): void {
+    this.#of(queue).enqueued += jobs
+  }
+
+  started(queue: string): void {
+    this.#of(queue).started += 1
+  }
+
+  completed(queue: string, runMs: number): void {
+    const counts = this.#of(queue)
+    counts.completed += 1
+    addRun(counts, runMs)
+  }
+
+  failed(queue: string, runMs: number): void {
+    const counts = this.#of(queue)
+    counts.failed += 1
+    addRun(counts, runMs)
+  }
+
+  buried(queue: string): void {
+    this.#of(queue).dead += 1
+  }
+
+  crashed(queue: string): void {
+    this.#of(queue).crashed += 1
+  }
+
+  cancelled(queue: string): void {
+    this.#of(queue).cancelled += 1
+  }
+
+  /** Returns the counts and starts again from 0. */
+  take(): CountsByQueue {
+    const taken = this.#queues
+    this.#queues = new Map()
+    return taken
+  }
+
+  #of(queue: string): Sums {
+    let counts = this.#queues.get(queue)
+    if (counts === undefined) {
+      counts = noCounts()
+      this.#queues.set(queue, counts)
+    }
+    return counts
+  }
+}
+
+function noCounts(): Sums {
+  return {
+    ...{ enqueued: 0, started: 0, completed: 0, failed: 0, dead: 0, crashed: 0, cancelled: 0, runMs: 0 },
+    runTimes: new Array<number>(runTimeBoundsMs.length + 1).fill(0),
+  }
+}
+
+/** The sum of both. */
+export function addedCounts(one: CountsByQueue, other: CountsByQueue): CountsByQueue {
+  const sums = new Map<string, HistoryCounts>(one)
+  for (const [queue, counts] of other) {
+    const before = sums.get(queue)
+    sums.set(queue, before === undefined ? counts : sumOf(before, counts))
+  }
+  return sums
+}
+
+function sumOf(one: HistoryCounts, other: HistoryCounts): HistoryCounts {
+  const sum = noCounts()
+  for (const name of Object.keys(sum) as (keyof Sums)[]) if (name !== 'runTimes') sum[name] = one[name] + other[name]
+  for (const i of sum.runTimes.keys()) sum.runTimes[i] = one.runTimes[i]! + other.runTimes[i]!
+  return sum
+}
+
+function addRun(counts: Sums, runMs: number): void {
+  let i = 0
+  while (i < runTimeBoundsMs.length && runMs > runTimeBoundsMs[i]!) i += 1
+  counts.runTimes[i]! += 1
+  counts.runMs += runMs
 }

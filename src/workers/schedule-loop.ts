@@ -1,15 +1,82 @@
 /**
- * The lead of the schedules: the one worker that looks for due ticks and enqueues them. The store appoints the lead and
- * makes sure that no tick is enqueued twice: a slow lead that has not heard of its successor harms nobody.
+ * The schedule loop of a worker: looks when a tick is due, when a schedule was written, or when the lead may have
+ * lapsed. It also hears that the store has lost its schedules.
  */
 
-import { enqueueDue, type TickParts } from '../../client/schedules/due-enqueue.js'
-import { nextTick, setBackMs } from '../../client/schedules/schedule-change.js'
-import { allSchedules } from '../../client/store-facets.js'
-import { hasCode } from '../../core/error-codes.js'
-import type { Schedules, StoredSchedule } from '../../stores/contract/schedules.js'
+import { setTimeout as delay } from 'node:timers/promises'
+import { enqueueDue, type TickParts } from '../client/schedules/due-enqueue.js'
+import { nextTick, setBackMs } from '../client/schedules/schedule-change.js'
+import { allSchedules } from '../client/store-facets.js'
+import { hasCode } from '../core/error-codes.js'
+import type { Random } from '../core/platform/clock.js'
+import { outageDelayMs, timerMs } from '../core/platform/timer.js'
+import type { Schedules, StoredSchedule } from '../stores/contract/schedules.js'
 
-export interface ScheduleLeadParts extends TickParts {
+/** The longest pause after a failed look. */
+const mostPauseMs = 5_000
+
+interface ScheduleLoopParts extends ScheduleLeadParts {
+  readonly schedules: Schedules
+  readonly random: Random
+  /** Called when the store has lost what it held. It may be called again after it has rejected. */
+  readonly restore: () => Promise<void>
+}
+
+export class ScheduleLoop {
+  readonly #parts: ScheduleLoopParts
+  readonly #lead: ScheduleLead
+  readonly #stopping = new AbortController()
+  #running: Promise<void> | undefined
+
+  constructor(parts: ScheduleLoopParts) {
+    this.#parts = parts
+    this.#lead = new ScheduleLead(parts)
+  }
+
+  /** Starting twice is harmless. */
+  start(): void {
+    this.#running ??= this.#run()
+  }
+
+  /** Resolves when the present look has ended; then another worker may lead. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#running
+  }
+
+  /** Never rejects. */
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping
+    const { schedules, worker } = this.#parts
+    let leads = false
+    let known: string | undefined
+    for (let failures = 0; !signal.aborted; ) {
+      try {
+        const { isLead, forMs, origin } = await this.#lead.look()
+        leads = isLead
+        if (known !== undefined && known !== origin) await this.#parts.restore()
+        known = origin
+        failures = 0
+        if (isLead) await schedules.changed(forMs, signal)
+        else await pause(forMs, signal)
+      } catch (error) {
+        if (signal.aborted) break
+        failures += 1
+        const retryMs = Math.min(mostPauseMs, 1_000 + outageDelayMs(failures, this.#parts.random))
+        this.#parts.events.emit('store.failed', { call: 'schedules.due', error, retryMs })
+        await pause(retryMs, signal)
+      }
+    }
+    if (leads) await schedules.resign(worker).catch(() => {})
+  }
+}
+
+/** Keeps no process alive. */
+async function pause(forMs: number, signal: AbortSignal): Promise<void> {
+  await delay(timerMs(forMs), undefined, { signal, ref: false }).catch(() => {})
+}
+
+interface ScheduleLeadParts extends TickParts {
   readonly schedules: Pick<Schedules, 'due' | 'tick' | 'list'>
   readonly worker: string
   readonly mono: () => number
@@ -40,6 +107,10 @@ interface ScheduleRefusal {
   readonly until: number
 }
 
+/**
+ * The lead of the schedules: the one worker that looks for due ticks and enqueues them. The store appoints the lead and
+ * makes sure that no tick is enqueued twice: a slow lead that has not heard of its successor harms nobody.
+ */
 export class ScheduleLead {
   readonly #parts: ScheduleLeadParts
   /** By schedule name: ticks that are left alone for a while. */
