@@ -1,7 +1,7 @@
 /** The child of an isolated job, made from the mill that its process has loaded. */
 
 import { ConfigError } from '../core/errors.js'
-import { endedRunOf } from '../runtime/run/ended-run.js'
+import { endedRunOf } from '../runtime/run/settlement.js'
 import { endsWithin } from '../runtime/with-timeout.js'
 import { ChildRun, type ChildRunParts } from '../workers/isolated/child-run.js'
 import { type IsolatedFrom, withCommand } from './isolated-from.js'

@@ -12,12 +12,11 @@ import { messageOf } from '../core/values/describe.js'
 import { createIdSource } from '../core/values/ids.js'
 import { settingsOfAll } from '../mill/options/stored-settings.js'
 import { ClaimDecoder } from '../runtime/run/claim-decoder.js'
-import { endedRunOf } from '../runtime/run/ended-run.js'
-import { type Execution, refOf } from '../runtime/run/execution.js'
+import { type Execution, JobExecution } from '../runtime/run/execution.js'
 import { type Bench, Executor } from '../runtime/run/executor.js'
-import { JobExecution } from '../runtime/run/job-execution.js'
 import { JobUpdates } from '../runtime/run/job-updates.js'
-import { settlementOf } from '../runtime/run/settlement.js'
+import { emitSettled, refOf } from '../runtime/run/run-events.js'
+import { endedRunOf, settlementOf } from '../runtime/run/settlement.js'
 import type { Verdict } from '../runtime/run/verdict.js'
 import type { Claim, Claimed, ClaimFrom } from '../stores/contract/claim.js'
 import type { DueSchedules, Schedules, StoredSchedule } from '../stores/contract/schedules.js'
@@ -27,33 +26,8 @@ import { mostPerTrip } from '../stores/rules/bounds.js'
 import type { RunParts } from '../workers/assemble-worker.js'
 import { EndHooks } from '../workers/end-hooks.js'
 import { FoundEnds } from '../workers/found-ends.js'
-import { ScheduleLead } from '../workers/schedule-loop.js'
-import { emitSettled } from '../workers/settle-events.js'
-
-/** One attempt at a job of one of these tasks; `task` says which, and so the type of `result`. */
-export type RanJob<T extends AnyTask = AnyTask> = T extends AnyTask
-  ? {
-      readonly task: T['name']
-      readonly id: string
-      readonly queue: string
-      /** Failures before this attempt + 1. */
-      readonly attempt: number
-      /**
-       * The state after the attempt: `'scheduled'` or `'ready'` if the job runs again, `'running'` if its end was
-       * refused because the job was taken over or deleted meanwhile. For an ordered id whose last retry has failed it
-       * is `'dead'`, as its oldest payload is.
-       */
-      readonly state: JobState
-      /** The return value of the handler; absent if the job has not completed. */
-      readonly result?: TaskResult<T>
-      /** The error that the handler threw, or why it was not called. */
-      readonly error?: unknown
-      /** Why the job was buried, cancelled or put back: `'max-retries'`, `'snoozed'`, … or the handler's own reason. */
-      readonly reason?: string
-      /** When the job is due again. */
-      readonly runAt?: Date
-    }
-  : never
+import { lineOf, type RanJob, ranJob } from './ran-job.js'
+import { TimelyTicks } from './timely-ticks.js'
 
 /** The name of the worker, which no other worker has. */
 const worker = 'drain'

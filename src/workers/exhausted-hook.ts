@@ -9,9 +9,9 @@ import type { AnyTask } from '../core/task/any-task.js'
 import type { EndAnswer } from '../core/task/middleware.js'
 import type { BatchedJob } from '../runtime/run/batch-execution.js'
 import type { Execution } from '../runtime/run/execution.js'
-import type { JobExecution } from '../runtime/run/job-execution.js'
-import { JobsExecution } from '../runtime/run/jobs-execution.js'
-import { OrderedExecution } from '../runtime/run/ordered-execution.js'
+import type { JobExecution } from '../runtime/run/execution.js'
+import { JobsExecution } from '../runtime/run/batch-execution.js'
+import { OrderedExecution } from '../runtime/run/batch-execution.js'
 import type { Verdict } from '../runtime/run/verdict.js'
 
 /** Receives the store's answers to the settles of one execution; resolves when the user's hook has ended. */

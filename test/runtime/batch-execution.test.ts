@@ -3,7 +3,7 @@ import type { Claim } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '#src/core/errors.js'
 import type { DecodedClaim } from '#src/runtime/run/batch-execution.js'
-import { batchesOf, OrderedExecution } from '#src/runtime/run/ordered-execution.js'
+import { batchesOf, OrderedExecution } from '#src/runtime/run/batch-execution.js'
 
 const decoded = (id: string, fence = 1): DecodedClaim => {
   const claim: Claim = {

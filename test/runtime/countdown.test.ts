@@ -1,6 +1,6 @@
 import { ManualClock } from 'millrace/store-testing'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { Countdown } from '#src/runtime/run/countdown.js'
+import { Countdown } from '#src/runtime/run/time-limits.js'
 
 beforeEach(() => {
   vi.useFakeTimers()

@@ -9,7 +9,7 @@ import {
 import { Events } from '#src/core/events.js'
 import { defineTask } from '#src/core/task/task.js'
 import { maxDepth } from '#src/core/values/codec.js'
-import { JobExecution } from '#src/runtime/run/job-execution.js'
+import { JobExecution } from '#src/runtime/run/execution.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { ExtendAnswer, ExtendItem } from '#src/stores/contract/settle.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'

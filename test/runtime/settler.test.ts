@@ -2,7 +2,7 @@ import type { SettleAnswer, SettleItem } from 'millrace/store'
 import { expect, it } from 'vitest'
 import { ClosedError } from '#src/core/errors.js'
 import { Events } from '#src/core/events.js'
-import { Settler } from '#src/runtime/run/settler.js'
+import { Settler } from '#src/runtime/run/settlement.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 
 const item = (id: string): SettleItem => ({ queue: 'q', id, fence: 1, kind: 'complete' })

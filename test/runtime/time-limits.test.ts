@@ -2,7 +2,7 @@ import { defineTask } from 'millrace'
 import type { Claim } from 'millrace/store'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { JobExecution } from '#src/runtime/run/job-execution.js'
+import { JobExecution } from '#src/runtime/run/execution.js'
 import { TimeLimits } from '#src/runtime/run/time-limits.js'
 import { notesOn } from './updates-on.js'
 

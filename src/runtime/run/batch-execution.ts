@@ -1,11 +1,15 @@
 /**
- * A batch execution: claims of one queue that a handler receives together. Each has a lease of its own and is settled
- * by itself; they share one time limit, one signal and one slot.
+ * Executions of several claims of one queue, which a handler receives together. Each claim has a lease of its own and
+ * is settled by itself; they share one time limit, one signal and one slot. `JobsExecution` is for batch tasks,
+ * `OrderedExecution` for the ids of ordered tasks.
  */
 
 import { hasCode } from '../../core/error-codes.js'
 import { InvalidArgumentError } from '../../core/errors.js'
-import type { Meta, Progress } from '../../core/job.js'
+import type { Meta, Progress, RunningJob } from '../../core/job.js'
+import { ownError } from '../../core/job-failures.js'
+import { originIn, ownMeta } from '../../core/job-origin.js'
+import type { BatchContext, BatchJob, JobsContext } from '../../core/task/contexts.js'
 import { itemsOf, type ManyArguments } from '../../core/task/enqueue-items.js'
 import type { BatchChildOptions, EnqueueArguments } from '../../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
@@ -14,10 +18,10 @@ import { outcomeOf } from '../../core/task/outcome.js'
 import type { AnyBatchTask } from '../../core/task/task.js'
 import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
 import { describe } from '../../core/values/describe.js'
+import { orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
-import { bindMethods } from './bound-methods.js'
 import { ChildCalls, type ChildClient } from './child-calls.js'
-import { Execution, type Leased } from './execution.js'
+import { bindMethods, Execution, type Leased, runningJob } from './execution.js'
 import type { Verdict } from './verdict.js'
 
 /** A claim of a batch, decoded. */
@@ -28,6 +32,7 @@ export interface DecodedClaim {
   readonly metas: readonly Meta[]
 }
 
+/** What both kinds have in common. */
 export abstract class BatchExecution extends Execution {
   abstract override readonly task: AnyOrderedTask | AnyBatchTask
   leased: readonly BatchedJob[]
@@ -123,6 +128,15 @@ export abstract class BatchExecution extends Execution {
   }
 }
 
+function isOutcome(value: unknown): boolean {
+  try {
+    return outcomeOf(value) !== undefined
+  } catch {
+    // A proxy that throws when looked at: treat it as an error.
+    return false
+  }
+}
+
 /** One job of a batch, with its own outcome. */
 export class BatchedJob implements Leased {
   readonly claim: Claim
@@ -161,11 +175,147 @@ export class BatchedJob implements Leased {
   }
 }
 
-function isOutcome(value: unknown): boolean {
-  try {
-    return outcomeOf(value) !== undefined
-  } catch {
-    // A proxy that throws when looked at: treat it as an error.
-    return false
+/** Claims of a batch task, whose handler receives an array of inputs. */
+export class JobsExecution extends BatchExecution implements JobsContext {
+  readonly task: AnyBatchTask
+  #jobs: readonly RunningJob[] | undefined
+
+  constructor(task: AnyBatchTask, claims: readonly DecodedClaim[], client?: ChildClient) {
+    super(claims, client)
+    this.task = task
+  }
+
+  get mostJobs(): number {
+    return this.task.batch.size
+  }
+
+  get job(): JobsContext['job'] {
+    return { task: this.task.name, queue: this.leased[0]!.claim.queue }
+  }
+
+  get jobs(): readonly RunningJob[] {
+    this.#jobs ??= this.given.map((job) => this.jobOf(job))
+    return this.#jobs
+  }
+
+  get inputs(): unknown[] {
+    return this.given.map(({ inputs }) => inputs[0])
+  }
+
+  jobOf({ claim, metas }: BatchedJob): RunningJob {
+    return runningJob(claim, this.task, metas[0]!)
+  }
+
+  /** Takes over the jobs of another execution that has not begun, as many as there is room for. */
+  join(other: JobsExecution): void {
+    const joining = other.leased.slice(0, this.mostJobs - this.leased.length)
+    for (const job of joining) job.batch = this
+    this.leased = [...this.leased, ...joining]
+    other.leased = other.leased.slice(joining.length)
+  }
+
+  /** Each job's part of the return value; undefined if one outcome is for all. */
+  partsOf(returned: unknown): ReadonlyMap<BatchedJob, unknown> | undefined {
+    if (!Array.isArray(returned)) return undefined
+    const { length } = this.given
+    if (returned.length === length) return new Map(this.given.map((job, i) => [job, returned[i]]))
+    throw new InvalidArgumentError(
+      `the handler of batch task '${this.task.name}' must return an array of ${length} results, one for each input, or nothing; got one of ${returned.length}.`,
+    )
+  }
+
+  /** Accepts nothing, or one outcome for all jobs. Throws for a single result, which would belong to no job. */
+  refuseResult(result: unknown): void {
+    if (result === undefined) return
+    throw new InvalidArgumentError(
+      `the handler of batch task '${this.task.name}' must return an array of ${this.given.length} results, one for each input, or nothing; got ${describe(result)}.`,
+    )
+  }
+
+  protected named(name: unknown): BatchedJob | undefined {
+    return Number.isInteger(name) ? this.given[name as number] : undefined
+  }
+}
+
+/** Claims of one shard of an ordered queue, ids with their payloads. */
+export class OrderedExecution extends BatchExecution implements BatchContext {
+  readonly task: AnyOrderedTask
+  #byId: ReadonlyMap<string, BatchedJob> | undefined
+  #jobs: ReadonlyMap<string, BatchJob> | undefined
+
+  static {
+    bindMethods(OrderedExecution.prototype, ['done', 'more'])
+  }
+
+  constructor(task: AnyOrderedTask, claims: readonly DecodedClaim[], client?: ChildClient) {
+    super(claims, client)
+    this.task = task
+  }
+
+  get mostJobs(): number {
+    return this.task.batchSize
+  }
+
+  get job(): BatchContext['job'] {
+    const { queue, fence } = this.leased[0]!.claim
+    return { task: this.task.name, queue, fence }
+  }
+
+  get jobs(): ReadonlyMap<string, BatchJob> {
+    this.#jobs ??= new Map(this.given.map((job) => [job.claim.id, batchJob(job)]))
+    return this.#jobs
+  }
+
+  get payloadsById(): ReadonlyMap<string, readonly unknown[]> {
+    return new Map(this.given.map(({ claim, inputs }) => [claim.id, inputs]))
+  }
+
+  done(id: string | number, count: number): void {
+    const job = this.namedBy(id, 'done')
+    this.refuseDecided('done', id)
+    if (!Number.isSafeInteger(count) || count < 0 || count > job.inputs.length)
+      throw new InvalidArgumentError(
+        `ctx.done() was given ${describe(count)} for ${describe(id)}; it takes the number of payloads of the id that are done, from the oldest: a whole number from 0 to ${job.inputs.length}, which is how many the handler was given.`,
+      )
+    job.done = Math.max(job.done, count)
+  }
+
+  more(id: string | number): boolean {
+    return this.namedBy(id, 'more').claim.hasMore === true
+  }
+
+  protected named(name: unknown): BatchedJob | undefined {
+    this.#byId ??= new Map(this.given.map((job) => [job.claim.id, job]))
+    const id = orderedIdOf(name)
+    return id === undefined ? undefined : this.#byId.get(id)
+  }
+}
+
+/**
+ * The claims of one answer as batches of at most `size`, in their order, each with one fence. Claims of a shard are
+ * adjacent and share their fence. If two shards happen to have given the same fence, one batch may hold both.
+ */
+export function batchesOf(claims: readonly DecodedClaim[], size: number): DecodedClaim[][] {
+  const batches: DecodedClaim[][] = []
+  for (const decoded of claims) {
+    const batch = batches.at(-1)
+    if (batch === undefined || batch.length === size || batch[0]!.claim.fence !== decoded.claim.fence)
+      batches.push([decoded])
+    else batch.push(decoded)
+  }
+  return batches
+}
+
+function batchJob({ claim, metas }: BatchedJob): BatchJob {
+  return {
+    id: claim.id,
+    attempt: claim.attempt,
+    crashes: claim.crashes,
+    fence: claim.fence,
+    ...(claim.group === undefined ? {} : { group: claim.group }),
+    createdAt: new Date(claim.createdAt),
+    runAt: new Date(claim.runAt),
+    ...(claim.error === undefined ? {} : { lastError: ownError(claim.error) }),
+    payloads: claim.payloads!.map(({ score }, i) => ({ score, meta: ownMeta(metas[i]!), ...originIn(metas[i]) })),
   }
 }

@@ -1,22 +1,21 @@
 /**
- * The claim decoder: finds the handlers of claims, decodes their contents, and puts claims of an ordered queue into
- * batches.
+ * The claim decoder: finds the handlers of claims, decodes their contents, and puts the claims of batch tasks and
+ * ordered queues into batches. Later the decoded inputs are checked against their schemas.
  */
 
 import { CodecError } from '../../core/errors.js'
 import type { Lack, Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
 import { type AnyTask, isBatchTask } from '../../core/task/any-task.js'
+import { type Schema, validated } from '../../core/task/schema.js'
 import type { AnyBatchTask } from '../../core/task/task.js'
+import { messageOf } from '../../core/values/describe.js'
 import type { Claim } from '../../stores/contract/claim.js'
-import { decodedClaim, lackIn } from './batch-decoding.js'
-import type { DecodedClaim } from './batch-execution.js'
+import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
+import { batchesOf, type DecodedClaim, JobsExecution, OrderedExecution } from './batch-execution.js'
 import type { ChildClient } from './child-calls.js'
-import { type Execution, metaOf } from './execution.js'
-import { JobExecution } from './job-execution.js'
+import { type Execution, JobExecution, metaOf } from './execution.js'
 import type { JobUpdates } from './job-updates.js'
-import { JobsExecution } from './jobs-execution.js'
-import { batchesOf, OrderedExecution } from './ordered-execution.js'
 import { unreadable } from './unreadable-claim.js'
 import type { Verdict } from './verdict.js'
 
@@ -166,4 +165,56 @@ export class ClaimDecoder {
 /** It will never fit: another run would not help. */
 export function badPayload(error: unknown): Verdict {
   return { kind: 'bury', reason: 'bad-payload', error }
+}
+
+/** The codec, compression or key that is missing here to read the claim; undefined if all can be read. */
+function lackIn({ payload, codec, payloads }: Claim, packing: Packing): Lack | undefined {
+  if (payloads === undefined) return packing.lackFor(payload, codec)
+  for (const { payload, codec } of payloads) {
+    const lack = packing.lackFor(payload, codec)
+    if (lack !== undefined) return lack
+  }
+  return undefined
+}
+
+/** Throws `CodecError` that says which payload cannot be decoded. */
+export function decodedClaim(claim: Claim, packing: Packing): DecodedClaim {
+  const { payload, codec, payloads } = claim
+  if (payloads === undefined)
+    return {
+      claim,
+      inputs: [packing.unpack(payload, codec, 'payload', claim)],
+      metas: [metaOf(packing.unpackMeta(claim, 'meta', claim))],
+    }
+  const decoded = <Value>(decode: (one: ScoredPayload) => Value): Value[] =>
+    payloads.map((one, i) => {
+      try {
+        return decode(one)
+      } catch (error) {
+        throw new CodecError(`${payloadName(claim, i)} cannot be decoded: ${messageOf(error)}`, { cause: error })
+      }
+    })
+  return {
+    claim,
+    inputs: decoded(({ payload, codec }) => packing.unpack(payload, codec, 'ordered payload', claim)),
+    metas: decoded((one) => metaOf(packing.unpackMeta(one, 'ordered meta', claim))),
+  }
+}
+
+/**
+ * The schema's outputs. Throws `InvalidJobError` that says which payload does not fit, and the errors of a schema that
+ * itself fails.
+ */
+export async function checkedInputs(
+  schema: Schema,
+  { claim, inputs }: Pick<DecodedClaim, 'claim' | 'inputs'>,
+): Promise<unknown[]> {
+  const outputs: unknown[] = []
+  for (const [i, input] of inputs.entries()) outputs.push(await validated(schema, input, payloadName(claim, i)))
+  return outputs
+}
+
+function payloadName({ payloads }: Claim, i: number): string {
+  if (payloads === undefined) return 'the stored input'
+  return `payload ${i + 1} of ${payloads!.length} (score ${payloads![i]!.score})`
 }

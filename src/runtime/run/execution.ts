@@ -1,17 +1,27 @@
 /**
  * An execution: one call of a handler in this process, from the decoding of its claims to their verdicts. It is also
- * the context that its handler receives.
+ * the context that its handler receives. Most executions are of one job (`JobExecution`); those of several are in
+ * `batch-execution.ts`.
  */
 
 import { CodecError, InvalidArgumentError } from '../../core/errors.js'
-import type { JobRef } from '../../core/events.js'
-import type { Meta, Progress } from '../../core/job.js'
+import type { Meta, Progress, RunningJob } from '../../core/job.js'
+import { ownError } from '../../core/job-failures.js'
+import type { FieldWriter } from '../../core/job-fields.js'
+import { originIn, ownMeta } from '../../core/job-origin.js'
 import { systemClock } from '../../core/platform/clock.js'
 import type { Span } from '../../core/queue/throttle.js'
-import type { AnyTask } from '../../core/task/any-task.js'
+import { type AnyTask, isNameOf } from '../../core/task/any-task.js'
+import type { JobContext } from '../../core/task/contexts.js'
+import { itemsOf, type ManyArguments } from '../../core/task/enqueue-items.js'
+import type { ChildOptions, EnqueueArguments } from '../../core/task/enqueue-options.js'
 import { type HoldOptions, type HoldTime, holdTimeMs } from '../../core/task/outcome.js'
+import type { AnySingleTask } from '../../core/task/task.js'
+import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
+import { listOfOne } from '../../core/values/list-of-one.js'
 import type { Claim } from '../../stores/contract/claim.js'
-import { bindMethods } from './bound-methods.js'
+import { ChildCalls, type ChildClient, namesAsOne } from './child-calls.js'
+import type { JobUpdates, Noting } from './job-updates.js'
 
 const longestNote = 1_000
 
@@ -129,9 +139,127 @@ export abstract class Execution {
   }
 }
 
-/** The job of a claim, as events name it. */
-export function refOf({ queue, id, task }: Claim): JobRef {
-  return { queue, id, task }
+/** The execution of one claim, of a task that is not ordered. */
+export class JobExecution extends Execution implements JobContext, Noting {
+  readonly claim: Claim
+  readonly task: AnySingleTask
+  leased: readonly Leased[]
+  /** As stored; later as the schema returns it. */
+  input: unknown
+  leaseNumber = 0
+  unsentProgress: Progress | undefined
+  unsentLog = ''
+  kept: Noting['kept']
+  readonly #meta: Meta
+  #fields: FieldWriter | undefined
+  readonly #notes: JobUpdates
+  readonly #client: ChildClient | undefined
+  #children: ChildCalls | undefined
+  #job: RunningJob | undefined
+
+  static {
+    bindMethods(JobExecution.prototype, ['enqueue', 'enqueueMany', 'progress', 'log', 'checkpoint'])
+  }
+
+  /** `meta`: as stored. `client`: enqueues for its handler; absent if no handler runs in this process. */
+  constructor(claim: Claim, task: AnySingleTask, input: unknown, meta: Meta, notes: JobUpdates, client?: ChildClient) {
+    super()
+    this.claim = claim
+    this.task = task
+    this.leased = listOfOne(this)
+    this.input = input
+    this.#meta = meta
+    this.#notes = notes
+    this.#client = client
+  }
+
+  get ran(): Execution {
+    return this
+  }
+
+  /** Made at its first use, like the signal. */
+  get job(): RunningJob {
+    this.#job ??= runningJob(this.claim, this.task, this.#meta)
+    return this.#job
+  }
+
+  async enqueue<T extends DefinedTask>(
+    task: T,
+    ...[input, options]: EnqueueArguments<T, string, ChildOptions>
+  ): Promise<HandleOf<T>> {
+    this.refuseOver('ctx.enqueue()')
+    const item = this.#calls.item(task, input, options)
+    const job = await this.#client!.enqueueItem(
+      this.#notes.isDone(this, item.child!) ? { ...item, isDone: true } : item,
+    )
+    this.#notes.done(this, item.child!)
+    return job as HandleOf<T>
+  }
+
+  async enqueueMany(...args: ManyArguments): Promise<never> {
+    this.refuseOver('ctx.enqueueMany()')
+    const items = itemsOf(args).map(({ task, input, options }) => this.#calls.item(task, input, options))
+    // One mark for all of them: so many children could not be remembered one by one.
+    const call = namesAsOne(items)
+    const isDone = this.#notes.isDone(this, call)
+    const jobs = await this.#client!.enqueueItems(isDone ? items.map((item) => ({ ...item, isDone })) : items)
+    this.#notes.done(this, call)
+    return jobs as never
+  }
+
+  get #calls(): ChildCalls {
+    this.#children ??= new ChildCalls(this.claim, this.#meta, this.#client!.encode)
+    return this.#children
+  }
+
+  override progress(fraction: number, note?: string): void {
+    super.progress(fraction, note)
+    this.#notes.progressed(this)
+  }
+
+  log(text: string): void {
+    this.#notes.log(this, text)
+  }
+
+  checkpoint(value: unknown): Promise<void> {
+    return this.#notes.checkpoint(this, value)
+  }
+
+  /** Made at its first use: most handlers write none. */
+  get fields(): FieldWriter {
+    this.#fields ??= { set: (fields) => this.#notes.setFields(this, fields) }
+    return this.#fields
+  }
+
+  get lastCheckpoint(): unknown {
+    return this.#notes.lastCheckpoint(this.claim)
+  }
+}
+
+/** Whether it runs in a process of its own. */
+export function isIsolated(execution: Execution): execution is JobExecution {
+  return execution instanceof JobExecution && execution.task.isolation !== undefined
+}
+
+/** The view of a job's claim that its handler receives. `stored`: its meta, as it is stored. */
+export function runningJob(claim: Claim, task: AnyTask, stored: Meta): RunningJob {
+  return {
+    id: claim.id,
+    // With a task that runs any job, the job keeps its own name.
+    task: isNameOf(task, claim.task) ? task.name : claim.task,
+    queue: claim.queue,
+    priority: claim.priority,
+    ...(claim.group === undefined ? {} : { group: claim.group }),
+    attempt: claim.attempt,
+    crashes: claim.crashes,
+    fence: claim.fence,
+    meta: ownMeta(stored),
+    ...originIn(stored, claim),
+    createdAt: new Date(claim.createdAt),
+    runAt: new Date(claim.runAt),
+    ...(claim.expiresAt === undefined ? {} : { expiresAt: new Date(claim.expiresAt) }),
+    ...(claim.error === undefined ? {} : { lastError: ownError(claim.error) }),
+  }
 }
 
 /** The meta of a job or payload, which must be an object. Throws `CodecError`. */
@@ -139,4 +267,22 @@ export function metaOf(value: unknown): Meta {
   if (value === undefined) return {}
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Meta
   throw new CodecError('meta is not an object')
+}
+
+/**
+ * Makes these methods of a context work detached as well, as in `const { log, progress } = ctx`. Each is bound at its
+ * first use, so that a context costs nothing for unused ones. Throws `TypeError` for a name that is not one of the
+ * prototype's own methods.
+ */
+export function bindMethods<T extends object>(prototype: T, names: readonly (keyof T)[]): void {
+  for (const name of names) {
+    const method: unknown = Object.getOwnPropertyDescriptor(prototype, name)?.value
+    if (typeof method !== 'function') throw new TypeError(`'${String(name)}' is no method of its own`)
+    Object.defineProperty(prototype, name, {
+      configurable: true,
+      get(this: T) {
+        return method.bind(this)
+      },
+    })
+  }
 }

@@ -12,6 +12,7 @@ import {
   UnsupportedByStoreError,
 } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
+import type { Progress } from '../../core/job.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
 import { joinedLog } from '../../core/job-log.js'
 import {
@@ -30,7 +31,7 @@ import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
 import type { ExtendItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { isFatal, onceThere } from '../outage.js'
-import { type Leased, refOf } from './execution.js'
+import { refOf } from './run-events.js'
 import { mayComeAgain, type Verdict } from './verdict.js'
 
 export interface JobUpdatesParts {
@@ -42,12 +43,17 @@ export interface JobUpdatesParts {
 }
 
 /** A running job with notes to send. */
-export interface Noting extends Leased {
+export interface Noting {
+  readonly claim: Claim
   readonly signal: AbortSignal
+  /** The latest progress that no beat has sent yet. */
+  unsentProgress: Progress | undefined
   /** The part of its log that no call has sent yet. */
   unsentLog: string
   /** Its checkpoint for later attempts; undefined before the first use. */
   kept: KeptByJob | undefined
+  /** The job is cancelled, or its lease is lost. */
+  abort(reason: Error): void
 }
 
 /** The checkpoint of a running job, as it is to be stored. */

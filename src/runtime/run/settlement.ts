@@ -1,14 +1,22 @@
-/** The settlement of an attempt: its verdict as the item that the store receives. */
+/**
+ * The settlement of an attempt: its verdict as the item that the store receives, and the settler that sends the items.
+ */
 
 import { PayloadTooLargeError } from '../../core/errors.js'
+import type { Events } from '../../core/events.js'
 import { storedError } from '../../core/job-failures.js'
 import { type Packing, unkeptResult } from '../../core/packing/packing.js'
+import type { Random } from '../../core/platform/clock.js'
+import { outageDelayMs, timerMs } from '../../core/platform/timer.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { payloadBytes } from '../../core/values/codec.js'
 import { errorText, type FormatError } from '../../core/values/error-text.js'
 import type { Claim } from '../../stores/contract/claim.js'
-import type { EndedRun } from '../../stores/contract/job-beat.js'
-import type { Hold, SettleItem } from '../../stores/contract/settle.js'
+import { answersIn } from '../../stores/contract/damage.js'
+import type { EndedRun, JobProcess } from '../../stores/contract/job-beat.js'
+import type { ExtendItem, Hold, SettleAnswer, SettleItem } from '../../stores/contract/settle.js'
+import type { Store } from '../../stores/contract/store.js'
+import { isFatal } from '../outage.js'
 import type { Execution } from './execution.js'
 import type { Verdict } from './verdict.js'
 
@@ -30,21 +38,7 @@ export interface SettlementRules {
   readonly resultDropped: (claim: Claim, error: unknown) => void
 }
 
-/** A completion of which nothing is kept. A class for the reason that `listOfOne` gives. */
-class Completion {
-  readonly queue: string
-  readonly id: string
-  readonly fence: number
-  readonly kind = 'complete'
-
-  constructor({ queue, id, fence }: Claim) {
-    this.queue = queue
-    this.id = id
-    this.fence = fence
-  }
-}
-
-/** `ran`: the execution that ran, if any. */
+/** The item for this verdict. `ran`: the execution that ran, if any. */
 export function settlementOf(
   claim: Claim,
   verdict: Verdict,
@@ -101,6 +95,20 @@ export function settlementOf(
   }
 }
 
+/** A completion of which nothing is kept. A class for the reason that `listOfOne` gives. */
+class Completion {
+  readonly queue: string
+  readonly id: string
+  readonly fence: number
+  readonly kind = 'complete'
+
+  constructor({ queue, id, fence }: Claim) {
+    this.queue = queue
+    this.id = id
+    this.fence = fence
+  }
+}
+
 /** The hold that the end of the claim brings with it. */
 function holdOf(
   { group }: Claim,
@@ -114,6 +122,20 @@ function holdOf(
 function runOf(ran: Execution | undefined, { endedRun }: SettlementRules): { readonly run?: EndedRun } {
   const run = ran && endedRun?.(ran)
   return run === undefined ? {} : { run }
+}
+
+/**
+ * For the record of the job: a run that began at `begunAt` and ends `now`, on one monotonic clock; undefined if it has
+ * not begun. `place`: the process, if the record is to show it.
+ */
+export function endedRunOf(
+  begunAt: number | undefined,
+  now: number,
+  { host, pid }: Pick<JobProcess, 'host' | 'pid'> = {},
+): EndedRun | undefined {
+  if (begunAt === undefined) return undefined
+  const startedMs = now - begunAt
+  return host === undefined || pid === undefined ? { startedMs } : { startedMs, host, pid }
 }
 
 function keptResult(
@@ -139,4 +161,132 @@ function keptResult(
 /** Reasons are short words or sentences; a handler may return a novel. */
 function bounded(reason: string): string {
   return reason.slice(0, 1_000).toWellFormed()
+}
+
+/** `undefined`: the store never took it, and it is not tried again. */
+export type Answered = (answer: SettleAnswer | undefined) => void
+
+interface SettlerParts {
+  readonly store: Pick<Store, 'traits' | 'settle' | 'extend'>
+  readonly events: Events
+  readonly random: Random
+  readonly mono: () => number
+}
+
+/** The settler: collects settle items and sends them in batches; while the store is away it keeps trying. */
+export class Settler {
+  readonly #parts: SettlerParts
+  /** Items to send, and next to them the callbacks for the answers. */
+  #items: SettleItem[] = []
+  /** Last updates of some of their jobs, sent before the items. */
+  #words: ExtendItem[] = []
+  #waiting: Answered[] = []
+  /** Items that were sent and have no answer. */
+  #underWay: (readonly SettleItem[])[] = []
+  #planned = false
+  #idle: (() => void)[] = []
+  #isGivenUp = false
+
+  constructor(parts: SettlerParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Settles with the other items of this tick. `answered` is called once, when the store has answered or is given up.
+   * `words`: the last update of the claim; it is lost if the store is away.
+   */
+  settle(item: SettleItem, answered: Answered, words?: ExtendItem): void {
+    if (words !== undefined) this.#words.push(words)
+    this.#items.push(item)
+    this.#waiting.push(answered)
+    if (this.#planned) return
+    this.#planned = true
+    setImmediate(() => {
+      this.#planned = false
+      this.flush()
+    })
+  }
+
+  /** Sends the collected items now, so that a claim made in the same tick shares their commit. */
+  flush(): void {
+    if (this.#items.length === 0) return
+    this.#say()
+    const items = this.#items
+    const waiting = this.#waiting
+    this.#items = []
+    this.#waiting = []
+    const { maxBatch } = this.#parts.store.traits
+    for (let i = 0; i < items.length; i += maxBatch) {
+      const some = items.slice(i, i + maxBatch)
+      this.#underWay.push(some)
+      void this.#send(some, waiting.slice(i, i + maxBatch)).then(() => this.#sent(some))
+    }
+  }
+
+  /** Not awaited: calls of one handle are carried out in the order in which they are made. */
+  #say(): void {
+    const words = this.#words
+    if (words.length === 0) return
+    this.#words = []
+    const { store, events } = this.#parts
+    const { maxBatch } = store.traits
+    for (let i = 0; i < words.length; i += maxBatch)
+      store.extend(words.slice(i, i + maxBatch)).catch((error: unknown) => {
+        events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
+      })
+  }
+
+  /** The items that the store has not answered. */
+  get unanswered(): readonly SettleItem[] {
+    return this.#underWay.flat().concat(this.#items)
+  }
+
+  /** Resolves when everything has been answered, and at the latest after `withinMs`. */
+  async settled(withinMs: number): Promise<void> {
+    this.flush()
+    if (this.#underWay.length === 0) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, timerMs(withinMs))
+      this.#idle.push(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+    this.#isGivenUp = true
+  }
+
+  #sent(items: readonly SettleItem[]): void {
+    this.#underWay = this.#underWay.filter((one) => one !== items)
+    if (this.#underWay.length > 0 || this.#items.length > 0) return
+    for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  async #send(items: readonly SettleItem[], waiting: readonly Answered[]): Promise<void> {
+    const { store, events, random, mono } = this.#parts
+    const madeAt = mono()
+    for (let failures = 0; ; failures += 1) {
+      try {
+        const answers = await store.settle(failures === 0 ? items : items.map((item) => aged(item, mono() - madeAt)))
+        for (const [i, answered] of waiting.entries()) answered(answers[i]!)
+        return
+      } catch (error) {
+        // Keep the answers of the sound queues if another one is damaged.
+        const told = answersIn(error) ?? []
+        const retryMs = this.#isGivenUp || isFatal(error) ? undefined : outageDelayMs(failures, random)
+        events.emit('store.failed', { call: 'settle', error, retryMs })
+        // No store will ever take these settles: the leases end, and the jobs run again.
+        if (retryMs === undefined) {
+          for (const [i, answered] of waiting.entries()) answered(told[i] as SettleAnswer | undefined)
+          return
+        }
+        await new Promise((resolve) => setTimeout(resolve, timerMs(retryMs)))
+      }
+    }
+  }
+}
+
+/** The same item sent `byMs` later: its run began longer ago. */
+function aged(item: SettleItem, byMs: number): SettleItem {
+  if (!('run' in item) || item.run === undefined) return item
+  return { ...item, run: { ...item.run, startedMs: item.run.startedMs + byMs } }
 }

@@ -5,8 +5,9 @@
  */
 
 import type { Events } from '../../core/events.js'
-import { type Execution, refOf } from '../../runtime/run/execution.js'
-import { isIsolated } from '../../runtime/run/job-execution.js'
+import { type Execution } from '../../runtime/run/execution.js'
+import { refOf } from '../../runtime/run/run-events.js'
+import { isIsolated } from '../../runtime/run/execution.js'
 import type { Trip } from '../../runtime/store-clock.js'
 import type { SlotBatch } from '../slot-batch.js'
 import type { DepartingShare, DepartureSizes } from './departure-sizes.js'

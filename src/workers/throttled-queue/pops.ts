@@ -11,7 +11,7 @@ import type { Random } from '../../core/platform/clock.js'
 import { outageDelayMs } from '../../core/platform/timer.js'
 import { leastSpreadOf, startWindowOf, type ThrottleRule } from '../../core/queue/throttle.js'
 import { messageOf } from '../../core/values/describe.js'
-import { refOf } from '../../runtime/run/execution.js'
+import { emitFound, refOf } from '../../runtime/run/run-events.js'
 import { unreadable } from '../../runtime/run/unreadable-claim.js'
 import { processSoloGate, type SoloTurn } from '../../runtime/solo-gate.js'
 import { StoreClock } from '../../runtime/store-clock.js'
@@ -21,7 +21,6 @@ import type { SettleAnswer, SettleItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { ClaimCalls } from '../claims/claim-calls.js'
 import { Lateness } from '../departures/lateness.js'
-import { emitFound } from '../settle-events.js'
 
 /** Why there is no item now. */
 export type PopWait = Exclude<Wait['reason'], 'suspect'>

@@ -1,14 +1,17 @@
-/** The events of a settled attempt: they report its outcome, which is also counted. */
+/** The events of a run: its start, its settled end, and the ends that a claim found. Each is also counted. */
 
-import type { Events } from '../core/events.js'
-import { messageOf } from '../core/values/describe.js'
-import { refOf } from '../runtime/run/execution.js'
-import type { Verdict } from '../runtime/run/verdict.js'
-import type { Claim, Claimed } from '../stores/contract/claim.js'
-import type { SettleAnswer } from '../stores/contract/settle.js'
-import { expiredReason } from '../stores/rules/expiry.js'
+import type { Events, JobRef } from '../../core/events.js'
+import { messageOf } from '../../core/values/describe.js'
+import type { Claim, Claimed } from '../../stores/contract/claim.js'
+import type { SettleAnswer } from '../../stores/contract/settle.js'
+import { expiredReason } from '../../stores/rules/expiry.js'
+import type { Verdict } from './verdict.js'
 
-export type FoundByClaim = Pick<Claimed, 'crashed' | 'buried' | 'expired'>
+export function emitStarted(events: Events, claim: Claim, worker: string): void {
+  events.counter?.started(claim.queue)
+  // Nearly every job passes here: build no event that nobody hears.
+  if (events.has('job.started')) events.emit('job.started', { ...refOf(claim), attempt: claim.attempt, worker })
+}
 
 export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answer: SettleAnswer, runMs: number): void {
   const { queue, id, task, attempt } = claim
@@ -77,6 +80,8 @@ function wordsOf(error: unknown): string | undefined {
   return error === undefined ? undefined : messageOf(error)
 }
 
+export type FoundByClaim = Pick<Claimed, 'crashed' | 'buried' | 'expired'>
+
 /**
  * Emits events for the expired leases that a claim found, the jobs that it buried for them, and expired jobs. `died`: how
  * the holder of the leases ended, if that is known.
@@ -95,4 +100,9 @@ export function emitFound(events: Events, { crashed, buried, expired = [] }: Fou
     counter?.cancelled(ref.queue)
     events.emit('job.cancelled', { ...ref, reason: expiredReason })
   }
+}
+
+/** The job of a claim, as events name it. */
+export function refOf({ queue, id, task }: Claim): JobRef {
+  return { queue, id, task }
 }
