@@ -5,10 +5,8 @@
 
 import type { Events } from '../core/events.js'
 import type { EndAnswer, Middleware, Run, RunEnd } from '../core/task/middleware.js'
-import type { Execution } from '../runtime/run/execution.js'
-import type { JobExecution } from '../runtime/run/execution.js'
-import { JobsExecution } from '../runtime/run/batch-execution.js'
-import { OrderedExecution } from '../runtime/run/batch-execution.js'
+import { JobsExecution, OrderedExecution } from '../runtime/run/batch-execution.js'
+import type { Execution, JobExecution } from '../runtime/run/execution.js'
 import { leaseLost, type Verdict } from '../runtime/run/verdict.js'
 import { type EndHook, exhaustedHookOf } from './exhausted-hook.js'
 

@@ -7,11 +7,8 @@ import type { Events } from '../core/events.js'
 import { ownMeta } from '../core/job-origin.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { EndAnswer } from '../core/task/middleware.js'
-import type { BatchedJob } from '../runtime/run/batch-execution.js'
-import type { Execution } from '../runtime/run/execution.js'
-import type { JobExecution } from '../runtime/run/execution.js'
-import { JobsExecution } from '../runtime/run/batch-execution.js'
-import { OrderedExecution } from '../runtime/run/batch-execution.js'
+import { type BatchedJob, JobsExecution, OrderedExecution } from '../runtime/run/batch-execution.js'
+import type { Execution, JobExecution } from '../runtime/run/execution.js'
 import type { Verdict } from '../runtime/run/verdict.js'
 
 /** Receives the store's answers to the settles of one execution; resolves when the user's hook has ended. */

@@ -12,10 +12,10 @@ import type { Registry } from '../core/registry.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import { checkedInputs, decodedClaim } from '../runtime/run/claim-decoder.js'
 import { runningJob } from '../runtime/run/execution.js'
+import { emitFound, type FoundByClaim } from '../runtime/run/run-events.js'
 import type { Buried, Claim } from '../stores/contract/claim.js'
 import type { Records } from '../stores/contract/job-records.js'
 import { callExhausted } from './exhausted-hook.js'
-import { emitFound, type FoundByClaim } from '../runtime/run/run-events.js'
 
 interface FoundEndsParts {
   readonly registry: Registry

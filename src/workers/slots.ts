@@ -1,8 +1,9 @@
 /**
- * Slots: how many jobs a worker runs at once, and the moment when one of them is free again. Each slot in use has a
- * number of its own, from 0 on.
+ * Slots: how many jobs a worker runs at once, which of them share a slot, and how many it begins in one turn of the
+ * event loop.
  */
 
+/** How many slots are used, and the moment when one is free again. Each slot in use has a number of its own, from 0 on. */
 export class Slots {
   readonly total: number
   #used = 0
@@ -65,5 +66,104 @@ export class Slots {
 
   wake(): void {
     for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}
+
+/** Jobs that no slot takes for this long are put back: another worker may be idle. */
+export const longestInBacklogMs = 1_000
+
+interface SlotBatchLimit<Work> {
+  timeLimitMs(work: Work): number
+  /** Ms left of the lease now. */
+  leftMs(): number
+  /** Puts back an execution that would not end in time. */
+  defer(work: Work): void
+}
+
+/**
+ * The executions that one slot runs one after the other; usually a single one. If their lease is not
+ * renewed, the remaining lease is checked before each. An execution whose time limit is not shorter is deferred, and
+ * the next one, whose limit may be shorter, is tried. (Kale's rule.)
+ */
+export class SlotBatch<Work> {
+  /** When the batch was claimed or, if it had to wait for its instant, might begin; on the monotonic clock. */
+  arrivedAt: number
+  /** The number of its slot; -1 while it waits for one. */
+  slot = -1
+  readonly #works: Work[]
+  readonly #limit: SlotBatchLimit<Work> | undefined
+
+  constructor(works: Work[], arrivedAt: number, limit?: SlotBatchLimit<Work>) {
+    this.#works = works
+    this.arrivedAt = arrivedAt
+    this.#limit = limit
+  }
+
+  /** Executions that have not begun. */
+  get waiting(): readonly Work[] {
+    return this.#works
+  }
+
+  /** Has a slot from now on. */
+  in(slot: number): this {
+    this.slot = slot
+    return this
+  }
+
+  /** The next execution that there is time for; undefined if there is none. */
+  next(): Work | undefined {
+    if (this.#limit === undefined) return this.#works.shift()
+    for (let work = this.#works.shift(); work !== undefined; work = this.#works.shift()) {
+      if (this.#limit.timeLimitMs(work) < this.#limit.leftMs()) return work
+      this.#limit.defer(work)
+    }
+    return undefined
+  }
+
+  /** Removes and returns the executions that have not begun. */
+  rest(): Work[] {
+    return this.#works.splice(0)
+  }
+}
+
+/** Jobs begin in one turn for this long. After a turn that took longer, one begins. */
+const longestTurnMs = 10
+
+/**
+ * A turn of the event loop, as far as a worker begins jobs in it. Without its bound, handlers that compute before they
+ * wait would block the loop one after the other in one turn, and no timer or answer of the store would be heard between
+ * two of them.
+ */
+export class LoopTurn {
+  readonly #mono: () => number
+  readonly #goOn: () => void
+  #startedAt: number | undefined
+  #isCutShort = false
+  #wasLong = false
+
+  /** `goOn`: called in the next turn if a job was refused in this one. */
+  constructor(mono: () => number, goOn: () => void) {
+    this.#mono = mono
+    this.#goOn = goOn
+  }
+
+  /** The instant at which one more job begins in this turn; undefined if none may. */
+  next(): number | undefined {
+    const now = this.#mono()
+    if (this.#startedAt === undefined) {
+      this.#startedAt = now
+      setImmediate(() => this.#end())
+      return now
+    }
+    this.#isCutShort ||= this.#wasLong || now - this.#startedAt >= longestTurnMs
+    return this.#isCutShort ? undefined : now
+  }
+
+  #end(): void {
+    this.#wasLong = this.#mono() - this.#startedAt! >= longestTurnMs
+    this.#startedAt = undefined
+    if (!this.#isCutShort) return
+    this.#isCutShort = false
+    this.#goOn()
   }
 }

@@ -2,7 +2,7 @@
 
 import type { Queue } from '../core/queue/queue.js'
 import type { Selector } from '../selectors/selector.js'
-import type { ShardsOf } from './shards/shard-owners.js'
+import type { ShardsOf } from './claims/shard-owners.js'
 
 export interface WorkerSettings {
   readonly queues: readonly Queue[]

@@ -2,8 +2,7 @@ import { bury, cancel, defineOrderedTask, snooze } from 'millrace'
 import type { Claim } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '#src/core/errors.js'
-import type { DecodedClaim } from '#src/runtime/run/batch-execution.js'
-import { batchesOf, OrderedExecution } from '#src/runtime/run/batch-execution.js'
+import { batchesOf, type DecodedClaim, OrderedExecution } from '#src/runtime/run/batch-execution.js'
 
 const decoded = (id: string, fence = 1): DecodedClaim => {
   const claim: Claim = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Prefetch } from '#src/runtime/prefetch.js'
+import { Prefetch } from '#src/workers/claims/claim-plan.js'
 
 function measured(concurrency: number, runMs: Record<string, number>, claimMs: number): Prefetch {
   const prefetch = new Prefetch(concurrency)

@@ -103,7 +103,7 @@ const sqliteRules: Record<string, Record<string, Rule>> = {
   throttle_start: { at: 0 },
   remembered: { until: 'wall', created_at: 'told', run_at: 'told', started_at: 'told', finished_at: 'told' },
   worker: { seen_at: 0, until: ttlMs },
-  // A clock that is set back is found by the lead: see `workers/schedules/schedule-lead`.
+  // A clock that is set back is found by the lead: see `workers/schedule-loop`.
   schedule: { next_at: 'wall', last_at: 'wall', created_at: 'told', updated_at: 'told' },
   live_watch: { until: ttlMs },
   result_wait: { until: longestExpectMs },

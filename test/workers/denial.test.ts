@@ -1,8 +1,8 @@
 import type { StoredQueue } from 'millrace'
 import type { Wait } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
-import { denialsIn } from '#src/workers/claim-loop/denial.js'
-import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
+import { LimitedQueues } from '#src/workers/claims/limited-queues.js'
+import { denialsIn } from '#src/workers/claims/queue-picker.js'
 import { storedQueue } from '../stored-queue.js'
 
 const stored = (limits: Partial<StoredQueue>) => storedQueue('q', limits)

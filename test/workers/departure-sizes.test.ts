@@ -4,10 +4,9 @@ import { type AnyTask, defineTask, type QueueOptions } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { throttleOf } from '#src/core/queue/throttle-options.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
-import { Prefetch } from '#src/runtime/prefetch.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { DepartureSizes } from '#src/workers/departures/departure-sizes.js'
-import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
+import { DepartureSizes, Prefetch } from '#src/workers/claims/claim-plan.js'
+import { LimitedQueues } from '#src/workers/claims/limited-queues.js'
 
 const stored = { name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
 const none = { jobs: 0, slots: 0 }

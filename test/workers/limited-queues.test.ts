@@ -6,8 +6,8 @@ import { throttleOf } from '#src/core/queue/throttle-options.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
 import type { StoredQueue } from '#src/stores/contract/queue-settings.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
-import { Punctuality } from '#src/workers/departures/punctuality.js'
+import { LimitedQueues } from '#src/workers/claims/limited-queues.js'
+import { Punctuality } from '#src/workers/claims/punctuality.js'
 import { testMillOn } from '../test-mill.js'
 
 const settings = { name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const

@@ -1,7 +1,7 @@
 /** A turn of the event loop, as far as a worker begins jobs in it. */
 
 import { expect, it } from 'vitest'
-import { LoopTurn } from '#src/workers/claim-loop/loop-turn.js'
+import { LoopTurn } from '#src/workers/slots.js'
 
 /** Jobs that each compute for `ms` when they begin, as many as wait; one entry for each turn: how many began in it. */
 async function begunPerTurn(jobs: number, ms: number): Promise<number[]> {

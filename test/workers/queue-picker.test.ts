@@ -3,8 +3,8 @@ import type { Claimed } from 'millrace/store'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
-import { QueuePicker } from '#src/workers/claim-loop/queue-picker.js'
-import { LimitedQueues } from '#src/workers/departures/limited-queues.js'
+import { LimitedQueues } from '#src/workers/claims/limited-queues.js'
+import { QueuePicker } from '#src/workers/claims/queue-picker.js'
 import { storedQueue } from '../stored-queue.js'
 
 const queue = (name: string, iterations = 1) => queueOf(name, v.parse(queueOptionsSchema, { iterations }))

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { type Queue, type QueueOptions, queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
-import { type InHand, roomFor as roomIn } from '#src/workers/claim-loop/room.js'
+import { type InHand, roomFor as roomIn } from '#src/workers/claims/claim-plan.js'
 
 const queue = (options: QueueOptions) => queueOf('q', v.parse(queueOptionsSchema, options))
 /** What may be claimed of a queue that has no limits. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { dealt, ownShards } from '#src/workers/shards/shard-owners.js'
+import { dealt, ownShards } from '#src/workers/claims/shard-owners.js'
 
 const shardsOf = (queue: string, count: number) => Array.from({ length: count }, (_, shard) => ({ queue, shard }))
 const table = (refs: readonly { queue: string; shard: number }[]) =>

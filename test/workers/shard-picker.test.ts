@@ -6,8 +6,8 @@ import { ConfigError } from '#src/core/errors.js'
 import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
 import type { WorkerRecord } from '#src/stores/contract/worker-registry.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
-import { ownShards, type ShardsOf } from '#src/workers/shards/shard-owners.js'
-import { ShardPicker } from '#src/workers/shards/shard-picker.js'
+import { ownShards, type ShardsOf } from '#src/workers/claims/shard-owners.js'
+import { ShardPicker } from '#src/workers/claims/shard-picker.js'
 import { storedQueue } from '../stored-queue.js'
 
 const stored = (name: string, shards: number, kind: 'plain' | 'ordered' = 'ordered') =>

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { ShardRound } from '#src/workers/shards/shard-round.js'
-import type { ShardSequence } from '#src/workers/shards/shard-sequence.js'
+import { ShardRound, type ShardSequence } from '#src/workers/claims/shard-picker.js'
 
 const asGiven: ShardSequence = { needsHeads: true, of: (shards) => shards.map(({ shard }) => shard) }
 const split = { own: [1, 3], others: [0, 2, 4] }

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { expect, it } from 'vitest'
 import { ConfigError } from '#src/core/errors.js'
 import { queueOf, queueOptionsSchema, type ShardOrder } from '#src/core/queue/queue.js'
-import { type KnownShard, shardSequence } from '#src/workers/shards/shard-sequence.js'
+import { type KnownShard, shardSequence } from '#src/workers/claims/shard-picker.js'
 
 const line = (shardOrder: ShardOrder) =>
   shardSequence(queueOf('orders', v.parse(queueOptionsSchema, { ordered: true, shardOrder })), () => 0.5)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { SlotBatch } from '#src/workers/slot-batch.js'
+import { SlotBatch } from '#src/workers/slots.js'
 
 function limited(limits: number[], left: number[]) {
   const deferred: number[] = []

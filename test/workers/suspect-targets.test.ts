@@ -1,6 +1,6 @@
 import type { Wait } from 'millrace/store'
 import { expect, it } from 'vitest'
-import { SuspectTargets } from '#src/workers/claim-loop/suspect-targets.js'
+import { SuspectTargets } from '#src/workers/claims/suspects.js'
 
 const at = (shard: number) => ({ queue: 'q', shard })
 const suspect = (shard: number): Wait => ({ ...at(shard), reason: 'suspect', forMs: 5_000 })

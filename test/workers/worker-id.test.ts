@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { isListenerId } from '#src/core/values/ids.js'
-import { identityIn, processIdentity } from '#src/runtime/process/process-identity.js'
-import { nextWorkerId } from '#src/runtime/process/process-identity.js'
+import { identityIn, nextWorkerId, processIdentity } from '#src/runtime/process/process-identity.js'
 
 const here = processIdentity()
 

@@ -14,13 +14,12 @@ import { messageOf } from '../../core/values/describe.js'
 import { emitFound, refOf } from '../../runtime/run/run-events.js'
 import { unreadable } from '../../runtime/run/unreadable-claim.js'
 import { processSoloGate, type SoloTurn } from '../../runtime/solo-gate.js'
-import { StoreClock } from '../../runtime/store-clock.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Claim, Claimed, Wait } from '../../stores/contract/claim.js'
 import type { SettleAnswer, SettleItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { ClaimCalls } from '../claims/claim-calls.js'
-import { Lateness } from '../departures/lateness.js'
+import { Lateness, StoreClock } from '../claims/punctuality.js'
 
 /** Why there is no item now. */
 export type PopWait = Exclude<Wait['reason'], 'suspect'>

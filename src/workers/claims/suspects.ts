@@ -1,11 +1,13 @@
 /**
- * Suspect targets: queues and shards in which claims left suspects behind, until an answer shows that none are there.
+ * The suspects of a process: the queues and shards in which jobs wait that may have killed a process, and how long this
+ * one tries to be alone for one of them.
  */
 
 import type { Claimed } from '../../stores/contract/claim.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
-import { type ClaimTarget, targetName, targetOf } from '../shards/claim-target.js'
+import { type ClaimTarget, targetName, targetOf } from './claim-calls.js'
 
+/** Queues and shards in which claims left suspects behind, until an answer shows that none are there. */
 export class SuspectTargets {
   /** The target reported longest ago is first. */
   readonly #places = new Map<string, ClaimTarget>()
@@ -43,5 +45,47 @@ export class SuspectTargets {
 
   clear(): void {
     this.#places.clear()
+  }
+}
+
+/**
+ * The first try lasts this long. After it another process, whose jobs may end sooner, may try; this one waits for the
+ * same time. Each failure doubles the time, so that it grows as long as the longest job.
+ */
+const firstPatienceMs = 30_000
+
+/** How long a process tries to be alone for a suspect, and when it may try again. */
+export class SoloPatience {
+  readonly #mono: () => number
+  #patienceMs = firstPatienceMs
+  /** The earliest instant of the next try. */
+  #from = 0
+
+  constructor(mono: () => number) {
+    this.#mono = mono
+  }
+
+  /** Ms until it may try again; 0: now. */
+  get dueInMs(): number {
+    return Math.max(0, this.#from - this.#mono())
+  }
+
+  /** The instant at which a try that begins now gives up, on the monotonic clock. */
+  get until(): number {
+    return this.#mono() + this.#patienceMs
+  }
+
+  gaveUp(): void {
+    this.#from = this.#mono() + this.#patienceMs
+    this.#patienceMs *= 2
+  }
+
+  admitted(): void {
+    this.#patienceMs = firstPatienceMs
+  }
+
+  /** The process was alone. `isDenied`: a limit denies the suspect, perhaps for long, so others go on without it. */
+  ended(isDenied: boolean, restMs: number): void {
+    this.#from = this.#mono() + Math.max(isDenied ? firstPatienceMs : 0, restMs)
   }
 }

@@ -4,8 +4,8 @@
  */
 
 import type { AnyBatchTask } from '../../core/task/task.js'
-import type { Execution } from '../../runtime/run/execution.js'
 import { JobsExecution } from '../../runtime/run/batch-execution.js'
+import type { Execution } from '../../runtime/run/execution.js'
 
 interface GatheringParts {
   /** Calls `work` after `ms`, unless the returned function is called before. */

@@ -10,11 +10,10 @@ import { messageOf } from '../../core/values/describe.js'
 import type { Candidate, Selector } from '../../selectors/selector.js'
 import type { Claimed } from '../../stores/contract/claim.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
-import type { LimitedQueues } from '../departures/limited-queues.js'
-import { type Denial, denialsIn } from './denial.js'
+import type { LimitedQueues } from './limited-queues.js'
 
 /**
- * For this long a worker that never rests, and so hears no rings, leaves alone an ordered queue that it found empty.
+ * A worker that never rests, and so hears no rings, leaves alone for this long an ordered queue that it found empty.
  * Only for queues whose shards would take several trips after every grant.
  */
 const leftAloneMs = 100
@@ -37,7 +36,7 @@ interface Tried {
   readonly at: number
   /** Until when limits deny all ready jobs, and perhaps new ones; -Infinity if they do not. */
   readonly shutUntil: number
-  /** The time for which a worker that hears no rings, and so of no new rules, takes it to be shut, in ms. */
+  /** For how many ms a worker that never rests, and so hears of no new rules, takes it to be shut. */
   readonly shutForMs: number
 }
 
@@ -168,7 +167,7 @@ export class QueuePicker {
     this.#nothingIn({ queue })
   }
 
-  /** Looks again at as many quiet queues as one claim can ask. A shut queue would be denied again. */
+  /** Asks again as many quiet queues as fit one claim. It skips shut ones, which would be denied again. */
   sweep(): void {
     this.#drawn = undefined
     const now = this.#mono()
@@ -278,4 +277,29 @@ function oldestHeads(heads: NonNullable<Claimed['heads']>): Map<string, number |
     oldest.set(queue, known === undefined || (ageMs ?? -1) > known ? ageMs : known)
   }
   return oldest
+}
+
+/** A queue has ready jobs that limits deny. */
+interface Denial {
+  readonly queue: string
+  /** Ms until the limit opens by itself; absent if running jobs must end first. */
+  readonly forMs?: number
+}
+
+/** The denials in a claim's answer. `placesOf`: the number of claim entries that cover a whole queue. */
+export function denialsIn(
+  { waits }: Pick<Claimed, 'waits'>,
+  limited: LimitedQueues,
+  placesOf: (queue: string) => number,
+): Denial[] {
+  const denying = waits.filter(({ reason }) => reason === 'throttled' || reason === 'full')
+  return [...new Set(denying.map(({ queue }) => queue))].flatMap((queue) => {
+    const of = denying.filter((wait) => wait.queue === queue)
+    const isWhole = of.some(({ reason }) => limited.isWhole(queue, reason as 'throttled' | 'full'))
+    // The answer is silent about some of its shards: there may be jobs in them.
+    const told = waits.filter((wait) => wait.queue === queue && wait.reason !== 'suspect')
+    if (!isWhole && told.length < placesOf(queue)) return []
+    const times = of.flatMap(({ reason, forMs }) => (reason === 'throttled' && forMs !== undefined ? [forMs] : []))
+    return [times.length === 0 ? { queue } : { queue, forMs: Math.min(...times) }]
+  })
 }

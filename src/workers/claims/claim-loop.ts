@@ -18,17 +18,14 @@ import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
 import { suspectLeadMs } from '../../stores/rules/wake-lead.js'
-import { ClaimCalls, type ClaimCallsParts } from '../claims/claim-calls.js'
-import { ClaimsUnderWay } from '../claims/claims-under-way.js'
-import { SoloPatience } from '../claims/solo-patience.js'
-import { tripOf } from '../departures/lateness.js'
-import type { ClaimTarget } from '../shards/claim-target.js'
 import type { Slots } from '../slots.js'
-import { ClaimEntries, type ClaimEntriesParts } from './claim-entries.js'
+import { ClaimCalls, type ClaimCallsParts, ClaimsUnderWay, type ClaimTarget } from './claim-calls.js'
+import { ClaimPlan, type ClaimPlanParts } from './claim-plan.js'
+import { tripOf } from './punctuality.js'
 import type { QueuePicker } from './queue-picker.js'
-import { SuspectTargets } from './suspect-targets.js'
+import { SoloPatience, SuspectTargets } from './suspects.js'
 
-interface ClaimLoopParts extends ClaimEntriesParts, Pick<ClaimCallsParts, 'worker' | 'ends' | 'events' | 'mono'> {
+interface ClaimLoopParts extends ClaimPlanParts, Pick<ClaimCallsParts, 'worker' | 'ends' | 'events' | 'mono'> {
   readonly store: Store
   readonly queues: readonly Queue[]
   readonly picker: QueuePicker
@@ -52,7 +49,7 @@ export class ClaimLoop {
   readonly calls: ClaimCalls
   readonly #parts: ClaimLoopParts
   readonly #stopping = new AbortController()
-  readonly #entries: ClaimEntries
+  readonly #plan: ClaimPlan
   readonly #underWay = new ClaimsUnderWay(() => this.#fellDue())
   /** Whether a second claim may be under way at all. */
   readonly #mayOverlap: boolean
@@ -73,7 +70,7 @@ export class ClaimLoop {
   constructor(parts: ClaimLoopParts) {
     const { store, queues, mono, needsHeads } = parts
     this.#parts = parts
-    this.#entries = new ClaimEntries(parts)
+    this.#plan = new ClaimPlan(parts)
     this.#mayOverlap = !needsHeads && !store.traits.remote && queues.every(({ iterations }) => iterations === 1)
     this.#answeredAt = mono()
     this.#patience = new SoloPatience(mono)
@@ -167,7 +164,7 @@ export class ClaimLoop {
     picker.return()
     const drawn = picker.next()
     if (drawn.length === 0) return this.#underWay.count > 0 ? this.#underWay.next() : this.#idle()
-    const from = this.#entries.of(drawn, this.#underWay.jobs)
+    const from = this.#plan.of(drawn, this.#underWay.jobs)
     if (from.length > 0) return this.#claim(from)
     return this.#underWay.count > 0 ? Promise.race([slots.freed(), this.#underWay.next()]) : slots.freed()
   }
@@ -215,7 +212,7 @@ export class ClaimLoop {
       const answer = await this.#send(from, {})
       prefetch.claimed(mono() - sentAt)
       const isFull = answer.claims.length >= store.traits.maxClaim
-      this.#isPlentiful = this.#mayOverlap && isFull && this.#entries.isFree(answer.queue!)
+      this.#isPlentiful = this.#mayOverlap && isFull && this.#plan.isFree(answer.queue!)
       this.#take(from, answer, sentAt)
     } finally {
       soloGate.give(1)
@@ -285,7 +282,7 @@ export class ClaimLoop {
   async #look(places: readonly ClaimTarget[]): Promise<NonNullable<Claimed['heads']>> {
     const heads: NonNullable<Claimed['heads']> = []
     for (let i = 0; i < places.length; i += mostPerTrip) {
-      const from = places.slice(i, i + mostPerTrip).map((place) => this.#entries.one(place, 0))
+      const from = places.slice(i, i + mostPerTrip).map((place) => this.#plan.one(place, 0))
       heads.push(...((await this.#send(from, {})).heads ?? []))
     }
     return heads
@@ -304,7 +301,7 @@ export class ClaimLoop {
     const rest = new AbortController()
     const { signal } = rest
     this.#rest = rest
-    const from = this.#wasRung && this.#suspects.size === 0 ? this.#entries.whenRung(queues) : []
+    const from = this.#wasRung && this.#suspects.size === 0 ? this.#plan.whenRung(queues) : []
     const leave = from.length > 0 ? soloGate.takeUntilSought(() => rest.abort()) : () => {}
     const sentAt = mono()
     try {
@@ -350,7 +347,7 @@ export class ClaimLoop {
       while (this.#suspects.size > 0 && !this.#isStopping && mono() - admittedAt < stretchMs) {
         const places = this.#suspects.next()
         const sentAt = mono()
-        const from = places.map((place) => this.#entries.one(place, 1))
+        const from = places.map((place) => this.#plan.one(place, 1))
         const answer = await this.#send(from, { alone: true })
         const answeredAt = mono()
         this.#suspects.answeredAlone(places, answer)

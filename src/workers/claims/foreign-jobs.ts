@@ -6,11 +6,10 @@
 
 import type { Events } from '../../core/events.js'
 import type { Registry } from '../../core/registry.js'
-import type { ForeignReason } from '../../runtime/run/claim-decoder.js'
-import { longestForeignMs } from '../../runtime/run/claim-decoder.js'
+import { type ForeignReason, longestForeignMs } from '../../runtime/run/claim-decoder.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Store } from '../../stores/contract/store.js'
-import type { LimitedQueues } from '../departures/limited-queues.js'
+import type { LimitedQueues } from './limited-queues.js'
 
 /** The first time: enough for an idle worker that is rung now. */
 const firstMs = 20

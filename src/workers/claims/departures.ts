@@ -5,13 +5,11 @@
  */
 
 import type { Events } from '../../core/events.js'
-import { type Execution } from '../../runtime/run/execution.js'
+import { type Execution, isIsolated } from '../../runtime/run/execution.js'
 import { refOf } from '../../runtime/run/run-events.js'
-import { isIsolated } from '../../runtime/run/execution.js'
-import type { Trip } from '../../runtime/store-clock.js'
-import type { SlotBatch } from '../slot-batch.js'
-import type { DepartingShare, DepartureSizes } from './departure-sizes.js'
-import type { Punctuality, Start } from './punctuality.js'
+import type { SlotBatch } from '../slots.js'
+import type { DepartingShare, DepartureSizes } from './claim-plan.js'
+import type { Punctuality, Start, Trip } from './punctuality.js'
 
 export interface DeparturesParts {
   readonly punctuality: Punctuality

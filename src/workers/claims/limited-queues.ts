@@ -1,0 +1,173 @@
+/**
+ * The limits of a worker's queues, as far as it must know them: the stored rules, the holds that its own jobs have set,
+ * and jobs without a group where each group has a limit of its own.
+ */
+
+import type { Events } from '../../core/events.js'
+import { allRules, groupRules, leastSpreadOf, type ThrottleRule } from '../../core/queue/throttle.js'
+import type { Registry } from '../../core/registry.js'
+import type { Verdict } from '../../runtime/run/verdict.js'
+import type { Claim } from '../../stores/contract/claim.js'
+import type { StoredQueue } from '../../stores/contract/queue-settings.js'
+import type { SettleAnswer } from '../../stores/contract/settle.js'
+
+/** The queues whose ready jobs a limit may deny. The stored limits count, even if this mill declares none. */
+export class LimitedQueues {
+  #stored: ReadonlyMap<string, StoredQueue> = new Map()
+
+  constructor(stored: readonly StoredQueue[]) {
+    this.know(stored)
+  }
+
+  /** Replaces the known queues. */
+  know(stored: readonly StoredQueue[]): void {
+    this.#stored = new Map(stored.map((queue) => [queue.name, queue]))
+  }
+
+  /** Whether claimed jobs must start at once: they count as started, or as running, from the claim on. */
+  isLimited(queue: string): boolean {
+    return this.isThrottled(queue) || this.isBounded(queue)
+  }
+
+  /** Whether the queue limits how many of its jobs run. */
+  isBounded(queue: string): boolean {
+    return this.#stored.get(queue)?.maxRunning !== undefined
+  }
+
+  isThrottled(queue: string): boolean {
+    return this.#stored.get(queue)?.throttle !== undefined
+  }
+
+  /** The limit that holds for each group separately; undefined if none does. */
+  limitOfGroups(queue: string): 'throttle' | 'maxRunning' | undefined {
+    if (this.groupRulesOf(queue) !== undefined) return 'throttle'
+    return typeof this.#stored.get(queue)?.maxRunning === 'object' ? 'maxRunning' : undefined
+  }
+
+  /** The rules for all of its jobs together. */
+  wholeRulesOf(queue: string): readonly ThrottleRule[] | undefined {
+    const throttle = this.#stored.get(queue)?.throttle
+    return throttle?.by === 'queue' ? throttle.rules : undefined
+  }
+
+  /** The rules for the jobs of each group. */
+  groupRulesOf(queue: string): readonly ThrottleRule[] | undefined {
+    const throttle = this.#stored.get(queue)?.throttle
+    return throttle && groupRules(throttle)
+  }
+
+  /**
+   * By how much the handlers of this queue may begin unevenly, in ms: as the shortest window allows, be it of one group
+   * alone. Undefined if the queue has no throttle.
+   */
+  spreadOf(queue: string): number | undefined {
+    const throttle = this.#stored.get(queue)?.throttle
+    if (throttle === undefined) return undefined
+    return Math.min(leastSpreadOf(allRules(throttle)), throttle.own?.leastSpreadMs ?? Number.POSITIVE_INFINITY)
+  }
+
+  /** The queues that share the throttle of this one, including itself. */
+  sharing(queue: string): ReadonlySet<string> {
+    const scope = this.#stored.get(queue)?.throttle?.scope
+    const sharing = [...this.#stored.values()].filter(
+      ({ throttle }) => throttle !== undefined && throttle.scope === scope,
+    )
+    return new Set(sharing.map(({ name }) => name))
+  }
+
+  /** Whether a denial for this reason holds for all groups and shards of the queue. */
+  isWhole(queue: string, reason: 'throttled' | 'full'): boolean {
+    const stored = this.#stored.get(queue)
+    if (reason === 'throttled') return stored?.throttle?.by === 'queue' && stored.throttle.eachGroup === undefined
+    // An exclusive shard is full because of its own batch.
+    return typeof stored?.maxRunning === 'number' && stored.exclusive === 'id'
+  }
+}
+
+interface GroupHold {
+  readonly until: number
+  /** When the store answered the settle that brought the hold; undefined: not yet. */
+  readonly answeredAt: number | undefined
+}
+
+/** Beyond this number, holds that are over are forgotten at the next one. */
+const mostKept = 1_000
+
+/**
+ * The groups that jobs of this worker have held: jobs that were claimed before a hold, and have not begun, obey it. Jobs
+ * that are claimed later are not of the group, or somebody has ended the hold.
+ */
+export class HeldGroups {
+  readonly #mono: () => number
+  readonly #canHold: boolean
+  #holds = new Map<string, GroupHold>()
+
+  /** `canHold`: whether the store can hold a group. */
+  constructor(mono: () => number, canHold: boolean) {
+    this.#mono = mono
+    this.#canHold = canHold
+  }
+
+  /**
+   * The end of this claim holds its group; if it has none, its queue. `answer`: of the store; undefined: the end is about
+   * to be sent, or will never be taken.
+   */
+  heed({ queue, group }: Claim, { holdMs }: Pick<Verdict, 'holdMs'>, answer?: SettleAnswer): void {
+    if (holdMs === undefined || !this.#canHold) return
+    const now = this.#mono()
+    const key = keyOf(queue, group)
+    if (answer !== undefined && answer !== 'ok') {
+      this.#holds.delete(key)
+      return
+    }
+    if (this.#holds.size >= mostKept) this.#holds = new Map([...this.#holds].filter(([, { until }]) => until > now))
+    const until = Math.max(now + holdMs, this.#holds.get(key)?.until ?? now)
+    this.#holds.set(key, { until, answeredAt: answer === undefined ? undefined : now })
+  }
+
+  /** Whether a claim must not begin now. `claimedAt`: when it was sent, like `now` on the monotonic clock. */
+  areHolding({ queue, group }: Claim, claimedAt: number, now: number): boolean {
+    if (this.#holds.size === 0) return false
+    const keys = group === undefined ? [keyOf(queue, undefined)] : [keyOf(queue, undefined), keyOf(queue, group)]
+    return keys.some((key) => {
+      const hold = this.#holds.get(key)
+      return hold !== undefined && hold.until > now && claimedAt <= (hold.answeredAt ?? now)
+    })
+  }
+}
+
+/** No queue name contains a space. */
+function keyOf(queue: string, group: string | undefined): string {
+  return group === undefined ? queue : `${queue} ${group}`
+}
+
+interface GrouplessJobsParts {
+  readonly registry: Registry
+  readonly limited: LimitedQueues
+  readonly events: Events
+}
+
+/**
+ * The jobs without a group in queues whose limits hold for each group: together they share the limit of one group. If no
+ * task of the queue says a group, that is probably not meant.
+ */
+export class GrouplessJobs {
+  readonly #parts: GrouplessJobsParts
+  readonly #toldOf = new Set<string>()
+
+  constructor(parts: GrouplessJobsParts) {
+    this.#parts = parts
+  }
+
+  /** Notes claims of one queue, and reports the first without a group. */
+  note(claims: readonly Claim[]): void {
+    const { registry, limited, events } = this.#parts
+    const { queue } = claims[0]!
+    const limit = limited.limitOfGroups(queue)
+    if (limit === undefined || this.#toldOf.has(queue)) return
+    const groupless = claims.find(({ group }) => group === undefined)
+    if (groupless === undefined || registry.saysGroups(queue)) return
+    this.#toldOf.add(queue)
+    events.emit('group.missing', { queue, task: groupless.task, limit })
+  }
+}
