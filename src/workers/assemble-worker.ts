@@ -1,10 +1,11 @@
-/** The assembly of a worker: its parts, put together on a connection. */
+/** The assembly of a worker: its settings and its parts, put together on a connection. */
 
 import type { Events } from '../core/events.js'
 import type { Packing } from '../core/packing/packing.js'
 import type { Clock, Random } from '../core/platform/clock.js'
 import { packageVersion } from '../core/platform/package-version.js'
 import { timerMs } from '../core/platform/timer.js'
+import type { Queue } from '../core/queue/queue.js'
 import type { Registry } from '../core/registry.js'
 import type { Middleware } from '../core/task/middleware.js'
 import { messageOf } from '../core/values/describe.js'
@@ -23,6 +24,7 @@ import { JobUpdates } from '../runtime/run/job-updates.js'
 import { refOf } from '../runtime/run/run-events.js'
 import { endedRunOf, type SettlementRules, Settler } from '../runtime/run/settlement.js'
 import { processSoloGate } from '../runtime/solo-gate.js'
+import type { Selector } from '../selectors/selector.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
 import type { WorkerOrder, WorkerRecord } from '../stores/contract/worker-registry.js'
@@ -33,16 +35,16 @@ import { InFlight } from './claims/in-flight.js'
 import { GrouplessJobs, LimitedQueues } from './claims/limited-queues.js'
 import { Punctuality } from './claims/punctuality.js'
 import { QueuePicker } from './claims/queue-picker.js'
+import type { ShardsOf } from './claims/shard-owners.js'
 import { ShardPicker } from './claims/shard-picker.js'
 import { EndHooks } from './end-hooks.js'
 import { FoundEnds } from './found-ends.js'
+import { Heartbeat, registryBeatMs } from './heartbeat.js'
+import { Adoption } from './isolated/adoption.js'
 import { ProcessPool, type ProcessSource } from './isolated/process-pool.js'
-import { Adoption } from './recovery/adoption.js'
-import { Heartbeat, registryBeatMs } from './recovery/heartbeat.js'
-import { Recoverer } from './recovery/recoverer.js'
+import { Recoverer } from './recoverer.js'
 import { ScheduleLoop } from './schedule-loop.js'
 import type { Slots } from './slots.js'
-import type { WorkerSettings } from './worker-settings.js'
 
 /** The connection that the workers of one mill share. */
 export interface Connection {
@@ -85,6 +87,24 @@ export interface WorkerParts extends RunParts {
   readonly ended: () => void
   /** The start settings for the processes of isolated jobs; undefined if there are none. */
   readonly processes: ProcessSource | undefined
+}
+
+/** What a worker serves and how, with every default filled in. */
+export interface WorkerSettings {
+  readonly queues: readonly Queue[]
+  readonly concurrency: number
+  readonly selector: Selector
+  /** `'custom'`: a function of the user's. */
+  readonly selectorName: string
+  /** Absent: the live workers share the shards among themselves. */
+  readonly shardsOf: ShardsOf | undefined
+  readonly affinity: string
+  readonly graceMs: number
+  readonly maxBlockMs: number
+  readonly maxJobs: number | undefined
+  readonly maxRssBytes: number | undefined
+  /** A supervisor starts another process when this one asks to be replaced, so it need not go on with lost slots. */
+  readonly isSupervised: boolean
 }
 
 /** The worker itself, as its parts see it. */

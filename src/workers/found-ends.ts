@@ -15,7 +15,7 @@ import { runningJob } from '../runtime/run/execution.js'
 import { emitFound, type FoundByClaim } from '../runtime/run/run-events.js'
 import type { Buried, Claim } from '../stores/contract/claim.js'
 import type { Records } from '../stores/contract/job-records.js'
-import { callExhausted } from './exhausted-hook.js'
+import { callExhausted } from './end-hooks.js'
 
 interface FoundEndsParts {
   readonly registry: Registry

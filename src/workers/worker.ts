@@ -14,10 +14,10 @@ import { nextWorkerId, processIdentity } from '../runtime/process/process-identi
 import { Repeating } from '../runtime/repeating.js'
 import { endsWithin } from '../runtime/with-timeout.js'
 import type { WorkerOrder } from '../stores/contract/worker-registry.js'
-import type { Connection, WorkerAssembly, WorkerParts } from './assemble-worker.js'
-import { readyForProcesses } from './isolated/process-readiness.js'
+import type { Connection, WorkerAssembly, WorkerParts, WorkerSettings } from './assemble-worker.js'
+import { openCapture } from './isolated/child-output.js'
+import { ownUnwatchedHeaps } from './isolated/memory-bound.js'
 import { Slots } from './slots.js'
-import type { WorkerSettings } from './worker-settings.js'
 import { jobStatuses, type WorkerStatus } from './worker-status.js'
 
 /** How often to look whether the worker has outgrown its bounds, or holds jobs that no slot takes. */
@@ -107,8 +107,7 @@ export class Worker implements AsyncDisposable {
     // Loaded while the store is opened. A process that only enqueues does not need it.
     const [connection, { assembleWorker }] = await Promise.all([this.#connected(), import('./assemble-worker.js')])
     if (connection === undefined || this.#end !== undefined) return
-    const { processes, registry, events } = this.#parts
-    if (processes !== undefined) await readyForProcesses(this.id, registry, events)
+    if (this.#parts.processes !== undefined) await this.#readyForProcesses()
     await this.#parts.onStart()
     // Not awaited: leases are kept meanwhile, and the thread is up after a second.
     void connection.keeper.start()
@@ -173,6 +172,15 @@ export class Worker implements AsyncDisposable {
     if (maxRssBytes === undefined || takes < maxRssBytes) return
     const message = `is ${maxRssBytes} bytes, but the process takes ${takes} before its first job; use at least twice as many`
     throw new ConfigError('the worker', [{ path: 'maxRss', message }])
+  }
+
+  /** Rejects with `ConfigError` if no process could be started: each isolated job would be put back again and again. */
+  async #readyForProcesses(): Promise<void> {
+    const { printing, reading } = await openCapture()
+    for (const socket of [printing, reading]) socket.destroy()
+    const { registry, events } = this.#parts
+    const tasks = ownUnwatchedHeaps(registry)
+    if (tasks.length > 0) events.emit('heap.unwatched', { worker: this.id, tasks })
   }
 
   /** Resolves when the worker has stopped; rejects with the error that ended it. */

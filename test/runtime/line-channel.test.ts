@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { LineChannel, LineCutter } from '#src/runtime/line-channel.js'
-import { Tail } from '#src/workers/isolated/tail.js'
+import { Tail } from '#src/workers/isolated/child-output.js'
 
 /** Two ends of a connection. */
 async function pair(): Promise<[Socket, Socket]> {

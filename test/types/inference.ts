@@ -24,7 +24,7 @@ import {
 import * as v from 'valibot'
 import { expectTypeOf } from 'vitest'
 import { z } from 'zod'
-import type { PopWait } from '#src/workers/throttled-queue/pops.js'
+import type { PopWait } from '#src/workers/pops.js'
 
 const mill = millrace({ store: 'memory:' })
 

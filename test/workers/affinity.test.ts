@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { affinityOf } from '#src/workers/isolated/affinity.js'
+import { affinityOf } from '#src/workers/isolated/child-environment.js'
 
 it('a worker without a declared affinity takes that of the devices in its environment, in any order', () => {
   expect(affinityOf({ PATH: '/bin', HIP_VISIBLE_DEVICES: '1', CUDA_VISIBLE_DEVICES: '0,2' })).toBe(

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openCapture } from '#src/workers/isolated/capture.js'
+import { openCapture } from '#src/workers/isolated/child-output.js'
 
 /** A folder whose path has so many bytes. */
 function folderOf(bytes: number): string {

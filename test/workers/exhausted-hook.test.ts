@@ -5,7 +5,7 @@ import { Events } from '#src/core/events.js'
 import { OrderedExecution } from '#src/runtime/run/batch-execution.js'
 import { JobExecution } from '#src/runtime/run/execution.js'
 import type { Verdict } from '#src/runtime/run/verdict.js'
-import { exhaustedHookOf } from '#src/workers/exhausted-hook.js'
+import { exhaustedHookOf } from '#src/workers/end-hooks.js'
 import { notesOn } from '../runtime/updates-on.js'
 
 const claim = (id: string): Claim => ({

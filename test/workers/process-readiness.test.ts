@@ -2,7 +2,7 @@ import { pathToFileURL } from 'node:url'
 import { defineTask, millrace } from 'millrace'
 import { expect, it } from 'vitest'
 import { Registry } from '#src/core/registry.js'
-import { unwatchedHeaps } from '#src/workers/isolated/process-readiness.js'
+import { unwatchedHeaps } from '#src/workers/isolated/memory-bound.js'
 
 const module = pathToFileURL('/tasks.js').href
 const task = (name: string, options: object = {}) => defineTask({ name, isolate: 'process', module, ...options })

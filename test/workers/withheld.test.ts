@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { secretsOf } from '#src/mill/store-source.js'
-import { withoutSecrets } from '#src/workers/isolated/withheld.js'
+import { withoutSecrets } from '#src/workers/isolated/child-environment.js'
 
 const store = 'redis://:s3cret%40word@db:6379'
 const secrets = secretsOf(store)

@@ -11,7 +11,6 @@ import { deserialize } from 'node:v8'
 import type { Worker as Thread } from 'node:worker_threads'
 import { messageOf } from '../../core/values/describe.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'
-import { drainMark } from '../../workers/isolated/capture.js'
 import type { GuardSettings } from '../../workers/isolated/child-guard.js'
 import {
   type Assignment,
@@ -19,10 +18,11 @@ import {
   type ChildMessage,
   type GuardMessage,
   messageFd,
+  WorkerLine,
 } from '../../workers/isolated/child-messages.js'
+import { drainMark } from '../../workers/isolated/child-output.js'
 import type { ChildRun } from '../../workers/isolated/child-run.js'
 import { leadGroup, signalGroup } from '../../workers/isolated/job-group.js'
-import { WorkerLine } from '../../workers/isolated/worker-line.js'
 import { filesFor, type IsolatedFrom } from '../isolated-from.js'
 import { loadIsolated } from '../load-isolated.js'
 import { storeSource } from '../store-source.js'

@@ -6,10 +6,10 @@ import type { Duration } from '../../core/values/duration.js'
 import { byteSize, callable, duration, exactly, parsed, whole } from '../../core/values/option-check.js'
 import { type SelectorName, selectorNamed } from '../../selectors/named-selectors.js'
 import type { Selector } from '../../selectors/selector.js'
+import type { WorkerSettings } from '../../workers/assemble-worker.js'
 import type { ShardChoice, ShardsOf } from '../../workers/claims/shard-owners.js'
-import { affinityOf } from '../../workers/isolated/affinity.js'
+import { affinityOf } from '../../workers/isolated/child-environment.js'
 import type { CommandLine } from '../../workers/isolated/command-task.js'
-import type { WorkerSettings } from '../../workers/worker-settings.js'
 
 export interface WorkerOptions<QueueName extends string = string> {
   /** The queues to serve. Default: all. */

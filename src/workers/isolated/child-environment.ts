@@ -1,7 +1,11 @@
 /**
- * The environment of a process that runs an isolated job: the variables that it needs to find its task and its store,
- * and those that its task names. Pure.
+ * The environment of a process that runs an isolated job: the variables that it needs to find its task and its store
+ * and those that its task names, the affinity and slot that it was started with, and the secrets that a command does
+ * not get.
  */
+
+import { readFileSync } from 'node:fs'
+import { variableIn } from '../../core/platform/proc-text.js'
 
 const passed = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|NODE_\w+|MILLRACE_\w+|OTEL_\w+)$/
 
@@ -51,4 +55,73 @@ export function childFlags(flags: readonly string[], maxHeapBytes: number | unde
   }
   if (maxHeapBytes !== undefined) kept.push(`--max-old-space-size=${Math.floor(maxHeapBytes / 1_048_576)}`)
   return kept
+}
+
+/**
+ * The variables of the process of a job: the affinity of the worker that started it, and the number of its slot. The
+ * affinity is what a worker has that others on its machine have not, such as a device. A worker adopts the process of a
+ * job only from a worker of the same affinity, as long as such a worker may come back.
+ */
+export const affinityVariable = 'MILLRACE_AFFINITY'
+export const slotVariable = 'MILLRACE_SLOT'
+
+/** The affinity of a worker that declares none: the devices that its environment gives it; empty if it gives none. */
+export function affinityOf(env: Readonly<Record<string, string | undefined>>): string {
+  const devices = Object.entries(env).filter(([name, value]) => deviceVariable.test(name) && value !== undefined)
+  return devices
+    .map(([name, value]) => `${name}=${value}`)
+    .sort()
+    .join(' ')
+}
+
+/** What the process of a job was started with, by its environment. Unknown values are those of a lone worker. */
+export function startedWith(pid: number): { readonly affinity: string; readonly slot: number | undefined } {
+  const slot = variableOf(pid, slotVariable)
+  return {
+    affinity: variableOf(pid, affinityVariable) ?? '',
+    slot: slot !== undefined && /^\d{1,6}$/.test(slot) ? Number(slot) : undefined,
+  }
+}
+
+function variableOf(pid: number, name: string): string | undefined {
+  try {
+    return variableIn(readFileSync(`/proc/${pid}/environ`, 'utf8'), name)
+  } catch {
+    // It has just ended, or belongs to somebody else.
+    return undefined
+  }
+}
+
+/**
+ * The value that replaces the secret. A program that finds no value may take another store, and its jobs would be lost
+ * there.
+ */
+const withheld = 'withheld:by-millrace-exec'
+
+const leastPart = 6
+
+type Variables = Readonly<Record<string, string | undefined>>
+
+/**
+ * For a command of `millrace exec`: the variables without secrets, except those that are `named`. `secrets`: the secret
+ * texts, in every form in which they may be written.
+ */
+export function withoutSecrets(env: Variables, secrets: readonly string[], named: readonly string[]): Variables {
+  const mayKeep = new Set(named)
+  return Object.fromEntries(
+    Object.entries(env).map(([name, value]) => {
+      const isSecret = value !== undefined && (hasPassword(name, value) || secrets.some((one) => holds(value, one)))
+      return [name, isSecret && !mayKeep.has(name) ? withheld : value]
+    }),
+  )
+}
+
+/** A short secret may be a part of anything. */
+function holds(value: string, secret: string): boolean {
+  return secret.length < leastPart ? value === secret : value.includes(secret)
+}
+
+/** Whether it is an address with a password, with which the store may have been opened. */
+function hasPassword(name: string, value: string): boolean {
+  return name === 'MILLRACE_STORE' ? value.includes('@') : /^rediss?(?:\+\w+)?:\/\/.*@/.test(value)
 }

@@ -16,10 +16,9 @@ import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
-import { captureFd, drainMark, tailFd } from './capture.js'
 import type { GuardedMessage, GuardMessage } from './child-messages.js'
+import { captureFd, drainMark, type TailWord, tailFd, tailLine } from './child-output.js'
 import { endMembers, signalGroup } from './job-group.js'
-import { type TailWord, tailLine } from './tail.js'
 
 export interface GuardSettings {
   readonly job: ClaimKey

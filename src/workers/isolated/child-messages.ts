@@ -1,11 +1,16 @@
 /**
- * The messages between a worker and the process of an isolated job, over the channel with which it was started. Its
- * assignment is sent ahead through a pipe of its own, so that it either arrives whole or is known not to.
+ * The messages between a worker and the process of an isolated job, over the channel with which it was started, and
+ * those between the main thread of the process and its guard. The assignment of the process is sent ahead through a
+ * pipe of its own, so that it either arrives whole or is known not to.
  */
 
+import type { Socket } from 'node:net'
 import type { Queue } from '../../core/queue/queue.js'
 import type { Span } from '../../core/queue/throttle.js'
 import { isQueueName } from '../../core/values/ids.js'
+import { LineChannel } from '../../runtime/line-channel.js'
+import { type Verdict, withHold } from '../../runtime/run/verdict.js'
+import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Claim } from '../../stores/contract/claim.js'
 
 /** The assignment of the process. */
@@ -91,6 +96,63 @@ function areCounts(value: unknown): boolean {
 export function isWorkerMessage(said: object): said is WorkerMessage {
   const { word } = said as Partial<WorkerMessage>
   return word === 'stop' || word === 'heard'
+}
+
+/** The verdict of the process, as one of its worker. */
+export function verdictOfChild(told: ChildVerdict): Verdict {
+  return withHold(endingOf(told), told.holdMs)
+}
+
+function endingOf({ kind, delayMs = 0, last = false, reason = '', error }: ChildVerdict): Verdict {
+  switch (kind) {
+    case 'complete':
+      return { kind, result: undefined }
+    case 'retry':
+      return last ? { kind, delayMs: 0, last, error, reason } : { kind, delayMs, last, error }
+    case 'release':
+      return { kind, delayMs, reason }
+    case 'bury':
+      return { kind, reason, error }
+    case 'cancel':
+      return { kind, reason }
+  }
+}
+
+/** A blocked worker hears the end of the job once it goes on. */
+const hearingMs = 5_000
+
+/** The line of the process to its worker. */
+export class WorkerLine {
+  readonly #channel: LineChannel
+  #isHeard = false
+  #heard: () => void = () => {}
+
+  /** `stopped`: called when the worker stops and its grace is over. */
+  constructor(socket: Socket, stopped: () => void) {
+    this.#channel = new LineChannel(socket, (word) => {
+      if (!isWorkerMessage(word)) return
+      if (word.word === 'stop') stopped()
+      else {
+        this.#isHeard = true
+        this.#heard()
+      }
+    })
+  }
+
+  /**
+   * Resolves with whether the worker has the message, or with false once it is gone. The end of a job counts as heard
+   * only once the worker says so: nobody reads the rest of a pipe whose worker leaves.
+   */
+  async tell(word: ChildMessage): Promise<boolean> {
+    const isSent = await this.#channel.say(word)
+    if (!isSent || word.word !== 'settled') return isSent
+    const heard = new Promise<void>((resolve) => {
+      this.#heard = resolve
+    })
+    if (this.#isHeard) return true
+    const isAnswered = await endsWithin(hearingMs, Promise.race([heard, this.#channel.closed]))
+    return this.#isHeard || !isAnswered
+  }
 }
 
 /** A message from the thread of the process to its main thread. */

@@ -12,7 +12,6 @@ import { serialize } from 'node:v8'
 import { LineChannel } from '../../runtime/line-channel.js'
 import { Stillness, switchesOf } from '../../runtime/process/stillness.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
-import { drainMark, openCapture, tailFd } from './capture.js'
 import { childEnvironment, childFlags } from './child-environment.js'
 import {
   type Assignment,
@@ -23,9 +22,9 @@ import {
   messageFd,
   type WorkerMessage,
 } from './child-messages.js'
+import { drainMark, openCapture, Tail, tailFd } from './child-output.js'
 import { signalGroup } from './job-group.js'
 import { isTooLarge, mostBytes, ranOutOfMemory } from './memory-bound.js'
-import { Tail } from './tail.js'
 
 interface IsolatedProcessSettings {
   /** The program of the process. */

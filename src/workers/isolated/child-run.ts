@@ -18,7 +18,7 @@ import type { ChildClient } from '../../runtime/run/child-calls.js'
 import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import type { Execution, JobExecution } from '../../runtime/run/execution.js'
 import { type Bench, Executor } from '../../runtime/run/executor.js'
-import type { JobUpdates } from '../../runtime/run/job-updates.js'
+import { JobUpdates, type JobUpdatesParts, type Noting } from '../../runtime/run/job-updates.js'
 import { emitSettled, refOf } from '../../runtime/run/run-events.js'
 import { type SettlementRules, Settler, settlementOf } from '../../runtime/run/settlement.js'
 import type { Verdict } from '../../runtime/run/verdict.js'
@@ -27,10 +27,9 @@ import type { Claim } from '../../stores/contract/claim.js'
 import type { SettleAnswer } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { EndHooks } from '../end-hooks.js'
-import { drainMark } from './capture.js'
 import type { Assignment, ChildMessage, ChildVerdict, GuardedMessage, GuardMessage } from './child-messages.js'
+import { drainMark } from './child-output.js'
 import { endMembers, members } from './job-group.js'
-import { PrintedNotes } from './printed-notes.js'
 
 export interface ChildRunParts {
   readonly assignment: Assignment
@@ -257,5 +256,44 @@ function told(verdict: Verdict, answer: SettleAnswer, runMs: number, counts: Cou
     ...('reason' in verdict && verdict.reason !== undefined ? { reason: verdict.reason } : {}),
     ...('error' in verdict && verdict.error !== undefined ? { error: messageOf(verdict.error) } : {}),
     ...(enqueued.length > 0 ? { enqueued: Object.fromEntries(enqueued) } : {}),
+  }
+}
+
+type ProgressMessage = GuardedMessage & { readonly word: 'progress' }
+
+const progressGapMs = 100
+
+/** The updates of the job: its log is printed, and its progress goes to the guard. */
+class PrintedNotes extends JobUpdates {
+  readonly #tell: (progress: ProgressMessage) => void
+  #sentAt = Number.NEGATIVE_INFINITY
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(parts: JobUpdatesParts, tell: (progress: ProgressMessage) => void) {
+    super(parts)
+    this.#tell = tell
+  }
+
+  /** The handler's log lines come between its other output. */
+  override log(_: unknown, text: string): void {
+    process.stdout.write(`${String(text).toWellFormed()}\n`)
+  }
+
+  /** Straight to the guard: a handler that blocks this loop would otherwise report nothing. */
+  override progressed(job: Noting): void {
+    super.progressed(job)
+    clearTimeout(this.#timer)
+    const earlyMs = this.#sentAt + progressGapMs - performance.now()
+    if (earlyMs <= 0) this.#send(job)
+    else this.#timer = setTimeout(() => this.#send(job), timerMs(earlyMs))
+  }
+
+  #send(job: Noting): void {
+    const { unsentProgress: progress } = job
+    // It has been sent with the job's last beat.
+    if (progress === undefined) return
+    this.#sentAt = performance.now()
+    job.unsentProgress = undefined
+    this.#tell({ word: 'progress', ...progress })
   }
 }

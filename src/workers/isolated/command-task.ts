@@ -7,7 +7,7 @@ import type { JobContext } from '../../core/task/contexts.js'
 import { type AnySingleTask, defineTask } from '../../core/task/task.js'
 import type { RetryOptions } from '../../core/task/task-definition.js'
 import { tokenOf } from '../claim-token.js'
-import { withoutSecrets } from './withheld.js'
+import { withoutSecrets } from './child-environment.js'
 
 /** The command to run; it can be copied to another process. */
 export interface CommandLine {

@@ -1,6 +1,11 @@
-/** The memory bound of an isolated process: how large it may be, and whether it ended for want of memory. Pure. */
+/**
+ * The memory bound of an isolated process: how large it may be, whether it ended for want of memory, and which tasks
+ * have a bound that cannot be watched here.
+ */
 
+import { readFileSync } from 'node:fs'
 import { residentBytesIn } from '../../core/platform/proc-text.js'
+import type { Registry } from '../../core/registry.js'
 
 /** A process may take this much in addition to twice its heap: for code, threads and the heap of its guard. */
 const baseBytes = 192 * 1_048_576
@@ -40,4 +45,25 @@ export function ranOutOfMemory({ code, signal, tail, wasTooLarge }: Death): bool
   if (wasTooLarge && signal === 'SIGKILL') return true
   const hasAborted = abortSignals.includes(signal) || abortCodes.includes(code)
   return hasAborted && /(heap|process) out of memory/.test(tail)
+}
+
+/**
+ * The tasks whose `maxHeap` bounds only the heap, on a system whose `/proc/self/status` (given as `status`) does not
+ * show the size of a process. Pure.
+ */
+export function unwatchedHeaps(registry: Registry, status: string): string[] {
+  if (residentBytesIn(status) !== undefined) return []
+  return [...registry.tasks.values()]
+    .filter((task) => task.kind === 'plain' && task.isolation?.maxHeapBytes !== undefined)
+    .map(({ name }) => name)
+}
+
+/** The same on this system. */
+export function ownUnwatchedHeaps(registry: Registry): string[] {
+  try {
+    return unwatchedHeaps(registry, readFileSync('/proc/self/status', 'utf8'))
+  } catch {
+    // The file does not exist, as on macOS.
+    return unwatchedHeaps(registry, '')
+  }
 }

@@ -20,8 +20,8 @@ import type { Connection } from '../assemble-worker.js'
 import { LimitedQueues } from '../claims/limited-queues.js'
 import { Punctuality } from '../claims/punctuality.js'
 import type { FoundEnds } from '../found-ends.js'
-import { Heartbeat, registryBeatMs } from '../recovery/heartbeat.js'
-import { Recoverer } from '../recovery/recoverer.js'
+import { Heartbeat, registryBeatMs } from '../heartbeat.js'
+import { Recoverer } from '../recoverer.js'
 
 export interface ListenerParts {
   /** With a lease keeper of the listener's own. */

@@ -27,8 +27,8 @@ import { keyIn, tokenOf } from '../claim-token.js'
 import { FoundEnds } from '../found-ends.js'
 import { assembleListener, type ListenerAssembly, type ListenerParts } from './assemble-listener.js'
 import type { ListenerClaim } from './listener-claim.js'
+import { ListenerHand } from './listener-claim.js'
 import { ListenerClaims, type ListenerGrant, once } from './listener-claims.js'
-import { ListenerHand } from './listener-hand.js'
 
 const defaultGraceMs = 30_000
 /** How long the store may take at the end for the last settles, and for calls whose failure harms nobody. */

@@ -21,10 +21,10 @@ import type { Claim } from '../../stores/contract/claim.js'
 import type { Records, StoredJob } from '../../stores/contract/job-records.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { HeldClaim, WorkerRegistry } from '../../stores/contract/worker-registry.js'
-import { startedWith } from '../isolated/affinity.js'
-import { endGroup, endRemains } from '../isolated/job-group.js'
 import type { Slots } from '../slots.js'
 import type { JobStatus } from '../worker-status.js'
+import { startedWith } from './child-environment.js'
+import { endGroup, endRemains } from './job-group.js'
 
 interface AdoptionParts {
   readonly worker: string

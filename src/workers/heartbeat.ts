@@ -3,9 +3,9 @@
  * orders.
  */
 
-import type { VitalSigns } from '../../runtime/process/vital-signs.js'
-import type { Store } from '../../stores/contract/store.js'
-import type { WorkerOrder, WorkerRecord } from '../../stores/contract/worker-registry.js'
+import type { VitalSigns } from '../runtime/process/vital-signs.js'
+import type { Store } from '../stores/contract/store.js'
+import type { WorkerOrder, WorkerRecord } from '../stores/contract/worker-registry.js'
 
 interface HeartbeatParts {
   readonly store: Pick<Store, 'workers' | 'traits'>

@@ -3,16 +3,16 @@
  * wait for the end of the leases. Every worker runs one; the store makes sure that each lease ends once.
  */
 
-import type { Events } from '../../core/events.js'
-import type { Random } from '../../core/platform/clock.js'
-import { timerMs } from '../../core/platform/timer.js'
-import type { ProcessIdentity } from '../../runtime/process/process-identity.js'
-import { isDead, isNeighbour } from '../../runtime/process/process-peers.js'
-import { processSeenDeaths } from '../../runtime/process/seen-deaths.js'
-import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../../stores/contract/worker-registry.js'
-import type { FoundEnds } from '../found-ends.js'
-import { endRemains } from '../isolated/job-group.js'
-import { isAlive } from './adoption.js'
+import type { Events } from '../core/events.js'
+import type { Random } from '../core/platform/clock.js'
+import { timerMs } from '../core/platform/timer.js'
+import type { ProcessIdentity } from '../runtime/process/process-identity.js'
+import { isDead, isNeighbour } from '../runtime/process/process-peers.js'
+import { processSeenDeaths } from '../runtime/process/seen-deaths.js'
+import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../stores/contract/worker-registry.js'
+import type { FoundEnds } from './found-ends.js'
+import { isAlive } from './isolated/adoption.js'
+import { endRemains } from './isolated/job-group.js'
 
 /** A dead worker is found within about this time. The more workers look, the less often each does. */
 const foundWithinMs = 1_000
