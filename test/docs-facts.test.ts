@@ -223,10 +223,8 @@ describe('other tables of the documentation', () => {
     expect(Object.fromEntries(told)).toEqual(Object.fromEntries(events))
   })
 
-  it('list every reason why a job is put back, and no other', () => {
-    const workbench = source('workers/claims/in-flight.ts').matchAll(
-      /#putBack(?:Rest|One)?\([^()]*, '([a-z-]+)'[,)]/g,
-    )
+  it('lists every reason for putting a job back, and no other', () => {
+    const workbench = source('workers/claims/in-flight.ts').matchAll(/#putBack(?:Rest|One)?\([^()]*, '([a-z-]+)'[,)]/g)
     const verdicts = [
       'runtime/run/executor.ts',
       'runtime/run/claim-decoder.ts',

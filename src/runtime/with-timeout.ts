@@ -1,13 +1,12 @@
 /** A wait with a timeout: for work, but at most for a set time. */
 
-/** The longest a timer can wait: 24 days. */
-const longestTimerMs = 2 ** 31 - 1
+import { timerMs } from '../core/platform/timer.js'
 
 /** Resolves with whether `work` ended within `ms`; rejects as it does. */
 export async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), Math.min(ms, longestTimerMs))
+    timer = setTimeout(() => resolve(false), timerMs(ms))
   })
   return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer))
 }

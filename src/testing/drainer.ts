@@ -26,8 +26,32 @@ import { mostPerTrip } from '../stores/rules/bounds.js'
 import type { RunParts } from '../workers/assemble-worker.js'
 import { EndHooks } from '../workers/end-hooks.js'
 import { FoundEnds } from '../workers/found-ends.js'
-import { lineOf, type RanJob, ranJob } from './ran-job.js'
-import { TimelyTicks } from './timely-ticks.js'
+import { ScheduleLead } from '../workers/schedule-loop.js'
+
+/** One attempt at a job of one of these tasks; `task` says which, and so the type of `result`. */
+export type RanJob<T extends AnyTask = AnyTask> = T extends AnyTask
+  ? {
+      readonly task: T['name']
+      readonly id: string
+      readonly queue: string
+      /** Failures before this attempt + 1. */
+      readonly attempt: number
+      /**
+       * The state after the attempt: `'scheduled'` or `'ready'` if the job runs again, `'running'` if its end was
+       * refused because the job was taken over or deleted meanwhile. For an ordered id whose last retry has failed it
+       * is `'dead'`, as its oldest payload is.
+       */
+      readonly state: JobState
+      /** The return value of the handler; absent if the job has not completed. */
+      readonly result?: TaskResult<T>
+      /** The error that the handler threw, or why it was not called. */
+      readonly error?: unknown
+      /** Why the job was buried, cancelled or put back: `'max-retries'`, `'snoozed'`, … or the handler's own reason. */
+      readonly reason?: string
+      /** When the job is due again. */
+      readonly runAt?: Date
+    }
+  : never
 
 /** The name of the worker, which no other worker has. */
 const worker = 'drain'

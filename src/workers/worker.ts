@@ -6,6 +6,7 @@
 
 import { ConfigError } from '../core/errors.js'
 import type { RecycleReason } from '../core/events.js'
+import { timerMs } from '../core/platform/timer.js'
 import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
 import { messageOf } from '../core/values/describe.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
@@ -29,12 +30,30 @@ const watchMs = 500
 const settleMarginMs = 400
 /** The time for other calls at the end, whose failure harms nobody. */
 const courtesyMs = 500
-const longestTimerMs = 2 ** 31 - 1
 /** With an unlimited grace the store still needs a bound. */
 const boundlessSettleMs = 5_000
 
 const checkStop = callOptions('stop', { grace: callForms.own })
 
+/**
+ * A worker, made by `mill.worker()`. When it starts, it
+ *
+ * 1. refuses to start if it could run no job: no task has a handler, or the process is larger than `maxRss` already;
+ * 2. opens the store, and waits for a server that is away;
+ * 3. checks that isolated jobs could start, calls `onWorkerStart`, and has leases kept from now on;
+ * 4. adopts the isolated jobs of dead workers of its machine;
+ * 5. registers itself, looks for dead workers, ticks schedules while it leads them, and claims.
+ *
+ * Twice a second it puts back jobs that no slot takes, and ends itself if it has taken `maxJobs`, has outgrown `maxRss`, or
+ * has lost slots to handlers that do not end: one if a supervisor replaces it, otherwise all. When it stops, it
+ *
+ * 1. claims nothing more, puts back every job that no handler has begun, and leaves isolated jobs that may go on;
+ * 2. waits for running handlers, for `grace` at most, then aborts them and releases their jobs; after a failure it leaves
+ *    them to their leases;
+ * 3. puts back what a claim still under way brings;
+ * 4. waits until the store has all settles, or a moment beyond the grace;
+ * 5. takes itself out of the registry, and calls `onWorkerStop`.
+ */
 export class Worker implements AsyncDisposable {
   readonly id: string
   readonly #parts: WorkerParts
@@ -216,7 +235,7 @@ export class Worker implements AsyncDisposable {
   #endWithin(graceMs: number): Promise<void> {
     if (this.#until === Number.POSITIVE_INFINITY && graceMs !== Number.POSITIVE_INFINITY) {
       this.#until = this.#parts.clock.mono() + graceMs
-      this.#patience = setTimeout(() => this.#graceOver(), Math.min(graceMs, longestTimerMs))
+      this.#patience = setTimeout(() => this.#graceOver(), timerMs(graceMs))
     }
     this.#end ??= this.#finish()
     return this.#end

@@ -1,6 +1,6 @@
 import type { Wait } from 'millrace/store'
 import { expect, it } from 'vitest'
-import { SuspectTargets } from '#src/workers/claims/suspects.js'
+import { SuspectTargets } from '#src/workers/claims/suspect-targets.js'
 
 const at = (shard: number) => ({ queue: 'q', shard })
 const suspect = (shard: number): Wait => ({ ...at(shard), reason: 'suspect', forMs: 5_000 })

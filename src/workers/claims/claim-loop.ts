@@ -1,7 +1,6 @@
 /**
  * The claim loop: claims for a worker while it has room. The selector orders the queues → one claim over them for the
- * free slots and the jobs worth claiming ahead → stay for `iterations` → draw again. If all are empty, the loop rests
- * until one is rung. It also does the work of a lead, and makes room for suspects.
+ * free slots and the jobs worth claiming ahead → stay for `iterations` → draw again.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
@@ -21,14 +20,16 @@ import { suspectLeadMs } from '../../stores/rules/wake-lead.js'
 import type { Slots } from '../slots.js'
 import { ClaimCalls, type ClaimCallsParts, ClaimsUnderWay, type ClaimTarget } from './claim-calls.js'
 import { ClaimPlan, type ClaimPlanParts } from './claim-plan.js'
+import type { InFlight } from './in-flight.js'
 import { tripOf } from './punctuality.js'
 import type { QueuePicker } from './queue-picker.js'
-import { SoloPatience, SuspectTargets } from './suspects.js'
+import { SoloPatience, SuspectTargets } from './suspect-targets.js'
 
 interface ClaimLoopParts extends ClaimPlanParts, Pick<ClaimCallsParts, 'worker' | 'ends' | 'events' | 'mono'> {
   readonly store: Store
   readonly queues: readonly Queue[]
   readonly picker: QueuePicker
+  readonly inFlight: InFlight
   /** Claims that this worker holds or has adopted. */
   readonly held: () => readonly ClaimKey[]
   readonly slots: Slots
@@ -45,6 +46,22 @@ const stretchMs = 1_000
 /** A store that answers at once must still leave turns to timers and signals. */
 const turnsInARow = 100
 
+/**
+ * In each turn it
+ *
+ * 1. puts back unheard claims, if it is time;
+ * 2. makes room and runs suspects alone, if it leads them; while another claimer of the process is alone, it waits;
+ * 3. asks the picker for the next queues, and claims from them as much as the plan has room for;
+ * 4. waits for a slot if there is no room;
+ * 5. rests on the quiet queues until one is rung, if the picker has none. While rings follow each other, a claim goes along
+ *    with the rest.
+ *
+ * Each answer tells picker and shards what was found, and its jobs go to `InFlight`. Targets that it leads are asked again
+ * when something falls due, even if there is no room. While the store is away it tries again, later each time.
+ *
+ * When it stops, it ends its wait or rest and its leads, and waits for claims under way. Jobs that these bring are put back
+ * by `InFlight`, and a ring is passed on to another worker.
+ */
 export class ClaimLoop {
   readonly calls: ClaimCalls
   readonly #parts: ClaimLoopParts

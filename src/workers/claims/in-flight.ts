@@ -1,4 +1,4 @@
-/** In flight: the claims of a worker. It begins as many as there are slots for, and settles those that have ended. */
+/** In flight: the claims of a worker, from the answer that brings them to the answer to their settle. */
 
 import { hasCode } from '../../core/error-codes.js'
 import { WorkerStoppedError } from '../../core/errors.js'
@@ -49,6 +49,20 @@ interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
   readonly processes: ((bench: ProcessBench) => ProcessPool) | undefined
 }
 
+/**
+ * It
+ *
+ * 1. takes over the jobs of a claim: has them decoded and their leases kept, and settles those that cannot run here;
+ * 2. lets jobs of throttled queues wait for their instants (`Departures`), and batches for more jobs (`Gathering`);
+ * 3. begins as many as there are slots for, except jobs that were lost, cancelled or held meanwhile, or are too late;
+ * 4. settles each when there is a verdict on it;
+ * 5. forgets its lease, and reports its end to events and hooks, when the store has answered;
+ * 6. frees its slot or goes on with the slot's batch, and retires the slot of a handler that does not end;
+ * 7. puts back jobs that have waited too long (`relieve`).
+ *
+ * When it is closed, it puts back every job that no handler has begun, and so do claims that still arrive. It leaves isolated
+ * jobs that may outlive the worker. `giveUpAll` then aborts those that still run, and releases their jobs.
+ */
 export class InFlight implements Bench, ProcessBench {
   readonly #parts: InFlightParts
   readonly #executor: Executor

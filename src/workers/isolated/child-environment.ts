@@ -10,7 +10,7 @@ import { variableIn } from '../../core/platform/proc-text.js'
 const passed = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|NODE_\w+|MILLRACE_\w+|OTEL_\w+)$/
 
 /** Variables that give a process its devices, as drivers of several makers read them. */
-export const deviceVariable = /^(?:\w+_VISIBLE_DEVICES|ZE_AFFINITY_MASK)$/
+const deviceVariable = /^(?:\w+_VISIBLE_DEVICES|ZE_AFFINITY_MASK)$/
 
 /** The variables to pass on, including the `named` ones. */
 export function childEnvironment(

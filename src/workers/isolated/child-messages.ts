@@ -93,7 +93,7 @@ function areCounts(value: unknown): boolean {
   return Object.entries(value).every(([queue, jobs]) => isQueueName(queue) && Number.isSafeInteger(jobs) && jobs > 0)
 }
 
-export function isWorkerMessage(said: object): said is WorkerMessage {
+function isWorkerMessage(said: object): said is WorkerMessage {
   const { word } = said as Partial<WorkerMessage>
   return word === 'stop' || word === 'heard'
 }

@@ -6,6 +6,7 @@
 import { ProcessDiedError, TimeLimitError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
+import { longestTimerMs } from '../../core/platform/timer.js'
 import type { Span } from '../../core/queue/throttle.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnySingleTask } from '../../core/task/task.js'
@@ -63,8 +64,6 @@ const overdueMs = 10_000
 const loadMs = 60_000
 /** The time that a process has to put its job back once told to stop. */
 const stopMs = 1_000
-/** The longest a timer can wait: 24 days. */
-const longestTimerMs = 2 ** 31 - 1
 
 interface Running {
   readonly execution: JobExecution

@@ -20,7 +20,7 @@ import type { ExtendAnswer, SettleAnswer } from '../../stores/contract/settle.js
 import type { Store } from '../../stores/contract/store.js'
 
 /** The place where the job runs. */
-export interface RunPlace {
+interface RunPlace {
   /** Default: this process. */
   readonly pid?: number
   /** Default: this host. */

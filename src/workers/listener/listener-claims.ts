@@ -19,7 +19,7 @@ import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { ClaimCalls } from '../claims/claim-calls.js'
 import { type Trip, tripOf } from '../claims/punctuality.js'
-import { SoloPatience } from '../claims/suspects.js'
+import { SoloPatience } from '../claims/suspect-targets.js'
 import type { FoundEnds } from '../found-ends.js'
 
 interface ListenerClaimsParts {
