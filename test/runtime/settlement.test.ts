@@ -1,8 +1,11 @@
 import { jsonCodec } from 'millrace'
-import type { Claim } from 'millrace/store'
+import type { Claim, SettleAnswer, SettleItem } from 'millrace/store'
 import { expect, it } from 'vitest'
+import { ClosedError } from '#src/core/errors.js'
+import { Events } from '#src/core/events.js'
 import { Packing } from '#src/core/packing/packing.js'
-import { settlementOf } from '#src/runtime/run/settlement.js'
+import { Settler, settlementOf } from '#src/runtime/run/settlement.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
 
 const claim: Claim = {
   queue: 'q',
@@ -40,4 +43,86 @@ it('a job that asks for a pause holds its group, or else its queue, at most as l
 
 it('a job that asks for a pause waits alone in a store without holds: otherwise it would run again at once', () => {
   expect(settled({ group: 'g' }, 5_000, false)).toEqual({ ...released, delayMs: 5_000 })
+})
+
+const item = (id: string): SettleItem => ({ queue: 'q', id, fence: 1, kind: 'complete' })
+
+function settlerOn(settle: MemoryStore['settle']) {
+  const store = new MemoryStore()
+  store.settle = settle
+  const events = new Events()
+  return { events, settler: new Settler({ store, events, random: () => 0, mono: () => performance.now() }) }
+}
+
+it('sends the settles of one tick together, at most a batch at once', async () => {
+  const sizes: number[] = []
+  const { settler } = settlerOn(async (items) => {
+    sizes.push(items.length)
+    return items.map(() => 'ok' as const)
+  })
+  const answers: unknown[] = []
+  for (let i = 0; i < 300; i += 1) settler.settle(item(`${i}`), (answer) => answers.push(answer))
+  await settler.settled(5_000)
+
+  expect(sizes).toEqual([250, 50])
+  expect(answers).toHaveLength(300)
+})
+
+it('retries while the store is away', async () => {
+  let calls = 0
+  const { settler } = settlerOn(async () => {
+    calls += 1
+    if (calls < 4) throw new Error('away')
+    return ['ok']
+  })
+  const answered = new Promise<SettleAnswer | undefined>((resolve) => settler.settle(item('a'), resolve))
+
+  expect(await answered).toBe('ok')
+  expect(calls).toBe(4)
+})
+
+it('reports a settle as given up after a permanent store error, so that nobody keeps its lease', async () => {
+  const { settler, events } = settlerOn(() => Promise.reject(new ClosedError('the store')))
+  const failed: unknown[] = []
+  events.on('store.failed', ({ retryMs }) => failed.push(retryMs))
+  const answered = new Promise<SettleAnswer | undefined>((resolve) => settler.settle(item('a'), resolve))
+
+  expect(await answered).toBeUndefined()
+  expect(failed).toEqual([undefined])
+})
+
+it('gives up after its deadline if the store does not answer', async () => {
+  const { settler } = settlerOn(() => Promise.reject(new Error('away')))
+  const answered = new Promise<SettleAnswer | undefined>((resolve) => settler.settle(item('a'), resolve))
+  await settler.settled(5)
+
+  expect(await answered).toBeUndefined()
+})
+
+it('passes on the answers of sound queues if another copy of the package reports which are damaged', async () => {
+  const partly = { code: 'store-corrupt', answers: ['ok', undefined] }
+  const { settler } = settlerOn(() => Promise.reject(Object.assign(new Error('damaged'), partly)))
+  const answers: unknown[] = []
+  for (const id of ['a', 'b']) settler.settle(item(id), (answer) => answers.push(answer))
+  await settler.settled(5_000)
+
+  expect(answers).toEqual(['ok', undefined])
+})
+
+it('moves the start of a run back by the delay of its settle', async () => {
+  let now = 0
+  const told: (number | undefined)[] = []
+  const store = new MemoryStore()
+  store.settle = async (items) => {
+    told.push(...items.map((one) => ('run' in one ? one.run?.startedMs : undefined)))
+    now += 400
+    if (told.length === 1) throw new Error('away')
+    return ['ok']
+  }
+  const settler = new Settler({ store, events: new Events(), random: () => 0, mono: () => now })
+  const run = { startedMs: 50, host: 'h', pid: 7 }
+  const answered = new Promise((resolve) => settler.settle({ ...item('a'), kind: 'bury', run }, resolve))
+
+  expect(await answered).toBe('ok')
+  expect(told).toEqual([50, 450])
 })

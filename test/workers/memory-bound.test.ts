@@ -1,5 +1,8 @@
+import { pathToFileURL } from 'node:url'
+import { defineTask, millrace } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { isTooLarge, mostBytes, ranOutOfMemory } from '#src/workers/isolated/memory-bound.js'
+import { Registry } from '#src/core/registry.js'
+import { isTooLarge, mostBytes, ranOutOfMemory, unwatchedHeaps } from '#src/workers/isolated/memory-bound.js'
 
 const mib = 1_048_576
 const said = '<--- Last few GCs --->\nFATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory'
@@ -42,4 +45,15 @@ describe('a process has run out of memory', () => {
   ] as const)('not if %s', (_, how) => {
     expect(ranOutOfMemory({ ...death, ...how })).toBe(false)
   })
+})
+
+const module = pathToFileURL('/tasks.js').href
+const task = (name: string, options: object = {}) => defineTask({ name, isolate: 'process', module, ...options })
+
+it('a worker reports tasks with only their heap limited if the system does not report the size of a process', () => {
+  const tasks = [task('bounded', { maxHeap: '64MB' }), task('boundless'), defineTask({ name: 'plain' })]
+  const { queues } = millrace({ store: 'sqlite:nobody-opens-this.db', tasks })
+  const registry = new Registry(tasks, [...queues.values()])
+  expect(unwatchedHeaps(registry, '')).toEqual(['bounded'])
+  expect(unwatchedHeaps(registry, 'Name:\tnode\nVmRSS:\t   52148 kB\n')).toEqual([])
 })
