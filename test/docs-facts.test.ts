@@ -96,7 +96,7 @@ describe('the page of errors', () => {
   })
 
   it('lists the reasons for burial', () => {
-    const reasons = /type BuryReason = (.+)/.exec(source('core/job.ts'))![1]!.match(/[a-z-]+/g)!
+    const reasons = /type BuryReason = (.+)/.exec(source('core/job/job.ts'))![1]!.match(/[a-z-]+/g)!
     const [, told] = errors.prose.split('## Reasons in the morgue')
 
     expect(reasons.filter((reason) => !told!.includes(`\`${reason}\``))).toEqual([])

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { jobStates } from '#src/core/job.js'
+import { jobStates } from '#src/core/job/job.js'
 import { root } from './cli/project.js'
 import { Document } from './document.js'
 

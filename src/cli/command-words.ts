@@ -1,7 +1,7 @@
 /** Command words: those that can follow each command, and the commands that are probably meant by an unknown one. */
 
 import type { Command } from 'commander'
-import { probablyMeant } from '../core/values/spelling.js'
+import { probablyMeant } from '../core/messages/spelling.js'
 
 /** Words of other programs, each with the last words of our commands that do the same. */
 const foreign: Readonly<Record<string, readonly string[]>> = {

@@ -5,9 +5,9 @@
 
 import { type Channel, channel } from 'node:diagnostics_channel'
 import { InvalidArgumentError } from './errors.js'
-import type { EnqueueOutcome, JobState, Progress } from './job.js'
-import { describe } from './values/describe.js'
-import { probablyMeant } from './values/spelling.js'
+import type { EnqueueOutcome, JobState, Progress } from './job/job.js'
+import { describe } from './messages/describe.js'
+import { probablyMeant } from './messages/spelling.js'
 
 /** One job as events name it. */
 export interface JobRef {

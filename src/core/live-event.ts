@@ -1,7 +1,7 @@
 /** Live events: the events of a queue's jobs, as one process sends them to others. */
 
 import type { EventMap } from './events.js'
-import { describe, messageOf } from './values/describe.js'
+import { describe, messageOf } from './messages/describe.js'
 
 /** The events that a process sends to others. */
 export const liveEventNames = [

@@ -1,7 +1,6 @@
 /** Assembly: makes a mill from its options. */
 
-import { hasCode } from '../core/error-codes.js'
-import { ConfigError } from '../core/errors.js'
+import { ConfigError, hasCode } from '../core/errors.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import { Mill } from './mill.js'
 import { type CheckedOptions, checkOptions, type MillOptions, type QueueNamesOf } from './options/mill-options.js'

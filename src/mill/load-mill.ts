@@ -1,8 +1,7 @@
 /** Loading: from the files of a user (configurations, a module with tasks or handlers) to a mill. */
 
 import { resolve } from 'node:path'
-import { hasCode } from '../core/error-codes.js'
-import { ConfigError } from '../core/errors.js'
+import { ConfigError, hasCode } from '../core/errors.js'
 import { type AnyTask, isTask } from '../core/task/any-task.js'
 import { millrace } from './assemble.js'
 import { baseFolderOf, withBaseFolder } from './base-folder.js'

@@ -5,7 +5,7 @@
 
 import type { EventMap, EventName, Events } from '../core/events.js'
 import { type Logger, silentLogger } from '../core/logger.js'
-import { messageOf, namesText } from '../core/values/describe.js'
+import { messageOf, namesText } from '../core/messages/describe.js'
 import { formatDuration } from '../core/values/duration.js'
 
 /** The most names in a line. */

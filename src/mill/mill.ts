@@ -17,7 +17,7 @@ import {
 import { ScheduleAdmin } from '../client/schedules/schedule-admin.js'
 import { InvalidArgumentError } from '../core/errors.js'
 import { type EventName, Events, type Listener, refuseNoEvent } from '../core/events.js'
-import type { JobHandle } from '../core/job-handle.js'
+import type { JobHandle } from '../core/job/job-handle.js'
 import type { Logger } from '../core/logger.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
 import type { Queue } from '../core/queue/queue.js'

@@ -6,10 +6,9 @@
 import { existsSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { hasCode } from '../core/error-codes.js'
-import { ConfigError, type ConfigIssue } from '../core/errors.js'
+import { ConfigError, type ConfigIssue, hasCode } from '../core/errors.js'
+import { describe, messageOf } from '../core/messages/describe.js'
 import { type Clock, systemClock } from '../core/platform/clock.js'
-import { describe, messageOf } from '../core/values/describe.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
 import {

@@ -1,7 +1,7 @@
 /** An outage of the store: whether waiting may mend an error, and the wait for its end. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { hasCode } from '../core/error-codes.js'
+import { hasCode } from '../core/errors.js'
 import type { Random } from '../core/platform/clock.js'
 import { outageDelayMs } from '../core/platform/timer.js'
 

@@ -1,7 +1,7 @@
 /** The carried context: the span that a job carries from the process that enqueues it to the one that runs it. */
 
 import { createTraceState, isSpanContextValid, type SpanContext } from '@opentelemetry/api'
-import { type TraceContext, traceContextOf } from '../core/job-origin.js'
+import { type TraceContext, traceContextOf } from '../core/job/job-origin.js'
 
 /** Undefined for an invalid span, such as those of an API without an SDK. */
 export function carriedOf(span: SpanContext): TraceContext | undefined {

@@ -4,9 +4,9 @@
  */
 
 import type { Attributes } from '@opentelemetry/api'
-import type { TraceContext } from '../core/job-origin.js'
+import type { TraceContext } from '../core/job/job-origin.js'
+import { messageOf } from '../core/messages/describe.js'
 import type { EndAnswer, EnqueueItem, Run, RunEnd } from '../core/task/middleware.js'
-import { messageOf } from '../core/values/describe.js'
 
 /** The kind of a span, in the terms of the conventions. */
 export type Operation = 'send' | 'process' | 'settle'

@@ -19,9 +19,9 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api'
+import { messageOf } from '../core/messages/describe.js'
 import { packageVersion } from '../core/platform/package-version.js'
 import type { EndAnswer, EnqueueItem, Middleware, Run, RunEnd } from '../core/task/middleware.js'
-import { messageOf } from '../core/values/describe.js'
 import { carriedOf, spanContextOf } from './carried-context.js'
 import {
   commonTrace,

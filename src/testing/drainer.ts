@@ -5,10 +5,10 @@
  */
 
 import { ConfigError, InvalidArgumentError } from '../core/errors.js'
-import type { JobState } from '../core/job.js'
+import type { JobState } from '../core/job/job.js'
+import { messageOf } from '../core/messages/describe.js'
 import { type AnyTask, isBatchTask } from '../core/task/any-task.js'
 import type { TaskResult } from '../core/task/task-definition.js'
-import { messageOf } from '../core/values/describe.js'
 import { createIdSource } from '../core/values/ids.js'
 import { settingsOfAll } from '../mill/options/stored-settings.js'
 import { ClaimDecoder } from '../runtime/run/claim-decoder.js'

@@ -1,14 +1,14 @@
 /** A test context: the second argument of a handler, made by a test, which reads the handler's calls from it. */
 
 import { InvalidArgumentError } from '../core/errors.js'
-import type { Progress, RunningJob } from '../core/job.js'
-import type { JobFields } from '../core/job-fields.js'
+import type { Progress, RunningJob } from '../core/job/job.js'
+import type { JobFields } from '../core/job/job-fields.js'
+import { describe } from '../core/messages/describe.js'
 import { systemClock } from '../core/platform/clock.js'
 import { type AnyTask, isBatchTask, refuseNoTask } from '../core/task/any-task.js'
 import type { BatchContext, JobContext, JobsContext } from '../core/task/contexts.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
-import { describe } from '../core/values/describe.js'
 import type { Claim } from '../stores/contract/claim.js'
 import { type ChildRecord, JobRecords, JobsRecords, OrderedRecords } from './context-records.js'
 

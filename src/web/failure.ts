@@ -1,8 +1,7 @@
 /** A failure: an error as the API reports it: its status, its code, and words that say what to do. Never a stack. */
 
 import { randomUUID } from 'node:crypto'
-import { hasCode } from '../core/error-codes.js'
-import { type ConfigIssue, isMillraceError } from '../core/errors.js'
+import { type ConfigIssue, hasCode, isMillraceError } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
 import { WebRefusal } from './refusal.js'
 

@@ -3,8 +3,8 @@
  */
 
 import type { ServerResponse } from 'node:http'
+import { messageOf } from '../core/messages/describe.js'
 import { systemClock } from '../core/platform/clock.js'
-import { messageOf } from '../core/values/describe.js'
 import type { Mill } from '../mill/mill.js'
 import { Access } from './access/access.js'
 import { securityHeaders } from './access/security-headers.js'

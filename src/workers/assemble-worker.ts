@@ -1,6 +1,8 @@
 /** The assembly of a worker: its settings and its parts, put together on a connection. */
 
 import type { Events } from '../core/events.js'
+import { messageOf } from '../core/messages/describe.js'
+import type { FormatError } from '../core/messages/error-text.js'
 import type { Packing } from '../core/packing/packing.js'
 import type { Clock, Random } from '../core/platform/clock.js'
 import { packageVersion } from '../core/platform/package-version.js'
@@ -8,8 +10,6 @@ import { timerMs } from '../core/platform/timer.js'
 import type { Queue } from '../core/queue/queue.js'
 import type { Registry } from '../core/registry.js'
 import type { Middleware } from '../core/task/middleware.js'
-import { messageOf } from '../core/values/describe.js'
-import type { FormatError } from '../core/values/error-text.js'
 import { createIdSource } from '../core/values/ids.js'
 import type { IdleWaiter } from '../runtime/idle-waiter.js'
 import type { LeaseKeeper } from '../runtime/leases/lease-keeper.js'

@@ -4,7 +4,7 @@
  */
 
 import type { Events } from '../core/events.js'
-import { ownMeta } from '../core/job-origin.js'
+import { ownMeta } from '../core/job/job-origin.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { EndAnswer, Middleware, Run, RunEnd } from '../core/task/middleware.js'
 import { type BatchedJob, JobsExecution, OrderedExecution } from '../runtime/run/batch-execution.js'

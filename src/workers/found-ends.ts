@@ -5,8 +5,8 @@
 
 import { ProcessDiedError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
-import type { BuryReason } from '../core/job.js'
-import { ownMeta } from '../core/job-origin.js'
+import type { BuryReason } from '../core/job/job.js'
+import { ownMeta } from '../core/job/job-origin.js'
 import type { Packing } from '../core/packing/packing.js'
 import type { Registry } from '../core/registry.js'
 import type { AnyTask } from '../core/task/any-task.js'

@@ -4,13 +4,13 @@
  */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
-import { hasCode } from '../core/error-codes.js'
+import { hasCode } from '../core/errors.js'
 import type { Events } from '../core/events.js'
+import { messageOf } from '../core/messages/describe.js'
 import type { Lack, Packing } from '../core/packing/packing.js'
 import type { Random } from '../core/platform/clock.js'
 import { outageDelayMs } from '../core/platform/timer.js'
 import { leastSpreadOf, startWindowOf, type ThrottleRule } from '../core/queue/throttle.js'
-import { messageOf } from '../core/values/describe.js'
 import { emitFound, refOf } from '../runtime/run/run-events.js'
 import { unreadable } from '../runtime/run/unreadable-claim.js'
 import { processSoloGate, type SoloTurn } from '../runtime/solo-gate.js'

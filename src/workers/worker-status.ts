@@ -1,6 +1,6 @@
 /** The status of a worker: what it does at this moment. */
 
-import type { Progress } from '../core/job.js'
+import type { Progress } from '../core/job/job.js'
 import type { Execution, Phase } from '../runtime/run/execution.js'
 
 export interface WorkerStatus {

@@ -6,9 +6,9 @@
 
 import { ConfigError } from '../core/errors.js'
 import type { RecycleReason } from '../core/events.js'
+import { messageOf } from '../core/messages/describe.js'
 import { timerMs } from '../core/platform/timer.js'
 import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
-import { messageOf } from '../core/values/describe.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
 import { onceThere } from '../runtime/outage.js'
 import { nextWorkerId, processIdentity } from '../runtime/process/process-identity.js'

@@ -2,7 +2,7 @@ import picocolors from 'picocolors'
 import { expect, it } from 'vitest'
 import { recordLines } from '#src/cli/terminal/record-lines.js'
 import type { Terminal } from '#src/cli/terminal/terminal.js'
-import type { JobRecord } from '#src/core/job.js'
+import type { JobRecord } from '#src/core/job/job.js'
 
 const terminal = { json: false, colors: picocolors.createColors(false), columns: 100 } as Terminal
 const at = new Date('2026-11-25T03:00:00Z')

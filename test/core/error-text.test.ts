@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { UnrecoverableError } from '#src/core/errors.js'
-import { messageOf } from '#src/core/values/describe.js'
-import { errorText, errorTextLimit, formatError } from '#src/core/values/error-text.js'
+import { messageOf } from '#src/core/messages/describe.js'
+import { errorText, errorTextLimit, formatError } from '#src/core/messages/error-text.js'
 
 const text = (error: unknown) => errorText(error, formatError)
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { probablyMeant } from '#src/core/values/spelling.js'
+import { probablyMeant } from '#src/core/messages/spelling.js'
 
 describe('a spelling suggestion', () => {
   const words = ['weight', 'queues', 'lease', 'tasks', 'env']

@@ -1,7 +1,7 @@
 /** Jobs that nobody can read: how long they are put back. */
 
 import { describe, expect, it } from 'vitest'
-import { storedError } from '#src/core/job-failures.js'
+import { storedError } from '#src/core/job/job-failures.js'
 import { unreadable } from '#src/runtime/run/unreadable-claim.js'
 
 const lack = { reason: 'unknown-key', stored: "sealed by key 'b'", has: "the keys 'a'" } as const

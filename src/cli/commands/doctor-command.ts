@@ -1,7 +1,7 @@
 /** The command `doctor`: examines the store's server or file, and whether its queues match the configuration. */
 
 import type { Command } from 'commander'
-import { messageOf } from '../../core/values/describe.js'
+import { messageOf } from '../../core/messages/describe.js'
 import type { Mill } from '../../mill/mill.js'
 import type { Finding } from '../../stores/contract/store-health.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'

@@ -1,7 +1,7 @@
 /** Envelopes: the waiting jobs of a queue, one per line, with everything that another mill needs to enqueue them. */
 
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
-import type { JobRecord, Meta } from '../../core/job.js'
+import type { JobRecord, Meta } from '../../core/job/job.js'
 import { jsonCodec } from '../../core/values/codec.js'
 
 type WaitingState = 'ready' | 'scheduled'

@@ -1,9 +1,9 @@
 /** A job line: one line of an enqueued stream, as the jobs that it describes. Pure. */
 
 import { createHash } from 'node:crypto'
+import { describe, messageOf } from '../../core/messages/describe.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import { jsonCodec } from '../../core/values/codec.js'
-import { describe, messageOf } from '../../core/values/describe.js'
 import { exactJson } from '../../core/values/exact-json.js'
 import { idOf } from '../../core/values/ids.js'
 import { instantMistake, parseInstant } from '../../core/values/instant.js'

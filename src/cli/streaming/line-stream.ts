@@ -4,11 +4,11 @@
  */
 
 import type { EnqueueResult } from '../../client/enqueue/client.js'
-import { hasCode } from '../../core/error-codes.js'
-import type { JobHandle } from '../../core/job-handle.js'
+import { hasCode } from '../../core/errors.js'
+import type { JobHandle } from '../../core/job/job-handle.js'
+import { messageOf } from '../../core/messages/describe.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
-import { messageOf } from '../../core/values/describe.js'
 import type { Mill } from '../../mill/mill.js'
 import { exitCodeOf, exitCodes } from '../process/exit-code.js'
 import { type NumberedLine, numberedLines } from './input-text.js'

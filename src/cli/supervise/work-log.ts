@@ -1,8 +1,8 @@
 /** The work log: the log lines of a worker process: its start and stop, failures, and progress. */
 
 import type { EventMap, EventName, JobRef, RecycleReason } from '../../core/events.js'
-import type { JobState } from '../../core/job.js'
-import { messageOf, namesText } from '../../core/values/describe.js'
+import type { JobState } from '../../core/job/job.js'
+import { messageOf, namesText } from '../../core/messages/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { Mill } from '../../mill/mill.js'
 import { printable, shortened } from '../printable.js'

@@ -4,9 +4,9 @@
  */
 
 import { Socket } from 'node:net'
-import { messageOf } from '../../core/values/describe.js'
+import { messageOf } from '../../core/messages/describe.js'
+import { errorText, formatError } from '../../core/messages/error-text.js'
 import { formatDuration } from '../../core/values/duration.js'
-import { errorText, formatError } from '../../core/values/error-text.js'
 import { leaveLoading } from '../../mill/configuration/user-modules.js'
 import type { Loaded } from '../../mill/load-mill.js'
 import type { Mill } from '../../mill/mill.js'

@@ -1,7 +1,7 @@
 /** A job follower: prints the changes of a job (its state, its progress, its log) as lines or as records. */
 
 import { linesOf, newIn } from '../../client/jobs/log-tail.js'
-import type { JobRecord } from '../../core/job.js'
+import type { JobRecord } from '../../core/job/job.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { printable } from '../printable.js'
 import { timeOfDay } from './figures.js'

@@ -4,9 +4,9 @@
  */
 
 import { linesOf } from '../../client/jobs/log-tail.js'
-import type { JobHold, JobRecord, PayloadRecord } from '../../core/job.js'
-import type { JobFailure } from '../../core/job-failures.js'
-import type { JobOrigin } from '../../core/job-origin.js'
+import type { JobHold, JobRecord, PayloadRecord } from '../../core/job/job.js'
+import type { JobFailure } from '../../core/job/job-failures.js'
+import type { JobOrigin } from '../../core/job/job-origin.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { printable, printableLines, shortened } from '../printable.js'
 import { count, counted, fromNow } from './figures.js'

@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from 'commander'
 import type { ThrottleChange } from '../../client/admin/throttle-admin.js'
-import { hasCode } from '../../core/error-codes.js'
+import { hasCode } from '../../core/errors.js'
 import { countedMs, type ThrottleRule } from '../../core/queue/throttle.js'
 import { throttleOf, throttleSchema } from '../../core/queue/throttle-options.js'
 import { exactDuration, parseDuration } from '../../core/values/duration.js'

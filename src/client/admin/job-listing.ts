@@ -1,9 +1,9 @@
 /** A listing of jobs: its filter, and a page of it. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
-import type { JobRecord, JobState } from '../../core/job.js'
+import type { JobRecord, JobState } from '../../core/job/job.js'
+import { describe } from '../../core/messages/describe.js'
 import type { TaskOf } from '../../core/task/any-task.js'
-import { describe } from '../../core/values/describe.js'
 
 export interface JobPage<Input = unknown, Result = unknown> {
   readonly jobs: JobRecord<Input, Result>[]

@@ -1,13 +1,12 @@
 /** The live feed of a queue: the events of its jobs in all processes, read one by one as they arrive. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { hasCode } from '../../core/error-codes.js'
-import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
+import { hasCode, InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
 import { type LiveEvent, liveBatch, liveEvent, unheardMs } from '../../core/live-event.js'
+import { describe } from '../../core/messages/describe.js'
 import { systemClock, systemRandom } from '../../core/platform/clock.js'
 import { outageDelayMs, timerMs } from '../../core/platform/timer.js'
 import { callForms, callOptions } from '../../core/values/call-check.js'
-import { describe } from '../../core/values/describe.js'
 import type { LiveMessages } from '../../stores/contract/live-messages.js'
 import type { Store } from '../../stores/contract/store.js'
 

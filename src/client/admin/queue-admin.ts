@@ -1,17 +1,22 @@
 /** Queue administration: one queue and its jobs, the same for every store that keeps records. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { hasCode } from '../../core/error-codes.js'
-import { InvalidArgumentError, JobElsewhereError, JobRunningError, UnknownQueueError } from '../../core/errors.js'
-import { type JobRecord, jobStates, stateHint } from '../../core/job.js'
-import { storedError } from '../../core/job-failures.js'
-import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
+import {
+  hasCode,
+  InvalidArgumentError,
+  JobElsewhereError,
+  JobRunningError,
+  UnknownQueueError,
+} from '../../core/errors.js'
+import { type JobRecord, jobStates, stateHint } from '../../core/job/job.js'
+import { storedError } from '../../core/job/job-failures.js'
+import { areSet, checkFields, type FieldChanges } from '../../core/job/job-fields.js'
+import { describe } from '../../core/messages/describe.js'
 import type { Packing } from '../../core/packing/packing.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Registry } from '../../core/registry.js'
 import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js'
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
-import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { idMistake, isJobId, isListenerId, isQueueName, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
 import type { Morgue, Page, Records, Step, StoredJob, Where } from '../../stores/contract/job-records.js'

@@ -1,8 +1,8 @@
 /** The history of queues for users: the counts of their jobs in each minute or hour. */
 
 import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
+import { describe } from '../../core/messages/describe.js'
 import { callForms, callOptions } from '../../core/values/call-check.js'
-import { describe } from '../../core/values/describe.js'
 import { instantMistake, parseInstant } from '../../core/values/instant.js'
 import type { HistoryPoint, HistorySpan, HistoryStep } from '../../stores/contract/history.js'
 import type { Store } from '../../stores/contract/store.js'

@@ -3,7 +3,7 @@
  * made.
  */
 
-import { hasCode } from '../../core/error-codes.js'
+import { hasCode } from '../../core/errors.js'
 import type { Page } from '../../stores/contract/job-records.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'

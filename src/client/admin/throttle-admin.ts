@@ -4,13 +4,12 @@
  */
 
 import * as v from 'valibot'
-import { hasCode } from '../../core/error-codes.js'
-import { InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
+import { hasCode, InvalidArgumentError, UnsupportedByStoreError } from '../../core/errors.js'
+import { describe } from '../../core/messages/describe.js'
 import type { Clock } from '../../core/platform/clock.js'
 import type { OwnRates, ThrottleRule } from '../../core/queue/throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from '../../core/queue/throttle-options.js'
 import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
-import { describe } from '../../core/values/describe.js'
 import { groupMistake, groupNameOf } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
 import type { Store } from '../../stores/contract/store.js'

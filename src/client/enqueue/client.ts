@@ -2,8 +2,8 @@
 
 import { EnqueueManyError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
-import type { EnqueueOutcome } from '../../core/job.js'
-import type { JobHandle } from '../../core/job-handle.js'
+import type { EnqueueOutcome } from '../../core/job/job.js'
+import type { JobHandle } from '../../core/job/job-handle.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
 import { GivenItem, itemsOf, type ManyArguments } from '../../core/task/enqueue-items.js'
 import type { EnqueueArguments } from '../../core/task/enqueue-options.js'

@@ -2,8 +2,7 @@
 
 import { setImmediate as atEndOfTick } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
-import { hasCode } from '../../core/error-codes.js'
-import { StoreUnavailableError } from '../../core/errors.js'
+import { hasCode, StoreUnavailableError } from '../../core/errors.js'
 import type { EnqueueCall, Enqueued } from '../../stores/contract/new-job.js'
 import type { Store } from '../../stores/contract/store.js'
 

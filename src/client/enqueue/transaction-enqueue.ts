@@ -10,7 +10,7 @@ import {
   QueueFullError,
   UnsupportedByStoreError,
 } from '../../core/errors.js'
-import type { JobHandle } from '../../core/job-handle.js'
+import type { JobHandle } from '../../core/job/job-handle.js'
 import { refuseNoTask } from '../../core/task/any-task.js'
 import { type EnqueueItem, throughLayers } from '../../core/task/middleware.js'
 import type { Store } from '../../stores/contract/store.js'

@@ -1,6 +1,6 @@
 /** The enqueue of due ticks: a schedule is stepped past them, and what became of each is reported. */
 
-import { hasCode } from '../../core/error-codes.js'
+import { hasCode } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { Packing } from '../../core/packing/packing.js'
 import { type DueTicks, dueTicks, punctualMs } from '../../core/schedule/due-ticks.js'

@@ -1,6 +1,6 @@
 /** The schedule for users, made from the store's record. */
 
-import type { Meta } from '../../core/job.js'
+import type { Meta } from '../../core/job/job.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { OnMissed, Overlap } from '../../core/schedule/due-ticks.js'
 import type { StoredSchedule } from '../../stores/contract/schedules.js'

@@ -7,8 +7,8 @@
 // old.
 import zlib from 'node:zlib'
 import { CodecError } from '../errors.js'
+import { messageOf } from '../messages/describe.js'
 import type { Payload } from '../values/codec.js'
-import { messageOf } from '../values/describe.js'
 
 /**
  * The largest payload that is compressed, and so the largest that is decompressed: 16 times the largest

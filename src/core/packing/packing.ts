@@ -5,8 +5,8 @@
  */
 
 import { CodecError } from '../errors.js'
+import { messageOf } from '../messages/describe.js'
 import { type Codec, encodedBy, type Payload, payloadBytes } from '../values/codec.js'
-import { messageOf } from '../values/describe.js'
 import { gunzipped, gzipped, mostUnzippedBytes } from './compression.js'
 import { type JobPart, noSeal, type Owner, type Seal } from './seal.js'
 

@@ -2,7 +2,7 @@
 
 import { createRequire } from 'node:module'
 import type * as Croner from 'croner'
-import { messageOf } from '../values/describe.js'
+import { messageOf } from '../messages/describe.js'
 
 /**
  * Loaded at the first cron text, because a mill without schedules does not need it. By `require`, because options are

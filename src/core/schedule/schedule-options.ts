@@ -1,13 +1,13 @@
 /** The options of a schedule, and their check. */
 
 import * as v from 'valibot'
+import { lettersOff } from '../messages/spelling.js'
 import { type AnyTask, isTask } from '../task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../task/enqueue-options.js'
 import type { TaskInput } from '../task/task-definition.js'
 import type { Duration } from '../values/duration.js'
 import { instantMistake, parseInstant } from '../values/instant.js'
 import { anyRecord, duration, exactly } from '../values/option-check.js'
-import { lettersOff } from '../values/spelling.js'
 import { cronMistake } from './cron-text.js'
 import type { OnMissed, Overlap } from './due-ticks.js'
 import type { ScheduleRule } from './schedule-rule.js'

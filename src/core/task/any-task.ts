@@ -1,7 +1,7 @@
 /** A task of any kind: its input and result types, and the check that a value is a task. */
 
 import { InvalidArgumentError } from '../errors.js'
-import { describe } from '../values/describe.js'
+import { describe } from '../messages/describe.js'
 import type { AnyOrderedTask } from './ordered-task.js'
 import type { AnyBatchTask, AnyPlainTask } from './task.js'
 import type { types } from './task-definition.js'

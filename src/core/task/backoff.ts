@@ -1,8 +1,8 @@
 /** Backoff: the delay before a failed job is tried again. */
 
 import { InvalidArgumentError } from '../errors.js'
+import { describe } from '../messages/describe.js'
 import type { Random } from '../platform/clock.js'
-import { describe } from '../values/describe.js'
 import { type Duration, durationMs } from '../values/duration.js'
 
 /**

@@ -1,8 +1,8 @@
 /** Contexts: the second arguments of handlers, of one job, of a batch of jobs, and of a batch of ordered jobs. */
 
-import type { Meta, RunningJob } from '../job.js'
-import type { FieldWriter } from '../job-fields.js'
-import type { JobOrigin } from '../job-origin.js'
+import type { Meta, RunningJob } from '../job/job.js'
+import type { FieldWriter } from '../job/job-fields.js'
+import type { JobOrigin } from '../job/job-origin.js'
 import type {
   BatchChildOptions,
   ChildOptions,

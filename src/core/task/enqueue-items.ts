@@ -4,7 +4,7 @@
  */
 
 import { InvalidArgumentError } from '../errors.js'
-import { describe } from '../values/describe.js'
+import { describe } from '../messages/describe.js'
 import { type AnyTask, refuseNoTask } from './any-task.js'
 import type { AnyEnqueueOptions } from './enqueue-options.js'
 import type { EnqueueItem } from './middleware.js'

@@ -1,6 +1,6 @@
 /** The options of one job when it is enqueued, and the arguments of the calls that take them. */
 
-import type { Meta } from '../job.js'
+import type { Meta } from '../job/job.js'
 import type { Duration } from '../values/duration.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 

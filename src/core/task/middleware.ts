@@ -4,8 +4,8 @@
  */
 
 import { ConfigError } from '../errors.js'
-import type { JobHandle } from '../job-handle.js'
-import type { JobOrigin } from '../job-origin.js'
+import type { JobHandle } from '../job/job-handle.js'
+import type { JobOrigin } from '../job/job-origin.js'
 import type { AnyTask } from './any-task.js'
 import type { BatchContext, JobContext, JobsContext } from './contexts.js'
 import type { AnyEnqueueOptions, BatchChildOptions } from './enqueue-options.js'

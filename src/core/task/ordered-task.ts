@@ -4,7 +4,7 @@
  */
 
 import * as v from 'valibot'
-import type { Meta } from '../job.js'
+import type { Meta } from '../job/job.js'
 import type { Merge } from '../queue/queue.js'
 import type { Duration } from '../values/duration.js'
 import { isQueueName, queueNameForm } from '../values/ids.js'

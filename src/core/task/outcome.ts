@@ -4,9 +4,9 @@
  */
 
 import { InvalidArgumentError } from '../errors.js'
+import { describe } from '../messages/describe.js'
 import { systemClock } from '../platform/clock.js'
 import { callForms, callOptions } from '../values/call-check.js'
-import { describe } from '../values/describe.js'
 import { type Duration, durationForm, durationMs, statedMs } from '../values/duration.js'
 
 const mark = Symbol.for('millrace.outcome')

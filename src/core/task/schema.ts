@@ -4,7 +4,7 @@
  */
 
 import { InvalidJobError } from '../errors.js'
-import { messageOf } from '../values/describe.js'
+import { messageOf } from '../messages/describe.js'
 
 /** A Standard Schema: `Input` is the type it accepts, `Output` the type it returns. */
 export interface Schema<Input = unknown, Output = Input> {

@@ -4,9 +4,8 @@
  */
 
 import * as v from 'valibot'
-import { hasCode } from '../error-codes.js'
-import { ConfigError, type ConfigIssue } from '../errors.js'
-import type { JobHandle } from '../job-handle.js'
+import { ConfigError, type ConfigIssue, hasCode } from '../errors.js'
+import type { JobHandle } from '../job/job-handle.js'
 import { isQueueName, isTaskName, queueNameForm, taskNameForm } from '../values/ids.js'
 import { callable, duration, exactly, parsed, whole } from '../values/option-check.js'
 import type { Backoff } from './backoff.js'

@@ -2,7 +2,7 @@
 
 import * as v from 'valibot'
 import type { ConfigIssue } from '../errors.js'
-import type { RunningJob } from '../job.js'
+import type { RunningJob } from '../job/job.js'
 import { type Duration, furthestMs } from '../values/duration.js'
 import { byteSize, callable, duration, exactly } from '../values/option-check.js'
 import { exponential } from './backoff.js'

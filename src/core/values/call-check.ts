@@ -5,7 +5,7 @@
 
 import * as v from 'valibot'
 import { InvalidArgumentError } from '../errors.js'
-import { describe } from './describe.js'
+import { describe } from '../messages/describe.js'
 import { callable, duration, exactly, mistakesIn } from './option-check.js'
 
 /** An `AbortSignal`, also one of another realm. */

@@ -10,9 +10,8 @@
  */
 
 import { types } from 'node:util'
-import { hasCode } from '../error-codes.js'
-import { CodecError } from '../errors.js'
-import { describe } from './describe.js'
+import { CodecError, hasCode } from '../errors.js'
+import { describe } from '../messages/describe.js'
 import { exactJsonOfNode } from './exact-json.js'
 
 /** The stored form of a value. A store returns it unread, and of the same kind. */

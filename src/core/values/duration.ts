@@ -1,7 +1,7 @@
 /** A duration as users write it: `'5m'`, `'1h30m'` or a number of milliseconds. Inside the code durations are numbers named `…Ms`. */
 
 import { InvalidArgumentError } from '../errors.js'
-import { describe } from './describe.js'
+import { describe } from '../messages/describe.js'
 
 /**
  * Amounts of this unit, of smaller ones, or both: `'1h30m'`, but not `'30m1h'`. Allowing every order would give the

@@ -2,8 +2,8 @@
 
 import { createHash, randomFillSync } from 'node:crypto'
 import { InvalidArgumentError } from '../errors.js'
+import { describe } from '../messages/describe.js'
 import type { Clock } from '../platform/clock.js'
-import { describe } from './describe.js'
 
 const queueName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/
 export const queueNameForm = '1 to 80 characters of A-Z a-z 0-9 . _ -, the first a letter or digit'

@@ -4,11 +4,11 @@
 
 import * as v from 'valibot'
 import { ConfigError, type ConfigIssue } from '../errors.js'
+import { describe } from '../messages/describe.js'
+import { hintFor } from '../messages/foreign-words.js'
+import { probablyMeant } from '../messages/spelling.js'
 import { byteSizeForm, parseByteSize } from './byte-size.js'
-import { describe } from './describe.js'
 import { durationForm, exactDuration, parseDuration } from './duration.js'
-import { hintFor } from './foreign-words.js'
-import { probablyMeant } from './spelling.js'
 
 /** A duration of at least `leastMs`, and at most `mostMs`, turned into milliseconds. */
 export function duration(leastMs = 0, mostMs = Number.MAX_SAFE_INTEGER) {

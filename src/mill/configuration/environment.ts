@@ -1,7 +1,7 @@
 /** The environment: the mill options in `MILLRACE_*` variables. They win over configuration files. */
 
 import { ConfigError, type ConfigIssue } from '../../core/errors.js'
-import { describe } from '../../core/values/describe.js'
+import { describe } from '../../core/messages/describe.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import type { Mill } from '../mill.js'
 import { storeMistakes, storeSource } from '../store-source.js'

@@ -2,8 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
-import { hasCode } from '../../core/error-codes.js'
-import { ConfigError, type ConfigIssue } from '../../core/errors.js'
+import { ConfigError, type ConfigIssue, hasCode } from '../../core/errors.js'
 import { type LoadRecord, whileRecording } from '../../core/task/task-definition.js'
 import { type LiteralRoot, placeInSource, type SourcePlace } from '../source-text/object-literal.js'
 import { UserModuleError, userFileOf } from './user-modules.js'

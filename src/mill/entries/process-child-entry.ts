@@ -9,7 +9,7 @@ import { buffer } from 'node:stream/consumers'
 import { inspect } from 'node:util'
 import { deserialize } from 'node:v8'
 import type { Worker as Thread } from 'node:worker_threads'
-import { messageOf } from '../../core/values/describe.js'
+import { messageOf } from '../../core/messages/describe.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'
 import type { GuardSettings } from '../../workers/isolated/child-guard.js'
 import {

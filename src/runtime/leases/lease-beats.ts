@@ -4,7 +4,7 @@
  */
 
 import type { JobRef } from '../../core/events.js'
-import type { Progress } from '../../core/job.js'
+import type { Progress } from '../../core/job/job.js'
 import { Roster } from '../../core/values/roster.js'
 import { answersIn } from '../../stores/contract/damage.js'
 import type { Beat } from '../../stores/contract/job-beat.js'

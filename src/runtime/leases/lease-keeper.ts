@@ -7,7 +7,7 @@
 import type { Worker } from 'node:worker_threads'
 import { JobCancelledError, LeaseLostError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
-import type { Progress } from '../../core/job.js'
+import type { Progress } from '../../core/job/job.js'
 import { Roster } from '../../core/values/roster.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { Leased } from '../run/execution.js'

@@ -2,7 +2,7 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import type { JobRef } from '../../core/events.js'
-import type { Progress } from '../../core/job.js'
+import type { Progress } from '../../core/job/job.js'
 import type { Claim } from '../../stores/contract/claim.js'
 
 /** How often the keeper writes and the beats look for due leases: twice in a third of the shortest lease, 3 s. */

@@ -5,9 +5,9 @@
 
 import { createHash } from 'node:crypto'
 import { InvalidJobError } from '../../core/errors.js'
-import type { Meta } from '../../core/job.js'
-import type { JobHandle } from '../../core/job-handle.js'
-import { type JobOrigin, lifeIn } from '../../core/job-origin.js'
+import type { Meta } from '../../core/job/job.js'
+import type { JobHandle } from '../../core/job/job-handle.js'
+import { type JobOrigin, lifeIn } from '../../core/job/job-origin.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, ChildOptions } from '../../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'

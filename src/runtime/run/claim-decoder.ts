@@ -4,12 +4,12 @@
  */
 
 import { CodecError } from '../../core/errors.js'
+import { messageOf } from '../../core/messages/describe.js'
 import type { Lack, Packing } from '../../core/packing/packing.js'
 import type { Registry } from '../../core/registry.js'
 import { type AnyTask, isBatchTask } from '../../core/task/any-task.js'
 import { type Schema, validated } from '../../core/task/schema.js'
 import type { AnyBatchTask } from '../../core/task/task.js'
-import { messageOf } from '../../core/values/describe.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
 import { batchesOf, type DecodedClaim, JobsExecution, OrderedExecution } from './batch-execution.js'

@@ -5,10 +5,10 @@
  */
 
 import { CodecError, InvalidArgumentError } from '../../core/errors.js'
-import type { Meta, Progress, RunningJob } from '../../core/job.js'
-import { ownError } from '../../core/job-failures.js'
-import type { FieldWriter } from '../../core/job-fields.js'
-import { originIn, ownMeta } from '../../core/job-origin.js'
+import type { Meta, Progress, RunningJob } from '../../core/job/job.js'
+import { ownError } from '../../core/job/job-failures.js'
+import type { FieldWriter } from '../../core/job/job-fields.js'
+import { originIn, ownMeta } from '../../core/job/job-origin.js'
 import { systemClock } from '../../core/platform/clock.js'
 import type { Span } from '../../core/queue/throttle.js'
 import { type AnyTask, isNameOf } from '../../core/task/any-task.js'

@@ -2,7 +2,7 @@
  * The executor: runs an execution through its task's handler and gives the verdicts on its claims. It knows no store.
  */
 
-import { hasCode } from '../../core/error-codes.js'
+import { hasCode } from '../../core/errors.js'
 import type { EventMap, Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import { type Middleware, type Run, throughLayers } from '../../core/task/middleware.js'

@@ -12,16 +12,16 @@ import {
   UnsupportedByStoreError,
 } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
-import type { Progress } from '../../core/job.js'
-import { areSet, checkFields, type FieldChanges } from '../../core/job-fields.js'
-import { joinedLog } from '../../core/job-log.js'
+import type { Progress } from '../../core/job/job.js'
+import { areSet, checkFields, type FieldChanges } from '../../core/job/job-fields.js'
+import { joinedLog } from '../../core/job/job-log.js'
 import {
   isMarked,
   type MarkedCheckpoint,
   marksKey,
   readCheckpoint,
   storedCheckpoint,
-} from '../../core/marked-checkpoint.js'
+} from '../../core/job/marked-checkpoint.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Random } from '../../core/platform/clock.js'
 import { outageDelayMs } from '../../core/platform/timer.js'

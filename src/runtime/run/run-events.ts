@@ -1,7 +1,7 @@
 /** The events of a run: its start, its settled end, and the ends that a claim found. Each is also counted. */
 
 import type { Events, JobRef } from '../../core/events.js'
-import { messageOf } from '../../core/values/describe.js'
+import { messageOf } from '../../core/messages/describe.js'
 import type { Claim, Claimed } from '../../stores/contract/claim.js'
 import type { SettleAnswer } from '../../stores/contract/settle.js'
 import { expiredReason } from '../../stores/rules/expiry.js'

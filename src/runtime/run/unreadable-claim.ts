@@ -3,7 +3,7 @@
  * at most. When that began is in its error, so that all workers and their successors count alike. Pure.
  */
 
-import { ownError } from '../../core/job-failures.js'
+import { ownError } from '../../core/job/job-failures.js'
 import type { Lack } from '../../core/packing/packing.js'
 import type { Claim } from '../../stores/contract/claim.js'
 

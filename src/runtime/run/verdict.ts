@@ -1,8 +1,7 @@
 /** The verdict on an attempt: the end of its claim, from what the handler returned or threw. Pure. */
 
-import { hasCode } from '../../core/error-codes.js'
-import { InvalidArgumentError } from '../../core/errors.js'
-import type { BuryReason } from '../../core/job.js'
+import { hasCode, InvalidArgumentError } from '../../core/errors.js'
+import type { BuryReason } from '../../core/job/job.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import { type Backoff, delayAfter, exponential } from '../../core/task/backoff.js'

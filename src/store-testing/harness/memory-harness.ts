@@ -1,6 +1,6 @@
 /** The harness of the memory store, with its audit. */
 
-import type { JobState } from '../../core/job.js'
+import type { JobState } from '../../core/job/job.js'
 import type { Clock } from '../../core/platform/clock.js'
 import { MemoryData, MemoryStore } from '../../stores/memory/memory-store.js'
 import type { MemoryJob } from '../../stores/memory/queue/memory-job.js'

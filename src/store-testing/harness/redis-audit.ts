@@ -3,7 +3,7 @@
  * makes it, and replaces the clock. The shipped store knows nothing of it.
  */
 
-import type { JobState } from '../../core/job.js'
+import type { JobState } from '../../core/job/job.js'
 import type { RedisClient, RedisReply, RedisScriptCall } from '../../stores/redis/client/redis-client.js'
 import type { RedisScript } from '../../stores/redis/client/redis-script.js'
 import { redisScript } from '../../stores/redis/client/redis-script.js'

@@ -3,7 +3,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { JobState } from '../../core/job.js'
+import type { JobState } from '../../core/job/job.js'
 import { type Database, loadDriver } from '../../stores/sqlite/file/sqlite-driver.js'
 import { stateNames } from '../../stores/sqlite/file/sqlite-schema.js'
 import { SqliteStore } from '../../stores/sqlite/sqlite-store.js'

@@ -2,7 +2,7 @@
  * The audit of a store: the changes of its jobs' states, and the rules that hold for every history of every store.
  */
 
-import type { JobState } from '../../core/job.js'
+import type { JobState } from '../../core/job/job.js'
 
 /**
  * An audit entry: one change of one job's state, written where it happens, in the store's atomic step. A claim and its

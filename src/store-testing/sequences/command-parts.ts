@@ -1,6 +1,6 @@
 /** The parts of random commands that all command sequences draw in the same way, whatever their queues. */
 
-import type { FieldChanges } from '../../core/job-fields.js'
+import type { FieldChanges } from '../../core/job/job-fields.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
 import type { Where } from '../../stores/contract/job-records.js'
 import type { ClaimRef } from './command.js'

@@ -3,7 +3,7 @@
  * command means the same on every store and in every replay.
  */
 
-import type { FieldChanges } from '../../core/job-fields.js'
+import type { FieldChanges } from '../../core/job/job-fields.js'
 import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom } from '../../stores/contract/claim.js'

@@ -7,8 +7,8 @@
  * - Lists are sorted by `compareBytes` of their id or name.
  */
 
-import type { JobState, Progress } from '../../core/job.js'
-import type { JobFields } from '../../core/job-fields.js'
+import type { JobState, Progress } from '../../core/job/job.js'
+import type { JobFields } from '../../core/job/job-fields.js'
 import type { MaxRunning } from '../../core/queue/queue-limits.js'
 import type { OwnRates } from '../../core/queue/throttle.js'
 import type { Payload } from '../../core/values/codec.js'

@@ -1,7 +1,6 @@
 /** A damage: a shard whose keys Millrace did not write, or whose keys contradict each other. */
 
-import { hasCode } from '../../core/error-codes.js'
-import { StoreCorruptError } from '../../core/errors.js'
+import { hasCode, StoreCorruptError } from '../../core/errors.js'
 
 export interface Damage {
   readonly queue: string

@@ -1,6 +1,6 @@
 /** A beat: the report of a running job that comes with the renewal of its lease. */
 
-import type { Progress } from '../../core/job.js'
+import type { Progress } from '../../core/job/job.js'
 import type { Payload } from '../../core/values/codec.js'
 
 /** The report of a running job; a field that is absent stays as it was. */
@@ -14,7 +14,7 @@ export interface Beat extends JobProcess {
    */
   readonly checkpoint?: Checkpoint
   /**
-   * Plain queues only: well-formed text to append to the job's log (`core/job-log`). The store keeps the log over all
+   * Plain queues only: well-formed text to append to the job's log (`core/job/job-log`). The store keeps the log over all
    * attempts, until the job's record goes.
    */
   readonly log?: string

@@ -1,7 +1,7 @@
 /** Job records: the facet of a store that looks jobs up, lists them and changes them by hand. */
 
-import type { JobState, Progress } from '../../core/job.js'
-import type { FieldChanges, JobFields } from '../../core/job-fields.js'
+import type { JobState, Progress } from '../../core/job/job.js'
+import type { FieldChanges, JobFields } from '../../core/job/job-fields.js'
 import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { Checkpoint, JobProcess } from './job-beat.js'

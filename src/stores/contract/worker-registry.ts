@@ -1,6 +1,6 @@
 /** The registry of workers: the facet of a store that knows which worker processes live and which claims each holds. */
 
-import type { Progress } from '../../core/job.js'
+import type { Progress } from '../../core/job/job.js'
 import type { Buried, Crash } from './claim.js'
 import type { JobProcess } from './job-beat.js'
 import type { ClaimKey } from './settle.js'

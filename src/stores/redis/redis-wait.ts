@@ -3,7 +3,7 @@
  * there is a single wait, a claim may go along with it.
  */
 
-import { hasCode } from '../../core/error-codes.js'
+import { hasCode } from '../../core/errors.js'
 import { systemRandom } from '../../core/platform/clock.js'
 import { leadLapseMs } from '../rules/wake-lead.js'
 import type { PoppedMarker, RedisClient, RedisReply, RedisScriptCall } from './client/redis-client.js'

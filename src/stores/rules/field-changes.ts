@@ -3,7 +3,7 @@
  * translation.
  */
 
-import { type FieldChanges, type JobFields, mostFieldBytes, mostFields } from '../../core/job-fields.js'
+import { type FieldChanges, type JobFields, mostFieldBytes, mostFields } from '../../core/job/job-fields.js'
 
 /** The fields after these changes; undefined if they would be too many, or too large. */
 export function changedFields(before: JobFields, changes: FieldChanges): JobFields | undefined {

@@ -1,6 +1,6 @@
 /** A tick of a schedule: the id of its job, and the jitter by which the job is due later. */
 
-import { tickName } from '../../core/job-origin.js'
+import { tickName } from '../../core/job/job-origin.js'
 import { shardOf } from './payloads.js'
 
 /**

@@ -3,9 +3,8 @@
  * mends what can be mended without losing a job or running one twice.
  */
 
-import { hasCode } from '../../core/error-codes.js'
-import { UnknownQueueError } from '../../core/errors.js'
-import { messageOf } from '../../core/values/describe.js'
+import { hasCode, UnknownQueueError } from '../../core/errors.js'
+import { messageOf } from '../../core/messages/describe.js'
 import type { Finding, Mended } from '../contract/store-health.js'
 import type { Database } from './file/sqlite-driver.js'
 import { morgueOf, type QueueRow } from './rows/sqlite-queue.js'

@@ -1,6 +1,6 @@
 /** The health of the SQS store: its queues as SQS describes them, and the rights that it needs. */
 
-import { messageOf } from '../../core/values/describe.js'
+import { messageOf } from '../../core/messages/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { QueueSettings } from '../contract/queue-settings.js'
 import type { Finding, StoreHealth } from '../contract/store-health.js'

@@ -1,7 +1,6 @@
 /** The queues of a store: found in SQS when they are opened or first used, and created there only on request. */
 
-import { hasCode } from '../../core/error-codes.js'
-import { QueueMissingError, UnknownQueueError, UnsupportedByStoreError } from '../../core/errors.js'
+import { hasCode, QueueMissingError, UnknownQueueError, UnsupportedByStoreError } from '../../core/errors.js'
 import type { Provision, ProvisionedQueue } from '../contract/provision.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { SqsApi } from './client/sqs-api.js'

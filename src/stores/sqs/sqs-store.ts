@@ -1,7 +1,6 @@
 /** The SQS store: the verbs of the contract on queues of messages. */
 
-import { hasCode } from '../../core/error-codes.js'
-import { ClosedError } from '../../core/errors.js'
+import { ClosedError, hasCode } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { Morgue } from '../contract/job-records.js'

@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { traceContextOf } from '../../core/job-origin.js'
+import { traceContextOf } from '../../core/job/job-origin.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import { digestId } from '../../core/values/ids.js'

@@ -2,7 +2,7 @@
 
 import * as v from 'valibot'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
-import { checkFields, type FieldChanges } from '../../core/job-fields.js'
+import { checkFields, type FieldChanges } from '../../core/job/job-fields.js'
 import { anyRecord, exactly } from '../../core/values/option-check.js'
 import { WebRefusal } from '../refusal.js'
 import { familyOf } from '../state/job-family.js'

@@ -2,8 +2,8 @@
 
 import * as v from 'valibot'
 import type { ScheduleRecord } from '../../client/schedules/schedule-view.js'
-import type { JobRecord } from '../../core/job.js'
-import { tickName } from '../../core/job-origin.js'
+import type { JobRecord } from '../../core/job/job.js'
+import { tickName } from '../../core/job/job-origin.js'
 import type { Mill } from '../../mill/mill.js'
 import { WebRefusal } from '../refusal.js'
 import { namedQueues } from '../state/queue-rows.js'

@@ -1,7 +1,7 @@
 /** The shapes of the API's requests and answers: one source for the check of a request and for its description. */
 
 import * as v from 'valibot'
-import { highestPriority, jobStates, lowestPriority } from '../../core/job.js'
+import { highestPriority, jobStates, lowestPriority } from '../../core/job/job.js'
 import { durationForm, parseDuration } from '../../core/values/duration.js'
 import {
   groupForm,

@@ -1,7 +1,7 @@
 /** The error groups: the dead jobs of a queue by task and by the first line of their error. */
 
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
-import type { JobRecord } from '../../core/job.js'
+import type { JobRecord } from '../../core/job/job.js'
 
 interface ErrorGroup {
   readonly error: string

@@ -1,9 +1,9 @@
 /** The family of a job: its parent in its present state, and the children noted in its record. */
 
 import { recordsOf } from '../../client/store-facets.js'
-import type { JobState } from '../../core/job.js'
-import type { JobParent } from '../../core/job-origin.js'
-import { readCheckpoint } from '../../core/marked-checkpoint.js'
+import type { JobState } from '../../core/job/job.js'
+import type { JobParent } from '../../core/job/job-origin.js'
+import { readCheckpoint } from '../../core/job/marked-checkpoint.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { JobKey, StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'

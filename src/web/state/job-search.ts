@@ -1,6 +1,6 @@
 /** The job search: jobs of all queues by id or by task, within bounds. */
 
-import type { JobRecord } from '../../core/job.js'
+import type { JobRecord } from '../../core/job/job.js'
 import type { MillWindow } from '../window/mill-window.js'
 import { namedQueues } from './queue-rows.js'
 

@@ -1,8 +1,8 @@
 /** The queue rows: each declared or stored queue, with its counts and its limits. */
 
 import { emptyDepth, noCounts } from '../../client/admin/queue-looks.js'
-import { hasCode } from '../../core/error-codes.js'
-import { messageOf } from '../../core/values/describe.js'
+import { hasCode } from '../../core/errors.js'
+import { messageOf } from '../../core/messages/describe.js'
 import { workersByQueue } from '../../measures/workers-reading.js'
 import type { Mill } from '../../mill/mill.js'
 import { attendanceOf } from '../../runtime/process/process-peers.js'

@@ -1,6 +1,6 @@
 /** The retry outlook of a job: how often its task lets it fail, and how long it waits after each further failure. */
 
-import type { JobRecord } from '../../core/job.js'
+import type { JobRecord } from '../../core/job/job.js'
 import { type Backoff, delayAfter } from '../../core/task/backoff.js'
 import type { Mill } from '../../mill/mill.js'
 

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { newIn } from '../../client/jobs/log-tail.js'
-import type { JobRecord } from '../../core/job.js'
+import type { JobRecord } from '../../core/job/job.js'
 import { recordJson } from '../../core/values/record-json.js'
 import type { MillWindow } from '../window/mill-window.js'
 import type { StreamMessage } from './event-stream.js'

@@ -1,7 +1,7 @@
 /** An audit: the record of one action through the window, taken or refused by the mill. */
 
 import type { Logger } from '../../core/logger.js'
-import { messageOf } from '../../core/values/describe.js'
+import { messageOf } from '../../core/messages/describe.js'
 
 export interface Audit {
   readonly at: Date

@@ -3,7 +3,7 @@
 import { QueueAdmin } from '../../client/admin/queue-admin.js'
 import { StepBudget } from '../../client/admin/step-loop.js'
 import { UnknownQueueError } from '../../core/errors.js'
-import type { JobRecord } from '../../core/job.js'
+import type { JobRecord } from '../../core/job/job.js'
 import { systemClock } from '../../core/platform/clock.js'
 import { isNameOf } from '../../core/task/any-task.js'
 import type { Mill } from '../../mill/mill.js'

@@ -1,6 +1,6 @@
 /** A shown job: the part of a job's record that leaves the window. */
 
-import type { JobRecord } from '../../core/job.js'
+import type { JobRecord } from '../../core/job/job.js'
 import type { CheckedWebOptions } from './web-options.js'
 
 /** Without its payloads if they are hidden, and as `redact` returns it. */

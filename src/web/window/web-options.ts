@@ -2,7 +2,7 @@
 
 import * as v from 'valibot'
 import { ConfigError } from '../../core/errors.js'
-import type { JobRecord } from '../../core/job.js'
+import type { JobRecord } from '../../core/job/job.js'
 import { callable, exactly, parsed } from '../../core/values/option-check.js'
 import type { Authorize } from '../access/access.js'
 import { isHost } from '../access/host-list.js'

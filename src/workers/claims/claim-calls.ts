@@ -3,7 +3,7 @@
  * and damaged queues, put unheard claims back, and keep the leads.
  */
 
-import { hasCode } from '../../core/error-codes.js'
+import { hasCode } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import { timerMs } from '../../core/platform/timer.js'
 import type { Claimed, Claimer, ClaimFrom, Rung, Wait } from '../../stores/contract/claim.js'

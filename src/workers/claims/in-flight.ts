@@ -1,7 +1,6 @@
 /** In flight: the claims of a worker, from the answer that brings them to the answer to their settle. */
 
-import { hasCode } from '../../core/error-codes.js'
-import { WorkerStoppedError } from '../../core/errors.js'
+import { hasCode, WorkerStoppedError } from '../../core/errors.js'
 import type { Registry } from '../../core/registry.js'
 import { Roster } from '../../core/values/roster.js'
 import type { LeaseKeeper } from '../../runtime/leases/lease-keeper.js'

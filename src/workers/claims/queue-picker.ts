@@ -4,9 +4,9 @@
  */
 
 import { ConfigError } from '../../core/errors.js'
+import { messageOf } from '../../core/messages/describe.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Queue } from '../../core/queue/queue.js'
-import { messageOf } from '../../core/values/describe.js'
 import type { Candidate, Selector } from '../../selectors/selector.js'
 import type { Claimed } from '../../stores/contract/claim.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'

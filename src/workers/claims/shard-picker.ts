@@ -5,9 +5,9 @@
  */
 
 import { ConfigError } from '../../core/errors.js'
+import { describe, messageOf } from '../../core/messages/describe.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Queue, ShardCandidate, ShardOrder } from '../../core/queue/queue.js'
-import { describe, messageOf } from '../../core/values/describe.js'
 import type { Claimed } from '../../stores/contract/claim.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'

@@ -10,8 +10,8 @@ import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError } from '../../core/errors.js'
-import { joinedLog } from '../../core/job-log.js'
-import { messageOf } from '../../core/values/describe.js'
+import { joinedLog } from '../../core/job/job-log.js'
+import { messageOf } from '../../core/messages/describe.js'
 import { LineCutter } from '../../runtime/line-channel.js'
 
 /** A file descriptor of the process. 0 … 2 and the channel to its worker are below it, its assignment is above. */

@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import { ProcessDiedError } from '../../core/errors.js'
-import { lastText, mostLogBytes } from '../../core/job-log.js'
+import { lastText, mostLogBytes } from '../../core/job/job-log.js'
 import type { JobContext } from '../../core/task/contexts.js'
 import { type AnySingleTask, defineTask } from '../../core/task/task.js'
 import type { RetryOptions } from '../../core/task/task-definition.js'

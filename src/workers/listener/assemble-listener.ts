@@ -2,12 +2,12 @@
 
 import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
+import type { FormatError } from '../../core/messages/error-text.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Clock, Random } from '../../core/platform/clock.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { Registry } from '../../core/registry.js'
 import type { AnySingleTask } from '../../core/task/task.js'
-import type { FormatError } from '../../core/values/error-text.js'
 import type { ProcessIdentity } from '../../runtime/process/process-identity.js'
 import { VitalSigns } from '../../runtime/process/vital-signs.js'
 import { Repeating } from '../../runtime/repeating.js'

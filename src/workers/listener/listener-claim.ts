@@ -1,14 +1,13 @@
 /** A listener's claim: the job as its caller holds it, and the methods that report on it until it is settled. */
 
-import { hasCode } from '../../core/error-codes.js'
-import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '../../core/errors.js'
+import { hasCode, InvalidArgumentError, JobCancelledError, LeaseLostError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
-import type { Meta, RunningJob } from '../../core/job.js'
-import type { FieldWriter } from '../../core/job-fields.js'
+import type { Meta, RunningJob } from '../../core/job/job.js'
+import type { FieldWriter } from '../../core/job/job-fields.js'
+import { describe } from '../../core/messages/describe.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { HoldOptions, HoldTime } from '../../core/task/outcome.js'
 import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
-import { describe } from '../../core/values/describe.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { onceThere } from '../../runtime/outage.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'

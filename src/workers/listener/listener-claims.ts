@@ -4,8 +4,7 @@
  */
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
-import { hasCode } from '../../core/error-codes.js'
-import { ClosedError } from '../../core/errors.js'
+import { ClosedError, hasCode } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import { outageDelayMs } from '../../core/platform/timer.js'

@@ -5,8 +5,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { hasCode } from '../../core/error-codes.js'
-import { ClosedError, LeaseLostError, WorkerStoppedError } from '../../core/errors.js'
+import { ClosedError, hasCode, LeaseLostError, WorkerStoppedError } from '../../core/errors.js'
 import { timerMs } from '../../core/platform/timer.js'
 import { longWorkResults } from '../../core/queue/queue.js'
 import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'

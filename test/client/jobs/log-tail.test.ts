@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { linesOf, newIn } from '#src/client/jobs/log-tail.js'
-import { joinedLog, mostLogBytes } from '#src/core/job-log.js'
+import { joinedLog, mostLogBytes } from '#src/core/job/job-log.js'
 
 describe('the new part of a log', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { failuresIn, ownError, storedError } from '#src/core/job-failures.js'
+import { failuresIn, ownError, storedError } from '#src/core/job/job-failures.js'
 
 const at = Date.UTC(2026, 0, 1)
 

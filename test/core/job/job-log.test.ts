@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { joinedLog, mostLogBytes } from '#src/core/job-log.js'
+import { joinedLog, mostLogBytes } from '#src/core/job/job-log.js'
 
 describe('a log', () => {
   it('grows by each write', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { originIn, ownMeta, storedMeta } from '#src/core/job-origin.js'
+import { originIn, ownMeta, storedMeta } from '#src/core/job/job-origin.js'
 
 const parent = { queue: 'default', id: 'a', task: 'first' }
 

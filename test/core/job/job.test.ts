@@ -1,6 +1,6 @@
 /** Jobs: which states are an end, and which numbers a priority. */
 import { expect, it } from 'vitest'
-import { isPriority, jobStates } from '#src/core/job.js'
+import { isPriority, jobStates } from '#src/core/job/job.js'
 
 it('three states are final', () => {
   expect(jobStates).toEqual(['scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'])

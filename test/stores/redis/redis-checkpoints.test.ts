@@ -2,7 +2,7 @@
 
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { joinedLog, mostLogBytes } from '#src/core/job-log.js'
+import { joinedLog, mostLogBytes } from '#src/core/job/job-log.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { Beat } from '#src/stores/contract/job-beat.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'

@@ -1,7 +1,7 @@
 /** A Blueque server: the Redis in which Blueque keeps its queues. It is only read, never written. */
 
 import type { Redis } from 'ioredis'
-import { messageOf } from '../../../core/values/describe.js'
+import { messageOf } from '../../../core/messages/describe.js'
 import { redisAddress } from '../../../stores/redis/client/redis-address.js'
 import { redisClients } from '../../../stores/redis/client/redis-connection-options.js'
 import { OperationError } from '../../process/exit-code.js'

@@ -4,7 +4,7 @@
  */
 
 import type { Command } from 'commander'
-import { messageOf } from '../../../core/values/describe.js'
+import { messageOf } from '../../../core/messages/describe.js'
 import { exactJson } from '../../../core/values/exact-json.js'
 import { isJobId, isQueueName, isTaskName, jobIdForm, queueNameForm, taskNameForm } from '../../../core/values/ids.js'
 import { printable } from '../../printable.js'

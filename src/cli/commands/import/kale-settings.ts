@@ -1,7 +1,7 @@
 /** Kale's settings: the option of Millrace that each becomes, and the remedy if there is none. Pure. */
 
 import { posix } from 'node:path'
-import { hasCode } from '../../../core/error-codes.js'
+import { hasCode } from '../../../core/errors.js'
 import { parseByteSize } from '../../../core/values/byte-size.js'
 import type { SelectorName } from '../../../selectors/named-selectors.js'
 import { type SqsAddress, sqsAddress } from '../../../stores/sqs/client/sqs-address.js'

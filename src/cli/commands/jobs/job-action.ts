@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
-import type { JobState } from '../../../core/job.js'
+import type { JobState } from '../../../core/job/job.js'
 import type { Depth } from '../../../stores/contract/queue-depth.js'
 import { type MillFlags, withJson, withMill } from '../../mill-command.js'
 import { OperationError, UsageError } from '../../process/exit-code.js'

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { JobPage, ListOptions } from '../../../client/admin/job-listing.js'
-import type { JobRecord, JobState } from '../../../core/job.js'
+import type { JobRecord, JobState } from '../../../core/job/job.js'
 import { formatDuration } from '../../../core/values/duration.js'
 import type { Mill } from '../../../mill/mill.js'
 import { namedTask } from '../../../mill/named-task.js'

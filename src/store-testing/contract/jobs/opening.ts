@@ -1,8 +1,7 @@
 /** Contract cases: opening queues, and closing handles. */
 
 import assert from 'node:assert/strict'
-import { hasCode } from '../../../core/error-codes.js'
-import { ClosedError, ConfigConflictError, UnknownQueueError } from '../../../core/errors.js'
+import { ClosedError, ConfigConflictError, hasCode, UnknownQueueError } from '../../../core/errors.js'
 import { inOrder, plainCase, plainConcern, records, workers } from '../scenes/contract-case.js'
 import { newJob, soon } from '../scenes/scene.js'
 

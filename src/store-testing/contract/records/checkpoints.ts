@@ -1,7 +1,7 @@
 /** Contract cases: checkpoints and logs, which outlive the attempt that wrote them. */
 
 import assert from 'node:assert/strict'
-import { mostLogBytes } from '../../../core/job-log.js'
+import { mostLogBytes } from '../../../core/job/job-log.js'
 import { fenced, orderedCase, plainCase, plainConcern, records, tellsCrashes } from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
 

@@ -1,7 +1,7 @@
 /** Contract cases: fields, which anybody may add to a job. */
 
 import assert from 'node:assert/strict'
-import { mostFields } from '../../../core/job-fields.js'
+import { mostFields } from '../../../core/job/job-fields.js'
 import {
   exactEnqueue,
   ordered,

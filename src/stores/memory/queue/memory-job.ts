@@ -1,7 +1,7 @@
 /** A job as the memory store holds it. */
 
-import type { JobState, Progress } from '../../../core/job.js'
-import type { JobFields } from '../../../core/job-fields.js'
+import type { JobState, Progress } from '../../../core/job/job.js'
+import type { JobFields } from '../../../core/job/job-fields.js'
 import type { Claim } from '../../contract/claim.js'
 import type { Checkpoint, JobProcess } from '../../contract/job-beat.js'
 import {

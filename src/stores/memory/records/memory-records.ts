@@ -1,7 +1,7 @@
 /** The memory store's records: administration of the jobs of its queues, and listings of them. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
-import type { JobState } from '../../../core/job.js'
+import type { JobState } from '../../../core/job/job.js'
 import type { ListQuery, Page, Records, Step, Where } from '../../contract/job-records.js'
 import type { QueueBasis } from '../../contract/queue-settings.js'
 import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'

@@ -1,6 +1,6 @@
 /** The ends and the beats of claims in one queue of the memory store. */
 
-import { joinedLog } from '../../../core/job-log.js'
+import { joinedLog } from '../../../core/job/job-log.js'
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { defined, type MemoryJob } from '../queue/memory-job.js'

@@ -1,6 +1,6 @@
 /** Claims on a Redis store: queues are asked in their order, and those on one server together in one trip. */
 
-import { hasCode } from '../../../core/error-codes.js'
+import { hasCode } from '../../../core/errors.js'
 import { systemClock } from '../../../core/platform/clock.js'
 import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Expired, Wait } from '../../contract/claim.js'
 import { numberIn } from '../client/redis-reply.js'

@@ -1,7 +1,7 @@
 /** The ends and beats of claims on a Redis store: divides items among their shards, and puts answers back in order. */
 
-import { hasCode } from '../../../core/error-codes.js'
-import { mostLogBytes } from '../../../core/job-log.js'
+import { hasCode } from '../../../core/errors.js'
+import { mostLogBytes } from '../../../core/job/job-log.js'
 import { PartlyAnsweredError } from '../../contract/damage.js'
 import type { Beat, EndedRun } from '../../contract/job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
@@ -272,7 +272,7 @@ end
 return table.concat(answers)
 `
 
-/** The translation of `core/job-log`. */
+/** The translation of `core/job/job-log`. */
 const log = String.raw`
 local function write_log(id, more)
   local log = (call('HGET', NOTES, 'l' .. id) or '') .. more

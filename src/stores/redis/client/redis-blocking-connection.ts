@@ -5,8 +5,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import { hasCode } from '../../../core/error-codes.js'
-import { ClosedError, isMillraceError } from '../../../core/errors.js'
+import { ClosedError, hasCode, isMillraceError } from '../../../core/errors.js'
 import { type Clock, systemClock } from '../../../core/platform/clock.js'
 import { timerMs } from '../../../core/platform/timer.js'
 import type { RedisCall } from './redis-call.js'

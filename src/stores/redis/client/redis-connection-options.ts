@@ -2,9 +2,9 @@
 
 import type { ConnectionOptions } from 'node:tls'
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
+import { messageOf } from '../../../core/messages/describe.js'
 import { systemRandom } from '../../../core/platform/clock.js'
 import { outageDelayMs } from '../../../core/platform/timer.js'
-import { messageOf } from '../../../core/values/describe.js'
 import { addressText, type ConnectRedis, type RedisAddress, type RedisHost } from './redis-address.js'
 import { type MakeRedisCall, redisCalls } from './redis-call.js'
 import { unfit } from './redis-errors.js'

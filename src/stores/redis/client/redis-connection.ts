@@ -2,7 +2,7 @@
 
 import type { Cluster, Redis } from 'ioredis'
 import { ClosedError, isMillraceError } from '../../../core/errors.js'
-import { messageOf } from '../../../core/values/describe.js'
+import { messageOf } from '../../../core/messages/describe.js'
 import type { ConnectRedis, RedisAddress } from './redis-address.js'
 import { RedisBlockingConnection } from './redis-blocking-connection.js'
 import type { PoppedMarker, RedisArgument, RedisClient, RedisReply, RedisScriptCall } from './redis-client.js'

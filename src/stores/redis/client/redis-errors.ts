@@ -8,7 +8,7 @@ import {
   StoreRefusedError,
   StoreUnavailableError,
 } from '../../../core/errors.js'
-import { messageOf } from '../../../core/values/describe.js'
+import { messageOf } from '../../../core/messages/describe.js'
 import { ScriptRefusal } from './redis-script.js'
 
 /**

@@ -1,8 +1,8 @@
 /** A job of a Redis store, assembled from its keys. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
-import type { JobState, Progress } from '../../../core/job.js'
-import type { JobFields } from '../../../core/job-fields.js'
+import type { JobState, Progress } from '../../../core/job/job.js'
+import type { JobFields } from '../../../core/job/job-fields.js'
 import type { Checkpoint, JobProcess } from '../../contract/job-beat.js'
 import { resultDropped, type StoredJob } from '../../contract/job-records.js'
 import type { RedisReply } from '../client/redis-client.js'

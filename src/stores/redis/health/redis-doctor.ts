@@ -1,8 +1,8 @@
 /** The doctor of a Redis store: it examines what the store runs on, and judges it. It only reads. */
 
-import { hasCode } from '../../../core/error-codes.js'
+import { hasCode } from '../../../core/errors.js'
+import { messageOf } from '../../../core/messages/describe.js'
 import { type Clock, systemClock } from '../../../core/platform/clock.js'
-import { messageOf } from '../../../core/values/describe.js'
 import type { Finding } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'

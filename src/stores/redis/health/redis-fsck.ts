@@ -4,8 +4,8 @@
  */
 
 import { UnknownQueueError } from '../../../core/errors.js'
+import { messageOf } from '../../../core/messages/describe.js'
 import { isRulesText } from '../../../core/queue/throttle.js'
-import { messageOf } from '../../../core/values/describe.js'
 import { isQueueName } from '../../../core/values/ids.js'
 import type { Finding } from '../../contract/store-health.js'
 import type { RedisClient, RedisReply } from '../client/redis-client.js'

@@ -1,6 +1,6 @@
 /** Listings of a Redis store: pages of jobs in a given order, section by section of its keys. */
 
-import type { JobState } from '../../../core/job.js'
+import type { JobState } from '../../../core/job/job.js'
 import type { ListQuery, Page, StoredJob } from '../../contract/job-records.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { compareBytes } from '../../rules/byte-order.js'

@@ -1,6 +1,6 @@
 /** Administration of the jobs of a Redis store. */
 
-import { mostFieldBytes, mostFields } from '../../../core/job-fields.js'
+import { mostFieldBytes, mostFields } from '../../../core/job/job-fields.js'
 import type { ListQuery, Page, Records, Step, StoredJob, Where } from '../../contract/job-records.js'
 import { stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'

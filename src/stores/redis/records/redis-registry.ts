@@ -1,6 +1,6 @@
 /** The registry of workers of a Redis store, with the claims they hold. */
 
-import { hasCode } from '../../../core/error-codes.js'
+import { hasCode } from '../../../core/errors.js'
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { Buried, Crash } from '../../contract/claim.js'
 import { type HeldClaim, storedWorker, type WorkerRegistry } from '../../contract/worker-registry.js'

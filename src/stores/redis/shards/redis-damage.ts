@@ -3,8 +3,7 @@
  * cannot be reached.
  */
 
-import { hasCode } from '../../../core/error-codes.js'
-import { StoreCorruptError } from '../../../core/errors.js'
+import { hasCode, StoreCorruptError } from '../../../core/errors.js'
 import type { Damage } from '../../contract/damage.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { keyNames, keyTypes } from '../redis-keys.js'

@@ -1,7 +1,6 @@
 /** The queues of a Redis store as a handle knows them, with their shards. */
 
-import { hasCode } from '../../../core/error-codes.js'
-import { ConfigConflictError, StoreUnavailableError, UnknownQueueError } from '../../../core/errors.js'
+import { ConfigConflictError, hasCode, StoreUnavailableError, UnknownQueueError } from '../../../core/errors.js'
 import type { QueueLimits } from '../../../core/queue/queue-limits.js'
 import { refuseOtherThrottle, type Throttle } from '../../../core/queue/throttle.js'
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'

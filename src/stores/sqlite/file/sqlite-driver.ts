@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { StoreUnavailableError } from '../../../core/errors.js'
-import { messageOf } from '../../../core/values/describe.js'
+import { messageOf } from '../../../core/messages/describe.js'
 
 export type SqlValue = string | number | bigint | Uint8Array | null
 

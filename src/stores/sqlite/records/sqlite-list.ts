@@ -1,6 +1,6 @@
 /** Listings of a SQLite store: pages of the jobs of a queue, over all its shards and its morgue. */
 
-import type { JobState } from '../../../core/job.js'
+import type { JobState } from '../../../core/job/job.js'
 import type { ListQuery, Page } from '../../contract/job-records.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { comparePositions, cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'

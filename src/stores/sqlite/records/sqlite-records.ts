@@ -1,7 +1,7 @@
 /** Administration of the jobs of a SQLite store: bounded steps over selected jobs. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
-import type { FieldChanges } from '../../../core/job-fields.js'
+import type { FieldChanges } from '../../../core/job/job-fields.js'
 import type { Throttle } from '../../../core/queue/throttle.js'
 import type { Step, Where } from '../../contract/job-records.js'
 import type { StoredQueue } from '../../contract/queue-settings.js'

@@ -3,8 +3,8 @@
  * to later ones, and fields.
  */
 
-import type { JobFields } from '../../../core/job-fields.js'
-import { joinedLog } from '../../../core/job-log.js'
+import type { JobFields } from '../../../core/job/job-fields.js'
+import { joinedLog } from '../../../core/job/job-log.js'
 import type { Beat, Checkpoint } from '../../contract/job-beat.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
 import { fromStored, payloadToStored, toStored, valueFromStored } from '../file/sqlite-text.js'

@@ -5,10 +5,9 @@
  */
 
 import { Worker } from 'node:worker_threads'
-import { hasCode } from '../../../core/error-codes.js'
-import { ClosedError, StoreUnavailableError } from '../../../core/errors.js'
+import { ClosedError, hasCode, StoreUnavailableError } from '../../../core/errors.js'
+import { messageOf } from '../../../core/messages/describe.js'
 import { entryFile, startFailure } from '../../../core/platform/entry-file.js'
-import { messageOf } from '../../../core/values/describe.js'
 import { Roster } from '../../../core/values/roster.js'
 import { rebuilt } from '../file/sqlite-errors.js'
 import { exitGate } from './exit-gate.js'

@@ -4,7 +4,7 @@
  */
 
 import { InvalidArgumentError, StoreUnavailableError } from '../../../core/errors.js'
-import { describe } from '../../../core/values/describe.js'
+import { describe } from '../../../core/messages/describe.js'
 import type { Enqueued } from '../../contract/new-job.js'
 import type { Transactions, UserConnection } from '../../contract/transactions.js'
 import { machineClock, type SqliteClock } from '../file/sqlite-clock.js'

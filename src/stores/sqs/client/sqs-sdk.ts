@@ -1,7 +1,7 @@
 /** The API through the AWS SDK, which is loaded when a store is first made. */
 
 import { ConfigError } from '../../../core/errors.js'
-import { messageOf } from '../../../core/values/describe.js'
+import { messageOf } from '../../../core/messages/describe.js'
 import { isLoopback, type SqsAddress, sqsAddressText } from './sqs-address.js'
 import type { SqsApi, SqsCall, SqsCalls } from './sqs-api.js'
 import { sqsError } from './sqs-errors.js'

@@ -1,7 +1,7 @@
 /** The fields of a job: small named values that anyone with the job can add, at any time. */
 
-import { InvalidArgumentError } from './errors.js'
-import { describe } from './values/describe.js'
+import { InvalidArgumentError } from '../errors.js'
+import { describe } from '../messages/describe.js'
 
 export type JobFields = Readonly<Record<string, string | number | boolean>>
 

@@ -1,8 +1,8 @@
 /** A job handle: a reference to one job, from any process. An enqueue returns one. */
 
+import type { Duration } from '../values/duration.js'
 import type { EnqueueOutcome, JobRecord, JobState } from './job.js'
 import type { FieldWriter } from './job-fields.js'
-import type { Duration } from './values/duration.js'
 
 /** A handle to one job. `Result` is what its handler returns, `Input` what it was enqueued with. */
 export interface JobHandle<Result = unknown, Input = unknown> {
