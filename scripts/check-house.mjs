@@ -43,6 +43,8 @@ const judgedTimes = /\b(?:performance\.now|mono|Date\.now)\(\) - \w+\)\.toBeLess
 const leastJudgedMs = 4_000
 /** The title of a case or of a group of cases in a test, also behind `.each(…)`. */
 const titles = /(?:\b(?:it|test|describe)(?:\.\w+)*|\))\(\s*(['"`])((?:\\.|(?!\1).)+)\1/g
+/** The title of a case of the contract suite: the name of a method or of a field, in quotes. */
+const contractTitles = /^ +(?:async )?(['"`])((?:\\.|(?!\1).)* (?:\\.|(?!\1).)*)\1[(:]/gm
 /** Forms that a title must not have, each with what to write instead. Tired people read titles, when a test is red. */
 const unplain = [
   [/\b(?:is|are|was|were|be|been) told\b/i, "'learns', 'gets' or 'is reported'"],
@@ -112,8 +114,9 @@ for (const folder of ['src', 'dashboard', 'test', 'scripts', 'site', 'bench', 'p
             lineOf(text, index),
             `judges ${ms} ms of real time; await an event, move the clock, or measure in bench/`,
           )
-    if (folder === 'test')
-      for (const { index, 2: title } of text.matchAll(titles))
+    const isContract = folder === 'src' && file.startsWith('store-testing/contract/')
+    if (folder === 'test' || isContract)
+      for (const { index, 2: title } of text.matchAll(isContract ? contractTitles : titles))
         for (const [form, instead] of unplain) {
           const found = form.exec(title)?.[0]
           if (found !== undefined)

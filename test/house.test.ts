@@ -283,6 +283,24 @@ describe('titles of tests', () => {
     ])
   })
 
+  it('are checked in the contract suite too', () => {
+    const { lines } = check({
+      'src/store-testing/contract/jobs/a.ts': `
+export const a = {
+  async 'a crash is told once'(scene) {},
+  'a job is claimed once': plainCase([], async () => {}),
+  "whoever leads goes on":
+    plainCase([], async () => {}),
+}
+`,
+    })
+
+    expect(lines.filter((line) => line.includes('titled'))).toEqual([
+      "src/store-testing/contract/jobs/a.ts:4 is titled '… is told …'; write 'learns', 'gets' or 'is reported'",
+      "src/store-testing/contract/jobs/a.ts:6 is titled '… whoever …'; write a noun for the one who does it",
+    ])
+  })
+
   it('may be plain claims, with any other "of", "where" or "as long as"', () => {
     const { status } = titled([
       'if a group is held, it is granted nothing; other groups go on',

@@ -17,21 +17,21 @@ const inPlace =
   'moto gives messages in the order of their sends, retried ones too; SQS promises none in a standard queue, nor between groups'
 /** Cases that fail on moto, because it differs from SQS. */
 const differences: ReadonlyMap<string, string> = new Map([
-  ['a payload of the largest size comes back whole', small],
-  ['payloads of bytes weigh their bytes', small],
-  ['a retry with no delay goes behind what waits', inPlace],
+  ['a payload of the largest size is returned whole', small],
+  ['payloads of bytes are weighed by their bytes', small],
+  ['a retry with no delay goes behind the waiting jobs', inPlace],
 ])
 
 const goesOn = 'it is about one and the same millisecond, and the clock of this service goes on'
 /** Cases that need a clock which stands still between two calls. */
 const ofStandingClocks: ReadonlyMap<string, string> = new Map(
   [
-    'a claim of no queue is given nothing, and the time',
+    'a claim without queues gets no job, only the time',
     'a claim that grants nothing names no queue',
     'a runAt is an absolute instant of the store’s clock',
     'now is the store’s clock',
     'a lease holds for its whole time and not a millisecond longer',
-    'a lease that ended but was not taken over may be renewed',
+    'a lease that ended may be renewed if nobody else has the job',
   ].map((title) => [title, goesOn]),
 )
 

@@ -81,7 +81,7 @@ describe('damaged records of earlier calls', () => {
     ['an entry that is gone', (scene: RedisScene) => scene.raw('HDEL', 'calls', 'a')],
     ['a count that is far too large', (scene: RedisScene) => scene.raw('HSET', 'meta', 'calls', '1000000')],
     ['a count that is far too small', (scene: RedisScene) => scene.raw('HSET', 'meta', 'calls', '-1000000')],
-  ])('make no enqueue fail, and are repaired by some: %s', async (_, damage) => {
+  ])('make no enqueue fail, and are repaired by later ones: %s', async (_, damage) => {
     const scene = await opened()
     await scene.store.enqueue(calls('a', 'b'))
     await damage(scene)

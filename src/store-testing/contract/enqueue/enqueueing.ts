@@ -30,7 +30,7 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     )
   }),
 
-  async 'answers stand in the order of the calls and of their jobs'(scene) {
+  async 'answers are in the order of the calls and of their jobs'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.add('b')
 
@@ -48,7 +48,7 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     assert.deepEqual(await scene.store.enqueue([call('x'), call('y')]), [['added'], ['duplicate']])
   },
 
-  'an accepted job is seen by every handle': plainCase([], async (scene) => {
+  'an accepted job is visible to every handle': plainCase([], async (scene) => {
     const other = await scene.harness.open()
     await scene.add('a')
 
@@ -60,7 +60,7 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     )
   }),
 
-  async 'a call that would exceed maxPending is refused whole'(scene) {
+  async 'a call that would exceed maxPending is refused as a whole'(scene) {
     await scene.openQueue({ maxPending: 3 })
     await scene.add('a')
 
@@ -87,14 +87,14 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     assert.deepEqual(await scene.enqueue(['b']), ['full'])
   },
 
-  async 'duplicates take no room: a call of duplicates alone is never full'(scene) {
+  async 'duplicates take no room: a call with only duplicates is never full'(scene) {
     await scene.openQueue({ maxPending: 2 })
     await scene.add('a', 'b')
 
     assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'duplicate'])
   },
 
-  async 'a call of duplicates alone is never full, even where more wait than a lowered maxPending'(scene) {
+  async 'a call with only duplicates is never full, even if more jobs wait than a lowered maxPending allows'(scene) {
     await scene.add('a', 'b', 'c')
     await scene.openQueue({ maxPending: 1 })
 
@@ -102,14 +102,14 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     assert.deepEqual(await scene.enqueue(['a', 'd']), ['full', 'full'])
   },
 
-  async 'a call with a duplicate fits when its new jobs fit'(scene) {
+  async 'a call with a duplicate fits if its new jobs fit'(scene) {
     await scene.openQueue({ maxPending: 2 })
     await scene.add('a')
 
     assert.deepEqual(await scene.enqueue(['a', 'b']), ['duplicate', 'added'])
   },
 
-  async 'one full call does not hold up the next call of the same batch'(scene) {
+  async 'one full call does not block the next call of the same batch'(scene) {
     await scene.openQueue({ maxPending: 1 })
 
     const answers = await scene.store.enqueue([
@@ -142,7 +142,7 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     assert.equal((await scene.depth()).ready, 6)
   }),
 
-  async 'a call sent again is answered as the first time and not repeated'(scene) {
+  async 'a repeated call gets its first answer and is not carried out again'(scene) {
     await scene.add('b')
     const first = await scene.enqueue(['a', 'b'], { callId: 'again' })
     await scene.end(await scene.claimOne(), { kind: 'complete' })
@@ -153,7 +153,7 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     assert.deepEqual(await scene.states(), [])
   },
 
-  async 'a call sent again through another handle is not repeated'(scene) {
+  async 'a call repeated through another handle is not carried out again'(scene) {
     const other = await scene.harness.open()
     await scene.enqueue(['a'], { callId: 'again' })
     await scene.end(await scene.claimOne(), { kind: 'complete' })
@@ -165,14 +165,14 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     assert.deepEqual(await scene.states(), [])
   },
 
-  async 'a call sent twice in one batch is done once'(scene) {
+  async 'a call sent twice in one batch is carried out once'(scene) {
     const call = { callId: 'twice', queue: scene.queue, jobs: [newJob({ id: 'a' })] }
 
     assert.deepEqual(await scene.store.enqueue([call, call]), [['added'], ['added']])
     assert.deepEqual(await scene.states(), ['a ready'])
   },
 
-  async 'a refused call is remembered too: sent again, it is refused again'(scene) {
+  async 'a refused call is remembered too: a repeat is refused again'(scene) {
     await scene.openQueue({ maxPending: 1 })
     await scene.enqueue(['a', 'b'], { callId: 'again' })
     await scene.openQueue()
@@ -194,7 +194,7 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     assert.deepEqual(await scene.states(), ['a ready'])
   },
 
-  'a call id is remembered by its queue alone': plainCase([], async (scene) => {
+  'a call id is remembered only by its own queue': plainCase([], async (scene) => {
     await scene.openQueue({ name: 'other' })
     await scene.enqueue(['a'], { callId: 'same' })
 
@@ -241,7 +241,7 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     assert.deepEqual(await scene.states(), ['a ready'])
   }),
 
-  'unicode comes back as it was sent, in ids, tasks, payloads, meta and errors': plainCase(
+  'unicode is returned unchanged, in ids, tasks, payloads, meta and errors': plainCase(
     [tellsCrashes],
     async (scene) => {
       const text = 'Grüße 漢字 🎈 \u0000 \u2028 "\\" e\u0301'
@@ -263,7 +263,7 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     },
   ),
 
-  'bytes come back as bytes and text as text': plainCase([], async (scene) => {
+  'bytes are returned as bytes and text as text': plainCase([], async (scene) => {
     const bytes = Uint8Array.from({ length: 256 }, (_, i) => i)
     await scene.add(
       { id: 'bytes', payload: bytes, meta: bytes, codec: 'raw' },
@@ -284,7 +284,7 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
     )
   }),
 
-  'a payload of the largest size comes back whole': plainCase([], async (scene) => {
+  'a payload of the largest size is returned whole': plainCase([], async (scene) => {
     const payload = 'x'.repeat(Math.min(scene.store.traits.maxPayloadBytes, 1_048_576) - 2)
     await scene.add({ id: 'large', payload })
 

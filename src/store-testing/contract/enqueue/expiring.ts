@@ -15,7 +15,7 @@ import {
 import { soon } from '../scenes/scene.js'
 
 export const expiring = plainConcern('expiring', [expires], {
-  async 'a job that was not taken in time is cancelled by the next claim, which tells of it'(scene) {
+  async 'a job that was not claimed in time is cancelled by the next claim, which reports it'(scene) {
     await scene.add({ id: 'code', task: 'send-code', expiresMs: 1_000 }, 'mail')
     await scene.advance(1_000)
 
@@ -30,7 +30,7 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.equal((await scene.claim()).expired, undefined)
   },
 
-  async 'until its last millisecond it is given'(scene) {
+  async 'a job that expires is granted until its last millisecond'(scene) {
     await scene.add({ id: 'a', expiresMs: 1_000 })
     await scene.advance(999)
 
@@ -38,23 +38,26 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.equal((await scene.depth()).expired, 0)
   },
 
-  'its record says when it expires, and of the end why: `expired`': plainCase([expires, records], async (scene) => {
-    await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', delayMs: 500, expiresMs: 2_000 })
-    const now = await scene.now()
-    assert.equal((await scene.records.get(scene.queue, 'a'))?.expiresAt, now + 1_000)
-    const { jobs } = await scene.records.list(scene.queue, { by: 'id', limit: 10 })
-    assert.deepEqual(
-      jobs.map(({ expiresAt }) => expiresAt),
-      [now + 1_000, now + 2_000],
-    )
-    await scene.advance(1_000)
-    await scene.claim({ limit: 0 })
+  'a record says when its job expires, and after the end why it ended: `expired`': plainCase(
+    [expires, records],
+    async (scene) => {
+      await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', delayMs: 500, expiresMs: 2_000 })
+      const now = await scene.now()
+      assert.equal((await scene.records.get(scene.queue, 'a'))?.expiresAt, now + 1_000)
+      const { jobs } = await scene.records.list(scene.queue, { by: 'id', limit: 10 })
+      assert.deepEqual(
+        jobs.map(({ expiresAt }) => expiresAt),
+        [now + 1_000, now + 2_000],
+      )
+      await scene.advance(1_000)
+      await scene.claim({ limit: 0 })
 
-    const record = await scene.records.get(scene.queue, 'a')
-    assert.deepEqual([record?.state, record?.reason, record?.expiresAt], ['cancelled', 'expired', undefined])
-  }),
+      const record = await scene.records.get(scene.queue, 'a')
+      assert.deepEqual([record?.state, record?.reason, record?.expiresAt], ['cancelled', 'expired', undefined])
+    },
+  ),
 
-  async 'its id is remembered as that of a cancelled job is'(scene) {
+  async 'the id of an expired job is remembered like that of a cancelled one'(scene) {
     await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', expiresMs: 1_000, rememberMs: 90_000 })
     await scene.advance(1_000)
     await scene.claim({ limit: 0 })
@@ -64,7 +67,7 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.deepEqual(await scene.enqueue(['a', 'b']), ['added', 'duplicate'])
   },
 
-  'whoever waits for it is woken': plainCase([expires, records], async (scene) => {
+  'an expiry wakes those who wait for the job': plainCase([expires, records], async (scene) => {
     await scene.add({ id: 'a', expiresMs: 1_000 })
     const key = { queue: scene.queue, id: 'a' }
     const ended = scene.records.watch([key], 5_000, new AbortController().signal)
@@ -74,7 +77,7 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.deepEqual(await soon(ended), [key])
   }),
 
-  async 'a job for later may expire after it is due, and not before'(scene) {
+  async 'a delayed job may expire after it is due, and not before'(scene) {
     await scene.add({ id: 'a', delayMs: 1_000, expiresMs: 2_000 }, { id: 'b', delayMs: 1_000, expiresMs: 5_000 })
     await scene.advance(2_000)
 
@@ -83,7 +86,7 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.deepEqual([claims.map(({ id }) => id), expired.map(({ id }) => id)], [['b'], ['a']])
   },
 
-  async 'a job that was taken expires all the same when it waits again: retried, released or crashed'(scene) {
+  async 'a claimed job still expires when it waits again: retried, released or crashed'(scene) {
     const ids = ['retried', 'for later', 'released', 'crashed']
     await scene.add(...ids.map((id) => ({ id, expiresMs: 1_000 })))
     const { claims } = await scene.claim({ leaseMs: 500 })
@@ -101,7 +104,7 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.equal((await scene.depth()).expired, 4)
   },
 
-  async 'a job that is retried before its time is given again'(scene) {
+  async 'a job that is retried before its expiry is granted again'(scene) {
     await scene.add({ id: 'a', expiresMs: 1_000 })
     await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 100 })
     await scene.advance(999)
@@ -109,7 +112,7 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.deepEqual(await scene.claimIds(), ['a'])
   },
 
-  async 'a job that runs does not expire, and ends as its claim says'(scene) {
+  async 'a running job does not expire, and ends as its claim says'(scene) {
     await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', expiresMs: 1_000 })
     const { claims } = await scene.claim()
     await scene.advance(2_000)
@@ -122,7 +125,7 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.equal((await scene.depth()).expired, 0)
   },
 
-  async 'its claim says when it expires, each time'(scene) {
+  async 'every claim says when its job expires'(scene) {
     await scene.add({ id: 'a', expiresMs: 1_000 }, 'b')
     const at = (await scene.now()) + 1_000
     const { claims } = await scene.claim()
@@ -135,7 +138,7 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.equal((await scene.claimOne()).expiresAt, at)
   },
 
-  'its record says when it expires while it waits or runs, and not once it is dead': plainCase(
+  'a record says when its job expires while it waits or runs, and not once it is dead': plainCase(
     [expires, records],
     async (scene) => {
       await scene.add({ id: 'a', expiresMs: 1_000 })
@@ -151,7 +154,7 @@ export const expiring = plainConcern('expiring', [expires], {
     },
   ),
 
-  'a job that was buried and revived expires no more; one that is to run now does': plainCase(
+  'a job that was buried and revived does not expire any more; one that is run now still does': plainCase(
     [expires, records],
     async (scene) => {
       await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b', delayMs: 500, expiresMs: 1_000 })
@@ -182,7 +185,7 @@ export const expiring = plainConcern('expiring', [expires], {
     },
   ),
 
-  async 'of more jobs than one call ends, none is given before all have ended'(scene) {
+  async 'if more jobs expire than one call ends, none is granted before all have ended'(scene) {
     const many = Array.from({ length: upkeepLimit + 1 }, (_, i) => ({ id: `code-${i}`, expiresMs: 1_000 }))
     await scene.add(...many, 'mail')
     await scene.advance(1_000)
@@ -194,7 +197,7 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.equal((await scene.depth()).expired, upkeepLimit + 1)
   },
 
-  async 'they end in the order in which they expire, then of arrival'(scene) {
+  async 'expired jobs end in the order of their expiry, then of arrival'(scene) {
     await scene.add({ id: 'a', expiresMs: 3_000 }, { id: 'b', delayMs: 500, expiresMs: 1_000 })
     await scene.add({ id: 'c', expiresMs: 1_000 })
     await scene.advance(5_000)
@@ -207,7 +210,7 @@ export const expiring = plainConcern('expiring', [expires], {
     )
   },
 
-  'they expire in a paused queue too, when a claim comes by': plainCase([expires, records], async (scene) => {
+  'jobs expire in a paused queue too, at the next claim': plainCase([expires, records], async (scene) => {
     await scene.add({ id: 'a', expiresMs: 1_000 })
     await scene.records.pause(scene.queue)
     await scene.advance(1_000)
@@ -217,7 +220,7 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.deepEqual([expired?.length, waits[0]?.reason], [1, 'paused'])
   }),
 
-  'they end wherever they stand: behind others, in a lane, with a priority': plainCase(
+  'jobs expire in any place: behind others, in a lane, with a priority': plainCase(
     [expires, priority, groups],
     async (scene) => {
       await scene.add({ id: 'a' }, { id: 'b', expiresMs: 1_000 }, { id: 'c', expiresMs: 1_000, priority: 3 })
@@ -244,19 +247,22 @@ export const expiring = plainConcern('expiring', [expires], {
     assert.deepEqual(await scene.claimIds(), ['b'])
   }),
 
-  'an expired job makes room for none and takes none of what may run': plainCase([expires, limited], async (scene) => {
-    await scene.openQueue({ maxRunning: 1 })
-    await scene.add('a', { id: 'b', expiresMs: 1_000 }, 'c')
-    const claim = await scene.claimOne()
-    await scene.advance(1_000)
+  'an expired job makes no room among running jobs, and takes none of it': plainCase(
+    [expires, limited],
+    async (scene) => {
+      await scene.openQueue({ maxRunning: 1 })
+      await scene.add('a', { id: 'b', expiresMs: 1_000 }, 'c')
+      const claim = await scene.claimOne()
+      await scene.advance(1_000)
 
-    const full = await scene.claim()
-    assert.deepEqual([full.claims, full.expired?.length], [[], 1])
-    await scene.end(claim, { kind: 'complete' })
-    assert.deepEqual(await scene.claimIds(), ['c'])
-  }),
+      const full = await scene.claim()
+      assert.deepEqual([full.claims, full.expired?.length], [[], 1])
+      await scene.end(claim, { kind: 'complete' })
+      assert.deepEqual(await scene.claimIds(), ['c'])
+    },
+  ),
 
-  async 'an expired job makes room in a bounded queue'(scene) {
+  async 'an expired job makes room in a queue with maxPending'(scene) {
     await scene.openQueue({ maxPending: 1 })
     await scene.add({ id: 'a', expiresMs: 1_000 })
     await scene.advance(1_000)

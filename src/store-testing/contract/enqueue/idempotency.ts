@@ -21,7 +21,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     assert.deepEqual((await scene.stored()).jobs, before.jobs)
   },
 
-  async 'a completed job without a kept result frees its id at once where it is not remembered'(scene) {
+  async 'a completed job without a kept result frees its id at once if the id is not remembered'(scene) {
     await scene.add('a')
     await scene.end(await scene.claimOne(), { kind: 'complete' })
 
@@ -39,7 +39,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     assert.deepEqual(await scene.enqueue(['a']), ['added'])
   },
 
-  async 'a cancelled id is remembered as a completed one is'(scene) {
+  async 'a cancelled id is remembered like a completed one'(scene) {
     await scene.add({ id: 'a', rememberMs: 5_000 })
     await scene.end(await scene.claimOne(), { kind: 'cancel', reason: 'changed my mind' })
 
@@ -48,7 +48,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     assert.deepEqual(await scene.enqueue(['a']), ['added'])
   },
 
-  'a cancelled job is remembered for a minute where its id was not to be': plainCase(
+  'a cancelled job is remembered for a minute even without rememberMs': plainCase(
     [exactEnqueue, records],
     async (scene) => {
       await scene.add('a')
@@ -61,7 +61,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     },
   ),
 
-  async 'an id whose result is kept but that is not remembered is replaced'(scene) {
+  async 'an id with a kept result that is not remembered is replaced'(scene) {
     await scene.addCompleted('a')
 
     assert.deepEqual(await scene.enqueue([{ id: 'a', payload: 'new' }]), ['added'])
@@ -73,7 +73,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     )
   },
 
-  async 'an id whose result is kept and that is remembered is a duplicate until it no longer is'(scene) {
+  async 'an id with a kept result is a duplicate until it is no longer remembered'(scene) {
     await scene.addCompleted('a', { rememberMs: 5_000 }, 60_000)
 
     await scene.advance(4_999)
@@ -84,7 +84,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     assert.deepEqual(await scene.states(), ['a ready'])
   },
 
-  async 'an id stays remembered when its result expires first'(scene) {
+  async 'an id stays remembered if its result expires first'(scene) {
     await scene.addCompleted('a', { rememberMs: 5_000 }, 1_000)
 
     await scene.advance(1_000)
@@ -98,7 +98,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     assert.deepEqual(await scene.enqueue(['a']), ['added'])
   },
 
-  async 'an id stays remembered when its result is over the bound'(scene) {
+  async 'an id stays remembered if its result is over the limit of results'(scene) {
     await scene.openQueue({ resultsCount: 1 })
     await scene.addCompleted('a', { rememberMs: 5_000 })
     await scene.addCompleted('b', { rememberMs: 5_000 })
@@ -114,7 +114,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     assert.deepEqual(await scene.enqueue(['a']), ['added'])
   }),
 
-  'of a remembered job id, task, state and times are returned, with an empty payload': plainCase(
+  'a remembered job is returned with id, task, state and times, and an empty payload': plainCase(
     [exactEnqueue, records],
     async (scene) => {
       const createdAt = await scene.now()
@@ -135,7 +135,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     },
   ),
 
-  'what is no longer remembered is not shown': plainCase([exactEnqueue, records], async (scene) => {
+  'a job that is no longer remembered is not shown': plainCase([exactEnqueue, records], async (scene) => {
     await scene.add({ id: 'a', rememberMs: 5_000 })
     await scene.end(await scene.claimOne(), { kind: 'complete' })
 
@@ -153,7 +153,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     assert.deepEqual([job?.state, job?.reason], ['cancelled', 'not needed'])
   }),
 
-  async 'calls that have the id of their job are added in their order, and once'(scene) {
+  async 'calls whose id is that of their job are added in order, and once'(scene) {
     const calls = (isResent: boolean) =>
       ['c', 'a', 'b'].map((id) => ({ callId: id, isResent, queue: scene.queue, jobs: [newJob({ id })] }))
     assert.deepEqual(await scene.store.enqueue(calls(false)), [['added'], ['added'], ['added']])
@@ -164,7 +164,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     assert.deepEqual([claim.id, await scene.claimIds()], ['c', ['a', 'b']])
   },
 
-  async 'a call whose ids were made for its jobs is added once, however often it is sent'(scene) {
+  async 'a call with new ids is added once, however often it is sent'(scene) {
     const call = {
       callId: 'call',
       hasNewIds: true,
@@ -179,7 +179,7 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     assert.deepEqual([claim.id, await scene.claimIds()], ['b', ['a']])
   },
 
-  async 'an id used again is remembered anew from its own end'(scene) {
+  async 'an id that is used again is remembered from its new end'(scene) {
     await scene.add({ id: 'a', rememberMs: 1_000 })
     await scene.end(await scene.claimOne(), { kind: 'complete' })
     await scene.advance(1_000)

@@ -17,7 +17,7 @@ import {
 const ifWaiting = 'replace'
 
 export const replacing = plainConcern('replacing', [exactEnqueue], {
-  'a job that waits is replaced in all that was said of it, and keeps when it came in': plainCase(
+  'a waiting job is replaced in all its fields, and keeps its creation time': plainCase(
     [exactEnqueue, records, priority, groups],
     async (scene) => {
       await scene.add({ id: 'a', payload: '1', meta: '{"by":"first"}', priority: 3, rememberMs: 1_000 })
@@ -38,7 +38,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     },
   ),
 
-  async 'with a delay it is put off by each: a debounce'(scene) {
+  async 'a replacement with a delay puts the job off again: a debounce'(scene) {
     const call = (n: number) => scene.enqueue([{ id: 'a', payload: `${n}`, delayMs: 1_000, ifWaiting }])
     assert.deepEqual(await call(1), ['added'])
     for (const n of [2, 3, 4]) {
@@ -51,14 +51,14 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     assert.equal((await scene.claimOne()).payload, '4')
   },
 
-  'without a delay it goes behind those that are ready': plainCase([exactEnqueue, inOrder], async (scene) => {
+  'a replacement without a delay goes behind the ready jobs': plainCase([exactEnqueue, inOrder], async (scene) => {
     await scene.add('a', 'b')
     await scene.enqueue([{ id: 'a', ifWaiting }])
 
     assert.deepEqual(await scene.claimIds(), ['b', 'a'])
   }),
 
-  async 'its claim is told of the job that took the place, and of when the first came in'(scene) {
+  async 'the claim of a replaced job has the new payload, and the creation time of the first'(scene) {
     await scene.add({ id: 'a', payload: '1' })
     const { createdAt } = await scene.job('a')
     await scene.advance(500)
@@ -71,7 +71,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     assert.deepEqual(await scene.states(), [])
   },
 
-  'a job that runs is left alone': plainCase([exactEnqueue, fenced], async (scene) => {
+  'a running job is not replaced': plainCase([exactEnqueue, fenced], async (scene) => {
     await scene.add('a')
     const running = await scene.claimOne()
 
@@ -80,7 +80,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     await scene.end(running, { kind: 'complete' })
   }),
 
-  async 'a job that ended is forgotten for it, with or without a kept result'(scene) {
+  async 'an ended job is forgotten by a replacement, with or without a kept result'(scene) {
     await scene.add({ id: 'a', rememberMs: 60_000 }, { id: 'b', rememberMs: 60_000 })
     const { claims } = await scene.claim()
     await scene.end(claims[0]!, { kind: 'complete' })
@@ -110,14 +110,17 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     )
   }),
 
-  'without it, a dead job is left alone and named in the answer': plainCase([exactEnqueue, records], async (scene) => {
-    await scene.addDead('a')
+  'without a replacement, a dead job is left alone and named in the answer': plainCase(
+    [exactEnqueue, records],
+    async (scene) => {
+      await scene.addDead('a')
 
-    assert.deepEqual(await scene.enqueue(['a', 'b', 'a']), ['dead', 'added', 'dead'])
-    assert.equal((await scene.depth()).dead, 1)
-  }),
+      assert.deepEqual(await scene.enqueue(['a', 'b', 'a']), ['dead', 'added', 'dead'])
+      assert.equal((await scene.depth()).dead, 1)
+    },
+  ),
 
-  'the place of a dead job needs room in a bounded queue': plainCase([exactEnqueue, records], async (scene) => {
+  'the place of a dead job needs room in a queue with maxPending': plainCase([exactEnqueue, records], async (scene) => {
     await scene.openQueue({ maxPending: 2 })
     await scene.addDead('dead')
     await scene.add('a')
@@ -130,7 +133,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     assert.equal((await scene.depth()).ready, 2)
   }),
 
-  async 'a bound keeps it from being put off for ever, counted from the first'(scene) {
+  async 'a longest delay keeps a job from being put off for ever, counted from the first enqueue'(scene) {
     const bounded = { id: 'a', delayMs: 1_000, atMostMs: 2_500, ifWaiting } as const
     await scene.enqueue([bounded])
     const first = await scene.now()
@@ -145,7 +148,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     assert.deepEqual(await scene.claimIds(), ['a'])
   },
 
-  async 'a bound counts for the job that has it, not for one that comes after'(scene) {
+  async 'a longest delay counts for the job that has it, not for a later one'(scene) {
     await scene.enqueue([{ id: 'a', delayMs: 1_000, atMostMs: 1_500, ifWaiting }])
     await scene.advance(900)
     await scene.enqueue([{ id: 'a', delayMs: 1_000, ifWaiting }])
@@ -156,7 +159,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     assert.deepEqual(await scene.claimIds(), ['a'])
   },
 
-  async 'an id that is not there, or no longer remembered, is added'(scene) {
+  async 'a missing or forgotten id is added'(scene) {
     await scene.add({ id: 'a', rememberMs: 1_000 })
     await scene.end(await scene.claimOne(), { kind: 'complete' })
     await scene.advance(1_000)
@@ -170,7 +173,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     )
   },
 
-  'a job that failed or crashed begins anew': plainCase([exactEnqueue, tellsCrashes], async (scene) => {
+  'a replaced job that failed or crashed starts over': plainCase([exactEnqueue, tellsCrashes], async (scene) => {
     await scene.addSuspects('a')
     await scene.add('b')
     await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 10_000, error: 'broken' })
@@ -188,7 +191,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     )
   }),
 
-  'what an attempt has noted goes with the job that is replaced': plainCase(
+  'checkpoint and log of an attempt are dropped when its job is replaced': plainCase(
     [exactEnqueue, records, tellsCrashes],
     async (scene) => {
       await scene.add('a')
@@ -202,7 +205,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     },
   ),
 
-  async 'within a call the last one counts'(scene) {
+  async 'the last of several replacements in one call counts'(scene) {
     const answers = await scene.enqueue([
       { id: 'a', payload: '1' },
       { id: 'a', payload: '2', ifWaiting },
@@ -217,7 +220,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     assert.deepEqual(await scene.claimIds(), ['b'])
   },
 
-  async 'calls of one trip follow one another'(scene) {
+  async 'the calls of one trip apply in order'(scene) {
     const calls = [1, 2, 3].map((n) => ({
       callId: `trip-${n}`,
       queue: scene.queue,
@@ -229,7 +232,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     assert.deepEqual(await scene.claimIds(), [])
   },
 
-  async 'a call that is sent again replaces nothing again'(scene) {
+  async 'a repeated call does not replace again'(scene) {
     await scene.add({ id: 'a', payload: '1' })
     const [second, third] = [{ callId: 'second' }, { callId: 'third' }]
     await scene.enqueue([{ id: 'a', payload: '2', ifWaiting }], second)
@@ -239,7 +242,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     assert.equal((await scene.claimOne()).payload, '3')
   },
 
-  async 'it needs no room in a bounded queue, and a queue that drains refuses it'(scene) {
+  async 'a replacement needs no room in a queue with maxPending, and a draining queue refuses it'(scene) {
     await scene.openQueue({ maxPending: 2 })
     await scene.add('a', 'b')
     const again = { id: 'a', payload: '2', ifWaiting } as const
@@ -253,7 +256,7 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     assert.deepEqual(await scene.enqueue([again]), ['draining'])
   },
 
-  'an expiry is replaced as well': plainCase([exactEnqueue, expires], async (scene) => {
+  'a replacement also replaces the expiry': plainCase([exactEnqueue, expires], async (scene) => {
     await scene.add({ id: 'a', expiresMs: 1_000 }, { id: 'b' })
     await scene.enqueue([
       { id: 'a', ifWaiting },
@@ -266,10 +269,13 @@ export const replacing = plainConcern('replacing', [exactEnqueue], {
     assert.deepEqual([claims.map(({ id }) => id), expired.map(({ id }) => id)], [['a'], ['b']])
   }),
 
-  'a job leaves the lane of its group for that of the other': plainCase([exactEnqueue, groups], async (scene) => {
-    await scene.add({ id: 'a', group: 'x' }, { id: 'b', group: 'x' }, { id: 'c', group: 'y' })
-    await scene.enqueue([{ id: 'a', group: 'y', ifWaiting }])
+  'a replaced job moves from the lane of its group to that of the new one': plainCase(
+    [exactEnqueue, groups],
+    async (scene) => {
+      await scene.add({ id: 'a', group: 'x' }, { id: 'b', group: 'x' }, { id: 'c', group: 'y' })
+      await scene.enqueue([{ id: 'a', group: 'y', ifWaiting }])
 
-    assert.deepEqual(await scene.claimIds(), ['b', 'c', 'a'])
-  }),
+      assert.deepEqual(await scene.claimIds(), ['b', 'c', 'a'])
+    },
+  ),
 })

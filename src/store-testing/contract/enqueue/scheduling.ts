@@ -30,7 +30,7 @@ export const scheduling = plainConcern('schedules', [scheduled], {
     )
   },
 
-  async 'one is written only where the revision that is expected is stored'(scene) {
+  async 'a schedule is written only if the expected revision is stored'(scene) {
     const { put, get } = schedulesOf(scene.store)
     const now = await scene.now()
     const at = (revision: string, nextAt = now) => ({ revision, nextAt })
@@ -45,7 +45,7 @@ export const scheduling = plainConcern('schedules', [scheduled], {
     assert.deepEqual([revision, paused, nextAt], ['r2', true, now + 1])
   },
 
-  async 'who read a schedule before it ticked does not take it back'(scene) {
+  async 'a writer that read a schedule before it ticked does not set it back'(scene) {
     const { put, tick, due } = schedulesOf(scene.store)
     const now = await scene.now()
     await scene.store.open([{ name: 'reports', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
@@ -59,14 +59,14 @@ export const scheduling = plainConcern('schedules', [scheduled], {
     assert.equal((await storedSchedule(scene.store, 'a')).nextAt, now + hourMs)
   },
 
-  async 'a change that is sent again is answered as done'(scene) {
+  async 'a repeated change is answered as done'(scene) {
     const { put } = schedulesOf(scene.store)
     const change = hourly('a', await scene.now())
     assert.equal(await put(change, undefined), true)
     assert.equal(await put(change, undefined), true)
   },
 
-  async 'a change keeps what the schedule has ticked so far, and when it came'(scene) {
+  async 'a change keeps the ticks of the schedule so far, and its creation time'(scene) {
     const { put, tick, get } = schedulesOf(scene.store)
     const createdAt = await scene.now()
     await put(hourly('a', createdAt), undefined)
@@ -84,13 +84,13 @@ export const scheduling = plainConcern('schedules', [scheduled], {
     })
   },
 
-  async 'one for a queue that is not there is refused'(scene) {
+  async 'a schedule for a missing queue is refused'(scene) {
     const change = hourly('a', 0, { definition: { queue: 'nowhere' } })
     await assert.rejects(schedulesOf(scene.store).put(change, undefined), UnknownQueueError)
     assert.equal(await schedulesOf(scene.store).get('a'), undefined)
   },
 
-  async 'they are listed by the bytes of their names, page by page'(scene) {
+  async 'schedules are listed by the bytes of their names, page by page'(scene) {
     const { put, list } = schedulesOf(scene.store)
     for (const name of ['b', 'a', 'C', 'a.b', 'a-1']) await put(hourly(name, 0), undefined)
     const first = await list(undefined, 3)
@@ -100,7 +100,7 @@ export const scheduling = plainConcern('schedules', [scheduled], {
     assert.deepEqual(await list('b', 3), [])
   },
 
-  async 'one is removed once, and only with the revision that is named'(scene) {
+  async 'a schedule is removed once, and only with the named revision'(scene) {
     const { put, remove, get } = schedulesOf(scene.store)
     await put(hourly('a', 0), undefined)
     await put(hourly('b', 0), undefined)
@@ -112,7 +112,7 @@ export const scheduling = plainConcern('schedules', [scheduled], {
     assert.deepEqual((await schedulesOf(scene.store).due('worker', hourMs, 10)).due, [])
   },
 
-  async 'one that changes its queue ticks there, and keeps its history'(scene) {
+  async 'a schedule that changes its queue ticks there, and keeps its history'(scene) {
     const { put, tick, due, list } = schedulesOf(scene.store)
     await scene.store.open([{ name: 'reports', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
     const now = await scene.now()
@@ -137,7 +137,7 @@ const leadMs = 30_000
 
 /** Of all workers that look for due schedules one leads, and receives the due ones. */
 export const scheduleLeads = plainConcern('leads of schedules', [scheduled], {
-  async 'what is due is told with its time, the earliest first, and when the next is'(scene) {
+  async 'due schedules are returned with their times, the earliest first, and when the next is due'(scene) {
     const { put, due } = schedulesOf(scene.store)
     const now = await scene.now()
     for (const [name, inMs] of Object.entries({ c: 0, b: -5, d: 1, e: 9, a: 0 }))
@@ -166,7 +166,7 @@ export const scheduleLeads = plainConcern('leads of schedules', [scheduled], {
     assert.equal((await due('worker', leadMs, 10)).due.length, 1)
   },
 
-  async 'one of many leads, until it has not asked for its time'(scene) {
+  async 'one of several leads, until it has not asked for its time'(scene) {
     const { put, due } = schedulesOf(scene.store)
     const other = schedulesOf(await scene.harness.open())
     const now = await scene.now()
@@ -185,7 +185,7 @@ export const scheduleLeads = plainConcern('leads of schedules', [scheduled], {
     assert.equal((await due('worker-1', leadMs, 10)).isLead, false)
   },
 
-  async 'a lead that resigns is followed at once, and only its own lead'(scene) {
+  async 'a lead that resigns is replaced at once, and only its own lead ends'(scene) {
     const { due, resign } = schedulesOf(scene.store)
     await due('worker-1', leadMs, 10)
     await resign('worker-2')
@@ -194,7 +194,7 @@ export const scheduleLeads = plainConcern('leads of schedules', [scheduled], {
     assert.equal((await due('worker-2', leadMs, 10)).isLead, true)
   },
 
-  async 'a dead lead is followed in its time though the clock was set back'(scene) {
+  async 'a dead lead is replaced in time even if the clock was set back'(scene) {
     const { due } = schedulesOf(scene.store)
     await due('worker-1', leadMs, 10)
     await scene.harness.step(-10 * hourMs)
@@ -203,7 +203,7 @@ export const scheduleLeads = plainConcern('leads of schedules', [scheduled], {
     assert.equal((await due('worker-2', leadMs, 10)).isLead, true)
   },
 
-  async 'whoever waits for a change wakes when a schedule is written elsewhere'(scene) {
+  async 'a waiter for changes wakes when a schedule is written elsewhere'(scene) {
     const other = schedulesOf(await scene.harness.open())
     const { put, changed } = schedulesOf(scene.store)
     await put(hourly('a', 0), undefined)
@@ -212,7 +212,7 @@ export const scheduleLeads = plainConcern('leads of schedules', [scheduled], {
     await soon(woken, 7_000)
   },
 
-  async 'whoever waits for a change wakes when the time is over, or is called away'(scene) {
+  async 'a waiter for changes wakes when its time is over, or when it is called away'(scene) {
     const { changed } = schedulesOf(scene.store)
     await soon(changed(10, new AbortController().signal))
     const calling = new AbortController()

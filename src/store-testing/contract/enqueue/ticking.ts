@@ -19,7 +19,7 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
     assert.deepEqual(await scene.claimIds(), [tick.jobs[0]!.id])
   },
 
-  async 'of all who tick the same instant one does'(scene) {
+  async 'if several tick the same instant, one does'(scene) {
     const handles = [scene.store, await scene.harness.open(), await scene.harness.open()]
     await schedulesOf(scene.store).put(hourly('a', await scene.now()), undefined)
     const schedule = await storedSchedule(scene.store, 'a')
@@ -34,7 +34,7 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
     assert.equal((await storedSchedule(scene.store, 'a')).ticked, 1)
   },
 
-  async 'a tick by an old idea of the schedule is lost'(scene) {
+  async 'a tick with an outdated view of the schedule is lost'(scene) {
     const { put, tick, remove, get } = schedulesOf(scene.store)
     const now = await scene.now()
     await put(hourly('a', now), undefined)
@@ -62,7 +62,7 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
     assert.deepEqual([ticked, missed, lastAt, lastId], [3, 4, now + 2_000, ids[2]])
   },
 
-  async 'a tick without jobs only steps, and the last has no next'(scene) {
+  async 'a tick without jobs only advances, and the last one has no next'(scene) {
     const { put, tick, due } = schedulesOf(scene.store)
     const now = await scene.now()
     await put(hourly('a', now), undefined)
@@ -77,7 +77,7 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
     assert.equal((await scene.depth()).ready, 0)
   },
 
-  async 'a job out of turn leaves the next tick where it is'(scene) {
+  async 'a job run by hand leaves the next tick unchanged'(scene) {
     const now = await scene.now()
     await schedulesOf(scene.store).put(hourly('a', now + hourMs), undefined)
     const { lastAt: _, ...tick } = tickOf(await storedSchedule(scene.store, 'a'), { nextAt: now + hourMs })
@@ -88,7 +88,7 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
     assert.deepEqual([nextAt, lastAt, lastId], [now + hourMs, undefined, tick.jobs[0]!.id])
   },
 
-  async 'nothing is enqueued while the job of the tick before waits or runs'(scene) {
+  async 'nothing is enqueued while the job of the previous tick waits or runs'(scene) {
     const { put, tick } = schedulesOf(scene.store)
     await put(hourly('a', await scene.now()), undefined)
     const first = tickOf(await storedSchedule(scene.store, 'a'))
@@ -116,7 +116,7 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
     assert.equal((await tick(next)).outcome, 'ticked')
   },
 
-  async 'a full queue and one that drains take no tick, which stays due'(scene) {
+  async 'a full or draining queue takes no tick, which stays due'(scene) {
     const { put, tick } = schedulesOf(scene.store)
     await scene.openQueue({ maxPending: 1 })
     await scene.add('other')
@@ -131,7 +131,7 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
     assert.equal((await tick(tickOf(before))).outcome, 'ticked')
   },
 
-  async 'schedules of a queue that is spread each tick where they lie'(scene) {
+  async 'schedules of a sharded queue each tick in their shard'(scene) {
     const { put, tick, due } = schedulesOf(scene.store)
     await scene.openQueue({ name: 'spread', shards: 3 })
     const now = await scene.now()
@@ -150,7 +150,7 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
     }
   },
 
-  async 'the job of a tick wakes one who waits'(scene) {
+  async 'the job of a tick wakes a waiter'(scene) {
     await schedulesOf(scene.store).put(hourly('a', await scene.now()), undefined)
     const schedule = await storedSchedule(scene.store, 'a')
     const waiting = scene.store.wait(['mail'], 5_000, new AbortController().signal)
@@ -174,7 +174,7 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
     },
   ),
 
-  'a schedule of an ordered job ticks on where its queue lies in other shards': orderedCase(
+  'a schedule of an ordered job keeps ticking if its queue moves to other shards': orderedCase(
     [scheduled, ordered],
     async (scene) => {
       const { put, tick, due, list } = schedulesOf(scene.store)

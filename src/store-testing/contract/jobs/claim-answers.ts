@@ -45,7 +45,7 @@ export const claimAnswers = plainConcern('what a claim tells', [], {
     assert.deepEqual([claims, waits, more], [[], [{ queue: scene.queue, reason: 'paused' }], false])
   }),
 
-  async 'more tells whether ready jobs were left'(scene) {
+  async 'more says whether ready jobs were left'(scene) {
     await scene.add('a', 'b', 'c')
 
     assert.equal((await scene.claim({ limit: 2 })).more, true)
@@ -62,7 +62,7 @@ export const claimAnswers = plainConcern('what a claim tells', [], {
     assert.deepEqual(await scene.states(), ['a ready'])
   }),
 
-  'promotion is bounded to 100 a call, and more tells that there are others': plainCase([inOrder], async (scene) => {
+  'promotion is limited to 100 a call, and more says that there are others': plainCase([inOrder], async (scene) => {
     await scene.add(...Array.from({ length: 150 }, (_, i) => ({ id: `job-${i}`, delayMs: 1_000 + i })))
     await scene.advance(5_000)
 
@@ -74,24 +74,27 @@ export const claimAnswers = plainConcern('what a claim tells', [], {
     assert.equal(first.claims[99]!.id, 'job-99')
   }),
 
-  'heads tell the age of each queue’s oldest ready job, and only when asked': plainCase([exactDepth], async (scene) => {
-    await scene.openQueue({ name: 'other' })
-    await scene.openQueue({ name: 'idle' })
-    await scene.enqueue(['x', 'y'], { queue: 'other' })
-    await scene.advance(4_000)
-    await scene.add('a')
-    await scene.advance(1_000)
-    const from = ['idle', scene.queue, 'other'].map((queue) => ({ queue, limit: 0 }))
+  'heads give the age of the oldest ready job in each queue, only on request': plainCase(
+    [exactDepth],
+    async (scene) => {
+      await scene.openQueue({ name: 'other' })
+      await scene.openQueue({ name: 'idle' })
+      await scene.enqueue(['x', 'y'], { queue: 'other' })
+      await scene.advance(4_000)
+      await scene.add('a')
+      await scene.advance(1_000)
+      const from = ['idle', scene.queue, 'other'].map((queue) => ({ queue, limit: 0 }))
 
-    assert.deepEqual((await scene.claim({ from, heads: true })).heads, [
-      { queue: 'idle' },
-      { queue: scene.queue, ageMs: 1_000 },
-      { queue: 'other', ageMs: 5_000 },
-    ])
-    assert.equal((await scene.claim({ from })).heads, undefined)
-  }),
+      assert.deepEqual((await scene.claim({ from, heads: true })).heads, [
+        { queue: 'idle' },
+        { queue: scene.queue, ageMs: 1_000 },
+        { queue: 'other', ageMs: 5_000 },
+      ])
+      assert.equal((await scene.claim({ from })).heads, undefined)
+    },
+  ),
 
-  'heads are those after what this call took': plainCase([exactDepth], async (scene) => {
+  'heads are those after the claim': plainCase([exactDepth], async (scene) => {
     await scene.add('a')
     await scene.advance(3_000)
     await scene.add('b')
@@ -102,7 +105,7 @@ export const claimAnswers = plainConcern('what a claim tells', [], {
     assert.deepEqual(heads, [{ queue: scene.queue, ageMs: 1_000 }])
   }),
 
-  'a plain queue that a call names twice grants by the first that asks for jobs': plainCase(
+  'a plain queue named twice in a call grants to the first entry that asks for jobs': plainCase(
     [inOrder],
     async (scene) => {
       await scene.add('a', 'b', 'c')
@@ -111,7 +114,7 @@ export const claimAnswers = plainConcern('what a claim tells', [], {
     },
   ),
 
-  async 'a queue that a call names twice has the head that the call left, both times'(scene) {
+  async 'a queue named twice in a call has the same head in both, as the call left it'(scene) {
     await scene.add('a')
     const from = [0, 1].map((limit) => ({ queue: scene.queue, limit }))
 

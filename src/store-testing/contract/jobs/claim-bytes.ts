@@ -11,26 +11,23 @@ const large = text(mostClaimBytes / 2)
 const most = 500
 
 export const claimBytes = orderedConcern('the weight of a claim', [], {
-  'of 500 jobs of 1 MiB a claim takes one, and leaves the rest ready in its place': plainCase(
-    [inOrder],
-    async (scene) => {
-      const ids = Array.from({ length: 3 }, (_, i) => `job-${i}`)
-      await scene.add(...ids.map((id) => ({ id, payload: text(mostClaimBytes) })))
+  'a claim takes one of 500 jobs of 1 MiB, and leaves the rest ready in place': plainCase([inOrder], async (scene) => {
+    const ids = Array.from({ length: 3 }, (_, i) => `job-${i}`)
+    await scene.add(...ids.map((id) => ({ id, payload: text(mostClaimBytes) })))
 
-      const answers = [await scene.claim({ limit: most }), await scene.claim({ limit: most })]
+    const answers = [await scene.claim({ limit: most }), await scene.claim({ limit: most })]
 
-      assert.deepEqual(
-        answers.map(({ claims, more }) => [claims.map(({ id }) => id), more]),
-        [
-          [['job-0'], true],
-          [['job-1'], true],
-        ],
-      )
-      assert.deepEqual(await scene.states(), ['job-0 running', 'job-1 running', 'job-2 ready'])
-    },
-  ),
+    assert.deepEqual(
+      answers.map(({ claims, more }) => [claims.map(({ id }) => id), more]),
+      [
+        [['job-0'], true],
+        [['job-1'], true],
+      ],
+    )
+    assert.deepEqual(await scene.states(), ['job-0 running', 'job-1 running', 'job-2 ready'])
+  }),
 
-  'a claim takes jobs until they weigh 1 MiB, to the byte, their meta included': plainCase([inOrder], async (scene) => {
+  'a claim takes jobs up to 1 MiB, to the byte, including their meta': plainCase([inOrder], async (scene) => {
     const almost = { id: 'a', payload: text(mostClaimBytes - 9), meta: '"ü234"' }
     assert.equal(bytesOf(almost), mostClaimBytes - 2)
     await scene.add(almost, { id: 'b', payload: '1' }, { id: 'c', payload: '1' }, { id: 'd', payload: '1' })
@@ -40,7 +37,7 @@ export const claimBytes = orderedConcern('the weight of a claim', [], {
     assert.deepEqual(await scene.claimIds({ limit: most }), ['d', 'e'])
   }),
 
-  'payloads of bytes weigh their bytes': plainCase([], async (scene) => {
+  'payloads of bytes are weighed by their bytes': plainCase([], async (scene) => {
     const payload = new Uint8Array(mostClaimBytes / 2)
     await scene.add(...['a', 'b', 'c'].map((id) => ({ id, payload, codec: 'packed' })))
     assert.equal((await scene.claimIds({ limit: most })).length, 2)
@@ -54,7 +51,7 @@ export const claimBytes = orderedConcern('the weight of a claim', [], {
     assert.deepEqual(await scene.claimIds({ limit: most }), ids.slice(21))
   }),
 
-  'jobs of any priority are weighed, in their order': plainCase([priority], async (scene) => {
+  'jobs of any priority are weighed, in order': plainCase([priority], async (scene) => {
     const given = [
       { id: 'a', payload: large, priority: -1 },
       { id: 'b', payload: large },
@@ -65,7 +62,7 @@ export const claimBytes = orderedConcern('the weight of a claim', [], {
     assert.deepEqual(await scene.claimIds({ limit: most }), ['a'])
   }),
 
-  'a checkpoint weighs as a payload does': plainCase([tellsCrashes], async (scene) => {
+  'a checkpoint is weighed like a payload': plainCase([tellsCrashes], async (scene) => {
     await scene.add('a', 'b', 'c')
     const { claims } = await scene.claim({ limit: most })
     for (const claim of claims) {
@@ -81,12 +78,15 @@ export const claimBytes = orderedConcern('the weight of a claim', [], {
     )
   }),
 
-  'a suspect that is too heavy for company is granted to a claim alone': plainCase([tellsCrashes], async (scene) => {
-    await scene.addSuspects({ id: 'a', payload: text(mostClaimBytes) })
-    assert.deepEqual(await scene.claimIds({ limit: most, alone: true }), ['a'])
-  }),
+  'a suspect that is too heavy to be claimed with others is granted to a claim alone': plainCase(
+    [tellsCrashes],
+    async (scene) => {
+      await scene.addSuspects({ id: 'a', payload: text(mostClaimBytes) })
+      assert.deepEqual(await scene.claimIds({ limit: most, alone: true }), ['a'])
+    },
+  ),
 
-  'a claim that goes round groups ends when it has enough, and the next goes on with the next group': plainCase(
+  'a claim over several groups ends when it has enough, and the next one continues with the next group': plainCase(
     [groups],
     async (scene) => {
       await scene.add(...['x1', 'x2', 'y1', 'y2', 'z1'].map((id) => ({ id, group: id[0]!, payload: large })))
@@ -95,14 +95,14 @@ export const claimBytes = orderedConcern('the weight of a claim', [], {
     },
   ),
 
-  async 'ids of an ordered queue are taken until they weigh 1 MiB'(scene) {
+  async 'ids of an ordered queue are taken up to 1 MiB'(scene) {
     for (const id of ['a', 'b', 'c']) await scene.push(id, large)
     const { claims, more } = await scene.claim({ limit: most })
     assert.deepEqual([claims.map(({ id }) => id), more], [['a', 'b'], true])
     assert.deepEqual(await scene.claimIds({ limit: most }), ['c'])
   },
 
-  async 'shards of an ordered queue that are asked together are weighed together'(scene) {
+  async 'shards of an ordered queue in one claim are weighed together'(scene) {
     await scene.openQueue({ name: 'wide', shards: 2 })
     for (const id of ['a', 'b', 'd', 'e']) await scene.enqueue([{ id, payload: large }], { queue: 'wide' })
     const claim = () => scene.claimIds({ queue: 'wide', limit: most })
@@ -115,7 +115,7 @@ export const claimBytes = orderedConcern('the weight of a claim', [], {
     )
   },
 
-  async 'a full claim tells nothing of the shards after it, whether or not the queue has them'(scene) {
+  async 'a full claim says nothing about later shards, whether or not the queue has them'(scene) {
     await scene.openQueue({ name: 'wide', shards: 2 })
     for (const id of ['d', 'e']) await scene.enqueue([{ id, payload: large }], { queue: 'wide' })
     const claimed = await scene.claim({ from: [0, 7, 1].map((shard) => ({ queue: 'wide', shard, limit: most })) })
@@ -123,14 +123,14 @@ export const claimBytes = orderedConcern('the weight of a claim', [], {
     assert.deepEqual([claimed.claims.map(({ id }) => id), told], [['d', 'e'], [[0, 'empty']]])
   },
 
-  async 'a shard that the queue does not have takes nothing from the weight of those before it'(scene) {
+  async 'a shard that the queue lacks adds nothing to the weight of earlier ones'(scene) {
     await scene.openQueue({ name: 'wide', shards: 2 })
     for (const id of ['d', 'a', 'b']) await scene.enqueue([{ id, payload: large }], { queue: 'wide' })
     const from = [0, 7, 1].map((shard) => ({ queue: 'wide', shard, limit: most }))
     assert.deepEqual(await scene.claimIds({ from }), ['d', 'a'])
   },
 
-  async 'of one id a claim takes payloads up to 1 MiB, but at least one, and says that there is more'(scene) {
+  async 'a claim of one id takes payloads up to 1 MiB, but at least one, and says that there are more'(scene) {
     const [one, other, last] = ['a', 'b', 'c'].map((end) => large.slice(0, -1) + end)
     await scene.pushAll('id', [one!, other!, last!, text(mostClaimBytes)])
 
@@ -150,7 +150,7 @@ export const claimBytes = orderedConcern('the weight of a claim', [], {
     )
   },
 
-  async 'a claim that is to take all payloads of an id takes all, whatever they weigh'(scene) {
+  async 'a claim for all payloads of an id takes all of them, whatever their weight'(scene) {
     await scene.pushAll(
       'id',
       ['a', 'b', 'c'].map((end) => large.slice(0, -1) + end),

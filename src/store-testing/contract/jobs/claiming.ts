@@ -26,7 +26,7 @@ export const claiming = plainConcern('claiming', [], {
     assert.ok(Number.isSafeInteger(fence) && fence > 0)
   },
 
-  async 'a claim of no queue is given nothing, and the time'(scene) {
+  async 'a claim without queues gets no job, only the time'(scene) {
     const { now, ...answer } = await scene.claim({ from: [], heads: true })
     assert.equal(now, await scene.now())
     assert.deepEqual(answer, { claims: [], crashed: [], buried: [], waits: [], heads: [], more: false })
@@ -49,7 +49,7 @@ export const claiming = plainConcern('claiming', [], {
     )
   },
 
-  'one claim takes as many jobs as the store allows, in their order, and each of them can be settled': plainCase(
+  'one claim takes as many jobs as the store allows, in order, and each can be settled': plainCase(
     [inOrder],
     async (scene) => {
       const { maxBatch, maxClaim } = scene.store.traits
@@ -83,7 +83,7 @@ export const claiming = plainConcern('claiming', [], {
     assert.deepEqual(await scene.claimIds(), ['c', 'a', 'b', 'd'])
   }),
 
-  'a lifo queue gives the last first': plainCase([inOrder], async (scene) => {
+  'a lifo queue grants the last first': plainCase([inOrder], async (scene) => {
     await scene.openQueue({ name: 'stack', order: 'lifo' })
     await scene.enqueue(['a', 'b'], { queue: 'stack' })
     await scene.enqueue(['c'], { queue: 'stack' })
@@ -98,14 +98,14 @@ export const claiming = plainConcern('claiming', [], {
     assert.deepEqual(await scene.claimIds(), ['top', 'ten', 'five', 'five too', 'none', 'low'])
   }),
 
-  'priority stands above the order of a lifo queue': plainCase([priority], async (scene) => {
+  'priority counts more than the order of a lifo queue': plainCase([priority], async (scene) => {
     await scene.openQueue({ name: 'stack', order: 'lifo' })
     await scene.enqueue([{ id: 'high', priority: 1 }, 'a', 'b'], { queue: 'stack' })
 
     assert.deepEqual(await scene.claimIds({ queue: 'stack' }), ['high', 'b', 'a'])
   }),
 
-  async 'a claim takes no more than its limit'(scene) {
+  async 'a claim takes at most its limit'(scene) {
     await scene.add('a', 'b', 'c')
 
     const taken = [await scene.claimIds({ limit: 2 }), await scene.claimIds({ limit: 2 })]
@@ -133,7 +133,7 @@ export const claiming = plainConcern('claiming', [], {
     if (scene.store.traits.fenced) assert.equal(new Set(fences).size, 12, 'each call has a fence of its own')
   },
 
-  'one fence for all jobs of a call, a greater one for the next': plainCase([fenced], async (scene) => {
+  'all jobs of a call have one fence, and the next call has a greater one': plainCase([fenced], async (scene) => {
     await scene.add('a', 'b', 'c')
     const { claims } = await scene.claim({ limit: 2 })
     const next = await scene.claimOne()
@@ -164,7 +164,7 @@ export const claiming = plainConcern('claiming', [], {
     )
   },
 
-  async 'the first queue in the order given that has a ready job grants, and it alone'(scene) {
+  async 'only the first queue in the given order with a ready job grants'(scene) {
     await scene.openQueue({ name: 'second' })
     await scene.openQueue({ name: 'third' })
     await scene.enqueue(['s'], { queue: 'second' })
@@ -185,7 +185,7 @@ export const claiming = plainConcern('claiming', [], {
     assert.equal((await scene.depth('second')).ready, 1)
   },
 
-  async 'sixteen queues can be asked in one call'(scene) {
+  async 'one call can ask sixteen queues'(scene) {
     const names = Array.from({ length: 16 }, (_, i) => `q${i}`)
     for (const name of names) await scene.openQueue({ name })
     await scene.enqueue(['a'], { queue: 'q15' })
@@ -199,7 +199,7 @@ export const claiming = plainConcern('claiming', [], {
     )
   },
 
-  async 'a lease given with a queue holds for its jobs instead of the call’s'(scene) {
+  async 'a lease given for a queue applies to its jobs instead of that of the call'(scene) {
     await scene.add('a')
     await scene.claim({ from: [{ queue: scene.queue, limit: 1, leaseMs: 90_000 }], leaseMs: 1_000 })
 
@@ -239,7 +239,7 @@ export const claiming = plainConcern('claiming', [], {
     assert.equal((await scene.claimOne()).runAt, runAt)
   },
 
-  'a runAt in the past is ready at once, behind all that is ready': plainCase([inOrder], async (scene) => {
+  'a runAt in the past is ready at once, behind all ready jobs': plainCase([inOrder], async (scene) => {
     const now = await scene.now()
     await scene.add('a')
     await scene.add({ id: 'b', runAt: now - 1_000 }, { id: 'c', runAt: now - 2_000 }, { id: 'd', runAt: 0 })
@@ -263,20 +263,17 @@ export const claiming = plainConcern('claiming', [], {
     assert.deepEqual(await scene.states(), ['a ready', 'b ready'])
   },
 
-  'jobs that fell due stand in the order of their due times, before what came after': plainCase(
-    [inOrder],
-    async (scene) => {
-      await scene.add({ id: 'late', delayMs: 3_000 }, { id: 'soon', delayMs: 1_000 })
-      await scene.advance(2_000)
-      await scene.add('between')
-      await scene.advance(2_000)
-      await scene.add('last')
+  'due jobs are in the order of their due times, before later arrivals': plainCase([inOrder], async (scene) => {
+    await scene.add({ id: 'late', delayMs: 3_000 }, { id: 'soon', delayMs: 1_000 })
+    await scene.advance(2_000)
+    await scene.add('between')
+    await scene.advance(2_000)
+    await scene.add('last')
 
-      assert.deepEqual(await scene.claimIds(), ['soon', 'between', 'late', 'last'])
-    },
-  ),
+    assert.deepEqual(await scene.claimIds(), ['soon', 'between', 'late', 'last'])
+  }),
 
-  'jobs due at the same instant come in the order they were enqueued': plainCase([inOrder], async (scene) => {
+  'jobs due at the same instant are in the order of their enqueues': plainCase([inOrder], async (scene) => {
     const runAt = (await scene.now()) + 1_000
     await scene.add({ id: 'b', runAt }, { id: 'c', delayMs: 1_000 })
     await scene.add({ id: 'a', runAt })

@@ -7,7 +7,7 @@ import { handed } from '../scenes/ordered-scene.js'
 const hourMs = 3_600_000
 
 export const clockOrder = orderedConcern('order when the clock is set', [], {
-  async 'payloads without a score are handed over as they came, however far the clock is set'(scene) {
+  async 'payloads without a score are handed over in the order of arrival, however far the clock is set'(scene) {
     await scene.push('a', 'v1')
     await scene.push('a', 'v2')
     for (const [i, ms] of [-3_000, -hourMs, hourMs, 2 * hourMs, -hourMs].entries()) {
@@ -18,7 +18,7 @@ export const clockOrder = orderedConcern('order when the clock is set', [], {
     assert.deepEqual(handed(await scene.take()), ['v1', 'v2', 'v3', 'v4', 'v5', 'v6', 'v7'])
   },
 
-  'they still are after the queue got another number of shards': orderedCase([records], async (scene) => {
+  'payloads keep that order after a reshard': orderedCase([records], async (scene) => {
     await scene.push('a', 'v1')
     await scene.push('a', 'v2')
     await scene.harness.step(-hourMs)
@@ -28,7 +28,7 @@ export const clockOrder = orderedConcern('order when the clock is set', [], {
     assert.deepEqual(handed(await scene.take()), ['v1', 'v2', 'v3'])
   }),
 
-  'they still are after they were moved into another queue': orderedCase([records], async (scene) => {
+  'payloads keep that order after a move to another queue': orderedCase([records], async (scene) => {
     await scene.openQueue({ name: 'other' })
     await scene.push('a', 'v1')
     await scene.push('a', 'v2')
@@ -39,7 +39,7 @@ export const clockOrder = orderedConcern('order when the clock is set', [], {
     assert.deepEqual(handed(await scene.claimOne({ queue: 'other' })), ['v1', 'v2', 'v3'])
   }),
 
-  async 'what came while its id ran is ready when that ends, however far the clock was set back'(scene) {
+  async 'payloads that arrive while their id runs are ready when it ends, however far the clock was set back'(scene) {
     await scene.push('a', 'v1')
     const claim = await scene.take()
     await scene.push('a', 'v2')
@@ -49,7 +49,7 @@ export const clockOrder = orderedConcern('order when the clock is set', [], {
     assert.deepEqual(handed(await scene.take()), ['v2'])
   },
 
-  async 'and so is what its claim had left behind'(scene) {
+  async 'payloads that a claim left behind are ready when it ends after the clock was set back'(scene) {
     await scene.pushAll('a', ['v1', 'v2'])
     const claim = await scene.take(1)
     await scene.harness.step(-hourMs)
@@ -58,31 +58,37 @@ export const clockOrder = orderedConcern('order when the clock is set', [], {
     assert.deepEqual(handed(await scene.take()), ['v2'])
   },
 
-  'and so is what was revived meanwhile': orderedCase([records], async (scene) => {
-    await scene.bury('a', ['v1'])
-    await scene.push('a', 'v2')
-    const claim = await scene.take()
-    await scene.push('a', 'v3', { delayMs: 60_000 })
-    await scene.records.morgue.revive(scene.queue, { ids: ['a'] })
-    await scene.harness.step(-hourMs)
-    await scene.end(claim, { kind: 'complete' })
+  'payloads revived while their id runs are ready when it ends after the clock was set back': orderedCase(
+    [records],
+    async (scene) => {
+      await scene.bury('a', ['v1'])
+      await scene.push('a', 'v2')
+      const claim = await scene.take()
+      await scene.push('a', 'v3', { delayMs: 60_000 })
+      await scene.records.morgue.revive(scene.queue, { ids: ['a'] })
+      await scene.harness.step(-hourMs)
+      await scene.end(claim, { kind: 'complete' })
 
-    assert.deepEqual(handed(await scene.take()), ['v1', 'v3'])
-  }),
+      assert.deepEqual(handed(await scene.take()), ['v1', 'v3'])
+    },
+  ),
 
-  'and so is what was ready elsewhere and came over meanwhile': orderedCase([records], async (scene) => {
-    await scene.openQueue({ name: 'other' })
-    await scene.enqueue([{ id: 'a', payload: 'v1' }], { queue: 'other' })
-    const claim = await scene.claimOne({ queue: 'other' })
-    await scene.push('a', 'v2')
-    while ((await scene.records.move(scene.queue, 'other')).more);
-    await scene.harness.step(-hourMs)
-    await scene.end(claim, { kind: 'complete' })
+  'payloads that were ready elsewhere and were moved while their id ran are ready when it ends': orderedCase(
+    [records],
+    async (scene) => {
+      await scene.openQueue({ name: 'other' })
+      await scene.enqueue([{ id: 'a', payload: 'v1' }], { queue: 'other' })
+      const claim = await scene.claimOne({ queue: 'other' })
+      await scene.push('a', 'v2')
+      while ((await scene.records.move(scene.queue, 'other')).more);
+      await scene.harness.step(-hourMs)
+      await scene.end(claim, { kind: 'complete' })
 
-    assert.deepEqual(handed(await scene.claimOne({ queue: 'other' })), ['v2'])
-  }),
+      assert.deepEqual(handed(await scene.claimOne({ queue: 'other' })), ['v2'])
+    },
+  ),
 
-  async 'what came while its id ran, and was told a time, waits for that'(scene) {
+  async 'payloads that arrive with a delay while their id runs wait for their time'(scene) {
     await scene.push('a', 'v1')
     const claim = await scene.take()
     await scene.push('a', 'v2', { delayMs: 60_000 })
@@ -94,7 +100,7 @@ export const clockOrder = orderedConcern('order when the clock is set', [], {
     assert.deepEqual(handed(await scene.take()), ['v2', 'v3'])
   },
 
-  'first in is first out where the clock is set back by less than a second': plainCase([], async (scene) => {
+  'first in is first out if the clock is set back by less than a second': plainCase([], async (scene) => {
     await scene.add('a', 'b')
     await scene.harness.step(-999)
     await scene.add('c')
@@ -102,7 +108,7 @@ export const clockOrder = orderedConcern('order when the clock is set', [], {
     assert.deepEqual(await scene.claimIds(), ['a', 'b', 'c'])
   }),
 
-  'where it is set back further, what comes then goes before what waits, and all is ready': plainCase(
+  'if the clock is set back further, later jobs go before waiting ones, and all are ready': plainCase(
     [],
     async (scene) => {
       await scene.add('a', 'b')

@@ -24,7 +24,7 @@ const release = (of: 'queue' | 'group', forMs: number) =>
 
 const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
   plainConcern(`a clock that is set back by ${backMs / 1_000} s`, [], {
-    'keeps a throttled queue shut for one window at most, and lets nothing through before': plainCase(
+    'keeps a throttled queue shut for at most one window, and lets nothing through before': plainCase(
       [throttled],
       async (scene) => {
         await scene.openQueue({ throttle: throttle(rule(3, windowMs)) })
@@ -41,7 +41,7 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
       },
     ),
 
-    'keeps each group of a throttled queue shut for one window at most': plainCase(
+    'keeps each group of a throttled queue shut for at most one window': plainCase(
       [throttled, groups],
       async (scene) => {
         await scene.openQueue({ throttle: byGroup(rule(1, windowMs)) })
@@ -56,7 +56,7 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
       },
     ),
 
-    'charges a long window, and keeps it shut for its length at most': plainCase([throttled], async (scene) => {
+    'charges a long window, and keeps it shut for at most its length': plainCase([throttled], async (scene) => {
       const longMs = 20 * 60_000
       await scene.openQueue({ throttle: throttle(rule(2, longMs)) })
       await scene.add(...jobs(9))
@@ -69,7 +69,7 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
       assert.equal(await taken(scene), 2)
     }),
 
-    'lets a hold of a queue last as long as it was asked for': plainCase([limited], async (scene) => {
+    'leaves a hold of a queue its length': plainCase([limited], async (scene) => {
       await scene.add('a', 'b')
       await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), release('queue', 4_000))
       await scene.harness.step(-backMs)
@@ -79,7 +79,7 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
       assert.equal(await taken(scene), 2)
     }),
 
-    'lets a hold of a group last as long as it was asked for, also one that is made after it': plainCase(
+    'leaves a hold of a group its length, also one that is made afterwards': plainCase(
       [groups, limited],
       async (scene) => {
         await scene.add(...grouped('x1', 'y1'))
@@ -97,7 +97,7 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
       },
     ),
 
-    'lets no hold be told as longer than it was asked for': plainCase([groups, limited, throttled], async (scene) => {
+    'lets no hold be reported as longer than requested': plainCase([groups, limited, throttled], async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(10, windowMs)) })
       await scene.add(...grouped('x1'))
       await scene.end(await scene.claimOne(), release('group', 4 * windowMs))
@@ -106,7 +106,7 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
       assert.equal((await scene.throttles.state(scene.queue, 'x'))?.forMs, 4 * windowMs)
     }),
 
-    async 'lets a lease last as long as it was to, whoever has died'(scene) {
+    async 'leaves a lease its length, whichever worker has died'(scene) {
       await scene.add('a', 'b')
       await scene.claim({ worker: 'victim' })
       await scene.harness.step(-backMs)
@@ -119,7 +119,7 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
       assert.deepEqual(crashed.map(({ id }) => id).sort(), ['a', 'b'])
     },
 
-    async 'is followed once, whatever the number of times that a claim names its queue'(scene) {
+    async 'is handled once, however often a claim names its queue'(scene) {
       await scene.add('a')
       await scene.claim({ worker: 'victim' })
       await scene.harness.step(-backMs)
@@ -134,7 +134,7 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
       )
     },
 
-    async 'ends no lease early that is renewed, before or after anybody claims'(scene) {
+    async 'ends no renewed lease early, before or after a claim'(scene) {
       await scene.add('a', 'b')
       const { claims } = await scene.claim({ worker: 'survivor' })
       await scene.advance(20_000)
@@ -156,7 +156,7 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
       )
     },
 
-    'lets the lead of the suspects lapse as ever': plainCase([tellsCrashes], async (scene) => {
+    'lets the lead of the suspects lapse as usual': plainCase([tellsCrashes], async (scene) => {
       // The worker that finds them leads, and dies.
       await scene.addSuspects('a')
       await scene.harness.step(-backMs)
@@ -168,26 +168,23 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
       assert.equal(await asked(), true)
     }),
 
-    'leaves the leases of a server that was started anew alone for one lease at most': plainCase(
-      [remote],
-      async (scene) => {
-        await scene.add('a')
-        await scene.claim({ worker: 'victim' })
-        await scene.advance(60_000)
-        await scene.harness.restart()
-        assert.deepEqual((await scene.claim({ limit: 0 })).crashed, [])
-        await scene.harness.step(-backMs)
-        await scene.claim({ limit: 0 })
-        await scene.advance(30_000)
+    'spares the leases after a restart of the server for at most one lease': plainCase([remote], async (scene) => {
+      await scene.add('a')
+      await scene.claim({ worker: 'victim' })
+      await scene.advance(60_000)
+      await scene.harness.restart()
+      assert.deepEqual((await scene.claim({ limit: 0 })).crashed, [])
+      await scene.harness.step(-backMs)
+      await scene.claim({ limit: 0 })
+      await scene.advance(30_000)
 
-        assert.deepEqual(
-          (await scene.claim({ limit: 0 })).crashed.map(({ id }) => id),
-          ['a'],
-        )
-      },
-    ),
+      assert.deepEqual(
+        (await scene.claim({ limit: 0 })).crashed.map(({ id }) => id),
+        ['a'],
+      )
+    }),
 
-    'lets the record of a worker lapse as ever': plainCase([workers], async (scene) => {
+    'lets the record of a worker lapse as usual': plainCase([workers], async (scene) => {
       const process = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, queues: [], concurrency: 1, running: 0 }
       const beat = (id: string) => scene.workers.beat({ ...process, id, startedAt: 0 }, 10_000)
       const listed = async () => (await scene.workers.list()).map(({ id }) => id)

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { plainCase, plainConcern, records, tellsCrashes } from '../scenes/contract-case.js'
 
 export const crashing = plainConcern('crashing', [tellsCrashes], {
-  async 'a lease that ended unsettled is told as a crash of who held it, by whoever finds it'(scene) {
+  async 'the one who finds an expired lease reports a crash of its holder'(scene) {
     await scene.add({ id: 'a', task: 'resize' })
     await scene.claimOne({ worker: 'worker-7', leaseMs: 1_000 })
     await scene.advance(1_000)
@@ -18,7 +18,7 @@ export const crashing = plainConcern('crashing', [tellsCrashes], {
     assert.equal((await scene.depth()).crashed, 1)
   },
 
-  async 'a crash is told once'(scene) {
+  async 'a crash is reported once'(scene) {
     await scene.add('a')
     await scene.claimOne({ leaseMs: 1_000 })
     await scene.advance(1_000)
@@ -28,7 +28,7 @@ export const crashing = plainConcern('crashing', [tellsCrashes], {
     assert.equal((await scene.depth()).crashed, 1)
   },
 
-  async 'crashes are told in the order in which the leases ended, then of arrival'(scene) {
+  async 'crashes are reported in the order in which the leases ended, then of arrival'(scene) {
     await scene.add('a', 'b', 'c')
     await scene.claim({ limit: 1, leaseMs: 2_000 })
     await scene.claim({ limit: 2, leaseMs: 1_000 })
@@ -42,7 +42,7 @@ export const crashing = plainConcern('crashing', [tellsCrashes], {
     )
   },
 
-  async 'a crash in each queue that was asked is told'(scene) {
+  async 'a crash is reported for each queue in the claim'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.add('a')
     await scene.enqueue(['b'], { queue: 'other' })
@@ -62,7 +62,7 @@ export const crashing = plainConcern('crashing', [tellsCrashes], {
     assert.deepEqual([(await scene.depth()).crashed, (await scene.depth('other')).crashed], [1, 1])
   },
 
-  async 'a crash counts no attempt and, the claim not being alone, nothing against the job'(scene) {
+  async 'a crash in company counts no attempt, and nothing against the job'(scene) {
     await scene.add('a', 'b')
     await scene.claim({ leaseMs: 1_000 })
     await scene.advance(1_000)
@@ -117,7 +117,7 @@ export const crashing = plainConcern('crashing', [tellsCrashes], {
     assert.deepEqual([state, reason, crashes, finishedAt, suspect], ['dead', 'crashed', 2, await scene.now(), false])
   },
 
-  async 'a job that was buried is told of once'(scene) {
+  async 'a burial is reported once'(scene) {
     await scene.openQueue({ maxCrashes: 1 })
     await scene.add('a')
     await scene.claimOne({ leaseMs: 1_000, alone: true })
@@ -127,7 +127,7 @@ export const crashing = plainConcern('crashing', [tellsCrashes], {
     assert.equal((await scene.claim()).buried.length, 0)
   },
 
-  async 'no crash that is not charged buries a job, however little is allowed'(scene) {
+  async 'no crash that is not charged buries a job, however low maxCrashes is'(scene) {
     await scene.openQueue({ maxCrashes: 1 })
     await scene.addSuspects('a')
     assert.equal((await scene.job('a')).state, 'ready')
@@ -143,7 +143,7 @@ export const crashing = plainConcern('crashing', [tellsCrashes], {
     assert.equal((await scene.job('a')).crashes, 1)
   },
 
-  async 'of a batch with one job that kills its worker, all others complete uncharged'(scene) {
+  async 'if one job of a batch kills its worker, all others complete uncharged'(scene) {
     const ids = ['a', 'b', 'c', 'killer', 'd', 'e', 'f', 'g', 'h', 'i']
     await scene.add(...ids)
     await scene.claim({ limit: 10, leaseMs: 1_000 })
@@ -182,7 +182,7 @@ export const crashing = plainConcern('crashing', [tellsCrashes], {
     assert.equal((await scene.claimOne()).crashes, 1)
   },
 
-  'a job whose cancellation was asked for leaves when it crashes, and the crash is told and counted': plainCase(
+  'a job with a requested cancellation is gone when it crashes, and the crash is reported and counted': plainCase(
     [tellsCrashes, records],
     async (scene) => {
       await scene.openQueue({ maxCrashes: 1 })

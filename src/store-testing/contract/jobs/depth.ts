@@ -41,7 +41,7 @@ export const depth = plainConcern('depth', [], {
     )
   }),
 
-  'kept results are no depth': plainCase([exactDepth], async (scene) => {
+  'kept results count nowhere in the depth': plainCase([exactDepth], async (scene) => {
     await scene.addCompleted('a')
 
     const { ready, scheduled, running, dead, processed } = await scene.depth()
@@ -58,7 +58,7 @@ export const depth = plainConcern('depth', [], {
     assert.equal((await scene.depth()).lagMs, 11_000)
   }),
 
-  async 'future and running jobs make no lag'(scene) {
+  async 'future and running jobs cause no lag'(scene) {
     await scene.add('a')
     await scene.claimOne()
     await scene.add({ id: 'b', delayMs: 60_000 })
@@ -67,14 +67,14 @@ export const depth = plainConcern('depth', [], {
     assert.equal((await scene.depth()).lagMs, 0)
   },
 
-  'a scheduled job that fell due makes lag before any claim has promoted it': plainCase([exactDepth], async (scene) => {
+  'a due scheduled job causes lag before any claim has promoted it': plainCase([exactDepth], async (scene) => {
     await scene.add({ id: 'a', delayMs: 1_000 })
     await scene.advance(4_000)
 
     assert.equal((await scene.depth()).lagMs, 3_000)
   }),
 
-  'jobs run now make no absurd lag': plainCase([records], async (scene) => {
+  'jobs run by hand cause no absurd lag': plainCase([records], async (scene) => {
     await scene.add({ id: 'a', delayMs: 60_000 })
     await scene.advance(100)
     await scene.records.runNow(scene.queue, 'all')
@@ -82,7 +82,7 @@ export const depth = plainConcern('depth', [], {
     assert.equal((await scene.depth()).lagMs, 0)
   }),
 
-  async 'several queues are answered in the order asked, with the store’s now'(scene) {
+  async 'several queues are answered in the given order, with the time of the store'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.add('a')
 
@@ -98,7 +98,7 @@ export const depth = plainConcern('depth', [], {
     )
   },
 
-  'depth tells of a pause and a drain': plainCase([records], async (scene) => {
+  'depth reports a pause and a drain': plainCase([records], async (scene) => {
     await scene.records.pause(scene.queue)
     await scene.records.drain(scene.queue)
     const { paused, draining } = await scene.depth()

@@ -27,7 +27,7 @@ async function completeAll(scene: Scene, ids: readonly string[], keepMs?: number
 }
 
 export const expecting = plainConcern('results that somebody waits for', [records], {
-  async 'a result that somebody waits for stays, however many come after it; others go as if it were not there'(scene) {
+  async 'an awaited result stays, however many follow; others are trimmed as if it were not there'(scene) {
     await scene.openQueue({ resultsCount: 2 })
     const ids = ['a', 'b', 'c', 'd', 'e']
     await scene.add(...ids)
@@ -38,7 +38,7 @@ export const expecting = plainConcern('results that somebody waits for', [record
     assert.deepEqual((await scene.records.get(scene.queue, 'a'))?.result, { payload: '"a"' })
   },
 
-  async 'a queue that keeps no result keeps those that somebody waits for'(scene) {
+  async 'a queue that keeps no results keeps awaited ones'(scene) {
     await scene.openQueue({ resultsCount: 0 })
     await scene.add('a', 'b')
     await expectEnds(scene, ['a'])
@@ -47,7 +47,7 @@ export const expecting = plainConcern('results that somebody waits for', [record
     assert.deepEqual(await scene.states(), ['a completed'])
   },
 
-  async 'a result that nobody waits for any more goes with the next settle, like one whose waiter is not heard of in time'(
+  async 'a result that is no longer awaited goes with the next settle, like one whose waiter has not reported in time'(
     scene,
   ) {
     await scene.openQueue({ resultsCount: 1 })
@@ -79,7 +79,7 @@ export const expecting = plainConcern('results that somebody waits for', [record
     assert.deepEqual(await scene.states(), ['d ready'])
   },
 
-  async 'somebody who says again that he waits is waited for from then on'(scene) {
+  async 'a waiter that reports again is counted from then on'(scene) {
     await scene.openQueue({ resultsCount: 0 })
     await scene.add('a', 'b')
     await expectEnds(scene, ['a'], me, 5_000)
@@ -92,9 +92,7 @@ export const expecting = plainConcern('results that somebody waits for', [record
     assert.deepEqual(await scene.states(), ['a completed'])
   },
 
-  async 'the age of a result ends no earlier than the time of those who wait for it, from before its end or from after'(
-    scene,
-  ) {
+  async 'a result lasts at least as long as its waiters, whether they came before or after its end'(scene) {
     await scene.add('a', 'b', 'c')
     await expectEnds(scene, ['a'], me, 5_000)
     await completeAll(scene, ['a', 'b', 'c'], 1_000)
@@ -108,7 +106,7 @@ export const expecting = plainConcern('results that somebody waits for', [record
     assert.deepEqual(await shown(), [])
   },
 
-  async 'one call keeps results for a minute at most, and nothing for ids of which there is no job'(scene) {
+  async 'one call keeps results for at most a minute, and nothing for ids without a job'(scene) {
     await scene.openQueue({ resultsCount: 0 })
     await expectEnds(scene, ['b', 'never was'])
     await scene.add('a', 'b', 'c')
@@ -121,7 +119,7 @@ export const expecting = plainConcern('results that somebody waits for', [record
     assert.deepEqual(await scene.states(), [])
   },
 
-  async 'nobody waits for longer because the clock is set back'(scene) {
+  async 'nobody waits longer because the clock is set back'(scene) {
     await scene.openQueue({ resultsCount: 0 })
     await scene.add('a', 'b')
     await expectEnds(scene, ['a'], me, 60_000)
@@ -133,7 +131,7 @@ export const expecting = plainConcern('results that somebody waits for', [record
     assert.deepEqual(await scene.states(), [])
   },
 
-  async 'what is deleted by hand is gone, whoever waits for it; and what ends in another way is as ever'(scene) {
+  async 'a result deleted by hand is gone even if it is awaited, and other ends are unaffected'(scene) {
     await scene.openQueue({ resultsCount: 0 })
     await scene.add('a', 'b', 'c')
     await expectEnds(scene, ['a', 'b', 'c'])

@@ -6,7 +6,7 @@ import { plainCase, plainConcern, records, rings, workers } from '../scenes/cont
 import type { Scene } from '../scenes/scene.js'
 
 export const leading = plainConcern('leading', [rings], {
-  async 'the first who is denied leads, and nobody after'(scene) {
+  async 'the first denied claimer leads, and no later one'(scene) {
     await scene.add({ id: 'a', delayMs: 9_000 })
 
     assert.deepEqual(await waitsOf(scene, 'w1'), [scheduled(scene, 9_000, true)])
@@ -14,7 +14,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual((await scene.stored()).lead, { worker: 'w1', inMs: 9_000 })
   },
 
-  async 'who leads goes on leading when it asks again'(scene) {
+  async 'the lead stays the lead when it asks again'(scene) {
     await scene.add({ id: 'a', delayMs: 9_000 })
     await waitsOf(scene, 'w1')
     await scene.advance(1_000)
@@ -33,12 +33,12 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual(waits, [scheduled(scene, 9_000)])
   },
 
-  async 'nobody leads where nothing will change by itself'(scene) {
+  async 'nobody leads if nothing will change by itself'(scene) {
     assert.deepEqual(await waitsOf(scene, 'w1'), [{ queue: scene.queue, reason: 'empty' }])
     assert.equal((await scene.stored()).lead, null)
   },
 
-  async 'a lead is waited for until a second after its time, and then replaced'(scene) {
+  async 'a lead has until a second after its time, and is then replaced'(scene) {
     await scene.add({ id: 'soon', delayMs: 5_000 }, { id: 'late', delayMs: 60_000 })
     await waitsOf(scene, 'w1')
     await scene.advance(6_000)
@@ -53,7 +53,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.equal((await waitsOf(scene, 'w1'))[0]?.lead, undefined)
   },
 
-  async 'who learns of an earlier change leads from then on'(scene) {
+  async 'a claimer that learns of an earlier change becomes the lead'(scene) {
     await scene.add({ id: 'late', delayMs: 60_000 })
     await waitsOf(scene, 'w1')
     await scene.add({ id: 'soon', delayMs: 5_000 })
@@ -81,7 +81,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual(await waitsOf(scene, 'w3'), [{ queue: scene.queue, reason: 'empty', forMs: 8_000 }])
   },
 
-  async 'who takes the last jobs and has asked for more leads'(scene) {
+  async 'a claimer that takes the last jobs and asked for more leads'(scene) {
     await scene.add('a', 'b')
 
     const { claims, waits } = await scene.claim({ limit: 3, worker: 'w1', leaseMs: 8_000 })
@@ -90,7 +90,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual(await waitsOf(scene, 'w2'), [{ queue: scene.queue, reason: 'empty', forMs: 8_000 }])
   },
 
-  async 'who takes the last ready jobs and has asked for more learns when the next is due'(scene) {
+  async 'a claimer that takes the last ready jobs and asked for more learns when the next is due'(scene) {
     await scene.add('a', { id: 'later', delayMs: 5_000 })
 
     const { waits } = await scene.claim({ limit: 2, worker: 'w1', leaseMs: 8_000 })
@@ -98,7 +98,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual(waits, [scheduled(scene, 5_000, true)])
   },
 
-  async 'who takes the last jobs and has asked for no more is told nothing'(scene) {
+  async 'a claimer that takes the last jobs and asked for no more gets no wait'(scene) {
     await scene.add('a', 'b')
 
     const { claims, waits } = await scene.claim({ limit: 2, worker: 'w1', leaseMs: 8_000 })
@@ -107,7 +107,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.equal((await scene.stored()).lead, null)
   },
 
-  async 'a claim that is granted names no lead and leaves it'(scene) {
+  async 'a claim with a grant names no lead and keeps it'(scene) {
     await scene.add({ id: 'a', delayMs: 9_000 })
     await waitsOf(scene, 'w1')
     await scene.add('b')
@@ -116,7 +116,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual((await scene.stored()).lead, { worker: 'w1', inMs: 9_000 })
   },
 
-  async 'a claim with a limit of 0 that leaves a job names no lead and leaves it'(scene) {
+  async 'a claim with a limit of 0 that leaves a job names no lead and keeps it'(scene) {
     await scene.add({ id: 'a', delayMs: 9_000 })
     await waitsOf(scene, 'w1')
     await scene.add('b')
@@ -125,7 +125,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual((await scene.stored()).lead, { worker: 'w1', inMs: 9_000 })
   },
 
-  'a lead that finds nothing to come leads no more; somebody else who finds it takes nothing from it': plainCase(
+  'a lead that finds nothing ahead stops leading; another claimer that finds nothing changes nothing': plainCase(
     [rings, records],
     async (scene) => {
       await scene.add({ id: 'a', delayMs: 9_000 })
@@ -139,7 +139,7 @@ export const leading = plainConcern('leading', [rings], {
     },
   ),
 
-  'a lead that is told of a pause leads no more, for it was not told to come back': plainCase(
+  'a lead that finds the queue paused stops leading, because it will not come back': plainCase(
     [rings, records],
     async (scene) => {
       await scene.add({ id: 'a', delayMs: 9_000 })
@@ -154,7 +154,7 @@ export const leading = plainConcern('leading', [rings], {
     },
   ),
 
-  async 'a lead that is granted a job at its time leads no more, and somebody who waits is rung'(scene) {
+  async 'a lead that gets a job at its time stops leading, and a waiter is rung'(scene) {
     await scene.add({ id: 'soon', delayMs: 5_000 }, { id: 'late', delayMs: 60_000 })
     await waitsOf(scene, 'w1')
     await scene.advance(5_000)
@@ -167,7 +167,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual(await waitsOf(scene, 'w2', { limit: 0 }), [scheduled(scene, 30_000, true)])
   },
 
-  async 'a lead for what comes later is not relied on for what is due now'(scene) {
+  async 'a lead for a future job does not delay a due one'(scene) {
     await scene.add({ id: 'late', delayMs: 600_000 })
     await waitsOf(scene, 'w1')
     await scene.add('a')
@@ -177,7 +177,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual(await scene.store.wait([scene.queue], 5_000, new AbortController().signal), [scene.queue])
   },
 
-  'a worker that is removed, or found dead, leads no more': plainCase([rings, workers], async (scene) => {
+  'a removed or dead worker stops leading': plainCase([rings, workers], async (scene) => {
     await scene.addSuspects('a')
     await scene.add({ id: 'b', delayMs: 9_000 })
     await waitsOf(scene, 'finder', { limit: 0 })
@@ -189,7 +189,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual([(await scene.stored()).lead, (await scene.stored()).suspectLead], [null, null])
   }),
 
-  async 'every queue has a lead of its own'(scene) {
+  async 'every queue has its own lead'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.add({ id: 'a', delayMs: 9_000 })
     await scene.enqueue([{ id: 'b', delayMs: 5_000 }], { queue: 'other' })
@@ -204,7 +204,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual((await scene.stored('other')).lead, { worker: 'w2', inMs: 5_000 })
   },
 
-  async 'suspects left behind are told of, and whoever is told first leads'(scene) {
+  async 'remaining suspects are reported, and the first claimer that learns of them leads'(scene) {
     await scene.add('a')
     await scene.claimOne({ worker: 'w1', leaseMs: 1_000 })
     await scene.advance(1_000)
@@ -214,7 +214,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual((await scene.stored()).suspectLead, { worker: 'w2', inMs: 5_000 })
   },
 
-  async 'the lead of the suspects may ask again and leads on; it lapses like any other'(scene) {
+  async 'the lead of the suspects may ask again and stays the lead; it lapses like any other'(scene) {
     await scene.addSuspects('a')
     await scene.advance(3_000)
     assert.deepEqual((await scene.claim({ worker: 'finder', limit: 0 })).waits[1], suspect(scene, true))
@@ -226,7 +226,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual((await waitsOf(scene, 'w2'))[1], suspect(scene, true))
   },
 
-  async 'a lead of the suspects that goes on claiming in company is not told again, and lapses'(scene) {
+  async 'a lead of the suspects that keeps claiming in company is not chosen again, and lapses'(scene) {
     await scene.addSuspects('a')
     await scene.advance(3_000)
     assert.deepEqual((await waitsOf(scene, 'finder'))[1], suspect(scene))
@@ -235,7 +235,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual((await waitsOf(scene, 'w2'))[1], suspect(scene, true))
   },
 
-  async 'suspects are told of also where the queue granted'(scene) {
+  async 'suspects are reported even if the queue granted'(scene) {
     await scene.addSuspects('a')
     await scene.add('b')
 
@@ -244,14 +244,14 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual([claims.map(({ id }) => id), waits], [['b'], [suspect(scene)]])
   },
 
-  async 'a claim alone that leaves suspects is told of them, one that takes the last is not'(scene) {
+  async 'a claim alone that leaves suspects reports them, and one that takes the last does not'(scene) {
     await scene.addSuspects('a', 'b')
 
     assert.deepEqual((await scene.claim({ worker: 'finder', alone: true })).waits, [suspect(scene, true)])
     assert.deepEqual((await scene.claim({ worker: 'w2', alone: true })).waits, [])
   },
 
-  async 'to a claim alone a queue with suspects is not empty'(scene) {
+  async 'a queue with suspects is not empty for a claim alone'(scene) {
     await scene.addSuspects('a')
 
     assert.deepEqual(await waitsOf(scene, 'w2', { alone: true, limit: 0 }), [suspect(scene)])
@@ -261,7 +261,7 @@ export const leading = plainConcern('leading', [rings], {
     ])
   },
 
-  async 'where no suspect is left nobody leads them'(scene) {
+  async 'if no suspect is left nobody leads them'(scene) {
     await scene.addSuspects('a')
     assert.equal((await scene.stored()).suspectLead?.worker, 'finder')
     await scene.claimOne({ worker: 'w2', alone: true })
@@ -269,7 +269,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.equal((await scene.stored()).suspectLead, null)
   },
 
-  'the lead of suspects that are gone is found out by any claim': plainCase([rings, records], async (scene) => {
+  'any claim ends the lead of suspects that are gone': plainCase([rings, records], async (scene) => {
     await scene.addSuspects('a')
     await scene.records.delete(scene.queue, 'all')
     await waitsOf(scene, 'w2')
@@ -277,7 +277,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.equal((await scene.stored()).suspectLead, null)
   }),
 
-  'a paused queue tells of no suspects, and their lead stays': plainCase([rings, records], async (scene) => {
+  'a paused queue reports no suspects, and their lead stays': plainCase([rings, records], async (scene) => {
     await scene.addSuspects('a')
     await scene.records.pause(scene.queue)
 
@@ -286,7 +286,7 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual((await scene.stored()).suspectLead, { worker: 'finder', inMs: 5_000 })
   }),
 
-  async 'the lead of what falls due and the lead of the suspects may be two'(scene) {
+  async 'the lead for due jobs and the lead of the suspects may be two claimers'(scene) {
     await scene.addSuspects('a')
     await scene.add({ id: 'b', delayMs: 9_000 })
 

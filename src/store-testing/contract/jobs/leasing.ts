@@ -16,7 +16,7 @@ export const leasing = plainConcern('leasing', [], {
     assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
   },
 
-  async 'a settle of a lease that ended but was not taken over is welcome'(scene) {
+  async 'a settle is accepted after its lease ended if nobody else has the job'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne({ leaseMs: 1_000 })
     await scene.advance(60_000)
@@ -26,7 +26,7 @@ export const leasing = plainConcern('leasing', [], {
     assert.equal((await scene.depth()).crashed, 0)
   },
 
-  async 'a lease that ended but was not taken over may be renewed'(scene) {
+  async 'a lease that ended may be renewed if nobody else has the job'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne({ leaseMs: 1_000 })
     await scene.advance(5_000)
@@ -47,7 +47,7 @@ export const leasing = plainConcern('leasing', [], {
     assert.deepEqual(await scene.states(), ['a ready'])
   }),
 
-  'a claim that was taken over is lost: it changes nothing': plainCase([fenced], async (scene) => {
+  'a claim of a job that another has is lost: it changes nothing': plainCase([fenced], async (scene) => {
     await scene.add('a')
     const old = await scene.claimOne({ leaseMs: 1_000 })
     await scene.advance(1_000)
@@ -85,7 +85,7 @@ export const leasing = plainConcern('leasing', [], {
     assert.equal((await scene.job('a')).claim?.leaseMs, 60_000)
   },
 
-  'extend answers each item by itself, in order': plainCase([fenced], async (scene) => {
+  'extend answers each item separately, in order': plainCase([fenced], async (scene) => {
     await scene.add('a', 'b')
     const { claims } = await scene.claim()
     const [a, b] = claims.map(({ queue, id, fence }) => ({ queue, id, fence, leaseMs: 60_000 }))
@@ -97,7 +97,7 @@ export const leasing = plainConcern('leasing', [], {
     assert.equal((await scene.job('b')).claim?.leaseMs, 30_000)
   }),
 
-  async 'the first beat that says how long ago the handler began sets startedAt, later ones leave it'(scene) {
+  async 'the first heartbeat that says how long ago the handler began sets startedAt, and later ones keep it'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     await scene.advance(10)
@@ -111,7 +111,7 @@ export const leasing = plainConcern('leasing', [], {
     assert.deepEqual([job.startedAt, job.updatedAt], [startedAt, startedAt + 17])
   },
 
-  async 'a beat reports process and progress, and what it leaves out stays'(scene) {
+  async 'a heartbeat reports process and progress, and keeps what it omits'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     await scene.extend(claim, {
@@ -143,7 +143,7 @@ export const leasing = plainConcern('leasing', [], {
     )
   },
 
-  async 'progress is replaced whole'(scene) {
+  async 'progress is replaced as a whole'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     await scene.extend(claim, { beat: { progress: { fraction: 0.5, note: 'half' } } })
@@ -152,7 +152,7 @@ export const leasing = plainConcern('leasing', [], {
     assert.deepEqual((await scene.job('a')).progress, { fraction: 0.75 })
   },
 
-  async 'a new claim starts without the beats of the one before'(scene) {
+  async 'a new claim starts without the heartbeats of the previous one'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne({ leaseMs: 1_000 })
     await scene.extend(claim, {
@@ -168,20 +168,17 @@ export const leasing = plainConcern('leasing', [], {
     assert.equal(worker, 'worker-2')
   },
 
-  'recovery is bounded to 100 a call, and more tells that there are others': plainCase(
-    [tellsCrashes],
-    async (scene) => {
-      await scene.add(...Array.from({ length: 150 }, (_, i) => `job-${i}`))
-      await scene.claim({ limit: 150, leaseMs: 1_000 })
-      await scene.advance(1_000)
+  'recovery is limited to 100 a call, and more says that there are others': plainCase([tellsCrashes], async (scene) => {
+    await scene.add(...Array.from({ length: 150 }, (_, i) => `job-${i}`))
+    await scene.claim({ limit: 150, leaseMs: 1_000 })
+    await scene.advance(1_000)
 
-      const first = await scene.claim({ limit: 250 })
-      const second = await scene.claim({ limit: 250 })
+    const first = await scene.claim({ limit: 250 })
+    const second = await scene.claim({ limit: 250 })
 
-      assert.deepEqual([first.crashed.length, first.more], [100, true])
-      assert.deepEqual([second.crashed.length, second.more], [50, false])
-    },
-  ),
+    assert.deepEqual([first.crashed.length, first.more], [100, true])
+    assert.deepEqual([second.crashed.length, second.more], [50, false])
+  }),
 
   async 'leases are recovered in the order in which they ended'(scene) {
     await scene.add(...Array.from({ length: 120 }, (_, i) => `job-${i}`))
@@ -208,7 +205,7 @@ export const leasing = plainConcern('leasing', [], {
     assert.deepEqual(await scene.states(), ['a ready', 'b ready'])
   }),
 
-  async 'handles that claim and settle at once complete every job once, and the audit breaks no rule'(scene) {
+  async 'concurrent handles complete every job once, and the audit breaks no rule'(scene) {
     const handles = [scene.store, await scene.harness.open(), await scene.harness.open()]
     await scene.add(...Array.from({ length: 120 }, (_, i) => `job-${i}`))
     const from = [{ queue: scene.queue, limit: 4 }]
@@ -230,7 +227,7 @@ export const leasing = plainConcern('leasing', [], {
     assert.deepEqual([processed, ready, running], [120, 0, 0])
   },
 
-  async 'the audit tells of every claim, its end and its fence'(scene) {
+  async 'the audit lists every claim, its end and its fence'(scene) {
     await scene.add('a')
     const first = await scene.claimOne({ leaseMs: 1_000 })
     await scene.advance(1_000)

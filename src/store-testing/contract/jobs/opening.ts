@@ -8,7 +8,7 @@ import { newJob, soon } from '../scenes/scene.js'
 const settings = { kind: 'plain', order: 'fifo' } as const
 
 export const opening = plainConcern('opening', [], {
-  'open answers for each queue in the order asked': plainCase([inOrder], async ({ store }) => {
+  'open answers for each queue in the given order': plainCase([inOrder], async ({ store }) => {
     const stored = await store.open([
       { ...settings, name: 'z' },
       { ...settings, name: 'a', order: 'lifo' },
@@ -29,12 +29,12 @@ export const opening = plainConcern('opening', [], {
     assert.deepEqual(await scene.claimIds(), ['a'])
   },
 
-  'another order than the stored one is refused': plainCase([inOrder], async (scene) => {
+  'an order different from the stored one is refused': plainCase([inOrder], async (scene) => {
     await assert.rejects(scene.openQueue({ order: 'lifo' }), ConfigConflictError)
     assert.equal((await scene.stored()).order, 'fifo')
   }),
 
-  'a refused open opens nothing, whatever stood before the refused queue': plainCase([inOrder], async (scene) => {
+  'a refused open opens nothing, even queues named before the refused one': plainCase([inOrder], async (scene) => {
     const open = scene.store.open([
       { ...settings, name: 'fresh' },
       { ...settings, name: scene.queue, order: 'lifo', maxPending: 1 },
@@ -46,17 +46,14 @@ export const opening = plainConcern('opening', [], {
     assert.equal((await scene.stored()).maxPending, null)
   }),
 
-  'open tells whether the queue is paused and draining, and leaves both as they are': plainCase(
-    [records],
-    async (scene) => {
-      await scene.records.pause(scene.queue)
-      await scene.records.drain(scene.queue)
+  'open reports whether the queue is paused and draining, and changes neither': plainCase([records], async (scene) => {
+    await scene.records.pause(scene.queue)
+    await scene.records.drain(scene.queue)
 
-      const { paused, draining } = await scene.openQueue()
+    const { paused, draining } = await scene.openQueue()
 
-      assert.deepEqual({ paused, draining }, { paused: true, draining: true })
-    },
-  ),
+    assert.deepEqual({ paused, draining }, { paused: true, draining: true })
+  }),
 
   async 'every verb refuses a queue that was never opened'({ store }) {
     const key = { queue: 'nowhere', id: 'a', fence: 1 }
@@ -73,7 +70,7 @@ export const opening = plainConcern('opening', [], {
     await assert.rejects(store.wait(['nowhere'], 0, new AbortController().signal), UnknownQueueError)
   },
 
-  async 'a call that names an unknown queue changes nothing in the known ones'(scene) {
+  async 'a call that names an unknown queue changes nothing in known ones'(scene) {
     await scene.add('a', 'b')
     const { claims } = await scene.claim()
     const before = await scene.harness.dump()
@@ -188,7 +185,7 @@ export const closing = plainConcern('closing', [], {
     await finishedOrClosed(soon(watching), [])
   }),
 
-  async 'an enqueue under way while the store closes is wholly done or rejected'(scene) {
+  async 'an enqueue under way while the store closes is carried out completely or rejected'(scene) {
     const { store, queue } = scene
     const other = await scene.harness.open()
     const enqueued = store.enqueue([{ callId: 'c', queue, jobs: [newJob({ id: 'a' }), newJob({ id: 'b' })] }])
@@ -201,7 +198,7 @@ export const closing = plainConcern('closing', [], {
     assert.equal(depths[0]?.ready, isDone ? 2 : 0)
   },
 
-  async 'closing one handle leaves the others and the data as they are'(scene) {
+  async 'closing one handle leaves the others and the data unchanged'(scene) {
     const other = await scene.harness.open()
     await scene.add('a')
     await scene.store.close()

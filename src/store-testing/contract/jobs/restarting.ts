@@ -5,9 +5,7 @@ import { orderedCase, plainCase, plainConcern, remote, workers } from '../scenes
 import type { Scene } from '../scenes/scene.js'
 
 export const restarting = plainConcern('starting anew', [remote], {
-  async 'leases that have ended are left alone until the server has been up for one lease, and renewed meanwhile'(
-    scene,
-  ) {
+  async 'expired leases are spared until the server has been up for one lease, and can be renewed meanwhile'(scene) {
     await scene.add('a', 'b')
     const { claims } = await scene.claim({ worker: 'survivor' })
     await scene.advance(60_000)
@@ -23,7 +21,7 @@ export const restarting = plainConcern('starting anew', [remote], {
     await scene.end(claims[0]!, { kind: 'complete' })
   },
 
-  async 'whoever asks is told when they will be looked at, and one leads until then'(scene) {
+  async 'a claimer learns when spared leases will be checked, and one leads until then'(scene) {
     await scene.add('a')
     await scene.claim({ worker: 'survivor', leaseMs: 5_000 })
     await scene.advance(60_000)
@@ -36,7 +34,7 @@ export const restarting = plainConcern('starting anew', [remote], {
     assert.deepEqual([next?.forMs, next?.lead], [26_000, undefined])
   },
 
-  async 'a lease that ends while the others are left alone is left alone as long'(scene) {
+  async 'a lease that ends while others are spared is spared as long'(scene) {
     await scene.add('a', 'b')
     await scene.claim({ worker: 'survivor', limit: 1, leaseMs: 5_000 })
     await scene.claim({ worker: 'survivor', limit: 1, leaseMs: 12_000 })
@@ -50,7 +48,7 @@ export const restarting = plainConcern('starting anew', [remote], {
     assert.deepEqual(await found(scene), ['a', 'b'])
   },
 
-  async 'a start that lies back for longer than a lease spares nothing'(scene) {
+  async 'a start longer ago than a lease spares nothing'(scene) {
     await scene.harness.restart()
     await scene.add('a')
     await scene.claim({ worker: 'victim' })
@@ -59,7 +57,7 @@ export const restarting = plainConcern('starting anew', [remote], {
     assert.deepEqual(await found(scene), ['a'])
   },
 
-  async 'a start is noticed once: what crashes later is not spared for it'(scene) {
+  async 'a start counts once: later crashes are not spared'(scene) {
     await scene.add('a', 'b')
     await scene.claim({ worker: 'survivor', limit: 1 })
     await scene.advance(60_000)
@@ -73,7 +71,7 @@ export const restarting = plainConcern('starting anew', [remote], {
     assert.deepEqual(await found(scene), ['b'])
   },
 
-  async 'each start has its own time, and only those of the queue asked count'(scene) {
+  async 'each start has its own time, and only those of the claimed queues count'(scene) {
     await scene.add('a')
     await scene.claim({ worker: 'survivor', leaseMs: 1_000 })
     await scene.advance(60_000)
@@ -89,7 +87,7 @@ export const restarting = plainConcern('starting anew', [remote], {
     assert.deepEqual(await found(scene), ['a'])
   },
 
-  'a worker that is known to be dead is not spared': plainCase([remote, workers], async (scene) => {
+  'the lease of a worker known to be dead is not spared': plainCase([remote, workers], async (scene) => {
     await scene.add('a')
     const claim = await scene.claimOne({ worker: 'dead' })
     await scene.advance(60_000)
@@ -98,7 +96,7 @@ export const restarting = plainConcern('starting anew', [remote], {
     assert.equal((await scene.workers.gone([claim], 'dead')).crashed.length, 1)
   }),
 
-  'the shards of an ordered queue spare likewise': orderedCase([remote], async (scene) => {
+  'the shards of an ordered queue spare leases too': orderedCase([remote], async (scene) => {
     await scene.push('a', 'v1')
     await scene.claim({ worker: 'survivor', leaseMs: 5_000 })
     await scene.advance(60_000)

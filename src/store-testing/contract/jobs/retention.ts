@@ -17,33 +17,30 @@ export const retention = plainConcern('retention', [], {
     assert.deepEqual((await scene.records.list(scene.queue, { by: 'time', limit: 10 })).jobs, [])
   }),
 
-  'a job that completed with nothing is kept as one that completed, where its settle asks for that': plainCase(
-    [records],
-    async (scene) => {
-      await scene.add('kept', 'gone')
-      const { claims } = await scene.claim()
-      await scene.store.settle(
-        claims.map(({ queue, id, fence }) => ({
-          ...{ queue, id, fence, kind: 'complete' as const },
-          ...(id === 'kept' ? { result: { keepMs: 5_000 } } : {}),
-        })),
-      )
+  'a job without a result is kept as completed if its settle asks for that': plainCase([records], async (scene) => {
+    await scene.add('kept', 'gone')
+    const { claims } = await scene.claim()
+    await scene.store.settle(
+      claims.map(({ queue, id, fence }) => ({
+        ...{ queue, id, fence, kind: 'complete' as const },
+        ...(id === 'kept' ? { result: { keepMs: 5_000 } } : {}),
+      })),
+    )
 
-      const job = await scene.records.get(scene.queue, 'kept')
-      assert.equal(job?.state, 'completed')
-      assert.deepEqual(job?.result, {})
-      assert.equal(typeof job?.finishedAt, 'number')
-      const { jobs } = await scene.records.list(scene.queue, { state: 'completed', by: 'time', limit: 10 })
-      assert.deepEqual(
-        jobs.map(({ id, result }) => [id, result]),
-        [['kept', {}]],
-      )
-      await scene.advance(5_000)
-      assert.equal(await scene.records.get(scene.queue, 'kept'), undefined)
-    },
-  ),
+    const job = await scene.records.get(scene.queue, 'kept')
+    assert.equal(job?.state, 'completed')
+    assert.deepEqual(job?.result, {})
+    assert.equal(typeof job?.finishedAt, 'number')
+    const { jobs } = await scene.records.list(scene.queue, { state: 'completed', by: 'time', limit: 10 })
+    assert.deepEqual(
+      jobs.map(({ id, result }) => [id, result]),
+      [['kept', {}]],
+    )
+    await scene.advance(5_000)
+    assert.equal(await scene.records.get(scene.queue, 'kept'), undefined)
+  }),
 
-  async 'jobs that completed with nothing count among those that are kept'(scene) {
+  async 'jobs without a result count among the kept ones'(scene) {
     await scene.openQueue({ resultsCount: 2 })
     for (const id of ['a', 'b', 'c']) {
       await scene.add(id)
@@ -54,8 +51,9 @@ export const retention = plainConcern('retention', [], {
     assert.deepEqual(await scene.states(), ['b completed', 'c completed'])
   },
 
-  'depth tells since when nothing was lost: by hand, or out of the morgue; results that are dropped are not lost':
-    plainCase([records], async (scene) => {
+  'depth says since when something was lost: by hand, or from the morgue; dropped results are not losses': plainCase(
+    [records],
+    async (scene) => {
       const lostAt = async () => (await scene.store.depth([scene.queue])).depths[0]!.lostAt
       await scene.openQueue({ resultsCount: 1, dead: { count: 1 } })
       await scene.add('blank')
@@ -92,10 +90,12 @@ export const retention = plainConcern('retention', [], {
       assert.equal(await lostAt(), before)
       await scene.records.morgue.delete(scene.queue, 'all')
       assert.ok((await lostAt())! > before!)
-    }),
+    },
+  ),
 
-  'an id whose result was dropped, or is past its time, is remembered as of a job that had one; others have no such reason':
-    plainCase([records], async (scene) => {
+  'an id whose result was dropped or is too old is remembered as having had one; other ids are not': plainCase(
+    [records],
+    async (scene) => {
       await scene.openQueue({ resultsCount: 1 })
       const remembered = { rememberMs: 60_000 }
       await scene.addCompleted('trimmed', remembered)
@@ -116,23 +116,24 @@ export const retention = plainConcern('retention', [], {
       // The next settle removes what is past its time.
       await scene.addCompleted('z')
       assert.deepEqual(await reasons(), [resultDropped, resultDropped, undefined])
-    }),
+    },
+  ),
 
-  async 'a result without an age is kept as long as the store lasts'(scene) {
+  async 'a result without an age is kept as long as the store exists'(scene) {
     await scene.addCompleted('a')
     await scene.advance(10 * 365 * 86_400_000)
 
     assert.deepEqual(await scene.states(), ['a completed'])
   },
 
-  async 'results within the bound are all kept'(scene) {
+  async 'results within the limit are all kept'(scene) {
     await scene.openQueue({ resultsCount: 8 })
     for (let i = 0; i < 5; i++) await scene.addCompleted(`job-${i}`)
 
     assert.equal((await scene.states()).length, 5)
   },
 
-  async 'of more results than the bound the oldest go'(scene) {
+  async 'beyond the limit the oldest results go'(scene) {
     await scene.openQueue({ resultsCount: 2 })
     for (const id of ['d', 'a', 'c', 'b']) {
       await scene.addCompleted(id)
@@ -153,14 +154,14 @@ export const retention = plainConcern('retention', [], {
     assert.deepEqual(await scene.states(), ['b completed', 'c completed'])
   },
 
-  async 'a bound of 0 keeps no result'(scene) {
+  async 'a limit of 0 keeps no result'(scene) {
     await scene.openQueue({ resultsCount: 0 })
     await scene.addCompleted('a')
 
     assert.deepEqual(await scene.states(), [])
   },
 
-  async 'dead jobs are kept until deleted where nothing bounds them'(scene) {
+  async 'dead jobs are kept until they are deleted if there is no limit'(scene) {
     await scene.addDead('a')
     await scene.advance(10 * 365 * 86_400_000)
 
@@ -187,7 +188,7 @@ export const retention = plainConcern('retention', [], {
     assert.deepEqual(await scene.enqueue(['a']), ['added'])
   },
 
-  async 'of more dead jobs than the bound the oldest go'(scene) {
+  async 'beyond the limit the oldest dead jobs go'(scene) {
     await scene.openQueue({ dead: { count: 2 } })
     for (const id of ['c', 'a', 'b']) {
       await scene.addDead(id)
@@ -197,27 +198,24 @@ export const retention = plainConcern('retention', [], {
     assert.deepEqual(await scene.states(), ['a dead', 'b dead'])
   },
 
-  async 'dead jobs within the bound are all kept'(scene) {
+  async 'dead jobs within the limit are all kept'(scene) {
     await scene.openQueue({ dead: { count: 8 } })
     for (let i = 0; i < 5; i++) await scene.addDead(`job-${i}`)
 
     assert.equal((await scene.depth()).dead, 5)
   },
 
-  'one settle trims 300 of a kind, more than it can add, and no more': plainCase(
-    [records, exactDepth],
-    async (scene) => {
-      await buryMany(scene, 450)
-      await scene.openQueue({ dead: { count: 10 } })
+  'one settle trims at most 300 of a kind, more than it can add': plainCase([records, exactDepth], async (scene) => {
+    await buryMany(scene, 450)
+    await scene.openQueue({ dead: { count: 10 } })
 
-      await settleOne(scene)
-      assert.equal((await scene.depth()).dead, 150)
-      await settleOne(scene)
-      assert.equal((await scene.depth()).dead, 10)
-    },
-  ),
+    await settleOne(scene)
+    assert.equal((await scene.depth()).dead, 150)
+    await settleOne(scene)
+    assert.equal((await scene.depth()).dead, 10)
+  }),
 
-  async 'a settle trims its own queue alone'(scene) {
+  async 'a settle trims only its own queue'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.enqueue(['x', 'y'], { queue: 'other' })
     for (const { queue, id, fence } of (await scene.claim({ queue: 'other' })).claims)

@@ -6,7 +6,7 @@ import { Rest } from '../scenes/rest.js'
 import { type Scene, soon } from '../scenes/scene.js'
 
 export const ringing = plainConcern('ringing', [rings], {
-  async 'one ring wakes one of those who wait, on whatever handle'(scene) {
+  async 'one ring wakes one waiter, on any handle'(scene) {
     const rests = [await Rest.begin(scene), await Rest.begin(scene), await Rest.begin(scene)]
     const first = soon(Promise.race(rests.map(({ rung }, i) => rung.then(() => i))))
     await scene.add({ id: 'a', delayMs: 60_000 })
@@ -17,7 +17,7 @@ export const ringing = plainConcern('ringing', [rings], {
     await Promise.all(rests.filter((_, i) => i !== woken).map((rest) => rest.isUndisturbed()))
   },
 
-  async 'one ring wakes one of those who wait on one handle'(scene) {
+  async 'one ring wakes one of several waiters on one handle'(scene) {
     const store = await scene.harness.open()
     const rests = [await Rest.begin(scene, undefined, store), await Rest.begin(scene, undefined, store)]
     const first = soon(Promise.race(rests.map(({ rung }, i) => rung.then(() => i))))
@@ -28,7 +28,7 @@ export const ringing = plainConcern('ringing', [rings], {
     await rests[1 - woken]!.isUndisturbed()
   },
 
-  async 'a ring is for those who wait for that queue'(scene) {
+  async 'a ring is only for those who wait for that queue'(scene) {
     await scene.openQueue({ name: 'other' })
     const here = await Rest.begin(scene)
     const there = await Rest.begin(scene, ['other'])
@@ -38,7 +38,7 @@ export const ringing = plainConcern('ringing', [rings], {
     await here.isUndisturbed()
   },
 
-  async 'who waits for several queues is told which was rung'(scene) {
+  async 'a waiter for several queues learns which was rung'(scene) {
     await scene.openQueue({ name: 'other' })
     const rest = await Rest.begin(scene, [scene.queue, 'other'])
     await scene.enqueue([{ id: 'a', delayMs: 60_000 }], { queue: 'other' })
@@ -46,7 +46,7 @@ export const ringing = plainConcern('ringing', [rings], {
     await rest.wakes('other')
   },
 
-  async 'who gave up waiting takes no ring from the others'(scene) {
+  async 'a waiter that gave up takes no ring from others'(scene) {
     await (await Rest.begin(scene)).isUndisturbed()
     const rest = await Rest.begin(scene)
     await scene.add({ id: 'a', delayMs: 60_000 })
@@ -54,21 +54,21 @@ export const ringing = plainConcern('ringing', [rings], {
     await rest.wakes(scene.queue)
   },
 
-  async 'a ring for a job for later that nobody heard is for who comes to wait next'(scene) {
+  async 'an unheard ring for a delayed job goes to the next waiter'(scene) {
     await scene.add({ id: 'a', delayMs: 60_000 })
 
     await (await Rest.begin(scene)).wakes(scene.queue)
     await (await Rest.begin(scene)).isUndisturbed()
   },
 
-  async 'a ring that nobody heard is for nobody once the queue has a lead'(scene) {
+  async 'an unheard ring is dropped once the queue has a lead'(scene) {
     await scene.add({ id: 'a', delayMs: 60_000 })
     await scene.claim({ worker: 'lead' })
 
     await (await Rest.begin(scene)).isUndisturbed()
   },
 
-  async 'jobs enqueued in one call find all who wait, one after the other'(scene) {
+  async 'jobs enqueued in one call wake all waiters, one after the other'(scene) {
     const rests = await Promise.all(Array.from({ length: 4 }, () => Rest.begin(scene)))
     const taken = rests.map(async ({ store, rung }, i) => {
       let names = await rung
@@ -92,14 +92,14 @@ export const ringing = plainConcern('ringing', [rings], {
     })
   },
 
-  async 'a claim with a limit of 0 rings for what it promoted'(scene) {
+  async 'a claim with a limit of 0 rings for the jobs it promoted'(scene) {
     await twoDueForTheLead(scene, async (rest) => {
       await scene.claim({ worker: 'lead', limit: 0 })
       await rest.wakes(scene.queue)
     })
   },
 
-  async 'a claim that takes all there is rings nobody'(scene) {
+  async 'a claim that takes all jobs rings nobody'(scene) {
     await twoDueForTheLead(scene, async (rest) => {
       assert.equal((await scene.claim({ worker: 'other', limit: 2 })).claims.length, 2)
       await rest.isUndisturbed()
@@ -114,7 +114,7 @@ export const ringing = plainConcern('ringing', [rings], {
     })
   }),
 
-  async 'suspects wake nobody: neither when they crash nor when somebody comes to wait'(scene) {
+  async 'suspects wake nobody: neither when they crash nor when somebody starts to wait'(scene) {
     await scene.add('a')
     await scene.claimOne({ leaseMs: 1_000 })
     await scene.claim({ worker: 'lead' })
@@ -126,7 +126,7 @@ export const ringing = plainConcern('ringing', [rings], {
     await (await Rest.begin(scene)).isUndisturbed()
   },
 
-  async 'a job for later rings only where it is due before the lead asks'(scene) {
+  async 'a delayed job rings only if it is due before the lead asks'(scene) {
     await scene.add({ id: 'a', delayMs: 5_000 })
     await scene.claim({ worker: 'lead' })
     const rest = await Rest.begin(scene)
@@ -138,7 +138,7 @@ export const ringing = plainConcern('ringing', [rings], {
     await next.wakes(scene.queue)
   },
 
-  async 'a job for later rings where the lead has lapsed'(scene) {
+  async 'a delayed job rings if the lead has lapsed'(scene) {
     await scene.add({ id: 'a', delayMs: 1_000 })
     await scene.claim({ worker: 'lead' })
     const rest = await Rest.begin(scene)
@@ -148,7 +148,7 @@ export const ringing = plainConcern('ringing', [rings], {
     await rest.wakes(scene.queue)
   },
 
-  async 'a job put off rings by the same rule as a new one'(scene) {
+  async 'a job that is put off rings by the same rule as a new one'(scene) {
     await scene.add('a', 'b', 'c')
     const { claims } = await scene.claim({ leaseMs: 20_000 })
     await scene.add({ id: 'd', delayMs: 5_000 })
@@ -163,7 +163,7 @@ export const ringing = plainConcern('ringing', [rings], {
     await next.wakes(scene.queue)
   },
 
-  async 'a retry or release without delay rings, be the job suspect or not'(scene) {
+  async 'a retry or release without delay rings, whether the job is suspect or not'(scene) {
     await scene.add('a')
     for (const kind of ['retry', 'release'] as const) {
       const claim = await scene.claimOne()
@@ -196,7 +196,7 @@ export const ringing = plainConcern('ringing', [rings], {
     await rest.isUndisturbed()
   },
 
-  async 'jobs that are not accepted ring nobody'(scene) {
+  async 'refused jobs ring nobody'(scene) {
     await scene.openQueue({ maxPending: 1 })
     await scene.add('a')
     await scene.claimOne()
@@ -210,28 +210,25 @@ export const ringing = plainConcern('ringing', [rings], {
     await rest.isUndisturbed()
   },
 
-  'a paused queue rings nobody, whatever becomes ready; its end of the pause does': plainCase(
-    [rings, records],
-    async (scene) => {
-      await scene.addDead('dead')
-      await scene.add('a', 'b')
-      const { claims } = await scene.claim()
-      await scene.records.pause(scene.queue)
-      const rest = await Rest.begin(scene)
-      await scene.add('c', { id: 'later', delayMs: 60_000 })
-      await scene.end(claims[0]!, { kind: 'release', delayMs: 0 })
-      await scene.records.fail(scene.queue, 'b', { delayMs: 0, reason: 'by hand' })
-      await scene.records.runNow(scene.queue, 'all')
-      await scene.records.morgue.revive(scene.queue, 'all')
-      await rest.isUndisturbed()
+  'a paused queue rings nobody, whatever becomes ready; its resume does': plainCase([rings, records], async (scene) => {
+    await scene.addDead('dead')
+    await scene.add('a', 'b')
+    const { claims } = await scene.claim()
+    await scene.records.pause(scene.queue)
+    const rest = await Rest.begin(scene)
+    await scene.add('c', { id: 'later', delayMs: 60_000 })
+    await scene.end(claims[0]!, { kind: 'release', delayMs: 0 })
+    await scene.records.fail(scene.queue, 'b', { delayMs: 0, reason: 'by hand' })
+    await scene.records.runNow(scene.queue, 'all')
+    await scene.records.morgue.revive(scene.queue, 'all')
+    await rest.isUndisturbed()
 
-      const next = await Rest.begin(scene)
-      await scene.records.resume(scene.queue)
-      await next.wakes(scene.queue)
-    },
-  ),
+    const next = await Rest.begin(scene)
+    await scene.records.resume(scene.queue)
+    await next.wakes(scene.queue)
+  }),
 
-  'an operator who takes jobs out rings nobody': plainCase([rings, records], async (scene) => {
+  'an operator who removes jobs rings nobody': plainCase([rings, records], async (scene) => {
     await scene.addDead('dead')
     await scene.add('running')
     await scene.claimOne()
@@ -249,7 +246,7 @@ export const ringing = plainConcern('ringing', [rings], {
     await rest.isUndisturbed()
   }),
 
-  'a step that reached its bound rings for what it did': plainCase([rings, records], async (scene) => {
+  'a step that reached its limit rings for what it did': plainCase([rings, records], async (scene) => {
     for (let i = 0; i < 5; i++)
       await scene.add(...Array.from({ length: 250 }, (_, n) => ({ id: `job-${i}-${n}`, delayMs: 60_000 })))
     await scene.claim({ worker: 'lead' })
@@ -259,7 +256,7 @@ export const ringing = plainConcern('ringing', [rings], {
     await rest.wakes(scene.queue)
   }),
 
-  'claims that are ended for a dead worker ring, for somebody must learn of the suspects': plainCase(
+  'claims ended for a dead worker ring, because somebody must learn of the suspects': plainCase(
     [rings, workers],
     async (scene) => {
       await scene.add('a')

@@ -23,7 +23,7 @@ export const rungClaims = plainConcern('rung claims', [claimsWhenRung], {
     assert.deepEqual(await scene.claimIds(), [])
   },
 
-  async 'a claim that waits takes no more than it asks for, and others hear of the rest'(scene) {
+  async 'a claim that waits takes at most what it asks for, and others are rung for the rest'(scene) {
     const other = await scene.harness.open()
     const waiting = waitOn(scene, { limit: 1 })
     await scene.enqueue(['a', 'b', 'c'])
@@ -34,7 +34,7 @@ export const rungClaims = plainConcern('rung claims', [claimsWhenRung], {
     assert.deepEqual(await scene.claimIds(), ['b', 'c'])
   },
 
-  async 'a claim that waits is that of its worker, with its lease'(scene) {
+  async 'a claim that waits belongs to its worker, with its lease'(scene) {
     const waiting = waitOn(scene, { leaseMs: 5_000 })
     await scene.add('a')
     const [claim] = await claimsIn(scene, await soon(waiting))
@@ -49,7 +49,7 @@ export const rungClaims = plainConcern('rung claims', [claimsWhenRung], {
     )
   },
 
-  async 'a claim that waits finds what is there at once'(scene) {
+  async 'a claim that waits finds existing jobs at once'(scene) {
     await scene.add('a')
 
     assert.deepEqual(idsOf(await claimsIn(scene, await soon(waitOn(scene)))), ['a'])
@@ -83,7 +83,7 @@ export const rungClaims = plainConcern('rung claims', [claimsWhenRung], {
     assert.deepEqual(await scene.claimIds(), ['a'])
   },
 
-  async 'no job is lost where a wait is aborted while it is rung'(scene) {
+  async 'no job is lost if a wait is aborted while it is rung'(scene) {
     for (let i = 0; i < 20; i += 1) {
       const abort = new AbortController()
       const waiting = waitOn(scene, { signal: abort.signal })
@@ -99,7 +99,7 @@ export const rungClaims = plainConcern('rung claims', [claimsWhenRung], {
     }
   },
 
-  async 'each job goes to one of several claims that wait'(scene) {
+  async 'each job goes to one of several waiting claims'(scene) {
     const other = await scene.harness.open()
     const given: string[] = []
     for (let i = 0; i < 10; i += 1) {

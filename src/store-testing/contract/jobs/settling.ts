@@ -13,7 +13,7 @@ import {
 } from '../scenes/contract-case.js'
 
 export const settling = plainConcern('settling', [], {
-  async 'a completed job leaves nothing but a count'(scene) {
+  async 'a completed job leaves only a count'(scene) {
     await scene.add('a')
     await scene.end(await scene.claimOne(), { kind: 'complete' })
 
@@ -69,7 +69,7 @@ export const settling = plainConcern('settling', [], {
     assert.deepEqual({ error, attempt }, { error: null, attempt: 2 })
   },
 
-  async 'a settle of a job that is not there is gone'(scene) {
+  async 'the settle of a missing job is answered gone'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     await scene.end(claim, { kind: 'complete' })
@@ -78,7 +78,7 @@ export const settling = plainConcern('settling', [], {
     assert.equal((await scene.stored()).processed, 1)
   },
 
-  'a settle sent again after a kept result is lost and changes nothing': plainCase([fenced], async (scene) => {
+  'a repeated settle after a kept result is lost and changes nothing': plainCase([fenced], async (scene) => {
     await scene.add('a')
     const claim = await scene.claimOne()
     await scene.end(claim, { kind: 'complete', result: { payload: '1' } })
@@ -88,7 +88,7 @@ export const settling = plainConcern('settling', [], {
     assert.equal((await scene.stored()).processed, 1)
   }),
 
-  'a fence that was never given is lost': plainCase([fenced], async (scene) => {
+  'a fence that was never issued is lost': plainCase([fenced], async (scene) => {
     await scene.add('a', 'b')
     const claim = await scene.claimOne()
 
@@ -118,7 +118,7 @@ export const settling = plainConcern('settling', [], {
     assert.deepEqual(await scene.states('other'), ['c ready'])
   }),
 
-  async 'many completions of two claims at once leave nothing but a count'(scene) {
+  async 'many completions of two claims at once leave only counts'(scene) {
     await scene.add(...Array.from({ length: 12 }, (_, i) => `a${i}`))
     const [first, second] = [await scene.claim({ limit: 6 }), await scene.claim({ limit: 6 })]
     const both = first.claims.flatMap((claim, i) => [claim, second.claims[i]!])
@@ -133,28 +133,25 @@ export const settling = plainConcern('settling', [], {
     assert.equal((await scene.depth()).running, 0)
   },
 
-  'of many completions at once each is answered by itself, whatever the others are': plainCase(
-    [fenced],
-    async (scene) => {
-      const ids = Array.from({ length: 8 }, (_, i) => `a${i}`)
-      await scene.add(...ids.slice(1), { id: 'a0', rememberMs: 60_000 })
-      const { claims } = await scene.claim()
-      const of = (id: string) => {
-        const { queue, fence } = claims[0]!
-        return { queue, id, fence, kind: 'complete' } as const
-      }
-      await scene.end(claims.find(({ id }) => id === 'a1')!, { kind: 'retry', delayMs: 0 })
+  'many completions at once are each answered separately': plainCase([fenced], async (scene) => {
+    const ids = Array.from({ length: 8 }, (_, i) => `a${i}`)
+    await scene.add(...ids.slice(1), { id: 'a0', rememberMs: 60_000 })
+    const { claims } = await scene.claim()
+    const of = (id: string) => {
+      const { queue, fence } = claims[0]!
+      return { queue, id, fence, kind: 'complete' } as const
+    }
+    await scene.end(claims.find(({ id }) => id === 'a1')!, { kind: 'retry', delayMs: 0 })
 
-      const answers = await scene.store.settle([...ids.map(of), of('a2'), of('never'), { ...of('a3'), kind: 'bury' }])
+    const answers = await scene.store.settle([...ids.map(of), of('a2'), of('never'), { ...of('a3'), kind: 'bury' }])
 
-      assert.deepEqual(answers, ['ok', 'lost', 'ok', 'ok', 'ok', 'ok', 'ok', 'ok', 'gone', 'gone', 'gone'])
-      const { processed, failed, remembered } = await scene.stored()
-      assert.deepEqual([processed, failed, remembered.map(({ id }) => id)], [7, 1, ['a0']])
-      assert.deepEqual(await scene.states(), ['a1 ready'])
-    },
-  ),
+    assert.deepEqual(answers, ['ok', 'lost', 'ok', 'ok', 'ok', 'ok', 'ok', 'ok', 'gone', 'gone', 'gone'])
+    const { processed, failed, remembered } = await scene.stored()
+    assert.deepEqual([processed, failed, remembered.map(({ id }) => id)], [7, 1, ['a0']])
+    assert.deepEqual(await scene.states(), ['a1 ready'])
+  }),
 
-  async 'a retry counts a failure and waits out its delay'(scene) {
+  async 'a retry counts a failure and waits for its delay'(scene) {
     await scene.add({ id: 'a', meta: '{"trace":1}' })
     const claim = await scene.claimOne()
     await scene.end(claim, { kind: 'retry', delayMs: 10_000, error: 'Error: no' })
@@ -172,7 +169,7 @@ export const settling = plainConcern('settling', [], {
     )
   },
 
-  async 'a retry with no delay goes behind what waits'(scene) {
+  async 'a retry with no delay goes behind the waiting jobs'(scene) {
     await scene.add('a', 'b')
     await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0 })
 
@@ -249,7 +246,7 @@ export const settling = plainConcern('settling', [], {
     assert.deepEqual([attempt, runAt], [1, claim.runAt + 5_000])
   }),
 
-  async 'a released job waits without a worker, a beat or a lease'(scene) {
+  async 'a released job waits without a worker, a heartbeat or a lease'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne({ alone: true })
     await scene.extend(claim, { beat: { startedMs: 0, host: 'h', pid: 1, progress: { fraction: 0.5 } } })
@@ -260,7 +257,7 @@ export const settling = plainConcern('settling', [], {
     assert.deepEqual([worker, host, pid, progress, startedAt, held], [null, null, null, null, null, null])
   },
 
-  async 'a buried job lies in the morgue with its error and reason, and counts no failure'(scene) {
+  async 'a buried job is in the morgue with its error and reason, and counts no failure'(scene) {
     await scene.add('a')
     await scene.end(await scene.claimOne(), { kind: 'bury', error: 'Error: broken', reason: 'unrecoverable' })
 
@@ -284,7 +281,7 @@ export const settling = plainConcern('settling', [], {
     assert.deepEqual([error, reason], ['first', null])
   },
 
-  async 'a cancelled claim leaves nothing behind and counts neither way'(scene) {
+  async 'a cancelled claim leaves nothing behind and counts as neither'(scene) {
     await scene.add('a')
     await scene.end(await scene.claimOne(), { kind: 'cancel', reason: 'obsolete' })
 
@@ -305,8 +302,9 @@ export const settling = plainConcern('settling', [], {
     assert.deepEqual([processed, failed], [3, 3])
   }),
 
-  'of many completions of one claim what is held no longer is lost, what is done twice is gone, and the rest is done':
-    plainCase([fenced], async (scene) => {
+  'in many completions of one claim a lost one is lost, a repeated one is gone, and the rest succeed': plainCase(
+    [fenced],
+    async (scene) => {
       await scene.add('a', 'b', 'c', 'd')
       const { claims } = await scene.claim()
       const [a, b, c, d] = claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const }))
@@ -317,9 +315,10 @@ export const settling = plainConcern('settling', [], {
       assert.deepEqual(await scene.store.settle([a!, b!, c!]), ['ok', 'lost', 'ok'])
       assert.deepEqual(await scene.store.settle([d!, d!]), ['ok', 'gone'])
       assert.deepEqual([await scene.states(), (await scene.stored()).processed], [['b running'], 4])
-    }),
+    },
+  ),
 
-  'of many completions of one claim each id stays known for as long as its job asks': plainCase(
+  'in many completions of one claim each id stays remembered for as long as its job asks': plainCase(
     [exactEnqueue],
     async (scene) => {
       await scene.add('a', { id: 'b', rememberMs: 5_000 }, 'c')
@@ -337,7 +336,7 @@ export const settling = plainConcern('settling', [], {
 })
 
 export const runs = plainConcern('records of runs', [], {
-  async 'a job that is kept says when and where it ran, as its settle tells where no beat has'(scene) {
+  async 'a kept job records when and where it ran, even if it never beat'(scene) {
     const run = { startedMs: 40.9, host: 'mill-1', pid: 5 }
     const ends = {
       completed: { kind: 'complete', result: {}, run },
@@ -356,7 +355,7 @@ export const runs = plainConcern('records of runs', [], {
     }
   },
 
-  async 'what a beat has said of a run stays when its settle tells otherwise'(scene) {
+  async 'the run data of a heartbeat stay if the settle has other ones'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     await scene.extend(claim, { beat: { startedMs: 0, host: 'mill-1' } })
@@ -369,7 +368,7 @@ export const runs = plainConcern('records of runs', [], {
     assert.deepEqual({ startedAt, host, pid }, { startedAt: now, host: 'mill-1', pid: 5 })
   },
 
-  async 'a job that waits again knows of no run, whatever its settle tells'(scene) {
+  async 'a job that waits again has no run data, whatever its settle says'(scene) {
     await scene.add('a')
     await scene.end(await scene.claimOne(), {
       kind: 'retry',
@@ -382,7 +381,7 @@ export const runs = plainConcern('records of runs', [], {
     assert.deepEqual({ startedAt, host, pid }, { startedAt: null, host: null, pid: null })
   },
 
-  async 'a job that is released for a reason says why while it waits; without one it keeps its last error'(scene) {
+  async 'a job released for a reason shows it while it waits; without one it keeps its last error'(scene) {
     await scene.add('a')
     await scene.end(await scene.claimOne(), { kind: 'release', delayMs: 0, error: 'no handler' })
     const first = await scene.job('a')
@@ -396,8 +395,9 @@ export const runs = plainConcern('records of runs', [], {
     assert.deepEqual([error, attempt, state], ['no handler', 1, 'scheduled'])
   },
 
-  'a job that is cancelled while it runs leaves nothing of the reason for which it is released to the next of its id':
-    plainCase([records], async (scene) => {
+  'the reason of a release is not inherited by the next job with the id of a cancelled one': plainCase(
+    [records],
+    async (scene) => {
       await scene.add('a')
       const claim = await scene.claimOne()
       await scene.records.cancel(scene.queue, { ids: ['a'] })
@@ -406,5 +406,6 @@ export const runs = plainConcern('records of runs', [], {
       await scene.add('a')
 
       assert.equal((await scene.claimOne()).error, undefined)
-    }),
+    },
+  ),
 })

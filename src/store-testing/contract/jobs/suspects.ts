@@ -13,14 +13,14 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     assert.deepEqual([state, suspect, worker, claim], ['ready', true, null, null])
   },
 
-  async 'a job that never crashed is none, not even where its claim is alone'(scene) {
+  async 'a job that never crashed is not suspect, even if its claim is alone'(scene) {
     await scene.add('a')
     assert.equal((await scene.job('a')).suspect, false)
     await scene.claimOne({ alone: true })
     assert.equal((await scene.job('a')).suspect, false)
   },
 
-  async 'an ordinary claim is never given a suspect'(scene) {
+  async 'a claim in company is never granted a suspect'(scene) {
     await scene.addSuspects('a')
     const { claims, more } = await scene.claim()
     assert.deepEqual([claims, more], [[], false])
@@ -30,7 +30,7 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     assert.deepEqual(await scene.states(), ['a ready', 'b running'])
   },
 
-  async 'a claim alone is given a suspect before any other job'(scene) {
+  async 'a claim alone is granted a suspect before any other job'(scene) {
     await scene.add('older')
     const older = await scene.claimOne()
     await scene.addSuspects('a')
@@ -47,14 +47,14 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
   }),
 
-  async 'a claim alone takes one suspect, and with a limit of 0 none'(scene) {
+  async 'a claim alone takes one suspect, and none with a limit of 0'(scene) {
     await scene.addSuspects('a', 'b')
 
     assert.deepEqual(await scene.claimIds({ alone: true, limit: 0 }), [])
     assert.deepEqual(await scene.claimIds({ alone: true, limit: 10 }), ['a'])
   },
 
-  async 'suspects stand in their old places, whenever they crashed'(scene) {
+  async 'suspects are in their old places, whenever they crashed'(scene) {
     await scene.add('a', 'b', 'c')
     await scene.claim({ limit: 1, leaseMs: 3_000 })
     await scene.claim({ limit: 2, leaseMs: 1_000 })
@@ -94,7 +94,7 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
   },
 
-  async 'a release without delay leaves a suspect suspect, in its old place'(scene) {
+  async 'a release without delay keeps a suspect suspect, in its old place'(scene) {
     await scene.addSuspects('a', 'b')
     await scene.end(await scene.claimOne({ alone: true }), { kind: 'release', delayMs: 0 })
 
@@ -103,7 +103,7 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
   },
 
-  async 'any other way back into the queue makes a suspect a job like any other'(scene) {
+  async 'any other way back into the queue makes a suspect an ordinary job'(scene) {
     const ways: Settlement[] = [
       { kind: 'retry', delayMs: 0 },
       { kind: 'retry', delayMs: 1_000 },
@@ -121,7 +121,7 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     }
   },
 
-  async 'a suspect that ended is none'(scene) {
+  async 'an ended suspect is no longer one'(scene) {
     await scene.addSuspects('done', 'dead', 'last')
     await scene.end(await scene.claimOne({ alone: true }), { kind: 'complete', result: { payload: '1' } })
     await scene.end(await scene.claimOne({ alone: true }), { kind: 'bury' })
@@ -139,7 +139,7 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     )
   },
 
-  async 'a new job of an id that was suspect is none'(scene) {
+  async 'a new job with the id of a suspect is not suspect'(scene) {
     await scene.addSuspects('a')
     await scene.end(await scene.claimOne({ alone: true }), { kind: 'complete' })
     await scene.add('a')
@@ -148,7 +148,7 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     assert.deepEqual(await scene.claimIds(), ['a'])
   },
 
-  'a failure from outside makes a suspect a job like any other': plainCase([tellsCrashes, records], async (scene) => {
+  'a failure from outside makes a suspect an ordinary job': plainCase([tellsCrashes, records], async (scene) => {
     await scene.addSuspects('a')
     await scene.claimOne({ alone: true })
     await scene.records.fail(scene.queue, 'a', { delayMs: 0, reason: 'by hand' })
@@ -157,7 +157,7 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     assert.deepEqual(await scene.claimIds(), ['a'])
   }),
 
-  'a suspect that was buried and revived is a job like any other, with no crash to its name': plainCase(
+  'a suspect that was buried and revived is an ordinary job without a crash': plainCase(
     [tellsCrashes, records],
     async (scene) => {
       await scene.addSuspects('a')
@@ -175,7 +175,7 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     },
   ),
 
-  'a record tells of a suspect while it waits and runs, and of no other job': plainCase(
+  'a record shows that its job is suspect while it waits and runs': plainCase(
     [tellsCrashes, records],
     async (scene) => {
       const told = async () => (await scene.records.get(scene.queue, 'a'))?.suspect
@@ -192,7 +192,7 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     },
   ),
 
-  'suspects are ready jobs of the depth and counted besides, only while they wait': plainCase(
+  'suspects count as ready jobs, and separately while they wait': plainCase(
     [tellsCrashes, exactDepth],
     async (scene) => {
       await scene.addSuspects('a', 'b', 'c')
@@ -224,7 +224,7 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     )
   }),
 
-  async 'a suspect makes lag, and is no head'(scene) {
+  async 'a suspect causes lag, and is no head'(scene) {
     await scene.addSuspects('a')
     await scene.advance(4_000)
 
@@ -232,14 +232,14 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     assert.deepEqual((await scene.claim({ heads: true })).heads, [{ queue: scene.queue }])
   },
 
-  'suspects take up room like other jobs that wait': plainCase([tellsCrashes, exactDepth], async (scene) => {
+  'suspects take up room like other waiting jobs': plainCase([tellsCrashes, exactDepth], async (scene) => {
     await scene.openQueue({ maxPending: 2 })
     await scene.addSuspects('a', 'b')
 
     assert.deepEqual(await scene.enqueue(['c']), ['full'])
   }),
 
-  'a listing by time has suspects among the ready, behind the others': plainCase(
+  'a list by time has suspects among the ready jobs, behind the others': plainCase(
     [tellsCrashes, records],
     async (scene) => {
       await scene.addSuspects('a', 'b')
@@ -269,7 +269,7 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
     },
   ),
 
-  'administration takes suspects as ready jobs': plainCase([tellsCrashes, records, exactDepth], async (scene) => {
+  'administration treats suspects as ready jobs': plainCase([tellsCrashes, records, exactDepth], async (scene) => {
     await scene.addSuspects('a', 'b', 'c', 'd')
     const one = { changed: 1, more: false }
 

@@ -8,26 +8,26 @@ import { soon } from '../scenes/scene.js'
 const longMs = 25_000
 
 export const waiting = plainConcern('waiting', [], {
-  async 'wait resolves at once where a job is ready'(scene) {
+  async 'wait resolves at once if a job is ready'(scene) {
     await scene.add('a')
 
     assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
   },
 
-  async 'wait resolves at once where a job fell due'(scene) {
+  async 'wait resolves at once if a job is due'(scene) {
     await scene.add({ id: 'a', delayMs: 1_000 })
     await scene.advance(1_000)
     assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
   },
 
-  async 'wait resolves at once where a lease ended'(scene) {
+  async 'wait resolves at once if a lease ended'(scene) {
     await scene.add('a')
     await scene.claimOne({ leaseMs: 1_000 })
     await scene.advance(1_000)
     assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
   },
 
-  'wait resolves at once for a change that is due only where nobody leads': plainCase([rings], async (scene) => {
+  'wait resolves at once for a due change only if nobody leads': plainCase([rings], async (scene) => {
     await scene.add({ id: 'a', delayMs: 1_000 })
     await scene.claim({ worker: 'lead' })
     await scene.advance(2_000)
@@ -37,7 +37,7 @@ export const waiting = plainConcern('waiting', [], {
     assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, never())), [scene.queue])
   }),
 
-  async 'wait resolves at once where a job is ready, be there a lead or not'(scene) {
+  async 'wait resolves at once if a job is ready, whether or not there is a lead'(scene) {
     await scene.add({ id: 'a', delayMs: 1_000 })
     await scene.claim({ worker: 'lead' })
     await scene.add('b')
@@ -61,7 +61,7 @@ export const waiting = plainConcern('waiting', [], {
     },
   ),
 
-  async 'an enqueue rings who waits'(scene) {
+  async 'an enqueue rings a waiter'(scene) {
     const rung = scene.store.wait([scene.queue], longMs, never())
     await scene.add('a')
 
@@ -76,7 +76,7 @@ export const waiting = plainConcern('waiting', [], {
     assert.deepEqual(await soon(rung), [scene.queue])
   },
 
-  async 'wait names a queue that was asked for'(scene) {
+  async 'wait names one of its queues'(scene) {
     await scene.openQueue({ name: 'other' })
     const rung = scene.store.wait(['other', scene.queue], longMs, never())
     await scene.enqueue(['a'], { queue: 'other' })
@@ -84,12 +84,12 @@ export const waiting = plainConcern('waiting', [], {
     assert.ok((await soon(rung)).includes('other'))
   },
 
-  async 'wait resolves with none when its time is over'(scene) {
+  async 'wait resolves with no queue when its time is over'(scene) {
     assert.deepEqual(await soon(scene.store.wait([scene.queue], 20, never())), [])
     assert.deepEqual(await soon(scene.store.wait([scene.queue], 0, never())), [])
   },
 
-  async 'wait resolves with none when it is aborted, before or meanwhile'(scene) {
+  async 'wait resolves with no queue when it is aborted, before or meanwhile'(scene) {
     assert.deepEqual(await soon(scene.store.wait([scene.queue], longMs, AbortSignal.abort())), [])
     const abort = new AbortController()
     const rung = scene.store.wait([scene.queue], longMs, abort.signal)
@@ -98,7 +98,7 @@ export const waiting = plainConcern('waiting', [], {
     assert.deepEqual(await soon(rung), [])
   },
 
-  async 'a released job rings who waits'(scene) {
+  async 'a released job rings a waiter'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     const rung = scene.store.wait([scene.queue], longMs, never())
@@ -107,7 +107,7 @@ export const waiting = plainConcern('waiting', [], {
     assert.deepEqual(await soon(rung), [scene.queue])
   },
 
-  'resume, runNow, revive and a failure from outside ring who waits': plainCase([records], async (scene) => {
+  'resume, runNow, revive and a failure from outside ring a waiter': plainCase([records], async (scene) => {
     const rings = async (change: () => Promise<unknown>) => {
       const rung = scene.store.wait([scene.queue], longMs, never())
       await change()
@@ -126,7 +126,7 @@ export const waiting = plainConcern('waiting', [], {
     await rings(() => scene.records.fail(scene.queue, 'a', { delayMs: 0, reason: 'by hand' }))
   }),
 
-  'watch resolves at once with those that ended or are not there': plainCase([records], async (scene) => {
+  'watch resolves at once with ended and missing jobs': plainCase([records], async (scene) => {
     await scene.addDead('dead')
     await scene.addCompleted('done')
     await scene.add('running')
@@ -161,7 +161,7 @@ export const waiting = plainConcern('waiting', [], {
     },
   ),
 
-  'everybody who watches a job is told of its end': plainCase([records], async (scene) => {
+  'every watcher of a job learns of its end': plainCase([records], async (scene) => {
     await scene.add('a')
     const claim = await scene.claimOne()
     const job = { queue: scene.queue, id: 'a' }
@@ -182,7 +182,7 @@ export const waiting = plainConcern('waiting', [], {
     assert.deepEqual(await soon(watched), [{ queue, id }])
   }),
 
-  'watch resolves with the first job that ends, and tells of no other': plainCase([records], async (scene) => {
+  'watch resolves with the first job that ends, and reports no other': plainCase([records], async (scene) => {
     await scene.add('a', 'b')
     const { claims } = await scene.claim()
     const jobs = ['a', 'b'].map((id) => ({ queue: scene.queue, id }))
@@ -204,7 +204,7 @@ export const waiting = plainConcern('waiting', [], {
     assert.deepEqual(await watched, [job])
   }),
 
-  'watch resolves with none when its time is over or it is aborted': plainCase([records], async (scene) => {
+  'watch resolves with no job when its time is over or it is aborted': plainCase([records], async (scene) => {
     await scene.add('a')
     const jobs = [{ queue: scene.queue, id: 'a' }]
     const abort = new AbortController()

@@ -19,7 +19,7 @@ async function groupsOf(scene: Scene, limit = 100): Promise<string> {
 }
 
 export const bothThrottles = plainConcern('throttles of a queue and of its groups', [throttled, groups], {
-  async 'the smaller permit counts: of one group what its rules allow, of all together what theirs do'(scene) {
+  async 'the smaller permit counts: a group is limited by its own rules, and all together by theirs'(scene) {
     await scene.openQueue({ throttle: both(rule(3, 10_000), rule(2, 20_000)) })
     await scene.add(...manyOf('x', 9))
     assert.equal(await groupsOf(scene), 'xx')
@@ -34,7 +34,7 @@ export const bothThrottles = plainConcern('throttles of a queue and of its group
     assert.equal(await groupsOf(scene), 'xy')
   },
 
-  async 'jobs without a group are one group, and count with all others'(scene) {
+  async 'jobs without a group are one group, and count together with all others'(scene) {
     await scene.openQueue({ throttle: both(rule(3, 10_000), rule(2, 10_000)) })
     await scene.add('a', 'b', 'c')
     assert.equal(await taken(scene), 2)
@@ -44,7 +44,7 @@ export const bothThrottles = plainConcern('throttles of a queue and of its group
     assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
   },
 
-  async 'a group that waits for the rules of all has its turn when these permit'(scene) {
+  async 'a group that waits for the common rules gets its turn when these permit'(scene) {
     await scene.openQueue({ throttle: both(rule(1, 1_000), rule(1, 10_000)) })
     await scene.add(...grouped('a1', 'a2', 'b1', 'b2', 'c1', 'c2'))
     const seen: string[] = []
@@ -58,7 +58,7 @@ export const bothThrottles = plainConcern('throttles of a queue and of its group
     assert.deepEqual(await denied(scene), [throttledFor(10_001 - 3_003, 'leads')])
   },
 
-  async 'what a claim finds shut among many groups costs no permit of all'(scene) {
+  async 'shut groups found by a claim cost no permit of the common rules'(scene) {
     await scene.openQueue({ throttle: both(rule(5, 60_000), rule(1, 60_000)) })
     await scene.add(...grouped('a1', 'a2', 'a3', 'b1', 'b2', 'b3'))
     assert.equal(await groupsOf(scene), 'ab')
@@ -67,7 +67,7 @@ export const bothThrottles = plainConcern('throttles of a queue and of its group
     assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [2])
   },
 
-  async 'rules of all that space evenly and rules of each group that do hold together'(scene) {
+  async 'even common rules and even group rules apply together'(scene) {
     await scene.openQueue({ throttle: both(rule(10, 10_000, even), rule(2, 10_000, even)) })
     await scene.add(...manyOf('x', 3), ...manyOf('y', 3))
     const seen: string[] = []
@@ -91,7 +91,7 @@ export const bothThrottles = plainConcern('throttles of a queue and of its group
     assert.deepEqual([told?.hits, told?.groupHits], [[2], [2]])
   },
 
-  async 'the state tells the starts of all, and those of the group that is asked for'(scene) {
+  async 'the state shows the starts of all, and those of the requested group'(scene) {
     const given = both(rule(5, 10_000), rule(2, 20_000))
     await scene.openQueue({ throttle: given })
     await scene.add(...manyOf('x', 3), ...manyOf('y', 1))
@@ -103,7 +103,7 @@ export const bothThrottles = plainConcern('throttles of a queue and of its group
     assert.deepEqual(await scene.throttles.state('mail', ''), { ...told, groupHits: [0], forMs: 0 })
   },
 
-  async 'either rules are set without the others, and those of a group beside both'(scene) {
+  async 'common and group rules can be set separately, together with those of one group'(scene) {
     await scene.openQueue({ throttle: both(rule(3, 10_000), rule(1, 10_000)) })
     await scene.add(...manyOf('x', 9), ...manyOf('y', 9))
     assert.equal(await groupsOf(scene), 'xy')
@@ -118,7 +118,7 @@ export const bothThrottles = plainConcern('throttles of a queue and of its group
     assert.deepEqual((await scene.openQueue()).throttle, now)
   },
 
-  async 'a throttle that says other rules, or only some of them, is refused; and so is a change by what it does not count by'(
+  async 'a throttle with other or incomplete rules is refused, and so is a change of rules that it does not have'(
     scene,
   ) {
     const given = both(rule(3, 10_000), rule(1, 10_000))
@@ -151,7 +151,7 @@ export const bothThrottles = plainConcern('throttles of a queue and of its group
     assert.equal((await scene.throttles.state('many'))?.hits[0], 5)
   }),
 
-  async 'after a restart both are silent, as long as the longest short window of either'(scene) {
+  async 'after a restart both are silent, for as long as the longest short window of either'(scene) {
     await scene.openQueue({ throttle: both(rule(3, 1_000), rule(2, 20_000)) })
     await scene.add(...manyOf('x', 9))
     await taken(scene)

@@ -8,7 +8,7 @@ import { Rest } from '../scenes/rest.js'
 const onePerGroup = { maxRunning: { perGroup: 1 } } as const
 
 export const groupLimits = plainConcern('limits by group', [groups, limited], {
-  'a throttle by group grants each group its limit: one that is denied holds up no other': plainCase(
+  'a throttle by group grants each group its limit: a denied group delays no other': plainCase(
     [groups, throttled],
     async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(2, 10_000)) })
@@ -25,21 +25,18 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     },
   ),
 
-  'of groups that were shut the one that could start first comes first': plainCase(
-    [groups, throttled],
-    async (scene) => {
-      await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
-      await scene.add(...grouped('b1', 'b2'))
-      assert.equal(await taken(scene), 1)
-      await scene.advance(1_000)
-      await scene.add(...grouped('a1', 'a2'))
-      assert.equal(await taken(scene), 1)
-      await scene.advance(10_001)
+  'groups are served in the order in which they reopened': plainCase([groups, throttled], async (scene) => {
+    await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+    await scene.add(...grouped('b1', 'b2'))
+    assert.equal(await taken(scene), 1)
+    await scene.advance(1_000)
+    await scene.add(...grouped('a1', 'a2'))
+    assert.equal(await taken(scene), 1)
+    await scene.advance(10_001)
 
-      assert.deepEqual(await scene.claimIds({ limit: 1 }), ['b2'])
-      assert.deepEqual(await scene.claimIds({ limit: 1 }), ['a2'])
-    },
-  ),
+    assert.deepEqual(await scene.claimIds({ limit: 1 }), ['b2'])
+    assert.deepEqual(await scene.claimIds({ limit: 1 }), ['a2'])
+  }),
 
   'a throttle by group counts jobs without a group together': plainCase([groups, throttled], async (scene) => {
     await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
@@ -49,7 +46,7 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     assert.equal((await denied(scene))[0]?.forMs, 10_001)
   }),
 
-  'jobs without a group that are gone are no reason to ask when they could have started': plainCase(
+  'deleted jobs without a group do not affect when a claimer should ask again': plainCase(
     [groups, throttled, records],
     async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
@@ -64,7 +61,7 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     },
   ),
 
-  'a throttle by group paces each group by itself, and one that is idle begins anew': plainCase(
+  'a throttle by group paces each group separately, and an idle one starts over': plainCase(
     [groups, throttled],
     async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(3, 6_000, elastic(0))) })
@@ -90,7 +87,7 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     assert.deepEqual(await scene.claimIds(), ['y1'])
   }),
 
-  async 'of each group so many run at once as `perGroup` says'(scene) {
+  async 'at most `perGroup` jobs of a group run at once'(scene) {
     await scene.openQueue(onePerGroup)
     await scene.add(...grouped('x1', 'x2', 'y1'), 'a', 'b')
     const { claims, waits } = await scene.claim({ worker: 'w1' })
@@ -111,7 +108,7 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     assert.deepEqual(await scene.claimIds(), ['x2'])
   },
 
-  async 'a job for a full group rings nobody, and an end that makes room in it rings for it'(scene) {
+  async 'a job for a full group rings nobody, and an end that makes room in the group rings for it'(scene) {
     await scene.openQueue(onePerGroup)
     await scene.add(...grouped('x1'))
     const claim = await scene.claimOne()
@@ -125,7 +122,7 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     assert.deepEqual(await scene.claimIds(), ['x2'])
   },
 
-  async 'with more for each group, or no limit any more, one that was full has its turn at once'(scene) {
+  async 'with a higher limit for each group, or none, a full group has its turn at once'(scene) {
     await scene.openQueue(onePerGroup)
     await scene.add(...grouped('x1', 'x2', 'x3', 'x4', 'x5'))
     const first = await scene.claimOne()
@@ -139,7 +136,7 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     assert.deepEqual(await scene.claimIds(), ['x4', 'x5'])
   },
 
-  async 'with fewer for each group none of it starts until so many have ended'(scene) {
+  async 'with a lower limit for each group a group starts nothing until enough of its jobs have ended'(scene) {
     await scene.openQueue({ maxRunning: { perGroup: 3 } })
     await scene.add(...grouped('x1', 'x2', 'x3', 'x4'))
     const { claims } = await scene.claim({ limit: 2 })
@@ -152,7 +149,7 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     assert.deepEqual(await scene.claimIds(), ['x3'])
   },
 
-  async 'a claim alone whose suspect has to wait for its group is given another job'(scene) {
+  async 'a claim alone gets another job if its suspect must wait for its group'(scene) {
     await scene.openQueue(onePerGroup)
     await scene.addSuspects(...grouped('x1'))
     await scene.add(...grouped('x2', 'y1'))
@@ -162,7 +159,7 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     await denied(scene, { alone: true })
   },
 
-  'where some groups are full and others denied by time, it is told as a matter of time': plainCase(
+  'if some groups are full and others throttled, the claimer gets a time': plainCase(
     [groups, limited, throttled],
     async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(2, 10_000)), ...onePerGroup })
@@ -179,7 +176,7 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     },
   ),
 
-  'the group of an id is that of its first payload, and its shards share what is counted by group': orderedCase(
+  'the group of an id is that of its first payload, and its shards share the counts by group': orderedCase(
     [groups, throttled],
     async (scene) => {
       await scene.openQueue({ name: 'many', shards: 3, throttle: byGroup(rule(2, 10_000)) })

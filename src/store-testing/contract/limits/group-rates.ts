@@ -27,7 +27,7 @@ async function takenOf(scene: Scene, asking: Parameters<typeof taken>[1] = {}): 
 }
 
 export const groupRates = plainConcern('rates of groups', [throttled, groups], {
-  async 'a group with rules of its own starts by them, and all others by those of all'(scene) {
+  async 'a group with rules of its own starts by them, and all others by the common rules'(scene) {
     await rated(scene, rule(5, 10_000))
     await scene.throttles.setRate(scene.queue, 'y', [rule(1, 20_000)])
     await scene.add(...manyOf('x', 9), ...manyOf('y', 9), ...manyOf('z', 9), 'none-1', 'none-2', 'none-3')
@@ -39,7 +39,7 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual(await takenOf(scene), { y: 1, z: 2 })
   },
 
-  async 'jobs without a group may have a rate of their own'(scene) {
+  async 'jobs without a group may have their own rate'(scene) {
     await scene.openQueue({ throttle: two })
     await scene.throttles.setRate(scene.queue, '', [rule(1, 10_000)])
     await scene.add('a', 'b', ...manyOf('x', 3))
@@ -47,7 +47,7 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual(await takenOf(scene), { '': 1, x: 2 })
   },
 
-  async 'a group whose rate is set starts at once what it allows more, its starts so far counted'(scene) {
+  async 'a group whose rate is set starts at once what that allows in addition, counting its earlier starts'(scene) {
     await scene.openQueue({ throttle: two })
     await scene.add(...manyOf('x', 9), ...manyOf('y', 9))
     assert.deepEqual(await takenOf(scene), { x: 2, y: 2 })
@@ -59,7 +59,7 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual((await denied(scene))[0]?.forMs, 10_001)
   },
 
-  async 'a group goes by the rules of all again, its starts so far counted'(scene) {
+  async 'a group returns to the common rules, counting its earlier starts'(scene) {
     await rated(scene, rule(5, 10_000))
     await scene.add(...manyOf('x', 9))
     assert.deepEqual(await takenOf(scene), { x: 5 })
@@ -88,7 +88,7 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual(await takenOf(scene), { x: 1 })
   },
 
-  async 'rules of a group may be evenly spaced, with several windows, where those of all are not'(scene) {
+  async 'rules of a group may be even, with several windows, even if the common ones are not'(scene) {
     await rated(scene, rule(10, 10_000, even), rule(3, 60_000))
     await scene.add(...manyOf('x', 9))
     for (let i = 0; i < 3; i += 1) {
@@ -100,7 +100,7 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual((await denied(scene))[0]?.forMs, 57_001)
   },
 
-  async 'other rules of all groups, and every configuration, leave the rate of a group as it is'(scene) {
+  async 'other common rules, and every configuration, leave the rate of a group unchanged'(scene) {
     await rated(scene, rule(5, 10_000))
     await scene.throttles.set(scene.queue, [rule(1, 10_000)])
     await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
@@ -110,7 +110,7 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual(await takenOf(scene), { x: 5, y: 1 })
   },
 
-  async 'another process goes by the rate of a group from its next claim on, and sees it'(scene) {
+  async 'another process applies the rate of a group from its next claim on, and shows it'(scene) {
     await scene.openQueue({ throttle: two })
     await scene.add(...manyOf('x', 9))
     assert.deepEqual(await takenOf(scene, { limit: 1 }), { x: 1 })
@@ -122,7 +122,7 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual(told?.throttle?.own, { groups: 1, longestMs: 10_050, leastSpreadMs: 50 })
   },
 
-  async 'the rates of groups are listed by name, and the state of a group tells its own rules and its starts'(scene) {
+  async 'rates of groups are listed by name, and the state of a group shows its own rules and its starts'(scene) {
     await rated(scene, rule(5, 10_000), rule(9, 60_000))
     for (const group of ['É', 'b']) await scene.throttles.setRate(scene.queue, group, [rule(1, 3_000)])
     await scene.throttles.setRate(scene.queue, 'b', [rule(1, 4_000)])
@@ -142,7 +142,7 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual(await scene.throttles.state('mail', 'y'), { ...told, hits: [1] })
   },
 
-  'the rate of a group holds in all queues of the scope, together, and rings each': plainCase(
+  'the rate of a group applies in all queues of the scope together, and rings each': plainCase(
     [throttled, groups, firstUse],
     async (scene) => {
       const sites = { ...two, scope: 'sites' }
@@ -182,7 +182,7 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual(await denied(scene), [throttledFor(60_000, 'leads')])
   },
 
-  async 'after a restart a group with rules of its own is silent for its own short windows too'(scene) {
+  async 'after a restart a group with its own rules is silent for its own short windows too'(scene) {
     await rated(scene, rule(5, 30_000))
     await scene.throttles.setRate(scene.queue, 'y', [rule(5, 1_000)])
     await scene.add(...manyOf('x', 9), ...manyOf('y', 9), ...manyOf('z', 9))
@@ -198,7 +198,7 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual(await takenOf(scene), { x: 5, y: 3, z: 2 })
   },
 
-  async 'after a restart a long window of a group is charged, though those of all are short'(scene) {
+  async 'after a restart a long window of a group is charged, even if the common windows are short'(scene) {
     await rated(scene, rule(10, 3_600_000))
     await scene.add(...manyOf('x', 20))
     assert.deepEqual(await takenOf(scene, { limit: 1 }), { x: 1 })
@@ -211,7 +211,7 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual((await scene.throttles.state(scene.queue, 'x'))?.hits, [10])
   },
 
-  'a rate of a group is refused where no throttle holds for each group, and for a queue that is not there': plainCase(
+  'a rate of a group is refused without a throttle by group, and for a missing queue': plainCase(
     [throttled],
     async (scene) => {
       const set = (queue: string) => scene.throttles.setRate(queue, 'x', [rule(1, 1_000)])

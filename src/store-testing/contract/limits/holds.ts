@@ -9,7 +9,7 @@ import { Rest } from '../scenes/rest.js'
 const release = (of: Hold['of'], forMs: number) => ({ kind: 'release', delayMs: 0, hold: { of, forMs } }) as const
 
 export const holds = plainConcern('holds', [limited], {
-  async 'nothing of a queue that is held is granted until its time is over'(scene) {
+  async 'a held queue is granted nothing until the hold ends'(scene) {
     await scene.add('a', 'b')
     await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), release('queue', 5_000))
 
@@ -20,7 +20,7 @@ export const holds = plainConcern('holds', [limited], {
     assert.deepEqual(await scene.claimIds(), ['a', 'b'])
   },
 
-  async 'a hold counts no attempt, and the job stands where it stood'(scene) {
+  async 'a hold counts no attempt, and the job keeps its place'(scene) {
     await scene.add('a', 'b')
     await scene.end(await scene.claimOne(), release('queue', 1_000))
     await scene.advance(1_000)
@@ -29,7 +29,7 @@ export const holds = plainConcern('holds', [limited], {
     assert.deepEqual([claim.id, claim.attempt], ['a', 1])
   },
 
-  async 'a longer hold stays, whichever came first'(scene) {
+  async 'the longer of two holds stays, whichever came first'(scene) {
     await scene.add('a', 'b', 'c')
     const { claims } = await scene.claim()
     for (const [i, forMs] of [3_000, 9_000, 5_000].entries()) await scene.end(claims[i]!, release('queue', forMs))
@@ -37,7 +37,7 @@ export const holds = plainConcern('holds', [limited], {
     assert.equal((await denied(scene))[0]?.forMs, 9_000)
   },
 
-  async 'a claim that is lost holds nothing'(scene) {
+  async 'a lost claim holds nothing'(scene) {
     await scene.add('a', 'b')
     const claim = await scene.claimOne()
     await scene.end(claim, { kind: 'release', delayMs: 0 })
@@ -46,7 +46,7 @@ export const holds = plainConcern('holds', [limited], {
     assert.equal(await taken(scene), 2)
   },
 
-  async 'a hold keeps claims alone back from suspects too'(scene) {
+  async 'a hold also keeps suspects from claims alone'(scene) {
     await scene.addSuspects('a')
     await scene.add('b')
     await scene.end(await scene.claimOne(), release('queue', 5_000))
@@ -56,7 +56,7 @@ export const holds = plainConcern('holds', [limited], {
     assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
   },
 
-  async 'jobs arrive in a held queue as ever, and ring nobody where it is led'(scene) {
+  async 'jobs arrive in a held queue as usual, and ring nobody if it is led'(scene) {
     await scene.add('a')
     await scene.end(await scene.claimOne(), release('queue', 5_000))
     await denied(scene, { worker: 'lead' })
@@ -67,7 +67,7 @@ export const holds = plainConcern('holds', [limited], {
     assert.equal((await scene.depth()).ready, 2)
   },
 
-  async 'a job that holds its queue, which nobody leads, rings: somebody must come back for it'(scene) {
+  async 'a job that holds a queue without a lead rings, because somebody must come back'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     const rest = await Rest.begin(scene)
@@ -76,7 +76,7 @@ export const holds = plainConcern('holds', [limited], {
     await rest.wakes(scene.queue)
   },
 
-  async 'a hold of a queue keeps no other queue back'(scene) {
+  async 'a hold of a queue affects no other queue'(scene) {
     await scene.openQueue({ name: 'sms' })
     await scene.enqueue(['text'], { queue: 'sms' })
     await scene.add('a')
@@ -95,7 +95,7 @@ export const holds = plainConcern('holds', [limited], {
     assert.equal((await denied(scene))[0]?.forMs, 2_000)
   }),
 
-  'of a group that is held nothing is granted, and the others go on': plainCase([groups, limited], async (scene) => {
+  'a held group is granted nothing; other groups go on': plainCase([groups, limited], async (scene) => {
     await scene.add(...grouped('x1', 'x2', 'y1', 'y2'), 'a')
     await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), release('group', 5_000))
 
@@ -105,23 +105,20 @@ export const holds = plainConcern('holds', [limited], {
     assert.deepEqual(await scene.claimIds(), ['x1', 'x2'])
   }),
 
-  'a group stays held when it has no job for a while, and the longer hold stays': plainCase(
-    [groups, limited],
-    async (scene) => {
-      await scene.add(...grouped('x1', 'x2'))
-      const { claims } = await scene.claim({ leaseMs: longLeaseMs })
-      await scene.end(claims[0]!, { kind: 'release', delayMs: 60_000, hold: { of: 'group', forMs: 9_000 } })
-      await scene.end(claims[1]!, { kind: 'release', delayMs: 60_000, hold: { of: 'group', forMs: 2_000 } })
-      await scene.add(...grouped('x3', 'y1'))
+  'a group stays held while it has no job, and the longer hold stays': plainCase([groups, limited], async (scene) => {
+    await scene.add(...grouped('x1', 'x2'))
+    const { claims } = await scene.claim({ leaseMs: longLeaseMs })
+    await scene.end(claims[0]!, { kind: 'release', delayMs: 60_000, hold: { of: 'group', forMs: 9_000 } })
+    await scene.end(claims[1]!, { kind: 'release', delayMs: 60_000, hold: { of: 'group', forMs: 2_000 } })
+    await scene.add(...grouped('x3', 'y1'))
 
-      assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['y1'])
-      assert.equal((await denied(scene))[0]?.forMs, 9_000)
-      await scene.advance(9_000)
-      assert.deepEqual(await scene.claimIds(), ['x3'])
-    },
-  ),
+    assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['y1'])
+    assert.equal((await denied(scene))[0]?.forMs, 9_000)
+    await scene.advance(9_000)
+    assert.deepEqual(await scene.claimIds(), ['x3'])
+  }),
 
-  'a group that its throttle keeps shut for longer than a hold is not asked before that opens it': plainCase(
+  'a group that is throttled for longer than its hold is not asked before the throttle opens': plainCase(
     [groups, limited, throttled],
     async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(1, 60_000)) })
@@ -132,7 +129,7 @@ export const holds = plainConcern('holds', [limited], {
     },
   ),
 
-  'the state of a throttle tells how long its queue, or a group, is held: no job of that may start before': plainCase(
+  'the state of a throttle shows how long its queue or a group is held': plainCase(
     [groups, limited, throttled],
     async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(10, 60_000)) })
@@ -165,7 +162,7 @@ export const holds = plainConcern('holds', [limited], {
     assert.deepEqual((await scene.claimIds()).sort(), ['a', 'b', 'x1'])
   }),
 
-  'rules that are set for a throttle end no hold, of a queue or of a group': plainCase(
+  'new rules of a throttle end no hold, of a queue or of a group': plainCase(
     [groups, limited, throttled],
     async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(5, 10_000)) })
@@ -182,20 +179,17 @@ export const holds = plainConcern('holds', [limited], {
     },
   ),
 
-  'a suspect of a held group waits, and a claim alone is given another job': plainCase(
-    [groups, limited],
-    async (scene) => {
-      await scene.addSuspects(...grouped('x1'))
-      await scene.add(...grouped('x2', 'y1'))
-      await scene.end(await scene.claimOne(), release('group', 5_000))
+  'a suspect of a held group waits, and a claim alone gets another job': plainCase([groups, limited], async (scene) => {
+    await scene.addSuspects(...grouped('x1'))
+    await scene.add(...grouped('x2', 'y1'))
+    await scene.end(await scene.claimOne(), release('group', 5_000))
 
-      assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
-      await scene.advance(5_000)
-      assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
-    },
-  ),
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
+    await scene.advance(5_000)
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
+  }),
 
-  'a hold of a group in a queue of several shards leaves other groups alone in all of them': plainCase(
+  'a hold of a group in a queue of several shards affects no other group in any shard': plainCase(
     [groups, limited],
     async (scene) => {
       await scene.openQueue({ name: 'many', shards: 4 })
@@ -223,7 +217,7 @@ export const holds = plainConcern('holds', [limited], {
     },
   ),
 
-  'a hold of an ordered queue holds in all its shards': orderedCase([limited], async (scene) => {
+  'a hold of an ordered queue applies in all its shards': orderedCase([limited], async (scene) => {
     await scene.openQueue({ name: 'many', shards: 3 })
     await scene.enqueue(
       ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id })),
@@ -236,7 +230,7 @@ export const holds = plainConcern('holds', [limited], {
     assert.equal(await taken(scene, { queue: 'many' }), 6)
   }),
 
-  'of the ends that one call names for a claim the first counts: what comes behind it holds nothing': orderedCase(
+  'if one call ends a claim twice, only the first end counts, and the second holds nothing': orderedCase(
     [limited],
     async (scene) => {
       await scene.openQueue({ name: 'many', shards: 3 })
@@ -256,7 +250,7 @@ export const holds = plainConcern('holds', [limited], {
     },
   ),
 
-  'a hold of a group in an ordered queue holds in all its shards, and longer than a reshard': orderedCase(
+  'a hold of a group in an ordered queue applies in all its shards, and outlasts a reshard': orderedCase(
     [groups, limited, records],
     async (scene) => {
       await scene.openQueue({ name: 'many', shards: 3 })

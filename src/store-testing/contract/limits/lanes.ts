@@ -7,7 +7,7 @@ import { grouped } from '../scenes/limit-words.js'
 import type { Scene } from '../scenes/scene.js'
 
 export const lanes = plainConcern('lanes of groups', [groups], {
-  async 'groups are served in turn, in the order in which they came'(scene) {
+  async 'groups are served in turn, in the order of their arrival'(scene) {
     await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'z1'))
 
     assert.deepEqual(await oneByOne(scene, 5), ['x1', 'y1', 'z1', 'x2', 'x3'])
@@ -19,7 +19,7 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await scene.claimIds({ limit: 4 }), ['x1', 'x2', 'y1', 'y2'])
   },
 
-  async 'shares are rounded up, so that a claim goes round once, and the next goes on where it ended'(scene) {
+  async 'shares are rounded up, so that a claim makes one round, and the next continues where it ended'(scene) {
     await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'y2', 'y3', 'z1', 'z2'))
 
     assert.deepEqual(await scene.claimIds({ limit: 5 }), ['x1', 'x2', 'y1', 'y2', 'z1'])
@@ -27,13 +27,13 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await oneByOne(scene, 3), ['x3', 'y3', 'z2'])
   },
 
-  async 'what a lane cannot give of its share is for the others'(scene) {
+  async 'a lane that cannot fill its share leaves the rest to others'(scene) {
     await scene.add(...grouped('x1', 'y1', 'y2', 'y3', 'y4', 'y5'))
 
     assert.deepEqual(await scene.claimIds({ limit: 4 }), ['x1', 'y1', 'y2', 'y3'])
   },
 
-  async 'a claim goes round again where lanes still have jobs'(scene) {
+  async 'a claim makes another round if lanes still have jobs'(scene) {
     await scene.add(...grouped('x1', 'x2', 'x3', 'y1'))
 
     assert.deepEqual(await scene.claimIds(), ['x1', 'x2', 'x3', 'y1'])
@@ -46,7 +46,7 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await oneByOne(scene, 4), ['x1', 'a', 'x2', 'b'])
   },
 
-  async 'a lane that was emptied and has jobs again comes last'(scene) {
+  async 'an emptied lane that gets jobs again comes last'(scene) {
     await scene.add(...grouped('x1', 'y1', 'y2', 'z1', 'z2'))
     assert.deepEqual(await oneByOne(scene, 1), ['x1'])
     await scene.add(...grouped('x2'))
@@ -54,7 +54,7 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await oneByOne(scene, 5), ['y1', 'z1', 'x2', 'y2', 'z2'])
   },
 
-  async 'a group keeps its turn if its only job is replaced into another group, after one of its own has come in the same call'(
+  async 'a group keeps its turn if its only job is replaced into another group after it got a new one in the same call'(
     scene,
   ) {
     await scene.add({ id: 'a', group: 'x' }, { id: 'b', group: 'y' })
@@ -67,7 +67,7 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await oneByOne(scene, 3), ['c', 'b', 'a'])
   },
 
-  'within a lane jobs stand in the order of the queue: by priority, then first in, first out': plainCase(
+  'within a lane jobs are in the order of the queue: by priority, then first in, first out': plainCase(
     [groups, priority],
     async (scene) => {
       const [x1, x2, x3, y1] = grouped('x1', 'x2', 'x3', 'y1')
@@ -84,7 +84,7 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await scene.claimIds({ queue: 'stack', limit: 2 }), ['x2', 'y2'])
   },
 
-  async 'a job that comes back stands in its lane where it stood, and one that failed behind the others'(scene) {
+  async 'a job that comes back keeps its place in its lane, and a failed one goes behind the others'(scene) {
     await scene.add(...grouped('x1', 'x2', 'x3'))
     const { claims } = await scene.claim({ limit: 2 })
     await scene.end(claims[0]!, { kind: 'retry', delayMs: 0 })
@@ -93,7 +93,7 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await scene.claimIds(), ['x2', 'x3', 'x1'])
   },
 
-  async 'a job that falls due has its turn in the lane of its group'(scene) {
+  async 'a due job has its turn in the lane of its group'(scene) {
     const [x1, y1] = grouped('x1', 'y1')
     await scene.add({ ...x1!, delayMs: 1_000 }, y1!)
     assert.deepEqual((await turns(scene)).turns, ['y'])
@@ -102,7 +102,7 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await oneByOne(scene, 2), ['y1', 'x1'])
   },
 
-  'a claim tells the group of its job, and so does its record': plainCase([groups, records], async (scene) => {
+  'a claim names the group of its job, and so does the record': plainCase([groups, records], async (scene) => {
     await scene.add(...grouped('x1'))
     assert.equal((await scene.claimOne()).group, 'x')
     assert.equal((await scene.records.get(scene.queue, 'x1'))?.group, 'x')
@@ -120,7 +120,7 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     }
   }),
 
-  'a job that is revived has its turn in the lane of its group': plainCase([groups, records], async (scene) => {
+  'a revived job has its turn in the lane of its group': plainCase([groups, records], async (scene) => {
     await scene.addDead('x1', { group: 'x' })
     await scene.add(...grouped('y1', 'y2'))
     await scene.records.morgue.revive(scene.queue, 'all')
@@ -128,7 +128,7 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await oneByOne(scene, 3), ['y1', 'x1', 'y2'])
   }),
 
-  async 'suspects stand in no lane: claims alone are given them before any group has its turn'(scene) {
+  async 'suspects are in no lane: claims alone get them before any group has its turn'(scene) {
     await scene.addSuspects(...grouped('x1', 'y1'))
     await scene.add(...grouped('z1'))
     assert.deepEqual((await turns(scene)).turns, ['z'])
@@ -138,15 +138,18 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
   },
 
-  'what waits beside a running id is in its group again when that ends': orderedCase([groups], async (scene) => {
-    await scene.enqueue(grouped('x1', 'y1', 'y2'))
-    const claim = await scene.claimOne()
-    await scene.enqueue(grouped('x1'))
-    await scene.end(claim, { kind: 'complete' })
+  'payloads that wait next to a running id are in its group again when that ends': orderedCase(
+    [groups],
+    async (scene) => {
+      await scene.enqueue(grouped('x1', 'y1', 'y2'))
+      const claim = await scene.claimOne()
+      await scene.enqueue(grouped('x1'))
+      await scene.end(claim, { kind: 'complete' })
 
-    assert.equal((await scene.live('x1')).group, 'x')
-    assert.deepEqual(await oneByOne(scene, 3), ['y1', 'x1', 'y2'])
-  }),
+      assert.equal((await scene.live('x1')).group, 'x')
+      assert.deepEqual(await oneByOne(scene, 3), ['y1', 'x1', 'y2'])
+    },
+  ),
 })
 
 /** The ids that claims of one job each receive. */

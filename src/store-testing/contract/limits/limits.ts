@@ -19,7 +19,7 @@ const ends: readonly Settlement[] = [
 ]
 
 export const limits = plainConcern('bounds on what runs', [limited], {
-  async 'no more run at once than `maxRunning`, over all claims'(scene) {
+  async 'at most `maxRunning` jobs run at once, over all claims'(scene) {
     await scene.openQueue({ maxRunning: 3 })
     await scene.add(...jobs(9))
     assert.equal(await taken(scene, { limit: 2, worker: 'w1' }), 2)
@@ -29,7 +29,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     await denied(scene, { worker: 'w3', alone: true })
   },
 
-  async 'who is denied is told that it is full until a lease ends, and the first leads'(scene) {
+  async 'a denied claimer learns when the next lease ends, and the first of them leads'(scene) {
     await scene.openQueue({ maxRunning: 1 })
     await scene.add('a', 'b')
     const full = { queue: scene.queue, reason: 'full', forMs: 30_000 }
@@ -39,7 +39,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     assert.deepEqual(await denied(scene, { worker: 'w2' }), [full])
   },
 
-  async 'a full queue without jobs is told with its grant neither as full nor as anything'(scene) {
+  async 'a full queue without jobs adds no wait to a grant'(scene) {
     await scene.openQueue({ maxRunning: 1 })
     await scene.add('a')
     assert.deepEqual((await scene.claim()).waits, [])
@@ -58,7 +58,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     assert.equal((await scene.claimOne()).id, claim!.id)
   },
 
-  'a lease that ends makes room, and so does a failure that an operator reports': plainCase(
+  'a lease that ends makes room, and so does a failure reported by an operator': plainCase(
     [limited, records],
     async (scene) => {
       await scene.openQueue({ maxRunning: 1 })
@@ -73,7 +73,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     },
   ),
 
-  'a worker that is gone makes room': plainCase([limited, workers], async (scene) => {
+  'a gone worker makes room': plainCase([limited, workers], async (scene) => {
     await scene.openQueue({ maxRunning: 2 })
     await scene.add('a', 'b', 'c')
     const { claims } = await scene.claim({ worker: 'w1' })
@@ -84,7 +84,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     assert.deepEqual(await scene.claimIds(), ['c'])
   }),
 
-  'a claim that is to be cancelled counts until it ends': plainCase([limited, records], async (scene) => {
+  'a claim with a requested cancellation counts until it ends': plainCase([limited, records], async (scene) => {
     await scene.openQueue({ maxRunning: 1 })
     await scene.add('a', 'b')
     const claim = await scene.claimOne()
@@ -95,7 +95,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     assert.deepEqual(await scene.claimIds(), ['b'])
   }),
 
-  async 'an end that makes room rings where there are jobs'(scene) {
+  async 'an end that makes room rings if there are jobs'(scene) {
     await scene.openQueue({ maxRunning: 1 })
     await scene.add('a', 'b')
     const claim = await scene.claimOne({ worker: 'w1' })
@@ -105,7 +105,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     await rest.wakes(scene.queue)
   },
 
-  async 'an end that makes room for nothing rings nobody'(scene) {
+  async 'an end that makes no room for a job rings nobody'(scene) {
     await scene.openQueue({ maxRunning: 1 })
     await scene.add('a')
     const claim = await scene.claimOne()
@@ -115,7 +115,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     await rest.isUndisturbed()
   },
 
-  async 'an end that makes room for a suspect rings: a claim alone would be given it'(scene) {
+  async 'an end that makes room for a suspect rings, because a claim alone would get it'(scene) {
     await scene.openQueue({ maxRunning: 1 })
     await scene.addSuspects('a')
     await scene.add('b')
@@ -141,7 +141,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
   }),
 
-  async 'an enqueue into a full queue rings nobody, and a wait on it does not end'(scene) {
+  async 'an enqueue into a full queue rings nobody, and does not end a wait'(scene) {
     await scene.openQueue({ maxRunning: 1 })
     await scene.add('a', 'b')
     await scene.claimOne({ worker: 'w1' })
@@ -151,7 +151,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     await rest.isUndisturbed()
   },
 
-  async 'the bound may be changed, and counts what runs already'(scene) {
+  async 'the limit may be changed, and counts jobs that run already'(scene) {
     assert.deepEqual((await scene.openQueue({ maxRunning: 2 })).maxRunning, 2)
     await scene.add(...jobs(9))
     const first: readonly Claim[] = (await scene.claim()).claims
@@ -165,7 +165,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     assert.equal(await taken(scene), 6)
   },
 
-  async 'two queues do not share a bound'(scene) {
+  async 'two queues do not share a limit'(scene) {
     await scene.openQueue({ maxRunning: 1 })
     await scene.openQueue({ name: 'sms', maxRunning: 1 })
     await scene.add('a', 'b')
@@ -175,7 +175,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     assert.equal(await taken(scene, { queue: 'sms' }), 1)
   },
 
-  'the shards of an ordered queue share its bound': orderedCase([limited], async (scene) => {
+  'the shards of an ordered queue share its limit': orderedCase([limited], async (scene) => {
     await scene.openQueue({ name: 'many', shards: 3, maxRunning: 2 })
     await scene.enqueue(jobs(30), { queue: 'many' })
     const one = (shard: number) => ({ from: [{ queue: 'many', shard, limit: 1 }] })
@@ -188,7 +188,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     assert.equal(await taken(scene, one(1)), 1)
   }),
 
-  'an end in one shard rings for the jobs of another': orderedCase([limited], async (scene) => {
+  'an end in one shard rings for jobs in another': orderedCase([limited], async (scene) => {
     await scene.openQueue({ name: 'many', shards: 3, maxRunning: 1 })
     await scene.enqueue(jobs(1), { queue: 'many' })
     const claim = await scene.claimOne({ queue: 'many' })
@@ -213,15 +213,18 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     assert.equal(await taken(scene, one(1, 5)), 1)
   }),
 
-  'a bound of 1 makes an ordered queue one job at a time, in order': orderedCase([limited, firstUse], async (scene) => {
-    await scene.openQueue({ maxRunning: 1 })
-    for (const id of ['b', 'a', 'c']) await scene.push(id, '1')
-    const seen: string[] = []
-    for (let i = 0; i < 3; i++) {
-      const claimed = await scene.claim()
-      seen.push(...idsOf(claimed))
-      await scene.end(claimed.claims[0]!, { kind: 'complete' })
-    }
-    assert.deepEqual(seen, ['b', 'a', 'c'])
-  }),
+  'a limit of 1 makes an ordered queue run one job at a time, in order': orderedCase(
+    [limited, firstUse],
+    async (scene) => {
+      await scene.openQueue({ maxRunning: 1 })
+      for (const id of ['b', 'a', 'c']) await scene.push(id, '1')
+      const seen: string[] = []
+      for (let i = 0; i < 3; i++) {
+        const claimed = await scene.claim()
+        seen.push(...idsOf(claimed))
+        await scene.end(claimed.claims[0]!, { kind: 'complete' })
+      }
+      assert.deepEqual(seen, ['b', 'a', 'c'])
+    },
+  ),
 })

@@ -15,7 +15,7 @@ import { byGroup, denied, grouped, longLeaseMs, rule, taken } from '../scenes/li
 import { Rest } from '../scenes/rest.js'
 
 export const pausedGroups = plainConcern('pauses of groups', [groups, limited, throttled], {
-  async 'of a group that is paused nothing is granted, its jobs are kept, and others go on'(scene) {
+  async 'a paused group is granted nothing and keeps its jobs; other groups go on'(scene) {
     await scene.add(...grouped('x1', 'x2', 'y1'), 'a')
     await scene.throttles.pause(scene.queue, 'x')
 
@@ -26,7 +26,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     assert.deepEqual(await scene.claimIds(), ['x1', 'x2'])
   },
 
-  async 'a paused group costs nothing: a claim is told of no time at which to ask again, and new jobs of the group ring nobody'(
+  async 'a paused group costs nothing: a claim gets no time to ask again, and new jobs of the group ring nobody'(
     scene,
   ) {
     await scene.throttles.pause(scene.queue, 'x')
@@ -38,7 +38,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     await rest.isUndisturbed()
   },
 
-  async 'a group that is resumed rings whoever waits'(scene) {
+  async 'a resumed group rings a waiter'(scene) {
     await scene.throttles.pause(scene.queue, 'x')
     await scene.add(...grouped('x1'))
     await denied(scene)
@@ -49,7 +49,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     assert.deepEqual(await scene.claimIds(), ['x1'])
   },
 
-  async 'a job of a paused group that runs goes on, and one that comes back waits'(scene) {
+  async 'a running job of a paused group goes on, and one that comes back waits'(scene) {
     await scene.add(...grouped('x1', 'x2', 'x3'))
     const { claims } = await scene.claim({ leaseMs: longLeaseMs, limit: 3 })
     await scene.throttles.pause(scene.queue, 'x')
@@ -62,7 +62,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     assert.equal((await scene.depth()).ready, 2)
   },
 
-  async 'a suspect of a paused group waits, and a claim alone is given another job'(scene) {
+  async 'a suspect of a paused group waits, and a claim alone gets another job'(scene) {
     await scene.addSuspects(...grouped('x1'))
     await scene.add(...grouped('y1'))
     await scene.throttles.pause(scene.queue, 'x')
@@ -72,7 +72,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
   },
 
-  async 'pauses are listed before holds, by name; a group that is held too is there twice'(scene) {
+  async 'pauses are listed before holds, by name; a group with both is listed twice'(scene) {
     await scene.add(...grouped('x1', 'y1'))
     const { claims } = await scene.claim({ leaseMs: longLeaseMs })
     for (const claim of claims)
@@ -97,7 +97,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 2 }), { holds: all.slice(0, 2), total: 5 })
   },
 
-  async 'neither ends the other: a release leaves a pause, and who resumes a group leaves its hold'(scene) {
+  async 'a release leaves a pause, and a resume leaves a hold'(scene) {
     await scene.add(...grouped('x1', 'x2'))
     await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), {
       kind: 'complete',
@@ -115,7 +115,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     assert.deepEqual(await scene.claimIds(), ['x2'])
   },
 
-  async 'a second pause changes nothing, and to resume what is not paused does not either'(scene) {
+  async 'a second pause changes nothing, and neither does a resume without a pause'(scene) {
     await scene.add(...grouped('x1', 'y1'))
     await scene.throttles.resume(scene.queue, 'x')
     for (let i = 0; i < 2; i += 1) await scene.throttles.pause(scene.queue, 'x')
@@ -126,7 +126,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 9 }), { holds: [], total: 0 })
   },
 
-  async 'rules that are set for its throttle open no group that is paused'(scene) {
+  async 'new rules of the throttle open no paused group'(scene) {
     await scene.openQueue({ throttle: byGroup(rule(1, 60_000)) })
     await scene.add(...grouped('x1', 'x2', 'y1'))
     assert.equal(await taken(scene), 2)
@@ -138,7 +138,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     assert.deepEqual(await scene.claimIds(), ['x2'])
   },
 
-  'a pause of the queue and a resume of it leave a group paused': plainCase(
+  'a pause and a resume of the queue leave a group paused': plainCase(
     [groups, limited, throttled, records],
     async (scene) => {
       await scene.add(...grouped('x1', 'y1'))
@@ -150,7 +150,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     },
   ),
 
-  async 'a store that is restarted keeps its groups paused'(scene) {
+  async 'a restarted store keeps its groups paused'(scene) {
     await scene.add(...grouped('x1'))
     await scene.throttles.pause(scene.queue, 'x')
     await scene.harness.restart()
@@ -159,7 +159,7 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     assert.equal(await taken(scene), 0)
   },
 
-  'a group of an ordered queue is paused in all its shards, and longer than a reshard': orderedCase(
+  'a group of an ordered queue is paused in all its shards, even over a reshard': orderedCase(
     [groups, limited, throttled, ordered, records],
     async (scene) => {
       await scene.openQueue({ name: 'many', shards: 3 })

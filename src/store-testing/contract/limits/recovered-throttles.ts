@@ -8,7 +8,7 @@ const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
 export const recoveredThrottles = plainConcern('recovered throttles', [throttled], {
-  async 'after a restart a short window is silent for its length, and tells it'(scene) {
+  async 'after a restart a short window is silent for its length, and reports it'(scene) {
     await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
     await scene.add(...jobs(9))
     assert.equal(await taken(scene, { limit: 1 }), 1)
@@ -45,7 +45,7 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.equal((await denied(scene))[0]?.forMs, 10_001)
   },
 
-  async 'where nothing has started nothing is forgotten: a restart makes no silence'(scene) {
+  async 'without starts nothing is forgotten: a restart causes no silence'(scene) {
     await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
     await scene.add(...jobs(3))
     await scene.harness.restart()
@@ -55,7 +55,7 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.equal((await scene.throttles.state(scene.queue))?.quietForMs, 0)
   },
 
-  async 'a restart within the silence is noticed when that is over, and makes another'(scene) {
+  async 'a restart within a silence is noticed after it, and causes another'(scene) {
     await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
     await scene.add(...jobs(9))
     await taken(scene, { limit: 1 })
@@ -69,7 +69,7 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.equal((await denied(scene))[0]?.forMs, 10_001)
   },
 
-  async 'a long window is not silent: what has started counts, and what may have since'(scene) {
+  async 'a long window is not silent: known starts count, and possible ones too'(scene) {
     await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
     await scene.add(...jobs(20))
     assert.equal(await taken(scene, { limit: 3 }), 3)
@@ -82,7 +82,7 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [10])
   },
 
-  async 'what is charged counts too when it is told after how long a full window opens'(scene) {
+  async 'charged starts count when the opening of a full window is predicted'(scene) {
     await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
     await scene.add(...jobs(20))
     await taken(scene, { limit: 1 })
@@ -95,7 +95,7 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
   },
 
-  async 'who is denied by a silence and by a full window is told of what lasts longer'(scene) {
+  async 'a claimer denied by a silence and by a full window learns the longer wait'(scene) {
     await scene.openQueue({ throttle: throttle(rule(20, 10_000), rule(10, hourMs)) })
     await scene.add(...jobs(20))
     assert.equal(await taken(scene, { limit: 9 }), 9)
@@ -105,9 +105,7 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
   },
 
-  async 'a long window is charged with a whole start for a part of one, and with none where it was idle for longer'(
-    scene,
-  ) {
+  async 'a long window is charged a whole start for a part of one, and nothing after a longer idle time'(scene) {
     await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
     await scene.add(...jobs(20))
     await taken(scene, { limit: 1 })
@@ -120,7 +118,7 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.equal(await taken(scene), 10)
   },
 
-  async 'ten minutes are a short window, a ms more a long one'(scene) {
+  async 'ten minutes are a short window, and one ms more is a long one'(scene) {
     await scene.openQueue({ throttle: throttle(rule(3, 10 * minuteMs)) })
     await scene.openQueue({ name: 'long', throttle: { ...throttle(rule(3, 10 * minuteMs + 1)), scope: 'long' } })
     for (const queue of [scene.queue, 'long']) {
@@ -147,7 +145,7 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [3, 5])
   },
 
-  'the silence is that of the whole scope, in all its queues': plainCase([throttled, firstUse], async (scene) => {
+  'the silence applies to the whole scope, in all its queues': plainCase([throttled, firstUse], async (scene) => {
     const api = { scope: 'api', by: 'queue', rules: [rule(5, 10_000)] } as const
     await scene.openQueue({ throttle: api })
     await scene.openQueue({ name: 'sms', throttle: api })
@@ -161,23 +159,20 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.equal((await denied(scene))[0]?.forMs, 8_001)
   }),
 
-  'the silence is that of all groups, also of those in which nothing has started': plainCase(
-    [throttled, groups],
-    async (scene) => {
-      await scene.openQueue({ throttle: byGroup(rule(5, 10_000)) })
-      await scene.add(...grouped('x1', 'x2'))
-      await taken(scene, { limit: 1 })
-      await scene.harness.restart()
-      await scene.add(...grouped('y1'))
+  'the silence applies to all groups, including those without starts': plainCase([throttled, groups], async (scene) => {
+    await scene.openQueue({ throttle: byGroup(rule(5, 10_000)) })
+    await scene.add(...grouped('x1', 'x2'))
+    await taken(scene, { limit: 1 })
+    await scene.harness.restart()
+    await scene.add(...grouped('y1'))
 
-      assert.equal((await denied(scene))[0]?.forMs, 10_001)
-      assert.equal((await scene.throttles.state(scene.queue))?.forMs, 10_001)
-      await scene.advance(10_001)
-      assert.equal(await taken(scene), 2)
-    },
-  ),
+    assert.equal((await denied(scene))[0]?.forMs, 10_001)
+    assert.equal((await scene.throttles.state(scene.queue))?.forMs, 10_001)
+    await scene.advance(10_001)
+    assert.equal(await taken(scene), 2)
+  }),
 
-  async 'a restart is told once, and changes nothing for queues without a throttle'(scene) {
+  async 'a restart is reported once, and changes nothing for queues without a throttle'(scene) {
     await scene.openQueue({ name: 'free' })
     await scene.openQueue({ throttle: throttle(rule(3, 10_000, even)) })
     await scene.add(...jobs(5))

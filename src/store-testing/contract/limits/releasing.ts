@@ -25,9 +25,7 @@ async function hold(scene: Scene, forMsByGroup: Readonly<Record<string, number>>
 }
 
 export const releasing = plainConcern('releases of holds', [groups, limited, throttled], {
-  async 'holds are listed: that of the queue, then those of groups by their ends and names, and those that are over no more'(
-    scene,
-  ) {
+  async 'holds are listed: first that of the queue, then those of groups by end and name, without expired ones'(scene) {
     assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 10 }), { holds: [], total: 0 })
     await hold(scene, { É: 5_000, x: 9_000, b: 5_000, short: 1_000 })
     await scene.add('a')
@@ -49,9 +47,7 @@ export const releasing = plainConcern('releases of holds', [groups, limited, thr
     assert.deepEqual(await scene.throttles.holds(scene.queue, { limit: 0 }), { holds: [], total: 0 })
   },
 
-  async 'a hold of a group that is released is over, also in a queue without a throttle: its jobs are granted, and whoever waits is rung'(
-    scene,
-  ) {
+  async 'a released group gets jobs at once, also in a queue without a throttle, and a waiter is rung'(scene) {
     await hold(scene, { x: 86_400_000, y: 9_000 })
     await scene.add(...grouped('x1', 'x2', 'y1'))
     await denied(scene, { worker: 'lead' })
@@ -65,7 +61,7 @@ export const releasing = plainConcern('releases of holds', [groups, limited, thr
     assert.equal((await denied(scene))[0]?.forMs, 9_000)
   },
 
-  async 'a release that names no group ends the hold of the queue and those of all groups, and says how many'(scene) {
+  async 'a release without a group ends the hold of the queue and of all groups, and says how many'(scene) {
     await hold(scene, { x: 5_000, y: 9_000 })
     await scene.add('a', ...grouped('x1', 'y1'))
     await scene.end(await scene.claimOne(), release('queue', 60_000))
@@ -78,7 +74,7 @@ export const releasing = plainConcern('releases of holds', [groups, limited, thr
     assert.equal(await scene.throttles.release(scene.queue), 0)
   },
 
-  async 'a release of a group leaves the hold of its queue, and what its throttle denies stays denied'(scene) {
+  async 'a release of a group leaves the hold of its queue and the denials of its throttle'(scene) {
     await scene.openQueue({ throttle: byGroup(rule(1, 60_000)) })
     await scene.add(...grouped('x1', 'x2'))
     await scene.end(await scene.claimOne({ limit: 2, leaseMs: longLeaseMs }), {
@@ -95,7 +91,7 @@ export const releasing = plainConcern('releases of holds', [groups, limited, thr
     assert.equal((await denied(scene))[0]?.forMs, 120_000)
   },
 
-  async 'a job that completes holds its group in the same step, with a kept result or without: it does not run again'(
+  async 'a job that completes holds its group in the same step, with or without a kept result, and does not run again'(
     scene,
   ) {
     await scene.openQueue({ resultsCount: 10 })
@@ -116,7 +112,7 @@ export const releasing = plainConcern('releases of holds', [groups, limited, thr
     assert.deepEqual(await scene.claimIds(), ['x2'])
   },
 
-  async 'a hold comes with every end of a claim, and with none that is lost'(scene) {
+  async 'a hold is possible with every end of a claim, and ignored with a lost one'(scene) {
     const held = { hold: { of: 'group', forMs: 5_000 } } as const
     const ends = {
       a: { kind: 'complete', ...held },
@@ -139,7 +135,7 @@ export const releasing = plainConcern('releases of holds', [groups, limited, thr
     assert.deepEqual(await holdsOf(scene), [])
   },
 
-  async 'of many completions of one claim only that which holds its group does'(scene) {
+  async 'in many completions of one claim only the one with a hold holds its group'(scene) {
     await scene.add(...grouped('a1', 'b1', 'c1', 'd1', 'e1', 'f1'))
     const { claims } = await scene.claim({ leaseMs: longLeaseMs })
     const items = claims.map(({ queue, id, fence }) => ({

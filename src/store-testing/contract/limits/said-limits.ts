@@ -32,7 +32,7 @@ const limitsOf = async ({ records }: Scene, queue = 'mail') =>
   (await records.queues()).find(({ name }) => name === queue)!.limits
 
 export const saidLimits = plainConcern('who says the limits of a queue', [records, limited], {
-  async 'an open that says no limit leaves every limit as it is stored'(scene) {
+  async 'an open without limits leaves every stored limit unchanged'(scene) {
     await open(scene.store, said)
     const before = await scene.harness.dump()
     const [stored] = await open(await scene.harness.open())
@@ -42,7 +42,7 @@ export const saidLimits = plainConcern('who says the limits of a queue', [record
     assert.deepEqual(await scene.harness.dump(), before)
   },
 
-  async 'a limit that nobody has said is that of the first open that says it'(scene) {
+  async 'the first open with a limit sets it'(scene) {
     for (const [first] of Object.values(kinds)) await open(scene.store, first)
 
     assert.deepEqual(await limitsOf(scene), Object.assign({}, ...Object.values(kinds).map(([first]) => first)))
@@ -70,13 +70,13 @@ export const saidLimits = plainConcern('who says the limits of a queue', [record
     ]),
   ),
 
-  async 'limits whose parts come in another order are the same'(scene) {
+  async 'limits with their parts in another order are the same'(scene) {
     await open(scene.store, { maxRunning: { perGroup: 2, total: 3 }, dead: { ageMs: 5_000, count: 3 } })
 
     await open(scene.store, { dead: { count: 3, ageMs: 5_000 }, maxRunning: { total: 3, perGroup: 2 } })
   },
 
-  async 'who follows is not refused, and changes nothing of a stored queue'(scene) {
+  async 'a follower is not refused, and changes nothing in a stored queue'(scene) {
     await open(scene.store, { maxRunning: 2 })
     const before = await scene.harness.dump()
     const [stored] = await follow(await scene.harness.open(), { maxRunning: 9, maxPending: 1, maxCrashes: 1 })
@@ -87,14 +87,14 @@ export const saidLimits = plainConcern('who says the limits of a queue', [record
     assert.deepEqual(await scene.claimIds(), ['a', 'b'])
   },
 
-  async 'who follows makes a queue that is not stored, with the limits that it says'(scene) {
+  async 'a follower creates a missing queue, with its limits'(scene) {
     await scene.store.open([{ ...form, name: 'fresh', maxPending: 1 }], { follows: true })
 
     assert.deepEqual(await limitsOf(scene, 'fresh'), { maxPending: 1 })
     await assert.rejects(open(scene.store, { maxPending: 2 }, { name: 'fresh' }), ConfigConflictError)
   },
 
-  async 'a change holds at once in every handle; then the limit before it is refused'(scene) {
+  async 'a change applies at once in every handle; then the earlier limit is refused'(scene) {
     await open(scene.store, { maxRunning: 2, maxPending: 9 })
     const other = await scene.harness.open()
     await open(other)
@@ -109,7 +109,7 @@ export const saidLimits = plainConcern('who says the limits of a queue', [record
     assert.deepEqual(await limitsOf(scene), { maxRunning: 3, maxPending: 9 })
   },
 
-  async 'opening a queue does not bring back a limit that an operator lifted'(scene) {
+  async 'opening a queue does not restore a limit that an operator removed'(scene) {
     await open(scene.store, said)
     const none = { maxRunning: 'none', maxPending: 'none', resultsCount: 'none', dead: {} } as const
     await scene.records.setLimits('mail', none)
@@ -127,7 +127,7 @@ export const saidLimits = plainConcern('who says the limits of a queue', [record
     assert.equal((await scene.claimIds()).length, 6)
   },
 
-  async 'of two that say different limits at the same time one is refused'(scene) {
+  async 'if two opens set different limits at the same time, one is refused'(scene) {
     const other = await scene.harness.open()
     const opened = await Promise.allSettled([open(scene.store, { maxRunning: 2 }), open(other, { maxRunning: 3 })])
 
@@ -136,7 +136,7 @@ export const saidLimits = plainConcern('who says the limits of a queue', [record
     assert.deepEqual(await limitsOf(scene), { maxRunning: first })
   },
 
-  async 'two changes of different limits at the same time both hold'(scene) {
+  async 'two changes of different limits at the same time both apply'(scene) {
     const other = await scene.harness.open()
     await open(other)
     await Promise.all([
@@ -147,7 +147,7 @@ export const saidLimits = plainConcern('who says the limits of a queue', [record
     assert.deepEqual(await limitsOf(scene), { maxRunning: 2, maxPending: 4 })
   },
 
-  'a change of the limits wakes a worker that waits': plainCase([records, limited, rings], async (scene) => {
+  'a change of the limits wakes a waiting worker': plainCase([records, limited, rings], async (scene) => {
     await open(scene.store, { maxRunning: 1 })
     await scene.add('a', 'b')
     await scene.claimOne()
@@ -161,7 +161,7 @@ export const saidLimits = plainConcern('who says the limits of a queue', [record
     assert.deepEqual(await scene.claimIds(), ['b'])
   }),
 
-  async 'a total and a number for each group hold together'(scene) {
+  async 'a total and a number for each group apply together'(scene) {
     await open(scene.store, { maxRunning: { total: 3, perGroup: 2 } })
     await scene.add(...['x1', 'x2', 'x3', 'y1', 'y2', 'z1'].map((id) => ({ id, group: id[0]! })))
     const { claims } = await scene.claim()
@@ -177,7 +177,7 @@ export const saidLimits = plainConcern('who says the limits of a queue', [record
     assert.deepEqual(last, ['y2'])
   },
 
-  async 'an unknown queue gets no limits'(scene) {
+  async 'an unknown queue cannot get limits'(scene) {
     await assert.rejects(scene.records.setLimits('nowhere', { maxRunning: 2 }), UnknownQueueError)
   },
 

@@ -29,7 +29,7 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     assert.equal((await denied(scene, { queue: 'sms' }))[0]?.forMs, 10_001)
   }),
 
-  async 'queues that name no scope share nothing'(scene) {
+  async 'queues without a scope share nothing'(scene) {
     await scene.openQueue({ throttle: throttle(rule(1, 10_000)) })
     await scene.openQueue({ name: 'sms', throttle: { ...api, scope: 'sms' } })
     await scene.add('a', 'b')
@@ -39,7 +39,7 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     assert.equal(await taken(scene, { queue: 'sms' }), 2)
   },
 
-  'a scope has something to start as long as one of its queues has: only then its tempo begins anew': plainCase(
+  'a scope has something to start as long as one of its queues does, and only then restarts its tempo': plainCase(
     [throttled, firstUse],
     async (scene) => {
       const shared = { ...api, rules: [rule(4, 8_000, elastic(0))] }
@@ -97,7 +97,7 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     },
   ),
 
-  async 'another throttle than the stored one is refused, and nothing of the call is opened'(scene) {
+  async 'a throttle different from the stored one is refused, and nothing in the call is opened'(scene) {
     await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
     const plain = { kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
     const others = [throttle(rule(3, 10_000)), throttle(rule(2, 10_000, even)), byGroup(rule(2, 10_000)), api]
@@ -113,7 +113,7 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     assert.equal((await scene.stored()).maxCrashes, 3)
   },
 
-  'another throttle than that of the scope is refused to a new queue, be it in the same call': plainCase(
+  'a throttle different from that of the scope is refused to a new queue, even in the same call': plainCase(
     [throttled, firstUse],
     async (scene) => {
       await scene.openQueue({ throttle: api })
@@ -130,7 +130,7 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     },
   ),
 
-  async 'opened without a throttle a queue keeps the stored one, and every open tells it'(scene) {
+  async 'a queue opened without a throttle keeps the stored one, and every open returns it'(scene) {
     assert.equal((await scene.openQueue()).throttle, undefined)
     const asked = throttle(rule(2, 10_000), rule(9, 60_000, elastic(3)))
     assert.deepEqual((await scene.openQueue({ throttle: asked })).throttle, asked)
@@ -140,7 +140,7 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     assert.equal(await taken(scene), 1)
   },
 
-  async 'a queue that had no throttle may be given one, and what waits meets it'(scene) {
+  async 'a queue without a throttle can get one, which then applies to waiting jobs'(scene) {
     await scene.add(...jobs(9))
     assert.equal(await taken(scene, { limit: 3 }), 3)
     await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
@@ -148,7 +148,7 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     assert.equal(await taken(scene), 2)
   },
 
-  'a throttle tells its starts in each window, and after how long the next may come': plainCase(
+  'a throttle shows its starts in each window, and when the next may come': plainCase(
     [throttled, firstUse],
     async (scene) => {
       const asked = { ...api, rules: [rule(2, 1_000), rule(5, 10_000)] }
@@ -168,7 +168,7 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     },
   ),
 
-  'a throttle by group tells of each group by itself, and of how many there are': plainCase(
+  'a throttle by group shows each group separately, and how many there are': plainCase(
     [throttled, groups],
     async (scene) => {
       const asked = byGroup(rule(2, 10_000))
@@ -185,9 +185,7 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     },
   ),
 
-  async 'a queue without a throttle has no state of one and no rules to set, and one that is not there is unknown'(
-    scene,
-  ) {
+  async 'a queue without a throttle has no throttle state and no rules to set, and a missing queue is unknown'(scene) {
     assert.equal(await scene.throttles.state(scene.queue), undefined)
     await assert.rejects(scene.throttles.set(scene.queue, [rule(1, 1_000)]), InvalidArgumentError)
 
@@ -208,7 +206,7 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     assert.equal((await denied(scene))[0]?.forMs, 500)
   },
 
-  'what has started counts by the rules that are set, for all queues of the scope': plainCase(
+  'earlier starts count under new rules, for all queues of the scope': plainCase(
     [throttled, firstUse],
     async (scene) => {
       await scene.openQueue({ throttle: api })
@@ -226,7 +224,7 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     },
   ),
 
-  async 'with rules that are set the tempo begins anew: what was earned by the old ones is gone'(scene) {
+  async 'new rules restart the tempo: what the old ones had earned is gone'(scene) {
     await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
     await scene.add(...jobs(20))
     for (let i = 0; i < 4; i++) {
@@ -240,7 +238,9 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     assert.equal(await taken(scene), 1)
   },
 
-  async 'after rules were set the old ones are refused, the new ones are told, and none keeps them'(scene) {
+  async 'after new rules were set the old ones are refused, and an open with the new ones or none returns the new ones'(
+    scene,
+  ) {
     await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
     await scene.throttles.set(scene.queue, [rule(4, 10_000), rule(5, 60_000)])
 
@@ -250,19 +250,16 @@ export const throttleScopes = plainConcern('scopes of throttles', [throttled], {
     assert.deepEqual((await scene.openQueue()).throttle, set)
   },
 
-  'rules that are set open what the old ones had shut, group by group': plainCase(
-    [throttled, groups],
-    async (scene) => {
-      await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
-      await scene.add(...grouped('x1', 'x2', 'y1', 'y2'))
-      assert.equal(await taken(scene), 2)
-      await scene.throttles.set(scene.queue, [rule(2, 10_000)])
+  'new rules open what the old ones had shut, group by group': plainCase([throttled, groups], async (scene) => {
+    await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+    await scene.add(...grouped('x1', 'x2', 'y1', 'y2'))
+    assert.equal(await taken(scene), 2)
+    await scene.throttles.set(scene.queue, [rule(2, 10_000)])
 
-      assert.deepEqual(idsOf(await scene.claim()).sort(), ['x2', 'y2'])
-    },
-  ),
+    assert.deepEqual(idsOf(await scene.claim()).sort(), ['x2', 'y2'])
+  }),
 
-  'groups that are opened by other rules have their turns in the order in which they would have opened': plainCase(
+  'groups opened by new rules get their turns in the order in which they would have opened': plainCase(
     [throttled, groups],
     async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })

@@ -28,7 +28,7 @@ import { Rest } from '../scenes/rest.js'
 import type { Scene } from '../scenes/scene.js'
 
 export const throttleWaits = plainConcern('waiting for throttles', [throttled], {
-  async 'who is denied is told for how long, and the first of them leads'(scene) {
+  async 'a denied claimer learns for how long, and the first of them leads'(scene) {
     await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
     await scene.add('a', 'b')
     assert.deepEqual((await scene.claim({ limit: 2, leaseMs: longLeaseMs })).waits, [])
@@ -40,7 +40,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     assert.deepEqual(await denied(scene, { worker: 'w1' }), [throttledFor(6_001, 'leads')])
   },
 
-  async 'a claim that takes all that the throttle permits, and leaves jobs, is told so with its grant, and leads'(
+  async 'a claim that takes everything the throttle permits and leaves jobs gets the wait with its grant, and leads'(
     scene,
   ) {
     await shut(scene)
@@ -48,7 +48,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     assert.equal((await scene.stored()).shutInMs, 10_001)
   },
 
-  async 'a start counts for the window and the spread of its rule, which lengthens the slots of an even tempo too'(
+  async 'a start counts for the window plus the spread of its rule, which lengthens the slots of an even tempo too'(
     scene,
   ) {
     await scene.openQueue({ throttle: throttle(rule(2, 10_000, { spreadMs: 250 })) })
@@ -68,7 +68,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     assert.equal((await denied(scene))[0]?.forMs, 1)
   },
 
-  async 'starts that may be late count for so much longer, and so do those after them; those of other groups do not'(
+  async 'starts that may be late count for that much longer, and so do later ones; those of other groups do not'(
     scene,
   ) {
     await scene.openQueue({
@@ -107,7 +107,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     },
   ),
 
-  async 'a claim that leaves jobs which may start is told nothing, and more are there'(scene) {
+  async 'a claim that leaves jobs which may start gets no wait, and learns that there are more'(scene) {
     await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
     await scene.add('a', 'b', 'c')
 
@@ -115,7 +115,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     assert.deepEqual({ waits, more }, { waits: [], more: true })
   },
 
-  'what is told of a shut queue without jobs is that it is empty, and of one with jobs for later their time': plainCase(
+  'a shut queue reports that it is empty, or when its next delayed job is due': plainCase(
     [throttled, records],
     async (scene) => {
       await shut(scene)
@@ -130,12 +130,12 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     },
   ),
 
-  async 'what is shut is no reason for a wait to end'(scene) {
+  async 'a shut queue does not end a wait'(scene) {
     await shut(scene)
     await (await Rest.begin(scene)).isUndisturbed()
   },
 
-  async 'what has opened ends a wait once its lead is late'(scene) {
+  async 'a queue that has opened ends a wait once its lead is late'(scene) {
     await shut(scene)
     await scene.advance(10_001 + 1_001)
 
@@ -160,7 +160,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     assert.deepEqual(await denied(scene, { worker: 'w2' }), [throttledFor(10_001, 'leads')])
   }),
 
-  async 'the lead that asks at its time, and cannot take all, rings the next; if it takes nothing it rings too'(scene) {
+  async 'the lead that cannot take all jobs at its time rings the next; if it takes nothing it rings too'(scene) {
     await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
     await scene.add(...jobs(9))
     await taken(scene, { worker: 'lead' })
@@ -173,7 +173,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     await Promise.all(rests.map((rest) => rest.wakes(scene.queue)))
   },
 
-  'the lead that has no room when a group opens rings another, once, and leads no more': plainCase(
+  'the lead without room when a group opens rings another once, and stops leading': plainCase(
     [throttled, groups],
     async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
@@ -198,7 +198,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     },
   ),
 
-  'rules that are set ring every queue of the scope that has jobs': plainCase([throttled, firstUse], async (scene) => {
+  'new rules ring every queue of the scope that has jobs': plainCase([throttled, firstUse], async (scene) => {
     const api = { scope: 'api', by: 'queue', rules: [rule(1, 10_000)] } as const
     await scene.openQueue({ name: 'sms', throttle: api })
     await shut(scene, api)
@@ -211,7 +211,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     await sms.wakes('sms')
   }),
 
-  async 'a claim passes a shut queue over, and tells of it beside the grant of the next'(scene) {
+  async 'a claim skips a shut queue, and reports it with the grant of the next'(scene) {
     await shut(scene)
     await scene.openQueue({ name: 'sms' })
     await scene.enqueue(['text'], { queue: 'sms' })
@@ -226,7 +226,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     assert.deepEqual(claimed.waits, [throttledFor(10_001)])
   },
 
-  async 'jobs that are shut are not more that is ready now, and become so with time'(scene) {
+  async 'jobs of a shut queue do not count as more ready jobs until it opens'(scene) {
     await shut(scene)
     assert.equal((await scene.claim({ worker: 'w2' })).more, false)
     await scene.advance(10_001)
@@ -234,7 +234,9 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     assert.equal((await scene.claim({ worker: 'lead', limit: 0 })).more, true)
   },
 
-  async 'what falls due before the throttle opens is asked for at its time, and then waits with the others'(scene) {
+  async 'a job that falls due before the throttle opens is promoted at its time, and then waits with the others'(
+    scene,
+  ) {
     await shut(scene)
     await scene.add({ id: 'due', delayMs: 3_000 })
     assert.equal((await denied(scene, { worker: 'w2' }))[0]?.forMs, 3_000)
@@ -244,13 +246,16 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     assert.equal((await scene.job('due')).state, 'ready')
   },
 
-  'a paused queue tells that it is paused, be it shut or not': plainCase([throttled, records], async (scene) => {
-    await shut(scene)
-    await scene.records.pause(scene.queue)
-    assert.deepEqual(await denied(scene), [{ queue: scene.queue, reason: 'paused' }])
-  }),
+  'a paused queue reports that it is paused, whether or not it is shut': plainCase(
+    [throttled, records],
+    async (scene) => {
+      await shut(scene)
+      await scene.records.pause(scene.queue)
+      assert.deepEqual(await denied(scene), [{ queue: scene.queue, reason: 'paused' }])
+    },
+  ),
 
-  async 'a claim alone that is denied a suspect is told so, and when it may have it'(scene) {
+  async 'a claim alone that is denied a suspect learns that, and when it may have it'(scene) {
     await scene.addSuspects('a')
     await scene.openQueue({ throttle: throttle(rule(1, 10_000)) })
     await scene.add('b')
@@ -261,7 +266,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     assert.deepEqual(await scene.claimIds({ worker: 'w2', alone: true }), ['a'])
   },
 
-  'where every group is shut the first to open is told; where one is open nothing is': plainCase(
+  'if every group is shut the claimer learns which opens first; if one is open it gets no wait': plainCase(
     [throttled, groups],
     async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
@@ -276,7 +281,7 @@ export const throttleWaits = plainConcern('waiting for throttles', [throttled], 
     },
   ),
 
-  'a job for a shut group that is led rings nobody, one for another group does': plainCase(
+  'a job for a led and shut group rings nobody, and one for another group does': plainCase(
     [throttled, groups],
     async (scene) => {
       await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })

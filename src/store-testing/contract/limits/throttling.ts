@@ -36,7 +36,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal(await taken(scene), 1)
   },
 
-  async 'several windows hold at once'(scene) {
+  async 'several windows apply at once'(scene) {
     await scene.openQueue({ throttle: throttle(rule(2, 1_000), rule(3, 10_000)) })
     await scene.add(...jobs(9))
     assert.equal(await taken(scene), 2)
@@ -49,7 +49,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal(await taken(scene), 2)
   },
 
-  async 'an even tempo grants one at a time, a slot after the other'(scene) {
+  async 'an even tempo grants one at a time, slot after slot'(scene) {
     await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
     await scene.add(...jobs(9))
     for (let i = 0; i < 4; i++) {
@@ -60,7 +60,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     }
   },
 
-  async 'after a start that came late the next comes that much sooner, and those after it on the grid'(scene) {
+  async 'after a late start the next comes that much sooner, and later ones on the grid'(scene) {
     await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
     await scene.add(...jobs(9))
     assert.equal(await taken(scene), 1)
@@ -73,7 +73,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal((await denied(scene))[0]?.forMs, 2_000)
   },
 
-  async 'slots that were missed are lost to a tempo that is not elastic'(scene) {
+  async 'missed slots are lost if the tempo is not elastic'(scene) {
     await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
     await scene.add(...jobs(9))
     assert.equal(await taken(scene), 1)
@@ -83,7 +83,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal((await denied(scene))[0]?.forMs, 1_000)
   },
 
-  async 'slots of less than a ms apart, or no whole number of them, are kept in µs'(scene) {
+  async 'slots less than a ms apart, or not a whole number of them, are kept in µs'(scene) {
     await scene.openQueue({ throttle: throttle(rule(3, 1_000, even)) })
     await scene.add(...jobs(9))
     const starts: number[] = []
@@ -95,7 +95,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.deepEqual(starts, [0, 334, 667, 1_001])
   },
 
-  async 'where the window holds a start back, the grid begins anew with it'(scene) {
+  async 'if the window holds a start back, the grid restarts with it'(scene) {
     await scene.openQueue({ throttle: throttle(rule(3, 9_000, even)) })
     await scene.add(...jobs(9))
     // The second start comes late, and so the fifth has to wait for it to leave the window.
@@ -122,7 +122,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal((await denied(scene))[0]?.forMs, 5_001)
   },
 
-  async 'an elastic tempo that fell behind, though there were jobs, catches up but for its buffer'(scene) {
+  async 'an elastic tempo that fell behind despite waiting jobs catches up, less its buffer'(scene) {
     await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(1))) })
     await scene.add(...jobs(30))
     await fourOnTime(scene)
@@ -132,7 +132,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal(await taken(scene), 2)
   },
 
-  async 'an elastic tempo catches up only after so many starts as its limit'(scene) {
+  async 'an elastic tempo catches up only after a full limit of starts'(scene) {
     await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
     await scene.add(...jobs(30))
     for (let i = 0; i < 3; i++) {
@@ -144,7 +144,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal(await taken(scene), 1)
   },
 
-  async 'who is denied by an elastic tempo is told when it may catch up, be that before the next slot'(scene) {
+  async 'an elastic tempo answers with its catch-up time, even before the next slot'(scene) {
     await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(1))) })
     await scene.add(...jobs(30))
     await fourOnTime(scene)
@@ -159,7 +159,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal(await taken(scene), 1)
   },
 
-  async 'an idle gap earns no credit: a claim that leaves nothing makes the tempo begin anew'(scene) {
+  async 'an idle gap earns no credit: a claim that leaves nothing restarts the tempo'(scene) {
     await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
     await scene.add(...jobs(4))
     await fourOnTime(scene)
@@ -170,7 +170,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal((await denied(scene))[0]?.forMs, 2_000)
   },
 
-  'a claim that finds nothing makes the tempo begin anew too': plainCase([throttled, records], async (scene) => {
+  'a claim that finds nothing restarts the tempo too': plainCase([throttled, records], async (scene) => {
     await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
     await scene.add(...jobs(5))
     await fourOnTime(scene)
@@ -211,7 +211,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal(await taken(scene), 2)
   },
 
-  async 'permits are taken for the jobs that a claim takes, not for those that it asks for'(scene) {
+  async 'permits are taken for the granted jobs, not for the requested ones'(scene) {
     await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
     await scene.add('a')
     assert.equal(await taken(scene, { limit: 10 }), 1)
@@ -222,7 +222,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal(await taken(scene, { limit: 10 }), 1)
   },
 
-  async 'whatever becomes of a job, its permit is not given back, and it takes another when it starts again'(scene) {
+  async 'the permit of a job is never returned, and it takes another when it starts again'(scene) {
     await scene.openQueue({ throttle: throttle(rule(4, 10_000)) })
     await scene.add('a')
     await scene.end(await scene.claimOne(), { kind: 'release', delayMs: 0 })
@@ -245,7 +245,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.deepEqual(await denied(scene, alone), [throttledFor(10_001, 'leads')])
   },
 
-  async 'enqueues are not throttled, and what is shut counts as ready'(scene) {
+  async 'enqueues are not throttled, and denied jobs count as ready'(scene) {
     await scene.openQueue({ throttle: throttle(rule(1, 10_000)) })
     await scene.add(...jobs(50))
     await taken(scene)
@@ -265,7 +265,7 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.deepEqual(waits[0], throttledFor(6_001, 'leads'))
   },
 
-  async 'two handles share what a throttle has counted'(scene) {
+  async 'two handles share the counts of a throttle'(scene) {
     await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
     await scene.add(...jobs(9))
     const other = await scene.harness.open()
@@ -304,7 +304,7 @@ async function fourOnTime(scene: Scene): Promise<void> {
 const api = { scope: 'api', by: 'queue', rules: [rule(5, 10_000, even)] } as const
 
 export const throttleRests = plainConcern('the rest of a throttle', [throttled, records, firstUse], {
-  async 'where the last ready job was cancelled and a claim found nothing, a new one starts at once and the grid begins with it'(
+  async 'after the last ready job was cancelled and a claim found nothing, a new job starts at once and restarts the grid'(
     scene,
   ) {
     await scene.openQueue({ throttle: api })
@@ -313,7 +313,7 @@ export const throttleRests = plainConcern('the rest of a throttle', [throttled, 
     await beginsAnew(scene)
   },
 
-  'so it is with an ordered queue, once all of its shards are empty': orderedCase(
+  'the same holds for an ordered queue, once all of its shards are empty': orderedCase(
     [throttled, records, firstUse],
     async (scene) => {
       await scene.openQueue({ shards: 3, throttle: api })
@@ -323,7 +323,7 @@ export const throttleRests = plainConcern('the rest of a throttle', [throttled, 
     },
   ),
 
-  'a claim in company that finds nothing but suspects makes the tempo begin anew too': plainCase(
+  'a claim in company that finds only suspects restarts the tempo too': plainCase(
     [throttled, records],
     async (scene) => {
       await scene.addSuspects('suspect')
@@ -334,7 +334,7 @@ export const throttleRests = plainConcern('the rest of a throttle', [throttled, 
     },
   ),
 
-  async 'where the last ready job was cancelled and nobody has asked since, the grid goes on'(scene) {
+  async 'after the last ready job was cancelled without a claim since, the grid continues'(scene) {
     await scene.openQueue({ throttle: api })
     await oneCancelled(scene)
     await scene.advance(6_500)
@@ -344,7 +344,7 @@ export const throttleRests = plainConcern('the rest of a throttle', [throttled, 
     assert.equal((await denied(scene))[0]?.forMs, 1_500)
   },
 
-  async 'a queue of the scope that is paused has nothing that could start, one that is shut has'(scene) {
+  async 'a paused queue of the scope has nothing to start, and a shut one has'(scene) {
     await scene.openQueue({ throttle: api })
     await scene.openQueue({ name: 'sms', throttle: api })
     await scene.enqueue(['text'], { queue: 'sms' })

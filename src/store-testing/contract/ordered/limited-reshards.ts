@@ -42,7 +42,7 @@ async function completed(scene: OrderedScene, limit: number): Promise<number> {
 export const limitedReshards = orderedConcern('limits over a reshard', [throttled, records, firstUse], {
   ...Object.fromEntries(
     [1, 2, 5].map((count) => [
-      `what has started before a reshard from 3 shards to ${count} counts until it has left the window`,
+      `starts from before a reshard from 3 shards to ${count} count until they have left the window`,
       orderedCase([throttled, records, firstUse], async (scene) => {
         await scene.openQueue({ shards: 3, throttle: throttle(rule(4, 10_000)) })
         await scene.enqueue(jobs(20))
@@ -61,7 +61,7 @@ export const limitedReshards = orderedConcern('limits over a reshard', [throttle
     ]),
   ),
 
-  async 'what runs as a reshard begins keeps its permit, and nothing starts until all jobs are brought over'(scene) {
+  async 'running jobs keep their permits when a reshard begins, and nothing starts until all jobs are moved'(scene) {
     await scene.openQueue({ shards: 2, throttle: throttle(rule(3, 10_000)) })
     const ids = Array.from({ length: stepLimit + 100 }, (_, i) => `id-${i}`)
     await scene.enqueue(ids)
@@ -80,7 +80,7 @@ export const limitedReshards = orderedConcern('limits over a reshard', [throttle
     assert.equal((await scene.depth()).running, 3)
   },
 
-  async 'an even tempo keeps its grid over a reshard, and an elastic one what it is owed'(scene) {
+  async 'an even tempo keeps its grid over a reshard, and an elastic one its backlog'(scene) {
     await scene.openQueue({ shards: 3, throttle: throttle(rule(4, 8_000, elastic(0))) })
     await scene.enqueue(jobs(20))
     for (let i = 0; i < 4; i++) {
@@ -96,7 +96,7 @@ export const limitedReshards = orderedConcern('limits over a reshard', [throttle
     assert.equal(await taken(scene), 3)
   },
 
-  async 'rules that are set while a reshard is under way hold afterwards, with what had started before'(scene) {
+  async 'rules set during a reshard apply afterwards, with the earlier starts'(scene) {
     await scene.openQueue({ shards: 3, throttle: throttle(rule(2, 10_000)) })
     await scene.enqueue(jobs(20))
     const running = await scene.claimOne({ leaseMs: longLeaseMs })
@@ -113,7 +113,7 @@ export const limitedReshards = orderedConcern('limits over a reshard', [throttle
     assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [2])
   },
 
-  async 'while a queue is resharded the others of its scope go on within the limit, and afterwards it shares that again'(
+  async 'during a reshard the other queues of the scope go on within the limit, which is shared again afterwards'(
     scene,
   ) {
     const shared = throttle(rule(5, 10_000))
@@ -162,7 +162,7 @@ export const limitedReshards = orderedConcern('limits over a reshard', [throttle
 
   ...Object.fromEntries(
     [1, 2, 5].map((count) => [
-      `from 3 shards to ${count}: what runs is within \`maxRunning\` all the time, and the whole of it is free afterwards`,
+      `from 3 shards to ${count}: at most \`maxRunning\` jobs run at any time, and all of it is free afterwards`,
       orderedCase([limited, records, firstUse], async (scene) => {
         await scene.openQueue({ shards: 3, maxRunning: 3 })
         await scene.enqueue(jobs(20))
@@ -188,7 +188,7 @@ export const limitedReshards = orderedConcern('limits over a reshard', [throttle
     ]),
   ),
 
-  'another `maxRunning` that is given while a reshard is under way holds afterwards': orderedCase(
+  'another `maxRunning` that is set during a reshard applies afterwards': orderedCase(
     [limited, records, firstUse],
     async (scene) => {
       await scene.openQueue({ shards: 3, maxRunning: 2 })
@@ -204,7 +204,7 @@ export const limitedReshards = orderedConcern('limits over a reshard', [throttle
     },
   ),
 
-  'what each group has started before a reshard counts for that group afterwards, and for no other': orderedCase(
+  'starts of a group before a reshard count for that group afterwards, and for no other': orderedCase(
     [groups, throttled, records, firstUse],
     async (scene) => {
       await scene.openQueue({ shards: 3, throttle: { ...byGroup(rule(2, 10_000)), scope: 'api' } })
@@ -225,7 +225,7 @@ export const limitedReshards = orderedConcern('limits over a reshard', [throttle
     },
   ),
 
-  'a queue that bounds what runs of each group is not spread over several shards, and one that is cannot be given such a bound':
+  'a queue that limits running jobs per group cannot be resharded to several shards, and a sharded one cannot get such a limit':
     orderedCase([groups, limited, records, firstUse], async (scene) => {
       await scene.openQueue({ maxRunning: { perGroup: 1 } })
       await scene.enqueue(grouped('x1', 'x2', 'x3'))

@@ -36,7 +36,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual({ state, stamp, successor }, { state: 'running', stamp: stampAt(due), successor: null })
   },
 
-  async 'one claim takes as many ids as the store allows, in their order'(scene) {
+  async 'one claim takes as many ids as the store allows, in order'(scene) {
     const { maxBatch, maxClaim } = scene.store.traits
     const ids = Array.from({ length: maxClaim + 1 }, (_, i) => `id-${i}`)
     for (let from = 0; from < ids.length; from += maxBatch) await scene.add(...ids.slice(from, from + maxBatch))
@@ -46,7 +46,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual([claims.map(({ id }) => id), more], [ids.slice(0, -1), true])
   },
 
-  async 'an id runs never twice at once, whoever asks and however often'(scene) {
+  async 'an id never runs twice at once, however many claim it'(scene) {
     await scene.pushAll('a', ['v0', 'v1', 'v2'])
     const handles = await Promise.all([scene.harness.open(), scene.harness.open()])
     const from = [{ queue: scene.queue, limit: 10, maxPayloads: 1 }]
@@ -56,14 +56,14 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.equal(answers.flatMap(({ claims }) => claims).length, 1)
   },
 
-  async 'maxPayloads hands over the oldest; the rest waits beside, and the claim says that there is more'(scene) {
+  async 'maxPayloads hands over the oldest payloads; the rest waits, and the claim says that there are more'(scene) {
     await scene.pushAll('a', ['v0', 'v1', 'v2'])
     const claim = await scene.take(2)
     assert.deepEqual([handed(claim), claim.hasMore], [['v0', 'v1'], true])
     assert.deepEqual(await scene.told(), ['a running: v0 v1 + v2'])
   },
 
-  async 'what maxPayloads left is due at once when the claim is completed, with attempt 1 and the age of its job'(
+  async 'the rest after maxPayloads is due at once when the claim completes, with attempt 1 and the age of its job'(
     scene,
   ) {
     const createdAt = await scene.now()
@@ -83,7 +83,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual(handed(await scene.take(1)), ['v1'])
   },
 
-  async 'what maxPayloads left is merged with what was in hand when the claim fails'(scene) {
+  async 'the rest after maxPayloads is merged with the claimed payloads when the claim fails'(scene) {
     await scene.pushAll('a', ['v0', 'v1', 'v2'])
     const claim = await scene.take(1)
     await scene.push('a', 'v-1', { score: -1 })
@@ -92,7 +92,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual([scored(payloads), attempt], [['v-1 -1', 'v0 0', 'v1 1', 'v2 2'], 2])
   },
 
-  async 'what arrives joins what maxPayloads left, and its time with it'(scene) {
+  async 'new payloads join the rest after maxPayloads, and take its time'(scene) {
     await scene.pushAll('a', ['v0', 'v1'])
     const claim = await scene.take(1)
     await scene.push('a', 'v9', { score: 9, delayMs: 60_000 })
@@ -101,7 +101,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual(await scene.told(), ['a ready: v1 v9'])
   },
 
-  async 'without maxPayloads, with more than there are, and with Infinity all are handed over'(scene) {
+  async 'without maxPayloads, with a larger one, and with Infinity all payloads are handed over'(scene) {
     for (const maxPayloads of [undefined, 3, 4, Number.POSITIVE_INFINITY]) {
       await scene.pushAll('a', ['v0', 'v1', 'v2'])
       const bound = maxPayloads === undefined ? {} : { maxPayloads }
@@ -111,7 +111,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     }
   },
 
-  async 'scores come back to the last bit, and payloads stand in their order'(scene) {
+  async 'scores are returned to the last bit, and payloads are in order'(scene) {
     const scores = [
       ...[-Number.MAX_VALUE, -1e-17, -5e-324, 0, 5e-324, 1e-300, 1e-17, 2 ** -53, 0.1 + 0.2],
       ...[1 - 2 ** -53, 1, 1 + 2 ** -52, 2 - 2 ** -52, 2 ** 53 + 2, Number.MAX_VALUE],
@@ -130,14 +130,14 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     )
   },
 
-  async 'maxPayloads is for each id of a batch'(scene) {
+  async 'maxPayloads applies to each id of a batch'(scene) {
     await scene.pushAll('a', ['v0', 'v1'])
     await scene.pushAll('b', ['v0', 'v1'])
     const { claims } = await scene.claim({ from: [{ queue: scene.queue, limit: 5, maxPayloads: 1 }] })
     assert.deepEqual(claims.map(handed), [['v0'], ['v0']])
   },
 
-  async 'jobs are granted by their time, and those of the same time by the bytes of their id'(scene) {
+  async 'jobs are granted by their time, and at the same time by the bytes of their id'(scene) {
     const now = await scene.now()
     const later = ['\u{1f388}', 'z', '\uffee', 'É', 'A', 'ab', 'a']
     for (const id of later) await scene.push(id, 'v', { runAt: now - 1_000 })
@@ -146,7 +146,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual(await scene.claimIds(), ['first', 'A', 'a', 'ab', 'z', 'É', '\uffee', '\u{1f388}', 'last'])
   },
 
-  async 'a job is granted never early, and at its time to the millisecond'(scene) {
+  async 'a job is never granted early, and at its time to the millisecond'(scene) {
     await scene.push('a', 'v', { delayMs: 5_000 })
     await scene.advance(4_999)
     const { waits } = await scene.claim()
@@ -155,7 +155,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual(await scene.claimIds(), ['a'])
   },
 
-  async 'a claim by shard is granted of that shard alone'(scene) {
+  async 'a claim by shard is granted only that shard'(scene) {
     await scene.openQueue({ name: 'wide', shards: 2 })
     await scene.enqueue(['a', 'b', 'd', 'e'], { queue: 'wide' })
     const of = (shard: number) => scene.claimIds({ from: [{ queue: 'wide', shard, limit: 10 }] })
@@ -164,7 +164,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual(await of(0), ['d', 'e'])
   },
 
-  async 'shards that stand in a row are one queue: the limit is filled from one after the other'(scene) {
+  async 'adjacent shards in a claim are one queue: the limit is filled from one after the other'(scene) {
     await scene.openQueue({ name: 'wide', shards: 2 })
     await scene.enqueue(['a', 'b', 'd', 'e'], { queue: 'wide' })
     const from = [1, 0].map((shard) => ({ queue: 'wide', shard, limit: 3 }))
@@ -172,14 +172,14 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual(await scene.claimIds({ from: [{ queue: 'wide', limit: 3 }] }), ['e'])
   },
 
-  async 'without a shard all are asked, from the first on'(scene) {
+  async 'a claim without a shard asks all of them, from the first on'(scene) {
     await scene.openQueue({ name: 'wide', shards: 2 })
     await scene.enqueue(['a', 'b', 'd', 'e'], { queue: 'wide' })
     const claimed = await scene.claim({ queue: 'wide', limit: 3 })
     assert.deepEqual([claimed.claims.map(({ id }) => id), claimed.more], [['d', 'e', 'a'], true])
   },
 
-  async 'only the first queue that has something grants, ordered or plain'(scene) {
+  async 'only the first queue with something to grant grants, ordered or plain'(scene) {
     await scene.openQueue({ name: 'plain', kind: 'plain' })
     await scene.push('a', 'v')
     await scene.enqueue(['b'], { queue: 'plain' })
@@ -190,7 +190,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual([second.queue, second.claims.map(({ id }) => id)], ['plain', ['b']])
   },
 
-  async 'a shard that is not there is empty'(scene) {
+  async 'a missing shard is empty'(scene) {
     await scene.push('a', 'v')
     const { claims, waits } = await scene.claim({ from: [{ queue: scene.queue, shard: 7, limit: 1 }] })
     assert.deepEqual([claims, waits], [[], [{ queue: scene.queue, shard: 7, reason: 'empty' }]])
@@ -202,7 +202,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual(await scene.claimIds({ queue: 'wide', alone: true }), ['d'])
   },
 
-  async 'the ages of the oldest ready jobs are told shard by shard'(scene) {
+  async 'the ages of the oldest ready jobs are returned shard by shard'(scene) {
     await scene.openQueue({ name: 'wide', shards: 3 })
     const now = await scene.now()
     await scene.enqueue(
@@ -220,7 +220,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     ])
   },
 
-  async 'every claim of an id has a greater fence than the one before'(scene) {
+  async 'every claim of an id has a greater fence than the previous one'(scene) {
     await scene.push('a', 'v')
     let last = 0
     for (let i = 0; i < 4; i++) {
@@ -232,7 +232,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     }
   },
 
-  'how a gone worker died is the error of the payload that it buries, and not of the rest': orderedCase(
+  'the death of a worker becomes the error of the buried payload, and not of the rest': orderedCase(
     [workers],
     async (scene) => {
       await scene.openQueue({ maxCrashes: 1 })

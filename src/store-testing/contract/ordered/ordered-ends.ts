@@ -19,14 +19,14 @@ async function failedFourTimes(scene: OrderedScene) {
 }
 
 export const orderedEnds = orderedConcern('ends of claims in an ordered queue', [], {
-  async 'rule 5: a completed claim drops what was in hand, and with nothing beside it the id is gone'(scene) {
+  async 'rule 5: a completed claim drops its payloads, and if nothing else waits the id is gone'(scene) {
     await scene.pushAll('a', ['v0', 'v1'])
     await scene.end(await scene.claimOne(), { kind: 'complete' })
     assert.deepEqual(await scene.told(), [])
     assert.equal((await scene.depth()).processed, 1)
   },
 
-  async 'an id that is released for a reason says why while it waits, and to who claims it next'(scene) {
+  async 'an id released for a reason shows it while it waits, and to its next claimer'(scene) {
     await scene.pushAll('a', ['v0'])
     await scene.end(await scene.claimOne(), { kind: 'release', delayMs: 0, error: 'no handler' })
     const { error, attempt, state } = await scene.live('a')
@@ -35,7 +35,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual([error, attempt, state, again.error], ['no handler', 1, 'ready', 'no handler'])
   },
 
-  async 'rule 5: what waited beside a completed claim is a new job, without a trace of the old one'(scene) {
+  async 'rule 5: payloads that waited next to a completed claim are a new job, without a trace of the old one'(scene) {
     await failedFourTimes(scene)
     const claim = { ...(await scene.live('a')).claim!, queue: scene.queue, id: 'a' }
     await scene.extend(claim, { beat: { startedMs: 0, host: 'mill', pid: 7, progress: { fraction: 0.5 } } })
@@ -83,7 +83,9 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual(await scene.claimIds(), [])
   },
 
-  async 'rule 6: a failure merges with what came meanwhile; time and retry count are those of the failed one'(scene) {
+  async 'rule 6: a failure merges with payloads that arrived meanwhile; time and retry count are those of the failed one'(
+    scene,
+  ) {
     await scene.push('a', 'v1', { score: 1 })
     const claim = await scene.claimOne()
     await scene.push('a', 'v2', { score: 2, delayMs: 100_000 })
@@ -93,7 +95,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual([scored(payloads), successor, attempt, stamp], [['v1 1', 'v2 2'], null, 2, stampAt(now + 10_000)])
   },
 
-  async "rule 6, merge 'distinct': of equal payloads that meet after a failure the lower score stays"(scene) {
+  async "rule 6, merge 'distinct': if equal payloads meet after a failure the lower score stays"(scene) {
     await scene.openQueue({ merge: 'distinct' })
     await scene.push('a', 'v1', { score: 5, meta: 'in hand' })
     const claim = await scene.claimOne()
@@ -103,7 +105,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual([scored(payloads), payloads?.[0]?.meta], [['v1 3'], 'text:beside'])
   },
 
-  async 'rule 6: the last failure buries the oldest payload only; what is left is ready now and begins anew'(scene) {
+  async 'rule 6: the last failure buries only the oldest payload; the rest is ready now and starts over'(scene) {
     const claim = await failedFourTimes(scene)
     await scene.advance(3_000)
     const now = await scene.now()
@@ -124,7 +126,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.equal((await scene.depth()).failed, 5)
   },
 
-  async 'rule 6: what is left after the last failure merges with what waited beside, and is ready whatever that was told'(
+  async 'rule 6: the rest after the last failure merges with waiting payloads, and is ready whatever their time'(
     scene,
   ) {
     const claim = await failedFourTimes(scene)
@@ -133,7 +135,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual(await scene.told(), ['a ready: v1 v9', 'a dead: v0'])
   },
 
-  async 'rule 6: where the last failure leaves nothing, what waited beside comes at its own time, as a new job'(scene) {
+  async 'rule 6: if the last failure leaves nothing, waiting payloads come at their own time, as a new job'(scene) {
     await scene.push('a', 'v1')
     const claim = await scene.claimOne()
     await scene.advance(2_000)
@@ -145,7 +147,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual([stamp, createdAt, attempt, error], [stampAt(now + 60_000), now, 1, null])
   },
 
-  async 'rule 6: where the last failure leaves nothing and nothing waits, the id is in the morgue alone'(scene) {
+  async 'rule 6: if the last failure leaves nothing and nothing waits, the id is only in the morgue'(scene) {
     await scene.push('a', 'v1')
     await scene.end(await scene.claimOne(), last)
     assert.deepEqual(await scene.told(), ['a dead: v1'])
@@ -157,13 +159,13 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual(await scene.told(), ['a dead: v0 v1 v2'])
   },
 
-  async 'rule 6: what maxPayloads left goes on when the last failure buries all that was in hand'(scene) {
+  async 'rule 6: the rest after maxPayloads goes on when the last failure buries all claimed payloads'(scene) {
     await scene.pushAll('a', ['v0', 'v1', 'v2'])
     await scene.end(await scene.take(1), last)
     assert.deepEqual(await scene.told(), ['a ready: v1 v2', 'a dead: v0'])
   },
 
-  'rule 6 holds for a failure from outside as well': orderedCase([records], async (scene) => {
+  'rule 6 applies to a failure from outside as well': orderedCase([records], async (scene) => {
     await scene.pushAll('a', ['v0', 'v1'])
     const claim = await scene.claimOne()
     await scene.push('a', 'v9', { score: 9 })
@@ -176,7 +178,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.equal(await scene.records.fail(scene.queue, 'a', how), 'gone')
   }),
 
-  async 'rule 7: a released job is back in its old place, with its count and what came meanwhile'(scene) {
+  async 'rule 7: a released job is back in its old place, with its count and payloads that arrived meanwhile'(scene) {
     await scene.pushAll('a', ['v0'])
     await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: 'the first' })
     const { stamp } = await scene.live('a')
@@ -191,7 +193,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual(await scene.claimIds(), ['a', 'b'])
   },
 
-  async 'rule 7: a release with a delay puts the whole job off, not counted'(scene) {
+  async 'rule 7: a release with a delay puts off the whole job, uncounted'(scene) {
     await scene.pushAll('a', ['v0'])
     const claim = await scene.claimOne()
     await scene.push('a', 'v1', { score: 1 })
@@ -202,7 +204,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual(scored(payloads), ['v0 0', 'v1 1'])
   },
 
-  async 'rule 7: a crash gives back what was in hand, with time and retry count; nothing is counted as run or failed'(
+  async 'rule 7: a crash returns the claimed payloads, with time and retry count; nothing counts as run or failed'(
     scene,
   ) {
     await scene.pushAll('a', ['v0', 'v1', 'v2'])
@@ -224,7 +226,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual({ processed, failed, crashed }, { processed: 0, failed: 1, crashed: 1 })
   },
 
-  async 'one crash too many buries the oldest payload only; the rest begins anew and is above suspicion'(scene) {
+  async 'one crash too many buries only the oldest payload; the rest starts over and is not suspect'(scene) {
     await scene.openQueue({ maxCrashes: 2 })
     await scene.pushAll('a', ['v0', 'v1'])
     let fence = 0
@@ -255,7 +257,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual([dead.crashes, dead.reason], [2, 'crashed'])
   },
 
-  async 'one crash too many of a single payload leaves what waited beside it, as a new job'(scene) {
+  async 'one crash too many of a single payload leaves the waiting ones, as a new job'(scene) {
     await scene.openQueue({ maxCrashes: 1 })
     await scene.push('a', 'v0')
     await scene.take(1, { leaseMs: 1_000, alone: true })
@@ -267,7 +269,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual(await scene.told(), ['a running: v1', 'a dead: v0'])
   },
 
-  'the claims of a worker that is gone end as crashes do': orderedCase([workers], async (scene) => {
+  'the claims of a gone worker end like crashes': orderedCase([workers], async (scene) => {
     await scene.pushAll('a', ['v0'])
     const { queue, id, fence } = await scene.claimOne()
     await scene.push('a', 'v1', { score: 1 })
@@ -277,7 +279,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.equal((await scene.live('a')).suspect, true)
   }),
 
-  async 'the outcome bury takes all that was in hand, and leaves what came meanwhile as a new job'(scene) {
+  async 'the outcome bury takes all claimed payloads, and leaves later ones as a new job'(scene) {
     await scene.pushAll('a', ['v0', 'v1'])
     const claim = await scene.claimOne()
     await scene.push('a', 'v2', { score: 2 })
@@ -289,7 +291,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual([dead.error, dead.reason], ['broken', 'unrecoverable'])
   },
 
-  async 'the outcome cancel drops all that was in hand, and leaves what came meanwhile as a new job'(scene) {
+  async 'the outcome cancel drops all claimed payloads, and leaves later ones as a new job'(scene) {
     await scene.pushAll('a', ['v0', 'v1'])
     const claim = await scene.claimOne()
     await scene.push('a', 'v2', { score: 2 })
@@ -297,7 +299,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual(await scene.told(), ['a ready: v2'])
   },
 
-  async 'a superseded claim settles nothing, whatever has become of its id'(scene) {
+  async 'a superseded claim settles nothing, whatever has happened to its id'(scene) {
     await scene.pushAll('a', ['v0', 'v1'])
     const old = await scene.take(1)
     await scene.end(old, { kind: 'complete' })
@@ -310,7 +312,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.equal(await scene.settle(current, { kind: 'complete' }), 'gone')
   },
 
-  async 'ends that are called twice at once end the claim once'(scene) {
+  async 'two ends at once end the claim once'(scene) {
     await scene.pushAll('a', ['v0', 'v1'])
     const claim = await scene.claimOne()
     const answers = await Promise.all([scene.settle(claim, last), scene.settle(claim, last)])
@@ -318,7 +320,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual(await scene.told(), ['a ready: v1', 'a dead: v0'])
   },
 
-  async 'of many completions of one claim only what waits beside comes again'(scene) {
+  async 'in many completions of one claim only waiting payloads come again'(scene) {
     for (const id of ['a', 'b', 'c', 'd', 'e']) await scene.pushAll(id, ['v0'])
     const { claims } = await scene.claim()
     await scene.push('c', 'v1')
@@ -326,7 +328,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
     assert.deepEqual([await scene.told(), (await scene.depth()).processed], [['c ready: v1'], 5])
   },
 
-  async 'the claims of a batch end each by itself'(scene) {
+  async 'the claims of a batch end separately'(scene) {
     for (const id of ['a', 'b', 'c']) await scene.pushAll(id, ['v0', 'v1'])
     const { claims } = await scene.claim()
     const keys = claims.map(({ queue, id, fence }) => ({ queue, id, fence }))
@@ -350,7 +352,7 @@ async function triedTwice(scene: OrderedScene): Promise<Claim> {
 }
 
 export const orderedDone = orderedConcern('ends of which some payloads are done', [], {
-  async 'what is done leaves with a failure; for the others it is the first'(scene) {
+  async 'finished payloads leave with a failure, which is the first for the others'(scene) {
     const claim = await triedTwice(scene)
     assert.deepEqual([claim.attempt, claim.crashes, claim.error], [2, 1, 'before'])
     const now = await scene.now()
@@ -365,7 +367,7 @@ export const orderedDone = orderedConcern('ends of which some payloads are done'
     assert.equal((await scene.claimOne()).attempt, 2)
   },
 
-  async 'a last failure buries the payload after those that are done, and the rest begins anew'(scene) {
+  async 'a last failure buries the payload after the finished ones, and the rest starts over'(scene) {
     const claim = await triedTwice(scene)
     await scene.end(claim, { kind: 'retry', delayMs: 0, last: true, error: 'poison', reason: 'exhausted', done: 2 })
     assert.deepEqual(await scene.told(), ['a ready: v3', 'a dead: v2'])
@@ -375,7 +377,7 @@ export const orderedDone = orderedConcern('ends of which some payloads are done'
     assert.deepEqual([next.attempt, next.crashes, next.error], [1, 0, undefined])
   },
 
-  async 'what is done leaves with a release; the others wait in their old place and never failed'(scene) {
+  async 'finished payloads leave with a release; the others wait in their old place and never failed'(scene) {
     const claim = await triedTwice(scene)
     await scene.push('b', 'w')
     await scene.end(claim, { kind: 'release', delayMs: 0, done: 1 })
@@ -386,7 +388,7 @@ export const orderedDone = orderedConcern('ends of which some payloads are done'
     assert.deepEqual([claims[0]!.id, handed(claims[0]!)], ['a', ['v1', 'v2', 'v3']])
   },
 
-  async 'what is done is not buried with the others'(scene) {
+  async 'finished payloads are not buried with the others'(scene) {
     const claim = await triedTwice(scene)
     await scene.end(claim, { kind: 'bury', reason: 'broken', done: 3 })
     assert.deepEqual(await scene.told(), ['a dead: v3'])
@@ -394,7 +396,7 @@ export const orderedDone = orderedConcern('ends of which some payloads are done'
     assert.deepEqual([attempt, error, reason], [1, null, 'broken'])
   },
 
-  async 'one payload is always left, whatever is said to be done'(scene) {
+  async 'at least one payload is left, however many are reported as finished'(scene) {
     await scene.pushAll('a', ['v0', 'v1'])
     await scene.push('b', 'w')
     const { claims } = await scene.claim({ from: [{ queue: scene.queue, limit: 2 }] })
@@ -402,7 +404,7 @@ export const orderedDone = orderedConcern('ends of which some payloads are done'
     assert.deepEqual(await scene.told(), ['a ready: v1', 'b ready: w'])
   },
 
-  async 'a claim of which nothing is done goes on with its attempts'(scene) {
+  async 'a claim with nothing finished keeps its attempts'(scene) {
     await scene.push('a', 'v0')
     for (let i = 0; i < 2; i += 1)
       await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: `${i}`, done: 0 })
@@ -410,7 +412,7 @@ export const orderedDone = orderedConcern('ends of which some payloads are done'
     assert.deepEqual([attempt, error], [3, '1'])
   },
 
-  async 'what is left meets what waits beside, and only what waits needs room'(scene) {
+  async 'the rest of a claim meets waiting payloads, and only waiting ones need room'(scene) {
     await scene.openQueue({ maxPending: 4 })
     await scene.pushAll('a', ['v0', 'v1', 'v2', 'v3'])
     const claim = await scene.take(2)
@@ -421,7 +423,7 @@ export const orderedDone = orderedConcern('ends of which some payloads are done'
     assert.equal(await scene.push('b', 'w'), 'full')
   },
 
-  'of a cancelled job nothing comes back, whatever is done': orderedCase([records], async (scene) => {
+  'nothing of a cancelled job comes back, whatever is finished': orderedCase([records], async (scene) => {
     await scene.pushAll('a', ['v0', 'v1'])
     const claim = await scene.take()
     await scene.records.cancel(scene.queue, { ids: ['a'] })

@@ -9,24 +9,24 @@ const waiting = async (scene: OrderedScene) => (await scene.told()).map((told) =
 const last = { kind: 'retry', delayMs: 0, last: true, reason: 'exhausted' } as const
 
 export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered queue', [], {
-  async 'a change and its reverse are each kept: the last of them is handed over last'(scene) {
+  async 'a change and its reverse are both kept: the later one is handed over last'(scene) {
     for (const state of ['active', 'paused', 'active']) await scene.push('a', state)
     assert.deepEqual(handed(await scene.claimOne()), ['active', 'paused', 'active'])
   },
 
-  async 'equal payloads without a score are each kept, in one call and in several'(scene) {
+  async 'equal payloads without a score are all kept, in one call and in several'(scene) {
     await scene.push('a', 'sold')
     assert.deepEqual(await scene.enqueue(Array(3).fill({ id: 'a', payload: 'sold' })), ['merged', 'merged', 'merged'])
     const { payloads } = await scene.claimOne()
     assert.equal(new Set(payloads!.map(({ score }) => score)).size, 4)
   },
 
-  async 'equal payloads with different given scores are each kept'(scene) {
+  async 'equal payloads with different given scores are all kept'(scene) {
     for (const score of [2, 1, 3]) await scene.push('a', 'v', { score })
     assert.deepEqual(scored((await scene.live('a')).payloads), ['v 1', 'v 2', 'v 3'])
   },
 
-  async 'an equal payload with the same given score adds nothing, and the first stays whole'(scene) {
+  async 'an equal payload with the same given score adds nothing, and the first stays unchanged'(scene) {
     await scene.push('a', 'v', { score: 0, meta: 'first' })
     assert.equal(await scene.push('a', 'v', { score: -0, meta: 'second' }), 'merged')
     await scene.push('a', 'w', { score: 0 })
@@ -35,7 +35,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.deepEqual([scored(payloads), payloads![0]!.meta], [['v 0', 'w 0'], 'text:first'])
   },
 
-  async 'a score of arrival is no given score, though it is the same number'(scene) {
+  async 'a score of arrival is not a given score, even if the numbers are equal'(scene) {
     await scene.push('a', 'v')
     const [{ score } = assert.fail()] = (await scene.live('a')).payloads!
     await scene.push('a', 'v', { score })
@@ -43,7 +43,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.equal((await scene.claimOne()).payloads?.length, 2)
   },
 
-  async 'a payload that comes again by the same name is one with the first, if it is equal'(scene) {
+  async 'a payload repeated with the same arrival name is one with the first, if it is equal'(scene) {
     await scene.push('a', 'v', { arrival: 'line 7' })
     await scene.push('a', 'v', { arrival: 'line 7' })
     await scene.push('a', 'w', { arrival: 'line 7' })
@@ -51,7 +51,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.deepEqual(handed(await scene.claimOne()), ['v', 'w', 'v'])
   },
 
-  async 'of the same codec with the same bytes are equal payloads, text and bytes apart'(scene) {
+  async 'payloads with the same codec and the same bytes are equal, text and bytes apart'(scene) {
     const score = 1
     for (const payload of ['x', Buffer.from('x'), 'X']) await scene.push('a', payload, { score })
     await scene.push('a', 'x', { score, codec: 'raw' })
@@ -60,7 +60,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.equal((await scene.claimOne()).payloads?.length, 4)
   },
 
-  async 'payloads equal to those in hand wait beside them, and meet them after a failure'(scene) {
+  async 'payloads equal to claimed ones wait next to them, and meet them after a failure'(scene) {
     await scene.push('a', 'arrived')
     await scene.push('a', 'given', { score: 1 })
     const claim = await scene.claimOne()
@@ -72,7 +72,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.deepEqual(await waiting(scene), ['given given arrived arrived'])
   },
 
-  async 'of equal payloads a claim takes as many as it may, and the others come next'(scene) {
+  async 'a claim takes as many equal payloads as it may, and the others come next'(scene) {
     for (let i = 0; i < 5; i += 1) await scene.push('a', 'v')
     const claim = await scene.take(2)
     assert.deepEqual(await scene.told(), ['a running: v v + v v v'])
@@ -95,9 +95,8 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.deepEqual(await waiting(scene), ['v v v v v'])
   }),
 
-  'equal payloads of two queues stay apart when they are moved together, and given ones that are one meet': orderedCase(
-    [records],
-    async (scene) => {
+  'equal payloads of two queues stay separate when they are moved together, and those that are one by rule meet':
+    orderedCase([records], async (scene) => {
       await scene.openQueue({ name: 'other' })
       for (const queue of [scene.queue, 'other']) {
         await scene.enqueue([{ id: 'a', payload: 'arrived' }], { queue })
@@ -105,8 +104,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
       }
       await scene.records.move(scene.queue, 'other')
       assert.deepEqual(await scene.told('other'), ['a ready: given arrived arrived'])
-    },
-  ),
+    }),
 
   'equal payloads stay apart through a reshard': orderedCase([records], async (scene) => {
     await scene.openQueue({ name: 'wide', shards: 3 })
@@ -116,7 +114,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.deepEqual(await scene.told('wide'), ['d ready: v v v', 'a ready: v v v', 'b ready: v v v'])
   }),
 
-  'a call sent again adds nothing to payloads that wait, though a reshard made its shard forget it': orderedCase(
+  'a repeated call adds nothing to waiting payloads, even if a reshard made its shard forget it': orderedCase(
     [records],
     async (scene) => {
       await scene.openQueue({ name: 'wide', shards: 3 })
@@ -130,7 +128,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     },
   ),
 
-  async 'equal payloads need room each, unless they are one'(scene) {
+  async 'equal payloads each need room, unless they are one'(scene) {
     await scene.openQueue({ maxPending: 3 })
     await scene.push('a', 'v')
     const jobs = [
@@ -144,7 +142,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.equal(await scene.push('a', 'v'), 'full')
   },
 
-  async "merge 'latest': of equal payloads the highest score counts"(scene) {
+  async "merge 'latest': the highest score of equal payloads counts"(scene) {
     await scene.openQueue({ merge: 'latest' })
     await scene.push('a', 'v1', { score: 5 })
     await scene.push('a', 'v1', { score: 7 })
@@ -152,7 +150,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.deepEqual(scored((await scene.live('a')).payloads), ['v1 7'])
   },
 
-  async "what arrived before merge was 'distinct' stays as it is; what arrives then does not"(scene) {
+  async "payloads from before merge was 'distinct' stay as they are; later ones do not"(scene) {
     for (let i = 0; i < 2; i += 1) await scene.push('a', 'v')
     await scene.openQueue({ merge: 'distinct' })
     for (let i = 0; i < 2; i += 1) await scene.push('a', 'v')
@@ -162,14 +160,14 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.deepEqual(await waiting(scene), ['v v v v v'])
   },
 
-  async "merge 'distinct': a payload that is pushed again with a lower score gets that one"(scene) {
+  async "merge 'distinct': a payload pushed again with a lower score gets that one"(scene) {
     await scene.openQueue({ merge: 'distinct' })
     await scene.push('a', 'v1', { score: 10 })
     await scene.push('a', 'v1', { score: 5 })
     assert.deepEqual(scored((await scene.live('a')).payloads), ['v1 5'])
   },
 
-  async "merge 'distinct': equal are payloads of the same codec with the same bytes, text and bytes apart"(scene) {
+  async "merge 'distinct': payloads with the same codec and the same bytes are equal, text and bytes apart"(scene) {
     await scene.openQueue({ merge: 'distinct' })
     await scene.push('a', 'x', { score: 1 })
     await scene.push('a', Buffer.from('x'), { score: 2 })
@@ -184,7 +182,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     )
   },
 
-  async "merge 'distinct': of equal payloads the one with the lower score stays whole, with its meta"(scene) {
+  async "merge 'distinct': the equal payload with the lower score stays unchanged, with its meta"(scene) {
     await scene.openQueue({ merge: 'distinct' })
     await scene.push('a', 'v1', { score: 5, meta: 'five' })
     await scene.push('a', 'v1', { score: 6, meta: 'six' })
@@ -193,7 +191,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.deepEqual((await scene.claimOne()).payloads, [{ score: 4, payload: 'v1' }])
   },
 
-  async "merge 'distinct': a payload equal to one in hand waits beside it nevertheless"(scene) {
+  async "merge 'distinct': a payload equal to a claimed one still waits next to it"(scene) {
     await scene.openQueue({ merge: 'distinct' })
     await scene.push('a', 'v1', { score: 1 })
     const claim = await scene.claimOne()
@@ -203,7 +201,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.deepEqual(scored((await scene.live('a')).payloads), ['v1 1'])
   },
 
-  async "merge 'distinct': a payload equal to one that waits needs no room, and a call that is too large changes nothing"(
+  async "merge 'distinct': a payload equal to a waiting one needs no room, and a call that is too large changes nothing"(
     scene,
   ) {
     await scene.openQueue({ merge: 'distinct', maxPending: 2 })
@@ -214,7 +212,7 @@ export const orderedEqualPayloads = orderedConcern('equal payloads in an ordered
     assert.deepEqual(scored((await scene.live('a')).payloads), ['v0 0', 'v1 0.5'])
   },
 
-  async "merge 'distinct': equal payloads of one call take the room of one"(scene) {
+  async "merge 'distinct': equal payloads in one call take the room of one"(scene) {
     await scene.openQueue({ merge: 'distinct', maxPending: 1 })
     const jobs = [
       { id: 'a', payload: 'v' },

@@ -34,7 +34,7 @@ export const orderedExclusive = orderedConcern('the form of an ordered queue', [
     assert.equal((await openStrict(scene)).exclusive, 'shard')
   },
 
-  async 'of the number of shards the stored one counts'(scene) {
+  async 'the stored number of shards counts'(scene) {
     await openStrict(scene)
     const stored = await scene.openQueue({ name: strict, exclusive: 'shard', shards: 7 })
     assert.equal(stored.shards, 2)
@@ -51,7 +51,7 @@ export const orderedExclusive = orderedConcern('the form of an ordered queue', [
     assert.deepEqual(await scene.claimIds(shard(0)), ['d'])
   },
 
-  async 'of many who ask for one shard at once one is granted a batch'(scene) {
+  async 'if many claim one shard at once, one gets a batch'(scene) {
     await openStrict(scene)
     await scene.enqueue(['a', 'b'], { queue: strict })
     const store = await scene.harness.open()
@@ -69,7 +69,7 @@ export const orderedExclusive = orderedConcern('the form of an ordered queue', [
     )
   },
 
-  async 'a batch may have several ids, and a call grants of one shard only'(scene) {
+  async 'a batch may have several ids, and a call grants from one shard only'(scene) {
     await openStrict(scene)
     await scene.enqueue(['a', 'b', 'd', 'e'], { queue: strict })
     assert.deepEqual(await scene.claimIds({ queue: strict }), ['d', 'e'])
@@ -119,7 +119,7 @@ export const orderedExclusive = orderedConcern('the form of an ordered queue', [
     assert.deepEqual(await scene.claimIds(shard(1)), ['b'])
   }),
 
-  async 'what waited beside the only job of a shard rings when that ends'(scene) {
+  async 'payloads waiting next to the only job of a shard ring when that ends'(scene) {
     await scene.push('a', 'v1')
     const claim = await scene.claimOne()
     const rest = await Rest.begin(scene)

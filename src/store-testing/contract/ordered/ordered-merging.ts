@@ -5,7 +5,7 @@ import { orderedCase, orderedConcern, records } from '../scenes/contract-case.js
 import { handed, scored, stampAt } from '../scenes/ordered-scene.js'
 
 export const orderedMerging = orderedConcern('merging in an ordered queue', [], {
-  async 'rule 1: a payload for an absent id makes a job, due as told, that never failed'(scene) {
+  async 'rule 1: a payload for an absent id makes a job, due as requested, that never failed'(scene) {
     const now = await scene.now()
 
     assert.equal(await scene.push('a', 'v1', { score: 1, delayMs: 5_000 }), 'added')
@@ -18,7 +18,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     )
   },
 
-  async "rule 2: what merges into a waiting job changes its payloads alone; with 'distinct' the lower score stays, retry count and time too"(
+  async "rule 2: a payload merged into a waiting job changes only its payloads; with 'distinct' the lower score stays, and retry count and time too"(
     scene,
   ) {
     await scene.openQueue({ merge: 'distinct' })
@@ -40,14 +40,14 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual({ ...after, payloads: before.payloads }, before)
   },
 
-  async 'payloads are handed over from the lowest score to the highest, whenever they came'(scene) {
+  async 'payloads are handed over from the lowest score to the highest, whenever they arrived'(scene) {
     await scene.push('a', 'v2', { score: 11 })
     await scene.push('a', 'v1', { score: 1 })
     await scene.push('a', 'v0', { score: -2.5 })
     assert.deepEqual(handed(await scene.claimOne()), ['v0', 'v1', 'v2'])
   },
 
-  async 'payloads of the same score are handed over as they came'(scene) {
+  async 'payloads with the same score are handed over in the order of arrival'(scene) {
     for (const payload of ['z', 'a', 'm']) await scene.push('a', payload, { score: 7 })
     await scene.push('a', 'z', { score: 7 })
     assert.deepEqual(handed(await scene.claimOne()), ['z', 'a', 'm'])
@@ -62,7 +62,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     )
   },
 
-  async 'each payload has a codec and meta of its own'(scene) {
+  async 'each payload has its own codec and meta'(scene) {
     await scene.push('a', 'v1', { score: 1, meta: Uint8Array.of(0, 255), codec: 'raw' })
     await scene.push('a', 'v2', { score: 2, meta: 'm2' })
     const { payloads, payload, meta, codec } = await scene.claimOne()
@@ -76,7 +76,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual([payload, meta, codec], ['', undefined, undefined])
   },
 
-  async 'rule 3: what arrives while its id runs waits beside it, due when the first of it was told to be'(scene) {
+  async 'rule 3: payloads that arrive while their id runs wait next to it, due when the first of them is'(scene) {
     await scene.push('a', 'v1', { score: 1 })
     const claim = await scene.claimOne()
     await scene.advance(1_000)
@@ -100,7 +100,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     )
   },
 
-  async 'what waits beside a running job is granted to nobody before its claim has ended'(scene) {
+  async 'payloads waiting next to a running job are granted to nobody before its claim has ended'(scene) {
     await scene.push('a', 'v1')
     const claim = await scene.claimOne()
     await scene.push('a', 'v2')
@@ -110,7 +110,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual(handed(await scene.claimOne()), ['v2'])
   },
 
-  async 'rule 10: a payload without a score gets the time in ms, strictly growing, of one call too'(scene) {
+  async 'rule 10: a payload without a score gets the time in ms, strictly growing, even within one call'(scene) {
     const now = await scene.now()
     await scene.enqueue(['v1', 'v2', 'v3'].map((payload) => ({ id: 'a', payload })))
     await scene.push('a', 'v4')
@@ -140,7 +140,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual(await scene.claimIds(), ['a', 'b'])
   },
 
-  async 'a job for later has the time of its push as its score'(scene) {
+  async 'a delayed job has the time of its push as its score'(scene) {
     const now = await scene.now()
     await scene.push('a', 'v1', { delayMs: 60_000 })
     assert.deepEqual(scored((await scene.live('a')).payloads), [`v1 ${now}`])
@@ -156,7 +156,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual(pushed, ['added', 'added', 'merged', 'added', 'merged', 'added', 'merged'])
   },
 
-  async 'pushes of many handles at once merge into one job that has them all'(scene) {
+  async 'simultaneous pushes of many handles merge into one job that has them all'(scene) {
     const handles = await Promise.all([scene.harness.open(), scene.harness.open()])
     const job = { id: 'a', task: 'sync', priority: 0, rememberMs: 0 }
     const answers = await Promise.all(
@@ -171,7 +171,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.equal((await scene.claimOne()).payloads?.length, 20)
   },
 
-  async 'a push sent again is answered as the first time and not repeated, even if its payload is done with'(scene) {
+  async 'a repeated push gets its first answer and is not carried out again, even if its payload is finished'(scene) {
     const send = () => scene.enqueue([{ id: 'a', payload: 'v1' }], { callId: 'once' })
     assert.deepEqual(await send(), ['added'])
     assert.deepEqual(await send(), ['added'])
@@ -180,7 +180,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual(await scene.told(), [])
   },
 
-  async 'a call over several shards that is sent again is answered in every one of them'(scene) {
+  async 'a repeated call over several shards is answered in every one of them'(scene) {
     await scene.openQueue({ name: 'wide', shards: 3 })
     const jobs = ['a', 'd', 'b', 'a'].map((id, i) => ({ id, payload: `v${i}` }))
     const send = () => scene.enqueue(jobs, { callId: 'once', queue: 'wide' })
@@ -190,7 +190,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual(await scene.told('wide'), [])
   },
 
-  async 'nothing is remembered of an id that ended: it comes again at once'(scene) {
+  async 'an ended id is not remembered: it can come again at once'(scene) {
     for (const kind of ['complete', 'cancel'] as const) {
       assert.equal(await scene.push('a', 'v1'), 'added')
       await scene.end(await scene.claimOne(), { kind })
@@ -199,7 +199,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.equal(await scene.push('a', 'v1'), 'added')
   },
 
-  async "merge 'latest': of what waits only the payload with the highest score is kept"(scene) {
+  async "merge 'latest': only the waiting payload with the highest score is kept"(scene) {
     await scene.openQueue({ merge: 'latest' })
     await scene.push('a', 'v5', { score: 5 })
     assert.equal(await scene.push('a', 'v3', { score: 3 }), 'merged')
@@ -208,7 +208,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual(scored((await scene.live('a')).payloads), ['v7 7'])
   },
 
-  async "merge 'latest': of the payload in hand and the one beside it the later goes on after a failure"(scene) {
+  async "merge 'latest': after a failure the later of the claimed and the waiting payload goes on"(scene) {
     await scene.openQueue({ merge: 'latest' })
     await scene.push('a', 'v1', { score: 1 })
     const first = await scene.claimOne()
@@ -222,7 +222,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual(handed(await scene.claimOne()), ['v2'])
   },
 
-  async 'an open that says nothing of merging leaves it as it is, one that does changes it'(scene) {
+  async 'an open without merge leaves it unchanged, and one with it changes it'(scene) {
     const merge = async () => (await scene.stored()).merge
     assert.equal(await merge(), 'all')
     await scene.openQueue({ merge: 'latest' })
@@ -232,7 +232,9 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.equal(await merge(), 'all')
   },
 
-  async "payloads from before merge was 'latest' are merged with the next that arrives, were it one of them"(scene) {
+  async "payloads from before merge was 'latest' are merged with the next arrival, even if that equals one of them"(
+    scene,
+  ) {
     await scene.pushAll('a', ['v0', 'v1', 'v2'])
     await scene.openQueue({ merge: 'latest' })
     assert.deepEqual(await scene.told(), ['a ready: v0 v1 v2'])
@@ -240,7 +242,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual(scored((await scene.live('a')).payloads), ['v2 2'])
   },
 
-  async 'maxPending bounds the payloads that wait, those beside a running job included'(scene) {
+  async 'maxPending limits waiting payloads, including those next to a running job'(scene) {
     await scene.openQueue({ maxPending: 3 })
     await scene.pushAll('a', ['v0', 'v1', 'v2'])
     assert.equal(await scene.push('a', 'v3'), 'full')
@@ -251,7 +253,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual(await scene.told(), ['a running: v0 v1 + v2 v3', 'b ready: {"to":"b"}'])
   },
 
-  async "merge 'latest': an id that waits takes no more room, whatever comes for it"(scene) {
+  async "merge 'latest': a waiting id takes no more room, whatever arrives for it"(scene) {
     await scene.openQueue({ merge: 'latest', maxPending: 1 })
     const jobs = [
       { id: 'a', payload: 'v1' },
@@ -262,7 +264,7 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.equal(await scene.push('b', 'v1'), 'full')
   },
 
-  async 'each shard has its share of maxPending, rounded up, and refuses alone'(scene) {
+  async 'each shard has its share of maxPending, rounded up, and refuses separately'(scene) {
     await scene.openQueue({ name: 'wide', shards: 2, maxPending: 3 })
     // By crc32 a and b are in shard 1, d in shard 0.
     const jobs = ['a', 'b', 'd'].map((id) => ({ id, payload: 'v0' }))
@@ -272,14 +274,17 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.deepEqual(await scene.told('wide'), ['d ready: v0 v1', 'a ready: v0', 'b ready: v0'])
   },
 
-  'a draining queue refuses what would merge too, and still runs what waits': orderedCase([records], async (scene) => {
-    await scene.push('a', 'v1')
-    await scene.records.drain(scene.queue)
-    assert.equal(await scene.push('a', 'v2'), 'draining')
-    assert.equal(await scene.push('a', 'v1'), 'draining')
-    assert.deepEqual(handed(await scene.claimOne()), ['v1'])
-    assert.equal(await scene.push('a', 'v2'), 'draining')
-    await scene.records.resume(scene.queue)
-    assert.equal(await scene.push('a', 'v2'), 'merged')
-  }),
+  'a draining queue refuses even payloads that would merge, and still runs waiting jobs': orderedCase(
+    [records],
+    async (scene) => {
+      await scene.push('a', 'v1')
+      await scene.records.drain(scene.queue)
+      assert.equal(await scene.push('a', 'v2'), 'draining')
+      assert.equal(await scene.push('a', 'v1'), 'draining')
+      assert.deepEqual(handed(await scene.claimOne()), ['v1'])
+      assert.equal(await scene.push('a', 'v2'), 'draining')
+      await scene.records.resume(scene.queue)
+      assert.equal(await scene.push('a', 'v2'), 'merged')
+    },
+  ),
 })

@@ -25,7 +25,7 @@ export const orderedCancels = orderedConcern('cancelling in an ordered queue', [
     assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
   },
 
-  async 'rule 9: a running job that is cancelled is told so, and what waits beside it goes at once'(scene) {
+  async 'rule 9: a running job that is cancelled learns it, and its waiting payloads go at once'(scene) {
     const claim = await cancelledClaim(scene)
     assert.deepEqual(await scene.told(), ['a running: v0'])
     assert.equal(await scene.extend(claim), 'cancel')
@@ -34,7 +34,7 @@ export const orderedCancels = orderedConcern('cancelling in an ordered queue', [
 
   ...Object.fromEntries(
     (['retry', 'retry last', 'release', 'release later', 'cancel', 'complete'] as const).map((end) => [
-      `rule 9: a cancelled claim that ends by ${end} leaves nothing but what came after the cancel`,
+      `rule 9: a cancelled claim that ends by ${end} leaves only payloads from after the cancel`,
       orderedCase([records], async (scene) => {
         const claim = await cancelledClaim(scene)
         await scene.push('a', 'after')
@@ -53,7 +53,7 @@ export const orderedCancels = orderedConcern('cancelling in an ordered queue', [
     ]),
   ),
 
-  async 'rule 9: a cancelled claim that crashes leaves nothing but what came after the cancel'(scene) {
+  async 'rule 9: a cancelled claim that crashes leaves only payloads from after the cancel'(scene) {
     await cancelledClaim(scene)
     await scene.push('a', 'after')
     await scene.advance(5_000)
@@ -83,7 +83,7 @@ async function failedAndFresh(scene: OrderedScene, failed: number): Promise<void
 }
 
 export const orderedMorgue = orderedConcern('administration of an ordered queue', [records], {
-  async 'an id has an entry in the morgue beside its live job, each found by itself'(scene) {
+  async 'an id has a morgue entry next to its live job, and each can be found'(scene) {
     await scene.bury('a', ['v0'])
     assert.equal((await scene.records.get(scene.queue, 'a'))?.state, 'dead')
     assert.equal(await scene.push('a', 'v1', { score: 1 }), 'added')
@@ -100,7 +100,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     )
   },
 
-  async 'a listing turns its page between the live job and the dead entry of an id'(scene) {
+  async 'a list can turn its page between the live job and the dead entry of an id'(scene) {
     await scene.bury('a', ['v0'])
     await scene.push('a', 'v1')
     await scene.push('b', 'v1')
@@ -114,7 +114,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual(seen, ['a ready', 'a dead', 'b ready'])
   },
 
-  async 'a record shows what is in hand, how many that are and how many wait beside; a listing the first ten'(scene) {
+  async 'a record shows the running payloads, their number, and how many wait; a list shows the first ten'(scene) {
     const payloads = Array.from({ length: 12 }, (_, i) => `v${i}`)
     await scene.pushAll('a', payloads)
     await scene.take(11)
@@ -128,7 +128,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.equal(job?.payload, '')
   },
 
-  "a second burial joins the first: header of the last, age of the first, with 'distinct' the lower of equal scores":
+  "a second burial joins the first: header of the last, age of the first, and with 'distinct' the lower of equal scores":
     orderedCase([], async (scene) => {
       await scene.openQueue({ merge: 'distinct' })
       const createdAt = await scene.now()
@@ -160,7 +160,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual([worker, host, pid, progress, startedAt], [null, null, null, null, null])
   }),
 
-  async 'rule 8: an id revived where nothing of it waits is ready now, with all attempts and its last error'(scene) {
+  async 'rule 8: an id revived while nothing of it waits is ready now, with all attempts and its last error'(scene) {
     await scene.openQueue({ maxCrashes: 1 })
     await scene.push('a', 'v0')
     await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: 'the last' })
@@ -194,7 +194,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual(await scene.told(), ['a ready: v1 v0 v1 v2'])
   },
 
-  async 'rule 8: payloads revived while their id runs wait beside it, due when its claim has ended'(scene) {
+  async 'rule 8: payloads revived while their id runs wait next to it, due when its claim has ended'(scene) {
     await scene.bury('a', ['v0'])
     await scene.push('a', 'v1', { score: 1 })
     const claim = await scene.claimOne()
@@ -208,7 +208,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual([handed(next), next.attempt], [['v0', 'v2'], 1])
   },
 
-  async 'what is buried by hand takes the waiting payloads of its id, and leaves running jobs'(scene) {
+  async 'a burial by hand takes the waiting payloads of its id, and leaves running jobs'(scene) {
     await scene.pushAll('a', ['v0', 'v1'])
     assert.deepEqual(await scene.records.bury(scene.queue, { ids: ['a', 'a', 'z'] }), { changed: 1, more: false })
     assert.deepEqual(await scene.told(), ['a dead: v0 v1'])
@@ -220,7 +220,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual(await scene.told(), ['a running: v2 + v3', 'a dead: v0 v1'])
   },
 
-  async '150 that failed are buried, the fresh one stays; all are revived; all run now, and the lag does not jump'(
+  async '150 failed jobs are buried and a fresh one stays; all are revived; all run now, and the lag does not jump'(
     scene,
   ) {
     await failedAndFresh(scene, 150)
@@ -238,7 +238,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.equal((await scene.claim({ limit: 200 })).claims.length, 151)
   },
 
-  async 'what waits beside a running job for later is run now too: it is due as soon as the claim ends'(scene) {
+  async 'delayed payloads next to a running job are run now too: they are due as soon as the claim ends'(scene) {
     for (const id of ['a', 'b', 'c']) await scene.push(id, 'v0')
     const { claims } = await scene.claim()
     await scene.push('a', 'v1', { delayMs: 60_000 })
@@ -254,7 +254,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual((await scene.claimIds()).sort(), ['a', 'b', 'd'])
   },
 
-  async 'jobs that are run now have the lag of now, and keep their retry count'(scene) {
+  async 'jobs run now count their lag from now, and keep their retry count'(scene) {
     await failedAndFresh(scene, 3)
     await scene.advance(30_000)
     assert.deepEqual(await scene.records.runNow(scene.queue, 'failed'), { changed: 3, more: false })
@@ -263,7 +263,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual([lagMs, retries, shardLagsMs], [2_000, 3, [2_000]])
   },
 
-  async 'actions that are called twice at once change each job once'(scene) {
+  async 'actions called twice at once change each job once'(scene) {
     const twice = async (act: () => Promise<{ changed: number }>) => {
       const [one, other] = await Promise.all([act(), act()])
       return one.changed + other.changed
@@ -288,7 +288,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual(await scene.told(), [])
   },
 
-  async 'deleting takes waiting jobs or dead entries, each without the other, and never running ones'(scene) {
+  async 'a delete takes waiting jobs or dead entries, each without the other, and never running ones'(scene) {
     await scene.bury('a', ['v0'])
     await scene.push('a', 'v1')
     assert.deepEqual(await scene.records.delete(scene.queue, { ids: ['a'] }), { changed: 1, more: false })
@@ -301,7 +301,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual(await scene.told(), ['a running: v1 + v2'])
   },
 
-  async 'clear removes what waits and what is dead, and leaves a running job with what waits beside it'(scene) {
+  async 'clear removes waiting and dead jobs, and leaves a running job with the payloads next to it'(scene) {
     await scene.bury('a', ['v0'])
     await scene.push('a', 'v1')
     await scene.claimOne()
@@ -320,35 +320,29 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual(await scene.records.bury(scene.queue, 'all'), { changed: 1, more: false })
   },
 
-  'entries of the morgue are kept so many and so long as told, in each shard its share': orderedCase(
-    [],
-    async (scene) => {
-      await scene.openQueue({ name: 'wide', shards: 2, dead: { count: 4, ageMs: 60_000 } })
-      for (const id of ['a', 'b', '\uffee', 'd']) {
-        await scene.enqueue([{ id, payload: 'v0' }], { queue: 'wide' })
-        await scene.end(await scene.claimOne({ queue: 'wide' }), { kind: 'bury' })
-        await scene.advance(1_000)
-      }
-      assert.deepEqual(await scene.told('wide'), ['d dead: v0', 'b dead: v0', '\uffee dead: v0'])
-      await scene.advance(57_000)
-      assert.deepEqual(await scene.told('wide'), ['d dead: v0', '\uffee dead: v0'])
-    },
-  ),
+  'each shard keeps its share of the morgue, by count and age': orderedCase([], async (scene) => {
+    await scene.openQueue({ name: 'wide', shards: 2, dead: { count: 4, ageMs: 60_000 } })
+    for (const id of ['a', 'b', '\uffee', 'd']) {
+      await scene.enqueue([{ id, payload: 'v0' }], { queue: 'wide' })
+      await scene.end(await scene.claimOne({ queue: 'wide' }), { kind: 'bury' })
+      await scene.advance(1_000)
+    }
+    assert.deepEqual(await scene.told('wide'), ['d dead: v0', 'b dead: v0', '\uffee dead: v0'])
+    await scene.advance(57_000)
+    assert.deepEqual(await scene.told('wide'), ['d dead: v0', '\uffee dead: v0'])
+  }),
 
-  'an id that is buried again after its entry was beyond its age has an entry of its own': orderedCase(
-    [],
-    async (scene) => {
-      await scene.openQueue({ dead: { ageMs: 5_000 } })
-      await scene.bury('a', ['v0'])
-      await scene.advance(5_000)
-      const now = await scene.now()
-      await scene.bury('a', ['v1'])
-      assert.deepEqual(await scene.told(), ['a dead: v1'])
-      assert.equal((await scene.dead('a')).createdAt, now)
-    },
-  ),
+  'an id buried again after its entry was too old has a new entry': orderedCase([], async (scene) => {
+    await scene.openQueue({ dead: { ageMs: 5_000 } })
+    await scene.bury('a', ['v0'])
+    await scene.advance(5_000)
+    const now = await scene.now()
+    await scene.bury('a', ['v1'])
+    assert.deepEqual(await scene.told(), ['a dead: v1'])
+    assert.equal((await scene.dead('a')).createdAt, now)
+  }),
 
-  async 'retries are listed with the fewest failures first, and alike ones by the bytes of their id'(scene) {
+  async 'retries are listed with the fewest failures first, and equal ones by the bytes of their id'(scene) {
     const ids = ['\u{1f388}', 'É', 'z', '\uffee']
     await scene.enqueue([...ids, 'twice'])
     for (const claim of (await scene.claim()).claims) await scene.end(claim, { kind: 'retry', delayMs: 1_000 })
@@ -363,7 +357,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     )
   },
 
-  async 'a waiting job that is run now keeps its payloads, and what waits beside a running one is due then'(scene) {
+  async 'a waiting job that is run now keeps its payloads, and those next to a running one are then due'(scene) {
     await scene.push('a', 'v0')
     const claim = await scene.claimOne()
     const now = await scene.now()

@@ -49,7 +49,7 @@ const lowkiq = {
 }
 
 export const orderedShards = orderedConcern('shards of an ordered queue', [records], {
-  'an id lies in the shard crc32(id) mod their number, in Lowkiq as here': orderedCase([], async (scene) => {
+  'an id is in the shard crc32(id) mod their number, as in Lowkiq': orderedCase([], async (scene) => {
     for (const [name, shards, at] of [
       ['five', 5, 0],
       ['three', 3, 1],
@@ -64,14 +64,14 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     }
   }),
 
-  'an id lies by its bytes in UTF-8': orderedCase([], async (scene) => {
+  'the shard of an id depends on its bytes in UTF-8': orderedCase([], async (scene) => {
     await scene.openQueue({ name: 'wide', shards: 3 })
     await scene.enqueue(['É', '\u{1f388}', '\uffee'], { queue: 'wide' })
     const found = (await scene.shards('wide')).map(({ jobs }) => jobs.map(({ id }) => id))
     assert.deepEqual(found, [[], ['\u{1f388}'], ['É', '\uffee']])
   }),
 
-  'lag is that of the oldest due job, of the queue and of each shard; jobs for later make none': orderedCase(
+  'lag is that of the oldest due job, for the queue and each shard; delayed jobs have none': orderedCase(
     [],
     async (scene) => {
       await scene.openQueue({ name: 'wide', shards: 3 })
@@ -84,7 +84,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     },
   ),
 
-  'depth counts jobs and waiting payloads over all shards: running ones apart, fresh and retries make up what waits':
+  'depth counts jobs and waiting payloads over all shards: running ones separately, fresh and retried ones as waiting':
     orderedCase([exactDepth], async (scene) => {
       await scene.openQueue({ name: 'wide', shards: 2 })
       const push = (id: string, payloads: string[], delayMs = 0) =>
@@ -110,7 +110,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
       )
     }),
 
-  async 'what is done to a queue is done to all its shards'(scene) {
+  async 'an action on a queue applies to all its shards'(scene) {
     await scene.openQueue({ name: 'wide', shards: 3 })
     await scene.enqueue(['a', 'b', '\u{1f388}'], { queue: 'wide' })
     await scene.records.pause('wide')
@@ -169,7 +169,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.deepEqual(handed(claimed.claims.find(({ id }) => id === 'a')!), ['v1'])
   },
 
-  async 'a reshard goes on where the worker of a running job is lost: its lease ends, and is recovered'(scene) {
+  async 'a reshard continues if the worker of a running job is lost: its lease ends, and is recovered'(scene) {
     await scene.push('a', 'v0')
     await scene.claimOne({ leaseMs: 5_000 })
     assert.equal((await scene.records.reshard(scene.queue, 3)).more, true)
@@ -179,7 +179,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
   },
 
-  async 'while a reshard is under way its number is shown, and another one is refused, even the former one'(scene) {
+  async 'during a reshard its number is shown, and another one is refused, even the former one'(scene) {
     await scene.push('a', 'v0')
     const claim = await scene.claimOne()
     await scene.records.reshard(scene.queue, 2)
@@ -192,7 +192,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.equal((await scene.shards()).length, 3)
   },
 
-  async 'reshards that are called at once bring every job over once'(scene) {
+  async 'simultaneous reshards move every job once'(scene) {
     await scene.enqueue(Array.from({ length: 30 }, (_, i) => ({ id: `id-${i}`, payload: 'v' })))
     const reshard = () => toTheEnd(() => scene.records.reshard(scene.queue, 4))
     const [one, other] = await Promise.all([reshard(), reshard()])
@@ -200,7 +200,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.equal((await scene.claim({ limit: 100 })).claims.length, 30)
   },
 
-  async 'a resharded queue is paused or draining as it was, also while it waits for a running job; its fences go on growing'(
+  async 'a resharded queue stays paused or draining, even while it waits for a running job; its fences keep growing'(
     scene,
   ) {
     await scene.push('a', 'v0')
@@ -219,14 +219,14 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.equal(await scene.settle(before, { kind: 'complete' }), 'lost')
   },
 
-  async 'entries of the morgue beyond their age are not brought along'(scene) {
+  async 'morgue entries that are too old are not moved'(scene) {
     await scene.openQueue({ dead: { ageMs: 5_000 } })
     await scene.bury('a', ['v0'])
     await scene.advance(5_000)
     assert.equal(await toTheEnd(() => scene.records.reshard(scene.queue, 2)), 0)
   },
 
-  async 'the bounds of a resharded queue are divided anew'(scene) {
+  async 'the limits of a resharded queue are divided again'(scene) {
     await scene.openQueue({ maxPending: 4, dead: { count: 3 } })
     await toTheEnd(() => scene.records.reshard(scene.queue, 2))
     const bounds = (await scene.shards()).map(({ maxPending, deadCount }) => [maxPending, deadCount])
@@ -236,7 +236,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     ])
   },
 
-  async 'a plain queue is neither resharded nor moved, nor a queue into itself'(scene) {
+  async 'a plain queue cannot be resharded or moved, nor a queue moved into itself'(scene) {
     await scene.openQueue({ name: 'mail', kind: 'plain' })
     await assert.rejects(scene.records.reshard('mail', 2), InvalidArgumentError)
     await assert.rejects(scene.records.move('mail', scene.queue), InvalidArgumentError)
@@ -244,7 +244,9 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     await assert.rejects(scene.records.move(scene.queue, scene.queue), InvalidArgumentError)
   },
 
-  async 'moved jobs keep id, payloads, scores, times and counts, dead ones too; moving again changes nothing'(scene) {
+  async 'moved jobs keep id, payloads, scores, times and counts, including dead ones; moving again changes nothing'(
+    scene,
+  ) {
     await scene.openQueue({ name: 'other', shards: 3 })
     await mixed(scene)
     const before = await jobsOf(scene)
@@ -257,7 +259,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.deepEqual(await jobsOf(scene, 'other'), before)
   },
 
-  async 'moved payloads join what waits in the other queue, whose time and count stay; in the morgue the last burial counts'(
+  async 'moved payloads join waiting ones in the other queue, which keep time and count; in the morgue the last burial counts'(
     scene,
   ) {
     for (const name of [scene.queue, 'other']) await scene.openQueue({ name, merge: 'distinct' })
@@ -283,7 +285,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.deepEqual([scored(dead.payloads), dead.error], [['d0 0', 'd1 1'], 'second'])
   },
 
-  async 'an entry of the morgue that is moved to one that died later leaves that its header'(scene) {
+  async 'a morgue entry moved to one that died later keeps the header of that'(scene) {
     await scene.bury('a', ['d0'], 'earlier')
     await scene.advance(1_000)
     await scene.openQueue({ name: 'other' })
@@ -294,7 +296,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.deepEqual([scored(payloads), error], [['d0 0', 'd1 1'], 'later'])
   },
 
-  async 'moved payloads whose id runs in the other queue wait beside it there'(scene) {
+  async 'moved payloads whose id runs in the other queue wait next to it there'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.enqueue([{ id: 'a', payload: 'v0' }], { queue: 'other' })
     const claim = await scene.claimOne({ queue: 'other' })
@@ -306,7 +308,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.deepEqual([(await scene.live('a', 'other')).stamp, (await scene.live('a', 'other')).attempt], [stamp, 1])
   },
 
-  async 'a move leaves running jobs, and what waits beside them'(scene) {
+  async 'a move leaves running jobs, and the payloads waiting next to them'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.push('a', 'v0')
     const claim = await scene.claimOne()
@@ -319,7 +321,7 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.deepEqual(await scene.records.move(scene.queue, 'other'), { changed: 1, more: false })
   },
 
-  async 'moves that are called at once bring every job over once'(scene) {
+  async 'simultaneous moves move every job once'(scene) {
     await scene.openQueue({ name: 'other', shards: 2 })
     await scene.enqueue(Array.from({ length: 30 }, (_, i) => ({ id: `id-${i}`, payload: 'v' })))
     const move = () => toTheEnd(() => scene.records.move(scene.queue, 'other'))

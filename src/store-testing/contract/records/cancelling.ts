@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { plainCase, plainConcern, records, tellsCrashes } from '../scenes/contract-case.js'
 
 export const cancelling = plainConcern('cancelling what runs', [records], {
-  async 'a running job that is cancelled is told at its next beat, which renews it all the same'(scene) {
+  async 'a running job that is cancelled learns it at its next heartbeat, which still renews it'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
 
@@ -15,7 +15,7 @@ export const cancelling = plainConcern('cancelling what runs', [records], {
     assert.deepEqual([state, held?.leaseMs, held?.cancelRequested], ['running', 60_000, true])
   },
 
-  async 'a job whose cancellation was asked for is not run again, however its claim ends short of completion'(scene) {
+  async 'a job with a requested cancellation does not run again, however its claim ends short of completion'(scene) {
     const ends = [
       { kind: 'retry', delayMs: 0 },
       { kind: 'retry', delayMs: 1_000 },
@@ -33,7 +33,7 @@ export const cancelling = plainConcern('cancelling what runs', [records], {
     }
   },
 
-  async 'a job whose cancellation was asked for is not run again when its lease ends'(scene) {
+  async 'a job with a requested cancellation does not run again when its lease ends'(scene) {
     await scene.add({ id: 'a', rememberMs: 60_000 })
     await scene.claimOne({ leaseMs: 1_000 })
     await scene.records.cancel(scene.queue, { ids: ['a'] }, 'stop')
@@ -46,7 +46,7 @@ export const cancelling = plainConcern('cancelling what runs', [records], {
     assert.deepEqual([remembered[0]?.state, remembered[0]?.reason], ['cancelled', 'stop'])
   },
 
-  async 'a job that completes although its cancellation was asked for is completed'(scene) {
+  async 'a job that completes despite a requested cancellation is completed'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     await scene.records.cancel(scene.queue, { ids: ['a'] }, 'stop')
@@ -100,7 +100,7 @@ export const cancelling = plainConcern('cancelling what runs', [records], {
     })
   },
 
-  async 'a job that cancels itself before its first beat keeps its input, and when and where it ran'(scene) {
+  async 'a job that cancels itself before its first heartbeat keeps its input, and when and where it ran'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     await scene.advance(2_000)
@@ -115,7 +115,7 @@ export const cancelling = plainConcern('cancelling what runs', [records], {
     )
   },
 
-  async 'what remains of a cancelled job has the error with which its claim ended'(scene) {
+  async 'the rest of a cancelled job has the error with which its claim ended'(scene) {
     const ends = [
       { kind: 'retry', delayMs: 0, error: 'Error: first' },
       { kind: 'release', delayMs: 0, error: 'Error: second' },
@@ -179,7 +179,7 @@ export const cancelling = plainConcern('cancelling what runs', [records], {
     assert.equal((await scene.records.get(scene.queue, 'a'))?.payload, '{"to":"a"}')
   }),
 
-  async 'a job that never started is remembered by its id alone when it is cancelled'(scene) {
+  async 'a job that never started leaves only its id when it is cancelled'(scene) {
     await scene.add({ id: 'a', rememberMs: 60_000, meta: '1', group: 'eu' }, { id: 'b', delayMs: 1_000 })
     await scene.records.setFields(scene.queue, 'a', { node: 'eu-3' })
     await scene.records.cancel(scene.queue, 'all', 'stop')
@@ -200,7 +200,7 @@ export const cancelling = plainConcern('cancelling what runs', [records], {
     }
   },
 
-  async 'what remains of a cancelled job goes when its id is no longer remembered: of a generated one after an hour'(
+  async 'the rest of a cancelled job goes when its id is no longer remembered, which is an hour for a generated id'(
     scene,
   ) {
     await scene.add('generated', { id: 'own', rememberMs: 5_000 })
@@ -252,7 +252,7 @@ export const cancelling = plainConcern('cancelling what runs', [records], {
     assert.equal(await scene.records.get(scene.queue, 'a'), undefined)
   },
 
-  async 'a listing leaves out what remains of cancelled jobs, and a queue that is cleared keeps it'(scene) {
+  async 'a list leaves out the rest of cancelled jobs, and a clear of the queue keeps it'(scene) {
     await scene.add('a')
     await scene.end(await scene.claimOne(), { kind: 'cancel' })
     await scene.records.clear(scene.queue)

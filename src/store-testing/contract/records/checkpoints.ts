@@ -8,7 +8,7 @@ import type { Scene } from '../scenes/scene.js'
 const half = { payload: '{"done":0.5}' }
 
 export const checkpoints = plainConcern('checkpoints and logs', [records], {
-  'a later attempt is handed the latest checkpoint, a first one none': plainCase([tellsCrashes], async (scene) => {
+  'a later attempt gets the latest checkpoint, and a first one none': plainCase([tellsCrashes], async (scene) => {
     await scene.add('a')
     const first = await scene.claimOne()
     assert.equal(first.checkpoint, undefined)
@@ -46,7 +46,7 @@ export const checkpoints = plainConcern('checkpoints and logs', [records], {
     assert.deepEqual((await scene.claimOne({ alone: true })).checkpoint, half)
   }),
 
-  async 'a dead job keeps its checkpoint and its log, and goes on from there when it is revived'(scene) {
+  async 'a dead job keeps its checkpoint and its log, and continues from there when it is revived'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     await scene.extend(claim, { beat: { checkpoint: half, log: 'one\n' } })
@@ -59,7 +59,7 @@ export const checkpoints = plainConcern('checkpoints and logs', [records], {
     assert.equal((await scene.job('a')).log, 'one\n')
   },
 
-  async 'a job that is completed with a kept result keeps its log, and no checkpoint'(scene) {
+  async 'a job that is completed with a kept result keeps its log, but no checkpoint'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     await scene.extend(claim, { beat: { checkpoint: half, log: 'done\n' } })
@@ -69,7 +69,7 @@ export const checkpoints = plainConcern('checkpoints and logs', [records], {
     assert.deepEqual([kept?.state, kept?.checkpoint, kept?.log], ['completed', undefined, 'done\n'])
   },
 
-  async 'nothing of an ended job is handed to a later one of its id'(scene) {
+  async 'nothing of an ended job is passed to a later one with its id'(scene) {
     for (const end of ['complete', 'cancel', 'delete', 'kept'] as const) {
       await scene.add('a')
       const claim = await scene.claimOne()
@@ -90,7 +90,7 @@ export const checkpoints = plainConcern('checkpoints and logs', [records], {
     }
   },
 
-  async 'a log grows from beat to beat and over all attempts'(scene) {
+  async 'a log grows from heartbeat to heartbeat and over all attempts'(scene) {
     await scene.add('a')
     const first = await scene.claimOne()
     await scene.extend(first, { beat: { log: 'one\n' } })
@@ -104,7 +104,7 @@ export const checkpoints = plainConcern('checkpoints and logs', [records], {
     assert.equal((await scene.records.get(scene.queue, 'a'))?.log, 'one\ntwo\0 ½ 🎈\nthree\n')
   },
 
-  async 'of a log the last 64 KiB are kept, from the start of a character on'(scene) {
+  async 'a log keeps its last 64 KiB, from the start of a character'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
     await scene.extend(claim, { beat: { log: '½'.repeat(mostLogBytes / 2) } })
@@ -115,7 +115,7 @@ export const checkpoints = plainConcern('checkpoints and logs', [records], {
     assert.equal((await scene.job('a')).log, 'x'.repeat(mostLogBytes))
   },
 
-  async 'listings show neither checkpoint nor log'(scene) {
+  async 'lists show neither checkpoint nor log'(scene) {
     await scene.add('a', 'b')
     const { claims } = await scene.claim()
     for (const claim of claims) await scene.extend(claim, { beat: { checkpoint: half, log: 'one\n' } })
@@ -127,7 +127,7 @@ export const checkpoints = plainConcern('checkpoints and logs', [records], {
       assert.deepEqual([job.checkpoint, job.log], [undefined, undefined], job.id)
   },
 
-  'who has lost the claim sets no checkpoint and writes no log': plainCase([fenced], async (scene) => {
+  'a lost claim sets no checkpoint and writes no log': plainCase([fenced], async (scene) => {
     await scene.add('a')
     const first = await scene.claimOne({ leaseMs: 1_000 })
     await scene.advance(1_000)
@@ -138,7 +138,7 @@ export const checkpoints = plainConcern('checkpoints and logs', [records], {
     assert.deepEqual([checkpoint, log], [null, ''])
   }),
 
-  'a job of an ordered queue has neither': orderedCase([], async (scene) => {
+  'a job of an ordered queue has neither checkpoint nor log': orderedCase([], async (scene) => {
     await scene.push('a', 'v1')
     const claim = await scene.claimOne()
     await scene.extend(claim, { beat: { checkpoint: half, log: 'one\n', pid: 7 } })

@@ -16,7 +16,7 @@ import type { Scene } from '../scenes/scene.js'
 const fieldsOf = async (scene: Scene, id: string) => (await scene.records.get(scene.queue, id))?.fields
 
 export const fields = plainConcern('fields', [records], {
-  async 'fields are set one by one, the last write of each counts, and null takes one out'(scene) {
+  async 'fields are set one by one, the last write of each counts, and null removes one'(scene) {
     await scene.add('a')
     const set = (changes: Parameters<typeof scene.records.setFields>[2]) =>
       scene.records.setFields(scene.queue, 'a', changes)
@@ -34,7 +34,7 @@ export const fields = plainConcern('fields', [records], {
     assert.equal(await fieldsOf(scene, 'a'), undefined)
   },
 
-  'a job keeps its fields through all its states, and they are in listings': plainCase(
+  'a job keeps its fields through all its states, and lists show them': plainCase(
     [records, tellsCrashes],
     async (scene) => {
       await scene.add({ id: 'a', delayMs: 1_000 }, 'b')
@@ -80,7 +80,7 @@ export const fields = plainConcern('fields', [records], {
     assert.deepEqual([(await scene.job('b')).fields, await scene.claimIds()], [null, ['b']])
   },
 
-  async 'anybody may set them while the job runs, and its claim goes on'(scene) {
+  async 'anybody may set fields while the job runs, and its claim goes on'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne({ worker: 'w1' })
     const other = await scene.harness.open()
@@ -93,7 +93,7 @@ export const fields = plainConcern('fields', [records], {
     assert.equal(await fieldsOf(scene, 'a'), undefined)
   },
 
-  'a crash and the retry after it keep them': plainCase([records, tellsCrashes], async (scene) => {
+  'fields survive a crash and the retry after it': plainCase([records, tellsCrashes], async (scene) => {
     await scene.add('a')
     await scene.claimOne({ leaseMs: 1_000 })
     await scene.records.setFields(scene.queue, 'a', { node: 'eu-3' })
@@ -103,30 +103,33 @@ export const fields = plainConcern('fields', [records], {
     assert.deepEqual(await fieldsOf(scene, 'a'), { node: 'eu-3' })
   }),
 
-  async 'of a job of which nothing is kept they are refused as gone'(scene) {
+  async 'fields of a job that is not kept are answered gone'(scene) {
     assert.equal(await scene.records.setFields(scene.queue, 'nobody', { a: 1 }), 'gone')
     await scene.addCompleted('short', { rememberMs: 60_000 }, 1_000)
     await scene.advance(1_000)
     assert.equal(await scene.records.setFields(scene.queue, 'short', { a: 1 }), 'gone')
   },
 
-  'they end with the job: deleted, cancelled, replaced, trimmed': plainCase([records, exactEnqueue], async (scene) => {
-    for (const end of ['delete', 'cancel'] as const) {
-      await scene.add({ id: end, delayMs: 1_000 })
-      await scene.records.setFields(scene.queue, end, { a: 1 })
-      await scene.records[end](scene.queue, { ids: [end] })
-    }
-    await scene.add({ id: 'again', delayMs: 1_000 })
-    await scene.records.setFields(scene.queue, 'again', { a: 1 })
-    await scene.enqueue([{ id: 'again', delayMs: 1_000, ifWaiting: 'replace' }])
-    await scene.add({ id: 'delete', delayMs: 1_000 })
-    await scene.advance(61_000)
-    await scene.add({ id: 'cancel', delayMs: 1_000 })
+  'fields end with the job: deleted, cancelled, replaced, trimmed': plainCase(
+    [records, exactEnqueue],
+    async (scene) => {
+      for (const end of ['delete', 'cancel'] as const) {
+        await scene.add({ id: end, delayMs: 1_000 })
+        await scene.records.setFields(scene.queue, end, { a: 1 })
+        await scene.records[end](scene.queue, { ids: [end] })
+      }
+      await scene.add({ id: 'again', delayMs: 1_000 })
+      await scene.records.setFields(scene.queue, 'again', { a: 1 })
+      await scene.enqueue([{ id: 'again', delayMs: 1_000, ifWaiting: 'replace' }])
+      await scene.add({ id: 'delete', delayMs: 1_000 })
+      await scene.advance(61_000)
+      await scene.add({ id: 'cancel', delayMs: 1_000 })
 
-    for (const id of ['delete', 'cancel', 'again']) assert.equal(await fieldsOf(scene, id), undefined, id)
-  }),
+      for (const id of ['delete', 'cancel', 'again']) assert.equal(await fieldsOf(scene, id), undefined, id)
+    },
+  ),
 
-  async 'more than fit are refused, and nothing is changed'(scene) {
+  async 'too many fields are refused, and nothing is changed'(scene) {
     await scene.add('a')
     const many = Object.fromEntries(Array.from({ length: mostFields }, (_, i) => [`n${i}`, i]))
     assert.equal(await scene.records.setFields(scene.queue, 'a', many), 'ok')
@@ -140,7 +143,7 @@ export const fields = plainConcern('fields', [records], {
     assert.equal(await fieldsOf(scene, 'b'), undefined)
   },
 
-  'of an ordered id they are those of its live job, through retries and merges': orderedCase(
+  'fields of an ordered id are those of its live job, through retries and merges': orderedCase(
     [records, ordered],
     async (scene) => {
       await scene.push('a', '1')
@@ -158,7 +161,7 @@ export const fields = plainConcern('fields', [records], {
     },
   ),
 
-  'an ordered job takes them along to another shard, and not into the morgue': orderedCase(
+  'an ordered job takes its fields to another shard, and not into the morgue': orderedCase(
     [records, ordered],
     async (scene) => {
       await scene.push('a', '1')

@@ -33,14 +33,14 @@ async function spanOf(scene: Scene, step: HistoryStep, ms: number) {
 }
 
 export const histories = plainConcern('history', [history], {
-  async 'counts are added to the minute and to the hour of the store’s clock at once'(scene) {
+  async 'counts are added to the minute and to the hour of the clock of the store at once'(scene) {
     const now = await scene.now()
     await add(scene, some)
     assert.deepEqual(await points(scene, 'minute'), [{ at: slotAt('minute', now), ...some }])
     assert.deepEqual(await points(scene, 'hour'), [{ at: slotAt('hour', now), ...some }])
   },
 
-  async 'what several processes counted is added up'(scene) {
+  async 'counts of several processes are added up'(scene) {
     const other = (await scene.harness.open()).history!
     const entry = { queue: scene.queue, agoMs: 0, counts: some }
     await Promise.all([scene.history.add([entry]), other.add([entry]), other.add([entry, entry])])
@@ -53,7 +53,7 @@ export const histories = plainConcern('history', [history], {
     assert.deepEqual(await points(scene, 'hour'), [{ ...point, at: slotAt('hour', point!.at) }])
   },
 
-  async 'counts that come late are added to their own minute and hour'(scene) {
+  async 'late counts are added to their own minute and hour'(scene) {
     const now = await scene.now()
     await add(scene, { completed: 1 })
     await add(scene, { completed: 10 }, 61_000)
@@ -74,7 +74,7 @@ export const histories = plainConcern('history', [history], {
     )
   },
 
-  async 'of gauges the latest count, and counts without them leave them'(scene) {
+  async 'the latest gauges stay, and counts without gauges leave them'(scene) {
     const entry = { queue: scene.queue, agoMs: 0, counts: none }
     const latest = { lagMs: 3_600_000, waiting: 70_000, running: 0 }
     await scene.history.add([{ ...entry, gauges: { lagMs: 5, waiting: 6, running: 7 } }])
@@ -87,7 +87,7 @@ export const histories = plainConcern('history', [history], {
       )
   },
 
-  async 'a span tells the points that begin in it, oldest first'(scene) {
+  async 'a span returns the points that begin in it, oldest first'(scene) {
     const minute = slotAt('minute', await scene.now())
     for (const ago of [0, 5, 3, 1, 2, 4]) await add(scene, { enqueued: ago + 1 }, ago * stepMs.minute)
     const from = async (fromAt: number, toAt: number) => {
@@ -99,7 +99,7 @@ export const histories = plainConcern('history', [history], {
     assert.deepEqual(await from(minute + stepMs.minute, minute), [])
   },
 
-  async 'queues are told in their order, each with its own, and an unknown one with none'(scene) {
+  async 'queues are returned in order, each with its own points, and an unknown one with none'(scene) {
     await scene.history.add([
       { queue: 'b', agoMs: 0, counts: { ...none, started: 2 } },
       { queue: 'a', agoMs: 0, counts: { ...none, started: 1 } },
@@ -136,7 +136,7 @@ export const histories = plainConcern('history', [history], {
     )
   },
 
-  async 'counts that come too late for minutes are those of their hour alone'(scene) {
+  async 'counts that are too late for minutes go into their hour only'(scene) {
     await add(scene, { cancelled: 3 }, historyKeptMs.minute + stepMs.hour)
     await add(scene, { cancelled: 4 }, historyKeptMs.hour + stepMs.hour)
     assert.deepEqual(await points(scene, 'minute'), [])
@@ -151,7 +151,7 @@ export const histories = plainConcern('history', [history], {
     assert.equal((await points(scene, 'hour'))[0]?.runMs, 2 * 4_294_967_295 + 2 ** 50)
   },
 
-  'a queue that is cleared keeps its history': plainCase([history, records], async (scene) => {
+  'a cleared queue keeps its history': plainCase([history, records], async (scene) => {
     await scene.add('a')
     await add(scene, { enqueued: 1 })
     await scene.records.clear(scene.queue)

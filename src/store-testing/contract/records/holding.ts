@@ -14,7 +14,7 @@ import type { Scene } from '../scenes/scene.js'
 const place = { host: 'mill-1', boot: 'boot-1', pidns: '1', pid: 4_711, ticks: 17 }
 
 export const holding = plainConcern('held claims', [workers], {
-  async 'a held claim is told with what its beats said'(scene) {
+  async 'a held claim is listed with what its heartbeats reported'(scene) {
     await scene.add({ id: 'a', task: 'resize' })
     const claim = await scene.claimOne({ worker: 'w1', alone: true })
     const startedAt = await scene.now()
@@ -34,14 +34,14 @@ export const holding = plainConcern('held claims', [workers], {
     ])
   },
 
-  async 'of a claim that never beat only what is known is told'(scene) {
+  async 'a claim without heartbeats is listed without run details'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne({ worker: 'w1' })
 
     assert.deepEqual(await scene.workers.held('w1'), [{ ...keyOf(claim), task: 'send-mail', alone: false }])
   },
 
-  async 'a worker holds what it claimed and has not settled, oldest first, on every handle'(scene) {
+  async 'a worker holds its claimed and unsettled jobs, oldest first, on every handle'(scene) {
     const other = await scene.harness.open()
     await scene.add('a', 'b', 'c', 'd', 'e')
     await scene.claim({ worker: 'w2', limit: 1 })
@@ -59,7 +59,7 @@ export const holding = plainConcern('held claims', [workers], {
     assert.deepEqual(await scene.workers.held('nobody'), [])
   },
 
-  async 'a worker’s claims in all queues are told'(scene) {
+  async 'the claims of a worker in all queues are listed'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.add('a')
     await scene.enqueue(['b'], { queue: 'other' })
@@ -85,7 +85,7 @@ export const holding = plainConcern('held claims', [workers], {
     assert.deepEqual(await scene.workers.held('w1'), [])
   },
 
-  async 'at most 1,000 held claims are told, the oldest'(scene) {
+  async 'at most 1,000 held claims are listed, the oldest'(scene) {
     for (let i = 0; i < 5; i++) {
       await scene.add(...Array.from({ length: 210 }, (_, n) => `job-${i}-${n}`))
       await scene.claim({ worker: 'w1', limit: 210 })
@@ -96,7 +96,7 @@ export const holding = plainConcern('held claims', [workers], {
     assert.deepEqual([held.length, held[0]?.id, held[999]?.id], [1_000, 'job-0-0', 'job-4-159'])
   },
 
-  async 'a gone worker’s claim ends at once as a crash, and is lost to it'(scene) {
+  async 'a claim of a gone worker ends at once as a crash, and is lost to it'(scene) {
     await scene.add({ id: 'a', task: 'resize' })
     const claim = await scene.claimOne({ worker: 'w1' })
     await scene.extend(claim, { beat: { startedMs: 0, host: 'h', pid: 1 } })
@@ -114,7 +114,7 @@ export const holding = plainConcern('held claims', [workers], {
     assert.deepEqual((await scene.claim({ worker: 'w2', alone: true })).crashed, [])
   },
 
-  async 'a claim alone of a gone worker is charged, and buried when it was the last crash allowed'(scene) {
+  async 'a claim alone of a gone worker is charged, and buried after the last allowed crash'(scene) {
     await scene.openQueue({ maxCrashes: 2 })
     await scene.add({ id: 'a', task: 'resize' })
     const first = await scene.claimOne({ worker: 'w1', alone: true })
@@ -132,7 +132,7 @@ export const holding = plainConcern('held claims', [workers], {
     assert.deepEqual((await scene.claim()).buried, [])
   },
 
-  async 'how a gone worker died becomes the last error of its jobs, for their next claim and in the morgue'(scene) {
+  async 'the death of a worker becomes the last error of its jobs, for their next claim and in the morgue'(scene) {
     await scene.openQueue({ maxCrashes: 1 })
     await scene.add('a')
     const died = 'ProcessDiedError: the worker process (7) exited with code 134.'
@@ -147,7 +147,7 @@ export const holding = plainConcern('held claims', [workers], {
     assert.deepEqual([state, error?.endsWith('(8) was killed by SIGSEGV.')], ['dead', true])
   },
 
-  async 'crashes of a gone worker are told in the order of the claims that were named'(scene) {
+  async 'crashes of a gone worker are reported in the order of the named claims'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.add('a', 'b')
     await scene.enqueue(['c'], { queue: 'other' })
@@ -162,7 +162,7 @@ export const holding = plainConcern('held claims', [workers], {
     )
   },
 
-  async 'claims that are not current, or another worker’s, are passed over and change nothing'(scene) {
+  async 'superseded claims, and those of other workers, are skipped unchanged'(scene) {
     await scene.add('done', 'taken', 'mine', 'waiting')
     const done = await scene.claimOne({ worker: 'w1' })
     await scene.end(done, { kind: 'complete', result: { payload: '1' } })
@@ -185,7 +185,7 @@ export const holding = plainConcern('held claims', [workers], {
     assert.deepEqual(await scene.harness.dump(), before)
   },
 
-  async 'saying it again changes nothing, and so does naming a claim twice'(scene) {
+  async 'a repeated call changes nothing, and neither does naming a claim twice'(scene) {
     await scene.add('a')
     const claim = keyOf(await scene.claimOne({ worker: 'w1' }))
     assert.equal((await scene.workers.gone([claim, claim], 'w1')).crashed.length, 1)
@@ -196,7 +196,7 @@ export const holding = plainConcern('held claims', [workers], {
     assert.deepEqual(await scene.harness.dump(), before)
   },
 
-  async 'claims that are not named stay, and so does the worker’s record until it holds nothing'(scene) {
+  async 'claims that are not named stay, and so does the record of the worker until it holds nothing'(scene) {
     await scene.workers.beat(record('w1'), 60_000)
     await scene.workers.beat(record('w2'), 60_000)
     await scene.add('a', 'b')
@@ -210,7 +210,7 @@ export const holding = plainConcern('held claims', [workers], {
     assert.deepEqual(await listed(scene), ['w2'])
   },
 
-  async 'the record of a gone worker that holds nothing goes, be no claim named'(scene) {
+  async 'the record of a gone worker that holds nothing is deleted, even if no claim is named'(scene) {
     await scene.workers.beat(record('w1'), 60_000)
     await scene.workers.gone([], 'w1')
     await scene.workers.gone([], 'never')
@@ -218,7 +218,7 @@ export const holding = plainConcern('held claims', [workers], {
     assert.deepEqual(await listed(scene), [])
   },
 
-  'a job whose cancellation was asked for leaves with its worker': plainCase([workers, records], async (scene) => {
+  'a job with a requested cancellation ends with its worker': plainCase([workers, records], async (scene) => {
     await scene.add('a')
     const claim = await scene.claimOne({ worker: 'w1' })
     await scene.records.cancel(scene.queue, { ids: ['a'] }, 'stop')
@@ -229,7 +229,7 @@ export const holding = plainConcern('held claims', [workers], {
     assert.deepEqual(await scene.states(), [])
   }),
 
-  async 'an unknown queue is refused before anything has changed'(scene) {
+  async 'an unknown queue is refused before anything changes'(scene) {
     await scene.workers.beat(record('w1'), 60_000)
     await scene.add('a')
     const claim = keyOf(await scene.claimOne({ worker: 'w1' }))
@@ -255,7 +255,7 @@ function record(id: string): WorkerRecord {
 }
 
 export const adopting = plainConcern('adoption', [workers], {
-  async 'an adopted claim is held by the one who adopted it, with the same fence, lease and beats'(scene) {
+  async 'an adopted claim is held by its adopter, with the same fence, lease and heartbeats'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne({ worker: 'dead', alone: true })
     const startedAt = await scene.now()
@@ -273,7 +273,7 @@ export const adopting = plainConcern('adoption', [workers], {
     assert.deepEqual(await scene.job('a'), { ...before, worker: 'heir' })
   },
 
-  async 'of all who adopt a claim one is told that it did'(scene) {
+  async 'if several adopt a claim, one succeeds'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne({ worker: 'dead' })
     const heirs = ['heir-1', 'heir-2', 'heir-3']
@@ -286,7 +286,7 @@ export const adopting = plainConcern('adoption', [workers], {
     assert.equal((await scene.workers.held(heirs[told.indexOf(true)]!)).length, 1)
   },
 
-  async 'nobody adopts from a worker that does not hold the claim, nor a claim that is settled or superseded'(scene) {
+  async 'nobody can adopt from a worker that does not hold the claim, nor a settled or superseded claim'(scene) {
     await scene.add('a', 'b')
     const a = await scene.claimOne({ worker: 'dead', leaseMs: 1_000 })
     const b = await scene.claimOne({ worker: 'dead' })
@@ -300,7 +300,7 @@ export const adopting = plainConcern('adoption', [workers], {
     assert.deepEqual(await scene.workers.held('heir'), [])
   },
 
-  async 'whoever runs the job goes on with it whoever has adopted the claim'(scene) {
+  async 'the runner keeps its job when another worker adopts the claim'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne({ worker: 'dead', leaseMs: 1_000 })
     await scene.workers.adopt(claim, 'dead', 'heir')
@@ -310,7 +310,7 @@ export const adopting = plainConcern('adoption', [workers], {
     await scene.end(claim, { kind: 'complete' })
   },
 
-  async 'what is adopted does not end with the worker that had it, and does with the one that has it'(scene) {
+  async 'an adopted claim does not end with its earlier worker, but with the new one'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne({ worker: 'dead' })
     await scene.workers.adopt(claim, 'dead', 'heir')
@@ -323,7 +323,7 @@ export const adopting = plainConcern('adoption', [workers], {
     )
   },
 
-  'a lease that has ended and that nobody has recovered is adopted too, and a cancelled job stays cancelled': plainCase(
+  'a lease that ended without recovery can be adopted too, and a cancelled job stays cancelled': plainCase(
     [workers, records],
     async (scene) => {
       await scene.add('a')
@@ -336,7 +336,7 @@ export const adopting = plainConcern('adoption', [workers], {
     },
   ),
 
-  'claims of an ordered queue are adopted likewise': orderedCase([workers], async (scene) => {
+  'claims of an ordered queue can be adopted too': orderedCase([workers], async (scene) => {
     await scene.push('a', 'v1')
     const claim = await scene.claimOne({ worker: 'dead' })
 
@@ -345,7 +345,7 @@ export const adopting = plainConcern('adoption', [workers], {
     await scene.end(claim, { kind: 'complete' })
   }),
 
-  async 'a claim of a queue that is not there is refused'(scene) {
+  async 'a claim of a missing queue is refused'(scene) {
     const claim = { queue: 'nowhere', id: 'a', fence: 1 }
     await assert.rejects(scene.workers.adopt(claim, 'dead', 'heir'), UnknownQueueError)
   },

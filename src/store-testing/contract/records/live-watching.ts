@@ -42,14 +42,14 @@ async function nobodyWatches(messages: LiveMessages, queue: string): Promise<voi
 }
 
 export const liveWatching = plainConcern('live messages', [live], {
-  async 'while nobody watches a queue a message is told to nobody, and that is said'(scene) {
+  async 'a message without watchers goes to nobody, and the answer says so'(scene) {
     assert.equal(await scene.messages.publish(scene.queue, 'lost'), false)
     const ear = await Ear.on(scene.messages, scene.queue)
     assert.equal(await scene.messages.publish(scene.queue, 'heard'), true)
     assert.deepEqual(await ear.first(1), ['heard'])
   },
 
-  async 'all who watch hear every message, in its order, whoever publishes'(scene) {
+  async 'all watchers receive every message in order, from any publisher'(scene) {
     const other = (await scene.harness.open()).live!
     const ears = [await Ear.on(scene.messages, scene.queue), await Ear.on(other, scene.queue)]
     const sent = Array.from({ length: 300 }, (_, i) => `message ${i} "\u00e4\u{1f3a1}"`)
@@ -57,14 +57,14 @@ export const liveWatching = plainConcern('live messages', [live], {
     for (const ear of ears) assert.deepEqual(await ear.first(300), sent)
   },
 
-  async 'to ask whether anybody watches tells nothing'(scene) {
+  async 'asking whether anybody watches sends nothing'(scene) {
     const ear = await Ear.on(scene.messages, scene.queue)
     assert.equal(await scene.messages.publish(scene.queue), true)
     await scene.messages.publish(scene.queue, 'one')
     assert.deepEqual(await ear.first(1), ['one'])
   },
 
-  async 'who watches one queue hears nothing of another'(scene) {
+  async 'a watcher of one queue receives nothing from another'(scene) {
     await scene.openQueue({ name: 'other' })
     const [one, other] = [await Ear.on(scene.messages, scene.queue), await Ear.on(scene.messages, 'other')]
     await scene.messages.publish(scene.queue, 'of one')
@@ -74,7 +74,7 @@ export const liveWatching = plainConcern('live messages', [live], {
     assert.equal(await scene.messages.publish('nobody'), false)
   },
 
-  async 'a watch ends with its signal, and those of others go on'(scene) {
+  async 'a watch ends with its signal, and others go on'(scene) {
     const [one, other] = [await Ear.on(scene.messages, scene.queue), await Ear.on(scene.messages, scene.queue)]
     one.stop()
     assert.equal(await scene.messages.publish(scene.queue, 'a'), true)
@@ -94,7 +94,7 @@ export const liveWatching = plainConcern('live messages', [live], {
     await assert.rejects(Ear.on(other.live!, scene.queue), { code: 'closed' })
   },
 
-  async 'messages of 100 kB arrive as they were sent'(scene) {
+  async 'messages of 100 kB arrive unchanged'(scene) {
     const ear = await Ear.on(scene.messages, scene.queue)
     const sent = Array.from({ length: 3 }, (_, i) => String(i).repeat(100_000))
     for (const message of sent) await scene.messages.publish(scene.queue, message)

@@ -33,7 +33,7 @@ export const morgue = plainConcern('morgue', [records], {
     assert.equal((await scene.claimOne()).runAt, now)
   },
 
-  async 'revived jobs stand behind those that wait'(scene) {
+  async 'revived jobs go behind the waiting ones'(scene) {
     await scene.addDead('a')
     await scene.add('b')
     await scene.records.morgue.revive(scene.queue, 'all')
@@ -112,7 +112,7 @@ export const morgue = plainConcern('morgue', [records], {
     }
   },
 
-  async 'a dead job cannot be run, cancelled, failed or deleted as a waiting one'(scene) {
+  async 'a dead job cannot be run, cancelled, failed or deleted like a waiting one'(scene) {
     await scene.addDead('a')
     const before = await scene.harness.dump()
     const where = { ids: ['a'] }

@@ -6,7 +6,7 @@ import { exactDepth, plainCase, plainConcern, records } from '../scenes/contract
 import type { Scene } from '../scenes/scene.js'
 
 export const recordsActions = plainConcern('records: actions', [records], {
-  async 'cancel takes waiting jobs out, tells running ones and leaves dead and completed ones'(scene) {
+  async 'cancel removes waiting jobs, signals running ones and leaves dead and completed ones'(scene) {
     await everyState(scene)
 
     assert.deepEqual(await scene.records.cancel(scene.queue, 'all', 'stop'), { changed: 3, more: false })
@@ -16,7 +16,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.deepEqual([claim?.cancelRequested, reason], [true, 'stop'])
   },
 
-  async 'a job that was told to cancel is not counted again'(scene) {
+  async 'a job with a requested cancellation is not counted again'(scene) {
     await scene.add('a')
     await scene.claimOne()
     await scene.records.cancel(scene.queue, 'all', 'first')
@@ -25,9 +25,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.equal((await scene.job('a')).reason, 'first')
   },
 
-  async 'a running job ends with the reason that its cancel was asked for with, and where there was none with that of its worker'(
-    scene,
-  ) {
+  async 'a running job ends with the reason of its cancel, or else with that of its worker'(scene) {
     for (const [asked, kept] of [
       ['not wanted', 'not wanted'],
       [undefined, 'as told'],
@@ -48,7 +46,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.deepEqual(await scene.claimIds(), ['b'])
   },
 
-  async 'by ids only those are changed, unknown and repeated ones are passed over'(scene) {
+  async 'an action by ids changes only those, and skips unknown and repeated ones'(scene) {
     await scene.add('a', 'b', 'c')
 
     const step = await scene.records.cancel(scene.queue, { ids: ['b', 'never', 'b', 'a'] })
@@ -57,7 +55,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.deepEqual(await scene.states(), ['c ready'])
   },
 
-  async 'no ids are no jobs'(scene) {
+  async 'an empty list of ids changes nothing'(scene) {
     await everyState(scene)
     const before = await scene.harness.dump()
     const none: Where = { ids: [] }
@@ -88,14 +86,14 @@ export const recordsActions = plainConcern('records: actions', [records], {
     }
   },
 
-  async 'delete of all takes waiting jobs only'(scene) {
+  async 'delete of all removes only waiting jobs'(scene) {
     await everyState(scene)
 
     assert.deepEqual(await scene.records.delete(scene.queue, 'all'), { changed: 2, more: false })
     assert.deepEqual(await scene.states(), ['dead dead', 'done completed', 'running running'])
   },
 
-  async 'delete by id takes waiting jobs and kept results, never running or dead ones'(scene) {
+  async 'delete by id removes waiting jobs and kept results, never running or dead ones'(scene) {
     await everyState(scene)
     const ids = ['dead', 'done', 'later', 'ready', 'running']
 
@@ -103,7 +101,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.deepEqual(await scene.states(), ['dead dead', 'running running'])
   },
 
-  async 'a job that was deleted and comes in again stands at the end, whatever stood where it was'(scene) {
+  async 'a job that is deleted and enqueued again goes to the end, whatever was in its place'(scene) {
     await scene.add('a', 'b', 'c')
     await scene.records.delete(scene.queue, { ids: ['b'] })
     await scene.add('b')
@@ -112,7 +110,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.deepEqual(await scene.claimIds(), ['b'])
   },
 
-  async 'a deleted result leaves no trace, though its id was to be remembered'(scene) {
+  async 'a deleted result leaves no trace, even if its id was to be remembered'(scene) {
     await scene.addCompleted('a', { rememberMs: 60_000 })
     await scene.records.delete(scene.queue, { ids: ['a'] })
 
@@ -120,7 +118,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.deepEqual(await scene.enqueue(['a']), ['added'])
   },
 
-  async 'runNow makes scheduled jobs ready and due now, behind those that wait'(scene) {
+  async 'runNow makes scheduled jobs ready and due now, behind the waiting ones'(scene) {
     await scene.add({ id: 'later', delayMs: 60_000 })
     await scene.advance(1_000)
     await scene.add('ready')
@@ -191,7 +189,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.deepEqual([state, reason, error], ['dead', 'stuck', 'stuck'])
   },
 
-  async 'fail of a job that does not run is gone and changes nothing'(scene) {
+  async 'fail of a job that is not running is answered gone and changes nothing'(scene) {
     await everyState(scene)
     const before = await scene.harness.dump()
 
@@ -201,7 +199,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.deepEqual(await scene.harness.dump(), before)
   },
 
-  async 'a pause stops claims and nothing else: running jobs settle, new ones come in'(scene) {
+  async 'a pause stops only claims: running jobs settle, and new ones arrive'(scene) {
     await scene.add('a', 'b')
     const claim = await scene.claimOne()
     await scene.records.pause(scene.queue)
@@ -216,7 +214,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.deepEqual(await scene.claimIds(), ['b', 'c'])
   },
 
-  async 'a pause holds for every handle'(scene) {
+  async 'a pause applies to every handle'(scene) {
     const other = await scene.harness.open()
     await scene.add('a')
     await scene.records.pause(scene.queue)
@@ -226,7 +224,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.deepEqual(waits, [{ queue: scene.queue, reason: 'paused' }])
   },
 
-  async 'a draining queue refuses jobs and runs what waits, retries included; resume ends the drain'(scene) {
+  async 'a draining queue refuses jobs and runs waiting ones, including retries; resume ends the drain'(scene) {
     await scene.add('a')
     await scene.records.drain(scene.queue)
     await scene.records.drain(scene.queue)
@@ -272,7 +270,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
     assert.deepEqual(await scene.records.clear(scene.queue), { changed: 1_000, more: false })
   },
 
-  async 'what an action changes in one queue stays in that queue'(scene) {
+  async 'an action in one queue changes no other queue'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.add('a')
     await scene.enqueue(['a'], { queue: 'other' })

@@ -7,7 +7,7 @@ import { plainCase, plainConcern, priority, records } from '../scenes/contract-c
 import type { Scene } from '../scenes/scene.js'
 
 export const recordsListing = plainConcern('records: listing', [records], {
-  async 'get shows a job as it goes its way'(scene) {
+  async 'get shows a job in each of its states'(scene) {
     const createdAt = await scene.now()
     await scene.add({ id: 'a', meta: '{}', priority: 2 })
     const fresh = await scene.records.get(scene.queue, 'a')
@@ -52,7 +52,7 @@ export const recordsListing = plainConcern('records: listing', [records], {
     })
   },
 
-  async 'get answers undefined where nothing is kept'(scene) {
+  async 'get returns undefined if nothing is kept'(scene) {
     await scene.add('a')
 
     assert.equal(await scene.records.get(scene.queue, 'A'), undefined)
@@ -124,7 +124,7 @@ export const recordsListing = plainConcern('records: listing', [records], {
     assert.deepEqual(await listed(scene, { by: 'retry' }), ['once', 'twice'])
   },
 
-  async 'a listing of one state shows no other'(scene) {
+  async 'a list of one state shows no other'(scene) {
     await scene.addDead('dead')
     await scene.addCompleted('done')
     await scene.add('running')
@@ -157,13 +157,13 @@ export const recordsListing = plainConcern('records: listing', [records], {
     }
   },
 
-  async 'a page that just ends the listing has no cursor'(scene) {
+  async 'a page that just ends the list has no cursor'(scene) {
     await scene.add('a', 'b')
 
     assert.equal((await scene.records.list(scene.queue, { by: 'id', limit: 2 })).cursor, undefined)
   },
 
-  async 'pages by time run through all states'(scene) {
+  async 'pages by time cover all states'(scene) {
     for (const id of ['dead 1', 'dead 2']) await scene.addDead(id)
     for (const id of ['done 1', 'done 2']) await scene.addCompleted(id)
     await scene.add('run 1', 'run 2')
@@ -176,7 +176,7 @@ export const recordsListing = plainConcern('records: listing', [records], {
     for (const limit of [1, 3, 4]) assert.deepEqual((await paged(scene, { by: 'time', limit })).flat(), whole)
   },
 
-  async 'pages by retry run through jobs with equally many failures'(scene) {
+  async 'pages by retry cover jobs with equally many failures'(scene) {
     await scene.add('a', 'b', 'c', 'd', 'e')
     for (const claim of (await scene.claim()).claims) await scene.end(claim, { kind: 'retry', delayMs: 60_000 })
 
@@ -186,7 +186,7 @@ export const recordsListing = plainConcern('records: listing', [records], {
     assert.deepEqual((await paged(scene, { by: 'retry', limit: 2 })).flat(), whole)
   },
 
-  async 'jobs that come and go between two pages shift nobody else'(scene) {
+  async 'jobs that arrive and leave between two pages do not shift others'(scene) {
     const ids = ['b', 'c', 'd', 'e', 'f', 'g']
     await scene.add(...ids)
     for (const by of ['id', 'time'] as const) {
@@ -204,7 +204,7 @@ export const recordsListing = plainConcern('records: listing', [records], {
     }
   },
 
-  async 'what is no cursor is refused'(scene) {
+  async 'an invalid cursor is refused'(scene) {
     await scene.add('a')
 
     for (const by of ['id', 'time', 'retry'] as const) {
@@ -218,7 +218,7 @@ export const recordsListing = plainConcern('records: listing', [records], {
     )
   },
 
-  async 'a cursor of a listing in another order is refused'(scene) {
+  async 'a cursor from a list in another order is refused'(scene) {
     await scene.add('a', 'b')
     const byId = await scene.records.list(scene.queue, { by: 'id', limit: 1 })
     const byTime = await scene.records.list(scene.queue, { by: 'time', limit: 1 })
@@ -233,7 +233,7 @@ export const recordsListing = plainConcern('records: listing', [records], {
     )
   },
 
-  async 'listing changes nothing'(scene) {
+  async 'a list changes nothing'(scene) {
     await scene.add('a', { id: 'b', delayMs: 1_000 })
     await scene.claimOne({ leaseMs: 1_000 })
     await scene.advance(2_000)

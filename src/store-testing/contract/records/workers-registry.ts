@@ -24,13 +24,13 @@ const worker: WorkerRecord = {
 }
 
 export const workersRegistry = plainConcern('registry of workers', [workers], {
-  async 'a worker that beats is listed as it described itself, with when it was seen'(scene) {
+  async 'a worker is listed as its heartbeat describes it, with when it was seen'(scene) {
     await scene.workers.beat(worker, 10_000)
 
     assert.deepEqual(await scene.workers.list(), [{ ...worker, seenAt: await scene.now(), silentMs: 0 }])
   },
 
-  async 'a record lapses ttlMs after the last beat, and not a millisecond sooner'(scene) {
+  async 'a record lapses ttlMs after the last heartbeat, and not a millisecond sooner'(scene) {
     await scene.workers.beat(worker, 10_000)
     await scene.advance(9_999)
     assert.equal((await scene.workers.list()).length, 1)
@@ -38,7 +38,7 @@ export const workersRegistry = plainConcern('registry of workers', [workers], {
     assert.deepEqual(await scene.workers.list(), [])
   },
 
-  async 'a beat renews the record and replaces it whole'(scene) {
+  async 'a heartbeat renews the record and replaces it as a whole'(scene) {
     await scene.workers.beat(worker, 10_000)
     await scene.advance(9_000)
     await scene.workers.beat({ ...worker, running: 0, queues: ['mail'] }, 10_000)
@@ -61,7 +61,7 @@ export const workersRegistry = plainConcern('registry of workers', [workers], {
     )
   },
 
-  async 'an order is told by every beat of its worker until that is removed, the latest of several'(scene) {
+  async 'an order is returned with every heartbeat of its worker until that is removed, the latest of several'(scene) {
     const other = (await scene.harness.open()).workers!
     assert.equal(await scene.workers.beat(worker, 10_000), undefined)
     assert.equal(await other.order('worker-1', 'recycle'), true)
@@ -80,7 +80,7 @@ export const workersRegistry = plainConcern('registry of workers', [workers], {
     assert.equal(await scene.workers.beat(worker, 10_000), undefined)
   },
 
-  async 'an order to a worker that is not there, or has lapsed, is none'(scene) {
+  async 'an order to a missing or lapsed worker is ignored'(scene) {
     assert.equal(await scene.workers.order('worker-1', 'stop'), false)
     await scene.workers.beat(worker, 10_000)
     await scene.workers.order('worker-1', 'stop')
@@ -89,7 +89,7 @@ export const workersRegistry = plainConcern('registry of workers', [workers], {
     assert.equal(await scene.workers.beat(worker, 10_000), undefined)
   },
 
-  async 'a removed worker is not listed, and removing one that is not there is harmless'(scene) {
+  async 'a removed worker is not listed, and removing a missing one is harmless'(scene) {
     await scene.workers.beat(worker, 10_000)
     await scene.workers.remove('worker-1')
     await scene.workers.remove('worker-1')
