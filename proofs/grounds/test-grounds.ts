@@ -35,7 +35,7 @@ const nodeTests = [
   'test/mill/',
   'test/stores/contract',
   'test/stores/sqlite/',
-  'test/stores/redis/redis-connection',
+  'test/stores/redis/client/redis-connection',
   'test/end-to-end/secured-redis',
 ]
 const fileTests = ['test/stores/contract-sqlite', 'test/stores/sqlite/', 'test/end-to-end/live-events']
@@ -81,8 +81,8 @@ export const testGrounds: readonly TestGround[] = [
   files('overlay, as in a container', { volume: 'overlay', files: fileTests }),
   files('XFS', { volume: 'xfs', files: fileTests }),
   files('Btrfs', { volume: 'btrfs', files: fileTests }),
-  files('a volume that is full', { volume: 'tmpfs', files: ['test/stores/sqlite/sqlite-full-disk'] }),
-  files('a volume that may not be written', { volume: 'tmpfs', files: ['test/stores/sqlite/sqlite-read-only'] }),
+  files('a volume that is full', { volume: 'tmpfs', files: ['test/stores/sqlite/file/sqlite-full-disk'] }),
+  files('a volume that may not be written', { volume: 'tmpfs', files: ['test/stores/sqlite/file/sqlite-read-only'] }),
   typescript('5.5', 'TypeScript 5.5, the oldest'),
   typescript('5.9'),
   typescript('6.0'),

@@ -6,7 +6,7 @@ import { freePort, loopback } from '#src/store-testing/servers/free-port.js'
 import { RedisServer } from '#src/store-testing/servers/redis-server-process.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
-import { Certificates } from '../../end-to-end/certificates.js'
+import { Certificates } from '../../../end-to-end/certificates.js'
 
 async function refusalAt(url: string): Promise<string> {
   const client = openRedisClient(redisAddress(url))

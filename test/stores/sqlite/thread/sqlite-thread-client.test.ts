@@ -8,7 +8,7 @@ import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { inPlace } from '#src/stores/sqlite/thread/port-thread.js'
 import { SqliteThreadClient } from '#src/stores/sqlite/thread/sqlite-thread-client.js'
 import type { Reply } from '#src/stores/sqlite/thread/sqlite-thread-messages.js'
-import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
+import { enqueueCall, job, queue, SqliteScene } from '../sqlite-scene.js'
 
 let scene: SqliteScene
 beforeEach(() => {

@@ -2,7 +2,7 @@ import { type ClusterServers, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Finding } from '#src/stores/contract/store-health.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { connectCluster, RedisScene, settings } from './redis-scene.js'
+import { connectCluster, RedisScene, settings } from '../redis-scene.js'
 
 let cluster: ClusterServers
 let client: RedisClient

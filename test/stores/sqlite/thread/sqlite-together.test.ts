@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Store } from '#src/stores/contract/store.js'
-import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
+import { enqueueCall, job, queue, SqliteScene } from '../sqlite-scene.js'
 
 let scene: SqliteScene
 let store: Store

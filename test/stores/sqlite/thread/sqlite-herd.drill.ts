@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { herd } from '../../../proofs/workers/herd.js'
+import { herd } from '../../../../proofs/workers/herd.js'
 
 it('one job wakes only a few of many waiting connections', async () => {
   const { claims, claimsInAll, wakeMs } = await herd({ processes: 2, handlesEach: 10, rounds: 5 })

@@ -3,7 +3,7 @@
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { connect, queue, RedisScene, settings } from './redis-scene.js'
+import { connect, queue, RedisScene, settings } from '../redis-scene.js'
 
 let server: RedisServer
 let client: RedisClient

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { connect } from './redis-scene.js'
+import { connect } from '../redis-scene.js'
 
 const by = { worker: 'w', leaseMs: 30_000 }
 const settingsOf = (name: string, more: Partial<QueueSettings> = {}): QueueSettings => ({

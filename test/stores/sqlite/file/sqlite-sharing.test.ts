@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
-import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
+import { enqueueCall, job, queue, SqliteScene } from '../sqlite-scene.js'
 
 let scene: SqliteScene
 beforeEach(() => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { connect, queue, RedisScene, settings } from './redis-scene.js'
+import { connect, queue, RedisScene, settings } from '../redis-scene.js'
 
 let server: RedisServer
 let client: RedisClient

@@ -10,8 +10,8 @@ import type { RedisServer } from '#src/store-testing/servers/redis-server-proces
 import type { ConnectRedis } from '#src/stores/redis/client/redis-address.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { nextEvent } from '../../next-event.js'
-import { testMillOn } from '../../test-mill.js'
+import { nextEvent } from '../../../next-event.js'
+import { testMillOn } from '../../../test-mill.js'
 
 const username = 'ann'
 

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { enqueueCall, queue } from '../sqlite-scene.js'
 import { SmallVolume } from './small-volume.js'
-import { enqueueCall, queue } from './sqlite-scene.js'
 
 it('a read-only volume is refused with its path, and the jobs are there when it is writable again', async (context) => {
   const volume = SmallVolume.of(6)

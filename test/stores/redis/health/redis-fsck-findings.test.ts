@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Finding } from '#src/stores/contract/store-health.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import type { ShardKey } from '#src/stores/redis/redis-keys.js'
-import { connect, queue, RedisScene } from './redis-scene.js'
+import { connect, queue, RedisScene } from '../redis-scene.js'
 
 let server: RedisServer
 let client: RedisClient

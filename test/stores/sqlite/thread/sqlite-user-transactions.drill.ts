@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { orders, unrungStarts } from '../../../proofs/stores/enqueue-in.js'
+import { orders, unrungStarts } from '../../../../proofs/stores/enqueue-in.js'
 
 // Sixty rounds, in processes that are killed one after the other.
 it('jobs exist for exactly the committed rows, whatever was rolled back or killed', {

@@ -10,7 +10,7 @@ import { rightsOf, userLine } from '#src/stores/redis/health/redis-acl.js'
 import { examineRedis } from '#src/stores/redis/health/redis-doctor.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { RedisQueues } from '#src/stores/redis/shards/redis-queues.js'
-import { connect, queue, RedisScene, settings } from './redis-scene.js'
+import { connect, queue, RedisScene, settings } from '../redis-scene.js'
 
 let server: RedisServer
 let client: RedisClient
@@ -193,7 +193,7 @@ describe('the examination of a Redis store', () => {
   })
 
   it('knows every command that a script of the store runs', () => {
-    const folder = new URL('../../../src/stores/redis/', import.meta.url)
+    const folder = new URL('../../../../src/stores/redis/', import.meta.url)
     const texts = readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((file) => /(?:script|scripts|lua|prelude)\.ts$/.test(file) || file.startsWith('lua/'))
       .map((file) => readFileSync(new URL(file, folder), 'utf8'))

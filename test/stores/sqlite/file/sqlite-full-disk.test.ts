@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { StoreFullError } from '#src/core/errors.js'
 import type { EnqueueCall } from '#src/stores/contract/new-job.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { job, queue } from '../sqlite-scene.js'
 import { SmallVolume } from './small-volume.js'
-import { job, queue } from './sqlite-scene.js'
 
 const probe = SmallVolume.of(1)
 probe?.close()

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
+import { enqueueCall, queue, SqliteScene } from '../sqlite-scene.js'
 
 let scene: SqliteScene
 beforeEach(() => {

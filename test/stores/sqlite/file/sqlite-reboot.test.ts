@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { job, queue, SqliteScene } from './sqlite-scene.js'
+import { job, queue, SqliteScene } from '../sqlite-scene.js'
 
 let scene: SqliteScene
 /** What the machine's clocks say; its monotonic one counts from the boot. */

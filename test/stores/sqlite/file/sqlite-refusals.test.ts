@@ -15,8 +15,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { MillraceError, StoreCorruptError, StoreUnavailableError, StoreVersionError } from '#src/core/errors.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { seededRandom } from '../../seeded-random.js'
-import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
+import { seededRandom } from '../../../seeded-random.js'
+import { enqueueCall, queue, SqliteScene } from '../sqlite-scene.js'
 
 let scene: SqliteScene
 beforeEach(() => {

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { logBytes } from '#src/stores/sqlite/file/sqlite-volume.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
+import { enqueueCall, queue, SqliteScene } from '../sqlite-scene.js'
 
 const full = logBytes(Number.POSITIVE_INFINITY)
 

@@ -2,7 +2,7 @@
 
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { connect, type Login, queue, RedisScene, settings } from './redis-scene.js'
+import { connect, type Login, queue, RedisScene, settings } from '../redis-scene.js'
 
 async function started(...config: string[]): Promise<RedisServer> {
   const server = await startRedis({ config })

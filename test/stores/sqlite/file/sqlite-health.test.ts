@@ -5,7 +5,7 @@ import { UnknownQueueError } from '#src/core/errors.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { absenceOf } from '#src/stores/sqlite/sqlite-examine.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { job, queue, SqliteScene } from './sqlite-scene.js'
+import { job, queue, SqliteScene } from '../sqlite-scene.js'
 
 let scene: SqliteScene
 beforeEach(() => {

@@ -4,7 +4,7 @@ import type { Finding } from '#src/stores/contract/store-health.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import type { ShardKey } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { connect, queue, RedisScene, settings } from './redis-scene.js'
+import { connect, queue, RedisScene, settings } from '../redis-scene.js'
 
 let server: RedisServer
 let client: RedisClient
