@@ -25,7 +25,7 @@ const slow = [
   'test/stores/{redis,sqlite}/**',
   'test/mill/{lease-thread,load-config}.test.ts',
   'test/page/page-walk.test.ts',
-  'test/workers/{adoption,worker-misuse}.test.ts',
+  'test/workers/{isolated/adoption,worker/worker-misuse}.test.ts',
 ]
 
 /** By `--mode`: `quick`, the inner loop; `drills`; `whole`, both. Without one, all that a change must pass. */

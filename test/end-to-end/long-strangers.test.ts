@@ -5,7 +5,7 @@ import { describe, expect, it, type TestContext } from 'vitest'
 import { processIdentity } from '#src/runtime/process/process-identity.js'
 import { CommandProcess } from '../cli/command-process.js'
 import { root } from '../cli/project.js'
-import { deadProcess, orphanScene } from '../workers/orphan-scene.js'
+import { deadProcess, orphanScene } from '../workers/isolated/orphan-scene.js'
 import { begins, longProject, wait } from './long-project.js'
 
 const longest = { timeout: 60_000 }

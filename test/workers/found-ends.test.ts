@@ -14,7 +14,7 @@ import { identityText } from '#src/runtime/process/process-identity.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMill, testMillOn } from '../test-mill.js'
-import { deadProcess } from './orphan-scene.js'
+import { deadProcess } from './isolated/orphan-scene.js'
 
 let redis: Awaited<ReturnType<typeof startRedis>>
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { recorded } from '../next-event.js'
-import { enqueue, listenerOn, queues } from './listener-scene.js'
+import { enqueue, listenerOn, queues } from './listener/listener-scene.js'
 import { popped, pushed, tenPerTen, throttledScene } from './throttled-scene.js'
 
 describe('a pop', () => {

@@ -2,7 +2,7 @@ import { defineTask, exponential } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { nextEvent } from '../../next-event.js'
 import { storeKinds, testMill } from '../../test-mill.js'
-import { listenerOn } from '../../workers/listener-scene.js'
+import { listenerOn } from '../../workers/listener/listener-scene.js'
 
 const invalid = (message: RegExp) => ({ code: 'argument-invalid', message: expect.stringMatching(message) })
 

@@ -1,0 +1,200 @@
+import { defineOrderedTask, defineTask } from 'millrace'
+import type { Claim } from 'millrace/store'
+import { memoryHarness } from 'millrace/store-testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { JobCancelledError, LeaseLostError } from '#src/core/errors.js'
+import { Events } from '#src/core/events.js'
+import type { AnyTask } from '#src/core/task/any-task.js'
+import { checkOptions } from '#src/mill/options/mill-options.js'
+import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
+import { ClaimDecoder } from '#src/runtime/run/claim-decoder.js'
+import { Executor } from '#src/runtime/run/executor.js'
+import { Settler } from '#src/runtime/run/settlement.js'
+import { SoloGate } from '#src/runtime/solo-gate.js'
+import { DepartureSizes, Prefetch } from '#src/workers/claims/claim-plan.js'
+import { InFlight } from '#src/workers/claims/in-flight.js'
+import { GrouplessJobs, LimitedQueues } from '#src/workers/claims/limited-queues.js'
+import { Punctuality } from '#src/workers/claims/punctuality.js'
+import { EndHooks } from '#src/workers/end-hooks.js'
+import { Slots } from '#src/workers/slots.js'
+import { notesOn } from '../../runtime/updates-on.js'
+
+/** A workbench with one slot and two claims in hand: one runs until it is told to end, the other waits for the slot. */
+async function twoInHand() {
+  const begun: string[] = []
+  let end = () => {}
+  const task = defineTask({
+    name: 't',
+    run: (_, ctx) => {
+      begun.push(ctx.job.id)
+      return new Promise<void>((resolve) => (end = resolve))
+    },
+  })
+  const { inFlight, store, settler, pass } = await bench(task, ['runs', 'waits'])
+  return { begun, store, inFlight, pass, endFirst: () => ended(() => end(), settler) }
+}
+
+/** The same with batches: one of `runs`, the other of `a`, `b` and `c`. */
+async function twoBatchesInHand() {
+  const begun: string[][] = []
+  let end = () => {}
+  const task = defineOrderedTask({
+    name: 't',
+    queue: 'default',
+    batchSize: 3,
+    run: (payloadsById) => {
+      begun.push([...payloadsById.keys()])
+      return new Promise<void>((resolve) => (end = resolve))
+    },
+  })
+  const { inFlight, store, keeper, settler } = await bench(task, ['runs'], ['a', 'b', 'c'])
+  return { begun, store, inFlight, keeper, endFirst: () => ended(() => end(), settler) }
+}
+
+async function ended(end: () => void, settler: Settler): Promise<void> {
+  end()
+  await new Promise(setImmediate)
+  await settler.settled(1_000)
+}
+
+/** A workbench with one slot and a claim of each of these groups in hand. */
+async function bench(task: AnyTask, ...groups: string[][]) {
+  const { claims, ...rest } = await benchBefore(task, 1, groups)
+  for (const together of claims) rest.inFlight.accept(together, { sentAt: 0, answeredAt: 0, now: 0 })
+  // What there is a slot for begins when the claim that was to follow could be sent.
+  await new Promise<void>((resolve) => process.nextTick(resolve))
+  return rest
+}
+
+/** The same with `slots` slots, before it has accepted the claims. */
+async function benchBefore(task: AnyTask, slots: number, groups: readonly string[][]) {
+  const harness = await memoryHarness()
+  const store = await harness.open()
+  await store.open([{ name: 'default', kind: task.kind, order: 'fifo', maxCrashes: 3, dead: {} }])
+  const claims: Claim[][] = []
+  for (const ids of groups) {
+    const jobs = ids.map((id) => ({ id, task: 't', payload: '1', priority: 0, rememberMs: 60_000 }))
+    await store.enqueue([{ callId: ids.join(), queue: 'default', jobs }])
+    const from = [{ queue: 'default', limit: ids.length }]
+    claims.push((await store.claim(from, { worker: 'w', leaseMs: 30_000 })).claims)
+  }
+
+  const options = checkOptions({ store: 'memory:', tasks: [task] }, store.traits)
+  const events = new Events()
+  let now = 0
+  const mono = () => now
+  const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
+  const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
+  const shared = { ...options, events, worker: 'w', random: Math.random }
+  const notes = notesOn(store, events)
+  const prefetch = new Prefetch(slots)
+  const limited = new LimitedQueues([])
+  const inFlight = new InFlight({
+    ...shared,
+    slots: new Slots(slots),
+    executor: (bench) => new Executor({ ...shared, mono, bench }),
+    settler,
+    keeper,
+    soloGate: new SoloGate(),
+    prefetch,
+    limited,
+    punctuality: new Punctuality(limited, options.registry),
+    sizes: new DepartureSizes({ limited, registry: options.registry, prefetch }),
+    after: () => () => {},
+    mono,
+    rules: {
+      ...options,
+      maxResultBytes: 1_000,
+      maxDelayMs: 1_000_000,
+      canHold: true,
+      now: () => 0,
+      resultDropped: () => {},
+    },
+    notes,
+    hooks: new EndHooks([], events),
+    groupless: new GrouplessJobs({ ...options, limited, events }),
+    decoder: new ClaimDecoder(options.registry, options.packing, notes, () => 0),
+    deferred: () => {},
+    processes: undefined,
+    maxBlockMs: 30_000,
+  })
+  onTestFinished(async () => {
+    await keeper.stop()
+    await harness.close()
+  })
+  return {
+    claims,
+    inFlight,
+    store,
+    keeper,
+    settler,
+    pass: (ms: number) => {
+      now += ms
+    },
+  }
+}
+
+describe('a claimed job', () => {
+  const started = async (slots: number) => {
+    const begun: string[] = []
+    const task = defineTask({ name: 't', run: async (_, ctx) => void begun.push(ctx.job.id) })
+    const { inFlight, claims, settler } = await benchBefore(task, slots, [['a', 'b']])
+    inFlight.accept(claims[0]!, { sentAt: 0, answeredAt: 0, now: 0 })
+    const atOnce = [...begun]
+    await ended(() => {}, settler)
+    return { atOnce, begun }
+  }
+
+  it('begins before the next claim is sent if slots are left', async () => {
+    expect((await started(3)).atOnce).toEqual(['a', 'b'])
+  })
+
+  it('begins after the next claim was sent if it takes the last slot', async () => {
+    expect(await started(2)).toEqual({ atOnce: [], begun: ['a', 'b'] })
+  })
+})
+
+describe('a job that waits for a slot', () => {
+  it('begins when a slot is free', async () => {
+    const { begun, endFirst } = await twoInHand()
+    expect(begun).toEqual(['runs'])
+    await endFirst()
+
+    expect(begun).toEqual(['runs', 'waits'])
+  })
+
+  it('is put back uncounted if its lease may have ended meanwhile, because another worker may have run it', async () => {
+    const { begun, endFirst, pass, store } = await twoInHand()
+    pass(27_000)
+    await endFirst()
+
+    expect(begun).toEqual(['runs'])
+    expect(await store.records!.get('default', 'waits')).toMatchObject({ state: 'ready', attempt: 1 })
+  })
+
+  it('is cancelled without being begun if a cancel came meanwhile', async () => {
+    const { begun, endFirst, store, inFlight } = await twoInHand()
+    inFlight.executions
+      .find(({ leased }) => leased[0]!.claim.id === 'waits')!
+      .abort(new JobCancelledError('default', 'waits'))
+    await endFirst()
+
+    expect(begun).toEqual(['runs'])
+    expect(await store.records!.get('default', 'waits')).toMatchObject({ state: 'cancelled' })
+  })
+
+  it('is left out of its batch if it was cancelled or lost meanwhile; the others run', async () => {
+    const { begun, endFirst, store, inFlight, keeper } = await twoBatchesInHand()
+    const [a, b] = inFlight.executions[1]!.leased
+    a!.abort(new JobCancelledError('default', 'a'))
+    keeper.forget(b!)
+    b!.abort(new LeaseLostError('default', 'b'))
+    await endFirst()
+
+    expect(begun).toEqual([['runs'], ['c']])
+    expect(await store.records!.get('default', 'a')).toBeUndefined()
+    expect(await store.records!.get('default', 'b')).toMatchObject({ state: 'ready', attempt: 1 })
+    await endFirst()
+    expect(await store.records!.get('default', 'c')).toBeUndefined()
+  })
+})

@@ -1,0 +1,158 @@
+/** A workbench of throttled jobs: the jobs in flight of a worker, on a clock that is moved by hand. */
+
+import { defineTask, type EventMap, type Middleware, type QueueOptions } from 'millrace'
+import { memoryHarness } from 'millrace/store-testing'
+import { onTestFinished } from 'vitest'
+import { Events } from '#src/core/events.js'
+import { throttleOf } from '#src/core/queue/throttle-options.js'
+import { checkOptions } from '#src/mill/options/mill-options.js'
+import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
+import { ClaimDecoder } from '#src/runtime/run/claim-decoder.js'
+import { Executor } from '#src/runtime/run/executor.js'
+import { Settler } from '#src/runtime/run/settlement.js'
+import { SoloGate } from '#src/runtime/solo-gate.js'
+import { DepartureSizes, Prefetch } from '#src/workers/claims/claim-plan.js'
+import { InFlight } from '#src/workers/claims/in-flight.js'
+import { GrouplessJobs, LimitedQueues } from '#src/workers/claims/limited-queues.js'
+import { Punctuality } from '#src/workers/claims/punctuality.js'
+import { EndHooks } from '#src/workers/end-hooks.js'
+import { Slots } from '#src/workers/slots.js'
+import { notesOn } from '../../runtime/updates-on.js'
+
+/** The clock of the store and that of the bench are so far apart. */
+const storeStartedAt = 1_000_000
+
+/** A workbench on a queue that is stored as throttled, or is not, and whose jobs run until they are ended. */
+export async function bench(given: {
+  readonly slots?: number
+  readonly throttled?: boolean
+  readonly window?: number
+  readonly queue?: QueueOptions
+}) {
+  const { slots = 1, throttled = true, window = 1_000, queue = {} } = given
+  const begun: string[] = []
+  const ends: (() => void)[] = []
+  const [task, other] = ['default', 'other'].map((queue) =>
+    defineTask({
+      name: queue === 'default' ? 't' : 'other',
+      queue,
+      run: (_, { job }) => {
+        begun.push(job.id)
+        return new Promise<void>((resolve) => ends.push(resolve))
+      },
+    }),
+  )
+  const harness = await memoryHarness()
+  const store = await harness.open()
+  const settings = { name: 'default', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
+  const stored = await store.open([
+    { ...settings, ...(throttled ? { throttle: throttleOf('default', { limit: 100, window }) } : {}) },
+    { ...settings, name: 'other' },
+  ])
+  const queues = { default: queue, other: {} }
+  const options = checkOptions({ store: 'memory:', tasks: [task!, other!], queues }, store.traits)
+  const events = new Events()
+  const wasted: EventMap['permit.wasted'][] = []
+  const late: EventMap['start.late'][] = []
+  events.on('start.late', (event) => late.push(event))
+  events.on('permit.wasted', (event) => wasted.push(event))
+  let now = 0
+  const mono = () => now
+  const limited = new LimitedQueues(stored)
+  const timers = new Set<{ readonly at: number; readonly work: () => void }>()
+  const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
+  const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
+  const slowness = { ms: 0 }
+  const declared: number[] = []
+  const slow: Middleware = {
+    run: (_, next) => {
+      now += slowness.ms
+      return next()
+    },
+  }
+  const shared = { ...options, events, worker: 'w', random: Math.random, middleware: [slow] }
+  const notes = notesOn(store, events)
+  const prefetch = new Prefetch(1)
+  const punctuality = new Punctuality(limited, options.registry)
+  const inFlight = new InFlight({
+    ...shared,
+    slots: new Slots(slots),
+    executor: (bench) => new Executor({ ...shared, mono, bench }),
+    settler,
+    keeper,
+    soloGate: new SoloGate(),
+    prefetch,
+    limited,
+    punctuality,
+    sizes: new DepartureSizes({ limited, registry: options.registry, prefetch }),
+    after: (ms, work) => {
+      const timer = { at: now + ms, work }
+      timers.add(timer)
+      return () => timers.delete(timer)
+    },
+    mono,
+    rules: {
+      ...options,
+      maxResultBytes: 1_000,
+      maxDelayMs: 1_000_000,
+      canHold: true,
+      now: () => 0,
+      resultDropped: () => {},
+    },
+    notes,
+    hooks: new EndHooks([], events),
+    groupless: new GrouplessJobs({ ...options, limited, events }),
+    decoder: new ClaimDecoder(options.registry, options.packing, notes, () => 0),
+    deferred: () => {},
+    processes: undefined,
+    maxBlockMs: 30_000,
+  })
+  onTestFinished(async () => {
+    await keeper.stop()
+    await harness.close()
+  })
+  return {
+    begun,
+    wasted,
+    late,
+    /** How late each claim said that its jobs may begin. */
+    declared,
+    /** How long a middleware takes before each handler. */
+    slowness,
+    inFlight,
+    /** Time passes, and what is due by then is done. */
+    async pass(ms: number) {
+      now += ms
+      for (const timer of timers) if (timer.at <= now && timers.delete(timer)) timer.work()
+      await new Promise(setImmediate)
+    },
+    /**
+     * Jobs of these ids are claimed by a call that was sent at `sentAt` on the clock of the bench, and are accepted now; the
+     * store granted them at `grantedAt`.
+     */
+    async claimed(
+      ids: readonly string[],
+      given: {
+        readonly sentAt?: number
+        readonly grantedAt?: number
+        readonly name?: string
+        readonly queue?: 'default' | 'other'
+      } = {},
+    ) {
+      const { sentAt = now, grantedAt = sentAt, queue = 'default', name = queue === 'other' ? queue : 't' } = given
+      const jobs = ids.map((id) => ({ id, task: name, payload: '1', priority: 0, rememberMs: 0 }))
+      if (jobs.length > 0) await store.enqueue([{ callId: ids.join(), queue, jobs }])
+      const lateMs = punctuality.lateMsOf(queue)
+      declared.push(lateMs)
+      const { claims } = await store.claim([{ queue, limit: 10, lateMs }], { worker: 'w', leaseMs: 30_000 })
+      inFlight.accept(claims, { sentAt, answeredAt: now, now: storeStartedAt + grantedAt, lateMs })
+      await new Promise(setImmediate)
+    },
+    async endAll() {
+      for (const end of ends.splice(0)) end()
+      await new Promise(setImmediate)
+      await settler.settled(1_000)
+    },
+    state: async (id: string) => (await store.records!.get('default', id))?.state,
+  }
+}

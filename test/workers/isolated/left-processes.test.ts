@@ -1,0 +1,124 @@
+/** A worker that stops just as the process of an isolated job has settled it: that end is told and counted once. */
+
+import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { defineTask } from 'millrace'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type EventMap, Events } from '#src/core/events.js'
+import { Registry } from '#src/core/registry.js'
+import type { AnySingleTask } from '#src/core/task/task.js'
+import { JobExecution } from '#src/runtime/run/execution.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import type { ChildMessage } from '#src/workers/isolated/child-messages.js'
+import { WorkerLine } from '#src/workers/isolated/child-messages.js'
+import { ProcessPool } from '#src/workers/isolated/process-pool.js'
+import { project } from '../../cli/project.js'
+import { notesOn } from '../../runtime/updates-on.js'
+import { testMill } from '../../test-mill.js'
+
+/** Says that its job is settled, and goes on until the file `end` is there: what hears of the end may take its time. */
+const entry = `
+import { existsSync, writeFileSync } from 'node:fs'
+import { Socket } from 'node:net'
+
+const file = (name) => new URL(name, import.meta.url)
+const line = new Socket({ fd: 3, readable: true, writable: true })
+line.write(JSON.stringify({ word: 'keeping' }) + '\\n')
+line.write(JSON.stringify({ word: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }) + '\\n')
+setTimeout(() => writeFileSync(file('said'), ''), 200)
+setInterval(() => {
+  if (existsSync(file('end'))) process.exit(0)
+}, 20)
+`
+
+const claim = {
+  ...{ queue: 'default', id: 'a', task: 'long', payload: '', priority: 0, attempt: 1, crashes: 0, fence: 1 },
+  ...{ createdAt: 0, runAt: 0 },
+}
+
+function poolOf(task: AnySingleTask) {
+  const folder = project({ 'package.json': '{"type":"module"}', 'entry.js': entry })
+  const [told, events]: [string[], Events] = [[], new Events()]
+  const pool = new ProcessPool({
+    ...{ worker: 'w', affinity: '', store: new MemoryStore(), events, random: Math.random },
+    registry: new Registry([task], [...testMill({ tasks: [task] }).queues.values()]),
+    source: { entry: pathToFileURL(join(folder, 'entry.js')), from: undefined },
+    mono: () => performance.now(),
+    bench: {
+      handedOver: () => {},
+      reported: (_, { kind }) => told.push(kind),
+      decided: () => told.push('decided'),
+      lost: () => told.push('lost'),
+      released: () => told.push('released'),
+    },
+  })
+  return { pool, folder, told, events, execution: () => new JobExecution(claim, task, undefined, {}, notesOn()) }
+}
+
+describe('a process pool', { timeout: 30_000 }, () => {
+  it('does not leave a process that has reported the end of its job, but passes the report on', async () => {
+    const of = poolOf(defineTask({ name: 'long', isolate: 'process', timeLimit: '1h' }))
+    const execution = of.execution()
+    const ran = of.pool.run(execution)
+    await expect.poll(() => existsSync(join(of.folder, 'said')), { timeout: 20_000 }).toBe(true)
+    const isLeft = of.pool.leave(execution)
+    writeFileSync(join(of.folder, 'end'), '')
+    await ran
+
+    expect([isLeft, ...of.told]).toEqual([false, 'complete', 'released'])
+  })
+
+  it('names the variables that a task does not get, once and without their values, unless the task says what it needs', async () => {
+    vi.stubEnv('DATABASE_URL', 'a secret')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const told: EventMap['env.withheld'][] = []
+    for (const env of [undefined, ['PGHOST'], []]) {
+      const { pool, folder, events, execution } = poolOf(defineTask({ name: 'long', isolate: 'process', env }))
+      events.on('env.withheld', (event) => told.push(event))
+      writeFileSync(join(folder, 'end'), '')
+      for (let runs = 0; runs < 2; runs++) await pool.run(execution())
+    }
+
+    expect(told).toEqual([{ task: 'long', queue: 'default', names: expect.arrayContaining(['DATABASE_URL']) }])
+    expect(JSON.stringify(told)).not.toContain('a secret')
+  })
+})
+
+describe('the line from a process to its worker', () => {
+  const settled: ChildMessage = { word: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }
+
+  /** The line, and the end of the worker. */
+  async function pair(): Promise<{ line: WorkerLine; worker: Socket }> {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const accepted = once(server, 'connection') as Promise<[Socket]>
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    const [worker] = await accepted
+    onTestFinished(() => {
+      for (const end of [socket, worker]) end.destroy()
+      server.close()
+    })
+    return { line: new WorkerLine(socket, () => {}), worker }
+  }
+
+  it('reports the end of the job as unread if the worker left without reading it', async () => {
+    const { line, worker } = await pair()
+    worker.pause()
+    const isHeard = line.tell(settled)
+    // What is said behind it is written behind it.
+    expect(await line.tell({ word: 'started' })).toBe(true)
+    worker.destroy()
+
+    expect(await isHeard).toBe(false)
+  })
+
+  it('reports it as read once the worker says so, even if that leaves at once', async () => {
+    const { line, worker } = await pair()
+    worker.once('data', () => worker.end('{"word":"heard"}\n'))
+
+    expect(await line.tell(settled)).toBe(true)
+  })
+})
