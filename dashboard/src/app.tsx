@@ -1,10 +1,9 @@
 /** The app: shows the page of the address, once the viewer is known. */
 
 import { useEffect, useRef } from 'preact/hooks'
-import { loadSession } from './api/api-client.js'
-import { isLoggedOut, session } from './api/session-state.js'
-import { Shell } from './frame/page-shell.js'
-import { LoginPage } from './pages/login/login-page.js'
+import { isLoggedOut, loadSession, session } from './api/api-client.js'
+import { Shell } from './page-shell.js'
+import { LoginPage } from './pages/login-page.js'
 import { TableNotice } from './parts/table-notice.js'
 import { placeAt } from './places.js'
 import { path } from './state/page-address.js'

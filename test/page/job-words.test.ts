@@ -1,10 +1,10 @@
 /** The words of a job: its timeline, its log as it is followed, and the form by which it is enqueued again; all pure. */
 
 import { describe, expect, it } from 'vitest'
-import { againForm, againMeta } from '../../dashboard/src/pages/job/again-form.js'
 import { emptyLog, gapLine, linesWith, withNews } from '../../dashboard/src/pages/job/followed-log.js'
 import type { JobDetail } from '../../dashboard/src/pages/job/job-detail.js'
 import { spansOf, spanWords, stepsOf } from '../../dashboard/src/pages/job/timeline-steps.js'
+import { againForm, againMeta } from '../../dashboard/src/pages/queue/job-form.js'
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1_000).toISOString()
 const now = Date.parse(at(100))

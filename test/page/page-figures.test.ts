@@ -2,8 +2,6 @@
 
 import { describe, expect, it } from 'vitest'
 import type { HistoryPoint, QueueRow } from '../../dashboard/src/api/answers.js'
-import { linePoints, niceDurations, niceTicks, timeTicks } from '../../dashboard/src/charts/chart-scale.js'
-import { filteredQueues } from '../../dashboard/src/pages/overview/queue-filter.js'
 import {
   askedFrom,
   binned,
@@ -13,6 +11,8 @@ import {
   withPresent,
 } from '../../dashboard/src/pages/queue/history-range.js'
 import { jobOf, noTexts } from '../../dashboard/src/pages/queue/job-form.js'
+import { filteredQueues } from '../../dashboard/src/pages/queue-filter.js'
+import { linePoints, niceDurations, niceTicks, timeTicks } from '../../dashboard/src/parts/chart-scale.js'
 
 const minute = 60_000
 const start = Date.UTC(2026, 0, 1)

@@ -1,4 +1,7 @@
-/** The answers of the API, as docs/http-api.md describes them. Instants are ISO 8601, durations milliseconds. */
+/**
+ * The answers of the API, as docs/http-api.md describes them, and what follows from one of them alone. Instants are ISO
+ * 8601, durations milliseconds.
+ */
 
 export type Instant = string
 
@@ -255,4 +258,19 @@ export interface ScheduleRow {
   readonly ticked: number
   readonly skipped: number
   readonly missed: number
+}
+
+/** How many of its attempts failed. */
+export function failuresOf(job: JobRow): number {
+  return diedOfFailure(job) ? job.attempt : job.attempt - 1
+}
+
+/** Whether its last attempt is one that failed. */
+export function diedOfFailure({ state, reason = '' }: JobRow): boolean {
+  return state === 'dead' && ['max-retries', 'no-retries', 'unrecoverable'].includes(reason)
+}
+
+/** Whether jobs wait in it although no worker takes them. */
+export function isUnserved({ serving, ready, scheduled }: Pick<QueueRow, 'serving' | 'ready' | 'scheduled'>): boolean {
+  return serving === 0 && ready + scheduled > 0
 }

@@ -1,12 +1,12 @@
 /**
- * The API client: sends requests to the window's `api/v1`, and throws an `ApiError` if it refuses. `at` makes the
- * paths.
+ * The API client: sends requests to the window's `api/v1`, keeps the session, and throws an `ApiError` for a refusal.
+ * `at` makes the paths.
  */
 
+import { computed, signal } from '@preact/signals'
 import type { Changed, Session } from './answers.js'
 import { ApiError, isAborted, toldError } from './api-error.js'
 import { apiAddress, queryText } from './api-path.js'
-import { isLoggedOut, session } from './session-state.js'
 
 type Query = Readonly<Record<string, string | number | undefined>>
 
@@ -32,6 +32,15 @@ export function put<T = Changed>(path: string, body: object): Promise<T> {
 export function remove<T = Changed>(path: string): Promise<T> {
   return change('DELETE', path)
 }
+
+/** The viewer of this page, what they may do, and what the store supports. Undefined until it is known. */
+export const session = signal<Session | undefined>(undefined)
+
+/** Whether the window wants a token first: the page shows the log-in. */
+export const isLoggedOut = signal(false)
+
+/** Whether actions are offered at all. */
+export const mayChange = computed(() => session.value?.role === 'operator' && !session.value.readOnly)
 
 /** Loads the session of this viewer. */
 export async function loadSession(): Promise<void> {

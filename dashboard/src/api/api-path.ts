@@ -1,4 +1,4 @@
-/** The API path: an address below the window that contains names and ids, whatever characters those have. */
+/** The API path: addresses below the window, of the API and of pages, whatever characters names and ids have. */
 
 /** The root of all addresses, wherever a proxy has put the window. */
 export const windowRoot = new URL('.', document.baseURI).href
@@ -16,4 +16,35 @@ export function queryText(values: Readonly<Record<string, string | number | unde
 
 export function apiAddress(path: string): string {
   return `${windowRoot}api/v1/${path}`
+}
+
+/** Other ids are kept out of paths: a path cannot contain `..`, and some proxies rewrite others. */
+const fitsInPath = /^\w[\w.:@-]*$/
+/** Replaces in the path an id that is in the query. */
+const inQuery = '~'
+
+export interface JobName {
+  readonly queue: string
+  readonly id: string
+  /** `morgue`: the dead job, which in an ordered queue may exist next to a live one. Default `jobs`. */
+  readonly part?: 'jobs' | 'morgue'
+}
+
+/** The path of a job, in the API and of its page. `tail`: the part after the id, such as `/cancel`. */
+export function jobAddress({ queue, id, part = 'jobs' }: JobName, tail = ''): string {
+  const isPlain = fitsInPath.test(id) && id !== 'errors'
+  const place = at`${queue}/${part}/${isPlain ? id : inQuery}`
+  return `queues/${place}${tail}${isPlain ? '' : queryText({ id })}`
+}
+
+/** The page of a job. */
+export function jobPage({ queue, id, part = 'jobs' }: JobName): string {
+  const page = jobAddress({ queue, id })
+  return part === 'jobs' ? page : `${page}${page.includes('?') ? '&' : '?'}part=${part}`
+}
+
+/** The job in an address, from the part of its path and from its query. */
+export function jobNamed(queue: string, inPath: string, query: URLSearchParams): JobName {
+  const id = inPath === inQuery ? (query.get('id') ?? inQuery) : inPath
+  return { queue, id, part: query.get('part') === 'morgue' ? 'morgue' : 'jobs' }
 }

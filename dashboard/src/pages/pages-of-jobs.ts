@@ -2,4 +2,4 @@
 
 export { JobPage } from './job/job-page.js'
 export { JobListPage } from './jobs/job-list-page.js'
-export { SearchPage } from './search/search-page.js'
+export { SearchPage } from './search-page.js'

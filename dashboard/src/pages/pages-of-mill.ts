@@ -4,5 +4,5 @@
 
 export { MorguesPage } from './morgue/morgues-page.js'
 export { SchedulesPage } from './schedules/schedules-page.js'
-export { ThrottlesPage } from './throttles/throttles-page.js'
-export { WorkersPage } from './workers/workers-page.js'
+export { ThrottlesPage } from './throttles-page.js'
+export { WorkersPage } from './workers-page.js'

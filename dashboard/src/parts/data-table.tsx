@@ -4,14 +4,30 @@
  */
 
 import type { ComponentChildren } from 'preact'
-import { useMemo } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { query, setQuery } from '../state/page-address.js'
 import type { RowSelection } from '../state/row-selection.js'
-import { RowBlock } from './row-block.js'
-import type { Column } from './table-column.js'
 import { TableNotice, WaitingRows } from './table-notice.js'
 
-export type { Column }
+/** The contents, the width and the visibility of one column of a data table. */
+export interface Column<Row> {
+  readonly key: string
+  readonly title: string
+  /** Not drawn again before the row is another object: read signals only in components inside it. */
+  readonly show: (row: Row) => ComponentChildren
+  /** A track of a CSS grid: `minmax(10rem, 2fr)`, `5rem`. */
+  readonly width: string
+  /** The width from which on it is shown: 1 always, 2 from 768 px, 3 from 1,280 px. Default 1. */
+  readonly priority?: 1 | 2 | 3
+  readonly isNumber?: boolean
+  /** Makes the column sortable, if all rows are loaded. Numbers begin with the largest. */
+  readonly order?: (a: Row, b: Row) => number
+}
+
+/** An order by a text, by code units: a collation is slow to load, and ids are no words. */
+export function byText<Row>(of: (row: Row) => string): (a: Row, b: Row) => number {
+  return (a, b) => (of(a) < of(b) ? -1 : Number(of(a) > of(b)))
+}
 
 interface TableProps<Row> {
   readonly label: string
@@ -136,5 +152,97 @@ function SelectAll({ keys, selection }: { readonly keys: readonly string[]; read
         onChange={() => selection.set(hasAll ? [] : keys)}
       />
     </th>
+  )
+}
+
+interface BlockProps<Row> {
+  readonly rows: readonly Row[]
+  /** How many rows are above it. */
+  readonly before: number
+  readonly columns: readonly Column<Row>[]
+  readonly keyOf: (row: Row) => string
+  readonly selection: RowSelection | undefined
+  /** Whether newer rows are loading. */
+  readonly isDim: boolean
+}
+
+/** This many rows are drawn at once, about as many as a screen shows. */
+const mostAtOnce = 24
+const nearPx = 300
+
+function RowBlock<Row>({ rows, before, columns, keyOf, selection, isDim }: BlockProps<Row>) {
+  const [body, isNear] = useNearness(before < mostAtOnce)
+  const dim = isDim ? 'opacity-60 motion-safe:transition-opacity motion-safe:delay-200' : ''
+  return (
+    <tbody ref={body} class={isNear ? dim : 'rows-away'} style={{ '--rows': rows.length }}>
+      {isNear &&
+        rows.map((row, i) => {
+          const key = keyOf(row)
+          return (
+            <TableRow
+              key={key}
+              row={row}
+              rowKey={key}
+              place={before + i}
+              columns={columns}
+              toggle={selection?.toggle}
+              isChosen={selection?.keys.has(key) ?? false}
+            />
+          )
+        })}
+    </tbody>
+  )
+}
+
+/** Whether an element is visible, or will be after a little scrolling. */
+function useNearness(isNearAtFirst: boolean) {
+  const body = useRef<HTMLTableSectionElement>(null)
+  const [isNear, setNear] = useState(isNearAtFirst)
+  useLayoutEffect(() => {
+    if (body.current === null) return
+    const watch = new IntersectionObserver(([entry]) => entry && setNear(entry.isIntersecting), {
+      rootMargin: `${nearPx}px`,
+    })
+    watch.observe(body.current)
+    return () => watch.disconnect()
+  }, [])
+  return [body, isNear] as const
+}
+
+interface RowProps<Row> {
+  readonly row: Row
+  readonly rowKey: string
+  readonly place: number
+  readonly columns: readonly Column<Row>[]
+  readonly toggle: ((key: string) => void) | undefined
+  readonly isChosen: boolean
+}
+
+function TableRow<Row>({ row, rowKey, place, columns, toggle, isChosen }: RowProps<Row>) {
+  const cells = useMemo(
+    () =>
+      columns.map(({ key, title, show, priority, isNumber }, i) => (
+        <td
+          key={key}
+          class={isNumber ? 'number' : ''}
+          data-priority={priority}
+          data-title={title}
+          data-lead={i === 0 ? '' : undefined}
+        >
+          {show(row)}
+        </td>
+      )),
+    [row, columns],
+  )
+  return (
+    // The heading is the first row.
+    <tr data-row tabIndex={-1} aria-rowindex={place + 2} aria-selected={toggle && isChosen}>
+      {toggle && (
+        <td class="row-box">
+          <input type="checkbox" aria-label={`Select ${rowKey}`} checked={isChosen} onChange={() => toggle(rowKey)} />
+        </td>
+      )}
+      {cells}
+    </tr>
   )
 }

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import type { FieldMistake } from '../api/api-error.js'
+import { query, setQuery } from '../state/page-address.js'
 
 interface FieldProps {
   readonly label: string
@@ -100,4 +101,24 @@ export function Select({ label, value, choices, onChange }: SelectProps) {
 /** The first mistake at a path, or below it. */
 export function mistakeAt(mistakes: readonly FieldMistake[], path: string): string | undefined {
   return mistakes.find((one) => one.path === path || one.path.startsWith(`${path}.`))?.message
+}
+
+interface SearchProps {
+  /** The label for screen readers. */
+  readonly label: string
+  readonly placeholder: string
+}
+
+/** A filter of the loaded rows, kept in the address as `q`; the key `/` leads to it. */
+export function SearchField({ label, placeholder }: SearchProps) {
+  return (
+    <input
+      type="search"
+      class="field sm:max-w-64"
+      aria-label={label}
+      placeholder={placeholder}
+      value={query.value.get('q') ?? ''}
+      onInput={(event) => setQuery({ q: event.currentTarget.value })}
+    />
+  )
 }

@@ -1,6 +1,6 @@
 /** The moment text: an instant relative to now, and in full in its title. Durations and counts are here too. */
 
-import { now } from '../state/ticking-clock.js'
+import { signal } from '@preact/signals'
 import { countWords, exactCount } from '../words/count-words.js'
 import { durationWords } from '../words/duration-words.js'
 import { fullMoment, momentWords } from '../words/moment-words.js'
@@ -31,3 +31,10 @@ export function CountText({ count }: { readonly count: number }) {
     </span>
   )
 }
+
+/** The ticking clock: the present second, for words such as "5 s ago". It stops while the page is hidden. */
+export const now = signal(Date.now())
+
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now()
+}, 1_000)

@@ -1,8 +1,7 @@
 /** The state badge: a state in words, with a sign and a colour of its own. */
 
 import type { ComponentChildren } from 'preact'
-import type { JobState, QueueRow } from '../api/answers.js'
-import { isUnserved } from '../state/unserved-queue.js'
+import { isUnserved, type JobState, type QueueRow } from '../api/answers.js'
 
 type Tone = 'plain' | 'accent' | 'good' | 'warn' | 'bad'
 

@@ -1,13 +1,13 @@
 /** The attempt panel: how often a job has run and may still fail, its last error with its stack, and the delays to come. */
 
+import { failuresOf } from '../../api/answers.js'
 import { Moment } from '../../parts/moment-text.js'
 import { CopyButton } from '../../parts/name-text.js'
+import { Panel } from '../../parts/page-head.js'
 import { countOf } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
-import { failuresOf } from '../../words/failure-count.js'
 import { safeLines, safeText } from '../../words/safe-text.js'
 import { hasEnded, type JobDetail, type RetryDelay } from './job-detail.js'
-import { Panel } from './titled-panel.js'
 
 export function AttemptPanel({ job }: { readonly job: JobDetail }) {
   const { attempt, retry, error, state } = job

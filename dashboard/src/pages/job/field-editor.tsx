@@ -1,16 +1,15 @@
 /** The field editor: sets and removes the fields of a job by hand. */
 
 import { useState } from 'preact/hooks'
-import { post } from '../../api/api-client.js'
-import { type JobName, jobAddress } from '../../api/job-address.js'
-import { mayChange } from '../../api/session-state.js'
+import { mayChange, post } from '../../api/api-client.js'
+import { type JobName, jobAddress } from '../../api/api-path.js'
 import { Field, Select } from '../../parts/form-field.js'
 import { Name } from '../../parts/name-text.js'
+import { Panel } from '../../parts/page-head.js'
 import { Button } from '../../parts/press-button.js'
 import { say } from '../../state/toast-list.js'
 import { safeText } from '../../words/safe-text.js'
 import type { JobDetail } from './job-detail.js'
-import { Panel } from './titled-panel.js'
 
 type FieldValue = string | number | boolean
 

@@ -2,8 +2,7 @@
 
 import type { Changed, JobState } from '../../api/answers.js'
 import { post, remove } from '../../api/api-client.js'
-import { at } from '../../api/api-path.js'
-import { type JobName, jobAddress } from '../../api/job-address.js'
+import { at, type JobName, jobAddress } from '../../api/api-path.js'
 import type { MenuItem } from '../../parts/popover-menu.js'
 import { askToConfirm } from '../../state/asked-action.js'
 import { say } from '../../state/toast-list.js'

@@ -1,31 +1,31 @@
 /** The job page: everything that is known about one job, live, and its actions. */
 
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { at } from '../../api/api-path.js'
-import { type JobName, jobAddress, jobNamed } from '../../api/job-address.js'
-import { mayChange } from '../../api/session-state.js'
-import { PageHead } from '../../frame/page-head.js'
+import { mayChange } from '../../api/api-client.js'
+import { at, type JobName, jobAddress, jobNamed, queryText } from '../../api/api-path.js'
+import { Moment } from '../../parts/moment-text.js'
 import { Name } from '../../parts/name-text.js'
+import { PageHead, Panel } from '../../parts/page-head.js'
 import { Menu } from '../../parts/popover-menu.js'
 import { Button } from '../../parts/press-button.js'
 import { Badge, StateBadge } from '../../parts/state-badge.js'
 import { TableNotice, WaitingRows } from '../../parts/table-notice.js'
 import { query } from '../../state/page-address.js'
+import { countOf } from '../../words/count-words.js'
+import { durationWords } from '../../words/duration-words.js'
+import { safeText } from '../../words/safe-text.js'
 import { EnqueueDialog } from '../queue/enqueue-dialog.js'
-import { againForm, againMeta } from './again-form.js'
+import { againForm, againMeta } from '../queue/job-form.js'
 import { AttemptPanel } from './attempt-panel.js'
 import { EndDialog } from './end-dialog.js'
-import { FactList } from './fact-list.js'
 import { FieldEditor } from './field-editor.js'
 import { actsOf, type JobDialog } from './job-acts.js'
-import { hasEnded, isOrdered, type JobDetail } from './job-detail.js'
+import { hasEnded, isOrdered, type JobDetail, type Relative } from './job-detail.js'
 import { JobTimeline } from './job-timeline.js'
 import { useLiveJob } from './live-job.js'
 import { LogPanel } from './log-panel.js'
-import { NotKept } from './not-kept.js'
 import { PayloadPanel } from './payload-panel.js'
-import { ProgressBar } from './progress-bar.js'
-import { RelativesPanel } from './relatives-panel.js'
 
 /** `id`: as in the path; an id that does not fit there is in the query. */
 export function JobPage({ queue, id }: { readonly queue: string; readonly id: string }) {
@@ -149,5 +149,192 @@ function JobActions({ job, name, done }: ActionProps) {
         <EndDialog how={dialog} job={job} name={name} onClose={close} done={done} />
       )}
     </>
+  )
+}
+
+interface ProgressProps {
+  readonly progress: { readonly fraction: number; readonly note?: string }
+  readonly isLive: boolean
+}
+
+/** The reported progress of a job, with its note. */
+function ProgressBar({ progress: { fraction, note }, isLive }: ProgressProps) {
+  const share = Math.min(1, Math.max(0, fraction))
+  const percent = `${Math.round(share * 100)} %`
+  return (
+    <section class="panel p-4" aria-label="Progress">
+      <div class="mb-1.5 flex justify-between gap-3">
+        <span class="min-w-0 wrap-anywhere">{note === undefined ? 'Progress' : safeText(note)}</span>
+        <span class="font-medium whitespace-nowrap">{percent}</span>
+      </div>
+      <div
+        role="progressbar"
+        aria-label="Progress"
+        aria-valuenow={Math.round(share * 100)}
+        aria-valuemin={0}
+        aria-valuemax={100}
+        class="h-2 overflow-hidden rounded-full bg-sunk ring-1 ring-line ring-inset"
+      >
+        <div
+          class={`meter-fill h-full origin-left transition-transform ${isLive ? 'bg-accent' : 'bg-edge'}`}
+          style={{ transform: `scaleX(${share})` }}
+        />
+      </div>
+    </section>
+  )
+}
+
+/** Where a job runs or ran, how long its lease lasts, and the options of its enqueue. */
+function FactList({ job }: { readonly job: JobDetail }) {
+  const { queue, task, priority, group, host, pid, worker, state, leaseMs, createdAt, updatedAt, expiresAt, held } = job
+  const isRunning = state === 'running'
+  const ran = isRunning ? 'runs' : 'ran last'
+  return (
+    <Panel title="Facts">
+      <dl class="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1.5 text-sm">
+        <Fact name="Queue">
+          <a class="link" href={at`queues/${queue}`}>
+            <Name text={queue} />
+          </a>
+        </Fact>
+        <Fact name="Task">
+          <Name text={task} most={60} />
+        </Fact>
+        <Fact name="Priority">{priority}</Fact>
+        {group !== undefined && (
+          <Fact name="Group">
+            <Name text={group} canCopy />
+          </Fact>
+        )}
+        {held !== undefined && (
+          <Fact name="Held">{held.until === undefined ? 'its group is paused' : <Moment at={held.until} />}</Fact>
+        )}
+        <Fact name="Enqueued">
+          <Moment at={createdAt} />
+        </Fact>
+        <Fact name="Changed">
+          <Moment at={updatedAt} />
+        </Fact>
+        {expiresAt !== undefined && (
+          <Fact name="Expires">
+            <Moment at={expiresAt} />
+          </Fact>
+        )}
+        {worker !== undefined && (
+          <Fact name={`Worker it ${ran} in`}>
+            <Name text={worker} most={34} isId canCopy />
+          </Fact>
+        )}
+        {host !== undefined && (
+          <Fact name={`Where it ${ran}`}>
+            <Name text={host} />
+            {pid !== undefined && `, process ${pid}`}
+          </Fact>
+        )}
+        {isRunning && leaseMs !== undefined && (
+          <Fact name="Lease">
+            {durationWords(leaseMs)}, renewed while its worker lives; another worker takes it over when that stops
+          </Fact>
+        )}
+      </dl>
+    </Panel>
+  )
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: ComponentChildren }) {
+  return (
+    <>
+      <dt class="text-muted">{name}</dt>
+      <dd class="min-w-0 wrap-anywhere">{children}</dd>
+    </>
+  )
+}
+
+/**
+ * The job that enqueued this one, and the jobs that this one enqueued, with their present states.
+ */
+function RelativesPanel({ job: { parent, children = [], childCalls = 0, state } }: { readonly job: JobDetail }) {
+  if (parent === undefined && childCalls === 0) return null
+  return (
+    <Panel title="Parent and children">
+      {parent !== undefined && (
+        <div class="grid gap-1">
+          <span class="text-sm text-muted">Enqueued by</span>
+          <RelativeLine relative={parent} />
+        </div>
+      )}
+      {childCalls > 0 && (
+        <div class="grid gap-1">
+          <span class="text-sm text-muted">Has enqueued, by {countOf(childCalls, 'call')}</span>
+          {children.map((child) => (
+            <RelativeLine key={`${child.queue}/${child.id}`} relative={child} />
+          ))}
+          {children.length < childCalls && (
+            <span class="text-sm text-muted">
+              Of {countOf(childCalls - children.length, 'call')} the jobs are not found: gone by now, enqueued many at
+              once, or under ids of their own.
+            </span>
+          )}
+          {!hasEnded(state) && <span class="text-xs text-muted">Noted about a second after each call.</span>}
+        </div>
+      )}
+    </Panel>
+  )
+}
+
+function RelativeLine({ relative: { queue, id, task, state } }: { readonly relative: Relative }) {
+  return (
+    <div class="flex min-w-0 flex-wrap items-center gap-x-2 gap-y-0.5 text-sm">
+      <a class="link min-w-0" href={jobAddress({ queue, id })}>
+        <Name text={id} most={28} isId />
+      </a>
+      <span class="text-muted">
+        <Name text={task} /> in <Name text={queue} />
+      </span>
+      {state === undefined ? <span class="text-muted">nothing is kept of it</span> : <StateBadge state={state} />}
+    </div>
+  )
+}
+
+const whyWords =
+  'It ended and its result is not kept, or not any more: a queue says by its retention how many results it keeps, and for how long. Or it was deleted, or never enqueued.'
+
+interface NotKeptProps {
+  readonly name: JobName
+  readonly onLook: () => unknown
+}
+
+/** The page of a job that is not kept: why that is no fault, and where to look instead. */
+function NotKept({ name: { queue, id, part }, onLook }: NotKeptProps) {
+  return (
+    <div class="panel grid max-w-prose gap-3 p-5">
+      <h2 class="text-lg font-semibold">
+        {part === 'morgue' ? 'No such job lies in the morgue' : 'Nothing is kept of this job'}
+      </h2>
+      <p class="wrap-anywhere text-muted">
+        {part === 'morgue' ? 'It was revived or deleted, or never died.' : whyWords} It was looked for in the queue{' '}
+        <Name text={queue} />.
+      </p>
+      <ul class="grid list-disc gap-1 ps-5">
+        <li>
+          <a class="link" href={`search${queryText({ q: id })}`}>
+            Look for this id in all queues
+          </a>
+        </li>
+        <li>
+          <a class="link" href={at`queues/${queue}/jobs`}>
+            Jobs of this queue
+          </a>
+        </li>
+        <li>
+          <a class="link" href={at`queues/${queue}/morgue`}>
+            Its morgue
+          </a>
+        </li>
+      </ul>
+      <div>
+        <Button onPress={onLook}>Look again</Button>
+      </div>
+    </div>
   )
 }

@@ -1,7 +1,6 @@
 /** The job timeline: the steps of a job as a line of dots, and the parts of its life so far as a bar. */
 
-import { Moment } from '../../parts/moment-text.js'
-import { now } from '../../state/ticking-clock.js'
+import { Moment, now } from '../../parts/moment-text.js'
 import { safeText, shortText } from '../../words/safe-text.js'
 import type { JobDetail } from './job-detail.js'
 import { spansOf, spanWords, stepsOf, type TimelineSpan, type TimelineStep } from './timeline-steps.js'

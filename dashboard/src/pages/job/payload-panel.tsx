@@ -3,9 +3,9 @@
  */
 
 import { JsonView } from '../../parts/json-view.js'
+import { Panel } from '../../parts/page-head.js'
 import { countOf } from '../../words/count-words.js'
 import { isOrdered, type JobDetail } from './job-detail.js'
-import { Panel } from './titled-panel.js'
 
 const parts = ['input', 'meta', 'result', 'checkpoint'] as const
 

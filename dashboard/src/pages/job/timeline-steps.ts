@@ -1,7 +1,7 @@
 /** The timeline steps: the past and future steps of a job, and how long each part took. Pure. */
 
+import { diedOfFailure, failuresOf } from '../../api/answers.js'
 import { durationWords } from '../../words/duration-words.js'
-import { diedOfFailure, failuresOf } from '../../words/failure-count.js'
 import { hasEnded, type JobDetail } from './job-detail.js'
 
 export interface TimelineStep {

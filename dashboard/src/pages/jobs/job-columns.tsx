@@ -1,12 +1,11 @@
 /** The job columns: the columns of a job list, for the state that it lists. */
 
-import type { JobRow, JobState } from '../../api/answers.js'
-import { jobPage } from '../../api/job-address.js'
+import { failuresOf, type JobRow, type JobState } from '../../api/answers.js'
+import { jobPage } from '../../api/api-path.js'
 import type { Column } from '../../parts/data-table.js'
 import { CountText, DurationText, Moment } from '../../parts/moment-text.js'
 import { Name } from '../../parts/name-text.js'
 import { Badge, StateBadge } from '../../parts/state-badge.js'
-import { failuresOf } from '../../words/failure-count.js'
 import { safeText, shortText } from '../../words/safe-text.js'
 
 type JobColumn = Column<JobRow>

@@ -3,17 +3,17 @@
  */
 
 import { useEffect } from 'preact/hooks'
-import type { JobRow, ListPage, QueueDetail } from '../../api/answers.js'
-import { get } from '../../api/api-client.js'
+import type { JobRow, JobState, ListPage, QueueCounts, QueueDetail } from '../../api/answers.js'
+import { get, mayChange } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
-import { mayChange } from '../../api/session-state.js'
-import { PageHead } from '../../frame/page-head.js'
 import { DataTable } from '../../parts/data-table.js'
+import { CountText } from '../../parts/moment-text.js'
+import { PageHead } from '../../parts/page-head.js'
 import { PageTurner, SelectionBar } from '../../parts/page-turner.js'
 import { Menu } from '../../parts/popover-menu.js'
 import { Button } from '../../parts/press-button.js'
 import { QueueBadges } from '../../parts/state-badge.js'
-import { clearFilters, usePages } from '../../state/cursor-pages.js'
+import { clearFilters, filterList, usePages } from '../../state/cursor-pages.js'
 import { query } from '../../state/page-address.js'
 import { useResource } from '../../state/resource.js'
 import { useSelection } from '../../state/row-selection.js'
@@ -21,7 +21,6 @@ import { countOf } from '../../words/count-words.js'
 import { columnsFor, rowKey } from './job-columns.js'
 import { allItems, askForChosen, jobVerbs, verbText } from './job-verbs.js'
 import { ListFilters } from './list-filters.js'
-import { type ListedState, listedStates, StateTabs } from './state-tabs.js'
 
 const everyMs = 5_000
 
@@ -129,4 +128,42 @@ function Empty({ listed, task, hasNext, isFirst }: EmptyProps) {
   if (listed === 'completed')
     return <p>None is kept. How many results a queue keeps, and for how long, its retention says.</p>
   return <p>{listed === 'all' ? 'This queue has no jobs.' : `No job is ${listed}.`}</p>
+}
+
+/** In the order of a job's life; the queue keeps no count of ended jobs. */
+const listedStates = ['all', 'scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const
+
+type ListedState = (typeof listedStates)[number]
+
+interface TabsProps {
+  readonly listed: ListedState
+  readonly counts: QueueCounts | undefined
+}
+
+/** The states of jobs with their counts; the list shows one of them. */
+function StateTabs({ listed, counts }: TabsProps) {
+  return (
+    <fieldset class="flex flex-wrap gap-1" aria-label="State">
+      {listedStates.map((state) => (
+        <button
+          key={state}
+          type="button"
+          aria-pressed={state === listed}
+          class="flex min-h-8 items-center gap-1.5 rounded-md px-2.5 text-muted hover:bg-sunk hover:text-ink aria-pressed:bg-wash aria-pressed:font-medium aria-pressed:text-accent"
+          onClick={() => filterList({ state: state === 'all' ? undefined : state })}
+        >
+          {state}
+          {counts !== undefined && isCounted(state) && (
+            <span class="text-xs">
+              <CountText count={counts[state]} />
+            </span>
+          )}
+        </button>
+      ))}
+    </fieldset>
+  )
+}
+
+function isCounted(state: JobState | 'all'): state is 'scheduled' | 'ready' | 'running' | 'dead' {
+  return state === 'scheduled' || state === 'ready' || state === 'running' || state === 'dead'
 }

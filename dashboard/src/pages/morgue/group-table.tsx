@@ -1,8 +1,9 @@
 /** The group table: the dead jobs of a queue by error and task, the largest group first. */
 
 import { useMemo } from 'preact/hooks'
+import type { Instant } from '../../api/answers.js'
+import { mayChange } from '../../api/api-client.js'
 import { at, queryText } from '../../api/api-path.js'
-import { mayChange } from '../../api/session-state.js'
 import { type Column, DataTable } from '../../parts/data-table.js'
 import { CountText, Moment } from '../../parts/moment-text.js'
 import { Name } from '../../parts/name-text.js'
@@ -10,8 +11,31 @@ import { Menu } from '../../parts/popover-menu.js'
 import type { Resource } from '../../state/resource.js'
 import { countOf, exactCount } from '../../words/count-words.js'
 import { safeText, shortText } from '../../words/safe-text.js'
-import { type DeadGroup, type DeadGroups, groupKey } from './dead-group.js'
 import { askForDead } from './morgue-acts.js'
+
+/** The dead jobs of a queue that share their task and the first line of their error. */
+export interface DeadGroup {
+  readonly error: string
+  readonly task: string
+  readonly count: number
+  /** The first 1,000 of them. */
+  readonly ids: readonly string[]
+  /** When the last of them died. */
+  readonly lastAt?: Instant
+}
+
+export interface DeadGroups {
+  /** The number of latest dead jobs that were looked at. */
+  readonly scanned: number
+  /** There are others. */
+  readonly more: boolean
+  readonly groups: readonly DeadGroup[]
+}
+
+/** Its name among those of its queue. */
+export function groupKey({ task, error }: Pick<DeadGroup, 'task' | 'error'>): string {
+  return `${task}\0${error}`
+}
 
 interface GroupProps {
   readonly queue: string

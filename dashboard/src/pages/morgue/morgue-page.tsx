@@ -1,21 +1,18 @@
 /** The morgue page of a queue: its dead jobs by error, those of one error, or all of them, with their actions. */
 
 import type { QueueDetail } from '../../api/answers.js'
-import { get } from '../../api/api-client.js'
+import { get, mayChange } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
-import { mayChange } from '../../api/session-state.js'
-import { PageHead } from '../../frame/page-head.js'
 import { Name } from '../../parts/name-text.js'
+import { PageHead } from '../../parts/page-head.js'
 import { Button } from '../../parts/press-button.js'
 import { TableNotice, WaitingRows } from '../../parts/table-notice.js'
 import { query, setQuery } from '../../state/page-address.js'
 import { useResource } from '../../state/resource.js'
 import { countOf } from '../../words/count-words.js'
 import { safeText, shortText } from '../../words/safe-text.js'
-import { type DeadGroups, groupKey } from './dead-group.js'
-import { DeadList } from './dead-list.js'
-import { GroupJobs } from './group-jobs.js'
-import { GroupTable } from './group-table.js'
+import { DeadList, GroupJobs } from './dead-jobs.js'
+import { type DeadGroups, GroupTable, groupKey } from './group-table.js'
 import { askForAllDead, askForDead } from './morgue-acts.js'
 
 const everyMs = 10_000

@@ -1,7 +1,7 @@
 /** The event line: one event of a job, with its time, its job and its details. */
 
 import type { LiveEvent } from '../../api/answers.js'
-import { jobPage } from '../../api/job-address.js'
+import { jobPage } from '../../api/api-path.js'
 import { Name } from '../../parts/name-text.js'
 import { durationWords } from '../../words/duration-words.js'
 import { secondWords } from '../../words/moment-words.js'

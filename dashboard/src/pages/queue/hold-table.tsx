@@ -1,9 +1,8 @@
 /** The hold table: what keeps a queue, or groups of it, from starting jobs, each with a button that ends it. */
 
 import type { QueueHold, QueueHolds } from '../../api/answers.js'
-import { post } from '../../api/api-client.js'
+import { mayChange, post } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
-import { mayChange } from '../../api/session-state.js'
 import { Name } from '../../parts/name-text.js'
 import { Button } from '../../parts/press-button.js'
 import { say } from '../../state/toast-list.js'

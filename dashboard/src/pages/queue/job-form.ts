@@ -1,6 +1,7 @@
-/** The job form: a new job as it is typed, and the request made from it. Pure. */
+/** The job form: a new job as it is typed, the request made from it, and a form filled from an existing job. Pure. */
 
 import type { FieldMistake } from '../../api/api-error.js'
+import { isOrdered, type JobDetail } from '../job/job-detail.js'
 
 export interface JobForm {
   readonly task: string
@@ -44,4 +45,31 @@ export function jobOf({ task, input, priority, score, ...texts }: JobForm): Form
     score: number('score', score),
   }).filter(([, part]) => part !== undefined && part !== '')
   return mistakes.length > 0 ? { mistakes } : { job: Object.fromEntries(given), mistakes }
+}
+
+/**
+ * The form filled from a job, under a new id unless its queue is ordered. For an ordered job the newest payload: the
+ * others existed before it.
+ */
+export function againForm(job: JobDetail): Partial<JobForm> {
+  const { task, id, priority, group } = job
+  if (isOrdered(job)) {
+    const newest = job.payloads?.at(-1)
+    return { task, id, input: jsonText(newest?.input), ...(newest && { score: String(newest.score) }) }
+  }
+  return {
+    task,
+    input: jsonText(job.input),
+    ...(priority !== 0 && { priority: String(priority) }),
+    ...(group !== undefined && { group }),
+  }
+}
+
+/** Sent along unchanged. */
+export function againMeta(job: JobDetail): Readonly<Record<string, unknown>> | undefined {
+  return isOrdered(job) ? job.payloads?.at(-1)?.meta : job.meta
+}
+
+function jsonText(value: unknown): string {
+  return value === undefined ? '' : JSON.stringify(value, undefined, 2)
 }

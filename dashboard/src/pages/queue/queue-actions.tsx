@@ -1,18 +1,20 @@
 /** The queue actions: an operator's actions on a whole queue. */
 
 import { useState } from 'preact/hooks'
-import type { Changed, QueueDetail } from '../../api/answers.js'
-import { post } from '../../api/api-client.js'
+import type { Changed, Overview, QueueDetail } from '../../api/answers.js'
+import { get, post } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
+import { Field, Select } from '../../parts/form-field.js'
+import { Dialog, DialogButtons } from '../../parts/modal-dialog.js'
 import { Menu } from '../../parts/popover-menu.js'
 import { Button } from '../../parts/press-button.js'
 import { ThrottleDialog } from '../../parts/throttle-dialog.js'
 import { askToConfirm } from '../../state/asked-action.js'
+import { useResource } from '../../state/resource.js'
 import { say } from '../../state/toast-list.js'
-import { countOf } from '../../words/count-words.js'
+import { countOf, exactCount } from '../../words/count-words.js'
+import { safeText } from '../../words/safe-text.js'
 import { EnqueueDialog } from './enqueue-dialog.js'
-import { MoveDialog } from './move-dialog.js'
-import { ReshardDialog } from './reshard-dialog.js'
 
 interface ActionsProps {
   readonly queue: QueueDetail
@@ -95,4 +97,104 @@ function askToClear({ name, ready, scheduled, dead }: QueueDetail, refresh: () =
       refresh()
     },
   })
+}
+
+interface MoveProps {
+  readonly queue: QueueDetail
+  readonly onClose: () => void
+  readonly onDone: () => void
+}
+
+/** Brings the jobs of an ordered queue into another one. */
+function MoveDialog({ queue, onClose, onDone }: MoveProps) {
+  const overview = useResource<Overview>((signal) => get('overview', { query: { minutes: 1 }, signal }), [])
+  const others = overview.data.value?.queues.filter(({ name, kind }) => kind === 'ordered' && name !== queue.name)
+  const [chosen, setChosen] = useState('')
+  const to = chosen === '' ? others?.[0]?.name : chosen
+  const ask = () => {
+    if (to === undefined) return
+    onClose()
+    const count = queue.ready + queue.scheduled + queue.dead
+    askToConfirm({
+      title: `Move the jobs to ${safeText(to)}?`,
+      text: `Brings ${countOf(count, 'waiting or dead job')} into the queue ${safeText(to)}. Running jobs stay.`,
+      verb: 'Move',
+      typed: queue.name,
+      act: () => post<Changed>(at`queues/${queue.name}/move`, { to }),
+      done: (changed) => {
+        say(`${countOf(changed, 'job')} moved.`)
+        onDone()
+      },
+    })
+  }
+  return (
+    <Dialog title="Move its jobs" onClose={onClose}>
+      <p class="text-muted">Into another ordered queue; those of one id go together and keep their order.</p>
+      <div class="min-h-8">
+        {others?.length === 0 && <p>There is no other ordered queue.</p>}
+        {others !== undefined && others.length > 0 && (
+          <Select
+            label="Into which queue"
+            value={to ?? ''}
+            choices={others.map(({ name }) => [name, name] as const)}
+            onChange={setChosen}
+          />
+        )}
+        {overview.error.value && <p class="text-bad">{overview.error.value.message}</p>}
+      </div>
+      <DialogButtons>
+        <Button onPress={onClose}>Cancel</Button>
+        <Button kind="main" onPress={ask} isDisabled={to === undefined}>
+          Go on …
+        </Button>
+      </DialogButtons>
+    </Dialog>
+  )
+}
+
+const mostShards = 1_024
+
+interface ReshardProps {
+  readonly queue: QueueDetail
+  readonly onClose: () => void
+  readonly onDone: () => void
+}
+
+/** Spreads an ordered queue over another number of shards. */
+function ReshardDialog({ queue, onClose, onDone }: ReshardProps) {
+  const [text, setText] = useState(String(queue.shards))
+  const shards = Number(text)
+  const isRight = Number.isInteger(shards) && shards >= 1 && shards <= mostShards
+  const ask = () => {
+    onClose()
+    askToConfirm({
+      title: `Spread the queue over ${countOf(shards, 'shard')}?`,
+      text: `It lies in ${countOf(queue.shards, 'shard')} now. No job of it starts until all are moved.`,
+      verb: 'Reshard',
+      typed: queue.name,
+      act: () => post<Changed>(at`queues/${queue.name}/reshard`, { shards }),
+      done: () => {
+        say(`It lies in ${countOf(shards, 'shard')} now.`)
+        onDone()
+      },
+    })
+  }
+  return (
+    <Dialog title="Reshard" onClose={onClose}>
+      <Field
+        label="Shards"
+        type="number"
+        value={text}
+        onInput={setText}
+        hint={`1 to ${exactCount(mostShards)}; workers spread over them`}
+        mistake={isRight ? undefined : `must be a whole number from 1 to ${exactCount(mostShards)}`}
+      />
+      <DialogButtons>
+        <Button onPress={onClose}>Cancel</Button>
+        <Button kind="main" onPress={ask} isDisabled={!isRight || shards === queue.shards}>
+          Go on …
+        </Button>
+      </DialogButtons>
+    </Dialog>
+  )
 }

@@ -2,9 +2,9 @@
 
 import type { QueueDetail } from '../../api/answers.js'
 import { at } from '../../api/api-path.js'
-import { Section } from '../../frame/page-head.js'
 import { Meter } from '../../parts/fill-meter.js'
 import { Name } from '../../parts/name-text.js'
+import { Section } from '../../parts/page-head.js'
 import { countOf } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
 import { HoldTable } from './hold-table.js'

@@ -1,11 +1,9 @@
 /** The schedule dialog: everything about one schedule, its next ticks and its last job, and its actions. */
 
 import type { JobRow, ScheduleRow } from '../../api/answers.js'
-import { get } from '../../api/api-client.js'
+import { get, mayChange } from '../../api/api-client.js'
 import { ApiError } from '../../api/api-error.js'
-import { at } from '../../api/api-path.js'
-import { jobAddress, jobPage } from '../../api/job-address.js'
-import { mayChange } from '../../api/session-state.js'
+import { at, jobAddress, jobPage } from '../../api/api-path.js'
 import { Details } from '../../parts/detail-list.js'
 import { JsonView } from '../../parts/json-view.js'
 import { Dialog, DialogButtons } from '../../parts/modal-dialog.js'

@@ -2,10 +2,10 @@
 
 import type { ListPage, ScheduleRow } from '../../api/answers.js'
 import { get } from '../../api/api-client.js'
-import { PageHead } from '../../frame/page-head.js'
 import { DataTable } from '../../parts/data-table.js'
+import { SearchField } from '../../parts/form-field.js'
+import { PageHead } from '../../parts/page-head.js'
 import { PageTurner } from '../../parts/page-turner.js'
-import { SearchField } from '../../parts/search-field.js'
 import { usePages } from '../../state/cursor-pages.js'
 import { query } from '../../state/page-address.js'
 import { loadedAgain } from './schedule-acts.js'

@@ -1,7 +1,6 @@
 /** The queue filter: chooses queues by a part of their names and by their state. Pure. */
 
-import type { QueueRow } from '../../api/answers.js'
-import { isUnserved } from '../../state/unserved-queue.js'
+import { isUnserved, type QueueRow } from '../api/answers.js'
 
 const kinds: Readonly<Record<string, (queue: QueueRow) => boolean>> = {
   waiting: ({ ready, lagMs }) => ready > 0 || lagMs > 0,

@@ -1,19 +1,18 @@
 /** The search page: jobs of all queues by their id or by their task, and queues by their name. */
 
 import { useEffect } from 'preact/hooks'
-import type { JobRow } from '../../api/answers.js'
-import { get } from '../../api/api-client.js'
-import { ApiError } from '../../api/api-error.js'
-import { at } from '../../api/api-path.js'
-import { jobPage } from '../../api/job-address.js'
-import { PageHead, Section } from '../../frame/page-head.js'
-import { DataTable } from '../../parts/data-table.js'
-import { Name } from '../../parts/name-text.js'
-import { Button } from '../../parts/press-button.js'
-import { overview, queueNames } from '../../state/live-overview.js'
-import { go, query, setQuery } from '../../state/page-address.js'
-import { useResource } from '../../state/resource.js'
-import { foundColumns, foundKey, nameOf } from '../jobs/job-columns.js'
+import type { JobRow } from '../api/answers.js'
+import { get } from '../api/api-client.js'
+import { ApiError } from '../api/api-error.js'
+import { at, jobPage } from '../api/api-path.js'
+import { DataTable } from '../parts/data-table.js'
+import { Name } from '../parts/name-text.js'
+import { PageHead, Section } from '../parts/page-head.js'
+import { Button } from '../parts/press-button.js'
+import { overview, queueNames } from '../state/live-overview.js'
+import { go, query, setQuery } from '../state/page-address.js'
+import { useResource } from '../state/resource.js'
+import { foundColumns, foundKey, nameOf } from './jobs/job-columns.js'
 
 interface Found {
   readonly items: readonly JobRow[]

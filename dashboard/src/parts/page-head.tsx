@@ -1,4 +1,4 @@
-/** The page head: the title of a page, the way to it, and its actions. */
+/** The page head: the title of a page, the way to it, and its actions; and the headings of the parts below. */
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
@@ -57,6 +57,26 @@ export function Section({ title, children, actions }: SectionProps) {
       <div class="mb-2 flex min-h-8 flex-wrap items-center gap-3">
         <h2 class="text-lg font-semibold tracking-tight">{title}</h2>
         {actions && <div class="ms-auto flex flex-wrap items-center gap-2">{actions}</div>}
+      </div>
+      {children}
+    </section>
+  )
+}
+
+interface TitledPanelProps {
+  readonly title: string
+  readonly children: ComponentChildren
+  /** Shown next to the heading. */
+  readonly aside?: ComponentChildren
+}
+
+/** A part of a page on a card, with its heading and its actions next to it. */
+export function Panel({ title, children, aside }: TitledPanelProps) {
+  return (
+    <section class="panel grid content-start gap-2.5 p-4" aria-label={title}>
+      <div class="flex min-h-7 flex-wrap items-center justify-between gap-2">
+        <h2 class="font-semibold">{title}</h2>
+        {aside}
       </div>
       {children}
     </section>

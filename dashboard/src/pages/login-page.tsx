@@ -1,11 +1,11 @@
 /** The log-in page: asks for the token of the window, in place of the requested page. */
 
 import { useEffect, useState } from 'preact/hooks'
-import { loadSession, post } from '../../api/api-client.js'
-import { messageOf } from '../../api/api-error.js'
-import { WheelMark } from '../../frame/wheel-mark.js'
-import { Field } from '../../parts/form-field.js'
-import { Button } from '../../parts/press-button.js'
+import { loadSession, post } from '../api/api-client.js'
+import { messageOf } from '../api/api-error.js'
+import { WheelMark } from '../page-shell.js'
+import { Field } from '../parts/form-field.js'
+import { Button } from '../parts/press-button.js'
 
 export function LoginPage() {
   const [token, setToken] = useState('')

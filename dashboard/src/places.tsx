@@ -1,9 +1,11 @@
 /** The places: the page of each address. The first view does not wait for the code of the other pages. */
 
+import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { type LatePage, latePage } from './frame/late-page.js'
-import { MissingPage } from './pages/missing-page.js'
-import { OverviewPage } from './pages/overview/overview-page.js'
+import { useLayoutEffect } from 'preact/hooks'
+import { OverviewPage } from './pages/overview-page.js'
+import { PageHead } from './parts/page-head.js'
+import { TableNotice, WaitingRows } from './parts/table-notice.js'
 
 /** The names in an address; empty if it has none. */
 interface Named {
@@ -55,4 +57,59 @@ function decoded(step: string): string {
   } catch {
     return step
   }
+}
+
+function MissingPage() {
+  return (
+    <>
+      <PageHead title="Nothing here" />
+      <div class="panel">
+        <TableNotice>
+          <p>This address leads to no page.</p>
+          <a class="link" href="./">
+            All queues
+          </a>
+        </TableNotice>
+      </div>
+    </>
+  )
+}
+
+/** A page whose code is loaded when it is first shown. */
+interface LatePage<Props> {
+  (props: Props): ComponentChildren
+  /** Begins to load the code, before the page is shown. Never rejects. */
+  ask(): Promise<void>
+}
+
+/** `load` is called once, and again after it has failed. */
+function latePage<Props extends object>(load: () => Promise<(props: Props) => ComponentChildren>): LatePage<Props> {
+  const found = signal<{ readonly page: (props: Props) => ComponentChildren } | undefined>(undefined)
+  const failure = signal<Error | undefined>(undefined)
+  let loading: Promise<void> | undefined
+  const ask = (): Promise<void> => {
+    loading ??= load()
+      .then((page) => {
+        found.value = { page }
+        failure.value = undefined
+      })
+      .catch(() => {
+        loading = undefined
+        failure.value = new Error('The code of this page could not be loaded. After an update, load the page anew.')
+      })
+    return loading
+  }
+  const shown = (props: Props) => {
+    useLayoutEffect(() => void ask(), [])
+    if (found.value !== undefined) {
+      const { page: Page } = found.value
+      return <Page {...props} />
+    }
+    return failure.value === undefined ? (
+      <WaitingRows />
+    ) : (
+      <TableNotice error={failure.value} onRetry={() => void ask()} />
+    )
+  }
+  return Object.assign(shown, { ask })
 }

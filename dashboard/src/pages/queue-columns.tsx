@@ -1,15 +1,15 @@
 /** The queue columns: the columns of the overview's table of queues. */
 
-import type { QueueRow } from '../../api/answers.js'
-import { at } from '../../api/api-path.js'
-import { Sparkline } from '../../charts/spark-line.js'
-import { Meter } from '../../parts/fill-meter.js'
-import { CountText } from '../../parts/moment-text.js'
-import { Name } from '../../parts/name-text.js'
-import { QueueBadges } from '../../parts/state-badge.js'
-import { byText, type Column } from '../../parts/table-column.js'
-import { countWords } from '../../words/count-words.js'
-import { durationWords, shortDuration } from '../../words/duration-words.js'
+import type { QueueRow } from '../api/answers.js'
+import { at } from '../api/api-path.js'
+import { linePoints, type Stroke, strokes } from '../parts/chart-scale.js'
+import { byText, type Column } from '../parts/data-table.js'
+import { Meter } from '../parts/fill-meter.js'
+import { CountText } from '../parts/moment-text.js'
+import { Name } from '../parts/name-text.js'
+import { QueueBadges } from '../parts/state-badge.js'
+import { countWords } from '../words/count-words.js'
+import { durationWords, shortDuration } from '../words/duration-words.js'
 import { perMinute } from './queue-filter.js'
 
 /** A longer lag is coloured. */
@@ -159,5 +159,43 @@ function QueueSpark({ name, spark }: { readonly name: string; readonly spark: Qu
         { stroke: 'accent', values: done },
       ]}
     />
+  )
+}
+
+interface SparkProps {
+  /** The label for screen readers. */
+  readonly label: string
+  readonly series: readonly { readonly stroke: Stroke; readonly values: readonly number[] }[]
+}
+
+const width = 120
+const height = 24
+
+/** The last minutes of one or more counts, small enough for a row of a table. */
+function Sparkline({ label, series }: SparkProps) {
+  const largest = Math.max(1, ...series.flatMap(({ values }) => values))
+  return (
+    <svg
+      viewBox={`0 -1.5 ${width} ${height + 3}`}
+      preserveAspectRatio="none"
+      class="block h-6 w-full overflow-visible"
+      role="img"
+      aria-label={label}
+    >
+      <line x1="0" x2={width} y1={height} y2={height} class="stroke-line" vector-effect="non-scaling-stroke" />
+      {series
+        .filter(({ values }) => values.some((value) => value > 0))
+        .map(({ stroke, values }) => (
+          <polyline
+            key={stroke}
+            points={linePoints(values, largest, width, height)}
+            class={strokes[stroke]}
+            fill="none"
+            stroke-width="1.25"
+            stroke-linejoin="round"
+            vector-effect="non-scaling-stroke"
+          />
+        ))}
+    </svg>
   )
 }

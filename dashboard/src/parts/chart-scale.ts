@@ -1,4 +1,4 @@
-/** The chart scale: ticks at round values, and the positions of values between them. */
+/** The chart scale: what a chart shows, ticks at round values, and the positions of values between them. */
 
 /**
  * Round values from 0 up to the largest or just above it, in about `count` steps; whole numbers if all values are
@@ -45,4 +45,24 @@ export function linePoints(values: readonly number[], largest: number, width: nu
   return values
     .map((value, i) => `${(i * step).toFixed(1)},${(height - (value / largest) * height).toFixed(1)}`)
     .join(' ')
+}
+
+export type Stroke = 'accent' | 'good' | 'bad' | 'warn' | 'muted'
+
+export const strokes: Readonly<Record<Stroke, string>> = {
+  accent: 'stroke-accent',
+  good: 'stroke-good',
+  bad: 'stroke-bad',
+  warn: 'stroke-warn',
+  muted: 'stroke-muted',
+}
+
+/** One count over time. */
+export interface Series {
+  readonly name: string
+  readonly stroke: Stroke
+  /** One for each instant; undefined if unknown. */
+  readonly values: readonly (number | undefined)[]
+  /** Drawn with dashes: not everybody sees colours. Default false. */
+  readonly isDashed?: boolean
 }
