@@ -23,7 +23,7 @@ export interface IsolatedFrom {
 
 /** The program of the job's process. Throws `PackageBundledError`. */
 export function childEntry(): URL {
-  return entryFile('process-child-entry.js', () => new URL('./entries/process-child-entry.js', import.meta.url))
+  return entryFile('process-child-entry.js', () => new URL('./process-child-entry.js', import.meta.url))
 }
 
 /** The start data. Throws if a process could not get it. */

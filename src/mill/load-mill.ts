@@ -1,11 +1,10 @@
 /** Loading: from the files of a user (configurations, a module with tasks or handlers) to a mill. */
 
-import { resolve } from 'node:path'
+import { existsSync, statSync } from 'node:fs'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { ConfigError, hasCode } from '../core/errors.js'
 import { type AnyTask, isTask } from '../core/task/any-task.js'
-import { millrace } from './assemble.js'
 import { baseFolderOf, withBaseFolder } from './base-folder.js'
-import { existing, foundConfig, namedConfigs, nothingFound } from './configuration/config-files.js'
 import {
   type Environment,
   type EnvironmentOptions,
@@ -16,8 +15,9 @@ import { OptionMistakes, withLocatedMistakes } from './configuration/located-mis
 import { type GivenOptions, isOptions, mergedOptions } from './configuration/merged-options.js'
 import { type Exports, importAll } from './configuration/user-modules.js'
 import { Mill } from './mill.js'
+import { millrace } from './millrace.js'
 import type { MillOptions } from './options/mill-options.js'
-import { readQueueFile } from './queue-file/queue-file.js'
+import { readQueueFile } from './options/queue-file.js'
 
 const defaultStore = 'sqlite:.millrace/jobs.db'
 
@@ -86,6 +86,44 @@ async function loadedMill({ cwd, env, configs = [], module }: LoadRequest): Prom
   const mill = await configuredMill(configFiles, configured, said)
   const unknownTasks = tasks.filter(({ name }) => !mill.tasks.has(name))
   return { mill, file: configFiles.join(' and '), files, unknownTasks }
+}
+
+/** The names to look for, in this order. */
+const configNames = ['ts', 'mts', 'js', 'mjs'].map((extension) => `millrace.config.${extension}`)
+
+/**
+ * The configurations named by flags, otherwise by `MILLRACE_CONFIG`; empty if none is named. Throws `ConfigError` for a
+ * missing file.
+ */
+function namedConfigs(cwd: string, flags: readonly string[], variable: string | undefined): string[] {
+  const names = flags.length > 0 ? flags : (variable ?? '').split(delimiter).filter((name) => name !== '')
+  const files = names.map((name) => existing(resolve(cwd, name)))
+  const twice = files.find((file, i) => files.indexOf(file) !== i)
+  if (twice === undefined) return files
+  throw new ConfigError('the configuration', [{ path: twice, message: 'is named twice; name each file once' }])
+}
+
+/** The configuration in this folder. */
+function foundConfig(folder: string): string | undefined {
+  return configNames.map((name) => join(folder, name)).find((file) => existsSync(file))
+}
+
+function existing(file: string): string {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile()) return file
+  throw new ConfigError(file, [{ path: 'path', message: 'must be a TypeScript or JavaScript file; there is none' }])
+}
+
+/** The configuration in this folder or the nearest folder above it. */
+function foundAbove(folder: string): string | undefined {
+  const above = dirname(folder)
+  return above === folder ? undefined : (foundConfig(above) ?? foundAbove(above))
+}
+
+function nothingFound(folder: string): ConfigError {
+  const above = foundAbove(folder)
+  const there = above === undefined ? '' : `. There is ${above}`
+  const message = `must hold a configuration; looked for ${configNames.join(', ')}. Write one (\`millrace init\` does), or name it with --config or MILLRACE_CONFIG${there}`
+  return new ConfigError('the configuration', [{ path: folder, message }])
 }
 
 /** Whether a value is a mill, made by this copy of the library or by another that the user's files have found. */

@@ -2,6 +2,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { type AdminParts, QueueAdmin } from '../client/admin/queue-admin.js'
+import { type HistoryOptions, type QueueHistory, queueHistories } from '../client/admin/queue-history.js'
+import { depthsIn } from '../client/admin/queue-looks.js'
 import { Client, type ClientParts } from '../client/enqueue/client.js'
 import { DraftWarnings } from '../client/enqueue/draft-warnings.js'
 import type { DraftRules } from '../client/enqueue/job-draft.js'
@@ -15,10 +17,11 @@ import {
   settledResults,
 } from '../client/jobs/stored-job-handle.js'
 import { ScheduleAdmin } from '../client/schedules/schedule-admin.js'
-import { InvalidArgumentError } from '../core/errors.js'
+import { InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js'
 import { type EventName, Events, type Listener, refuseNoEvent } from '../core/events.js'
 import type { JobHandle } from '../core/job/job-handle.js'
 import type { Logger } from '../core/logger.js'
+import { describe } from '../core/messages/describe.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
 import type { Queue } from '../core/queue/queue.js'
 import type { AnyTask } from '../core/task/any-task.js'
@@ -29,8 +32,13 @@ import { refuseMore } from '../core/values/call-check.js'
 import type { Duration } from '../core/values/duration.js'
 import { createIdSource, idMistake, isJobId, orderedIdOf } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
+import type { ProvisionedQueue } from '../stores/contract/provision.js'
+import type { Depth } from '../stores/contract/queue-depth.js'
+import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
+import type { Finding, StoreHealth } from '../stores/contract/store-health.js'
 import type { UserConnection } from '../stores/contract/transactions.js'
+import type { SeenWorker, WorkerOrder } from '../stores/contract/worker-registry.js'
 import type { Connection, RunParts } from '../workers/assemble-worker.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
 import type { QueueListener } from '../workers/listener/listener.js'
@@ -39,11 +47,11 @@ import { Worker } from '../workers/worker.js'
 import type { IsolatedParts } from './isolated-child.js'
 import { childEntry, type IsolatedFrom, isolatedFrom, refuseIsolated, withCommand } from './isolated-from.js'
 import { logEvents } from './log-events.js'
-import { MillAdmin } from './mill-admin.js'
 import { type ListenerOptions, listenerOf } from './options/listener-options.js'
 import type { CheckedOptions } from './options/mill-options.js'
+import { refuseUnsupported } from './options/unsupported.js'
 import { type Launch, type WorkerOptions, withDefaults, workerSettings } from './options/worker-options.js'
-import { StoreConnection } from './store-connection.js'
+import { StoreConnection, settingsOfAll } from './store-connection.js'
 import type { StoreSource } from './store-source.js'
 import { WorkerLife } from './worker-life.js'
 
@@ -51,7 +59,7 @@ import { WorkerLife } from './worker-life.js'
  * A job queue for your application; `millrace()` makes one. `QueueName` is the union of its queue names, from `queues`
  * and from its tasks, if the compiler knows them all.
  */
-export class Mill<QueueName extends string = string> extends MillAdmin<QueueName> implements AsyncDisposable {
+export class Mill<QueueName extends string = string> implements AsyncDisposable {
   /** Its schedules: those of the configuration, and those set at run time. */
   readonly schedules: ScheduleAdmin
   readonly #options: CheckedOptions
@@ -76,7 +84,6 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     const events = new Events()
     const { registry, history } = options
     const connection = new StoreConnection({ registry, source, clock, random, events, history })
-    super(connection, registry, clock)
     this.#options = options
     this.#source = source
     this.#clock = clock
@@ -350,6 +357,80 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
     return new QueueAdmin(this.#options.registry.queue(name).name, this.adminParts)
   }
 
+  /** Counts of every declared queue, or of the named ones, in one round trip. */
+  async depths(queues: readonly QueueName[] = [...this.queues.keys()] as QueueName[]): Promise<Depth[]> {
+    for (const name of queues) this.#options.registry.queue(name)
+    const { depths } = await depthsIn(await this.#connection.looked(), queues, () => true)
+    return depths
+  }
+
+  /**
+   * The history of every declared queue, or of the named ones, like `history()` of one queue, in one round trip. Throws
+   * `InvalidArgumentError`, or `UnsupportedByStoreError` if the store keeps no history.
+   */
+  async histories(
+    queues: readonly QueueName[] = [...this.queues.keys()] as QueueName[],
+    options: HistoryOptions = {},
+  ): Promise<QueueHistory[]> {
+    for (const name of queues) this.#options.registry.queue(name)
+    return queueHistories(await this.#connection.looked(), queues, options, this.#clock.now())
+  }
+
+  /** The calls to a paid API that this mill has made, by kind; undefined if the store's calls cost nothing. */
+  async apiCalls(): Promise<Readonly<Record<string, number>> | undefined> {
+    return (await this.#connection.looked()).apiCalls?.()
+  }
+
+  /**
+   * The workers whose last beat is recent enough that they may still hold jobs; undefined if the store keeps no
+   * registry.
+   */
+  async workers(): Promise<readonly SeenWorker[] | undefined> {
+    return (await this.#connection.looked()).workers?.list()
+  }
+
+  /**
+   * Orders a worker, by its id, to stop as at a signal, or to stop so that its supervisor replaces it. Without a
+   * supervisor both mean a stop. The worker gets the order with its next beat, within 5 s; an idle worker on a server
+   * within 20 s. Resolves to false if no such worker lives. Throws `InvalidArgumentError`, or `UnsupportedByStoreError`
+   * if the store keeps no registry.
+   */
+  async orderWorker(id: string, order: WorkerOrder): Promise<boolean> {
+    if (order !== 'stop' && order !== 'recycle')
+      throw new InvalidArgumentError(`an order to a worker must be 'stop' or 'recycle'; got ${describe(order)}.`)
+    const { workers, traits } = await this.#connection.looked()
+    if (workers !== undefined) return workers.order(id, order)
+    throw new UnsupportedByStoreError(traits.name, 'orders to workers', 'Send a signal to their processes.')
+  }
+
+  /**
+   * The health checks of the store; undefined if there is nothing to check. They open no queue and write nothing, and
+   * also work on a store that cannot be opened.
+   */
+  async health(): Promise<StoreHealth | undefined> {
+    return (await this.#connection.looked()).health
+  }
+
+  /** The findings of the store's examination, with the declared queues; undefined if there is nothing to examine. */
+  async examine(): Promise<Finding[] | undefined> {
+    return (await this.#connection.looked()).health?.examine(settingsOfAll(this.#options.registry))
+  }
+
+  /** The queues in the store, declared or not; undefined if it keeps no records. Opens none. */
+  async storedQueues(): Promise<StoredQueue[] | undefined> {
+    return (await this.#connection.looked()).records?.queues()
+  }
+
+  /**
+   * Creates the declared queues, with these tags, on a store that needs it; existing queues stay as they are. Throws
+   * `UnsupportedByStoreError`.
+   */
+  async createQueues(tags: Readonly<Record<string, string>> = {}): Promise<ProvisionedQueue[]> {
+    const store = await this.#connection.looked()
+    refuseUnsupported(this.#options.registry, store.traits)
+    return (await store.provision?.create(settingsOfAll(this.#options.registry), tags)) ?? []
+  }
+
   /**
    * Adds a listener to one kind of event of this process; returns a function that removes it. Throws
    * `InvalidArgumentError` for an unknown event.
@@ -381,6 +462,19 @@ export class Mill<QueueName extends string = string> extends MillAdmin<QueueName
 
 // An enqueue checks what it is given itself.
 refuseMore('mill.', Mill.prototype, {
-  promised: { results: 2, ready: 0, close: 0 },
+  promised: {
+    results: 2,
+    ready: 0,
+    close: 0,
+    depths: 1,
+    histories: 2,
+    apiCalls: 0,
+    workers: 0,
+    orderWorker: 2,
+    health: 0,
+    examine: 0,
+    storedQueues: 0,
+    createQueues: 1,
+  },
   direct: { enqueueIn: 4, job: 2, worker: 2, listener: 2, throttledQueue: 2, queue: 1, on: 2 },
 })

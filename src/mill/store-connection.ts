@@ -7,22 +7,22 @@ import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../core/errors.js'
 import type { Events } from '../core/events.js'
 import type { Clock, Random } from '../core/platform/clock.js'
-import type { Queue } from '../core/queue/queue.js'
+import { declaredLimits, type Queue } from '../core/queue/queue.js'
 import { Registry } from '../core/registry.js'
+import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import { IdleWaiter } from '../runtime/idle-waiter.js'
 import { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
 import { LivePublisher } from '../runtime/live-publisher.js'
 import { Meter } from '../runtime/meter.js'
 import { processIdentity } from '../runtime/process/process-identity.js'
-import type { StoredQueue } from '../stores/contract/queue-settings.js'
+import type { QueueSettings, StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
 import type { Connection } from '../workers/assemble-worker.js'
 import { refuseUnshared } from './isolated-from.js'
-import { leaseThread } from './lease-thread.js'
-import { settingsOf, settingsOfAll } from './options/stored-settings.js'
 import { refuseUnsupported } from './options/unsupported.js'
 import type { Launch } from './options/worker-options.js'
 import type { StoreSource } from './store-source.js'
+import { leaseThread } from './store-thread.js'
 
 interface StoreConnectionParts {
   readonly registry: Registry
@@ -229,5 +229,26 @@ export class StoreConnection {
     await connection?.keeper.stop()
     const store = await this.#unopened?.catch(() => undefined)
     if (store !== this.#given) await store?.close()
+  }
+}
+
+/** The settings of all declared queues. */
+export function settingsOfAll(registry: Registry): QueueSettings[] {
+  return [...registry.queues.values()].map((queue) => settingsOf(queue, registry.orderedTask(queue.name)))
+}
+
+/** The settings of a queue. The task says how payloads merge; if no task is known, the stored setting stays. */
+function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettings {
+  const { name, ordered, fifo, order, shards, exclusive, throttle } = queue
+  return {
+    name,
+    kind: ordered ? 'ordered' : 'plain',
+    order,
+    shards,
+    ...(ordered ? { exclusive } : {}),
+    ...(fifo ? { fifo } : {}),
+    ...(task === undefined ? {} : { merge: task.merge }),
+    ...(throttle === undefined ? {} : { throttle }),
+    ...declaredLimits(queue),
   }
 }

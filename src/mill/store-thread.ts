@@ -1,14 +1,35 @@
 /**
- * A store thread: a thread with a store of its own, for work that must go on while the loop that started it is blocked.
+ * A store thread: a thread with a store of its own, for work that must go on while the loop that started it is blocked:
+ * the lease thread of a worker, and the guard of an isolated job.
  */
 
 import { Worker } from 'node:worker_threads'
+import { entryFile } from '../core/platform/entry-file.js'
 import { exitGate } from '../stores/sqlite/thread/exit-gate.js'
-import type { StoreAccess, StoreDescriptor } from './store-source.js'
+import { plainAccess, type StoreAccess, type StoreDescriptor } from './store-source.js'
 
 export interface StoreThreadData {
   readonly descriptor: StoreDescriptor
   readonly access: StoreAccess
+}
+
+export interface LeaseThreadData extends StoreThreadData {
+  readonly openAfterMs: number
+}
+
+/**
+ * A function that starts the lease thread of a worker. The thread runs `lease-thread-entry.ts` and, after `openAfterMs`, opens the store
+ * by its descriptor. Throws `PackageBundledError` if that file is missing: without the thread, a worker would lose its
+ * leases whenever its event loop is blocked.
+ */
+export function leaseThread(
+  descriptor: StoreDescriptor,
+  access: StoreAccess = plainAccess,
+  openAfterMs = 0,
+): () => Worker {
+  const entry = entryFile('lease-thread-entry.js', () => new URL('./lease-thread-entry.js', import.meta.url))
+  const data: LeaseThreadData = { descriptor, access, openAfterMs }
+  return () => startStoreThread('millrace-leases', entry, data)
 }
 
 /** `entry`: the file that it runs. `data`: its `workerData`. */

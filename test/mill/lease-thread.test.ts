@@ -7,8 +7,8 @@ import { BroadcastChannel, type Worker } from 'node:worker_threads'
 import { defineTask, type EventMap } from 'millrace'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { leaseThread } from '#src/mill/lease-thread.js'
 import type { StoreDescriptor } from '#src/mill/store-source.js'
+import { leaseThread } from '#src/mill/store-thread.js'
 import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
 import { sharedMono } from '#src/runtime/leases/lease-messages.js'
 import { JobExecution } from '#src/runtime/run/execution.js'
@@ -327,7 +327,7 @@ describe('the lease thread', () => {
 
   it('keeps no process alive that holds nothing', async () => {
     const script = `
-      import { leaseThread } from ${JSON.stringify(import.meta.resolve('#src/mill/lease-thread.js'))}
+      import { leaseThread } from ${JSON.stringify(import.meta.resolve('#src/mill/store-thread.js'))}
       import { Events } from ${JSON.stringify(import.meta.resolve('#src/core/events.js'))}
       import { LeaseKeeper } from ${JSON.stringify(import.meta.resolve('#src/runtime/leases/lease-keeper.js'))}
       import { SqliteStore } from ${JSON.stringify(import.meta.resolve('#src/stores/sqlite/sqlite-store.js'))}

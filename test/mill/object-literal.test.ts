@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type LiteralRoot, placeInSource } from '#src/mill/source-text/object-literal.js'
+import { type LiteralRoot, placeInSource } from '#src/mill/configuration/object-literal.js'
 
 /** What stands at the place that is found, as far as the end of its line. */
 function found(source: string, root: LiteralRoot, path: string): string | undefined {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { queuesIn } from '#src/mill/queue-file/queue-file.js'
+import { queuesIn } from '#src/mill/options/queue-file.js'
 
 const read = (text: string) => queuesIn(text, 'queues.yaml')
 const issuesOf = (text: string) => {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { ConfigError, type ConfigIssue, hasCode } from '../../core/errors.js'
 import { type LoadRecord, whileRecording } from '../../core/task/task-definition.js'
-import { type LiteralRoot, placeInSource, type SourcePlace } from '../source-text/object-literal.js'
+import { type LiteralRoot, placeInSource, type SourcePlace } from './object-literal.js'
 import { UserModuleError, userFileOf } from './user-modules.js'
 
 /** The source of a mill's options: their file and object. */

@@ -1,10 +1,9 @@
 /** User modules: the files of a user, imported by Node if possible, otherwise by a transpiler. */
 
-import { writeSync } from 'node:fs'
-import { basename } from 'node:path'
+import { existsSync, readFileSync, writeSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ConfigError, type ConfigIssue } from '../../core/errors.js'
-import { tsconfigWithPaths } from './tsconfig-paths.js'
 
 export type Exports = Readonly<Record<string, unknown>>
 
@@ -125,4 +124,23 @@ const transpilerCodes = new Set([
 
 function isForTranspiler(error: unknown): boolean {
   return error instanceof SyntaxError || transpilerCodes.has((error as { code?: string } | null)?.code ?? '')
+}
+
+/**
+ * The nearest `tsconfig.json` above the file, if it has `paths` or may inherit them by `extends`; otherwise undefined.
+ */
+function tsconfigWithPaths(file: string): string | undefined {
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    const tsconfig = join(folder, 'tsconfig.json')
+    if (existsSync(tsconfig)) return mayHavePaths(readFileSync(tsconfig, 'utf8')) ? tsconfig : undefined
+    if (folder === dirname(folder)) return undefined
+  }
+}
+
+/**
+ * A cheap check, which spares the transpiler if there are no `paths`; jiti reads the file itself. It ignores a file
+ * that maps this package elsewhere: that would load a second copy, from sources that no thread can run.
+ */
+function mayHavePaths(text: string): boolean {
+  return /"(?:paths|extends)"\s*:/.test(text) && !/"millrace(?:\/[\w-]+)?"\s*:/.test(text)
 }

@@ -5,10 +5,10 @@
 
 import type { ConfigIssue } from '../../core/errors.js'
 import { type CheckedQueueOptions, type Queue, queueOf, queueOptionsSchema } from '../../core/queue/queue.js'
+import { sameThrottle, type Throttle, throttleText } from '../../core/queue/throttle.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { parsed } from '../../core/values/option-check.js'
-import { limitClashes } from './limit-clashes.js'
 
 /** The options by the name of their queue. */
 type GivenQueues = ReadonlyMap<string, CheckedQueueOptions>
@@ -81,4 +81,30 @@ function ownerClashes(
     return [{ path, message }]
   }
   return []
+}
+
+/** The contradictions between the throttles and bounds of declared queues. */
+function limitClashes(queues: readonly Queue[]): ConfigIssue[] {
+  return [...queues.flatMap(spreadGroups), ...unlikeScopes(queues)]
+}
+
+/** The running jobs of a group are counted in one place, so their queue must have one shard. */
+function spreadGroups({ name, maxRunning, shards, ordered }: Queue): ConfigIssue[] {
+  if (typeof maxRunning !== 'object' || shards === 1) return []
+  const many = ordered ? `its ${shards} shards (5 if an ordered queue has no \`shards\`)` : `its ${shards} shards`
+  const message = `cannot be \`{ perGroup }\` over ${many}: set \`shards: 1\`, or give a number for all groups together`
+  return [{ path: `queues.${name}.maxRunning`, message }]
+}
+
+/** Compares each queue with the first one of its scope. */
+function unlikeScopes(queues: readonly Queue[]): ConfigIssue[] {
+  const firsts = new Map<string, { readonly queue: string; readonly throttle: Throttle }>()
+  return queues.flatMap(({ name, throttle }) => {
+    if (throttle === undefined) return []
+    const first = firsts.get(throttle.scope)
+    if (first === undefined) firsts.set(throttle.scope, { queue: name, throttle })
+    if (first === undefined || sameThrottle(first.throttle, throttle)) return []
+    const message = `must be the same as that of queue '${first.queue}', as the two share the scope '${throttle.scope}': ${throttleText(first.queue, first.throttle)}; got ${throttleText(name, throttle)}`
+    return [{ path: `queues.${name}.throttle`, message }]
+  })
 }

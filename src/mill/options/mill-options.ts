@@ -1,12 +1,17 @@
 /** The options of a mill, and the check of all of them together. */
 
 import * as v from 'valibot'
+import { DraftWarnings } from '../../client/enqueue/draft-warnings.js'
+import type { DraftRules } from '../../client/enqueue/job-draft.js'
+import { draftMistake } from '../../client/schedules/scheduled-job.js'
 import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../../core/errors.js'
+import { Events } from '../../core/events.js'
 import { type Logger, silentLogger } from '../../core/logger.js'
 import { type FormatError, formatError } from '../../core/messages/error-text.js'
 import { Packing } from '../../core/packing/packing.js'
 import { Seal } from '../../core/packing/seal.js'
 import { type SealOptions, sealKeysOf } from '../../core/packing/seal-options.js'
+import { longestTimerMs } from '../../core/platform/timer.js'
 import { type QueueOptions, queueOptionsSchema } from '../../core/queue/queue.js'
 import { nameClashes, Registry } from '../../core/registry.js'
 import { type CheckedSchedule, type SchedulesOf, scheduleSchema } from '../../core/schedule/schedule-options.js'
@@ -20,10 +25,9 @@ import { byteSize, callable, duration, exactly, parsed, whole } from '../../core
 import { selectorNames } from '../../selectors/named-selectors.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
 import { projectName } from '../base-folder.js'
-import { readQueueFile } from '../queue-file/queue-file.js'
 import type { StoreDescriptor } from '../store-source.js'
 import { declaredQueues, queueClashes } from './declared-queues.js'
-import { refuseScheduledJobs, scheduleIssues } from './schedule-issues.js'
+import { readQueueFile } from './queue-file.js'
 import { refuseUnsupported } from './unsupported.js'
 import { type WorkerDefaults, workerDefaults } from './worker-options.js'
 
@@ -301,6 +305,41 @@ function droppedNames(
     }))
 }
 
+/** Mistakes in the schedules: their tasks must be known. */
+function scheduleIssues(
+  schedules: ReadonlyMap<string, CheckedSchedule> | undefined,
+  registry: Registry,
+  tasksElsewhere: readonly string[],
+): ConfigIssue[] {
+  return [...(schedules ?? [])].flatMap(([name, { task }]) =>
+    registry.find(task.name) !== undefined || tasksElsewhere.includes(task.name)
+      ? []
+      : [
+          {
+            path: `schedules.${name}.task`,
+            message: `is the task '${task.name}', which is not under \`tasks\`: add it there, or its name to \`tasksElsewhere\` if only other workers run it`,
+          },
+        ],
+  )
+}
+
+/**
+ * Throws `ConfigError` for schedules whose jobs could not be enqueued, with every mistake. What only an asynchronous
+ * schema knows is refused when a worker starts.
+ */
+function refuseScheduledJobs(
+  schedules: ReadonlyMap<string, CheckedSchedule>,
+  rules: Omit<DraftRules, 'warnings' | 'newId'>,
+): void {
+  // Warnings are for those who write them to the store.
+  const checking = { ...rules, warnings: new DraftWarnings(new Events()), newId: () => 'checked' }
+  const issues = [...schedules].flatMap(([name, schedule]): ConfigIssue[] => {
+    const message = draftMistake(name, schedule, checking)
+    return message === undefined ? [] : [{ path: `schedules.${name}`, message }]
+  })
+  if (issues.length > 0) throw new ConfigError('the configuration', issues)
+}
+
 /** Mistakes in the worker options: they may name only declared queues. */
 function workerIssues(
   { queues, selector }: { queues?: string[] | undefined; selector?: unknown },
@@ -346,5 +385,3 @@ function issuesBetween(registry: Registry): ConfigIssue[] {
     return []
   })
 }
-
-const longestTimerMs = 2 ** 31 - 1

@@ -1,4 +1,4 @@
-/** Assembly: makes a mill from its options. */
+/** `millrace()`: makes a mill from its options. */
 
 import { ConfigError, hasCode } from '../core/errors.js'
 import type { AnyTask } from '../core/task/any-task.js'

@@ -9,11 +9,10 @@ import { resolve } from 'node:path'
 import type * as Yaml from 'yaml'
 import { ConfigError, type ConfigIssue, hasCode } from '../../core/errors.js'
 import { describe, messageOf } from '../../core/messages/describe.js'
-import { type QueueOptions, queueOptionsSchema } from '../../core/queue/queue.js'
+import { mostPerClaim, type QueueOptions, queueOptionsSchema } from '../../core/queue/queue.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import { mistakesIn } from '../../core/values/option-check.js'
 import { baseFolder } from '../base-folder.js'
-import { kaleKeys } from './kale-keys.js'
 
 const mostBytes = 1_048_576
 /** Millrace's options that are maps themselves. */
@@ -176,3 +175,41 @@ function plainValue(value: unknown): unknown {
     ? (value as Yaml.YAMLMap).toJSON()
     : ((value as { toJSON?: () => unknown } | null)?.toJSON?.() ?? null)
 }
+
+interface KaleKey {
+  readonly option: string
+  /** The value of the option; undefined if it is invalid. */
+  read(value: unknown): number | undefined
+  readonly form: string
+}
+
+const isWhole = (value: unknown, least: number, most = Number.MAX_SAFE_INTEGER): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most
+
+const count = (option: string, least: number, most?: number): KaleKey => ({
+  option,
+  read: (value) => (isWhole(value, least, most) ? value : undefined),
+  form: most === undefined ? `a whole number of at least ${least}` : `a whole number from ${least} to ${most}`,
+})
+
+/** Kale treats 0 as 20. */
+const longPollOfZeroS = 20
+
+/** The keys of Kale's queue file, with the options that they become. */
+const kaleKeys: ReadonlyMap<string, KaleKey> = new Map(
+  Object.entries({
+    priority: count('weight', 1, 100),
+    batch_size: count('claimSize', 1, mostPerClaim),
+    num_iterations: count('iterations', 1, 1_000_000),
+    visibility_timeout_sec: {
+      option: 'lease',
+      read: (value) => (isWhole(value, 3, 43_200) ? value * 1_000 : undefined),
+      form: 'a whole number of seconds from 3 to 43200',
+    },
+    long_poll_time_sec: {
+      option: 'longPoll',
+      read: (value) => (isWhole(value, 0, 20) ? (value || longPollOfZeroS) * 1_000 : undefined),
+      form: 'a whole number of seconds from 0 to 20 (0 is 20, as in Kale)',
+    },
+  } satisfies Record<string, KaleKey>),
+)
