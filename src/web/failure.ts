@@ -1,9 +1,51 @@
-/** A failure: an error as the API reports it: its status, its code, and words that say what to do. Never a stack. */
+/**
+ * A failure: an error as the API reports it: its status, its code, and words that say what to do. Never a stack. A
+ * refusal is one that the window itself throws.
+ */
 
 import { randomUUID } from 'node:crypto'
 import { type ConfigIssue, hasCode, isMillraceError } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
-import { WebRefusal } from './refusal.js'
+
+/** The statuses of refusals. Answers also have the codes of the mill's own errors. */
+const statusOf = {
+  'argument-invalid': 400,
+  unauthorized: 401,
+  forbidden: 403,
+  csrf: 403,
+  'not-found': 404,
+  'job-unknown': 404,
+  'method-not-allowed': 405,
+  'payload-too-large': 413,
+  'content-type': 415,
+  host: 421,
+  'too-many-attempts': 429,
+  'too-many-streams': 429,
+} as const
+
+type WebRefusalCode = keyof typeof statusOf
+
+/** Thrown for a request that is answered with an error before a mill is asked. */
+export class WebRefusal extends Error {
+  readonly code: WebRefusalCode
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly fields: readonly ConfigIssue[] | undefined
+
+  /** `fields`: each mistake in the request, with its place. */
+  constructor(
+    code: WebRefusalCode,
+    message: string,
+    headers: Readonly<Record<string, string>> = {},
+    fields?: readonly ConfigIssue[],
+  ) {
+    super(message)
+    this.code = code
+    this.status = statusOf[code]
+    this.headers = headers
+    this.fields = fields
+  }
+}
 
 interface ApiFailure {
   readonly status: number

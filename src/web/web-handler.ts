@@ -2,22 +2,21 @@
  * The web handler: a window on a mill, as one function from a request to a response, which you can mount in any server.
  */
 
-import type { ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 import { messageOf } from '../core/messages/describe.js'
 import { systemClock } from '../core/platform/clock.js'
 import type { Mill } from '../mill/mill.js'
-import { Access } from './access/access.js'
-import { securityHeaders } from './access/security-headers.js'
+import { Access } from './access.js'
+import { MetricsEndpoint, metricsPath } from './api/metrics-endpoint.js'
 import { apiOf, apiPath, failureResponse, type RouterParts } from './api/router.js'
 import type { Asked } from './asked.js'
-import { pageAnswer } from './assets/page-answer.js'
-import { pageFiles, pageFolder } from './assets/page-files.js'
-import { MillMetrics, metricsPath } from './metrics/mill-metrics.js'
-import { type MountedRequest, targetOf, webRequest, writeResponse } from './mounting/node-adapter.js'
-import { WebRefusal } from './refusal.js'
-import { Streams } from './streams/streams.js'
-import { MillWindow } from './window/mill-window.js'
-import { checkedWebOptions, type WebOptions } from './window/web-options.js'
+import { WebRefusal } from './failure.js'
+import { MillWindow } from './mill-window.js'
+import { pageAnswer, pageFiles, pageFolder } from './page-answer.js'
+import { Streams } from './streams.js'
+import { checkedWebOptions, type WebOptions } from './web-options.js'
 
 /** Who sent a web request, as the server knows it. Whatever else a framework gives in its place is ignored. */
 export type Peer = object & { readonly address?: string | undefined }
@@ -55,7 +54,7 @@ export function webHandler(mill: Mill, options: WebOptions = {}): WebHandler {
   const window = new MillWindow(mill, checked)
   const access = new Access(checked, { now: systemClock.now, mono: systemClock.mono })
   const streams = new Streams(window)
-  const metrics = new MillMetrics(mill, access)
+  const metrics = new MetricsEndpoint(mill, access)
   const handler = new MountedWindow({ window, access, streams }, metrics)
   return {
     fetch: (request, peer) => handler.fetch(request, peer),
@@ -70,11 +69,11 @@ export function webHandler(mill: Mill, options: WebOptions = {}): WebHandler {
 
 class MountedWindow {
   readonly #parts: RouterParts
-  readonly #metrics: MillMetrics
+  readonly #metrics: MetricsEndpoint
   readonly #api: (asked: Asked) => Promise<Response>
   readonly #files = pageFiles(pageFolder)
 
-  constructor(parts: RouterParts, metrics: MillMetrics) {
+  constructor(parts: RouterParts, metrics: MetricsEndpoint) {
     this.#parts = parts
     this.#metrics = metrics
     this.#api = apiOf(parts)
@@ -184,4 +183,118 @@ function secured(answer: Response): Response {
   for (const [name, value] of Object.entries(securityHeaders)) answer.headers.set(name, value)
   if (!answer.headers.has('cache-control')) answer.headers.set('cache-control', 'no-store')
   return answer
+}
+
+/**
+ * Allows scripts, styles and images of the window only, no script in a page's text, no frame around it, and no text
+ * that a script treats as markup (Trusted Types). `base-uri 'self'`: the page sets the base of its links by `<base>`.
+ */
+const contentPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "base-uri 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+/** The security headers that every answer of the window carries. */
+const securityHeaders: Readonly<Record<string, string>> = {
+  'content-security-policy': contentPolicy,
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+}
+
+/** A request with the properties that frameworks may have added. */
+interface MountedRequest extends IncomingMessage {
+  /** Express: the address from before it removed its mount path. */
+  readonly originalUrl?: string
+  readonly baseUrl?: string
+  /** The body as parsed before the window. */
+  readonly body?: unknown
+}
+
+const bodyless = new Set(['GET', 'HEAD'])
+const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])
+
+/** The path and query that the browser asked for. */
+function targetOf({ originalUrl, url = '/' }: MountedRequest): string {
+  const target = originalUrl ?? url
+  // The form that a proxy sends: `http://host/path`.
+  return target.startsWith('/') ? target : target.replace(/^[a-z]+:\/\/[^/?#]*/i, '') || '/'
+}
+
+/** Its signal aborts when the client goes away. Throws a refusal if it cannot be a web request. */
+function webRequest(request: MountedRequest, response: ServerResponse): Request {
+  const { method = 'GET' } = request
+  if (!knownMethods.has(method))
+    throw new WebRefusal('method-not-allowed', 'this method is not known here.', {
+      allow: [...knownMethods].join(', '),
+    })
+  const over = new AbortController()
+  response.once('close', () => over.abort())
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(request.headers))
+    if (value !== undefined && !name.startsWith(':')) headers.set(name, Array.isArray(value) ? value.join(', ') : value)
+  const scheme = 'encrypted' in request.socket ? 'https' : 'http'
+  const init = { method, headers, signal: over.signal, ...(bodyless.has(method) ? {} : bodyOf(request)) }
+  try {
+    return new Request(new URL(targetOf(request), `${scheme}://${request.headers.host ?? 'localhost'}`), init)
+  } catch {
+    throw new WebRefusal('argument-invalid', 'the address or a header of the request cannot be read.')
+  }
+}
+
+/** A body that was parsed before is serialised again. Throws a refusal if it was read and not kept. */
+function bodyOf(request: MountedRequest): Pick<RequestInit, 'body' | 'duplex'> {
+  if (!request.readableDidRead && !request.readableEnded)
+    return { body: Readable.toWeb(request) as ReadableStream, duplex: 'half' }
+  const { body } = request
+  if (body !== undefined)
+    return {
+      body:
+        typeof body === 'string' || body instanceof Uint8Array
+          ? (body as Uint8Array<ArrayBuffer>)
+          : JSON.stringify(body),
+    }
+  if (Number(request.headers['content-length'] ?? 0) === 0 && request.headers['transfer-encoding'] === undefined)
+    return {}
+  throw new WebRefusal(
+    'argument-invalid',
+    'a body parser has read the body before the window, and left it nowhere: mount the window before that parser, or set `request.body`.',
+  )
+}
+
+/** Writes the answer as fast as the client reads. Resolves when it is written, or the client has gone. */
+async function writeResponse(answer: Response, response: ServerResponse): Promise<void> {
+  const cookies = answer.headers.getSetCookie()
+  const headers = Object.fromEntries([...answer.headers].filter(([name]) => name !== 'set-cookie'))
+  response.writeHead(answer.status, { ...headers, ...(cookies.length > 0 && { 'set-cookie': cookies }) })
+  if (answer.body === null || response.req.method === 'HEAD') {
+    await answer.body?.cancel()
+    response.end()
+    return
+  }
+  response.flushHeaders()
+  const reader = answer.body.getReader()
+  const gone = () => void reader.cancel().catch(() => {})
+  response.once('close', gone)
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      if (response.destroyed) return
+      if (!response.write(part.value)) await Promise.race([once(response, 'drain'), once(response, 'close')])
+    }
+  } finally {
+    response.off('close', gone)
+    response.end()
+  }
 }

@@ -1,25 +1,23 @@
-/** The exposition: what OpenMetrics and Prometheus read of a sheet. */
+/** The exposition: what OpenMetrics and Prometheus read of samples. */
 
 import { describe, expect, it } from 'vitest'
-import { acceptedFormat } from '#src/measures/accepted-format.js'
-import { expositionText } from '#src/measures/exposition.js'
-import { MetricSheet } from '#src/measures/metric-sheet.js'
+import { acceptedFormat, expositionText, MetricSamples } from '#src/measures/exposition.js'
 import { openMetricsFamilies, valuesIn } from './exposition-text.js'
 
 const hostile = 'a "quoted" \\ back\nline \u{1F680} },x="'
 
-function sheetOf(tell: (sheet: MetricSheet) => void): MetricSheet {
-  const sheet = new MetricSheet()
-  tell(sheet)
-  return sheet
+function samplesOf(tell: (samples: MetricSamples) => void): MetricSamples {
+  const samples = new MetricSamples()
+  tell(samples)
+  return samples
 }
 
 describe('the exposition', () => {
   it('names counters, units and integer bounds as each of the two formats does', () => {
-    const sheet = sheetOf((one) => {
-      one.tell('millrace_jobs_expired_total', { queue: 'mail' }, 3)
-      one.tell('millrace_queue_lag_seconds', { queue: 'mail' }, 0.5)
-      one.tellHistogram(
+    const samples = samplesOf((one) => {
+      one.add('millrace_jobs_expired_total', { queue: 'mail' }, 3)
+      one.add('millrace_queue_lag_seconds', { queue: 'mail' }, 0.5)
+      one.addHistogram(
         'millrace_job_duration_seconds',
         { queue: 'mail' },
         { bounds: [0.1, 1], counts: [2, 0, 1], sum: 9.5 },
@@ -28,7 +26,7 @@ describe('the exposition', () => {
     const bucket = 'millrace_job_duration_seconds_bucket{queue="mail",le='
 
     expect(
-      expositionText(sheet, 'prometheus')
+      expositionText(samples, 'prometheus')
         .split('\n')
         .filter((line) => !line.startsWith('# HELP')),
     ).toEqual([
@@ -44,7 +42,7 @@ describe('the exposition', () => {
       'millrace_job_duration_seconds_count{queue="mail"} 3',
       '',
     ])
-    const open = expositionText(sheet, 'openmetrics')
+    const open = expositionText(samples, 'openmetrics')
     expect(open).toContain('# TYPE millrace_jobs_expired counter\nmillrace_jobs_expired_total{queue="mail"} 3\n')
     expect(open).toContain('# UNIT millrace_queue_lag_seconds seconds\n')
     expect(open).toContain(`${bucket}"1.0"} 2\n`)
@@ -52,23 +50,23 @@ describe('the exposition', () => {
   })
 
   it('escapes labels so that both formats restore them', () => {
-    const sheet = sheetOf((one) => one.tell('millrace_worker_slots', { worker: hostile, host: '\ud800' }, 4))
-    const [family] = openMetricsFamilies(expositionText(sheet, 'openmetrics'))
+    const samples = samplesOf((one) => one.add('millrace_worker_slots', { worker: hostile, host: '\ud800' }, 4))
+    const [family] = openMetricsFamilies(expositionText(samples, 'openmetrics'))
 
     expect(family?.samples).toEqual([
       { name: 'millrace_worker_slots', labels: { worker: hostile, host: '\ufffd' }, value: 4 },
     ])
-    expect(expositionText(sheet, 'prometheus').trim().split('\n')).toHaveLength(3)
+    expect(expositionText(samples, 'prometheus').trim().split('\n')).toHaveLength(3)
   })
 
   it('writes a sample once, the first of two, and no unknown one', () => {
-    const sheet = sheetOf((one) => {
-      one.tell('millrace_jobs', { queue: 'mail', state: 'dead' }, 1)
-      one.tell('millrace_jobs', { queue: 'mail', state: 'dead' }, 2)
-      one.tell('millrace_queue_workers', { queue: 'mail' }, undefined)
+    const samples = samplesOf((one) => {
+      one.add('millrace_jobs', { queue: 'mail', state: 'dead' }, 1)
+      one.add('millrace_jobs', { queue: 'mail', state: 'dead' }, 2)
+      one.add('millrace_queue_workers', { queue: 'mail' }, undefined)
     })
 
-    expect([...valuesIn(expositionText(sheet, 'openmetrics'))]).toEqual([
+    expect([...valuesIn(expositionText(samples, 'openmetrics'))]).toEqual([
       ['millrace_jobs{queue="mail",state="dead"}', 1],
     ])
   })

@@ -1,10 +1,8 @@
-/** Every metric: a sheet on which each one is told, of queues of every kind. */
+/** Every metric: samples of each one, of queues of every kind. */
 
-import { MetricSheet } from '#src/measures/metric-sheet.js'
-import type { MillReading } from '#src/measures/mill-reading.js'
-import { tellThrottles, tellWorkers } from '#src/measures/mill-samples.js'
-import { tellCounts, tellVitals } from '#src/measures/process-measures.js'
-import { tellQueues } from '#src/measures/queue-samples.js'
+import { MetricSamples } from '#src/measures/exposition.js'
+import { addQueues, addThrottles, addWorkers, type MillMetrics } from '#src/measures/mill-metrics.js'
+import { addCounters, addVitals } from '#src/measures/process-metrics.js'
 
 const depth = {
   ...{ ready: 3, scheduled: 1, running: 2, dead: 4, retries: 1, suspects: 0, payloads: 5, lagMs: 1_500 },
@@ -12,7 +10,7 @@ const depth = {
 }
 const queue = { paused: false, draining: false, workers: 1, hours: [] }
 
-export const everyReading: MillReading = {
+export const everyMillMetrics: MillMetrics = {
   ...{ store: 'sqlite', isExact: true, hasHistory: true, queuesLeftOut: 0, throttlesLeftOut: 0, unread: [] },
   queues: [
     { ...queue, name: 'mail', isOrdered: false, depth, runningLimit: 4 },
@@ -29,20 +27,20 @@ export const everyReading: MillReading = {
   },
 }
 
-export function everySheet(): MetricSheet {
-  const sheet = new MetricSheet()
+export function everySample(): MetricSamples {
+  const samples = new MetricSamples()
   const counts = { enqueued: 9, started: 8, completed: 6, failed: 2, dead: 1, crashed: 0, cancelled: 0 }
-  tellQueues(sheet, everyReading, () => ({ ...counts, runMs: 1_234, runTimes: [1, 2, 3, 0, 1, 0, 1] }))
-  tellThrottles(sheet, everyReading)
-  tellWorkers(sheet, everyReading)
-  tellVitals(sheet, 17, { rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1 })
-  tellCounts(sheet, { failures: [['mail', 'error', 2]], events: { 'store.failed': 1 } })
+  addQueues(samples, everyMillMetrics, () => ({ ...counts, runMs: 1_234, runTimes: [1, 2, 3, 0, 1, 0, 1] }))
+  addThrottles(samples, everyMillMetrics)
+  addWorkers(samples, everyMillMetrics)
+  addVitals(samples, 17, { rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1 })
+  addCounters(samples, { failures: [['mail', 'error', 2]], events: { 'store.failed': 1 } })
   // Those that the page itself and `millrace work` add.
-  sheet.tell('millrace_up', {}, 1)
-  sheet.tell('millrace_build_info', { version: '1.2.3', store: 'sqlite' }, 1)
-  sheet.tell('millrace_scrape_duration_seconds', {}, 0.01)
-  sheet.tell('millrace_scrape_errors_total', { part: 'store' }, 0)
-  sheet.tell('millrace_work_processes', { state: 'running' }, 2)
-  sheet.tell('millrace_work_deaths_total', {}, 0)
-  return sheet
+  samples.add('millrace_up', {}, 1)
+  samples.add('millrace_build_info', { version: '1.2.3', store: 'sqlite' }, 1)
+  samples.add('millrace_scrape_duration_seconds', {}, 0.01)
+  samples.add('millrace_scrape_errors_total', { part: 'store' }, 0)
+  samples.add('millrace_work_processes', { state: 'running' }, 2)
+  samples.add('millrace_work_deaths_total', {}, 0)
+  return samples
 }

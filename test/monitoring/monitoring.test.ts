@@ -9,7 +9,7 @@ import { type MetricName, metricFamilies } from '#src/measures/metric-families.j
 import { project, root } from '../cli/project.js'
 import { Document, plain } from '../document.js'
 import { openMetricsFamilies } from '../measures/exposition-text.js'
-import { everySheet } from './every-metric.js'
+import { everySample } from './every-metric.js'
 import { promtool } from './promtool.js'
 
 const folder = join(root, 'docs/monitoring')
@@ -75,10 +75,10 @@ describe('the page of metrics', () => {
 
 describe('the exposition', () => {
   it('contains every metric, in a form that promtool and OpenMetrics accept', () => {
-    const sheet = everySheet()
-    expect(sheet.metrics.map(([name]) => name)).toEqual(Object.keys(metricFamilies))
-    expect(openMetricsFamilies(expositionText(sheet, 'openmetrics'))).toHaveLength(sheet.metrics.length)
-    expect(run(['check', 'metrics'], expositionText(sheet, 'prometheus'))).toEqual({ code: 0, said: '' })
+    const samples = everySample()
+    expect(samples.metrics.map(([name]) => name)).toEqual(Object.keys(metricFamilies))
+    expect(openMetricsFamilies(expositionText(samples, 'openmetrics'))).toHaveLength(samples.metrics.length)
+    expect(run(['check', 'metrics'], expositionText(samples, 'prometheus'))).toEqual({ code: 0, said: '' })
   })
 })
 

@@ -1,8 +1,8 @@
 /** Some hundred calls of the API, drawn from its own description; `npm run prove web-fuzz` makes 10,000. */
 
 import { describe, expect, it } from 'vitest'
-import { endpoints } from '#src/web/api/endpoints.js'
 import { openApiOf } from '#src/web/api/openapi.js'
+import { endpoints } from '#src/web/api/router.js'
 import { fuzz, fuzzCalls, type OpenApi } from './api-fuzz.js'
 import { bearer, mail, type SceneStore, sync, WebScene } from './web-scene.js'
 

@@ -6,10 +6,10 @@ import { startRedis } from 'millrace/store-testing'
 import { webHandler } from 'millrace/web'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { StoreCorruptError } from '#src/core/errors.js'
-import { readingIn } from '#src/measures/mill-reading.js'
+import { millMetricsIn } from '#src/measures/mill-metrics.js'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { readMill } from '#src/web/metrics/mill-reader.js'
+import { readMill } from '#src/web/state/mill-reader.js'
 import { openMetricsFamilies, valuesIn } from '../measures/exposition-text.js'
 import { nextEvent } from '../next-event.js'
 import { testMillOn } from '../test-mill.js'
@@ -227,7 +227,7 @@ describe('a scrape', () => {
     })
     // As a line between two processes it must not be too long.
     expect(JSON.stringify(reading).length).toBeLessThan(900_000)
-    expect(readingIn(JSON.parse(JSON.stringify(reading)))).toEqual(reading)
+    expect(millMetricsIn(JSON.parse(JSON.stringify(reading)))).toEqual(reading)
   })
 
   it('reports the rest if a queue is damaged, or a facet of the store fails or is absent', async () => {

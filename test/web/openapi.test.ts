@@ -2,8 +2,8 @@
 
 import { Ajv } from 'ajv'
 import { describe, expect, it } from 'vitest'
-import { endpoints } from '#src/web/api/endpoints.js'
 import { openApiOf } from '#src/web/api/openapi.js'
+import { endpoints } from '#src/web/api/router.js'
 import { Document } from '../document.js'
 import { ask, WebScene } from './web-scene.js'
 

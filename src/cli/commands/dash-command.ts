@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { type Command, Option } from 'commander'
 import type { Mill } from '../../mill/mill.js'
-import { isLoopbackAddress } from '../../web/access/host-list.js'
-import type { WebHandler } from '../../web/web.js'
+import { isLoopbackAddress } from '../../web/host-list.js'
+import type { WebHandler } from '../../web/web-handler.js'
 import { fromEnvironment, namesFlag, wholeFlag } from '../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { OperationError, UsageError } from '../process/exit-code.js'
@@ -70,7 +70,7 @@ function refuseOpen({ host, token, allowRemote }: DashFlags): void {
 }
 
 async function refuseWeak({ token }: DashFlags): Promise<void> {
-  const { isToken, tokenForm } = await import('../../web/window/web-options.js')
+  const { isToken, tokenForm } = await import('../../web/web-options.js')
   if (token !== undefined && !isToken(token))
     throw new UsageError(`--token (or ${variable}) must be ${tokenForm}. Nothing was started.`)
 }

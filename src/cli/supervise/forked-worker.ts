@@ -6,7 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import type { MillReading } from '../../measures/mill-reading.js'
+import type { MillMetrics } from '../../measures/mill-metrics.js'
 import { LineChannel } from '../../runtime/line-channel.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
 import { exitCodes, signalExitCode } from '../process/exit-code.js'
@@ -64,7 +64,7 @@ export class ForkedWorker {
   readonly #child: ChildProcess
   readonly #words: LineChannel | undefined
   /** The waiting caller of a reading of its store. */
-  #measured: ((reading: MillReading | undefined) => void) | undefined
+  #measured: ((reading: MillMetrics | undefined) => void) | undefined
 
   /** Forks `millrace` with these arguments. A process that cannot be started counts as ended at once. */
   constructor(args: readonly string[], restarts: number, heard: (word: ProcessMessage) => void) {
@@ -143,8 +143,8 @@ export class ForkedWorker {
   }
 
   /** Makes the process read its store; one reading at a time. Rejects if it cannot, or does not answer within 10 s. */
-  async measure(): Promise<MillReading> {
-    const answer = new Promise<MillReading | undefined>((resolve) => {
+  async measure(): Promise<MillMetrics> {
+    const answer = new Promise<MillMetrics | undefined>((resolve) => {
       this.#measured = resolve
     })
     this.tell({ millrace: 'measure' })

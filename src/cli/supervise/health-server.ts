@@ -6,9 +6,8 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { acceptedFormat } from '../../measures/accepted-format.js'
-import { type ExpositionFormat, expositionTypes } from '../../measures/exposition.js'
-import { isLoopbackAddress, isLoopbackHost } from '../../web/access/host-list.js'
+import { acceptedFormat, type ExpositionFormat, expositionTypes } from '../../measures/exposition.js'
+import { isLoopbackAddress, isLoopbackHost } from '../../web/host-list.js'
 import { OperationError } from '../process/exit-code.js'
 import type { ProcessReport } from './forked-worker.js'
 

@@ -1,33 +1,32 @@
 /**
- * The process reporter: the measures of a worker process and its readings of the store, for a supervisor that serves
+ * The process reporter: the metrics of a worker process, and of the store as it reads them, for a supervisor that serves
  * metrics.
  */
 
 import { systemClock } from '../../core/platform/clock.js'
-import type { MillReading } from '../../measures/mill-reading.js'
-import type { ProcessMeasures } from '../../measures/process-measures.js'
-import { TroubleTally } from '../../measures/trouble-tally.js'
+import type { MillMetrics } from '../../measures/mill-metrics.js'
+import { type ProcessMetrics, TroubleCounters } from '../../measures/process-metrics.js'
 import type { Mill } from '../../mill/mill.js'
-import { readMill } from '../../web/metrics/mill-reader.js'
-import { ProcessVitals } from '../../web/metrics/process-vitals.js'
+import { ProcessVitals } from '../../web/api/metrics-page.js'
+import { readMill } from '../../web/state/mill-reader.js'
 
 export class ProcessReporter {
   readonly #mill: Mill
-  readonly #tally: TroubleTally
+  readonly #counters: TroubleCounters
   readonly #vitals = new ProcessVitals(systemClock.mono)
 
   /** Counts and watches from now on, until the process ends. */
   constructor(mill: Mill) {
     this.#mill = mill
-    this.#tally = new TroubleTally(mill)
+    this.#counters = new TroubleCounters(mill)
   }
 
-  get measures(): ProcessMeasures {
-    return { ...this.#vitals.read(), ...this.#tally.counts }
+  get measures(): ProcessMetrics {
+    return { ...this.#vitals.read(), ...this.#counters.counts }
   }
 
   /** Rejects if the store cannot be reached. */
-  read(): Promise<MillReading> {
+  read(): Promise<MillMetrics> {
     return readMill(this.#mill)
   }
 }

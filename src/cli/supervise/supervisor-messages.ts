@@ -1,8 +1,8 @@
 /** Supervisor messages: the messages between a worker process and its supervisor. */
 
 import type { JobRef } from '../../core/events.js'
-import { type MillReading, readingIn } from '../../measures/mill-reading.js'
-import { type ProcessMeasures, processMeasuresIn } from '../../measures/process-measures.js'
+import { type MillMetrics, millMetricsIn } from '../../measures/mill-metrics.js'
+import { type ProcessMetrics, processMetricsIn } from '../../measures/process-metrics.js'
 import type { SeenDeath } from '../../runtime/process/seen-deaths.js'
 import type { WorkerStatus } from '../../workers/worker-status.js'
 
@@ -17,7 +17,7 @@ export interface StatusDigest extends Omit<WorkerStatus, 'jobs'> {
   /** The jobs in hand for the longest. */
   readonly oldest: readonly (JobRef & { readonly forMs: number })[]
   /** With `--metrics` only. */
-  readonly measures?: ProcessMeasures
+  readonly measures?: ProcessMetrics
 }
 
 /**
@@ -33,7 +33,7 @@ export type ProcessMessage =
   | { readonly millrace: 'failing' }
   | { readonly millrace: 'dismissed' }
   | { readonly millrace: 'dumped' }
-  | { readonly millrace: 'measured'; readonly reading: MillReading | undefined }
+  | { readonly millrace: 'measured'; readonly reading: MillMetrics | undefined }
 
 /** The messages of the supervisor: show your state; read the store for its metrics; another of its processes has died. */
 export type SupervisorMessage = { readonly millrace: 'dump' | 'measure' } | ({ readonly millrace: 'died' } & SeenDeath)
@@ -51,7 +51,7 @@ export function processMessageIn(said: object): ProcessMessage | undefined {
     case 'alive':
       return isPulse(pulse) ? { millrace, pulse: withMeasures(pulse) } : undefined
     case 'measured':
-      return { millrace, reading: readingIn(reading) }
+      return { millrace, reading: millMetricsIn(reading) }
     case 'alone':
       return { millrace, isAlone: isAlone === true }
     case 'recycling':
@@ -80,7 +80,7 @@ export function digestOf({ jobs, ...status }: WorkerStatus): StatusDigest {
 
 /** Leaves out measures that cannot be read. */
 function withMeasures({ measures: said, ...pulse }: StatusDigest): StatusDigest {
-  const measures = processMeasuresIn(said)
+  const measures = processMetricsIn(said)
   return measures === undefined ? pulse : { ...pulse, measures }
 }
 

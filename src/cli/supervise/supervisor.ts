@@ -9,7 +9,7 @@
 
 import { type Random, systemRandom } from '../../core/platform/clock.js'
 import { formatDuration } from '../../core/values/duration.js'
-import type { MillReading } from '../../measures/mill-reading.js'
+import type { MillMetrics } from '../../measures/mill-metrics.js'
 import { SeenDeaths } from '../../runtime/process/seen-deaths.js'
 import { exitCodes } from '../process/exit-code.js'
 import type { StopCause } from '../process/stop-request.js'
@@ -147,7 +147,7 @@ export class Supervisor {
   }
 
   /** A reading of the store by the process that was heard last. Rejects if there is none, or it cannot read. */
-  async measure(): Promise<MillReading> {
+  async measure(): Promise<MillMetrics> {
     const now = performance.now()
     const running = [...this.#processes].filter((process) => process.report(now).state === 'running')
     const [process] = running.sort((a, b) => a.report(now).heardMs - b.report(now).heardMs)

@@ -4,17 +4,15 @@
  */
 
 import { systemClock } from '../../core/platform/clock.js'
-import type { ExpositionFormat } from '../../measures/exposition.js'
-import type { MetricSheet } from '../../measures/metric-sheet.js'
+import type { ExpositionFormat, MetricSamples } from '../../measures/exposition.js'
 import {
-  addedProcessCounts,
-  noProcessCounts,
-  type ProcessCounts,
-  tellCounts,
-  tellVitals,
-} from '../../measures/process-measures.js'
-import { MetricsPage } from '../../web/metrics/metrics-page.js'
-import { ProcessVitals } from '../../web/metrics/process-vitals.js'
+  addCounters,
+  addedProcessCounters,
+  addVitals,
+  noProcessCounters,
+  type ProcessCounters,
+} from '../../measures/process-metrics.js'
+import { MetricsPage, ProcessVitals } from '../../web/api/metrics-page.js'
 import type { ProcessReport } from './forked-worker.js'
 import type { Supervisor } from './supervisor.js'
 
@@ -39,7 +37,7 @@ export class WorkMetrics {
   readonly #page: MetricsPage
   readonly #vitals = new ProcessVitals(systemClock.mono)
   /** The counts of processes that have ended. */
-  #counts: ProcessCounts = noProcessCounts
+  #counts: ProcessCounters = noProcessCounters
   #deaths = 0
 
   /** `supervisor`: the current one; `--watch` starts others. */
@@ -47,7 +45,7 @@ export class WorkMetrics {
     this.#supervisor = supervisor
     this.#page = new MetricsPage({
       read: () => supervisor().measure(),
-      tellOwn: (sheet) => this.#tellOwn(sheet),
+      addOwn: (samples) => this.#addOwn(samples),
       mono: systemClock.mono,
       keptMs,
     })
@@ -59,22 +57,22 @@ export class WorkMetrics {
   }
 
   #ended({ pulse }: ProcessReport, isDeath: boolean): void {
-    if (pulse?.measures !== undefined) this.#counts = addedProcessCounts(this.#counts, pulse.measures)
+    if (pulse?.measures !== undefined) this.#counts = addedProcessCounters(this.#counts, pulse.measures)
     if (isDeath) this.#deaths += 1
   }
 
-  #tellOwn(sheet: MetricSheet): void {
+  #addOwn(samples: MetricSamples): void {
     const reports = this.#supervisor().reports()
     for (const state of states)
-      sheet.tell('millrace_work_processes', { state }, reports.filter((report) => report.state === state).length)
-    sheet.tell('millrace_work_deaths_total', {}, this.#deaths)
-    tellVitals(sheet, process.pid, this.#vitals.read())
+      samples.add('millrace_work_processes', { state }, reports.filter((report) => report.state === state).length)
+    samples.add('millrace_work_deaths_total', {}, this.#deaths)
+    addVitals(samples, process.pid, this.#vitals.read())
     let counts = this.#counts
     for (const { pid, pulse } of reports) {
       if (pulse?.measures === undefined) continue
-      tellVitals(sheet, pid, pulse.measures)
-      counts = addedProcessCounts(counts, pulse.measures)
+      addVitals(samples, pid, pulse.measures)
+      counts = addedProcessCounters(counts, pulse.measures)
     }
-    tellCounts(sheet, counts)
+    addCounters(samples, counts)
   }
 }

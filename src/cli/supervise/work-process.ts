@@ -15,6 +15,7 @@ import { processSeenDeaths } from '../../runtime/process/seen-deaths.js'
 import { processSoloGate } from '../../runtime/solo-gate.js'
 import type { SelectorName } from '../../selectors/named-selectors.js'
 import type { Worker } from '../../workers/worker.js'
+import type { WorkerStatus } from '../../workers/worker-status.js'
 import { loaded, type MillFlags } from '../mill-command.js'
 import { printable, printableLines } from '../printable.js'
 import { exitCodes, OperationError, UsageError } from '../process/exit-code.js'
@@ -24,14 +25,7 @@ import { counted } from '../terminal/figures.js'
 import { Terminal } from '../terminal/terminal.js'
 import type { ProcessReporter } from './process-reporter.js'
 import { dumpWorker, onDumpRequest } from './state-dump.js'
-import {
-  digestOf,
-  isSupervisorMessage,
-  linkFd,
-  type ProcessMessage,
-  type StatusDigest,
-  type WorkerStatus,
-} from './supervisor-messages.js'
+import { digestOf, isSupervisorMessage, linkFd, type ProcessMessage, type StatusDigest } from './supervisor-messages.js'
 import { WorkLog } from './work-log.js'
 
 export interface WorkFlags extends MillFlags {

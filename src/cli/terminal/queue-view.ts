@@ -2,7 +2,7 @@
 
 import type { QueueHistory } from '../../client/admin/queue-history.js'
 import { formatDuration } from '../../core/values/duration.js'
-import { isUnserved } from '../../measures/workers-reading.js'
+import { isUnserved } from '../../measures/worker-counts.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'
 import { shortened, widthOf } from '../printable.js'
 import { count, counted, timeOfDay } from './figures.js'

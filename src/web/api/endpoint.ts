@@ -1,11 +1,10 @@
 /** An endpoint: one address and method of the API, with the shapes of its request, which also describe it. */
 
 import type * as v from 'valibot'
-import type { Access } from '../access/access.js'
-import type { KnownViewer } from '../access/viewer.js'
+import type { Access, KnownViewer } from '../access.js'
 import type { Asked } from '../asked.js'
-import type { Streams } from '../streams/streams.js'
-import type { MillWindow } from '../window/mill-window.js'
+import type { MillWindow } from '../mill-window.js'
+import type { Streams } from '../streams.js'
 
 /** The checked parts of a request. */
 export interface EndpointCall<Query, Body> {

@@ -10,7 +10,7 @@ import type { EnqueueItem } from '../../core/task/middleware.js'
 import { digestId } from '../../core/values/ids.js'
 import type { Mill } from '../../mill/mill.js'
 import { namedTask } from '../../mill/named-task.js'
-import { WebRefusal } from '../refusal.js'
+import { WebRefusal } from '../failure.js'
 import { endpoint } from './endpoint.js'
 import { type NewJobBody, newJobs } from './shapes.js'
 

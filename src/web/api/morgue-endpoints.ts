@@ -1,8 +1,9 @@
 /** The endpoints of a queue's morgue: dead jobs, one by one or by their error, revived or removed. */
 
 import * as v from 'valibot'
-import { WebRefusal } from '../refusal.js'
-import { errorGroups } from '../state/error-groups.js'
+import type { QueueAdmin } from '../../client/admin/queue-admin.js'
+import type { JobRecord } from '../../core/job/job.js'
+import { WebRefusal } from '../failure.js'
 import { endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
 import { changed, cursor, deadChoice, limit, page, taskName } from './shapes.js'
@@ -55,3 +56,49 @@ export const morgueEndpoints = [
   deadEndpoint('revive', 'Bring dead jobs back into the queue, with all attempts'),
   deadEndpoint('delete', 'Remove dead jobs for good'),
 ]
+
+interface ErrorGroup {
+  readonly error: string
+  readonly task: string
+  count: number
+  /** The first 1,000 of them. */
+  readonly ids: string[]
+  /** When the last of them died. */
+  lastAt: Date | undefined
+}
+
+const mostScanned = 5_000
+const mostGroups = 200
+const mostIds = 1_000
+const longestError = 300
+
+/** Groups the latest 5,000 dead jobs; `more`: there are others. The largest groups come first. */
+async function errorGroups({ morgue }: QueueAdmin): Promise<{ scanned: number; more: boolean; groups: ErrorGroup[] }> {
+  const groups = new Map<string, ErrorGroup>()
+  let scanned = 0
+  let cursor: string | undefined
+  do {
+    const page = await morgue.list({ limit: 200, ...(cursor !== undefined && { cursor }) })
+    for (const job of page.jobs) add(groups, job)
+    scanned += page.jobs.length
+    cursor = page.cursor
+  } while (cursor !== undefined && scanned < mostScanned)
+  const largest = [...groups.values()].sort((a, b) => b.count - a.count)
+  return { scanned, more: cursor !== undefined || largest.length > mostGroups, groups: largest.slice(0, mostGroups) }
+}
+
+function add(groups: Map<string, ErrorGroup>, job: JobRecord): void {
+  const error = firstLine(job)
+  const key = JSON.stringify([job.task, error])
+  const group = groups.get(key) ?? { error, task: job.task, count: 0, ids: [], lastAt: job.finishedAt }
+  groups.set(key, group)
+  group.count += 1
+  if (group.ids.length < mostIds) group.ids.push(job.id)
+  if (job.finishedAt !== undefined && (group.lastAt === undefined || job.finishedAt > group.lastAt))
+    group.lastAt = job.finishedAt
+}
+
+function firstLine({ error, reason }: JobRecord): string {
+  const [line = ''] = (error ?? reason ?? '').split('\n')
+  return line.slice(0, longestError).toWellFormed()
+}

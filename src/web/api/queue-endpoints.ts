@@ -3,17 +3,15 @@
 import * as v from 'valibot'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import { lookInto } from '../../client/admin/queue-looks.js'
-import type { ThrottleChange } from '../../client/admin/throttle-admin.js'
-import { throttleSchema } from '../../core/queue/throttle-options.js'
 import { exactly, whole } from '../../core/values/option-check.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'
 import { historySteps } from '../../stores/rules/history-slots.js'
-import { WebRefusal } from '../refusal.js'
+import { WebRefusal } from '../failure.js'
 import { namedQueues, queueRows } from '../state/queue-rows.js'
 import { sparksOfLast } from '../state/sparks.js'
-import { workerRow } from '../state/worker-row.js'
 import { endpoint } from './endpoint.js'
-import { changed, confirmation, group, instant, nothing, queueName } from './shapes.js'
+import { changed, confirmation, instant, nothing, queueName } from './shapes.js'
+import { workerRow } from './worker-endpoints.js'
 
 /** The minutes of a queue's spark. */
 const sparkMinutes = 60
@@ -124,33 +122,6 @@ export const queueEndpoints = [
   }),
   endpoint({
     method: 'GET',
-    path: '/queues/:queue/throttle',
-    summary:
-      'Its throttle: the starts in the window of each rule, of one group if it counts by group; null without one',
-    query: { group: v.exactOptional(group) },
-    run: async ({ window, params: { queue = '' }, query }) =>
-      (await (await window.known(queue)).throttle.get(query.group)) ?? null,
-  }),
-  endpoint({
-    method: 'PUT',
-    path: '/queues/:queue/throttle',
-    summary:
-      "Change its limits, for all queues that share its throttle, or those of `group`; `'default'` ends the latter",
-    action: 'queue.throttle',
-    body: exactly({
-      rules: v.union([v.pipe(throttleSchema, v.metadata({ json: throttleJson() })), v.literal('default')]),
-      group: v.exactOptional(group),
-    }),
-    answer: changed,
-    run: async ({ window, params: { queue = '' }, body: { rules, group } }) => {
-      const { throttle } = await window.known(queue)
-      if (group === undefined) await throttle.set(rules as ThrottleChange | ThrottleChange[])
-      else await throttle.set(rules as ThrottleChange | ThrottleChange[] | 'default', { group })
-      return { changed: 1, more: false }
-    },
-  }),
-  endpoint({
-    method: 'GET',
     path: '/queues/:queue/events',
     summary: 'The live events of its jobs, as server-sent events by type; `events.lost` if some are missing',
     isStream: true,
@@ -160,24 +131,3 @@ export const queueEndpoints = [
     },
   }),
 ]
-
-function throttleJson() {
-  const rule = {
-    type: 'object',
-    required: ['limit', 'window'],
-    additionalProperties: false,
-    properties: {
-      limit: { type: 'integer', minimum: 1, maximum: 1_000_000 },
-      window: {
-        oneOf: [
-          { type: 'string', examples: ['1m'] },
-          { type: 'integer', minimum: 1 },
-        ],
-      },
-      moderate: { type: 'boolean' },
-      elastic: { type: 'object', required: ['buffer'], properties: { buffer: { type: 'integer', minimum: 0 } } },
-      by: { enum: ['queue', 'group'] },
-    },
-  }
-  return { oneOf: [rule, { type: 'array', items: rule, minItems: 1 }] }
-}

@@ -2,21 +2,27 @@
 
 import { Hono } from 'hono'
 import * as v from 'valibot'
+import { exactJson } from '../../core/values/exact-json.js'
 import { exactly, mistakesIn } from '../../core/values/option-check.js'
 import { recordJson } from '../../core/values/record-json.js'
-import type { Access } from '../access/access.js'
-import type { KnownViewer } from '../access/viewer.js'
+import type { Access, KnownViewer } from '../access.js'
 import type { Asked } from '../asked.js'
-import { failureOf } from '../failure.js'
-import { WebRefusal } from '../refusal.js'
-import type { Streams } from '../streams/streams.js'
-import { type Audit, tellAudit } from '../window/audit.js'
-import type { MillWindow } from '../window/mill-window.js'
+import { type Audit, tellAudit } from '../audit.js'
+import { failureOf, WebRefusal } from '../failure.js'
+import type { MillWindow } from '../mill-window.js'
+import type { Streams } from '../streams.js'
 import { type Endpoint, paramsOf } from './endpoint.js'
-import { endpoints } from './endpoints.js'
+import { enqueueEndpoints } from './enqueue-endpoint.js'
+import { jobEndpoints } from './job-endpoints.js'
+import { morgueEndpoints } from './morgue-endpoints.js'
 import { openApiOf } from './openapi.js'
-import { bodyOf } from './request-body.js'
+import { overviewEndpoints } from './overview-endpoints.js'
+import { queueEndpoints } from './queue-endpoints.js'
+import { scheduleEndpoints } from './schedule-endpoints.js'
+import { sessionEndpoints } from './session-endpoints.js'
 import { idInQuery, paramShapes } from './shapes.js'
+import { throttleEndpoints } from './throttle-endpoints.js'
+import { workerEndpoints } from './worker-endpoints.js'
 
 export interface RouterParts {
   readonly window: MillWindow
@@ -34,6 +40,19 @@ const nothing = { value: {}, bytes: 0 }
 
 /** The path of the API below the window. */
 export const apiPath = '/api/v1'
+
+/** All endpoints of the API, in the order of their description. If two match an address the first is used. */
+export const endpoints: readonly Endpoint[] = [
+  ...sessionEndpoints,
+  ...overviewEndpoints,
+  ...queueEndpoints,
+  ...throttleEndpoints,
+  ...enqueueEndpoints,
+  ...jobEndpoints,
+  ...morgueEndpoints,
+  ...workerEndpoints,
+  ...scheduleEndpoints,
+]
 
 /** Takes the part of the path below the window. The host is checked before. */
 export function apiOf(parts: RouterParts): (asked: Asked) => Promise<Response> {
@@ -99,6 +118,109 @@ async function answer(
   return found instanceof Response ? found : jsonResponse(found, one.status)
 }
 
+function checkedParams({ path }: Endpoint, given: Readonly<Record<string, string>>): Record<string, string> {
+  const names = paramsOf(path)
+  return checked(
+    exactly(Object.fromEntries(names.map((name) => [name, paramShapes[name]!]))),
+    given,
+    'the address',
+  ) as Record<string, string>
+}
+
+/** The names in the address, including an id that the query has in place of the path; and the rest of the query. */
+function namedByQuery(
+  given: Readonly<Record<string, string>>,
+  query: Readonly<Record<string, string>>,
+): { readonly named: Readonly<Record<string, string>>; readonly rest: Readonly<Record<string, string>> } {
+  const { id, ...rest } = query
+  if (given['id'] !== idInQuery || id === undefined) return { named: given, rest: query }
+  return { named: { ...given, id }, rest }
+}
+
+/** Throws a refusal for a parameter that is given twice. */
+function queryOf(query: URLSearchParams): Record<string, string> {
+  const names = [...query.keys()]
+  const twice = names.find((name, i) => names.indexOf(name) !== i)
+  if (twice !== undefined) throw new WebRefusal('argument-invalid', `the query gives '${twice.slice(0, 100)}' twice.`)
+  return Object.fromEntries(query)
+}
+
+/** The most bytes of one body. */
+const mostBytes = 1_048_576
+/** The most bytes of a body that anybody may send: a log-in. */
+const mostOpenBytes = 4_096
+
+interface RequestBody {
+  readonly value: object
+  readonly bytes: number
+}
+
+/**
+ * The object in the body; an empty one if nothing was sent. Throws a refusal for another type, too many bytes, or a
+ * body that is no object.
+ */
+async function bodyOf(request: Request, { isOpen = false } = {}): Promise<RequestBody> {
+  const most = isOpen ? mostOpenBytes : mostBytes
+  const declared = Number(request.headers.get('content-length') ?? 0)
+  if (declared > most) throw tooLarge(most)
+  const text = request.body === null ? '' : await textOf(request.body, most)
+  const type = request.headers.get('content-type') ?? ''
+  if (text !== '' && !/^application\/json\s*(?:;\s*charset=utf-?8\s*)?$/i.test(type))
+    throw new WebRefusal(
+      'content-type',
+      `the body must be JSON, with \`content-type: application/json\`; it came as '${type.slice(0, 100)}'.`,
+    )
+  const value = text === '' ? {} : parsedJson(text)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { value, bytes: text.length }
+  throw new WebRefusal('argument-invalid', 'the body must be an object in JSON, as {"ids":["welcome-42"]}.')
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return exactJson(text)
+  } catch {
+    throw new WebRefusal(
+      'argument-invalid',
+      'the body is not JSON. Check its quotes and commas, and that all of it was sent.',
+    )
+  }
+}
+
+async function textOf(body: ReadableStream<Uint8Array>, most: number): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+    bytes += chunk.byteLength
+    // Leaving the loop cancels the rest.
+    if (bytes > most) throw tooLarge(most)
+    chunks.push(chunk)
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
+  } catch {
+    throw new WebRefusal('argument-invalid', 'the body is not text in UTF-8.')
+  }
+}
+
+function tooLarge(most: number): WebRefusal {
+  const remedy = most === mostBytes ? ' Send jobs in several requests.' : ''
+  return new WebRefusal('payload-too-large', `a body has at most ${most} bytes here.${remedy}`)
+}
+
+/** Throws a refusal that lists every mistake, or the first alone. */
+function checked(schema: v.GenericSchema, value: unknown, what: string, which: 'all' | 'first' = 'all'): unknown {
+  const result = v.safeParse(schema, value, { abortEarly: true })
+  if (result.success) return result.output
+  const fields = mistakesIn(schema, value, which)
+  const lines = fields.map(({ path, message }) => `${path}: ${message}`)
+  throw new WebRefusal(
+    'argument-invalid',
+    `${what} of the request is not valid: ${lines.slice(0, 10).join('; ')}`,
+    {},
+    fields,
+  )
+}
+
 /** Runs an action, and reports its outcome to the audit. */
 async function audited(
   action: string,
@@ -139,47 +261,6 @@ function whichText(body: unknown): string | undefined {
   if (Array.isArray(ids)) return `${ids.length} by id`
   if (Array.isArray(jobs)) return `${jobs.length} jobs`
   return all === true ? 'all' : failed === true ? 'failed' : undefined
-}
-
-function checkedParams({ path }: Endpoint, given: Readonly<Record<string, string>>): Record<string, string> {
-  const names = paramsOf(path)
-  return checked(
-    exactly(Object.fromEntries(names.map((name) => [name, paramShapes[name]!]))),
-    given,
-    'the address',
-  ) as Record<string, string>
-}
-
-/** The names in the address, including an id that the query has in place of the path; and the rest of the query. */
-function namedByQuery(
-  given: Readonly<Record<string, string>>,
-  query: Readonly<Record<string, string>>,
-): { readonly named: Readonly<Record<string, string>>; readonly rest: Readonly<Record<string, string>> } {
-  const { id, ...rest } = query
-  if (given['id'] !== idInQuery || id === undefined) return { named: given, rest: query }
-  return { named: { ...given, id }, rest }
-}
-
-/** Throws a refusal for a parameter that is given twice. */
-function queryOf(query: URLSearchParams): Record<string, string> {
-  const names = [...query.keys()]
-  const twice = names.find((name, i) => names.indexOf(name) !== i)
-  if (twice !== undefined) throw new WebRefusal('argument-invalid', `the query gives '${twice.slice(0, 100)}' twice.`)
-  return Object.fromEntries(query)
-}
-
-/** Throws a refusal that lists every mistake, or the first alone. */
-function checked(schema: v.GenericSchema, value: unknown, what: string, which: 'all' | 'first' = 'all'): unknown {
-  const result = v.safeParse(schema, value, { abortEarly: true })
-  if (result.success) return result.output
-  const fields = mistakesIn(schema, value, which)
-  const lines = fields.map(({ path, message }) => `${path}: ${message}`)
-  throw new WebRefusal(
-    'argument-invalid',
-    `${what} of the request is not valid: ${lines.slice(0, 10).join('; ')}`,
-    {},
-    fields,
-  )
 }
 
 function jsonResponse(value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response {

@@ -1,14 +1,13 @@
-/** The endpoints of schedules, and of the throttles of all queues by their scope. */
+/** The endpoints of schedules. */
 
 import * as v from 'valibot'
 import type { ScheduleRecord } from '../../client/schedules/schedule-view.js'
 import type { JobRecord } from '../../core/job/job.js'
 import { tickName } from '../../core/job/job-origin.js'
 import type { Mill } from '../../mill/mill.js'
-import { WebRefusal } from '../refusal.js'
-import { namedQueues } from '../state/queue-rows.js'
-import { shownJob } from '../window/shown-job.js'
-import type { CheckedWebOptions } from '../window/web-options.js'
+import { WebRefusal } from '../failure.js'
+import { shownJob } from '../mill-window.js'
+import type { CheckedWebOptions } from '../web-options.js'
 import { endpoint } from './endpoint.js'
 import { cursor, limit, nothing, page, wholeText } from './shapes.js'
 
@@ -66,40 +65,7 @@ function actEndpoint(verb: 'run' | 'pause' | 'resume' | 'clear', summary: string
   })
 }
 
-/** A throttle, with the queues that share it. */
-async function throttleOf(mill: Mill, scope: string, queues: readonly string[]) {
-  const status = await mill.adminParts.look().then(({ throttles }) => throttles?.state(queues[0]!))
-  if (status === undefined) return undefined
-  const { throttle, hits, forMs, quietForMs, groups } = status
-  return {
-    scope,
-    by: throttle.by,
-    queues,
-    rules: throttle.rules,
-    ...(throttle.eachGroup && { eachGroup: throttle.eachGroup }),
-    hits,
-    forMs,
-    quietForMs,
-    ...(groups !== undefined && { groups }),
-  }
-}
-
 export const scheduleEndpoints = [
-  endpoint({
-    method: 'GET',
-    path: '/throttles',
-    summary: 'The throttles, each with the queues that share it and the starts in its windows',
-    answer: page,
-    run: async ({ window: { mill } }) => {
-      const scopes = new Map<string, string[]>()
-      for (const { name, stored } of await namedQueues(mill)) {
-        const scope = stored?.throttle?.scope
-        if (scope !== undefined) scopes.set(scope, [...(scopes.get(scope) ?? []), name])
-      }
-      const items = await Promise.all([...scopes].map(([scope, queues]) => throttleOf(mill, scope, queues)))
-      return { items: items.filter((item) => item !== undefined) }
-    },
-  }),
   endpoint({
     method: 'GET',
     path: '/schedules',

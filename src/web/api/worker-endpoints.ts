@@ -2,10 +2,10 @@
 
 import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Mill } from '../../mill/mill.js'
-import { processIdentity } from '../../runtime/process/process-identity.js'
-import type { WorkerOrder, WorkerRegistry } from '../../stores/contract/worker-registry.js'
-import { WebRefusal } from '../refusal.js'
-import { heldRow, workerRow } from '../state/worker-row.js'
+import { type ProcessIdentity, processIdentity } from '../../runtime/process/process-identity.js'
+import { livenessOf } from '../../runtime/process/process-peers.js'
+import type { HeldClaim, SeenWorker, WorkerOrder, WorkerRegistry } from '../../stores/contract/worker-registry.js'
+import { WebRefusal } from '../failure.js'
 import { endpoint } from './endpoint.js'
 import { changed, limit, nothing, page } from './shapes.js'
 
@@ -60,3 +60,28 @@ export const workerEndpoints = [
   orderEndpoint('stop', 'Order a worker to finish its jobs and stop'),
   orderEndpoint('recycle', 'Order a worker to stop, and a fresh one to take its place'),
 ]
+
+/** A worker, with whether its process lives. `here`: the process that looks. */
+export function workerRow(worker: SeenWorker, here: ProcessIdentity) {
+  const { startedAt, seenAt, silentMs: _, concurrency, ...rest } = worker
+  return {
+    ...rest,
+    process: livenessOf(worker, here),
+    slots: concurrency,
+    startedAt: new Date(startedAt),
+    seenAt: new Date(seenAt),
+  }
+}
+
+/**
+ * A job that a worker holds; without `startedAt` it is only reserved. `host` and `pid`: where it runs, if not in the
+ * worker's process.
+ */
+function heldRow({ queue, id, task, startedAt, progress, host, pid }: HeldClaim) {
+  return {
+    ...{ queue, id, task },
+    ...(startedAt !== undefined && { startedAt: new Date(startedAt) }),
+    ...(progress !== undefined && { progress }),
+    ...(pid !== undefined && { host, pid }),
+  }
+}

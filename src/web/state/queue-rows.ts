@@ -3,7 +3,7 @@
 import { emptyDepth, noCounts } from '../../client/admin/queue-looks.js'
 import { hasCode } from '../../core/errors.js'
 import { messageOf } from '../../core/messages/describe.js'
-import { workersByQueue } from '../../measures/workers-reading.js'
+import { workersByQueue } from '../../measures/worker-counts.js'
 import type { Mill } from '../../mill/mill.js'
 import { attendanceOf } from '../../runtime/process/process-peers.js'
 import type { Depth } from '../../stores/contract/queue-depth.js'

@@ -98,7 +98,7 @@ describe('exact JSON', () => {
 
 it('JSON.parse is used only for text written by Millrace, npm or AWS', () => {
   const own =
-    /^(?:stores\/|runtime\/line-channel|web\/access\/session|mill\/base-folder|cli\/streaming\/envelopes|cli\/commands\/init-command|workers\/(?:claim-token|isolated\/child-output)|core\/(?:platform\/package-version|job\/job-failures|live-event|values\/exact-json)|store-testing\/)/
+    /^(?:stores\/|runtime\/line-channel|web\/access|mill\/base-folder|cli\/streaming\/envelopes|cli\/commands\/init-command|workers\/(?:claim-token|isolated\/child-output)|core\/(?:platform\/package-version|job\/job-failures|live-event|values\/exact-json)|store-testing\/)/
   const src = join(root, 'src')
   const found = readdirSync(src, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && readFileSync(join(src, file), 'utf8').includes('JSON.parse('))

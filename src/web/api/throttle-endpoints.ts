@@ -1,0 +1,153 @@
+/** The endpoints of throttles, and of pauses and holds: what keeps a queue or one of its groups from starting jobs. */
+
+import * as v from 'valibot'
+import type { ThrottleChange } from '../../client/admin/throttle-admin.js'
+import { throttleSchema } from '../../core/queue/throttle-options.js'
+import { exactly } from '../../core/values/option-check.js'
+import type { Mill } from '../../mill/mill.js'
+import { namedQueues } from '../state/queue-rows.js'
+import { endpoint } from './endpoint.js'
+import { changed, group, page, wholeText } from './shapes.js'
+
+/** The most holds of a queue in a list of all queues. */
+const mostOfQueue = 20
+
+const ofGroup = exactly({ group: v.exactOptional(group) })
+
+export const throttleEndpoints = [
+  endpoint({
+    method: 'GET',
+    path: '/throttles',
+    summary: 'The throttles, each with the queues that share it and the starts in its windows',
+    answer: page,
+    run: async ({ window: { mill } }) => {
+      const scopes = new Map<string, string[]>()
+      for (const { name, stored } of await namedQueues(mill)) {
+        const scope = stored?.throttle?.scope
+        if (scope !== undefined) scopes.set(scope, [...(scopes.get(scope) ?? []), name])
+      }
+      const items = await Promise.all([...scopes].map(([scope, queues]) => throttleOf(mill, scope, queues)))
+      return { items: items.filter((item) => item !== undefined) }
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue/throttle',
+    summary:
+      'Its throttle: the starts in the window of each rule, of one group if it counts by group; null without one',
+    query: { group: v.exactOptional(group) },
+    run: async ({ window, params: { queue = '' }, query }) =>
+      (await (await window.known(queue)).throttle.get(query.group)) ?? null,
+  }),
+  endpoint({
+    method: 'PUT',
+    path: '/queues/:queue/throttle',
+    summary:
+      "Change its limits, for all queues that share its throttle, or those of `group`; `'default'` ends the latter",
+    action: 'queue.throttle',
+    body: exactly({
+      rules: v.union([v.pipe(throttleSchema, v.metadata({ json: throttleJson() })), v.literal('default')]),
+      group: v.exactOptional(group),
+    }),
+    answer: changed,
+    run: async ({ window, params: { queue = '' }, body: { rules, group } }) => {
+      const { throttle } = await window.known(queue)
+      if (group === undefined) await throttle.set(rules as ThrottleChange | ThrottleChange[])
+      else await throttle.set(rules as ThrottleChange | ThrottleChange[] | 'default', { group })
+      return { changed: 1, more: false }
+    },
+  }),
+  switchEndpoint('pause', 'Start no more jobs, or none of `group`; running jobs go on'),
+  switchEndpoint('resume', 'End a pause and a drain, or the pause of `group`'),
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue/holds',
+    summary: 'What keeps the queue, or groups of it, from starting jobs; without `until`: a group that is paused',
+    query: { group: v.exactOptional(group), limit: v.exactOptional(wholeText(1, 1_000)) },
+    run: async ({ window, params: { queue = '' }, query }) => (await window.known(queue)).throttle.holds(query),
+  }),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/release',
+    summary: 'End the hold of `group`; without it that of the queue, and those of all its groups',
+    action: 'queue.release',
+    body: ofGroup,
+    answer: changed,
+    run: async ({ window, params: { queue = '' }, body: { group } }) => ({
+      changed: await (await window.known(queue)).throttle.release(group),
+      more: false,
+    }),
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/holds',
+    summary: `The queues that are held, or that have held or paused groups, each with the first ${mostOfQueue} of these`,
+    answer: page,
+    run: async ({ window: { mill } }) => {
+      const { throttles } = await mill.adminParts.look()
+      if (throttles === undefined) return { items: [] }
+      const stored = (await namedQueues(mill)).filter(({ stored }) => stored !== undefined)
+      const items = await Promise.all(
+        stored.map(async ({ name }) => ({
+          queue: name,
+          ...(await mill.queue(name).throttle.holds({ limit: mostOfQueue })),
+        })),
+      )
+      return { items: items.filter(({ total }) => total > 0) }
+    },
+  }),
+]
+
+/** A throttle, with the queues that share it. */
+async function throttleOf(mill: Mill, scope: string, queues: readonly string[]) {
+  const status = await mill.adminParts.look().then(({ throttles }) => throttles?.state(queues[0]!))
+  if (status === undefined) return undefined
+  const { throttle, hits, forMs, quietForMs, groups } = status
+  return {
+    scope,
+    by: throttle.by,
+    queues,
+    rules: throttle.rules,
+    ...(throttle.eachGroup && { eachGroup: throttle.eachGroup }),
+    hits,
+    forMs,
+    quietForMs,
+    ...(groups !== undefined && { groups }),
+  }
+}
+
+function throttleJson() {
+  const rule = {
+    type: 'object',
+    required: ['limit', 'window'],
+    additionalProperties: false,
+    properties: {
+      limit: { type: 'integer', minimum: 1, maximum: 1_000_000 },
+      window: {
+        oneOf: [
+          { type: 'string', examples: ['1m'] },
+          { type: 'integer', minimum: 1 },
+        ],
+      },
+      moderate: { type: 'boolean' },
+      elastic: { type: 'object', required: ['buffer'], properties: { buffer: { type: 'integer', minimum: 0 } } },
+      by: { enum: ['queue', 'group'] },
+    },
+  }
+  return { oneOf: [rule, { type: 'array', items: rule, minItems: 1 }] }
+}
+
+function switchEndpoint(verb: 'pause' | 'resume', summary: string) {
+  return endpoint({
+    method: 'POST',
+    path: `/queues/:queue/${verb}`,
+    summary,
+    action: `queue.${verb}`,
+    body: ofGroup,
+    answer: changed,
+    run: async ({ window, params: { queue = '' }, body: { group } }) => {
+      await (await window.known(queue))[verb](group === undefined ? undefined : { group })
+      return { changed: 1, more: false }
+    },
+  })
+}

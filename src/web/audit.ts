@@ -1,0 +1,38 @@
+/** An audit: the record of one action through the window, taken or refused by the mill. */
+
+import type { Logger } from '../core/logger.js'
+import { messageOf } from '../core/messages/describe.js'
+
+export interface Audit {
+  readonly at: Date
+  /** The viewer and their address; the address is absent if the server does not give it. */
+  readonly who: string
+  readonly address?: string
+  /** The name of the action, such as `queue.pause`, `job.cancel`, `morgue.revive`. */
+  readonly action: string
+  /** The target of the action, as the address of the request names it: `{ queue: 'mail', id: 'welcome-42' }`. */
+  readonly on: Readonly<Record<string, string>>
+  /** The chosen jobs: a number of ids, all, or those that failed. Absent for an action on one thing. */
+  readonly which?: string
+  /** The number of changed things. */
+  readonly changed?: number
+  /** The code of the error, if it was refused. */
+  readonly error?: string
+}
+
+/** Passes it to the logger and to the user's hook; an error of the hook is logged. */
+export function tellAudit(audit: Audit, logger: Logger, onAction: ((audit: Audit) => void) | undefined): void {
+  const { at, ...fields } = audit
+  logger.info(
+    `${audit.who} ${audit.error === undefined ? 'took the action' : 'was refused the action'} ${audit.action}`,
+    {
+      ...fields,
+      at: at.toISOString(),
+    },
+  )
+  try {
+    onAction?.(audit)
+  } catch (error) {
+    logger.error(`onAction of webHandler() threw: ${messageOf(error)}`)
+  }
+}

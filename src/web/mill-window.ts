@@ -1,0 +1,69 @@
+/** A mill's window: the mill as the API uses it, including undeclared queues, and with actions of bounded time. */
+
+import { QueueAdmin } from '../client/admin/queue-admin.js'
+import { StepBudget } from '../client/admin/step-loop.js'
+import { UnknownQueueError } from '../core/errors.js'
+import type { JobRecord } from '../core/job/job.js'
+import { systemClock } from '../core/platform/clock.js'
+import { isNameOf } from '../core/task/any-task.js'
+import type { Mill } from '../mill/mill.js'
+import type { CheckedWebOptions } from './web-options.js'
+
+/** The time for which one request repeats the steps of an action. */
+const actionMs = 10_000
+
+export class MillWindow {
+  readonly mill: Mill
+  readonly options: CheckedWebOptions
+
+  constructor(mill: Mill, options: CheckedWebOptions) {
+    this.mill = mill
+    this.options = options
+  }
+
+  /** The administration of a declared or stored queue. Throws `UnknownQueueError` for any other. */
+  async known(name: string, budget?: StepBudget): Promise<QueueAdmin> {
+    const isKnown =
+      this.mill.queues.has(name) || ((await this.mill.storedQueues()) ?? []).some((one) => one.name === name)
+    if (!isKnown) throw new UnknownQueueError(name, [...this.mill.queues.keys()])
+    return this.queue(name, budget)
+  }
+
+  /** The same for a queue that is known to exist. */
+  queue(name: string, budget?: StepBudget): QueueAdmin {
+    return new QueueAdmin(name, this.mill.adminParts, budget?.loop)
+  }
+
+  /** Runs an action for at most 10 s; `more`: another call would find more. */
+  async act(name: string, action: (queue: QueueAdmin) => Promise<number>): Promise<{ changed: number; more: boolean }> {
+    const budget = new StepBudget(actionMs, systemClock.mono)
+    const changed = await action(await this.known(name, budget))
+    return { changed, more: budget.more }
+  }
+
+  /** The shown part of a job. */
+  shown(job: JobRecord): JobRecord {
+    return shownJob(job, this.options)
+  }
+
+  /** Whether a job belongs to the task, by any of the task's names. */
+  isOfTask(name: string): (job: JobRecord) => boolean {
+    const task = [...this.mill.tasks.values()].find((one) => isNameOf(one, name))
+    return (job) => job.task === name || (task !== undefined && isNameOf(task, job.task))
+  }
+}
+
+/** Without its payloads if they are hidden, and as `redact` returns it. */
+export function shownJob(
+  job: JobRecord,
+  { hidePayloads, redact }: Pick<CheckedWebOptions, 'hidePayloads' | 'redact'>,
+): JobRecord {
+  const shown = redact === undefined ? job : redact(job)
+  return hidePayloads ? withoutPayloads(shown) : shown
+}
+
+function withoutPayloads(job: JobRecord): JobRecord & { readonly payloadsHidden: true } {
+  const { input: _input, meta: _meta, result: _result, checkpoint: _checkpoint, payloads, ...rest } = job
+  const scores = payloads?.map(({ input: _ofPayload, meta: _metaOfPayload, ...payload }) => payload)
+  return { ...rest, ...(scores && { payloads: scores }), payloadsHidden: true }
+}

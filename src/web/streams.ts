@@ -1,0 +1,205 @@
+/** The streams of a window: its topics by subject, the source of each, and the most clients that there may be. */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import { newIn } from '../client/jobs/log-tail.js'
+import type { JobRecord } from '../core/job/job.js'
+import type { Logger } from '../core/logger.js'
+import { systemClock } from '../core/platform/clock.js'
+import { recordJson } from '../core/values/record-json.js'
+import { failureOf, WebRefusal } from './failure.js'
+import type { MillWindow } from './mill-window.js'
+import { overviewOf } from './state/overview.js'
+import { keptSparks, sparksOfLast } from './state/sparks.js'
+import { type Source, type StreamMessage, Topic } from './topic.js'
+
+const mostClients = 500
+const beatMs = 15_000
+/** After this a client must connect again, and prove again who it is. */
+const longestMs = 3_600_000
+
+export class Streams {
+  readonly #window: MillWindow
+  readonly #topics = new Map<string, Topic>()
+  readonly #closing = new AbortController()
+  #clients = 0
+  #beats: NodeJS.Timeout | undefined
+
+  constructor(window: MillWindow) {
+    this.#window = window
+  }
+
+  overview(signal: AbortSignal): Promise<Response> {
+    return this.#join('overview', () => overviewSource(this.#window), signal)
+  }
+
+  queue(queue: string, signal: AbortSignal): Promise<Response> {
+    return this.#join(`queue ${queue}`, () => queueSource(this.#window, queue), signal)
+  }
+
+  job(queue: string, id: string, signal: AbortSignal): Promise<Response> {
+    return this.#join(`job ${queue} ${id}`, () => jobSource(this.#window, queue, id), signal)
+  }
+
+  /** Ends all streams; none begins from now on. */
+  close(): void {
+    this.#closing.abort()
+    clearInterval(this.#beats)
+  }
+
+  /** Throws a refusal if there are too many clients. */
+  async #join(key: string, source: () => Source, signal: AbortSignal): Promise<Response> {
+    if (this.#clients >= mostClients)
+      throw new WebRefusal(
+        'too-many-streams',
+        `${mostClients} streams are open. Close a page, or ask without a stream.`,
+        {
+          'retry-after': '5',
+        },
+      )
+    const topic = this.#topics.get(key) ?? this.#topic(key, source())
+    this.#clients += 1
+    const over = AbortSignal.any([signal, this.#closing.signal, AbortSignal.timeout(longestMs)])
+    const stream = await topic.join(over, () => {
+      this.#clients -= 1
+    })
+    return stream.response
+  }
+
+  #topic(key: string, source: Source): Topic {
+    const topic = new Topic(source, () => {
+      if (this.#topics.get(key) === topic) this.#topics.delete(key)
+      if (this.#topics.size === 0) clearInterval(this.#beats)
+    })
+    if (this.#topics.size === 0) this.#beats = setInterval(() => this.#beat(), beatMs).unref()
+    this.#topics.set(key, topic)
+    return topic
+  }
+
+  #beat(): void {
+    for (const topic of this.#topics.values()) topic.beat()
+  }
+}
+
+const overviewEveryMs = 1_000
+const sparkMinutes = 60
+const sparksKeptMs = 5_000
+
+/** The source of the overview: reads it each second, and sends it when it has changed. */
+function overviewSource(window: MillWindow): Source {
+  const sparks = keptSparks(sparksOfLast(sparkMinutes), sparksKeptMs, systemClock.mono)
+  let last: StreamMessage | undefined
+  let standing = ''
+  const look = async (tell: (message: StreamMessage) => void) => {
+    const { at, ...rest } = await overviewOf(window.mill, sparks)
+    const now = recordJson(rest)
+    if (now === standing) return
+    standing = now
+    last = { event: 'overview', data: recordJson({ at, ...rest }) }
+    tell(last)
+  }
+  const goOn = async (tell: (message: StreamMessage) => void, signal: AbortSignal) => {
+    while (!signal.aborted) {
+      await delay(overviewEveryMs, undefined, { signal }).catch(() => {})
+      if (signal.aborted) return
+      await look(tell).catch((error: unknown) => {
+        standing = ''
+        tell(failureMessage(error, window.mill.logger))
+      })
+    }
+  }
+  return {
+    keeping: 'latest',
+    begin: async (tell, signal) => {
+      await look(tell)
+      void goOn(tell, signal)
+    },
+    opening: () => (last === undefined ? [] : [last]),
+  }
+}
+
+/** The source of a queue's events: its live feed. */
+function queueSource(window: MillWindow, queue: string): Source {
+  const goOn = async (feed: AsyncIterable<{ readonly type: string }>, tell: (message: StreamMessage) => void) => {
+    try {
+      for await (const event of feed) tell({ event: event.type, data: recordJson(event) })
+    } catch (error) {
+      tell(failureMessage(error, window.mill.logger))
+    }
+  }
+  return {
+    keeping: 'all',
+    begin: async (tell, signal) => {
+      const feed = window.queue(queue).events({ signal })
+      await feed.ready()
+      void goOn(feed, tell)
+    },
+    opening: () => [{ event: 'ready', data: JSON.stringify({ queue }) }],
+  }
+}
+
+/** Its worker reports news of it once a second. */
+const jobEveryMs = 500
+
+/** The source of a job: its record whenever it changes, and its log as it grows, until it has ended. */
+function jobSource(window: MillWindow, queue: string, id: string): Source {
+  const watched = new WatchedJob()
+  const look = async (tell: (message: StreamMessage) => void) => {
+    const job = await window.queue(queue).jobs.get(id)
+    for (const message of watched.seen(job && window.shown(job))) tell(message)
+  }
+  const goOn = async (tell: (message: StreamMessage) => void, signal: AbortSignal) => {
+    while (!signal.aborted && !watched.hasEnded) {
+      await delay(jobEveryMs, undefined, { signal }).catch(() => {})
+      if (signal.aborted) return
+      await look(tell).catch((error: unknown) => tell(failureMessage(error, window.mill.logger)))
+    }
+  }
+  return {
+    keeping: 'all',
+    begin: async (tell, signal) => {
+      // `opening` informs its clients.
+      await look(() => {})
+      void goOn(tell, signal)
+    },
+    opening: () => watched.opening(),
+  }
+}
+
+const endMessage: StreamMessage = { event: 'end', data: '{}' }
+
+class WatchedJob {
+  hasEnded = false
+  #record = ''
+  #log = ''
+
+  /** The news since the last look. Undefined: nothing of the job is kept any more. */
+  seen(job: JobRecord | undefined): StreamMessage[] {
+    this.hasEnded = job === undefined || ['completed', 'dead', 'cancelled'].includes(job.state)
+    const messages: StreamMessage[] = []
+    if (job !== undefined) {
+      const { log = this.#log, ...rest } = job
+      const { text, isGap } = newIn(this.#log, log)
+      if (text !== '') messages.push({ event: 'log', data: JSON.stringify({ text, isGap }) })
+      const record = recordJson(rest)
+      if (record !== this.#record) messages.push({ event: 'job', data: record })
+      this.#log = log
+      this.#record = record
+    }
+    return this.hasEnded ? [...messages, endMessage] : messages
+  }
+
+  opening(): StreamMessage[] {
+    const log = { event: 'log', data: JSON.stringify({ text: this.#log, isGap: false }) }
+    return [
+      ...(this.#record === '' ? [] : [{ event: 'job', data: this.#record }]),
+      ...(this.#log === '' ? [] : [log]),
+      ...(this.hasEnded ? [endMessage] : []),
+    ]
+  }
+}
+
+/** The message of a failure: the source of a stream cannot be read now, and is tried again. */
+function failureMessage(error: unknown, logger: Logger): StreamMessage {
+  const { code, message } = failureOf(error, logger)
+  return { event: 'failure', data: JSON.stringify({ code, message }) }
+}
