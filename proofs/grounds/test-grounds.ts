@@ -23,7 +23,7 @@ const redisTests = [
   'test/stores/contract-redis',
   'test/stores/redis/',
   'test/store-testing/start-redis',
-  'test/cli/commands-redis',
+  'test/cli/commands/commands-redis',
   'test/end-to-end/secured-redis',
   'test/end-to-end/live-events',
 ]

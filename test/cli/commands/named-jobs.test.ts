@@ -1,0 +1,137 @@
+/** How a command names a job: by its queue and id, by both in one word, or by its id alone. */
+
+import type { Command } from 'commander'
+import { describe, expect, it } from 'vitest'
+import { createProgram } from '#src/cli/program.js'
+import { run, runJson } from '../command-in-process.js'
+import { project } from '../project.js'
+
+/** Jobs that wait, as `slow/a`. */
+async function waiting(...jobs: readonly string[]): Promise<{ readonly cwd: string }> {
+  const cwd = project()
+  for (const job of jobs) {
+    const [queue, ...id] = job.split('/')
+    const where = ['--queue', queue!, '--id', id.join('/'), '--delay', '1h']
+    await runJson(['enqueue', 'echo', '1', ...where], { cwd })
+  }
+  return { cwd }
+}
+
+const program = await createProgram()
+
+/** Every command below `jobs` and `morgue` that takes jobs: all but the lists. */
+const jobCommands = program.commands
+  .filter((noun) => ['jobs', 'morgue'].includes(noun.name()))
+  .flatMap((noun) => noun.commands.map((command) => [noun.name(), command.name()] as const))
+  .filter(([, verb]) => verb !== 'list')
+
+const leaves = (command: Command): readonly Command[] =>
+  command.commands.length > 0 ? command.commands.flatMap(leaves) : [command]
+
+/** What a command leaves of the project: its own output, and the state of both jobs. */
+async function outcomeOf([noun, verb]: readonly [string, string], words: readonly string[]): Promise<object> {
+  const { cwd } = await waiting('default/a', 'slow/b')
+  if (noun === 'morgue') await runJson(['jobs', 'bury', 'slow', '--all'], { cwd })
+  const more = verb === 'fields' ? ['node=eu-3'] : []
+  const { code, stdout, stderr } = await run([noun, verb, ...words, ...more, '--json'], { cwd })
+  const shown = stdout.replaceAll(/"(\w+At)":"[^"]+"/g, '"$1":0')
+  const left = await runJson<{ queues: { jobs: { id: string; state: string }[] }[] }>(['jobs', 'list'], { cwd })
+  return { code, shown, stderr, left: left.queues.map(({ jobs }) => jobs.map(({ id, state }) => `${id} ${state}`)) }
+}
+
+describe('a command that takes a job', () => {
+  it('takes it as [queue] <id>: every such command', () => {
+    const takesId = leaves(program).filter(
+      (command) =>
+        command.registeredArguments.some((argument) => /^ids?$/.test(argument.name())) &&
+        command.parent?.name() !== 'workers',
+    )
+
+    expect(takesId.map((command) => [command.parent!.name(), command.name()])).toEqual(jobCommands)
+    for (const command of takesId) expect(command.usage()).toMatch(/^\[options\] \[queue\] <id(?:\.\.\.)?>/)
+  })
+
+  it.each(jobCommands)(
+    'finds the same job by queue and id, by both in one word and by the id: %s %s',
+    async (...path) => {
+      const named = await outcomeOf(path, ['slow', 'b'])
+
+      expect(named).toMatchObject({ shown: expect.stringMatching(path[1] === 'fail' ? /^$/ : /slow/) })
+      expect(await outcomeOf(path, ['slow/b'])).toEqual(named)
+      expect(await outcomeOf(path, ['b'])).toEqual(named)
+    },
+  )
+
+  it.each(jobCommands)('refuses a queue without an id, and an undeclared queue: %s %s', async (...path) => {
+    const { cwd } = await waiting('slow/b')
+
+    expect(await run([...path, 'slow'], { cwd })).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/ids? |which/),
+    })
+    expect(await run([...path, 'films', 'b'], { cwd })).toMatchObject({
+      code: expect.toSatisfy((code) => code !== 0),
+      stderr: expect.stringContaining("'films'"),
+    })
+  })
+})
+
+describe('a job that is named on the command line', () => {
+  it.each(['b', 'slow/b'])('is found while it waits by %s in every command', async (word) => {
+    const place = await waiting('default/a', 'slow/b')
+    expect(await runJson(['jobs', 'show', word], place)).toMatchObject({ queue: 'slow', id: 'b' })
+    expect(await runJson(['jobs', 'run-now', word], place)).toEqual({ queue: 'slow', dueNow: 1 })
+    const fields = { node: 'eu-3' }
+    expect(await runJson(['jobs', 'fields', word, 'node=eu-3'], place)).toEqual({ queue: 'slow', id: 'b', fields })
+    expect(await runJson(['jobs', 'fields', word], place)).toEqual({ queue: 'slow', id: 'b', fields })
+    expect(await run(['jobs', 'fail', word], place)).toMatchObject({
+      code: 1,
+      stderr: "millrace: job 'b' does not run in queue 'slow'; nothing was changed.\n",
+    })
+    expect(await runJson(['jobs', 'bury', word], place)).toEqual({ queue: 'slow', buried: 1 })
+    expect(await runJson(['morgue', 'show', word], place)).toMatchObject({ queue: 'slow', id: 'b', state: 'dead' })
+    expect(await runJson(['morgue', 'revive', word], place)).toEqual({ queue: 'slow', revived: 1 })
+    expect(await runJson(['jobs', 'cancel', word], place)).toEqual({ queue: 'slow', cancelled: 1 })
+    expect(await runJson(['jobs', 'show', 'a'], place)).toMatchObject({ state: 'scheduled' })
+  })
+
+  it('is found by an id with a slash first, and only then as an id in the queue before the slash', async () => {
+    const place = await waiting('default/slow/b', 'slow/b')
+    expect(await runJson(['jobs', 'show', 'slow/b'], place)).toMatchObject({ queue: 'default', id: 'slow/b' })
+    expect(await runJson(['jobs', 'delete', 'slow/b'], place)).toEqual({ queue: 'default', deleted: 1 })
+    expect(await runJson(['jobs', 'delete', 'slow/b'], place)).toEqual({ queue: 'slow', deleted: 1 })
+  })
+
+  it('is not guessed if several queues have its id', async () => {
+    const place = await waiting('default/a', 'slow/a')
+    expect(await run(['jobs', 'cancel', 'a'], place)).toMatchObject({
+      code: 2,
+      stderr: "millrace: job 'a' is in the queues default, slow: name the one that is meant before the id.\n",
+    })
+    expect(await runJson(['jobs', 'cancel', 'slow/a'], place)).toEqual({ queue: 'slow', cancelled: 1 })
+    expect(await runJson(['jobs', 'show', 'default/a'], place)).toMatchObject({ queue: 'default', state: 'scheduled' })
+  })
+
+  it('is found in the morgue, even if another queue has a waiting job with the same id', async () => {
+    const place = await waiting('default/a', 'slow/a')
+    expect(await runJson(['jobs', 'bury', 'slow', 'a'], place)).toEqual({ queue: 'slow', buried: 1 })
+    expect(await runJson(['morgue', 'show', 'a'], place)).toMatchObject({ queue: 'slow', state: 'dead' })
+    expect(await runJson(['morgue', 'revive', 'a'], place)).toEqual({ queue: 'slow', revived: 1 })
+  })
+
+  it('must be the only one if the command takes one', async () => {
+    const place = await waiting('slow/a', 'slow/b')
+    expect(await run(['jobs', 'show', 'slow', 'a', 'b'], place)).toMatchObject({
+      code: 2,
+      stderr: "millrace: one job is expected, as [queue] <id>; 'b' is too much.\n",
+    })
+  })
+
+  it('is reported as neither a job nor a queue if it is missing', async () => {
+    expect(await run(['jobs', 'delete', 'film-b'], await waiting())).toMatchObject({
+      code: 1,
+      stderr:
+        "millrace: 'film-b' is neither a declared queue nor a job that one of them keeps: it ended without a kept result, or never existed; declared are: default, slow.\n",
+    })
+  })
+})
