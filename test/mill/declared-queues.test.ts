@@ -1,4 +1,4 @@
-/** The declared queues: which of them are ordered, what their tasks may not do to each other, and what a store hears of them. */
+/** The declared queues: which of them are ordered, what contradicts in them and their tasks, and what a store hears of them. */
 import { defineOrderedTask, defineTask, type MillOptions, millrace, type QueueOptions } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { ConfigError, UnsupportedByStoreError } from '#src/core/errors.js'
@@ -160,4 +160,76 @@ describe('a store', () => {
       { name: 'default', kind: 'plain', shards: 1 },
     ])
   })
+})
+
+function limitMistakes(queues: Record<string, QueueOptions>, tasks: MillOptions['tasks'] = []): string[] {
+  try {
+    millrace({ store: 'memory:', queues, tasks })
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    return (error as ConfigError).issues.map((issue) => `${issue.path}: ${issue.message}`)
+  }
+  return []
+}
+
+const perGroup = { maxRunning: { perGroup: 2 } }
+
+describe('maxRunning of each group', () => {
+  const remedy = 'set `shards: 1`, or give a number for all groups together'
+
+  it('is refused for several shards, which ordered queues have by default', () => {
+    const ordered = (shards: number) =>
+      `queues.q.maxRunning: cannot be \`{ perGroup }\` over its ${shards} shards (5 if an ordered queue has no \`shards\`): ${remedy}`
+
+    expect(limitMistakes({ q: { ...perGroup, ordered: true } })).toEqual([ordered(5)])
+    expect(limitMistakes({ q: perGroup }, [defineOrderedTask({ name: 'q' })])).toEqual([ordered(5)])
+    expect(limitMistakes({ q: { ...perGroup, ordered: true, shards: 2 } })).toEqual([ordered(2)])
+    expect(limitMistakes({ q: { ...perGroup, shards: 3 } })).toEqual([
+      `queues.q.maxRunning: cannot be \`{ perGroup }\` over its 3 shards: ${remedy}`,
+    ])
+  })
+
+  it('is accepted for one shard, and a number for all groups for several', () => {
+    expect(limitMistakes({ q: perGroup, o: { ...perGroup, ordered: true, shards: 1 } })).toEqual([])
+    expect(limitMistakes({ o: { maxRunning: 7, ordered: true } })).toEqual([])
+  })
+})
+
+describe('queues of one scope', () => {
+  const ten = { limit: 10, window: '1m' } as const
+
+  it('that disagree about its rules are each reported together with the first', () => {
+    const queues = {
+      a: { throttle: { ...ten, scope: 'sites' } },
+      b: { throttle: { ...ten, scope: 'sites', moderate: true } },
+      sites: { throttle: { ...ten, by: 'group' as const } },
+      c: { throttle: { limit: 10, window: 60_000, scope: 'sites' } },
+    }
+
+    expect(limitMistakes(queues)).toEqual([
+      "queues.b.throttle: must be the same as that of queue 'a', as the two share the scope 'sites': 10 in 1m, scope 'sites'; got 10 in 1m, moderate, scope 'sites'",
+      "queues.sites.throttle: must be the same as that of queue 'a', as the two share the scope 'sites': 10 in 1m, scope 'sites'; got 10 in 1m, by group",
+    ])
+  })
+
+  it('that agree are accepted, and so are other rules in another scope', () => {
+    expect(
+      limitMistakes({ a: { throttle: { ...ten, scope: 's' } }, s: { throttle: ten }, b: { throttle: ten } }),
+    ).toEqual([])
+    expect(limitMistakes({ a: { throttle: ten }, b: { throttle: { limit: 1, window: '1s' } } })).toEqual([])
+  })
+})
+
+it('clashes of limits are reported at once, together with other clashes', () => {
+  const queues: Record<string, QueueOptions> = {
+    a: { ...perGroup, shards: 2, exclusive: 'shard' },
+    b: { throttle: { limit: 1, window: '1s', scope: 'c' } },
+    c: { throttle: { limit: 2, window: '1s' } },
+  }
+
+  expect(limitMistakes(queues).map((text) => text.split(':')[0])).toEqual([
+    'queues.a.exclusive',
+    'queues.a.maxRunning',
+    'queues.c.throttle',
+  ])
 })

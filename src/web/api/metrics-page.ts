@@ -1,6 +1,7 @@
 /**
  * The metrics page: the text that answers a scrape. All scrapes within `keptMs` share one reading of the store. If the
- * reading fails or takes too long, the text says so, and holds the metrics that need no store.
+ * reading fails or takes too long, the text says so, and holds the metrics that need no store. The supervisor of
+ * `millrace work` has such a page too, and no window.
  */
 
 import { packageVersion } from '../../core/platform/package-version.js'
