@@ -17,7 +17,7 @@ const fatalCodes = new Set([
   'closed',
 ])
 
-/** Whether waiting cannot mend this error of a store. */
+/** Whether this error of a store is permanent, so that waiting is of no use. */
 export function isFatal(error: unknown): boolean {
   return fatalCodes.has((error as { code?: string } | null | undefined)?.code ?? '')
 }

@@ -12,7 +12,7 @@ export async function endsWithin(ms: number, work: Promise<unknown>): Promise<bo
 }
 
 /**
- * Waits until `work` has ended, in whatever way, or `signal` aborts. With a signal that never aborts, a race would
+ * Waits until `work` has ended, even if it rejects, or `signal` aborts. With a signal that never aborts, a race would
  * never be released.
  */
 export async function settledOr(signal: AbortSignal, work: Promise<unknown>): Promise<void> {

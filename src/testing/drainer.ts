@@ -13,7 +13,7 @@ import { createIdSource } from '../core/values/ids.js'
 import { settingsOfAll } from '../mill/store-connection.js'
 import { ClaimDecoder } from '../runtime/run/claim-decoder.js'
 import { type Execution, JobExecution } from '../runtime/run/execution.js'
-import { type Bench, Executor } from '../runtime/run/executor.js'
+import { Executor, type RunReport } from '../runtime/run/executor.js'
 import { JobUpdates } from '../runtime/run/job-updates.js'
 import { emitSettled, refOf } from '../runtime/run/run-events.js'
 import { endedRunOf, settlementOf } from '../runtime/run/settlement.js'
@@ -58,7 +58,7 @@ const worker = 'drain'
 const shownAtLimit = 3
 
 /** @internal */
-export class Drainer implements Bench {
+export class Drainer implements RunReport {
   readonly #parts: RunParts
   readonly #store: Store
   readonly #updates: JobUpdates
@@ -73,7 +73,7 @@ export class Drainer implements Bench {
     this.#parts = parts
     this.#store = store
     this.#updates = new JobUpdates({ ...parts, store, maxCheckpointBytes: parts.maxPayloadBytes })
-    this.#executor = new Executor({ ...parts, mono: () => parts.clock.mono(), worker, bench: this })
+    this.#executor = new Executor({ ...parts, mono: () => parts.clock.mono(), worker, report: this })
     this.#decoder = new ClaimDecoder(
       parts.registry,
       parts.packing,

@@ -187,8 +187,8 @@ export function assembleWorker(
     decoder: new ClaimDecoder(registry, packing, notes, rules.now, children, (claim, reason) =>
       foreign.putAside(claim, reason),
     ),
-    executor: (bench) => new Executor({ ...parts, mono, worker, bench }),
-    processes: processes && ((bench) => new ProcessPool({ ...shared, affinity, store, source: processes, bench })),
+    executor: (report) => new Executor({ ...parts, mono, worker, report }),
+    processes: processes && ((report) => new ProcessPool({ ...shared, affinity, store, source: processes, report })),
   })
   const adoption =
     processes &&
@@ -198,7 +198,7 @@ export function assembleWorker(
   const shards = new ShardPicker({ ...shared, queues, store, stored, shardsOf })
   const picker = new QueuePicker({
     ...{ ...shared, selector, queues },
-    placesOf: (queue) => shards.placesOf(queue),
+    entriesOf: (queue) => shards.entriesOf(queue),
     isForOthers: (queue) => shards.isForOthers(queue),
   })
   const claimLoop = new ClaimLoop({

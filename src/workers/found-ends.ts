@@ -1,6 +1,6 @@
 /**
- * The found ends: jobs and claims that the store ended because a lease or a time was over, told of by the process that
- * finds them. Of jobs that crashed once too often it calls their task's `onExhausted`.
+ * The found ends: jobs and claims that the store ended because a lease or a time was over, which the process that
+ * finds them reports. Of jobs that crashed once too often it calls their task's `onExhausted`.
  */
 
 import { ProcessDiedError } from '../core/errors.js'

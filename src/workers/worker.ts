@@ -231,7 +231,7 @@ export class Worker implements AsyncDisposable {
     return this.stop()
   }
 
-  /** The first bound holds. A worker that drains to be replaced has none until it is told to stop. */
+  /** Keeps the first deadline. A worker that drains to be replaced gets one only by `stop()`. */
   #endWithin(graceMs: number): Promise<void> {
     if (this.#until === Number.POSITIVE_INFINITY && graceMs !== Number.POSITIVE_INFINITY) {
       this.#until = this.#parts.clock.mono() + graceMs
@@ -251,7 +251,7 @@ export class Worker implements AsyncDisposable {
     this.#assembly?.inFlight.failAlone(error instanceof Error ? error : new Error(messageOf(error)))
   }
 
-  /** After a store error that no waiting mends, handlers may finish too; their results are lost with the store. */
+  /** After a permanent store error, handlers may finish too; their results are lost with the store. */
   #failWith(error: unknown): void {
     if (this.#failure !== undefined || this.#state === 'stopped') return
     this.#failure = { error }

@@ -36,10 +36,7 @@ interface KeptLease extends ClaimKey {
   begunAt: number | undefined
   isAnnounced: boolean
   isCancelled: boolean
-  /**
-   * A lost lease is reported once, and then waits to be forgotten: a thread that keeps nothing sleeps, and must not do
-   * so by its own decision.
-   */
+  /** Reported once. It stays listed until the keeper forgets it: otherwise the thread could go to sleep too early. */
   isLost: boolean
   progress: Progress | undefined
 }

@@ -56,8 +56,8 @@ export function nextWorkerId(identity: ProcessIdentity, isListener = false): str
 }
 
 /**
- * From the kernel, not from this process' generator: two clones of a machine share the state of the generator, as well
- * as boot, pids and start times.
+ * From the kernel, not from this process' generator: cloned machines share the state of the generator, the boot id, pids
+ * and start times.
  */
 function freshBytes(): Buffer {
   const bytes = Buffer.alloc(randomLength)

@@ -1,6 +1,6 @@
 /**
- * The seen deaths: how worker processes of this machine ended, as the supervisor of this process saw it. Whoever ends
- * the claims of such a worker tells its jobs.
+ * The seen deaths: how worker processes of this machine ended, as the supervisor of this process saw it. The claimer
+ * that ends the claims of such a worker reports it with their jobs.
  */
 
 import { ProcessDiedError } from '../../core/errors.js'

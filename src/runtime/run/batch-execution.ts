@@ -106,7 +106,7 @@ export abstract class BatchExecution extends Execution {
   }
 
   /**
-   * One of its jobs was told to stop. A job that was settled or put back before the handler begins does not concern the
+   * One of its jobs is to stop. A job that was settled or put back before the handler begins does not concern the
    * others.
    */
   jobAborted(reason: Error): void {

@@ -25,7 +25,7 @@ import type { JobUpdates, Noting } from './job-updates.js'
 
 const longestNote = 1_000
 
-/** `aborted`: told to stop and not ended yet; `abandoned`: its job was given up, and its handler goes on. */
+/** `aborted`: asked to stop, and not ended yet; `abandoned`: its job was given up, and its handler goes on. */
 export type Phase = 'claimed' | 'running' | 'aborted' | 'abandoned'
 
 /** A claim of an execution, with a lease of its own. */

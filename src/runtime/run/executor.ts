@@ -31,11 +31,11 @@ interface ExecutorParts {
   readonly random: Random
   readonly mono: () => number
   readonly worker: string
-  readonly bench: Bench
+  readonly report: RunReport
 }
 
-/** The source of executions, and the receiver of their ends. */
-export interface Bench {
+/** Receives what becomes of executions. */
+export interface RunReport {
   /** Each of its claims has a verdict, in their order. Called once, before `released`. */
   decided(execution: Execution, verdicts: readonly Verdict[]): void
   /** Its handler has ended. That is later than the verdict if it ran over its time or ignored its signal. */
@@ -46,6 +46,19 @@ const tooLate: Verdict = { kind: 'release', delayMs: 0, reason: 'late' }
 /** `shouldRun` is not asked more often about the same job. */
 const leastPostponementMs = 1_000
 
+/**
+ * For each execution it
+ *
+ * 1. emits that its jobs have started, and starts the time limit;
+ * 2. checks the inputs against the schema, and asks `shouldRun`;
+ * 3. calls the handler through the middleware, unless a throttled job is too late by then;
+ * 4. gives a verdict on each job, by what was returned or thrown;
+ * 5. stops the time limit, and reports the verdicts, once;
+ * 6. reports that the handler has ended.
+ *
+ * An execution that is given up, at its time limit or because the worker stops, has its verdicts at once, whatever the
+ * handler does later.
+ */
 export class Executor {
   readonly #parts: ExecutorParts
   readonly #layers: readonly NonNullable<Middleware['run']>[]
@@ -58,8 +71,8 @@ export class Executor {
   }
 
   /**
-   * Calls its handler. The bench hears of the verdicts and then, perhaps later, of the handler's end; the promise
-   * resolves after that. Never rejects.
+   * Calls its handler. Reports the verdicts and then, perhaps later, the handler's end; the promise resolves after
+   * that. Never rejects.
    */
   run(execution: Execution): Promise<void> {
     const { events, worker } = this.#parts
@@ -81,7 +94,7 @@ export class Executor {
     // Whatever a middleware returned or threw.
     if (execution.isLate) verdict = tooLate
     this.#decide(execution, [verdict])
-    this.#parts.bench.released(execution)
+    this.#parts.report.released(execution)
   }
 
   async #runBatch(execution: BatchExecution): Promise<void> {
@@ -97,7 +110,7 @@ export class Executor {
     }
     if (execution.isLate) verdicts = execution.leased.map(() => tooLate)
     this.#decide(execution, verdicts)
-    this.#parts.bench.released(execution)
+    this.#parts.report.released(execution)
   }
 
   /** Aborts it without waiting for its handler: the verdicts are given now, whatever the handler does later. */
@@ -112,7 +125,7 @@ export class Executor {
     execution.isDecided = true
     this.#limits.stop(execution)
     const { heldMs } = execution
-    this.#parts.bench.decided(
+    this.#parts.report.decided(
       execution,
       heldMs === undefined ? verdicts : verdicts.map((verdict) => withHold(verdict, heldMs)),
     )

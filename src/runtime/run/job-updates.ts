@@ -109,7 +109,7 @@ export class JobUpdates {
    */
   done(job: Noting, call: string): void {
     const kept = this.#keptOf(job)
-    // In vain on a store that does not give an attempt the checkpoint of the one before.
+    // Useless on a store that does not hand a checkpoint on to the next attempt.
     if (!kept.isReadable || !this.#parts.store.traits.tellsCrashes || kept.marks.includes(call)) return
     kept.marks.push(call)
     if (kept.marks.length > mostMarks) kept.marks.shift()

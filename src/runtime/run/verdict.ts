@@ -8,7 +8,7 @@ import { type Backoff, delayAfter, exponential } from '../../core/task/backoff.j
 import { type Outcome, outcomeOf } from '../../core/task/outcome.js'
 
 /**
- * `done`: how many payloads of an ordered id, from the oldest, are completed whatever becomes of the others. `holdMs`:
+ * `done`: how many payloads of an ordered id, from the oldest, are completed, even if the others fail. `holdMs`:
  * for how long the group of its job, or its queue, is held from then on.
  */
 export type Verdict = { readonly done?: number; readonly holdMs?: number } & (

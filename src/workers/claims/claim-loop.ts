@@ -104,14 +104,14 @@ export class ClaimLoop {
   }
 
   /**
-   * Since when, on the monotonic clock, its claims have had no answer; undefined while the store answers, or while it
-   * rests or has no room.
+   * When the store last answered, on the monotonic clock, if the last claim has had no answer; undefined otherwise, as
+   * while the loop rests or has no room.
    */
   get unansweredSince(): number | undefined {
     return this.#isUnanswered ? this.#answeredAt : undefined
   }
 
-  /** Claims until it is stopped and no claim is under way. Rejects with a store error that no waiting mends. */
+  /** Claims until it is stopped and no claim is under way. Rejects with a permanent store error. */
   async run(): Promise<void> {
     try {
       await this.#claimOn()
@@ -191,7 +191,7 @@ export class ClaimLoop {
     const { soloGate, picker, inFlight, mayBeAlone } = this.#parts
     // A resting worker may be rung, and must then have room.
     if (inFlight.free <= 0) return this.#gather()
-    // Nothing is held here: a suspect can be taken at once, whoever leads.
+    // This worker's process holds no job, so it can take a suspect now, even if another worker leads.
     if (this.#suspects.size > 0 && soloGate.held === 0 && mayBeAlone()) return this.#claimSuspects()
     if (picker.tried.length === 0) return settledOr(this.#stopping.signal, delay(timerMs(picker.backInMs)))
     return this.#restOn(picker.tried)
@@ -276,30 +276,30 @@ export class ClaimLoop {
   #fellDue(): void {
     // The answer to the claim under way may say what became of it.
     if (this.#underWay.count > 0 || this.#isStopping) return
-    const places = this.calls.leads.takeDue()
-    if (places.length === 0) return
-    this.#heard(places)
+    const targets = this.calls.leads.takeDue()
+    if (targets.length === 0) return
+    this.#heard(targets)
     if (this.#rest !== undefined) this.#rest.abort()
     // No room to claim: ring a worker that has room.
-    else void this.#ask(places)
+    else void this.#ask(targets)
   }
 
   /** Asks these targets again: there may be work. */
-  #heard(places: readonly ClaimTarget[]): void {
-    this.#parts.picker.heard(places.map(({ queue }) => queue))
-    for (const place of places) this.#parts.shards.heard(place)
+  #heard(targets: readonly ClaimTarget[]): void {
+    this.#parts.picker.heard(targets.map(({ queue }) => queue))
+    for (const target of targets) this.#parts.shards.heard(target)
   }
 
   /** Lets the store recover, promote and ring on, and takes nothing. */
-  #ask(places: readonly ClaimTarget[]): Promise<void> {
+  #ask(targets: readonly ClaimTarget[]): Promise<void> {
     const { registry } = this.#parts
-    return this.calls.ask(places.map((place) => ({ ...place, leaseMs: registry.queue(place.queue).leaseMs })))
+    return this.calls.ask(targets.map((target) => ({ ...target, leaseMs: registry.queue(target.queue).leaseMs })))
   }
 
-  async #look(places: readonly ClaimTarget[]): Promise<NonNullable<Claimed['heads']>> {
+  async #look(targets: readonly ClaimTarget[]): Promise<NonNullable<Claimed['heads']>> {
     const heads: NonNullable<Claimed['heads']> = []
-    for (let i = 0; i < places.length; i += mostPerTrip) {
-      const from = places.slice(i, i + mostPerTrip).map((place) => this.#plan.one(place, 0))
+    for (let i = 0; i < targets.length; i += mostPerTrip) {
+      const from = targets.slice(i, i + mostPerTrip).map((target) => this.#plan.one(target, 0))
       heads.push(...((await this.#send(from, {})).heads ?? []))
     }
     return heads
@@ -362,12 +362,12 @@ export class ClaimLoop {
       const admittedAt = mono()
       let isDenied = false
       while (this.#suspects.size > 0 && !this.#isStopping && mono() - admittedAt < stretchMs) {
-        const places = this.#suspects.next()
+        const targets = this.#suspects.next()
         const sentAt = mono()
-        const from = places.map((place) => this.#plan.one(place, 1))
+        const from = targets.map((target) => this.#plan.one(target, 1))
         const answer = await this.#send(from, { alone: true })
         const answeredAt = mono()
-        this.#suspects.answeredAlone(places, answer)
+        this.#suspects.answeredAlone(targets, answer)
         this.#claimed(answer)
         const [claim] = answer.claims
         if (claim === undefined) isDenied = answer.waits.some(({ reason }) => reason === 'suspect')
@@ -389,7 +389,7 @@ export class ClaimLoop {
   /** Waits until nothing is held here, and goes on leading meanwhile. False if it is no longer worth it. */
   async #isAdmitted(soloTurn: SoloTurn): Promise<boolean> {
     const { until } = this.#patience
-    const places = this.#suspects.next()
+    const targets = this.#suspects.next()
     for (;;) {
       let isAdmitted = false
       const admitted = soloTurn.admitted.then(() => {
@@ -398,7 +398,7 @@ export class ClaimLoop {
       await settledOr(AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(suspectLeadMs)]), admitted)
       if (isAdmitted || this.#isStopping) return isAdmitted && !this.#isStopping
       this.#mustBeAlone = false
-      await this.#ask(places)
+      await this.#ask(targets)
       if (!this.#mustBeAlone) return false
       if (this.#parts.mono() <= until) continue
       this.#patience.gaveUp()

@@ -56,7 +56,7 @@ export class ClaimPlan {
       const limit = this.#room(queue, asked)
       // Do not skip the queue drawn first if it has no room: prefetching queues would take every slot from the others.
       if (limit <= 0 && i === 0) return []
-      if (limit > 0) for (const place of this.#parts.shards.next(queue)) from.push(this.one(place, limit))
+      if (limit > 0) for (const target of this.#parts.shards.next(queue)) from.push(this.one(target, limit))
     }
     return from.slice(0, mostPerTrip)
   }

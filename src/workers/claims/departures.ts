@@ -19,7 +19,7 @@ export interface DeparturesParts {
   /** Calls `work` after `ms`, unless the returned function is called before. */
   readonly after: (ms: number, work: () => void) => () => void
   /** Called with the slot batches that are to begin now. */
-  readonly begin: (stints: readonly SlotBatch<Execution>[]) => void
+  readonly begin: (batches: readonly SlotBatch<Execution>[]) => void
 }
 
 const nothing: DepartingShare = { jobs: 0, slots: 0 }
@@ -66,7 +66,7 @@ export class Departures {
    * Makes the jobs that a trip brought from this queue wait for their instant. False if the queue has no throttle: they
    * may begin.
    */
-  add(queue: string, executions: readonly Execution[], stints: readonly SlotBatch<Execution>[], trip: Trip): boolean {
+  add(queue: string, executions: readonly Execution[], batches: readonly SlotBatch<Execution>[], trip: Trip): boolean {
     const { punctuality, sizes, mono, after, begin } = this.#parts
     const start = punctuality.startOf(queue, trip)
     if (start === undefined) return false
@@ -80,14 +80,14 @@ export class Departures {
       execution.start = isExcused ? { from: start.from, to: Number.POSITIVE_INFINITY } : start
     }
     // The process of an isolated job starts at once, and waits itself.
-    const isolated = stints.filter(({ waiting }) => waiting.some(isIsolated))
-    const others = stints.filter((stint) => !isolated.includes(stint))
+    const isolated = batches.filter(({ waiting }) => waiting.some(isIsolated))
+    const others = batches.filter((batch) => !isolated.includes(batch))
     if (others.length > 0) {
       const slots = Math.ceil(others.length / sizes.inARow(queue))
       const due = () => {
         this.#waiting.delete(others)
         this.#share(queue, -others.length, -slots)
-        for (const stint of others) stint.arrivedAt = mono()
+        for (const batch of others) batch.arrivedAt = mono()
         begin(others)
       }
       this.#share(queue, others.length, slots)

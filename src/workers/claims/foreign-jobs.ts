@@ -16,8 +16,8 @@ const firstMs = 20
 /** Meanwhile it leaves the queue to others. */
 const leaveMs = 25
 /**
- * So often it leaves the queue for twice as long each time: of many workers that cannot run the job, all have left at the
- * same time then, and one that can is the only one there.
+ * This many times it leaves the queue for twice as long as before: of many workers that cannot run the job, all have then
+ * left at the same time, and one that can run it is alone there.
  */
 const mostLeaves = 6
 /**

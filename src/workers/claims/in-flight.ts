@@ -6,7 +6,7 @@ import { Roster } from '../../core/values/roster.js'
 import type { LeaseKeeper } from '../../runtime/leases/lease-keeper.js'
 import { type ClaimDecoder, longestForeignMs } from '../../runtime/run/claim-decoder.js'
 import { type Execution, isIsolated, JobExecution, type Leased } from '../../runtime/run/execution.js'
-import type { Bench, Executor } from '../../runtime/run/executor.js'
+import type { Executor, RunReport } from '../../runtime/run/executor.js'
 import type { JobUpdates } from '../../runtime/run/job-updates.js'
 import { emitSettled, refOf } from '../../runtime/run/run-events.js'
 import { type Answered, type SettlementRules, type Settler, settlementOf } from '../../runtime/run/settlement.js'
@@ -17,7 +17,7 @@ import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { EndHook, EndHooks } from '../end-hooks.js'
 import type { ChildVerdict } from '../isolated/child-messages.js'
 import { verdictOfChild } from '../isolated/child-messages.js'
-import type { ProcessBench, ProcessPool } from '../isolated/process-pool.js'
+import type { PoolReport, ProcessPool } from '../isolated/process-pool.js'
 import { LoopTurn, longestInBacklogMs, SlotBatch, type Slots } from '../slots.js'
 import { type DepartingShare, longestInARowMs, type Prefetch } from './claim-plan.js'
 import { Departures, type DeparturesParts } from './departures.js'
@@ -28,8 +28,8 @@ import type { Trip } from './punctuality.js'
 interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
   readonly worker: string
   readonly slots: Slots
-  /** Makes the executor that runs the executions of a bench. */
-  readonly executor: (bench: Bench) => Executor
+  /** Makes the executor that runs the executions. */
+  readonly executor: (report: RunReport) => Executor
   readonly settler: Settler
   readonly keeper: LeaseKeeper
   readonly soloGate: SoloGate
@@ -45,7 +45,7 @@ interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
   /** Called with a queue whose job was put back because of its short lease: other queues come first now. */
   readonly deferred: (queue: string) => void
   /** Makes the pool that runs isolated jobs; undefined if there are none. */
-  readonly processes: ((bench: ProcessBench) => ProcessPool) | undefined
+  readonly processes: ((report: PoolReport) => ProcessPool) | undefined
 }
 
 /**
@@ -62,7 +62,7 @@ interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
  * When it is closed, it puts back every job that no handler has begun, and so do claims that still arrive. It leaves isolated
  * jobs that may outlive the worker. `giveUpAll` then aborts those that still run, and releases their jobs.
  */
-export class InFlight implements Bench, ProcessBench {
+export class InFlight implements RunReport, PoolReport {
   readonly #parts: InFlightParts
   readonly #executor: Executor
   readonly #processes: ProcessPool | undefined
@@ -88,8 +88,8 @@ export class InFlight implements Bench, ProcessBench {
     this.#heldGroups = new HeldGroups(parts.mono, parts.rules.canHold)
     this.#processes = parts.processes?.(this)
     this.#turn = new LoopTurn(parts.mono, () => this.#begin())
-    const begin = (stints: readonly SlotBatch<Execution>[]) => {
-      this.#backlog.unshift(...stints)
+    const begin = (batches: readonly SlotBatch<Execution>[]) => {
+      this.#backlog.unshift(...batches)
       this.#begin()
     }
     this.#departures = new Departures({ ...parts, begin })
@@ -131,8 +131,8 @@ export class InFlight implements Bench, ProcessBench {
 
   /** The running executions, then those that wait for a slot. */
   get executions(): Execution[] {
-    const stints = [...this.#departures.waiting, ...this.#backlog, ...this.#running.values()]
-    return [...this.#running.keys(), ...this.#gathering.waiting, ...stints.flatMap(({ waiting }) => waiting)]
+    const batches = [...this.#departures.waiting, ...this.#backlog, ...this.#running.values()]
+    return [...this.#running.keys(), ...this.#gathering.waiting, ...batches.flatMap(({ waiting }) => waiting)]
   }
 
   /** Takes over the claims of one queue that a call brought, and begins as many as there are slots for. */
@@ -150,19 +150,19 @@ export class InFlight implements Bench, ProcessBench {
     for (const execution of executions) execution.claimedAt = trip.sentAt
     const { leaseMs, renewLease } = this.#parts.registry.queue(queue)
     const { keeper, maxBlockMs, mono, limited, soloGate } = this.#parts
-    const stints: SlotBatch<Execution>[] = []
+    const batches: SlotBatch<Execution>[] = []
     if (renewLease) {
       const leased = executions.flatMap((execution) => execution.leased)
       keeper.keep(leased, { leaseMs, sentAt: trip.sentAt, maxBlockMs })
       const waits = this.#alone === undefined && soloGate.isOpen && !limited.isThrottled(queue)
       const now = mono()
       for (const execution of waits ? this.#gathering.add(queue, executions) : executions)
-        stints.push(new SlotBatch([execution], now))
+        batches.push(new SlotBatch([execution], now))
     } else if (limited.isLimited(queue))
-      for (const execution of executions) stints.push(this.#boundedStint([execution], trip.sentAt, leaseMs))
-    else stints.push(this.#boundedStint(executions, trip.sentAt, leaseMs))
-    if (this.#departures.add(queue, executions, stints, trip)) return
-    this.#backlog.push(...stints)
+      for (const execution of executions) batches.push(this.#boundedBatch([execution], trip.sentAt, leaseMs))
+    else batches.push(this.#boundedBatch(executions, trip.sentAt, leaseMs))
+    if (this.#departures.add(queue, executions, batches, trip)) return
+    this.#backlog.push(...batches)
     if (this.free > 0) this.#begin()
     // After the loop has sent its next claim: store and handlers then work at the same time.
     else process.nextTick(() => this.#begin())
@@ -180,7 +180,7 @@ export class InFlight implements Bench, ProcessBench {
   close(): void {
     this.#isClosed = true
     const waiting = [...this.#departures.rest(), ...this.#backlog.splice(0), ...this.#running.values()]
-    for (const stint of waiting) this.#putBackRest(stint, 'stopping')
+    for (const batch of waiting) this.#putBackRest(batch, 'stopping')
     for (const batch of this.#gathering.rest()) this.#putBack(batch, 'stopping')
     for (const execution of [...this.#running.keys()])
       if (isIsolated(execution) && this.#processes!.leave(execution)) this.released(execution)
@@ -189,12 +189,12 @@ export class InFlight implements Bench, ProcessBench {
   /** Puts back jobs that have waited too long for a slot, behind a running job of their slot, or for their instant. */
   relieve(): void {
     const now = this.#parts.mono()
-    for (const stint of this.#running.values())
-      if (stint.arrivedAt <= now - longestInARowMs) this.#putBackRest(stint, 'no-slot')
-    for (const stint of this.#backlog.splice(0))
-      if (this.#departures.isMissed(stint.waiting[0]!, now)) this.#putBackRest(stint, 'late')
-      else if (stint.arrivedAt <= now - longestInBacklogMs) this.#putBackRest(stint, 'no-slot')
-      else this.#backlog.push(stint)
+    for (const batch of this.#running.values())
+      if (batch.arrivedAt <= now - longestInARowMs) this.#putBackRest(batch, 'no-slot')
+    for (const batch of this.#backlog.splice(0))
+      if (this.#departures.isMissed(batch.waiting[0]!, now)) this.#putBackRest(batch, 'late')
+      else if (batch.arrivedAt <= now - longestInBacklogMs) this.#putBackRest(batch, 'no-slot')
+      else this.#backlog.push(batch)
   }
 
   /** Aborts all running executions and releases them now, whatever their handlers do. */
@@ -216,7 +216,7 @@ export class InFlight implements Bench, ProcessBench {
     while (this.#running.size > 0) await this.#parts.slots.freed()
   }
 
-  #boundedStint(executions: Execution[], sentAt: number, leaseMs: number): SlotBatch<Execution> {
+  #boundedBatch(executions: Execution[], sentAt: number, leaseMs: number): SlotBatch<Execution> {
     const { mono } = this.#parts
     return new SlotBatch(executions, mono(), {
       timeLimitMs: ({ task }) => task.timeLimitMs,
@@ -241,11 +241,11 @@ export class InFlight implements Bench, ProcessBench {
   }
 
   /** Begins the next execution of the batch in a slot that was taken for it, or frees the slot. */
-  #next(stint: SlotBatch<Execution>, now: number): void {
-    for (let next = stint.next(); next !== undefined; next = stint.next()) {
-      if (this.#mayBegin(next, now)) return void this.#run(next, stint, now)
+  #next(batch: SlotBatch<Execution>, now: number): void {
+    for (let next = batch.next(); next !== undefined; next = batch.next()) {
+      if (this.#mayBegin(next, now)) return void this.#run(next, batch, now)
     }
-    this.#parts.slots.give(stint.slot)
+    this.#parts.slots.give(batch.slot)
     this.#begin()
   }
 
@@ -269,10 +269,10 @@ export class InFlight implements Bench, ProcessBench {
     return execution.leased.length > 0
   }
 
-  #run(execution: Execution, stint: SlotBatch<Execution>, now: number): void {
+  #run(execution: Execution, batch: SlotBatch<Execution>, now: number): void {
     execution.begunAt = now
-    execution.slot = stint.slot
-    this.#running.set(execution, stint)
+    execution.slot = batch.slot
+    this.#running.set(execution, batch)
     if (isIsolated(execution)) void this.#processes!.run(execution)
     else {
       for (const job of execution.leased) this.#parts.keeper.begin(job, now)
@@ -296,7 +296,7 @@ export class InFlight implements Bench, ProcessBench {
     this.#handedOver.add(claim)
     this.#parts.keeper.forget(execution)
     this.#settled(claim)
-    // It was still being started when the worker was told to stop.
+    // It was still being started when the worker began to stop.
     if (this.#isClosed && this.#processes!.leave(execution)) this.released(execution)
   }
 
@@ -323,13 +323,13 @@ export class InFlight implements Bench, ProcessBench {
   }
 
   released(execution: Execution): void {
-    const stint = this.#running.get(execution)
+    const batch = this.#running.get(execution)
     this.#running.delete(execution)
-    if (stint !== undefined && stint.waiting.length > 0) {
+    if (batch !== undefined && batch.waiting.length > 0) {
       const now = this.#turn.next()
       // The slot goes on with its batch: nobody who waits for a free one has to look.
-      if (now !== undefined) return void this.#next(stint, now)
-      this.#backlog.unshift(stint)
+      if (now !== undefined) return void this.#next(batch, now)
+      this.#backlog.unshift(batch)
     }
     this.#parts.slots.give(execution.slot, this.#retired.delete(execution))
     this.#begin()
@@ -338,18 +338,18 @@ export class InFlight implements Bench, ProcessBench {
   /** The slot begins nothing before the handler has ended: the rest of its batch goes elsewhere. */
   #abandon(execution: Execution): void {
     const { slots, events, worker } = this.#parts
-    const stint = this.#running.get(execution)!
+    const batch = this.#running.get(execution)!
     this.#running.delete(execution)
     // A stop waits for verdicts, not for handlers that ignore their signal.
     if (this.#isClosed) return void slots.wake()
-    this.#putBackRest(stint, 'slot-retired')
+    this.#putBackRest(batch, 'slot-retired')
     slots.retire()
     this.#retired.add(execution)
     events.emit('slot.retired', { ...refOf(execution.leased[0]!.claim), worker, left: slots.total - slots.retired })
   }
 
-  #putBackRest(stint: SlotBatch<Execution>, reason: string): void {
-    for (const execution of stint.rest()) this.#putBack(execution, reason)
+  #putBackRest(batch: SlotBatch<Execution>, reason: string): void {
+    for (const execution of batch.rest()) this.#putBack(execution, reason)
   }
 
   /** Releases the jobs of an execution whose handler was not called. */

@@ -57,7 +57,7 @@ export class LimitedQueues {
   }
 
   /**
-   * By how much the handlers of this queue may begin unevenly, in ms: as the shortest window allows, be it of one group
+   * By how much the handlers of this queue may begin unevenly, in ms: as the shortest window allows, even of one group
    * alone. Undefined if the queue has no throttle.
    */
   spreadOf(queue: string): number | undefined {

@@ -143,7 +143,7 @@ export class Punctuality {
   }
 }
 
-/** So many departures are remembered. */
+/** How many departures are remembered. */
 const kept = 16
 /** A start that was late may be later next time. */
 const margin = 1.5

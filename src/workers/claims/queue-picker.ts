@@ -22,7 +22,7 @@ interface QueuePickerParts {
   readonly selector: Selector
   readonly queues: readonly Queue[]
   /** The number of claim entries that cover a whole queue: its shards. */
-  readonly placesOf: (queue: string) => number
+  readonly entriesOf: (queue: string) => number
   /** Whether this worker leaves a queue to others while its own queues have work. */
   readonly isForOthers: (queue: string) => boolean
   readonly limited: LimitedQueues
@@ -43,7 +43,7 @@ interface Tried {
 export class QueuePicker {
   readonly #selector: Selector
   readonly #queues: readonly Queue[]
-  readonly #placesOf: (queue: string) => number
+  readonly #entriesOf: (queue: string) => number
   readonly #isForOthers: (queue: string) => boolean
   readonly #limited: LimitedQueues
   readonly #mono: () => number
@@ -62,10 +62,10 @@ export class QueuePicker {
   #drawn: string[] | undefined
   #staying: { readonly queue: string; left: number } | undefined
 
-  constructor({ selector, queues, placesOf, isForOthers, limited, mono, random }: QueuePickerParts) {
+  constructor({ selector, queues, entriesOf, isForOthers, limited, mono, random }: QueuePickerParts) {
     this.#selector = selector
     this.#queues = queues
-    this.#placesOf = placesOf
+    this.#entriesOf = entriesOf
     this.#isForOthers = isForOthers
     this.#limited = limited
     this.#mono = mono
@@ -118,8 +118,9 @@ export class QueuePicker {
       this.#forgetCheap()
       this.#stay(queue)
     }
-    if (queue !== undefined && this.#placesOf(queue) === 1 && isEmptied(queue, answer)) this.#deniedBy({ queue }, queue)
-    for (const denial of denialsIn(answer, this.#limited, this.#placesOf)) this.#deniedBy(denial, queue)
+    if (queue !== undefined && this.#entriesOf(queue) === 1 && isEmptied(queue, answer))
+      this.#deniedBy({ queue }, queue)
+    for (const denial of denialsIn(answer, this.#limited, this.#entriesOf)) this.#deniedBy(denial, queue)
   }
 
   /** The queues found empty or denied: those to rest on. */
@@ -213,8 +214,8 @@ export class QueuePicker {
   /** After a grant all queues are asked again, if that costs no more trips than plain queues would. */
   #forgetCheap(): void {
     const names = [...this.#tried].filter(([, tried]) => !this.#isShut(tried)).map(([name]) => name)
-    const fitOneTrip = names.reduce((sum, name) => sum + this.#placesOf(name), 0) <= mostPerTrip
-    for (const name of names) if (fitOneTrip || this.#placesOf(name) === 1) this.#tried.delete(name)
+    const fitOneTrip = names.reduce((sum, name) => sum + this.#entriesOf(name), 0) <= mostPerTrip
+    for (const name of names) if (fitOneTrip || this.#entriesOf(name) === 1) this.#tried.delete(name)
   }
 
   #forgetOld(): void {
@@ -286,11 +287,11 @@ interface Denial {
   readonly forMs?: number
 }
 
-/** The denials in a claim's answer. `placesOf`: the number of claim entries that cover a whole queue. */
+/** The denials in a claim's answer. `entriesOf`: the number of claim entries that cover a whole queue. */
 export function denialsIn(
   { waits }: Pick<Claimed, 'waits'>,
   limited: LimitedQueues,
-  placesOf: (queue: string) => number,
+  entriesOf: (queue: string) => number,
 ): Denial[] {
   const denying = waits.filter(({ reason }) => reason === 'throttled' || reason === 'full')
   return [...new Set(denying.map(({ queue }) => queue))].flatMap((queue) => {
@@ -298,7 +299,7 @@ export function denialsIn(
     const isWhole = of.some(({ reason }) => limited.isWhole(queue, reason as 'throttled' | 'full'))
     // The answer is silent about some of its shards: there may be jobs in them.
     const told = waits.filter((wait) => wait.queue === queue && wait.reason !== 'suspect')
-    if (!isWhole && told.length < placesOf(queue)) return []
+    if (!isWhole && told.length < entriesOf(queue)) return []
     const times = of.flatMap(({ reason, forMs }) => (reason === 'throttled' && forMs !== undefined ? [forMs] : []))
     return [times.length === 0 ? { queue } : { queue, forMs: Math.min(...times) }]
   })

@@ -34,7 +34,7 @@ const seenWithinMs = 30_000
 export class ShardPicker {
   readonly #parts: ShardPickerParts
   readonly #counts = new Map<string, number>()
-  readonly #tours = new Map<string, ShardRound>()
+  readonly #rounds = new Map<string, ShardRound>()
   #others: readonly WorkerRecord[] = []
   /** Made when first needed, and made again when something that they depend on has changed. */
   #splits = new Map<string, ShardSplit>()
@@ -44,12 +44,12 @@ export class ShardPicker {
     this.#parts = parts
     this.#count(parts.stored)
     for (const queue of queues)
-      if (this.#counts.has(queue.name)) this.#tours.set(queue.name, new ShardRound(shardSequence(queue, random), mono))
+      if (this.#counts.has(queue.name)) this.#rounds.set(queue.name, new ShardRound(shardSequence(queue, random), mono))
   }
 
   /** Whether any queue that is served has shards. */
   get areServed(): boolean {
-    return this.#tours.size > 0
+    return this.#rounds.size > 0
   }
 
   /** Looks up the number of shards and the other workers of the queues. */
@@ -70,31 +70,31 @@ export class ShardPicker {
    * `shardsOf`: workers that share shards among themselves keep the weights of queues with fewer shards than workers.
    */
   isForOthers(queue: string): boolean {
-    const tour = this.#tours.get(queue)
-    if (tour === undefined || this.#parts.shardsOf === undefined || this.#split(queue).own.length > 0) return false
-    return this.#parts.mono() < tour.strangersAt + strangeForMs
+    const round = this.#rounds.get(queue)
+    if (round === undefined || this.#parts.shardsOf === undefined || this.#split(queue).own.length > 0) return false
+    return this.#parts.mono() < round.strangersAt + strangeForMs
   }
 
   /** The targets of the next claim on the queue, in order. */
   next(queue: string): ClaimTarget[] {
-    const tour = this.#tours.get(queue)
-    return tour === undefined ? [{ queue }] : tour.next(this.#split(queue)).map((shard) => ({ queue, shard }))
+    const round = this.#rounds.get(queue)
+    return round === undefined ? [{ queue }] : round.next(this.#split(queue)).map((shard) => ({ queue, shard }))
   }
 
   /** All targets of the queue. */
   every(queue: string): ClaimTarget[] {
-    if (!this.#tours.has(queue)) return [{ queue }]
+    if (!this.#rounds.has(queue)) return [{ queue }]
     return this.#refsOf(queue)
   }
 
   /** The number of claim entries that cover the whole queue. */
-  placesOf(queue: string): number {
-    return this.#tours.has(queue) ? this.#counts.get(queue)! : 1
+  entriesOf(queue: string): number {
+    return this.#rounds.has(queue) ? this.#counts.get(queue)! : 1
   }
 
   /** Whether a claim on these targets should report the ages of heads. */
   wantHeads(from: readonly ClaimTarget[]): boolean {
-    return from.some(({ queue }) => this.#counts.get(queue)! > 1 && this.#tours.get(queue)!.wantsHeads)
+    return from.some(({ queue }) => this.#counts.get(queue)! > 1 && this.#rounds.get(queue)!.wantsHeads)
   }
 
   /**
@@ -102,22 +102,22 @@ export class ShardPicker {
    */
   answered(from: readonly ClaimTarget[], { queue: granting, heads }: Claimed): string[] {
     const empty: string[] = []
-    for (const queue of new Set(from.map((place) => place.queue))) {
-      const tour = this.#tours.get(queue)
-      if (heads !== undefined) tour?.told(heads.filter((head) => head.queue === queue))
+    for (const queue of new Set(from.map((target) => target.queue))) {
+      const round = this.#rounds.get(queue)
+      if (heads !== undefined) round?.told(heads.filter((head) => head.queue === queue))
       if (queue === granting) {
-        tour?.granted()
+        round?.granted()
         break
       }
-      const shards = from.filter((place) => place.queue === queue).map(({ shard }) => shard!)
-      if (tour === undefined || tour.foundEmpty(shards, this.#split(queue))) empty.push(queue)
+      const shards = from.filter((target) => target.queue === queue).map(({ shard }) => shard!)
+      if (round === undefined || round.foundEmpty(shards, this.#split(queue))) empty.push(queue)
     }
     return empty
   }
 
   /** The queue was rung, or something in it has fallen due: there may be work. */
   heard({ queue, shard }: ClaimTarget): void {
-    this.#tours.get(queue)?.heard(shard)
+    this.#rounds.get(queue)?.heard(shard)
   }
 
   #count(stored: readonly StoredQueue[]): void {
@@ -177,7 +177,7 @@ interface ShardSplit {
 
 type Stage = 'own' | 'others' | 'all'
 
-/** However much its own shards grant, a worker looks at the others this often: their owner may be gone, or too slow. */
+/** A worker looks at the shards of others this often, even if its own grant jobs: their owner may be gone, or too slow. */
 const strangeForMs = 10_000
 /** Ages grow by themselves. They are requested only this often, as they cost the store work. */
 const headsForMs = 100
@@ -188,7 +188,7 @@ const headsForMs = 100
  * shards of the queue are asked.
  */
 export class ShardRound {
-  readonly #line: ShardSequence
+  readonly #sequence: ShardSequence
   readonly #mono: () => number
   readonly #heads = new Map<number, { readonly headAt: number | undefined; readonly toldAt: number }>()
   #stages: Stage[] = ['own', 'others']
@@ -200,15 +200,15 @@ export class ShardRound {
   #headsAt = Number.NEGATIVE_INFINITY
   #strangersAt: number
 
-  constructor(line: ShardSequence, mono: () => number) {
-    this.#line = line
+  constructor(sequence: ShardSequence, mono: () => number) {
+    this.#sequence = sequence
     this.#mono = mono
     this.#strangersAt = mono()
   }
 
   /** Whether to request the ages of heads. */
   get wantsHeads(): boolean {
-    return this.#line.needsHeads && this.#hasGranted && this.#mono() >= this.#headsAt + headsForMs
+    return this.#sequence.needsHeads && this.#hasGranted && this.#mono() >= this.#headsAt + headsForMs
   }
 
   /** Since when, on the monotonic clock, only its own shards were asked, if it has any. */
@@ -273,15 +273,15 @@ export class ShardRound {
   }
 
   #planned(stage: Stage, { own, others }: ShardSplit): number[] {
-    if (stage === 'own') return this.#inLine(own)
+    if (stage === 'own') return this.#inOrder(own)
     this.#strangersAt = this.#mono()
-    if (stage === 'others') return this.#inLine(others)
+    if (stage === 'others') return this.#inOrder(others)
     const due = [...own, ...others].filter((shard) => this.#due.has(shard))
-    return [...new Set([...due, ...this.#inLine(own), ...this.#inLine(others)])]
+    return [...new Set([...due, ...this.#inOrder(own), ...this.#inOrder(others)])]
   }
 
-  #inLine(shards: readonly number[]): number[] {
-    return shards.length === 0 ? [] : [...this.#line.of(shards.map((shard) => this.#known(shard)))]
+  #inOrder(shards: readonly number[]): number[] {
+    return shards.length === 0 ? [] : [...this.#sequence.of(shards.map((shard) => this.#known(shard)))]
   }
 
   #known(shard: number): KnownShard {

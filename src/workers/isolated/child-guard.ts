@@ -259,7 +259,7 @@ class ProcessGuard {
 
 type GuardSettlement = { readonly kind: 'release'; readonly delayMs: 0 } | typeof cancelledWhileRunning
 
-/** The end of the text, as far as it may be the beginning of the mark. */
+/** The longest end of the text with which the mark begins. */
 function markBegunIn(text: string): string {
   for (let length = drainMark.length - 1; length > 0; length -= 1)
     if (text.endsWith(drainMark.slice(0, length))) return drainMark.slice(0, length)

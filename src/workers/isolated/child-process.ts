@@ -144,7 +144,7 @@ export class IsolatedProcess {
     child.once('exit', (code, signal) => void this.#exited(code, signal))
   }
 
-  /** Never rejects: whatever the job has done to the channels, its slot must become free. */
+  /** Never rejects: its slot must become free, even if the job has damaged the channels. */
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     clearInterval(this.#watch)
     this.kill()

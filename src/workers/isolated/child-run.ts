@@ -17,7 +17,7 @@ import { addedCounts, type CountsByQueue, JobTally } from '../../runtime/meter.j
 import type { ChildClient } from '../../runtime/run/child-calls.js'
 import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import type { Execution, JobExecution } from '../../runtime/run/execution.js'
-import { type Bench, Executor } from '../../runtime/run/executor.js'
+import { Executor, type RunReport } from '../../runtime/run/executor.js'
 import { JobUpdates, type JobUpdatesParts, type Noting } from '../../runtime/run/job-updates.js'
 import { emitSettled, refOf } from '../../runtime/run/run-events.js'
 import { type SettlementRules, Settler, settlementOf } from '../../runtime/run/settlement.js'
@@ -62,7 +62,7 @@ const historyMs = 1_000
 /** How long the hooks of the job's end may take before the process ends. */
 const hookMs = 5_000
 
-export class ChildRun implements Bench {
+export class ChildRun implements RunReport {
   readonly #parts: ChildRunParts
   readonly #settler: Settler
   readonly #executor: Executor
@@ -83,7 +83,7 @@ export class ChildRun implements Bench {
     this.#parts = parts
     if (history) events.counter = this.#tally
     this.#settler = new Settler({ store, events, random, mono: () => clock.mono() })
-    this.#executor = new Executor({ ...parts, mono: sharedMono, worker: assignment.worker, bench: this })
+    this.#executor = new Executor({ ...parts, mono: sharedMono, worker: assignment.worker, report: this })
     const { packing, maxResultBytes: maxCheckpointBytes } = rules
     this.#notes = new PrintedNotes({ store, packing, maxCheckpointBytes, events, random }, (progress) =>
       guard.postMessage(progress),

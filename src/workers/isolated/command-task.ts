@@ -1,4 +1,4 @@
-/** The task of `millrace exec`: runs a command for each job, whatever task the job names. */
+/** The task of `millrace exec`: runs a command for each job, no matter which task the job names. */
 
 import { spawn } from 'node:child_process'
 import { ProcessDiedError } from '../../core/errors.js'

@@ -24,8 +24,8 @@ import type { ChildMessage, ChildVerdict } from './child-messages.js'
 import { IsolatedProcess, type ProcessEnd } from './child-process.js'
 import { endRemainsAnew } from './job-group.js'
 
-/** The source of its executions, and the receiver of their outcomes. */
-export interface ProcessBench {
+/** Receives what becomes of executions in processes of their own. */
+export interface PoolReport {
   /** Its process keeps the lease from now on, and settles it. */
   handedOver(execution: JobExecution): void
   /** Its process has settled it; `released` follows. */
@@ -55,14 +55,14 @@ interface ProcessPoolParts {
   readonly events: Events
   readonly random: Random
   readonly mono: () => number
-  readonly bench: ProcessBench
+  readonly report: PoolReport
 }
 
 /** A process ends itself at its time limit; if it cannot, the worker ends it this much later. */
 const overdueMs = 10_000
 /** A process whose module has not loaded by then never will. */
 const loadMs = 60_000
-/** The time that a process has to put its job back once told to stop. */
+/** The time that a process has to put its job back after it was told to stop. */
 const stopMs = 1_000
 
 interface Running {
@@ -89,7 +89,7 @@ export class ProcessPool {
 
   /** Never rejects. */
   async run(execution: JobExecution): Promise<void> {
-    const { worker, affinity, source, registry, events, bench, mono } = this.#parts
+    const { worker, affinity, source, registry, events, report, mono } = this.#parts
     const { claim, task } = execution
     const { onSupervisorLoss, module, env = [], maxHeapBytes } = task.isolation!
     const { timeLimitMs } = task
@@ -124,11 +124,11 @@ export class ProcessPool {
     this.#running.delete(execution)
     this.#stopped.delete(execution)
     if (end.kind === 'died') execution.unsentLog = end.unsent
-    if (end.kind === 'settled') bench.reported(execution, end.verdict)
+    if (end.kind === 'settled') report.reported(execution, end.verdict)
     // The store knows what became of the job, and has perhaps given it to another worker.
-    else if (end.kind === 'lost') bench.lost(execution, running?.runner.pid)
-    else bench.decided(execution, [this.#verdictOn(execution, end, running)])
-    bench.released(execution)
+    else if (end.kind === 'lost') report.lost(execution, running?.runner.pid)
+    else report.decided(execution, [this.#verdictOn(execution, end, running)])
+    report.released(execution)
   }
 
   #warnOfEnvironment(task: AnySingleTask): void {
@@ -187,7 +187,7 @@ export class ProcessPool {
     if (running === undefined) return
     if (word.word === 'keeping' && !running.isHandedOver) {
       running.isHandedOver = true
-      this.#parts.bench.handedOver(execution)
+      this.#parts.report.handedOver(execution)
     } else if (word.word === 'started') this.#started(running)
   }
 

@@ -81,8 +81,8 @@ export class ListenerClaims {
   }
 
   /**
-   * Claims the next job. Rejects with the reason of `signal`, with `ClosedError` once it is stopped, and with store
-   * errors that no waiting mends.
+   * Claims the next job. Rejects with the reason of `signal`, with `ClosedError` once it is stopped, and with permanent
+   * store errors.
    */
   next(signal: AbortSignal | undefined): Promise<ListenerGrant> {
     return new Promise((resolve, reject) => {

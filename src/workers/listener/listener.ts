@@ -303,7 +303,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     if (this.#hands.size === 0) for (const resolve of this.#emptied.splice(0)) resolve()
   }
 
-  /** It was told that its time is over, and is not settled yet. */
+  /** The job has passed its time limit and is not settled. */
   #overdue(execution: JobExecution, reason: Error): void {
     const held = this.#hands.get(execution)
     if (held !== undefined && !execution.isDecided) void held.hand.fail(reason)

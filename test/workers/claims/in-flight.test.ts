@@ -92,7 +92,7 @@ async function benchBefore(task: AnyTask, slots: number, groups: readonly string
   const inFlight = new InFlight({
     ...shared,
     slots: new Slots(slots),
-    executor: (bench) => new Executor({ ...shared, mono, bench }),
+    executor: (report) => new Executor({ ...shared, mono, report }),
     settler,
     keeper,
     soloGate: new SoloGate(),

@@ -147,7 +147,7 @@ it('a claim shows which queues are empty: those asked completely, before the one
 const asGiven: ShardSequence = { needsHeads: true, of: (shards) => shards.map(({ shard }) => shard) }
 const split = { own: [1, 3], others: [0, 2, 4] }
 
-function tour(line = asGiven) {
+function roundOf(line = asGiven) {
   let now = 0
   const subject = new ShardRound(line, () => now)
   return {
@@ -161,7 +161,7 @@ function tour(line = asGiven) {
 }
 
 it('a round asks its own shards, then the others if these grant nothing, and is empty if those grant nothing either', () => {
-  const { next, empty } = tour()
+  const { next, empty } = roundOf()
 
   expect([next(), next()]).toEqual(['13', '13'])
   expect(empty(1)).toBe(false)
@@ -173,7 +173,7 @@ it('a round asks its own shards, then the others if these grant nothing, and is 
 })
 
 it('a round goes back to its own shards after every grant', () => {
-  const { subject, next, empty } = tour()
+  const { subject, next, empty } = roundOf()
   empty(1, 3)
   expect(next()).toBe('024')
   subject.granted()
@@ -182,7 +182,7 @@ it('a round goes back to its own shards after every grant', () => {
 })
 
 it('a round asks all shards on news or after it was empty: its own first, and before them the due ones', () => {
-  const { subject, next, empty } = tour()
+  const { subject, next, empty } = roundOf()
   expect(next()).toBe('13')
   subject.heard()
   expect(next()).toBe('13024')
@@ -194,7 +194,7 @@ it('a round asks all shards on news or after it was empty: its own first, and be
 })
 
 it('a round checks the others after ten seconds of its own work, and then its own before it is empty', () => {
-  const { subject, pass, next, empty } = tour()
+  const { subject, pass, next, empty } = roundOf()
   pass(9_999)
   subject.granted()
   expect(next()).toBe('13')
@@ -210,7 +210,7 @@ it('a round checks the others after ten seconds of its own work, and then its ow
 
 it('a round needs the ages of heads while it grants, ten times a second, and passes them on with their growth', () => {
   const seen: unknown[] = []
-  const { subject, pass } = tour({
+  const { subject, pass } = roundOf({
     needsHeads: true,
     of: (shards) => {
       seen.push(shards)
@@ -240,14 +240,14 @@ it('a round needs the ages of heads while it grants, ten times a second, and pas
 })
 
 it('a round leaves out what its sequence leaves out, but never everything', () => {
-  const only3 = tour({
+  const only3 = roundOf({
     needsHeads: false,
     of: (shards) => shards.map(({ shard }) => shard).filter((shard) => shard === 3),
   })
   expect(only3.next()).toBe('3')
   expect(only3.empty(3)).toBe(true)
 
-  const none = tour({ needsHeads: false, of: () => [] })
+  const none = roundOf({ needsHeads: false, of: () => [] })
   expect(none.next()).toBe('13024')
   expect(none.empty(1, 3, 0, 2, 4)).toBe(true)
   expect(none.next()).toBe('13024')

@@ -33,37 +33,37 @@ it('a requested slot is given if it is free, otherwise another', () => {
 
 function limited(limits: number[], left: number[]) {
   const deferred: number[] = []
-  const stint = new SlotBatch(limits, 0, {
+  const batch = new SlotBatch(limits, 0, {
     timeLimitMs: (limit) => limit,
     leftMs: () => left[0]!,
     defer: (limit) => deferred.push(limit),
   })
-  return { stint, deferred }
+  return { batch, deferred }
 }
 
 describe('the batch of a slot', () => {
   it('returns its jobs in order and then none', () => {
-    const stint = new SlotBatch(['a', 'b'], 0)
+    const batch = new SlotBatch(['a', 'b'], 0)
 
-    expect([stint.next(), stint.next(), stint.next()]).toEqual(['a', 'b', undefined])
+    expect([batch.next(), batch.next(), batch.next()]).toEqual(['a', 'b', undefined])
   })
 
   it('defers jobs that cannot end within the lease, and goes on with the others', () => {
     const left = [60]
-    const { stint, deferred } = limited([50, 60, 61, 59, 10], left)
+    const { batch, deferred } = limited([50, 60, 61, 59, 10], left)
 
-    expect([stint.next(), stint.next()]).toEqual([50, 59])
+    expect([batch.next(), batch.next()]).toEqual([50, 59])
     expect(deferred).toEqual([60, 61])
     left[0] = 10
-    expect(stint.next()).toBeUndefined()
+    expect(batch.next()).toBeUndefined()
     expect(deferred).toEqual([60, 61, 10])
   })
 
   it('returns its rest only once', () => {
-    const stint = new SlotBatch(['a', 'b', 'c'], 0)
-    stint.next()
+    const batch = new SlotBatch(['a', 'b', 'c'], 0)
+    batch.next()
 
-    expect([stint.rest(), stint.rest(), stint.next()]).toEqual([['b', 'c'], [], undefined])
+    expect([batch.rest(), batch.rest(), batch.next()]).toEqual([['b', 'c'], [], undefined])
   })
 })
 

@@ -77,7 +77,7 @@ export async function bench(given: {
   const inFlight = new InFlight({
     ...shared,
     slots: new Slots(slots),
-    executor: (bench) => new Executor({ ...shared, mono, bench }),
+    executor: (report) => new Executor({ ...shared, mono, report }),
     settler,
     keeper,
     soloGate: new SoloGate(),

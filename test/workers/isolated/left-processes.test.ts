@@ -47,7 +47,7 @@ function poolOf(task: AnySingleTask) {
     registry: new Registry([task], [...testMill({ tasks: [task] }).queues.values()]),
     source: { entry: pathToFileURL(join(folder, 'entry.js')), from: undefined },
     mono: () => performance.now(),
-    bench: {
+    report: {
       handedOver: () => {},
       reported: (_, { kind }) => told.push(kind),
       decided: () => told.push('decided'),
