@@ -57,7 +57,7 @@ describe('an enqueue for an ordered task', () => {
     ['an id of 257 bytes', task, 1, { id: 'é'.repeat(129) }, 'job-invalid', /id must be 1 to 256 bytes/],
     ['NaN as id', task, 1, { id: Number.NaN }, 'job-invalid', /id must be .*, or a finite number; got NaN/],
     [
-      'no id where the task has a function',
+      'no id although the task has a function',
       strict,
       { order: 'a' },
       { id: null },

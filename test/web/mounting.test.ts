@@ -84,7 +84,7 @@ const mountings: Readonly<
       return listening(serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server)
     },
   },
-  'a route of Next, which is given a web request': {
+  'a route of Next, which gets a web request': {
     below: '/jobs',
     basePath: '/jobs',
     mount: (window) => {

@@ -142,7 +142,7 @@ describe.each(storeKinds)('a stored result that a mill cannot read, on %s', (kin
       /bad bytes/,
     ],
     [
-      'a missing seal where nothing else is taken',
+      'a missing seal if only sealed payloads are accepted',
       {},
       { seal: { current: 'k1', keys: { k1: first }, only: true } },
       /not sealed/,

@@ -30,18 +30,18 @@ describe('a process has run out of memory', () => {
     ['it was killed for its size', { signal: 'SIGKILL', wasTooLarge: true }],
     ['V8 aborted and said so', { signal: 'SIGABRT', tail: said }],
     ['V8 trapped and said so', { signal: 'SIGTRAP', tail: said }],
-    ['a shell tells that of its child', { code: 134, tail: said }],
-    ['a shell tells the trap of its child', { code: 133, tail: said }],
+    ['a shell reports that of its child', { code: 134, tail: said }],
+    ['a shell reports the trap of its child', { code: 133, tail: said }],
   ] as const)('if %s', (_, how) => {
     expect(ranOutOfMemory({ ...death, ...how })).toBe(true)
   })
 
   it.each([
-    ['it exited by itself, though it was just found too large', { code: 0, wasTooLarge: true }],
+    ['it exited by itself, although it was just found too large', { code: 0, wasTooLarge: true }],
     ['another signal was quicker than ours', { signal: 'SIGSEGV', wasTooLarge: true }],
     ['somebody else killed it', { signal: 'SIGKILL', tail: said }],
     ['it printed the words and ended with 3', { code: 3, tail: said }],
-    ['it aborted and said nothing of memory', { signal: 'SIGABRT', tail: 'free(): invalid pointer' }],
+    ['it aborted without a word about memory', { signal: 'SIGABRT', tail: 'free(): invalid pointer' }],
   ] as const)('not if %s', (_, how) => {
     expect(ranOutOfMemory({ ...death, ...how })).toBe(false)
   })
