@@ -2,12 +2,11 @@
 
 import './core/platform/node-version.js'
 
-export type { JobPage, ListOptions } from './client/admin/job-listing.js'
 export type { LimitsAdmin } from './client/admin/limits-admin.js'
 export type { LiveFeed, LiveOptions } from './client/admin/live-feed.js'
 export type { QueueAdmin } from './client/admin/queue-admin.js'
 export type { HistoryOptions, QueueHistory } from './client/admin/queue-history.js'
-export type { QueueLook } from './client/admin/queue-looks.js'
+export type { JobPage, ListOptions, QueueLook } from './client/admin/queue-looks.js'
 export type {
   QueueHold,
   QueueHolds,
@@ -21,10 +20,18 @@ export type { ScheduleAdmin, SchedulePage } from './client/schedules/schedule-ad
 export type { ScheduleRecord } from './client/schedules/schedule-view.js'
 export { type ErrorsByCode, hasCode, isMillraceError, MillraceError, UnrecoverableError } from './core/errors.js'
 export type { EventMap, EventName, JobRef } from './core/events.js'
-export type { JobHold, JobRecord, JobState, Meta, PayloadRecord, Progress, RunningJob } from './core/job/job.js'
+export type {
+  JobHandle,
+  JobHold,
+  JobRecord,
+  JobState,
+  Meta,
+  PayloadRecord,
+  Progress,
+  RunningJob,
+} from './core/job/job.js'
 export type { JobFailure } from './core/job/job-failures.js'
 export type { FieldChanges, FieldWriter } from './core/job/job-fields.js'
-export type { JobHandle } from './core/job/job-handle.js'
 export type { TraceContext } from './core/job/job-origin.js'
 export type { LiveEvent } from './core/live-event.js'
 export type { Logger } from './core/logger.js'
@@ -35,7 +42,6 @@ export type { ThrottleOptions } from './core/queue/throttle-options.js'
 export type { ScheduleOptions } from './core/schedule/schedule-options.js'
 export type { AnyTask } from './core/task/any-task.js'
 export { type Backoff, exponential, kale, lowkiq } from './core/task/backoff.js'
-export type { BatchOptions, JobsHandler } from './core/task/batch-task.js'
 export type { BatchContext, BatchJob, JobContext, JobsContext } from './core/task/contexts.js'
 export type { EnqueueOptions, EnqueueOptionsOf, OrderedEnqueueOptions } from './core/task/enqueue-options.js'
 export type {
@@ -59,6 +65,7 @@ export {
 export type { HoldOptions, HoldTime } from './core/task/outcome.js'
 export { bury, cancel, type OutcomeValue, snooze, throttle } from './core/task/outcome.js'
 export type { Schema } from './core/task/schema.js'
+export type { BatchOptions, JobsHandler } from './core/task/task.js'
 export {
   type BatchTask,
   type BatchTaskOptions,

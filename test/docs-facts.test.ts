@@ -124,7 +124,7 @@ describe('the page of the configuration', () => {
     compare(taskRows!, membersOf('core/task/task.ts', 'TaskOptions'))
     compare(isolationRows!, membersOf('core/task/task.ts', 'IsolationOptions'))
     compare(retryRows!, membersOf('core/task/task-definition.ts', 'RetryOptions'))
-    compare(batchRows!, membersOf('core/task/batch-task.ts', 'BatchOptions'))
+    compare(batchRows!, membersOf('core/task/task.ts', 'BatchOptions'))
   })
 
   it('lists every option of a payload: its own, and those shared with a job', () => {

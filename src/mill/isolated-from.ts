@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from 'node:url'
 import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../core/errors.js'
-import { entryFile } from '../core/platform/entry-file.js'
+import { entryFile } from '../core/platform/package-files.js'
 import { Registry } from '../core/registry.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { StoreTraits } from '../stores/contract/store.js'

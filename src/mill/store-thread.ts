@@ -4,7 +4,7 @@
  */
 
 import { Worker } from 'node:worker_threads'
-import { entryFile } from '../core/platform/entry-file.js'
+import { entryFile } from '../core/platform/package-files.js'
 import { exitGate } from '../stores/sqlite/thread/exit-gate.js'
 import { plainAccess, type StoreAccess, type StoreDescriptor } from './store-source.js'
 

@@ -5,9 +5,8 @@
 
 import { InvalidArgumentError, WorkerStoppedError } from '../core/errors.js'
 import { Events } from '../core/events.js'
-import type { Progress } from '../core/job/job.js'
+import type { JobHandle, Progress } from '../core/job/job.js'
 import { checkFields, type FieldWriter, type JobFields } from '../core/job/job-fields.js'
-import type { JobHandle } from '../core/job/job-handle.js'
 import { Packing } from '../core/packing/packing.js'
 import { systemRandom } from '../core/platform/clock.js'
 import type { BatchChildOptions } from '../core/task/enqueue-options.js'

@@ -5,7 +5,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { enqueueDue, type TickParts } from '../client/schedules/due-enqueue.js'
-import { nextTick, setBackMs } from '../client/schedules/schedule-change.js'
+import { nextTick, setBackMs } from '../client/schedules/schedule-definition.js'
 import { allSchedules } from '../client/store-facets.js'
 import { hasCode } from '../core/errors.js'
 import type { Random } from '../core/platform/clock.js'

@@ -1,8 +1,7 @@
 /** The command `enqueue`: enqueues one job from the command line, or a stream of them. */
 
 import { type Command, Option } from 'commander'
-import { highestPriority, lowestPriority, type Meta } from '../../core/job/job.js'
-import type { JobHandle } from '../../core/job/job-handle.js'
+import { highestPriority, type JobHandle, lowestPriority, type Meta } from '../../core/job/job.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
 import { made } from '../../core/task/schema.js'

@@ -4,9 +4,9 @@ import { createHash } from 'node:crypto'
 import { describe, messageOf } from '../../core/messages/describe.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import { jsonCodec } from '../../core/values/codec.js'
-import { exactJson } from '../../core/values/exact-json.js'
 import { idOf } from '../../core/values/ids.js'
 import { instantMistake, parseInstant } from '../../core/values/instant.js'
+import { exactJson } from '../../core/values/json.js'
 import type { NumberedLine } from './input-text.js'
 
 /** One job, or one payload of an ordered one. */

@@ -5,7 +5,7 @@
 
 import type { EnqueueResult } from '../../client/enqueue/client.js'
 import { hasCode } from '../../core/errors.js'
-import type { JobHandle } from '../../core/job/job-handle.js'
+import type { JobHandle } from '../../core/job/job.js'
 import { messageOf } from '../../core/messages/describe.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'

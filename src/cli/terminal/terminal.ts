@@ -2,7 +2,7 @@
 
 import { once } from 'node:events'
 import picocolors from 'picocolors'
-import { recordJson } from '../../core/values/record-json.js'
+import { recordJson } from '../../core/values/json.js'
 import { printableJson } from '../printable.js'
 import { timeOfDay } from './figures.js'
 

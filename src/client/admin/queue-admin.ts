@@ -24,11 +24,19 @@ import type { Depth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import { holdsOn, recordOf } from '../jobs/job-record.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
-import { type JobPage, type ListOptions, limitOf, orderOf } from './job-listing.js'
 import { LimitsAdmin } from './limits-admin.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from './live-feed.js'
 import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
-import { depthsIn, lookInto, noJobs, type QueueLook } from './queue-looks.js'
+import {
+  depthsIn,
+  type JobPage,
+  type ListOptions,
+  limitOf,
+  lookInto,
+  noJobs,
+  orderOf,
+  type QueueLook,
+} from './queue-looks.js'
 import { type DrainOptions, type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
 import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
 

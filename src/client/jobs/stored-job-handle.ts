@@ -7,10 +7,9 @@ import {
   ResultNotKeptError,
   ResultTimeoutError,
 } from '../../core/errors.js'
-import type { JobRecord, JobState } from '../../core/job/job.js'
+import type { JobHandle, JobRecord, JobState } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import { areSet, checkFields, type FieldChanges, type FieldWriter } from '../../core/job/job-fields.js'
-import type { JobHandle } from '../../core/job/job-handle.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Clock } from '../../core/platform/clock.js'

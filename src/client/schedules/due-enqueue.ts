@@ -9,7 +9,7 @@ import { payloadBytes } from '../../core/values/codec.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
 import type { Schedules, ScheduleTick, StoredSchedule } from '../../stores/contract/schedules.js'
 import { tickId } from '../../stores/rules/schedule-tick.js'
-import { scheduledJob } from './scheduled-job.js'
+import { scheduledJob } from './schedule-definition.js'
 
 export interface TickParts {
   readonly schedules: Pick<Schedules, 'tick'>

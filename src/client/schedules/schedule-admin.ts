@@ -5,8 +5,7 @@
 
 import { InvalidArgumentError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
-import type { Meta } from '../../core/job/job.js'
-import type { JobHandle } from '../../core/job/job-handle.js'
+import type { JobHandle, Meta } from '../../core/job/job.js'
 import { originIn, runName } from '../../core/job/job-origin.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Packing } from '../../core/packing/packing.js'
@@ -31,9 +30,8 @@ import { total } from '../admin/step-loop.js'
 import type { DraftRules } from '../enqueue/job-draft.js'
 import { allSchedules, recordsOf, schedulesOf } from '../store-facets.js'
 import { enqueueDueBefore, type TickParts } from './due-enqueue.js'
-import { changeTo, nextTick } from './schedule-change.js'
+import { changeTo, nextTick, scheduleDraft, scheduledJob } from './schedule-definition.js'
 import { type ScheduleDifference, type ScheduleRecord, scheduleRecordOf } from './schedule-view.js'
-import { scheduleDraft, scheduledJob } from './scheduled-job.js'
 
 export interface SchedulePage {
   readonly schedules: ScheduleRecord[]

@@ -6,7 +6,7 @@ import type { OnMissed, Overlap } from '../../core/schedule/due-ticks.js'
 import type { StoredSchedule } from '../../stores/contract/schedules.js'
 import { placeOf } from '../../stores/rules/schedule-record.js'
 import { givenMeta } from '../jobs/job-record.js'
-import { partsOf } from './scheduled-job.js'
+import { partsOf } from './schedule-definition.js'
 
 /** Everything that is known of a schedule. An absent field does not apply, or not yet. */
 export interface ScheduleRecord {

@@ -1,12 +1,13 @@
 /**
  * Middleware: functions around each enqueue and each handler call. They form an onion: the first one given is the
- * outermost.
+ * outermost. An enqueue's items are made here, too, as its caller gives them.
  */
 
-import { ConfigError } from '../errors.js'
-import type { JobHandle } from '../job/job-handle.js'
+import { ConfigError, InvalidArgumentError } from '../errors.js'
+import type { JobHandle } from '../job/job.js'
 import type { JobOrigin } from '../job/job-origin.js'
-import type { AnyTask } from './any-task.js'
+import { describe } from '../messages/describe.js'
+import { type AnyTask, refuseNoTask } from './any-task.js'
 import type { BatchContext, JobContext, JobsContext } from './contexts.js'
 import type { AnyEnqueueOptions, BatchChildOptions } from './enqueue-options.js'
 import type { AnyOrderedTask } from './ordered-task.js'
@@ -135,4 +136,48 @@ export function throughLayers<T>(
     })
   }
   return call(0)
+}
+
+/**
+ * The arguments of `enqueueMany`: the task, its inputs and a function that returns the options of each, or only a list
+ * of jobs.
+ */
+export type ManyArguments = readonly [
+  taskOrJobs: unknown,
+  inputs?: readonly unknown[],
+  each?: (input: never, index: number) => object,
+]
+
+/**
+ * The items of a call. Throws `InvalidArgumentError` for other arguments; the message names a wrong job by its index.
+ */
+export function itemsOf([taskOrJobs, inputs, each]: ManyArguments): EnqueueItem[] {
+  if (Array.isArray(taskOrJobs)) return taskOrJobs.map(itemOf)
+  refuseNoTask(taskOrJobs, 'enqueueMany()')
+  if (!Array.isArray(inputs))
+    throw new InvalidArgumentError(`enqueueMany(task, inputs) expects a list of inputs; got ${describe(inputs)}.`)
+  return inputs.map((input, i) => new GivenItem(taskOrJobs as AnyTask, input, each?.(input as never, i) ?? {}))
+}
+
+function itemOf(job: unknown, at: number): EnqueueItem {
+  if (!Array.isArray(job))
+    throw new InvalidArgumentError(
+      `job ${at} of enqueueMany(jobs) must be a list of task, input and options: [task, input, { priority: 1 }]; got ${describe(job)}.`,
+    )
+  const [task, input, options = {}] = job
+  refuseNoTask(task, `job ${at} of enqueueMany(jobs)`)
+  return new GivenItem(task, input, options)
+}
+
+/** A class for the reason that `listOfOne` gives. */
+export class GivenItem implements EnqueueItem {
+  readonly task: AnyTask
+  input: unknown
+  options: AnyEnqueueOptions
+
+  constructor(task: AnyTask, input: unknown, options: AnyEnqueueOptions) {
+    this.task = task
+    this.input = input
+    this.options = options
+  }
 }

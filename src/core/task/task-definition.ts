@@ -5,7 +5,7 @@
 
 import * as v from 'valibot'
 import { ConfigError, type ConfigIssue, hasCode } from '../errors.js'
-import type { JobHandle } from '../job/job-handle.js'
+import type { JobHandle } from '../job/job.js'
 import { isQueueName, isTaskName, queueNameForm, taskNameForm } from '../values/ids.js'
 import { callable, duration, exactly, parsed, whole } from '../values/option-check.js'
 import type { Backoff } from './backoff.js'

@@ -4,10 +4,9 @@ import * as v from 'valibot'
 import type { ConfigIssue } from '../errors.js'
 import type { RunningJob } from '../job/job.js'
 import { type Duration, furthestMs } from '../values/duration.js'
-import { byteSize, callable, duration, exactly } from '../values/option-check.js'
+import { byteSize, callable, duration, exactly, whole } from '../values/option-check.js'
 import { exponential } from './backoff.js'
-import { type Batch, type BatchOptions, batchSchema, type JobsHandler, type ResultOfEach } from './batch-task.js'
-import type { JobContext } from './contexts.js'
+import type { JobContext, JobsContext } from './contexts.js'
 import type { OutcomeValue } from './outcome.js'
 import type { Schema } from './schema.js'
 import {
@@ -134,6 +133,35 @@ export interface Task<
   returns<Returned>(): Task<Name, Input, Output, Returned, QueueName>
 }
 
+/** A batch task is one whose handler gets several jobs at once, each of which is still a job of its own. */
+export interface BatchOptions {
+  /** The most jobs that one call of the handler gets, 1 … 1,000. */
+  readonly size: number
+  /**
+   * How long the first job of an incomplete batch waits for others before the handler is called, at most `'1m'`. It is
+   * in hand meanwhile, and its batch has a slot. A batch does not wait if leases are not renewed or the queue has a
+   * throttle. Default 0.
+   */
+  readonly wait?: Duration | undefined
+}
+
+/** The batch options with every default filled in. */
+interface Batch {
+  readonly size: number
+  readonly waitMs: number
+}
+
+/**
+ * The function that does the work of several jobs. It returns an array with a result or an outcome for each job, in the
+ * order of the inputs. It may also return nothing, or one outcome for all. It throws to fail all of them;
+ * `ctx.fail(index, error)` fails one.
+ */
+export type JobsHandler<Output, Return> = (inputs: Output[], ctx: JobsContext) => Return
+
+/** The type of `job.result()` if the handler returns `Return` for all jobs of a batch. */
+type ResultOfEach<Return> = Exclude<EachOf<Exclude<Awaited<Return>, OutcomeValue>>, OutcomeValue>
+type EachOf<Returned> = Returned extends readonly (infer Each)[] ? Each : Returned
+
 /** Options of a task whose handler is given several jobs at once. */
 export interface BatchTaskOptions<Name extends string, Input, Output, Return, QueueName extends string = string>
   extends Omit<TaskOptions<Name, Input, Output, never, QueueName>, 'run' | 'timeLimit' | keyof IsolationOptions> {
@@ -174,6 +202,14 @@ export type AnySingleTask = Task<string, any, any, any>
 export type AnyBatchTask = BatchTask<string, any, any, any>
 /** Some task that is not ordered. */
 export type AnyPlainTask = AnySingleTask | AnyBatchTask
+
+const longestWaitMs = 60_000
+
+/** @internal */
+const batchSchema = v.pipe(
+  exactly({ size: whole(1, 1_000), wait: v.optional(duration(0, longestWaitMs), 0) }),
+  v.transform(({ size, wait }): Batch => ({ size, waitMs: wait })),
+)
 
 /** Whether the jobs of a task run in processes of their own, and the settings of these processes. */
 interface IsolationOptions {

@@ -12,7 +12,7 @@
 import { types } from 'node:util'
 import { CodecError, hasCode } from '../errors.js'
 import { describe } from '../messages/describe.js'
-import { exactJsonOfNode } from './exact-json.js'
+import { exactJsonOfNode } from './json.js'
 
 /** The stored form of a value. A store returns it unread, and of the same kind. */
 export type Payload = string | Uint8Array

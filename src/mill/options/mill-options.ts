@@ -3,7 +3,7 @@
 import * as v from 'valibot'
 import { DraftWarnings } from '../../client/enqueue/draft-warnings.js'
 import type { DraftRules } from '../../client/enqueue/job-draft.js'
-import { draftMistake } from '../../client/schedules/scheduled-job.js'
+import { draftMistake } from '../../client/schedules/schedule-definition.js'
 import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../../core/errors.js'
 import { Events } from '../../core/events.js'
 import { type Logger, silentLogger } from '../../core/logger.js'

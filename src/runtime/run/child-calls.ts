@@ -5,8 +5,7 @@
 
 import { createHash } from 'node:crypto'
 import { InvalidJobError } from '../../core/errors.js'
-import type { Meta } from '../../core/job/job.js'
-import type { JobHandle } from '../../core/job/job-handle.js'
+import type { JobHandle, Meta } from '../../core/job/job.js'
 import { type JobOrigin, lifeIn } from '../../core/job/job-origin.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, ChildOptions } from '../../core/task/enqueue-options.js'

@@ -2,9 +2,8 @@
 
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { exactJson } from '../../core/values/exact-json.js'
+import { exactJson, recordJson } from '../../core/values/json.js'
 import { exactly, mistakesIn } from '../../core/values/option-check.js'
-import { recordJson } from '../../core/values/record-json.js'
 import type { Access, KnownViewer } from '../access.js'
 import type { Asked } from '../asked.js'
 import { type Audit, tellAudit } from '../audit.js'

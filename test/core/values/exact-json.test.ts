@@ -9,7 +9,7 @@ import { bluequeEnvelope } from '#src/cli/commands/import/import-blueque.js'
 import { jsonGiven } from '#src/cli/flags.js'
 import { envelopeJobs, plainJob } from '#src/cli/streaming/job-line.js'
 import { jsonCodec } from '#src/core/values/codec.js'
-import { exactJson, exactJsonOfNode } from '#src/core/values/exact-json.js'
+import { exactJson, exactJsonOfNode } from '#src/core/values/json.js'
 import { readEnvelope } from '#src/stores/sqs/envelope.js'
 import { root } from '../../cli/project.js'
 import { testMill } from '../../test-mill.js'
@@ -98,7 +98,7 @@ describe('exact JSON', () => {
 
 it('JSON.parse is used only for text written by Millrace, npm or AWS', () => {
   const own =
-    /^(?:stores\/|runtime\/line-channel|web\/access|mill\/base-folder|cli\/streaming\/envelopes|cli\/commands\/init-command|workers\/(?:claim-token|isolated\/child-output)|core\/(?:platform\/package-version|job\/job-failures|live-event|values\/exact-json)|store-testing\/)/
+    /^(?:stores\/|runtime\/line-channel|web\/access|mill\/base-folder|cli\/streaming\/envelopes|cli\/commands\/init-command|workers\/(?:claim-token|isolated\/child-output)|core\/(?:platform\/package-files|job\/job-failures|live-event|values\/json)|store-testing\/)/
   const src = join(root, 'src')
   const found = readdirSync(src, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && readFileSync(join(src, file), 'utf8').includes('JSON.parse('))

@@ -5,8 +5,8 @@
 
 import type { Command } from 'commander'
 import { messageOf } from '../../../core/messages/describe.js'
-import { exactJson } from '../../../core/values/exact-json.js'
 import { isJobId, isQueueName, isTaskName, jobIdForm, queueNameForm, taskNameForm } from '../../../core/values/ids.js'
+import { exactJson } from '../../../core/values/json.js'
 import { printable } from '../../printable.js'
 import { exitCodes, UsageError } from '../../process/exit-code.js'
 import { packedInput } from '../../streaming/envelopes.js'

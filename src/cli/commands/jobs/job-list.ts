@@ -1,7 +1,7 @@
 /** Job lists: their options, and the pages of job records that they print, for `jobs list` and `morgue list`. */
 
 import type { Command } from 'commander'
-import type { JobPage, ListOptions } from '../../../client/admin/job-listing.js'
+import type { JobPage, ListOptions } from '../../../client/admin/queue-looks.js'
 import type { JobRecord, JobState } from '../../../core/job/job.js'
 import { formatDuration } from '../../../core/values/duration.js'
 import type { Mill } from '../../../mill/mill.js'

@@ -7,7 +7,7 @@ import { hasCode, JobCancelledError, JobDeadError } from '../../../core/errors.j
 import { type JobRecord, type JobState, jobStates, stateHint } from '../../../core/job/job.js'
 import type { FieldChanges } from '../../../core/job/job-fields.js'
 import { isNameOf } from '../../../core/task/any-task.js'
-import { exactJson } from '../../../core/values/exact-json.js'
+import { exactJson } from '../../../core/values/json.js'
 import type { Mill } from '../../../mill/mill.js'
 import { namedTask } from '../../../mill/named-task.js'
 import type { Depth } from '../../../stores/contract/queue-depth.js'

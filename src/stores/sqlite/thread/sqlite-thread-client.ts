@@ -7,7 +7,7 @@
 import { Worker } from 'node:worker_threads'
 import { ClosedError, hasCode, StoreUnavailableError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
-import { entryFile, startFailure } from '../../../core/platform/entry-file.js'
+import { entryFile, startFailure } from '../../../core/platform/package-files.js'
 import { Roster } from '../../../core/values/roster.js'
 import { rebuilt } from '../file/sqlite-errors.js'
 import { exitGate } from './exit-gate.js'

@@ -1,16 +1,17 @@
 /**
- * The job of a schedule: checked and encoded, in the form that the store keeps; as one tick enqueues it; and without its
- * seal.
+ * The definition of a schedule, with its job checked and encoded: how it is made, when it replaces the stored one, and
+ * its job as one tick enqueues it.
  */
 
 import { InvalidJobError, isMillraceError } from '../../core/errors.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { CheckedSchedule } from '../../core/schedule/schedule-options.js'
+import { ticksOf } from '../../core/schedule/schedule-rule.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import { made } from '../../core/task/schema.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
-import type { ScheduleDefinition, StoredSchedule } from '../../stores/contract/schedules.js'
-import { placeOf } from '../../stores/rules/schedule-record.js'
+import type { ScheduleChange, ScheduleDefinition, StoredSchedule } from '../../stores/contract/schedules.js'
+import { definitionText, placeOf } from '../../stores/rules/schedule-record.js'
 import { jitterOf } from '../../stores/rules/schedule-tick.js'
 import { type DraftRules, draftGivenJob, draftJobNow, type JobDraft } from '../enqueue/job-draft.js'
 
@@ -82,6 +83,47 @@ function ofSchedule(name: string, error: unknown): unknown {
 }
 
 /**
+ * The record that replaces the stored one; undefined if it is stored already. A schedule keeps its pause and, as long as its rule is the same, its next tick,
+ * even an overdue one.
+ */
+export function changeTo(
+  definition: ScheduleDefinition,
+  stored: StoredSchedule | undefined,
+  now: number,
+  { newId, packing }: { readonly newId: () => string; readonly packing: Packing },
+): ScheduleChange | undefined {
+  const paused = stored?.paused ?? false
+  const isSameRule = stored !== undefined && JSON.stringify(stored.definition.rule) === JSON.stringify(definition.rule)
+  const nextAt = paused ? undefined : ((isSameRule ? stored.nextAt : undefined) ?? nextTick(definition, stored, now))
+  const isSame = stored !== undefined && plainText(stored.definition, packing) === plainText(definition, packing)
+  // A process that was moving it to another queue may have died half way; then it has no next tick.
+  if (isSame && stored.nextAt === nextAt) return undefined
+  return { definition, revision: newId(), paused, ...(nextAt === undefined ? {} : { nextAt }) }
+}
+
+/** The definition as plain text. A definition that cannot be read equals no other. */
+function plainText(definition: ScheduleDefinition, packing: Packing): string {
+  try {
+    return definitionText({ ...definition, job: openedJob(definition, packing) })
+  } catch {
+    return definitionText(definition)
+  }
+}
+
+/** If the clock was set back by more, past ticks come again; otherwise no instant ticks twice. */
+export const setBackMs = 60_000
+
+/** The first tick from now on. */
+export function nextTick(
+  { rule }: Pick<ScheduleDefinition, 'rule'>,
+  stored: Pick<StoredSchedule, 'lastAt'> | undefined,
+  now: number,
+): number | undefined {
+  const lastAt = stored?.lastAt ?? now
+  return ticksOf(rule).next(lastAt > now && lastAt <= now + setBackMs ? lastAt : now)
+}
+
+/**
  * The job with this id, unless it is ordered and has its own. A seal is bound to the id of its job, so the job is
  * sealed anew. Throws `CodecError` if this mill cannot do that.
  */
@@ -99,7 +141,7 @@ export function scheduledJob({ definition }: Pick<StoredSchedule, 'definition'>,
 /**
  * The job without its seal, which is different each time; the steps before sealing are undone too. Throws `CodecError`.
  */
-export function openedJob(definition: ScheduleDefinition, packing: Packing): ScheduleDefinition['job'] {
+function openedJob(definition: ScheduleDefinition, packing: Packing): ScheduleDefinition['job'] {
   const { queue, job } = definition
   if (!isSealed(job)) return job
   const owner = { ...job, queue, id: placeOf(definition) }

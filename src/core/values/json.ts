@@ -1,7 +1,4 @@
-/**
- * Exact JSON: the reader of JSON that others wrote. `JSON.parse` turns 1234567890123456789 into another number without a word, and
- * ids of other languages have 64 bits: here such an integer becomes a BigInt. Pure.
- */
+/** JSON: read from others without a loss, and written for other programs. Pure. */
 
 /** Strings, which may hold anything, and numbers. Valid JSON has no other digits. */
 const tokens = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
@@ -10,7 +7,11 @@ const longDigits = 16
 const long = new RegExp(`\\d{${longDigits}}`)
 const integer = /^-?\d+$/
 
-/** The value, with a BigInt for each integer beyond ±(2^53 − 1). Throws `SyntaxError` like `JSON.parse`. */
+/**
+ * The value, with a BigInt for each integer beyond ±(2^53 − 1), for JSON that others wrote: ids of other languages have
+ * 64 bits, and `JSON.parse` turns 1234567890123456789 into another number without a word. Throws `SyntaxError` like
+ * `JSON.parse`.
+ */
 export function exactJson(text: string): unknown {
   return parsed(text, (digits) => !Number.isSafeInteger(Number(digits)))
 }
@@ -40,4 +41,18 @@ function parsed(text: string, isBig: (digits: string) => boolean): unknown {
   return JSON.parse(marked, (_, one: unknown) =>
     typeof one === 'string' && one.startsWith(mark) ? BigInt(one.slice(mark.length)) : one,
   )
+}
+
+/** JSON of a record, for programs. Big integers become text, maps and sets arrays, bytes base64. */
+export function recordJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, plain, indent) ?? 'null'
+}
+
+function plain(this: unknown, key: string, value: unknown): unknown {
+  // Buffers have a toJSON, which was called already: read the value itself.
+  const own = (this as Record<string, unknown>)[key]
+  if (own instanceof Uint8Array) return Buffer.from(own).toString('base64')
+  if (typeof value === 'bigint') return value.toString()
+  if (value instanceof Map || value instanceof Set) return [...value]
+  return value
 }

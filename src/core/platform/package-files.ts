@@ -1,6 +1,9 @@
-/** An entry file: the file that a thread or process of the package starts with. A bundler leaves it out. */
+/**
+ * The files of the package that it looks for while it runs: those that a thread or process starts with, and its
+ * package.json. A bundler leaves them out.
+ */
 
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { PackageBundledError } from '../errors.js'
 
@@ -30,4 +33,16 @@ export function startFailure(entry: URL, error: unknown): unknown {
   return new PackageBundledError(basename(entry.pathname), `does not find a file that it imports, from ${entry.href}`, {
     cause: error,
   })
+}
+
+/** The version of this package, from its own package.json; undefined if the package was bundled. */
+export function packageVersion(): string | undefined {
+  try {
+    const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')
+    const { name, version } = JSON.parse(text) as { name?: unknown; version?: unknown }
+    // In a bundle this is the package.json of the application.
+    return name === 'millrace' && typeof version === 'string' ? version : undefined
+  } catch {
+    return undefined
+  }
 }
