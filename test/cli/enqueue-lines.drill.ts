@@ -114,11 +114,11 @@ describe('lines of standard input', () => {
     const send = () => runJson(['enqueue', 'sync', '-', '--key', 'order'], { cwd, input })
     expect(await send()).toMatchObject({ added: 2, merged: 1 })
     expect(await send()).toMatchObject({ added: 0, merged: 3 })
-    expect(await runJson(['jobs', 'show', '7', '--queue', 'sync'], { cwd })).toMatchObject({ payloadCount: 2 })
+    expect(await runJson(['jobs', 'show', 'sync', '7'], { cwd })).toMatchObject({ payloadCount: 2 })
     const { stdout: envelopes } = await run(['jobs', 'list', 'sync', '--envelope'], { cwd })
     const moved = project(files)
     for (let i = 0; i < 2; i += 1) await run(['enqueue', '-', '--envelope'], { cwd: moved, input: envelopes })
-    expect(await runJson(['jobs', 'show', '7', '--queue', 'sync'], { cwd: moved })).toMatchObject({ payloadCount: 2 })
+    expect(await runJson(['jobs', 'show', 'sync', '7'], { cwd: moved })).toMatchObject({ payloadCount: 2 })
   })
 
   it('stop at a job that the store refuses, and the reason is printed', async () => {
