@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { plotLines } from '#src/cli/commands/throttle-plot.js'
+import { plotLines } from '#src/cli/commands/simulate-command.js'
 import {
   type Arrivals,
   mostOf,
