@@ -252,7 +252,7 @@ interface DepartureSizesParts {
 }
 
 /**
- * How many jobs of a throttled queue may wait for their instants at once (`departures.ts`). They may be more than the
+ * How many jobs of a throttled queue may wait for their instants at once (`Departures`). They may be more than the
  * worker has slots, if a slot can begin several within the spread.
  */
 export class DepartureSizes {

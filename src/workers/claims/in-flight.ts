@@ -20,10 +20,9 @@ import { verdictOfChild } from '../isolated/child-messages.js'
 import type { PoolReport, ProcessPool } from '../isolated/process-pool.js'
 import { LoopTurn, longestInBacklogMs, SlotBatch, type Slots } from '../slots.js'
 import { type DepartingShare, longestInARowMs, type Prefetch } from './claim-plan.js'
-import { Departures, type DeparturesParts } from './departures.js'
-import { Gathering } from './gathering.js'
 import { type GrouplessJobs, HeldGroups, type LimitedQueues } from './limited-queues.js'
 import type { Trip } from './punctuality.js'
+import { Departures, type DeparturesParts, Gathering } from './waiting-jobs.js'
 
 interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
   readonly worker: string
