@@ -1,16 +1,24 @@
-/** The endpoints of the jobs of a queue: lists, records, and an operator's actions on one job or many. */
+/**
+ * The endpoints of the jobs of a queue: the enqueue for programs in any language, lists, records, and an operator's
+ * actions on one job or many.
+ */
 
+import { createHash } from 'node:crypto'
 import * as v from 'valibot'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import { recordsOf } from '../../client/store-facets.js'
 import type { JobRecord, JobState } from '../../core/job/job.js'
 import { checkFields, type FieldChanges } from '../../core/job/job-fields.js'
-import type { JobParent } from '../../core/job/job-origin.js'
+import { type JobParent, traceContextOf } from '../../core/job/job-origin.js'
 import { readCheckpoint } from '../../core/job/marked-checkpoint.js'
 import type { Packing } from '../../core/packing/packing.js'
 import { type Backoff, delayAfter } from '../../core/task/backoff.js'
+import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
+import type { EnqueueItem } from '../../core/task/middleware.js'
+import { digestId } from '../../core/values/ids.js'
 import { anyRecord, exactly } from '../../core/values/option-check.js'
 import type { Mill } from '../../mill/mill.js'
+import { namedTask } from '../../mill/named-task.js'
 import type { JobKey, StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { WebRefusal } from '../failure.js'
@@ -25,6 +33,8 @@ import {
   cursor,
   duration,
   limit,
+  type NewJobBody,
+  newJobs,
   nothing,
   page,
   reason,
@@ -111,6 +121,35 @@ function oneEndpoint(verb: 'cancel' | 'run-now' | 'bury') {
 }
 
 export const jobEndpoints = [
+  // A job with an id is enqueued once, however often it is sent.
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/jobs',
+    summary: 'Enqueue up to 1,000 jobs; with the header `idempotency-key`, jobs without an id are enqueued once too',
+    action: 'job.enqueue',
+    body: newJobs,
+    status: 201,
+    run: async ({ window: { mill }, asked: { request }, params: { queue = '' }, body }) => {
+      const key = request.headers.get('idempotency-key') ?? undefined
+      if (key !== undefined && !keyForm.test(key))
+        throw new WebRefusal(
+          'argument-invalid',
+          'the header `idempotency-key` must be 1 to 200 characters of ASCII without spaces.',
+        )
+      // Refuses an unknown queue even if the body has no jobs.
+      mill.queue(queue)
+      const jobs = 'jobs' in body ? body.jobs : [body]
+      const trace = traceContextOf(request.headers.get('traceparent'), request.headers.get('tracestate'))
+      const items = jobs.map((job, i) => ({
+        ...itemOf(mill, queue, job, key === undefined ? undefined : keyedId(queue, key, i)),
+        ...(trace && { origin: { trace } }),
+      }))
+      const { children: client } = mill.runParts
+      const handles = items.length === 1 ? [await client.enqueueItem(items[0]!)] : await client.enqueueItems(items)
+      const stored = handles.map(({ id, outcome }) => ({ id, outcome }))
+      return { jobs: stored, changed: stored.filter(({ outcome }) => outcome !== 'duplicate').length }
+    },
+  }),
   endpoint({
     method: 'GET',
     path: '/queues/:queue/jobs',
@@ -198,6 +237,33 @@ export const jobEndpoints = [
     },
   }),
 ]
+
+/** The form of `idempotency-key`. */
+const keyForm = /^[\x21-\x7e]{1,200}$/
+
+function itemOf(
+  mill: Mill,
+  queue: string,
+  { task: name, input, ...options }: NewJobBody,
+  keyed: string | undefined,
+): EnqueueItem {
+  const task = namedTask(mill, name, queue)
+  const elsewhere = task.queue === queue ? {} : { queue }
+  const given = { ...options, ...elsewhere } as AnyEnqueueOptions
+  if (keyed === undefined) return { task, input, options: given }
+  // An ordered payload belongs to the id that its task or its producer names.
+  if (task.kind === 'ordered') return { task, input, options: given, child: keyed }
+  return { task, input, options: { id: keyed, ...given } }
+}
+
+/** The same id for the same place in a request that is sent again. */
+function keyedId(queue: string, key: string, place: number): string {
+  return digestId(
+    createHash('sha256')
+      .update(JSON.stringify([queue, key, place]))
+      .digest(),
+  )
+}
 
 interface RetryOutlook {
   /** Failures after which it is tried again. */

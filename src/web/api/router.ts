@@ -11,7 +11,6 @@ import { failureOf, WebRefusal } from '../failure.js'
 import type { MillWindow } from '../mill-window.js'
 import type { Streams } from '../streams.js'
 import { type Endpoint, paramsOf } from './endpoint.js'
-import { enqueueEndpoints } from './enqueue-endpoint.js'
 import { jobEndpoints } from './job-endpoints.js'
 import { morgueEndpoints } from './morgue-endpoints.js'
 import { openApiOf } from './openapi.js'
@@ -46,7 +45,6 @@ export const endpoints: readonly Endpoint[] = [
   ...overviewEndpoints,
   ...queueEndpoints,
   ...throttleEndpoints,
-  ...enqueueEndpoints,
   ...jobEndpoints,
   ...morgueEndpoints,
   ...workerEndpoints,
