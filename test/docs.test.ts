@@ -118,7 +118,9 @@ describe('the documentation', () => {
     )
 
     expect(new Set(named)).toEqual(
-      new Set('demo test test:quick bench prove build build:page screenshots site release format house'.split(' ')),
+      new Set(
+        'demo test test:quick bench prove scripts build build:page screenshots site release format house'.split(' '),
+      ),
     )
     expect([...new Set(named)].filter((script) => !(script in scripts))).toEqual([])
   })

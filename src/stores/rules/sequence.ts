@@ -1,6 +1,9 @@
 /** Sequences: the numbers that order jobs and claims. Every store computes them by these rules. */
 
-/** A wall clock that steps back by no more than this counts as standing still; the store follows a larger step. */
+/**
+ * A wall clock that steps back by no more than this counts as standing still; the store follows a larger step.
+ * @internal
+ */
 export const toleratedStepUs = 1_000_000
 
 /**
