@@ -82,7 +82,7 @@ describe('an isolated job', longest, () => {
 
     await expect(job.result({ timeout: '30s' })).rejects.toThrow(/is dead \(max-retries\)/)
     const dead = await of.mill.queue('long').jobs.get(job.id)
-    expect(dead).toMatchObject({ state: 'dead', attempt: 3, crashes: 0, reason: 'max-retries' })
+    expect(dead).toMatchObject({ state: 'dead', attempt: 2, crashes: 0, reason: 'max-retries' })
     expect(dead?.error).toMatch(reason)
     const printed = dead?.log?.match(/dies by/g)?.length
     // It dies at any moment: output of which it is not known whether the store has it is logged again.
