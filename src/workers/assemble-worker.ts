@@ -89,7 +89,7 @@ export interface WorkerParts extends RunParts {
   readonly processes: ProcessSource | undefined
 }
 
-/** What a worker serves and how, with every default filled in. */
+/** The settings of a worker, with every default filled in. */
 export interface WorkerSettings {
   readonly queues: readonly Queue[]
   readonly concurrency: number

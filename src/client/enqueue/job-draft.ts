@@ -1,6 +1,6 @@
 /**
  * A job draft: one new job, checked and encoded, not yet sent. Everything that needs no input is checked first, then the
- * input by the schema of its task; the draft is made of what the schema made.
+ * input by the schema of its task; the schema's output becomes the draft.
  */
 
 import { InvalidJobError, PayloadTooLargeError, UnknownTaskError, UnsupportedByStoreError } from '../../core/errors.js'
@@ -25,7 +25,7 @@ import type { NewJob } from '../../stores/contract/new-job.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
 import type { DraftWarnings } from './draft-warnings.js'
 
-/** What a draft needs to know of its mill. */
+/** The parts of the mill that a draft needs. */
 export interface DraftRules {
   readonly registry: Registry
   /** Names of tasks that only workers elsewhere know. */

@@ -30,7 +30,7 @@ export interface DecodedClaim {
   readonly metas: readonly Meta[]
 }
 
-/** What both kinds have in common. */
+/** A batch of either kind: jobs of a batch task, or ids of an ordered one. */
 export abstract class BatchExecution extends Execution {
   abstract override readonly task: AnyOrderedTask | AnyBatchTask
   leased: readonly BatchedJob[]

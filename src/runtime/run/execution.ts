@@ -199,7 +199,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   async enqueueMany(...args: ManyArguments): Promise<never> {
     this.refuseOver('ctx.enqueueMany()')
     const items = itemsOf(args).map(({ task, input, options }) => this.#calls.item(task, input, options))
-    // One mark for all of them: so many children could not be remembered one by one.
+    // One mark for the whole call: thousands of children cannot be remembered one by one.
     const call = namesAsOne(items)
     const isDone = this.#notes.isDone(this, call)
     const jobs = await this.#client!.enqueueItems(isDone ? items.map((item) => ({ ...item, isDone })) : items)

@@ -103,7 +103,7 @@ export class ClaimCalls {
   }
 }
 
-/** What an entry of a claim asks: a queue, or a shard of an ordered one. */
+/** The target of one entry of a claim: a queue, or a shard of an ordered queue. */
 export interface ClaimTarget {
   readonly queue: string
   readonly shard?: number

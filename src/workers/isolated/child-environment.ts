@@ -74,7 +74,7 @@ export function affinityOf(env: Readonly<Record<string, string | undefined>>): s
     .join(' ')
 }
 
-/** What the process of a job was started with, by its environment. Unknown values are those of a lone worker. */
+/** The start settings of a job's process, read from its environment. Defaults are those of a lone worker. */
 export function startedWith(pid: number): { readonly affinity: string; readonly slot: number | undefined } {
   const slot = variableOf(pid, slotVariable)
   return {

@@ -95,7 +95,7 @@ export interface ListenerClaim<Input = unknown> {
   release(options?: { readonly delay?: Duration }): Promise<SettleAnswer>
 }
 
-/** What the claim needs of its listener. */
+/** The parts of the listener that a claim uses. */
 interface HandParts {
   readonly store: Pick<Store, 'extend'>
   readonly leaseMs: number

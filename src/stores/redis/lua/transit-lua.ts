@@ -2,7 +2,7 @@
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 
-/** How long jobs are in transit at most: whoever moves them brings them on in far less, or has died. */
+/** Jobs are in transit for at most this long. A process that moves them needs far less, unless it has died. */
 const broughtOnMs = 30_000
 
 export const transit = `
