@@ -2,10 +2,13 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { runLeaseThread } from '../runtime/leases/lease-thread-loop.js'
-import { storeSource } from './store-source.js'
 import type { LeaseThreadData } from './store-thread.js'
 
 const { descriptor, access, openAfterMs } = workerData as LeaseThreadData
-const source = storeSource(descriptor, access)
-// A beat that waits for the disk holds up nothing but the next beat.
-runLeaseThread(parentPort!, () => source.create({ inPlace: true }), openAfterMs)
+// Loaded no sooner than it is opened: while this thread starts, the worker claims its first jobs.
+const create = async () => {
+  const { storeSource } = await import('./store-source.js')
+  // A beat that waits for the disk holds up nothing but the next beat.
+  return storeSource(descriptor, access).create({ inPlace: true })
+}
+runLeaseThread(parentPort!, create, openAfterMs)

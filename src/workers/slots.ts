@@ -90,6 +90,8 @@ export class SlotBatch<Work> {
   arrivedAt: number
   /** The number of its slot; -1 while it waits for one. */
   slot = -1
+  /** The execution that its slot runs. */
+  running: Work | undefined
   readonly #works: Work[]
   readonly #limit: SlotBatchLimit<Work> | undefined
 
@@ -123,6 +125,43 @@ export class SlotBatch<Work> {
   /** Removes and returns the executions that have not begun. */
   rest(): Work[] {
     return this.#works.splice(0)
+  }
+}
+
+/** What runs: the batch of each slot that runs one of its executions. */
+export class RunningBatches<Work> {
+  readonly #bySlot: (SlotBatch<Work> | undefined)[] = []
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** In the order of their slots. */
+  get batches(): SlotBatch<Work>[] {
+    return this.#bySlot.filter((batch) => batch !== undefined)
+  }
+
+  /** The executions that run, in the order of their slots. */
+  get works(): Work[] {
+    return this.batches.map(({ running }) => running!)
+  }
+
+  /** The slot of the batch runs this execution of it. */
+  add(batch: SlotBatch<Work>, work: Work): void {
+    batch.running = work
+    this.#bySlot[batch.slot] = batch
+    this.#size += 1
+  }
+
+  /** The execution runs in this slot no longer. Returns its batch; undefined if it was not running there. */
+  remove(slot: number, work: Work): SlotBatch<Work> | undefined {
+    const batch = this.#bySlot[slot]
+    if (batch?.running !== work) return undefined
+    batch.running = undefined
+    this.#bySlot[slot] = undefined
+    this.#size -= 1
+    return batch
   }
 }
 

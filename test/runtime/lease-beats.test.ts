@@ -44,15 +44,15 @@ class Scene {
   }
 
   take(news: Partial<Letter>): void {
-    this.beats.take({ at: 0, kept: [], begun: [], progress: [], forgotten: [], renewed: [], ...news })
+    this.beats.take({ at: 0, ...news })
   }
 
   /** Keeps so many leases, numbered from 1, whose handlers have begun. */
   keep(count: number, leaseMs: number, sentAt = 0): void {
     const numbers = Array.from({ length: count }, (_, i) => i + 1)
-    const claims = numbers.map((number) => ({ ...claim, id: `job-${number}` }))
+    const jobs = numbers.map((number) => ({ claim: { ...claim, id: `job-${number}` } }))
     this.take({
-      kept: [leaseBatch(claims, 1, { leaseMs, sentAt, maxBlockMs: 30_000 })],
+      kept: [leaseBatch(jobs, 1, { leaseMs, sentAt, maxBlockMs: 30_000 })],
       begun: numbers.map((number) => [number, 0]),
     })
   }
@@ -109,7 +109,7 @@ describe('heartbeats', () => {
 
   it('say that a job has started only once its handler has begun, and within two seconds', async () => {
     const scene = new Scene()
-    scene.take({ kept: [leaseBatch([claim], 1, { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 })] })
+    scene.take({ kept: [leaseBatch([{ claim }], 1, { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 })] })
     await scene.run(3_000)
     expect(scene.calls.map(({ items }) => items[0]!.beat)).toEqual([undefined])
     scene.take({ begun: [[1, 2_600]] })
@@ -248,19 +248,16 @@ describe('heartbeats', () => {
       [[{ first: 0, last: 5 }], []],
     ] as const) {
       const scene = new Scene()
-      const claims = ['a', 'b', 'c', 'd', 'e'].map((id, i) => ({
-        ...claim,
-        id,
-        fence: 7 + (i % 2),
-        task: `task-${id}`,
+      const jobs = ['a', 'b', 'c', 'd', 'e'].map((id, i) => ({
+        claim: { ...claim, id, fence: 7 + (i % 2), task: `task-${id}` },
       }))
-      scene.take({ kept: [leaseBatch(claims, 1, { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 })] })
+      scene.take({ kept: [leaseBatch(jobs, 1, { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 })] })
       scene.take({ forgotten })
       expect(scene.beats.size).toBe(left.length)
       scene.take({ begun: [1, 2, 3, 4, 5].map((number) => [number, 0]) })
       await scene.run(1_000)
 
-      const expected = claims.filter(({ id }) => (left as readonly string[]).includes(id))
+      const expected = jobs.map(({ claim }) => claim).filter(({ id }) => (left as readonly string[]).includes(id))
       expect(scene.calls.flatMap(({ items }) => items)).toMatchObject(expected.map(({ id, fence }) => ({ id, fence })))
       expect(scene.beats.running()).toEqual(expected.map(({ queue, id, task }) => ({ queue, id, task })))
     }

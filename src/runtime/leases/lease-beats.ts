@@ -69,7 +69,7 @@ export class LeaseBeats {
     return this.#unread.reduce((size, { first, last }) => size + last - first + 1, this.#kept.size)
   }
 
-  take({ kept, begun, progress, forgotten, renewed }: Letter): void {
+  take({ kept = [], begun = [], progress = [], forgotten = [], renewed = [] }: Letter): void {
     for (const batch of kept) this.#unread.push({ batch, first: batch.first, last: batch.last })
     for (const [number, at] of begun) this.begin(number, at)
     for (const [number, latest] of progress) {

@@ -8,12 +8,12 @@ import type { Worker } from 'node:worker_threads'
 import { JobCancelledError, LeaseLostError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { Progress } from '../../core/job/job.js'
-import { Roster } from '../../core/values/roster.js'
+import { LinkedList } from '../../core/values/linked-list.js'
 import type { Store } from '../../stores/contract/store.js'
-import type { Leased } from '../run/execution.js'
+import { HeldLease, type Leased, type LeaseTerms } from '../run/execution.js'
 import { refOf } from '../run/run-events.js'
 import { deadlineAfter, LeaseBeats } from './lease-beats.js'
-import { type LeaseBatch, type LeaseTerms, type Letter, leaseBatch, type Report, tickMs } from './lease-messages.js'
+import { type LeaseBatch, type Letter, leaseBatch, type Report, tickMs } from './lease-messages.js'
 import { LeaseThread } from './lease-thread-handle.js'
 
 export interface LeaseKeeperParts {
@@ -28,27 +28,6 @@ export interface LeaseKeeperParts {
   readonly blockedTo?: number
 }
 
-/** A class for the reason that `listOfOne` gives. */
-class HeldLease {
-  readonly job: Leased
-  readonly leaseMs: number
-  readonly maxBlockMs: number
-  readonly isPatient: boolean
-  /** The time before the claim, or the beat that last renewed it, was sent. */
-  sentAt: number
-  /** When its handler began. */
-  begunAt: number | undefined
-  isBegunTold = false
-
-  constructor(job: Leased, { leaseMs, sentAt, maxBlockMs, isPatient = false }: LeaseTerms) {
-    this.job = job
-    this.leaseMs = leaseMs
-    this.maxBlockMs = maxBlockMs
-    this.isPatient = isPatient
-    this.sentAt = sentAt
-  }
-}
-
 export class LeaseKeeper {
   readonly #parts: LeaseKeeperParts
   readonly #beats: LeaseBeats
@@ -56,7 +35,8 @@ export class LeaseKeeper {
   /** Whether the thread alone beats. */
   #isEntrusted = false
   readonly #latestBegun = new Float64Array(new SharedArrayBuffer(16))
-  readonly #held = new Roster<number, HeldLease>()
+  /** In the order of their numbers. */
+  readonly #held = new LinkedList<HeldLease>()
   #forgotten: { readonly first: number; last: number }[] = []
   #lastNumber = 0
   #answeredAt: number
@@ -122,40 +102,38 @@ export class LeaseKeeper {
     const first = this.#lastNumber + 1
     for (const job of jobs) {
       this.#lastNumber += 1
-      job.leaseNumber = this.#lastNumber
-      this.#held.set(this.#lastNumber, new HeldLease(job, terms))
+      job.lease = new HeldLease(this.#lastNumber, job, terms)
+      this.#held.add(job.lease)
     }
-    const claims = jobs.map(({ claim }) => claim)
-    this.#send({ kept: [leaseBatch(claims, first, terms)] })
+    this.#send({ kept: [leaseBatch(jobs, first, terms)] })
     this.#timer ??= setInterval(() => this.#tick(), tickMs)
   }
 
   /** Notes when its handler began (monotonic): a beat may report it from now on. */
-  begin({ leaseNumber }: Leased, at: number): void {
-    const held = this.#held.get(leaseNumber)
-    if (held === undefined) return
-    held.begunAt = at
+  begin({ lease }: Leased, at: number): void {
+    if (lease?.isIn !== true) return
+    lease.begunAt = at
     this.#latestBegun[1] = at
-    this.#latestBegun[0] = leaseNumber
+    this.#latestBegun[0] = lease.number
   }
 
   /**
    * Whether its lease may have ended by `now` (monotonic), by all that this loop has heard; false for a lease that was
    * never kept.
    */
-  isOverdue({ leaseNumber }: Leased, now: number): boolean {
-    if (leaseNumber === 0 || this.#stopped !== undefined) return false
-    const held = this.#held.get(leaseNumber)
-    return held === undefined || deadlineAfter(held.sentAt, held.leaseMs) <= now
+  isOverdue({ lease }: Leased, now: number): boolean {
+    if (lease === undefined || this.#stopped !== undefined) return false
+    return !lease.isIn || deadlineAfter(lease.sentAt, lease.terms.leaseMs) <= now
   }
 
   /** Stops keeping a settled lease. Harmless for one that is not kept. */
-  forget({ leaseNumber }: Leased): void {
-    if (!this.#held.delete(leaseNumber)) return
+  forget({ lease }: Leased): void {
+    if (lease === undefined || !this.#held.remove(lease)) return
+    const { number } = lease
     // Leases claimed together are mostly settled together, in the same order.
     const latest = this.#forgotten.at(-1)
-    if (latest?.last === leaseNumber - 1) latest.last = leaseNumber
-    else this.#forgotten.push({ first: leaseNumber, last: leaseNumber })
+    if (latest?.last === number - 1) latest.last = number
+    else this.#forgotten.push({ first: number, last: number })
   }
 
   /**
@@ -177,8 +155,8 @@ export class LeaseKeeper {
   #tick(): void {
     const begun: [number, number][] = []
     const progress: [number, Progress][] = []
-    for (const [number, held] of this.#held) {
-      const { job, begunAt, isBegunTold } = held
+    for (const held of this.#held) {
+      const { number, job, begunAt, isBegunTold } = held
       if (begunAt !== undefined && !isBegunTold) {
         held.isBegunTold = true
         begun.push([number, begunAt])
@@ -187,7 +165,7 @@ export class LeaseKeeper {
       progress.push([number, job.unsentProgress])
       job.unsentProgress = undefined
     }
-    this.#send({ begun, progress })
+    this.#send({ ...(begun.length > 0 && { begun }), ...(progress.length > 0 && { progress }) })
     void this.#beats.tick()
     if (this.#held.size > 0) return
     // A timer without work would keep the process alive.
@@ -195,7 +173,7 @@ export class LeaseKeeper {
     this.#timer = undefined
   }
 
-  #send(news: Partial<Letter>): void {
+  #send(news: Omit<Letter, 'at' | 'forgotten'>): void {
     const letter = this.#letter(news)
     if (!this.#isEntrusted && this.#thread?.isUp === true) {
       // It has been sent all there is.
@@ -206,10 +184,12 @@ export class LeaseKeeper {
     this.#thread?.post(letter)
   }
 
-  #letter(news: Partial<Letter> = {}): Letter {
+  #letter(news: Omit<Letter, 'at' | 'forgotten'> = {}): Letter {
+    const at = this.#parts.mono()
+    if (this.#forgotten.length === 0) return { at, ...news }
     const forgotten = this.#forgotten
     this.#forgotten = []
-    return { at: this.#parts.mono(), kept: [], begun: [], progress: [], renewed: [], forgotten, ...news }
+    return { at, ...news, forgotten }
   }
 
   /** Sends all kept leases. The thread has just been started and knows nothing. */
@@ -230,12 +210,13 @@ export class LeaseKeeper {
   #everything(): Letter {
     const kept: LeaseBatch[] = []
     const begun: [number, number][] = []
-    for (const [first, held] of this.#held) {
-      const { begunAt } = held
-      kept.push(leaseBatch([held.job.claim], first, held))
-      if (begunAt !== undefined) begun.push([first, begunAt])
+    for (const held of this.#held) {
+      const { number, job, terms, sentAt, begunAt } = held
+      kept.push(leaseBatch([job], number, { ...terms, sentAt }))
+      if (begunAt !== undefined) begun.push([number, begunAt])
     }
-    return this.#letter({ kept, begun, forgotten: [] })
+    this.#forgotten = []
+    return { at: this.#parts.mono(), kept, begun }
   }
 
   #hear(told: Report): void {
@@ -245,16 +226,13 @@ export class LeaseKeeper {
     switch (told.kind) {
       case 'renewed':
         this.#answeredAt = Math.max(this.#answeredAt, told.answeredAt)
-        for (const number of told.leases) {
-          const held = this.#held.get(number)
-          if (held !== undefined) held.sentAt = told.sentAt
-        }
+        for (const held of this.#heldOf(told.leases)) held.sentAt = told.sentAt
         return
       case 'lost':
-        for (const number of told.leases) this.#lose(number)
+        for (const { job } of this.#heldOf(told.leases)) this.#lose(job)
         return
       case 'cancelled':
-        for (const number of told.leases) this.#cancel(number)
+        for (const { job } of this.#heldOf(told.leases)) this.#cancel(job)
         return
       case 'failed':
         events.emit('store.failed', { call: 'extend', error: told.error, retryMs: tickMs })
@@ -264,18 +242,19 @@ export class LeaseKeeper {
     }
   }
 
-  #lose(number: number): void {
-    const job = this.#held.get(number)?.job
-    if (job === undefined) return
+  #heldOf(numbers: readonly number[]): HeldLease[] {
+    const wanted = new Set(numbers)
+    return [...this.#held].filter(({ number }) => wanted.has(number))
+  }
+
+  #lose(job: Leased): void {
     this.forget(job)
     const { queue, id } = job.claim
     this.#parts.events.emit('lease.lost', refOf(job.claim))
     job.abort(new LeaseLostError(queue, id))
   }
 
-  #cancel(number: number): void {
-    const job = this.#held.get(number)?.job
-    if (job === undefined) return
+  #cancel(job: Leased): void {
     const { queue, id } = job.claim
     job.abort(new JobCancelledError(queue, id))
   }

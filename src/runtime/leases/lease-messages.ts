@@ -4,18 +4,10 @@ import type { MessagePort } from 'node:worker_threads'
 import type { JobRef } from '../../core/events.js'
 import type { Progress } from '../../core/job/job.js'
 import type { Claim } from '../../stores/contract/claim.js'
+import type { LeaseTerms } from '../run/execution.js'
 
 /** How often the keeper writes and the beats look for due leases: twice in a third of the shortest lease, 3 s. */
 export const tickMs = 500
-
-/** The terms on which leases are kept. */
-export interface LeaseTerms {
-  readonly leaseMs: number
-  /** The time before the claim, or the beat that last renewed it, was sent. */
-  readonly sentAt: number
-  readonly maxBlockMs: number
-  readonly isPatient?: boolean
-}
 
 /** Leases of one queue, claimed together and numbered from `first` to `last`. */
 export interface LeaseBatch extends Numbers {
@@ -45,17 +37,26 @@ export interface Numbers {
   readonly last: number
 }
 
-/** The keeper's news since its last letter. */
+/**
+ * The keeper's news since its last letter, with all instants on its clock. A part without news is left out: thousands of
+ * letters are copied to the thread.
+ */
 export interface Letter {
   /** When it was written: a sign that the loop turns. */
   readonly at: number
-  readonly kept: readonly LeaseBatch[]
+  readonly kept?: readonly LeaseBatch[]
   /** The leases whose handlers began, and when. */
-  readonly begun: readonly (readonly [number: number, at: number])[]
-  readonly progress: readonly (readonly [number: number, progress: Progress])[]
-  readonly forgotten: readonly Numbers[]
+  readonly begun?: readonly (readonly [number: number, at: number])[]
+  readonly progress?: readonly (readonly [number: number, progress: Progress])[]
+  readonly forgotten?: readonly Numbers[]
   /** Renewals by the keeper's own beats, for a thread that has the leases already and is not up yet. */
-  readonly renewed: readonly Renewal[]
+  readonly renewed?: readonly Renewal[]
+}
+
+/** `aheadMs`: how far the shared clock was ahead of the keeper's when the letter was sent. */
+export interface SentLetter {
+  readonly letter: Letter
+  readonly aheadMs: number
 }
 
 /** The leases that a beat has renewed, which was sent at this time. */
@@ -105,23 +106,23 @@ export function sharedMono(): number {
   return seconds * 1_000 + nanoseconds / 1_000_000
 }
 
-/** A batch of leases for these claims of one queue. */
+/** A batch of leases for these jobs of one queue. */
 export function leaseBatch(
-  claims: readonly Claim[],
+  jobs: readonly { readonly claim: Claim }[],
   first: number,
   { leaseMs, sentAt, maxBlockMs, isPatient = false }: LeaseTerms,
 ): LeaseBatch {
   return {
     first,
-    last: first + claims.length - 1,
+    last: first + jobs.length - 1,
     leaseMs,
     sentAt,
     maxBlockMs,
     ...(isPatient ? { isPatient } : {}),
-    queue: claims[0]!.queue,
-    ids: claims.map(({ id }) => id).join('\0'),
-    fences: oneOrEach(claims.map(({ fence }) => fence)),
-    tasks: oneOrEach(claims.map(({ task }) => task)),
+    queue: jobs[0]!.claim.queue,
+    ids: jobs.map(({ claim }) => claim.id).join('\0'),
+    fences: oneOrEach(jobs, ({ claim }) => claim.fence),
+    tasks: oneOrEach(jobs, ({ claim }) => claim.task),
   }
 }
 
@@ -130,9 +131,9 @@ export function claimsOf({ queue, ids, fences, tasks }: LeaseBatch): Pick<Claim,
   return ids.split('\0').map((id, i) => ({ queue, id, fence: atOf(fences, i), task: atOf(tasks, i) }))
 }
 
-function oneOrEach<Value>(values: readonly Value[]): OneOrEach<Value> {
-  const [one] = values
-  return values.every((value) => value === one) ? one! : values
+function oneOrEach<Item, Value>(items: readonly Item[], of: (item: Item) => Value): OneOrEach<Value> {
+  const one = of(items[0]!)
+  return items.every((item) => of(item) === one) ? one : items.map(of)
 }
 
 function atOf<Value extends string | number>(values: OneOrEach<Value>, i: number): Value {

@@ -5,7 +5,15 @@
 
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads'
 import { endsWithin } from '../with-timeout.js'
-import { type Hello, type Letter, type Order, type Report, sharedMono, type ThreadReport } from './lease-messages.js'
+import {
+  type Hello,
+  type Letter,
+  type Order,
+  type Report,
+  type SentLetter,
+  sharedMono,
+  type ThreadReport,
+} from './lease-messages.js'
 
 interface LeaseThreadParts {
   readonly startThread: () => Worker
@@ -62,14 +70,10 @@ export class LeaseThread {
   /** Does nothing while there is no thread. A thread that is not up yet reads its letters once it is. */
   post(letter: Letter): void {
     if (this.#letters === undefined) return
-    const ahead = this.#ahead()
-    const kept = letter.kept.map((batch) => ({ ...batch, sentAt: batch.sentAt + ahead }))
-    const begun = letter.begun.map(([number, at]) => [number, at + ahead] as const)
-    const renewed = letter.renewed.map(({ leases, sentAt }) => ({ leases, sentAt: sentAt + ahead }))
-    this.#letters.postMessage({ ...letter, at: letter.at + ahead, kept, begun, renewed } satisfies Letter)
+    this.#letters.postMessage({ letter, aheadMs: this.#ahead() } satisfies SentLetter)
     const wasKeeping = this.#keeping
-    for (const { first, last } of kept) this.#keeping += last - first + 1
-    for (const { first, last } of letter.forgotten) this.#keeping -= last - first + 1
+    for (const { first, last } of letter.kept ?? []) this.#keeping += last - first + 1
+    for (const { first, last } of letter.forgotten ?? []) this.#keeping -= last - first + 1
     // After the letter, so that the woken thread finds it.
     if (wasKeeping === 0 && this.#keeping > 0) this.#order({ kind: 'wake' })
   }

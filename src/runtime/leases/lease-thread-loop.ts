@@ -13,7 +13,15 @@ import { systemRandom } from '../../core/platform/clock.js'
 import { timerMs } from '../../core/platform/timer.js'
 import type { Store } from '../../stores/contract/store.js'
 import { LeaseBeats } from './lease-beats.js'
-import { type Hello, type Letter, type Order, sharedMono, type ThreadReport, tickMs } from './lease-messages.js'
+import {
+  type Hello,
+  type Letter,
+  type Order,
+  type SentLetter,
+  sharedMono,
+  type ThreadReport,
+  tickMs,
+} from './lease-messages.js'
 
 /**
  * Follows the orders that come over `orders`, with a store of its own, which is opened after `openAfterMs`: a process
@@ -103,9 +111,9 @@ class BeatLoop {
     const { letters } = this.#hello
     let heardAt: number | undefined
     for (let next = receiveMessageOnPort(letters); next !== undefined; next = receiveMessageOnPort(letters)) {
-      const letter = next.message as Letter
-      this.#beats.take(letter)
-      heardAt = letter.at
+      const { letter, aheadMs } = next.message as SentLetter
+      this.#beats.take(translated(letter, aheadMs))
+      heardAt = letter.at + aheadMs
     }
     return heardAt
   }
@@ -129,6 +137,16 @@ class BeatLoop {
   /** Without waiting: the loop may be blocked because nobody reads its output, and the beats must go on. */
   #say(line: string): void {
     if (this.#hello.blockedTo !== undefined) write(this.#hello.blockedTo, line, () => {})
+  }
+}
+
+/** The letter with its instants on the shared clock. */
+function translated({ kept, begun, renewed, ...letter }: Letter, aheadMs: number): Letter {
+  return {
+    ...letter,
+    ...(kept && { kept: kept.map((batch) => ({ ...batch, sentAt: batch.sentAt + aheadMs })) }),
+    ...(begun && { begun: begun.map(([number, at]) => [number, at + aheadMs] as const) }),
+    ...(renewed && { renewed: renewed.map(({ leases, sentAt }) => ({ leases, sentAt: sentAt + aheadMs })) }),
   }
 }
 

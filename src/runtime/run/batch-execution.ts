@@ -19,7 +19,7 @@ import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
 import { orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { ChildCalls, type ChildClient } from './child-calls.js'
-import { bindMethods, Execution, type Leased, runningJob } from './execution.js'
+import { bindMethods, Execution, type HeldLease, type Leased, runningJob } from './execution.js'
 import type { Verdict } from './verdict.js'
 
 /** A claim of a batch, decoded. */
@@ -141,7 +141,7 @@ export class BatchedJob implements Leased {
   /** As stored; later as the schema returns them. */
   inputs: readonly unknown[]
   readonly metas: readonly Meta[]
-  leaseNumber = 0
+  lease: HeldLease | undefined
   unsentProgress: Progress | undefined
   abortReason: Error | undefined
   /** The verdict if the handler does not receive it. */

@@ -18,6 +18,7 @@ import { itemsOf, type ManyArguments } from '../../core/task/middleware.js'
 import { type HoldOptions, type HoldTime, holdTimeMs } from '../../core/task/outcome.js'
 import type { AnySingleTask } from '../../core/task/task.js'
 import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
+import { ListNode } from '../../core/values/linked-list.js'
 import { listOfOne } from '../../core/values/list-of-one.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { ChildCalls, type ChildClient, namesAsOne } from './child-calls.js'
@@ -28,11 +29,20 @@ const longestNote = 1_000
 /** `aborted`: asked to stop, and not ended yet; `abandoned`: its job was given up, and its handler goes on. */
 export type Phase = 'claimed' | 'running' | 'aborted' | 'abandoned'
 
+/** The terms on which leases are kept. */
+export interface LeaseTerms {
+  readonly leaseMs: number
+  /** The time before the claim, or the beat that last renewed it, was sent. */
+  readonly sentAt: number
+  readonly maxBlockMs: number
+  readonly isPatient?: boolean
+}
+
 /** A claim of an execution, with a lease of its own. */
 export interface Leased {
   readonly claim: Claim
-  /** Its number in the lease keeper; 0 before the lease is kept. */
-  leaseNumber: number
+  /** Undefined before the lease is kept. */
+  lease: HeldLease | undefined
   /** The latest progress that no beat has sent yet. */
   unsentProgress: Progress | undefined
   /** Why it was told to stop; undefined if it was not. */
@@ -41,6 +51,26 @@ export interface Leased {
   readonly ran: Execution | undefined
   /** The job is cancelled, or its lease is lost. */
   abort(reason: Error): void
+}
+
+/** A lease that the keeper keeps, as long as it is in its list. */
+export class HeldLease extends ListNode {
+  readonly number: number
+  readonly job: Leased
+  readonly terms: LeaseTerms
+  /** The time before the claim, or the beat that last renewed it, was sent. */
+  sentAt: number
+  /** When its handler began. */
+  begunAt: number | undefined
+  isBegunTold = false
+
+  constructor(number: number, job: Leased, terms: LeaseTerms) {
+    super()
+    this.number = number
+    this.job = job
+    this.terms = terms
+    this.sentAt = terms.sentAt
+  }
 }
 
 export abstract class Execution {
@@ -65,6 +95,8 @@ export abstract class Execution {
   handlerAt: number | undefined
   /** It was too late to begin, so its handler was not called. */
   isLate = false
+  /** Its time limits, from its begin on. */
+  limits: { stop(): void }[] | undefined
   /** There is a verdict on it. */
   isDecided = false
   #isGivenUp = false
@@ -146,7 +178,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   leased: readonly Leased[]
   /** As stored; later as the schema returns it. */
   input: unknown
-  leaseNumber = 0
+  lease: HeldLease | undefined
   unsentProgress: Progress | undefined
   unsentLog = ''
   kept: Noting['kept']

@@ -8,7 +8,8 @@ import type { Events } from '../../core/events.js'
 import { longestTimerMs } from '../../core/platform/timer.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import { exactDuration } from '../../core/values/duration.js'
-import { Roster } from '../../core/values/roster.js'
+import { LinkedList, ListNode } from '../../core/values/linked-list.js'
+import { listOfOne } from '../../core/values/list-of-one.js'
 import type { Execution } from './execution.js'
 import { refOf } from './run-events.js'
 
@@ -21,7 +22,6 @@ const abortGraceMs = 5_000
 interface Countdowns {
   readonly slow: Countdown<Execution> | undefined
   readonly over: Countdown<Execution>
-  readonly grace: Countdown<Execution>
 }
 
 export class TimeLimits {
@@ -40,16 +40,13 @@ export class TimeLimits {
   /** Its handler is about to be called. */
   start(execution: Execution): void {
     const { slow, over } = this.#of(execution.task)
-    slow?.start(execution)
-    over.start(execution)
+    execution.limits = listOfOne(over.start(execution))
+    if (slow !== undefined) execution.limits.push(slow.start(execution))
   }
 
   /** There is a verdict on it. */
   stop(execution: Execution): void {
-    const { slow, over, grace } = this.#of(execution.task)
-    slow?.stop(execution)
-    over.stop(execution)
-    grace.stop(execution)
+    for (const limit of execution.limits ?? []) limit.stop()
   }
 
   #of(task: AnyTask): Countdowns {
@@ -76,10 +73,30 @@ export class TimeLimits {
     )
     const over = countdown(timeLimitMs, (execution) => {
       // Before its listeners are called: an error of theirs must not leave it without an end.
-      grace.start(execution)
+      execution.limits!.push(grace.start(execution))
       execution.abort(new TimeLimitError(name, exactDuration(timeLimitMs)))
     })
-    return { slow, over, grace }
+    return { slow, over }
+  }
+}
+
+/** A member of a countdown, until it is due. */
+export class Due<Member> extends ListNode {
+  readonly countdown: Countdown<Member>
+  readonly member: Member
+  /** On the clock of the countdown. */
+  readonly at: number
+
+  constructor(countdown: Countdown<Member>, member: Member, at: number) {
+    super()
+    this.countdown = countdown
+    this.member = member
+    this.at = at
+  }
+
+  /** Harmless once it has stopped, or was called back. */
+  stop(): void {
+    this.countdown.stop(this)
   }
 }
 
@@ -91,7 +108,7 @@ export class Countdown<Member> {
   readonly #forMs: number
   readonly #due: (member: Member) => void
   readonly #mono: () => number
-  readonly #dueAt = new Roster<Member, number>()
+  readonly #members = new LinkedList<Due<Member>>()
   #timer: NodeJS.Timeout | undefined
 
   /** `mono`: the monotonic clock that it counts by. */
@@ -101,35 +118,31 @@ export class Countdown<Member> {
     this.#mono = mono
   }
 
-  start(member: Member): void {
-    this.#dueAt.set(member, this.#mono() + this.#forMs)
+  start(member: Member): Due<Member> {
+    const due = new Due(this, member, this.#mono() + this.#forMs)
+    this.#members.add(due)
     if (this.#timer === undefined) this.#wait()
-    else if (this.#dueAt.size === 1) this.#timer.ref()
+    else if (this.#members.size === 1) this.#timer.ref()
+    return due
   }
 
-  /** Harmless for one that is not in it, or has been called back. */
-  stop(member: Member): void {
+  stop(due: Due<Member>): void {
     // The timer stays for the next member, but without members it must not keep the process alive.
-    if (this.#dueAt.delete(member) && this.#dueAt.size === 0) this.#timer?.unref()
-  }
-
-  get #first(): readonly [Member, number] | undefined {
-    const [first] = this.#dueAt
-    return first
+    if (this.#members.remove(due) && this.#members.size === 0) this.#timer?.unref()
   }
 
   #wait(): void {
-    const first = this.#first
-    const leftMs = first === undefined ? undefined : Math.max(1, Math.ceil(first[1] - this.#mono()))
+    const { first } = this.#members
+    const leftMs = first === undefined ? undefined : Math.max(1, Math.ceil(first.at - this.#mono()))
     this.#timer = leftMs === undefined ? undefined : setTimeout(() => this.#look(), Math.min(leftMs, longestTimerMs))
   }
 
   #look(): void {
     const now = this.#mono()
     try {
-      for (let first = this.#first; first !== undefined && first[1] <= now; first = this.#first) {
-        this.#dueAt.delete(first[0])
-        this.#due(first[0])
+      for (let { first } = this.#members; first !== undefined && first.at <= now; { first } = this.#members) {
+        this.#members.remove(first)
+        this.#due(first.member)
       }
     } finally {
       this.#wait()

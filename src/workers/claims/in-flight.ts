@@ -2,7 +2,6 @@
 
 import { hasCode, WorkerStoppedError } from '../../core/errors.js'
 import type { Registry } from '../../core/registry.js'
-import { Roster } from '../../core/values/roster.js'
 import type { LeaseKeeper } from '../../runtime/leases/lease-keeper.js'
 import { type ClaimDecoder, longestForeignMs } from '../../runtime/run/claim-decoder.js'
 import { type Execution, isIsolated, JobExecution, type Leased } from '../../runtime/run/execution.js'
@@ -18,7 +17,7 @@ import type { EndHook, EndHooks } from '../end-hooks.js'
 import type { ChildVerdict } from '../isolated/child-messages.js'
 import { verdictOfChild } from '../isolated/child-messages.js'
 import type { PoolReport, ProcessPool } from '../isolated/process-pool.js'
-import { LoopTurn, longestInBacklogMs, SlotBatch, type Slots } from '../slots.js'
+import { LoopTurn, longestInBacklogMs, RunningBatches, SlotBatch, type Slots } from '../slots.js'
 import { type DepartingShare, longestInARowMs, type Prefetch } from './claim-plan.js'
 import { type GrouplessJobs, HeldGroups, type LimitedQueues } from './limited-queues.js'
 import type { Trip } from './punctuality.js'
@@ -68,8 +67,7 @@ export class InFlight implements RunReport, PoolReport {
   #backlog: SlotBatch<Execution>[] = []
   readonly #departures: Departures
   readonly #gathering: Gathering
-  /** The running executions, each with the slot batch that its slot works on. */
-  readonly #running = new Roster<Execution, SlotBatch<Execution>>()
+  readonly #running = new RunningBatches<Execution>()
   /** Abandoned executions; their slots are retired. */
   readonly #retired = new Set<Execution>()
   #alone: { readonly claim: Claim; readonly settled: () => void } | undefined
@@ -130,8 +128,8 @@ export class InFlight implements RunReport, PoolReport {
 
   /** The running executions, then those that wait for a slot. */
   get executions(): Execution[] {
-    const batches = [...this.#departures.waiting, ...this.#backlog, ...this.#running.values()]
-    return [...this.#running.keys(), ...this.#gathering.waiting, ...batches.flatMap(({ waiting }) => waiting)]
+    const batches = [...this.#departures.waiting, ...this.#backlog, ...this.#running.batches]
+    return [...this.#running.works, ...this.#gathering.waiting, ...batches.flatMap(({ waiting }) => waiting)]
   }
 
   /** Takes over the claims of one queue that a call brought, and begins as many as there are slots for. */
@@ -178,17 +176,17 @@ export class InFlight implements RunReport, PoolReport {
   /** Puts back every job that no handler has begun, and takes no more. Processes that may outlive the worker do. */
   close(): void {
     this.#isClosed = true
-    const waiting = [...this.#departures.rest(), ...this.#backlog.splice(0), ...this.#running.values()]
+    const waiting = [...this.#departures.rest(), ...this.#backlog.splice(0), ...this.#running.batches]
     for (const batch of waiting) this.#putBackRest(batch, 'stopping')
     for (const batch of this.#gathering.rest()) this.#putBack(batch, 'stopping')
-    for (const execution of [...this.#running.keys()])
+    for (const execution of this.#running.works)
       if (isIsolated(execution) && this.#processes!.leave(execution)) this.released(execution)
   }
 
   /** Puts back jobs that have waited too long for a slot, behind a running job of their slot, or for their instant. */
   relieve(): void {
     const now = this.#parts.mono()
-    for (const batch of this.#running.values())
+    for (const batch of this.#running.batches)
       if (batch.arrivedAt <= now - longestInARowMs) this.#putBackRest(batch, 'no-slot')
     for (const batch of this.#backlog.splice(0))
       if (this.#departures.isMissed(batch.waiting[0]!, now)) this.#putBackRest(batch, 'late')
@@ -199,14 +197,14 @@ export class InFlight implements RunReport, PoolReport {
   /** Aborts all running executions and releases them now, whatever their handlers do. */
   giveUpAll(): void {
     const reason = 'the worker is stopping and its grace is over; the job is released.'
-    for (const execution of [...this.#running.keys()])
+    for (const execution of this.#running.works)
       if (isIsolated(execution)) this.#processes!.stop(execution)
       else this.#executor.giveUp(execution, new WorkerStoppedError(reason))
   }
 
   /** Fails the job that was claimed alone, if there is one: an uncaught error can only be its own. */
   failAlone(error: Error): void {
-    const alone = [...this.#running.keys()].find(({ leased }) => leased[0]!.claim === this.#alone?.claim)
+    const alone = this.#running.works.find(({ leased }) => leased[0]!.claim === this.#alone?.claim)
     if (alone !== undefined) this.#executor.giveUp(alone, error)
   }
 
@@ -256,7 +254,7 @@ export class InFlight implements RunReport, PoolReport {
       return false
     }
     for (const job of execution.leased) {
-      if (hasCode(job.abortReason, 'job-cancelled')) {
+      if (job.abortReason !== undefined && hasCode(job.abortReason, 'job-cancelled')) {
         this.#wasted(job.claim, 'cancelled')
         this.#settle(job.claim, cancelledWhileRunning, 0, job)
         // This loop stood still for longer than the lease: another worker may have run it by now.
@@ -271,7 +269,7 @@ export class InFlight implements RunReport, PoolReport {
   #run(execution: Execution, batch: SlotBatch<Execution>, now: number): void {
     execution.begunAt = now
     execution.slot = batch.slot
-    this.#running.set(execution, batch)
+    this.#running.add(batch, execution)
     if (isIsolated(execution)) void this.#processes!.run(execution)
     else {
       for (const job of execution.leased) this.#parts.keeper.begin(job, now)
@@ -286,7 +284,7 @@ export class InFlight implements RunReport, PoolReport {
     prefetch.ran(leased[0]!.claim.queue, runMs)
     this.#departures.ended(execution)
     const hook = hooks.of(execution, verdicts, runMs)
-    for (const [i, job] of leased.entries()) this.#settle(job.claim, verdicts[i]!, runMs, job, hook)
+    for (let i = 0; i < leased.length; i += 1) this.#settle(leased[i]!.claim, verdicts[i]!, runMs, leased[i], hook)
     if (execution.phase === 'abandoned') this.#abandon(execution)
   }
 
@@ -322,8 +320,7 @@ export class InFlight implements RunReport, PoolReport {
   }
 
   released(execution: Execution): void {
-    const batch = this.#running.get(execution)
-    this.#running.delete(execution)
+    const batch = this.#running.remove(execution.slot, execution)
     if (batch !== undefined && batch.waiting.length > 0) {
       const now = this.#turn.next()
       // The slot goes on with its batch: nobody who waits for a free one has to look.
@@ -337,8 +334,7 @@ export class InFlight implements RunReport, PoolReport {
   /** The slot begins nothing before the handler has ended: the rest of its batch goes elsewhere. */
   #abandon(execution: Execution): void {
     const { slots, events, worker } = this.#parts
-    const batch = this.#running.get(execution)!
-    this.#running.delete(execution)
+    const batch = this.#running.remove(execution.slot, execution)!
     // A stop waits for verdicts, not for handlers that ignore their signal.
     if (this.#isClosed) return void slots.wake()
     this.#putBackRest(batch, 'slot-retired')
@@ -378,10 +374,11 @@ export class InFlight implements RunReport, PoolReport {
     const { events, registry, settler, keeper, notes, rules } = this.#parts
     const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, rules, kept?.ran)
     this.#unsettled += 1
-    this.#heldGroups.heed(claim, verdict)
+    const holds = verdict.holdMs !== undefined
+    if (holds) this.#heldGroups.heed(claim, verdict)
     const answered: Answered = (answer) => {
       this.#unsettled -= 1
-      this.#heldGroups.heed(claim, verdict, answer)
+      if (holds) this.#heldGroups.heed(claim, verdict, answer)
       // Only now, as a settle may outlast the lease; and always, as a kept lease keeps the job from everybody.
       if (kept !== undefined) keeper.forget(kept)
       this.#letGo(claim)
@@ -392,7 +389,7 @@ export class InFlight implements RunReport, PoolReport {
   }
 
   #letGo(claim: Claim): void {
-    if (!this.#handedOver.delete(claim)) this.#settled(claim)
+    if (this.#handedOver.size === 0 || !this.#handedOver.delete(claim)) this.#settled(claim)
   }
 
   #settled(claim: Claim): void {
