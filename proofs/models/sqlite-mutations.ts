@@ -81,8 +81,8 @@ export const sqliteMutations: readonly Mutation[] = [
   {
     what: 'the row of a queue loses its count of failures',
     file: 'sqlite/rows/sqlite-queue.js',
-    from: "'failed',",
-    to: '',
+    from: "'qid', 'name',",
+    to: "'qid', 'name', 'failed',",
   },
   {
     what: 'the alone mark of a claim is lost',

@@ -101,7 +101,7 @@ const sqliteRules: Record<string, Record<string, Rule>> = {
   throttle: { recovered_at: 0, last_at: 0, quiet_until: windowMs + 1, last_wall: 'told' },
   throttle_counter: { last_at: 0 },
   throttle_start: { at: 0 },
-  remembered: { until: 'wall', created_at: 'told', run_at: 'told', started_at: 'told', finished_at: 'told' },
+  remembered: { until: 'wall', created_at: 'told', stamp: 'told', started_at: 'told', finished_at: 'told' },
   worker: { seen_at: 0, until: ttlMs },
   // A clock that is set back is found by the lead: see `workers/schedule-loop`.
   schedule: { next_at: 'wall', last_at: 'wall', created_at: 'told', updated_at: 'told' },

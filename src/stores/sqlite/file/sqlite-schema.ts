@@ -82,6 +82,8 @@ CREATE TABLE queue (
 );
 `
 
+export const queueColumns: readonly string[] = columnsIn(queueTable)
+
 const payloadTable = `
 CREATE TABLE payload (
   seq INTEGER PRIMARY KEY,
@@ -128,6 +130,18 @@ export const readyPools = [
 const readyIndexes = `
 CREATE INDEX job_ready ON job (qid, pool, rank, position) WHERE state = 1;
 CREATE INDEX job_lane ON job (qid, grp, rank, position) WHERE ${pools.grouped};
+`
+
+/** Of the last run of a job, in `job` and in `remembered`. */
+const runColumns = `
+  worker TEXT,
+  host TEXT,
+  boot TEXT,
+  pidns TEXT,
+  pid INTEGER,
+  ticks INTEGER,
+  progress TEXT,
+  error TEXT,
 `
 
 /**
@@ -325,16 +339,7 @@ ${queueTable}CREATE TABLE job (
   updated_at INTEGER NOT NULL,
   started_at INTEGER,
   finished_at INTEGER,
-  expires_at INTEGER,
-  worker TEXT,
-  host TEXT,
-  boot TEXT,
-  pidns TEXT,
-  pid INTEGER,
-  ticks INTEGER,
-  progress TEXT,
-  error TEXT,
-  reason TEXT,
+  expires_at INTEGER,${runColumns}  reason TEXT,
   part INTEGER NOT NULL DEFAULT 0,
   successor_stamp INTEGER,
   successor_created_at INTEGER,
@@ -359,24 +364,15 @@ ${payloadTable}CREATE TABLE remembered (
   until INTEGER NOT NULL,
   task TEXT NOT NULL,
   state TEXT NOT NULL,
-  priority INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
   attempt INTEGER NOT NULL,
   crashes INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
-  run_at INTEGER NOT NULL,
+  stamp INTEGER NOT NULL,
   finished_at INTEGER NOT NULL,
   reason TEXT,
   grp TEXT,
-  started_at INTEGER,
-  worker TEXT,
-  host TEXT,
-  boot TEXT,
-  pidns TEXT,
-  pid INTEGER,
-  ticks INTEGER,
-  progress TEXT,
-  error TEXT,
-  fields TEXT,
+  started_at INTEGER,${runColumns}  fields TEXT,
   codec TEXT,
   meta BLOB,
   payload BLOB,
@@ -393,3 +389,7 @@ ${scheduleTable}CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, 
 ${noteTables}${limitTables}${liveTables}${historyTable}`
 
 export const tableNames: readonly string[] = [...tables.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name!)
+
+function columnsIn(table: string): string[] {
+  return [...table.matchAll(/^ {2}([a-z_]+) /gm)].map(([, name]) => name!)
+}

@@ -6,7 +6,7 @@ import { isHidden, isRemembered, type JobRow } from '../rows/sqlite-job.js'
 import { scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'
 import { morgueOf, type QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
-import { rememberedJob, storedJob } from './sqlite-record.js'
+import { storedJob } from './sqlite-record.js'
 
 interface FoundJobRow {
   readonly queue: QueueRow
@@ -33,12 +33,12 @@ export class SqliteLook {
     const now = clock.now()
     if (live === undefined) {
       const memory = this.#memory.get(queues.get(name).qid, id, now)
-      return memory === undefined ? undefined : rememberedJob(name, memory as Row)
+      return memory === undefined ? undefined : storedJob(name, memory as Row)
     }
     const { queue, row } = live
     if (!isHidden(queue, row, now))
       return { ...this.#stored(queue, row), ...(row.noted ? checkpoints.of(row.rid) : {}) }
-    return isRemembered(row, now) ? rememberedJob(name, endedRow(row)) : undefined
+    return isRemembered(row, now) ? storedJob(name, endedRow(row)) : undefined
   }
 
   /** The entry of an id in the morgue. */
@@ -86,8 +86,18 @@ export class SqliteLook {
 }
 
 /** A completed job whose result has expired, as the row of a remembered job. */
-function endedRow({ id, task, rank, attempt, crashes, created_at, stamp, finished_at, result }: Row & JobRow): Row {
+function endedRow({
+  id,
+  task,
+  state,
+  rank,
+  attempt,
+  crashes,
+  created_at,
+  stamp,
+  finished_at,
+  result,
+}: Row & JobRow): Row {
   const reason = result === null ? null : resultDropped
-  const run_at = Math.floor(stamp / 1_000)
-  return { id, task, state: 'completed', priority: 0 - rank, attempt, crashes, created_at, run_at, finished_at, reason }
+  return { id, task, state, rank, attempt, crashes, created_at, stamp, finished_at, reason }
 }

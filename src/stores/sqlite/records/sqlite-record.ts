@@ -5,15 +5,17 @@ import type { Row } from '../file/sqlite-driver.js'
 import { stateNames } from '../file/sqlite-schema.js'
 import { valueFromStored } from '../file/sqlite-text.js'
 
+/** Of a row of `job` or of `remembered`, which names its states. */
 export function storedJob(queue: string, row: Row): StoredJob {
-  const { result, progress } = row
-  const state = stateNames[Number(row['state'])]
+  const { result, progress, checkpoint = null, fields } = row
+  const state = stateNames[Number(row['state'])] ?? row['state']
   return present({
     queue,
     id: row['id'],
     task: row['task'],
     state,
-    payload: valueFromStored(row['payload']),
+    // Null: only the id of a job is remembered that had not begun.
+    payload: valueFromStored(row['payload'] ?? ''),
     codec: row['codec'],
     meta: valueFromStored(row['meta']),
     priority: 0 - Number(row['rank']),
@@ -22,7 +24,7 @@ export function storedJob(queue: string, row: Row): StoredJob {
     crashes: row['crashes'],
     suspect: row['suspect'] === 1 ? true : null,
     createdAt: row['created_at'],
-    updatedAt: row['updated_at'],
+    updatedAt: row['updated_at'] ?? row['finished_at'],
     runAt: Math.floor(Number(row['stamp']) / 1_000),
     expiresAt: state === 'completed' ? null : row['expires_at'],
     startedAt: row['started_at'],
@@ -33,44 +35,15 @@ export function storedJob(queue: string, row: Row): StoredJob {
     pidns: row['pidns'],
     pid: row['pid'],
     ticks: row['ticks'],
-    progress: progress === null ? null : JSON.parse(String(progress)),
-    result: state !== 'completed' ? null : present({ payload: valueFromStored(result), codec: row['result_codec'] }),
-    error: valueFromStored(row['error']),
-    reason: valueFromStored(row['reason']),
-  }) as unknown as StoredJob
-}
-
-export function rememberedJob(queue: string, row: Row): StoredJob {
-  const { progress, fields } = row
-  const checkpoint = { payload: valueFromStored(row['checkpoint']), codec: row['checkpoint_codec'] }
-  return present({
-    queue,
-    id: row['id'],
-    task: row['task'],
-    state: row['state'],
-    // Only of a job that was cancelled after it had begun.
-    payload: valueFromStored(row['payload'] ?? ''),
-    codec: row['codec'],
-    meta: valueFromStored(row['meta']),
-    group: row['grp'],
-    priority: row['priority'],
-    attempt: row['attempt'],
-    crashes: row['crashes'],
-    createdAt: row['created_at'],
-    updatedAt: row['finished_at'],
-    runAt: row['run_at'],
-    fields: fields && JSON.parse(String(fields)),
-    startedAt: row['started_at'],
-    finishedAt: row['finished_at'],
-    worker: row['worker'],
-    host: row['host'],
-    boot: row['boot'],
-    pidns: row['pidns'],
-    pid: row['pid'],
-    ticks: row['ticks'],
     progress: progress && JSON.parse(String(progress)),
-    checkpoint: (checkpoint.payload ?? null) === null ? null : present(checkpoint),
+    fields: fields && JSON.parse(String(fields)),
+    checkpoint:
+      checkpoint === null ? null : present({ payload: valueFromStored(checkpoint), codec: row['checkpoint_codec'] }),
     log: valueFromStored(row['log']),
+    result:
+      state !== 'completed' || result === undefined
+        ? null
+        : present({ payload: valueFromStored(result), codec: row['result_codec'] }),
     error: valueFromStored(row['error']),
     reason: valueFromStored(row['reason']),
   }) as unknown as StoredJob

@@ -12,6 +12,10 @@ import { isHidden, type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import { morgueOf, type QueueRow, storedQueue } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
+/** What the new shards have of the old ones. */
+const inherited =
+  'resharding, number, kind, ord, exclusive, merge, paused, draining, limits, max_pending, crash_limit, results_limit, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned'
+
 export class SqliteReshard {
   readonly #transaction: SqliteTransaction
   readonly #rename: Statement
@@ -27,10 +31,8 @@ export class SqliteReshard {
     const { db } = transaction
     this.#rename = db.prepare('UPDATE queue SET shard = -1 - shard WHERE name = ?')
     this.#insert = db.prepare(
-      `INSERT INTO queue (name, shard, shards, resharding, number, kind, ord, exclusive, merge, paused, draining, limits, max_pending, crash_limit,
-           results_limit, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned, last_stamp, last_fence, last_score)
-         SELECT name, ?2, ?3, resharding, number, kind, ord, exclusive, merge, paused, draining, limits, max_pending, crash_limit,
-           results_limit, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned, ?4, ?5, ?6 FROM queue WHERE name = ?1 AND shard = -1`,
+      `INSERT INTO queue (name, shard, shards, last_stamp, last_fence, last_score, ${inherited})
+         SELECT name, ?, ?, ?, ?, ?, ${inherited} FROM queue WHERE name = ? AND shard = -1`,
     )
     this.#jobs = db.prepare(
       `SELECT ${jobColumns} FROM job WHERE qid = ?1 UNION ALL SELECT ${jobColumns} FROM job WHERE qid = ?2 LIMIT ?3`,
@@ -76,7 +78,7 @@ export class SqliteReshard {
     // Held rows are written before statements change rows directly.
     this.#transaction.flushRows()
     this.#rename.run(name)
-    for (let shard = 0; shard < shards; shard += 1) this.#insert.run(name, shard, shards, stamp, fence, score)
+    for (let shard = 0; shard < shards; shard += 1) this.#insert.run(shard, shards, stamp, fence, score, name)
     this.#holdLanes.run(name)
     const first = queues.get(name)
     for (const row of queues.leaving(name)) {

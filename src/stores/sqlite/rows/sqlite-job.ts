@@ -5,7 +5,7 @@ import { resultDropped } from '../../contract/job-records.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
 import { leavesRemains, rememberedForMs } from '../../rules/bounds.js'
-import { dueAt, stampOf } from '../../rules/sequence.js'
+import { stampOf } from '../../rules/sequence.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
 import { completed, dead, ready, running, scheduled } from '../file/sqlite-schema.js'
 import { payloadToStored, storedOrNull, toStored } from '../file/sqlite-text.js'
@@ -97,11 +97,11 @@ export class SqliteJobs {
     this.#delete = db.prepare('DELETE FROM job WHERE rid = ?')
     this.#deleteAll = db.prepare('DELETE FROM job WHERE rid IN (SELECT value FROM json_each(?))')
     this.#remember = db.prepare(
-      `INSERT INTO remembered (qid, id, until, task, state, priority, attempt, crashes, created_at, run_at, finished_at, reason)
+      `INSERT INTO remembered (qid, id, until, task, state, rank, attempt, crashes, created_at, stamp, finished_at, reason)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
     this.#leaveRemains = db.prepare(
-      `INSERT INTO remembered (qid, id, until, task, state, priority, attempt, crashes, created_at, run_at, finished_at, reason, error,
+      `INSERT INTO remembered (qid, id, until, task, state, rank, attempt, crashes, created_at, stamp, finished_at, reason, error,
          ${remains}, fields, checkpoint_codec, checkpoint, log)
        SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${remains.replace(/\w+/g, 'job.$&')}, fields.json, checkpoint.codec, checkpoint.payload, log.text
        FROM job LEFT JOIN fields USING (rid) LEFT JOIN checkpoint USING (rid) LEFT JOIN log USING (rid) WHERE job.rid = ?`,
@@ -251,7 +251,7 @@ export class SqliteJobs {
   ): void {
     const until = bounded(finishedAt + forMs)
     const { rid, id, task, rank, attempt, crashes, created_at, stamp, reason, error } = job
-    const facts = [task, state, 0 - rank, attempt, crashes, created_at, dueAt(stamp), finishedAt, reason]
+    const facts = [task, state, rank, attempt, crashes, created_at, stamp, finishedAt, reason]
     if (hasRemains) changeOne(this.#leaveRemains, queue.qid, id, until, ...facts, error, rid)
     else this.#remember.run(queue.qid, id, until, ...facts)
     queue.remembered += 1

@@ -13,6 +13,7 @@ import { shardOf } from '../../rules/payloads.js'
 import { nextScore, nextStamp } from '../../rules/sequence.js'
 import type { Lead } from '../../rules/wake-lead.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
+import { queueColumns } from '../file/sqlite-schema.js'
 
 /** A row of `queue`: a queue, or one shard of an ordered one. Property names are column names. */
 export interface QueueRow {
@@ -89,60 +90,15 @@ export interface QueueRow {
   weighed: number
 }
 
-const changing = [
-  'resharding',
-  'merge',
-  'paused',
-  'draining',
-  'limits',
-  'max_pending',
-  'crash_limit',
-  'results_limit',
-  'dead_age_ms',
-  'dead_count',
-  'scheduled',
-  'ready',
-  'running',
-  'completed',
-  'dead',
-  'retries',
-  'remembered',
-  'pending',
-  'processed',
-  'failed',
-  'last_stamp',
-  'last_fence',
-  'last_score',
-  'suspects',
-  'crashed',
-  'expired',
-  'expiring_at',
-  'lead_worker',
-  'lead_wake_at',
-  'suspect_lead_worker',
-  'suspect_lead_wake_at',
-  'max_running',
-  'max_per_group',
-  'throttle',
-  'throttle_by',
-  'held_until',
-  'shut_until',
-  'laned',
-  'grouped',
-  'grouped_running',
-  'open_lanes',
-  'last_lane_turn',
-  'lost_at',
-  'weighed',
-] as const
+const fixed: readonly string[] = ['qid', 'name', 'shard', 'shards', 'number', 'kind', 'ord', 'exclusive']
 
-const fixed = ['qid', 'name', 'shard', 'shards', 'number', 'kind', 'ord', 'exclusive'] as const
+const changing = queueColumns.filter((column) => !fixed.includes(column)) as (keyof QueueRow)[]
 
 /**
  * In SQL: the row as JSON. One text crosses the driver at two thirds of the cost of the single columns. Each column
  * holds text or a whole number: JSON in SQLite cuts other numbers after 15 digits.
  */
-const rowText = `json_object(${[...fixed, ...changing].map((column) => `'${column}', ${column}`).join(', ')})`
+const rowText = `json_object(${queueColumns.map((column) => `'${column}', ${column}`).join(', ')})`
 
 /**
  * A row, and the values of its changeable columns as they were read. A copy of the row would cost more than reading it.
