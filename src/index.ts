@@ -23,9 +23,9 @@ export type { EventMap, EventName, JobRef } from './core/events.js'
 export type {
   JobHandle,
   JobHold,
+  JobMeta,
   JobRecord,
   JobState,
-  Meta,
   PayloadRecord,
   Progress,
   RunningJob,
@@ -42,30 +42,30 @@ export type { ThrottleOptions } from './core/queue/throttle-options.js'
 export type { ScheduleOptions } from './core/schedule/schedule-options.js'
 export type { AnyTask } from './core/task/any-task.js'
 export { type Backoff, exponential, kale, lowkiq } from './core/task/backoff.js'
-export type { BatchContext, BatchJob, JobContext, JobsContext } from './core/task/contexts.js'
+export type { BatchContext, JobContext, OrderedContext, OrderedJob } from './core/task/contexts.js'
 export type { EnqueueOptions, EnqueueOptionsOf, OrderedEnqueueOptions } from './core/task/enqueue-options.js'
 export type {
   BatchRun,
   EndAnswer,
   EnqueueItem,
   JobRun,
-  JobsRun,
   Middleware,
-  Run,
+  OrderedRun,
   RunEnd,
+  TaskRun,
 } from './core/task/middleware.js'
 export {
   type AnyOrderedTask,
-  type BatchHandler,
   defineOrderedTask,
   type ExhaustedPayload,
+  type OrderedHandler,
   type OrderedTask,
   type OrderedTaskOptions,
 } from './core/task/ordered-task.js'
 export type { HoldOptions, HoldTime } from './core/task/outcome.js'
 export { bury, cancel, type OutcomeValue, snooze, throttle } from './core/task/outcome.js'
 export type { Schema } from './core/task/schema.js'
-export type { BatchOptions, JobsHandler } from './core/task/task.js'
+export type { BatchHandler, BatchOptions } from './core/task/task.js'
 export {
   type BatchTask,
   type BatchTaskOptions,
@@ -87,13 +87,13 @@ export type { WorkerOptions } from './mill/options/worker-options.js'
 export type { StoreDescriptor } from './mill/store-source.js'
 export type { SelectorName } from './selectors/named-selectors.js'
 export type { Candidate, Selector } from './selectors/selector.js'
-export type { Where } from './stores/contract/job-records.js'
+export type { JobSelection } from './stores/contract/job-records.js'
 export type { ProvisionedQueue } from './stores/contract/provision.js'
-export type { Depth } from './stores/contract/queue-depth.js'
+export type { QueueDepth } from './stores/contract/queue-depth.js'
 export type { StoredQueue } from './stores/contract/queue-settings.js'
 export type { ScoredPayload } from './stores/contract/scored-payload.js'
 export type { Store, StoreTraits } from './stores/contract/store.js'
-export type { Finding, Mended, Repair, StoreHealth } from './stores/contract/store-health.js'
+export type { FsckFinding, FsckRepair, Repair, StoreHealth } from './stores/contract/store-health.js'
 export type { GroupRate, GroupRates } from './stores/contract/throttles.js'
 export type { SeenWorker, WorkerRecord } from './stores/contract/worker-registry.js'
 export { type RedisStoreOptions, redisStore } from './stores/redis/redis-module.js'
@@ -101,7 +101,7 @@ export { type SqsStoreOptions, sqsStore } from './stores/sqs/sqs-module.js'
 export type { ShardChoice } from './workers/claims/shard-owners.js'
 export type { QueueListener } from './workers/listener/listener.js'
 export type { ListenerClaim } from './workers/listener/listener-claim.js'
-export type { Popped } from './workers/pops.js'
+export type { PoppedJob } from './workers/pops.js'
 export type { ThrottledQueue, ThrottledQueueOptions } from './workers/throttled-queue.js'
 export type { Worker } from './workers/worker.js'
 export type { WorkerStatus } from './workers/worker-status.js'

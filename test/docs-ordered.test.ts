@@ -256,7 +256,7 @@ describe('the page of ordered jobs', () => {
   it('names every field that a handler gets of a job in its batch', () => {
     const [, handler] = page.prose.split('## The handler')
     const [told] = handler!.split('## Retries')
-    const fields = ['BatchContext', 'BatchJob'].flatMap((name) => membersOf('core/task/contexts.ts', name))
+    const fields = ['OrderedContext', 'OrderedJob'].flatMap((name) => membersOf('core/task/contexts.ts', name))
     const inherited = ['id', 'progress', 'payloads']
 
     expect(fields.length).toBeGreaterThan(10)

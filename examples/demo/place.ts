@@ -8,7 +8,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Depth, Mill } from 'millrace'
+import type { QueueDepth, Mill } from 'millrace'
 import { type Service, sqsAt } from './emulator.js'
 import { Ledger } from './ledger.js'
 import { type Result, resultsOf } from './verdict.js'
@@ -23,7 +23,7 @@ interface PlaceParts {
   readonly home: string
   readonly isRedis: boolean
   readonly sqs: Service | undefined
-  readonly before: readonly Depth[]
+  readonly before: readonly QueueDepth[]
 }
 
 export class Place {
@@ -34,7 +34,7 @@ export class Place {
   /** Undefined where it is no SQS. */
   readonly #sqs: Service | undefined
   /** The store counts what it has done since it exists. */
-  readonly #before: ReadonlyMap<string, Depth>
+  readonly #before: ReadonlyMap<string, QueueDepth>
 
   private constructor(parts: PlaceParts) {
     this.mill = parts.mill
@@ -84,7 +84,7 @@ export class Place {
   }
 
   /** Of these queues, with only what was done since. */
-  async depths(queues: readonly string[]): Promise<Depth[]> {
+  async depths(queues: readonly string[]): Promise<QueueDepth[]> {
     const depths = await this.mill.depths(queues)
     // SQS counts nothing that is done: the ledger does.
     const kept = this.isWhole ? undefined : this.ledger.kept()

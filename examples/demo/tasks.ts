@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type BatchContext, defineOrderedTask, defineTask } from 'millrace'
+import { type OrderedContext, defineOrderedTask, defineTask } from 'millrace'
 import { z } from 'zod'
 import { Archive } from './archive.js'
 import { type GatePlace, passed } from './gate.js'
@@ -63,7 +63,7 @@ const following = {
   id: ({ id }: Change) => id,
   batchSize: 10,
   retry: { max: 10, backoff: () => 500 },
-  async run(changesById: ReadonlyMap<string, readonly Change[]>, ctx: BatchContext): Promise<void> {
+  async run(changesById: ReadonlyMap<string, readonly Change[]>, ctx: OrderedContext): Promise<void> {
     ledger ??= new Ledger(process.env['MILLRACE_DEMO_LEDGER']!)
     const states = ledger.begin(changesById.keys(), ctx.job.fence)
     await delay(followMs)

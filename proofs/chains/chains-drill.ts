@@ -9,7 +9,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Depth, defineTask, millrace, type QueueAdmin } from 'millrace'
+import { type QueueDepth, defineTask, millrace, type QueueAdmin } from 'millrace'
 import { type Chain, logOf } from './chain-log.js'
 
 /** The outcome for one kind of parent. */
@@ -93,7 +93,7 @@ class Lasting {
   }
 }
 
-async function drained(queue: QueueAdmin): Promise<Depth> {
+async function drained(queue: QueueAdmin): Promise<QueueDepth> {
   let left = await queue.depth()
   for (; left.ready + left.running > 0; left = await queue.depth()) await delay(50)
   return left

@@ -5,7 +5,7 @@
 
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Depth, defineOrderedTask, type Mill, millrace, type OrderedTask } from 'millrace'
+import { type QueueDepth, defineOrderedTask, type Mill, millrace, type OrderedTask } from 'millrace'
 import * as v from 'valibot'
 import { attack } from '../attack.js'
 import { Crew, leaseMs } from '../crew.js'
@@ -179,7 +179,7 @@ function shuffledALittle(count: number, random: () => number): number[] {
   return places.sort((a, b) => a.at - b.at).map(({ n }) => n)
 }
 
-async function until(mill: Mill, isSo: (depth: Depth) => boolean, withinMs: number): Promise<void> {
+async function until(mill: Mill, isSo: (depth: QueueDepth) => boolean, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
   for (;;) {
     const [depth] = await mill.depths([orderedTaskOptions.name])

@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Depth, defineTask, type Mill, millrace } from 'millrace'
+import { type QueueDepth, defineTask, type Mill, millrace } from 'millrace'
 import { type AuditEntry, auditBreaches } from 'millrace/store-testing'
 import { EnqueueManyError, StoreUnavailableError } from '#src/core/errors.js'
 import { attack } from '../attack.js'
@@ -148,13 +148,13 @@ function reached(mill: Mill, processed: number, withinMs: number): Promise<void>
  * Calls in doubt may have enqueued more jobs than the plan asks for. So the last job has ended only when none is left.
  */
 function finished(mill: Mill, jobs: number, withinMs: number): Promise<void> {
-  const isOver = ({ processed, ready, scheduled, running }: Depth) =>
+  const isOver = ({ processed, ready, scheduled, running }: QueueDepth) =>
     processed >= jobs && ready + scheduled + running === 0
   return until(mill, isOver, withinMs)
 }
 
 /** Asks again while the store is away. */
-async function until(mill: Mill, isSo: (depth: Depth) => boolean, withinMs: number): Promise<void> {
+async function until(mill: Mill, isSo: (depth: QueueDepth) => boolean, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
   for (;;) {
     const [depth] = await mill.depths(['default']).catch((error: Error) => {

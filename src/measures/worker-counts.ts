@@ -1,6 +1,6 @@
 /** Counts of workers: how many there are, and how many take jobs of each queue. Pure. */
 
-import type { Depth } from '../stores/contract/queue-depth.js'
+import type { QueueDepth } from '../stores/contract/queue-depth.js'
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 import { mostWorkers, type WorkerMetrics } from './mill-metrics.js'
 
@@ -27,7 +27,7 @@ export function workersByQueue(workers: readonly WorkerRecord[]): ReadonlyMap<st
 
 /** Whether jobs wait and nobody takes them. `workers`: how many take jobs of the queue; undefined if the store does not know. */
 export function isUnserved(
-  { ready, scheduled }: Pick<Depth, 'ready' | 'scheduled'>,
+  { ready, scheduled }: Pick<QueueDepth, 'ready' | 'scheduled'>,
   workers: number | undefined,
 ): boolean {
   return workers === 0 && ready + scheduled > 0

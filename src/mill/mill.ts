@@ -32,10 +32,10 @@ import type { Duration } from '../core/values/duration.js'
 import { createIdSource, idMistake, isJobId, orderedIdOf } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
-import type { Depth } from '../stores/contract/queue-depth.js'
+import type { QueueDepth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
-import type { Finding, StoreHealth } from '../stores/contract/store-health.js'
+import type { FsckFinding, StoreHealth } from '../stores/contract/store-health.js'
 import type { UserConnection } from '../stores/contract/transactions.js'
 import type { SeenWorker, WorkerOrder } from '../stores/contract/worker-registry.js'
 import type { Connection, RunParts } from '../workers/assemble-worker.js'
@@ -357,7 +357,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   }
 
   /** Counts of every declared queue, or of the named ones, in one round trip. */
-  async depths(queues: readonly QueueName[] = [...this.queues.keys()] as QueueName[]): Promise<Depth[]> {
+  async depths(queues: readonly QueueName[] = [...this.queues.keys()] as QueueName[]): Promise<QueueDepth[]> {
     for (const name of queues) this.#options.registry.queue(name)
     const { depths } = await depthsIn(await this.#connection.looked(), queues, () => true)
     return depths
@@ -411,7 +411,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   }
 
   /** The findings of the store's examination, with the declared queues; undefined if there is nothing to examine. */
-  async examine(): Promise<Finding[] | undefined> {
+  async examine(): Promise<FsckFinding[] | undefined> {
     return (await this.#connection.looked()).health?.examine(settingsOfAll(this.#options.registry))
   }
 

@@ -6,7 +6,7 @@
 import type { Attributes } from '@opentelemetry/api'
 import type { TraceContext } from '../core/job/job-origin.js'
 import { messageOf } from '../core/messages/describe.js'
-import type { EndAnswer, EnqueueItem, Run, RunEnd } from '../core/task/middleware.js'
+import type { EndAnswer, EnqueueItem, RunEnd, TaskRun } from '../core/task/middleware.js'
 
 /** The kind of a span, in the terms of the conventions. */
 export type Operation = 'send' | 'process' | 'settle'
@@ -57,7 +57,7 @@ export interface RunMessage {
 }
 
 /** The jobs of a run. */
-export function messagesOf({ ctx }: Run): RunMessage[] {
+export function messagesOf({ ctx }: TaskRun): RunMessage[] {
   if (!('jobs' in ctx)) return [{ ...ctx.job, traces: [ctx.job.trace] }]
   if (!('more' in ctx)) return ctx.jobs.map((job) => ({ ...job, traces: [job.trace] }))
   return [...ctx.jobs.values()].map((job) => ({ ...job, traces: job.payloads.map(({ trace }) => trace) }))
@@ -71,7 +71,7 @@ export function commonTrace(messages: readonly RunMessage[]): TraceContext | und
 }
 
 /** `now`: in ms since 1970. */
-export function runAttributes(run: Run, messages: readonly RunMessage[], now: number): Attributes {
+export function runAttributes(run: TaskRun, messages: readonly RunMessage[], now: number): Attributes {
   const [first] = messages
   const due = messages.map(({ runAt }) => runAt.getTime())
   return {
@@ -90,12 +90,12 @@ export function runAttributes(run: Run, messages: readonly RunMessage[], now: nu
 }
 
 /** Whether its handler may receive several jobs at once. */
-function isMany({ task }: Run): boolean {
+function isMany({ task }: TaskRun): boolean {
   if (task.kind === 'ordered') return task.batchSize > 1
   return 'batch' in task && task.batch !== undefined
 }
 
-function disciplineOf(run: Run): string {
+function disciplineOf(run: TaskRun): string {
   if (run.task.kind === 'ordered') return 'ordered'
   if (isMany(run)) return 'batch'
   return run.task.isolation === undefined ? 'plain' : 'isolated'

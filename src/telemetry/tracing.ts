@@ -21,7 +21,7 @@ import {
 } from '@opentelemetry/api'
 import { messageOf } from '../core/messages/describe.js'
 import { packageVersion } from '../core/platform/package-files.js'
-import type { EndAnswer, EnqueueItem, Middleware, Run, RunEnd } from '../core/task/middleware.js'
+import type { EndAnswer, EnqueueItem, Middleware, RunEnd, TaskRun } from '../core/task/middleware.js'
 import { carriedOf, spanContextOf } from './carried-context.js'
 import {
   commonTrace,
@@ -66,7 +66,7 @@ export interface TracingOptions {
 }
 
 /** The subject of a span: an enqueue of these items, or a run. */
-export type Traced = { readonly items: readonly EnqueueItem[] } | { readonly run: Run }
+export type Traced = { readonly items: readonly EnqueueItem[] } | { readonly run: TaskRun }
 
 const spanKinds = { send: SpanKind.PRODUCER, process: SpanKind.CONSUMER, settle: SpanKind.CLIENT } as const
 /** The most links and the most exceptions of a span: the default limits of SDKs, and as many as a backend can show. */
@@ -112,13 +112,13 @@ class Tracing implements Middleware {
     }
   }
 
-  run(run: Run, next: () => Promise<unknown>): Promise<unknown> {
+  run(run: TaskRun, next: () => Promise<unknown>): Promise<unknown> {
     const opened = this.#beginRun(run, messagesOf(run), Date.now())
     this.#open.set(run.ctx, opened)
     return context.with(opened.context, next)
   }
 
-  async settle(run: Run, ends: readonly RunEnd[], answers: Promise<readonly EndAnswer[]>): Promise<void> {
+  async settle(run: TaskRun, ends: readonly RunEnd[], answers: Promise<readonly EndAnswer[]>): Promise<void> {
     const messages = messagesOf(run)
     const faults = ends.map(faultOf).filter((fault) => fault !== undefined)
     const opened = this.#open.get(run.ctx) ?? this.#missed(run, messages, ends, faults)
@@ -139,7 +139,7 @@ class Tracing implements Middleware {
   }
 
   /** `at`: in ms since 1970. */
-  #beginRun(run: Run, messages: readonly RunMessage[], at: number): OpenRun {
+  #beginRun(run: TaskRun, messages: readonly RunMessage[], at: number): OpenRun {
     const parent = this.#parentOf(messages)
     const span = this.#begin('process', run.ctx.job.queue, parent, {
       ...{ startTime: at, links: linksOf(messages) },
@@ -150,7 +150,7 @@ class Tracing implements Middleware {
 
   /** For a run that ended out of sight: its process died, or an error kept its handler from being called. */
   #missed(
-    run: Run,
+    run: TaskRun,
     messages: readonly RunMessage[],
     ends: readonly RunEnd[],
     faults: readonly Fault[],

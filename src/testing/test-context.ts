@@ -6,7 +6,7 @@ import type { JobFields } from '../core/job/job-fields.js'
 import { describe } from '../core/messages/describe.js'
 import { systemClock } from '../core/platform/clock.js'
 import { type AnyTask, isBatchTask, refuseNoTask } from '../core/task/any-task.js'
-import type { BatchContext, JobContext, JobsContext } from '../core/task/contexts.js'
+import type { BatchContext, JobContext, OrderedContext } from '../core/task/contexts.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
 import type { Claim } from '../stores/contract/claim.js'
@@ -51,14 +51,14 @@ export interface TestContext extends JobContext, Observed {
   readonly fieldsWritten: JobFields
 }
 
-export interface TestBatchContext extends BatchContext, Observed {
+export interface TestBatchContext extends OrderedContext, Observed {
   /** By id the error that the handler has passed to `ctx.fail()`. */
   readonly failed: ReadonlyMap<string, unknown>
   /** By id how many payloads the handler has named by `ctx.done()`, if any. */
   readonly payloadsDone: ReadonlyMap<string, number>
 }
 
-export interface TestJobsContext extends JobsContext, Observed {
+export interface TestJobsContext extends BatchContext, Observed {
   /** By index of the input the error that the handler has passed to `ctx.fail()`. */
   readonly failed: ReadonlyMap<number, unknown>
 }

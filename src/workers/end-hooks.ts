@@ -6,7 +6,7 @@
 import type { Events } from '../core/events.js'
 import { ownMeta } from '../core/job/job-origin.js'
 import type { AnyTask } from '../core/task/any-task.js'
-import type { EndAnswer, Middleware, Run, RunEnd } from '../core/task/middleware.js'
+import type { EndAnswer, Middleware, RunEnd, TaskRun } from '../core/task/middleware.js'
 import { type BatchedJob, JobsExecution, OrderedExecution } from '../runtime/run/batch-execution.js'
 import type { Execution, JobExecution } from '../runtime/run/execution.js'
 import { leaseLost, type Verdict } from '../runtime/run/verdict.js'
@@ -80,7 +80,7 @@ export class EndHooks {
   }
 }
 
-function runOf(execution: Execution): Run {
+function runOf(execution: Execution): TaskRun {
   if (execution instanceof OrderedExecution)
     return { task: execution.task, input: execution.payloadsById, ctx: execution }
   if (execution instanceof JobsExecution) return { task: execution.task, input: execution.inputs, ctx: execution }

@@ -27,11 +27,11 @@ export type PopWait = Exclude<Wait['reason'], 'suspect'>
 /**
  * An item, or the reason why there is none and, if something changes by itself, the ms until it is worth asking again.
  */
-export type Popped<Item> =
+export type PoppedJob<Item> =
   | { readonly item: Item; readonly wait?: undefined; readonly forMs?: undefined }
   | { readonly item?: undefined; readonly wait: PopWait; readonly forMs?: number }
 
-type Denied = Extract<Popped<unknown>, { readonly wait: PopWait }>
+type Denied = Extract<PoppedJob<unknown>, { readonly wait: PopWait }>
 
 /** @internal */
 export interface PopsParts {
@@ -50,7 +50,7 @@ export interface PopsParts {
 }
 
 interface WaitingPop {
-  readonly resolve: (popped: Popped<unknown>) => void
+  readonly resolve: (popped: PoppedJob<unknown>) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -98,7 +98,7 @@ export class Pops {
     this.#calls.leads.stop()
   }
 
-  next(): Promise<Popped<unknown>> {
+  next(): Promise<PoppedJob<unknown>> {
     return new Promise((resolve, reject) => {
       this.#asked.push({ resolve, reject })
       this.#serving ??= this.#serve()

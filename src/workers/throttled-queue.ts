@@ -22,7 +22,7 @@ import { isQueueName, queueNameForm } from '../core/values/ids.js'
 import { duration, exactly, parsed, whole } from '../core/values/option-check.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
-import { type Popped, Pops, type PopsParts } from './pops.js'
+import { type PoppedJob, Pops, type PopsParts } from './pops.js'
 
 /** @internal */
 interface ThrottledQueueParts
@@ -112,9 +112,9 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
    * is due; `'full'`, the queue's `maxRunning` is reached, or this process must be alone with a job that crashed;
    * `'paused'`. `forMs`: ms until something changes by itself; absent if unknown.
    */
-  async tryPop(): Promise<Popped<Item>> {
+  async tryPop(): Promise<PoppedJob<Item>> {
     this.#refuseClosed()
-    return (await this.#pops.next()) as Popped<Item>
+    return (await this.#pops.next()) as PoppedJob<Item>
   }
 
   /** The number of waiting items, whether or not they may be popped now. */

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { BatchContext } from 'millrace'
+import type { OrderedContext } from 'millrace'
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type Change, historyOf } from '../../examples/demo/history.js'
 import { differencesOf, statesOf } from '../../examples/demo/history-verdict.js'
@@ -138,7 +138,7 @@ describe('the ledger of the demo judges a queue:', () => {
     fence += 1
     const payloads = changes.map(({ place }) => ({ score: place, meta: {} }))
     const ctx = { job: { fence }, jobs: new Map([[id, { id, attempt: 1, payloads }]]), fail: () => {} }
-    return follow.run!(new Map([[id, changes]]), ctx as unknown as BatchContext)
+    return follow.run!(new Map([[id, changes]]), ctx as unknown as OrderedContext)
   }
   const faultsOf = (id: string, changes: readonly Change[]) => {
     const states = [...ledger.states()].filter(([name]) => name === id)

@@ -8,8 +8,8 @@ import {
   defineTask,
   type JobContext,
   type JobRecord,
-  type JobsContext,
   type Mill,
+  type OrderedContext,
   snooze,
   throttle,
   UnrecoverableError,
@@ -117,7 +117,7 @@ function scene() {
     queue: 'many',
     batch: { size: 3 },
     retry,
-    async run(scripts: Script[], ctx: JobsContext) {
+    async run(scripts: Script[], ctx: BatchContext) {
       const results: unknown[] = []
       for (const [i, script] of scripts.entries())
         results.push(
@@ -135,7 +135,7 @@ function scene() {
     id: ({ id }: Script) => id,
     score: () => 1,
     retry,
-    async run(scriptsById: ReadonlyMap<string, readonly Script[]>, ctx: BatchContext) {
+    async run(scriptsById: ReadonlyMap<string, readonly Script[]>, ctx: OrderedContext) {
       for (const [id, [script]] of scriptsById)
         await taken(script!, 'ordered', (key) => ctx.enqueue(child, id, { parent: id, ...(key && { key }) })).catch(
           (error) => ctx.fail(id, error),

@@ -2,7 +2,6 @@
 
 import { type } from 'arktype'
 import {
-  type BatchContext,
   defineOrderedTask,
   defineTask,
   type EnqueueOptions,
@@ -10,9 +9,10 @@ import {
   type ExhaustedPayload,
   type JobHandle,
   millrace,
+  type OrderedContext,
   type OrderedEnqueueOptions,
   type OutcomeValue,
-  type Popped,
+  type PoppedJob,
   type ShardCandidate,
   snooze,
   type TaskInput,
@@ -96,7 +96,7 @@ expectTypeOf(pages).toEqualTypeOf<ThrottledQueue<Page>>()
 expectTypeOf(pages.push).toEqualTypeOf<(item: Page, priority?: number) => Promise<void>>()
 await pages.push({ url: '' }, -5)
 expectTypeOf(pages.pop()).toEqualTypeOf<Promise<Page | null>>()
-expectTypeOf(pages.tryPop()).toEqualTypeOf<Promise<Popped<Page>>>()
+expectTypeOf(pages.tryPop()).toEqualTypeOf<Promise<PoppedJob<Page>>>()
 const popped = await pages.tryPop()
 if (popped.wait === undefined) {
   expectTypeOf(popped.item).toEqualTypeOf<Page>()
@@ -110,7 +110,7 @@ if (popped.wait === undefined) {
 expectTypeOf(pages.length()).toEqualTypeOf<Promise<number>>()
 expectTypeOf(pages.clear()).toEqualTypeOf<Promise<number>>()
 expectTypeOf(mill.throttledQueue('any').pop()).toEqualTypeOf<Promise<unknown>>()
-expectTypeOf(mill.throttledQueue<null>('nulls').tryPop()).toEqualTypeOf<Promise<Popped<null>>>()
+expectTypeOf(mill.throttledQueue<null>('nulls').tryPop()).toEqualTypeOf<Promise<PoppedJob<null>>>()
 
 const attached = defineTask({ name: 'attached', input: v.object({ n: v.number() }) }).handle(async ({ n }) => String(n))
 expectTypeOf<TaskResult<typeof attached>>().toEqualTypeOf<string>()
@@ -134,7 +134,7 @@ const ordered = defineOrderedTask({
   },
   run(payloadsById, ctx) {
     expectTypeOf(payloadsById).toEqualTypeOf<ReadonlyMap<string, readonly { order: number; at: Date }[]>>()
-    expectTypeOf(ctx).toEqualTypeOf<BatchContext>()
+    expectTypeOf(ctx).toEqualTypeOf<OrderedContext>()
     ctx.fail(ctx.more(1) ? 1 : '1', new Error())
   },
   onExhausted(payloads) {

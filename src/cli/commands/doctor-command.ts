@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import { messageOf } from '../../core/messages/describe.js'
 import type { Mill } from '../../mill/mill.js'
-import type { Finding } from '../../stores/contract/store-health.js'
+import type { FsckFinding } from '../../stores/contract/store-health.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { printFindings } from '../terminal/finding-list.js'
 import { shardFindings, silentThrottles, throttleFindings } from './queues/queue-findings.js'
@@ -34,7 +34,7 @@ Example:
   )
 }
 
-async function examined(mill: Mill): Promise<Finding[] | undefined> {
+async function examined(mill: Mill): Promise<FsckFinding[] | undefined> {
   const findings = await mill.examine()
   try {
     const queues = await queueFindings(mill)
@@ -52,7 +52,7 @@ function oneLine(message: string): string {
 }
 
 /** The findings about its queues, for every store. */
-async function queueFindings(mill: Mill): Promise<Finding[]> {
+async function queueFindings(mill: Mill): Promise<FsckFinding[]> {
   const stored = (await mill.storedQueues()) ?? []
   const conflicts = throttleFindings(mill.queues, stored)
   // A conflict would refuse the call.

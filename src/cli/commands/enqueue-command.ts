@@ -1,7 +1,7 @@
 /** The command `enqueue`: enqueues one job from the command line, or a stream of them. */
 
 import { type Command, Option } from 'commander'
-import { highestPriority, type JobHandle, lowestPriority, type Meta } from '../../core/job/job.js'
+import { highestPriority, type JobHandle, type JobMeta, lowestPriority } from '../../core/job/job.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
 import { made } from '../../core/task/schema.js'
@@ -183,7 +183,7 @@ async function optionsOf(flags: EnqueueFlags): Promise<AnyEnqueueOptions> {
     ...(delay !== undefined && { delay }),
     ...(runAt !== undefined && { runAt }),
     ...(expiresIn !== undefined && { expiresIn }),
-    ...(meta !== undefined && { meta: meta as Meta }),
+    ...(meta !== undefined && { meta: meta as JobMeta }),
   }
 }
 

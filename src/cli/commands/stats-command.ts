@@ -12,7 +12,7 @@ import { formatDuration } from '../../core/values/duration.js'
 import { isUnserved, workersByQueue } from '../../measures/worker-counts.js'
 import type { Mill } from '../../mill/mill.js'
 import { type Attendance, attendanceOf } from '../../runtime/process/process-peers.js'
-import type { Depth } from '../../stores/contract/queue-depth.js'
+import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { count, counted, fromNow } from '../terminal/figures.js'
@@ -56,7 +56,7 @@ interface Limits {
 }
 
 /** `length`: all waiting jobs. `serving`: the workers that take them; absent if the store keeps no registry of workers. */
-type QueueStats = Depth & Limits & { readonly length: number; readonly serving?: number }
+type QueueStats = QueueDepth & Limits & { readonly length: number; readonly serving?: number }
 
 export interface Stats {
   readonly at: string
@@ -287,7 +287,7 @@ function workersText({ count: workers, slots, running, seenAt, silent }: WorkerT
   ].join(', ')
 }
 
-function isOrdered({ shardLagsMs }: Depth): boolean {
+function isOrdered({ shardLagsMs }: QueueDepth): boolean {
   return shardLagsMs !== undefined
 }
 
@@ -309,7 +309,7 @@ function noteOf(queue: QueueStats): string {
 }
 
 /** A queue with limits, and their usage. */
-interface Limited extends Pick<Depth, 'queue' | 'running'> {
+interface Limited extends Pick<QueueDepth, 'queue' | 'running'> {
   readonly throttle?: ThrottleStatus
   readonly maxRunning?: StoredQueue['maxRunning']
 }

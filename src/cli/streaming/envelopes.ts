@@ -1,7 +1,7 @@
 /** Envelopes: the waiting jobs of a queue, one per line, with everything that another mill needs to enqueue them. */
 
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
-import type { JobRecord, Meta } from '../../core/job/job.js'
+import type { JobMeta, JobRecord } from '../../core/job/job.js'
 import { jsonCodec } from '../../core/values/codec.js'
 
 type WaitingState = 'ready' | 'scheduled'
@@ -65,7 +65,7 @@ function isUndecoded(error = ''): boolean {
   return /^input (?:was |cannot be decoded)/m.test(error)
 }
 
-function metaOf(meta: Meta | undefined): { meta?: unknown } {
+function metaOf(meta: JobMeta | undefined): { meta?: unknown } {
   return meta === undefined || Object.keys(meta).length === 0 ? {} : { meta: packedInput(meta) }
 }
 

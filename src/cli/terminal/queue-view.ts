@@ -3,7 +3,7 @@
 import type { QueueHistory } from '../../client/admin/queue-history.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { isUnserved } from '../../measures/worker-counts.js'
-import type { Depth } from '../../stores/contract/queue-depth.js'
+import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import { shortened, widthOf } from '../printable.js'
 import { count, counted, timeOfDay } from './figures.js'
 import type { Terminal } from './terminal.js'
@@ -12,7 +12,7 @@ interface QueueView {
   /** The first line. */
   readonly title: string
   readonly at: Date
-  readonly depths: readonly (Depth & { readonly serving?: number })[]
+  readonly depths: readonly (QueueDepth & { readonly serving?: number })[]
   /** The last 60 minutes of each queue, with the current minute last. */
   readonly histories: readonly QueueHistory[]
   /** Lines that follow, if there is room. */
@@ -30,7 +30,7 @@ interface Figure {
 
 interface ViewRow {
   readonly name: string
-  readonly depth: Pick<Depth, 'ready' | 'running' | 'dead' | 'lagMs'>
+  readonly depth: Pick<QueueDepth, 'ready' | 'running' | 'dead' | 'lagMs'>
   /** By minute. */
   readonly done: readonly number[]
   readonly wrong: readonly number[]

@@ -19,8 +19,8 @@ import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { idMistake, isJobId, isListenerId, isQueueName, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
-import type { Morgue, Page, Records, Step, StoredJob, Where } from '../../stores/contract/job-records.js'
-import type { Depth } from '../../stores/contract/queue-depth.js'
+import type { JobSelection, Morgue, Page, Records, Step, StoredJob } from '../../stores/contract/job-records.js'
+import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import { holdsOn, recordOf } from '../jobs/job-record.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
@@ -150,7 +150,7 @@ export class QueueAdmin {
    * Its counts: jobs by state, waiting payloads, lag, processed and failed jobs; for an ordered queue also the lag of
    * each shard. Its length is `fresh + retries`.
    */
-  async depth(): Promise<Depth> {
+  async depth(): Promise<QueueDepth> {
     const { depths } = await depthsIn(await this.#look(), [this.name], () => this.#isDeclared)
     return depths[0]!
   }
@@ -383,19 +383,19 @@ export class QueueAdmin {
     return { jobs: records, ...(cursor && { cursor }) }
   }
 
-  async #change(where: JobChoice, step: (records: Records, where: Where) => Promise<Step>): Promise<number> {
+  async #change(where: JobChoice, step: (records: Records, where: JobSelection) => Promise<Step>): Promise<number> {
     const which = await this.#whereOf(where)
     const records = await this.#records()
     return this.#total(() => step(records, which))
   }
 
-  async #changeDead(where: JobChoice, step: (morgue: Morgue, where: Where) => Promise<Step>): Promise<number> {
+  async #changeDead(where: JobChoice, step: (morgue: Morgue, where: JobSelection) => Promise<Step>): Promise<number> {
     const which = await this.#whereOf(where)
     const morgue = await this.#morgue()
     return this.#total(() => step(morgue, which))
   }
 
-  async #whereOf(where: JobChoice): Promise<Where> {
+  async #whereOf(where: JobChoice): Promise<JobSelection> {
     if (where === 'all' || where === 'failed') return where
     if (!Array.isArray(where))
       throw new InvalidArgumentError(`which jobs must be a list of ids, 'all' or 'failed'; got ${describe(where)}.`)

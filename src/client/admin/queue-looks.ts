@@ -8,13 +8,13 @@ import type { JobRecord, JobState } from '../../core/job/job.js'
 import { describe } from '../../core/messages/describe.js'
 import type { TaskOf } from '../../core/task/any-task.js'
 import type { Page } from '../../stores/contract/job-records.js'
-import type { Depth } from '../../stores/contract/queue-depth.js'
+import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { SeenWorker } from '../../stores/contract/worker-registry.js'
 
 /** The current state of a queue. */
 export interface QueueLook {
-  readonly depth: Depth
+  readonly depth: QueueDepth
   /**
    * The workers that serve it and whose registration is current. A process that has just died may still be among them.
    */
@@ -31,7 +31,7 @@ export const noCounts = {
 } as const
 
 /** The counts of a queue that is not stored yet. */
-export function emptyDepth(queue: string): Depth {
+export function emptyDepth(queue: string): QueueDepth {
   return { queue, ...noCounts, paused: false, draining: false }
 }
 
@@ -40,7 +40,7 @@ export async function depthsIn(
   store: Store,
   names: readonly string[],
   isDeclared: (name: string) => boolean,
-): Promise<{ readonly now: number; readonly depths: Depth[] }> {
+): Promise<{ readonly now: number; readonly depths: QueueDepth[] }> {
   try {
     return await store.depth(names)
   } catch (error) {

@@ -1,7 +1,7 @@
 /** The job record for users, made from the store's record. */
 
 import { CodecError, ResultNotKeptError } from '../../core/errors.js'
-import type { JobHold, JobRecord, Meta, PayloadRecord } from '../../core/job/job.js'
+import type { JobHold, JobMeta, JobRecord, PayloadRecord } from '../../core/job/job.js'
 import { failuresIn, ownError } from '../../core/job/job-failures.js'
 import { type JobOrigin, originIn, ownMeta } from '../../core/job/job-origin.js'
 import { readCheckpoint } from '../../core/job/marked-checkpoint.js'
@@ -104,13 +104,13 @@ function payloadRecords(
 }
 
 /** The meta and the origin of a payload, separated. */
-function storedIn(stored: Meta): Pick<PayloadRecord, 'meta'> & JobOrigin {
+function storedIn(stored: JobMeta): Pick<PayloadRecord, 'meta'> & JobOrigin {
   const meta = givenMeta(stored)
   return { ...(meta && { meta }), ...originIn(stored) }
 }
 
 /** Undefined if the user gave none. */
-export function givenMeta(stored: Meta | undefined): Meta | undefined {
+export function givenMeta(stored: JobMeta | undefined): JobMeta | undefined {
   const meta = stored && ownMeta(stored)
   return meta === stored || Object.keys(meta!).length > 0 ? meta : undefined
 }
@@ -122,10 +122,10 @@ function unpackedMeta(
   part: 'meta' | 'ordered meta',
   owner: Owner,
   wrong: (problem: string) => void,
-): Meta | undefined {
+): JobMeta | undefined {
   const found = unpackedOr(packing, stored.meta, stored.codec, () => packing.unpackMeta(stored, part, owner))
   if ('problem' in found) wrong(found.problem)
-  return 'value' in found ? (found.value as Meta | undefined) : undefined
+  return 'value' in found ? (found.value as JobMeta | undefined) : undefined
 }
 
 /** The value, or the reason why there is none. */

@@ -5,7 +5,7 @@
 
 import { InvalidArgumentError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
-import type { JobHandle, Meta } from '../../core/job/job.js'
+import type { JobHandle, JobMeta } from '../../core/job/job.js'
 import { originIn, runName } from '../../core/job/job-origin.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Packing } from '../../core/packing/packing.js'
@@ -352,7 +352,7 @@ async function clearWaiting(records: Records, definition: ScheduleDefinition, pa
 function isTickOf(schedule: string, job: StoredJob, packing: Packing): boolean {
   if (!job.id.startsWith(`${schedule}@`) || job.meta === undefined) return false
   try {
-    return originIn(packing.unpackMeta(job, 'meta', job) as Meta, job).schedule?.name === schedule
+    return originIn(packing.unpackMeta(job, 'meta', job) as JobMeta, job).schedule?.name === schedule
   } catch {
     return false
   }

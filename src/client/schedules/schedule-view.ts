@@ -1,6 +1,6 @@
 /** The schedule for users, made from the store's record. */
 
-import type { Meta } from '../../core/job/job.js'
+import type { JobMeta } from '../../core/job/job.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { OnMissed, Overlap } from '../../core/schedule/due-ticks.js'
 import type { StoredSchedule } from '../../stores/contract/schedules.js'
@@ -15,7 +15,7 @@ export interface ScheduleRecord {
   readonly queue: string
   /** Absent if this mill cannot read it, or there is none. */
   readonly input?: unknown
-  readonly meta?: Meta
+  readonly meta?: JobMeta
   readonly cron?: string
   readonly everyMs?: number
   readonly timeZone: string
@@ -62,7 +62,7 @@ export function scheduleRecordOf(stored: StoredSchedule, packing: Packing): Sche
   const record: { -readonly [Key in keyof ScheduleRecord]?: ScheduleRecord[Key] | undefined } = {
     ...{ name, task: job.task, queue },
     input: ifReadable(() => packing.unpack(job.payload, job.codec, payloadPart, owner)),
-    meta: givenMeta(ifReadable(() => packing.unpackMeta(job, metaPart, owner)) as Meta | undefined),
+    meta: givenMeta(ifReadable(() => packing.unpackMeta(job, metaPart, owner)) as JobMeta | undefined),
     ...{ cron, everyMs, timeZone, from: dateOf(fromAt), until: dateOf(untilAt) },
     ...{ onMissed, overlap, jitterMs, isDeclared: declaredBy !== undefined, declaredBy, isPaused: paused },
     ...{ nextAt: dateOf(nextAt), lastAt: dateOf(lastAt), lastId, ticked, skipped, missed },

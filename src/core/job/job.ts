@@ -36,7 +36,7 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly payloadCount?: number
   /** The number of payloads that wait while the job runs. */
   readonly pendingCount?: number
-  readonly meta?: Meta
+  readonly meta?: JobMeta
   readonly priority: number
   readonly group?: string
   /** Why a ready job does not start although it is due: its group, or its queue, is held, or its group is paused. */
@@ -95,11 +95,11 @@ export interface PayloadRecord<Input = unknown> extends JobOrigin {
   /** Absent if it cannot be decoded; the job's `error` then says why. */
   readonly input?: Input
   readonly score: number
-  readonly meta?: Meta
+  readonly meta?: JobMeta
 }
 
 /** Data that the user sends with a job besides its input; retries keep it unchanged. */
-export type Meta = Readonly<Record<string, unknown>>
+export type JobMeta = Readonly<Record<string, unknown>>
 
 export interface Progress {
   /** 0 … 1. */
@@ -120,7 +120,7 @@ export interface RunningJob extends JobOrigin {
   readonly crashes: number
   /** Grows with every claim of this job. Pass it to the systems you write to, and let them refuse a smaller one. */
   readonly fence: number
-  readonly meta: Meta
+  readonly meta: JobMeta
   readonly createdAt: Date
   readonly runAt: Date
   /** From then on the job does not begin again: a retry later than this is cancelled as `expired`. Absent: never. */

@@ -1,6 +1,6 @@
 /** Contexts: the second arguments of handlers, of one job, of a batch of jobs, and of a batch of ordered jobs. */
 
-import type { Meta, RunningJob } from '../job/job.js'
+import type { JobMeta, RunningJob } from '../job/job.js'
 import type { FieldWriter } from '../job/job-fields.js'
 import type { JobOrigin } from '../job/job-origin.js'
 import type {
@@ -84,7 +84,7 @@ export interface JobContext {
 }
 
 /** The second argument of a batch task's handler, after the inputs. */
-export interface JobsContext extends Pick<JobContext, 'slot' | 'progress' | 'hold'> {
+export interface BatchContext extends Pick<JobContext, 'slot' | 'progress' | 'hold'> {
   /**
    * Aborted when the time limit is over, a lease is lost, every job of the batch is cancelled or the worker's grace is
    * over; `reason` is a typed error. It is not aborted while only some jobs of the batch are cancelled.
@@ -119,7 +119,7 @@ export interface JobsContext extends Pick<JobContext, 'slot' | 'progress' | 'hol
 }
 
 /** One job of a batch. */
-export interface BatchJob {
+export interface OrderedJob {
   readonly id: string
   /** Failures so far + 1. */
   readonly attempt: number
@@ -139,11 +139,11 @@ export interface BatchJob {
 /** One payload of a job of a batch, without its input. */
 interface BatchPayload extends JobOrigin {
   readonly score: number
-  readonly meta: Meta
+  readonly meta: JobMeta
 }
 
 /** The second argument of an ordered task's handler, after the payloads. */
-export interface BatchContext extends Pick<JobContext, 'slot' | 'progress' | 'hold'> {
+export interface OrderedContext extends Pick<JobContext, 'slot' | 'progress' | 'hold'> {
   /**
    * Aborted when the time limit is over, a lease is lost, every job of the batch is cancelled or the worker's grace is
    * over; `reason` is a typed error. It is not aborted while only some jobs of the batch are cancelled.
@@ -155,7 +155,7 @@ export interface BatchContext extends Pick<JobContext, 'slot' | 'progress' | 'ho
    */
   readonly job: Pick<RunningJob, 'task' | 'queue' | 'fence'>
   /** The jobs by id, in the order of the payloads. */
-  readonly jobs: ReadonlyMap<string, BatchJob>
+  readonly jobs: ReadonlyMap<string, OrderedJob>
   /**
    * Enqueues a job as a child of one job of the batch, like `ctx.enqueue()` of a plain task. `parent` names that job,
    * and may be left out if `batchSize` is 1. A later run of that id enqueues nothing twice as long as it gets the same

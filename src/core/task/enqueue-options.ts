@@ -1,6 +1,6 @@
 /** The options of one job when it is enqueued, and the arguments of the calls that take them. */
 
-import type { Meta } from '../job/job.js'
+import type { JobMeta } from '../job/job.js'
 import type { Duration } from '../values/duration.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 
@@ -51,7 +51,7 @@ export interface EnqueueOptions<QueueName extends string = never> {
   /** −32,768 … 32,767, higher first. Default 0. */
   readonly priority?: number | undefined
   /** Data that is stored with the input and kept through every retry. */
-  readonly meta?: Meta | undefined
+  readonly meta?: JobMeta | undefined
   /**
    * The group by which throttles, `maxRunning` and fairness count this job, instead of the task's `group`. At most 256
    * bytes, `''` for none; a finite number is converted to text.

@@ -8,7 +8,7 @@ import type { JobHandle } from '../job/job.js'
 import type { JobOrigin } from '../job/job-origin.js'
 import { describe } from '../messages/describe.js'
 import { type AnyTask, refuseNoTask } from './any-task.js'
-import type { BatchContext, JobContext, JobsContext } from './contexts.js'
+import type { BatchContext, JobContext, OrderedContext } from './contexts.js'
 import type { AnyEnqueueOptions, BatchChildOptions } from './enqueue-options.js'
 import type { AnyOrderedTask } from './ordered-task.js'
 import type { AnyBatchTask, AnySingleTask } from './task.js'
@@ -51,7 +51,7 @@ export interface EnqueueItem {
  * One call of a handler: for one job, or for the whole batch of an ordered or a batch task. `'jobs' in run.ctx` is true
  * for a batch.
  */
-export type Run = JobRun | JobsRun | BatchRun
+export type TaskRun = JobRun | BatchRun | OrderedRun
 
 export interface JobRun {
   readonly task: AnySingleTask
@@ -60,18 +60,18 @@ export interface JobRun {
 }
 
 /** A call of a batch task's handler. */
-export interface JobsRun {
+export interface BatchRun {
   readonly task: AnyBatchTask
   /** The inputs, in the order of `ctx.jobs`. */
   readonly input: readonly unknown[]
-  readonly ctx: JobsContext
+  readonly ctx: BatchContext
 }
 
-export interface BatchRun {
+export interface OrderedRun {
   readonly task: AnyOrderedTask
   /** The payloads by id. */
   readonly input: ReadonlyMap<string, readonly unknown[]>
-  readonly ctx: BatchContext
+  readonly ctx: OrderedContext
 }
 
 /** The end of one job of a run. */
@@ -103,7 +103,7 @@ export interface Middleware {
    * Worker side: runs around one handler call. Its return value replaces the handler's. If it throws, the job fails, or
    * every job of the batch.
    */
-  run?(run: Run, next: () => Promise<unknown>): Promise<unknown>
+  run?(run: TaskRun, next: () => Promise<unknown>): Promise<unknown>
   /**
    * Worker side: called with the end of each job of a run, after the end is decided and before it is settled. It is
    * also called if the handler was not called or does not end. `answers` resolves, in the order of the ends, when the
@@ -111,7 +111,7 @@ export interface Middleware {
    * Only in the job's process does Millrace wait for the returned promise, for at most 5 s, because the process ends
    * then.
    */
-  settle?(run: Run, ends: readonly RunEnd[], answers: Promise<readonly EndAnswer[]>): void | Promise<void>
+  settle?(run: TaskRun, ends: readonly RunEnd[], answers: Promise<readonly EndAnswer[]>): void | Promise<void>
 }
 
 const calledTwice = { path: 'next', message: 'a middleware called next() twice; call it once, or not at all' }

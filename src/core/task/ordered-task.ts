@@ -4,13 +4,13 @@
  */
 
 import * as v from 'valibot'
-import type { Meta } from '../job/job.js'
+import type { JobMeta } from '../job/job.js'
 import type { Merge } from '../queue/queue.js'
 import type { Duration } from '../values/duration.js'
 import { isQueueName, queueNameForm } from '../values/ids.js'
 import { callable, exactly, whole } from '../values/option-check.js'
 import { lowkiq } from './backoff.js'
-import type { BatchContext } from './contexts.js'
+import type { OrderedContext } from './contexts.js'
 import type { Schema } from './schema.js'
 import {
   checkedTask,
@@ -28,14 +28,17 @@ import {
  * nothing, or an outcome such as `snooze('10m')` for the whole batch. It throws to fail the whole batch; `ctx.fail(id,
  * error)` fails one id.
  */
-export type BatchHandler<Output> = (payloadsById: ReadonlyMap<string, readonly Output[]>, ctx: BatchContext) => unknown
+export type OrderedHandler<Output> = (
+  payloadsById: ReadonlyMap<string, readonly Output[]>,
+  ctx: OrderedContext,
+) => unknown
 
 /** A payload that was just buried because its id has failed or crashed too often. */
 export interface ExhaustedPayload<Output> {
   readonly id: string
   readonly input: Output
   readonly score: number
-  readonly meta: Meta
+  readonly meta: JobMeta
   readonly error: unknown
 }
 
@@ -50,7 +53,7 @@ export interface OrderedTaskOptions<Name extends string, Input, Output, QueueNam
    */
   readonly input?: Schema<Input, Output> | undefined
   /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
-  readonly run?: BatchHandler<Output> | undefined
+  readonly run?: OrderedHandler<Output> | undefined
   /** The id of a job, from its payload; a finite number is converted to text. Absent: each enqueue must give an id. */
   readonly id?: ((input: Input) => string | number) | undefined
   /**
@@ -109,9 +112,9 @@ export interface OrderedTask<
   readonly maxPayloads: number
   readonly onExhausted: ((payloads: readonly ExhaustedPayload<Output>[]) => void | Promise<void>) | undefined
   /** The handler; undefined if only producers know this task. */
-  readonly run: BatchHandler<Output> | undefined
+  readonly run: OrderedHandler<Output> | undefined
   /** Attaches the handler, once. Throws `ConfigError` when there is one already. */
-  handle(run: BatchHandler<Output>): OrderedTask<Name, Input, Output, QueueName>
+  handle(run: OrderedHandler<Output>): OrderedTask<Name, Input, Output, QueueName>
 }
 
 /** Some ordered task, whatever its types. */
@@ -124,7 +127,7 @@ function isCountOrAll(value: unknown): boolean {
 
 const optionsSchema = exactly({
   ...headerOptions,
-  run: v.optional(callable<BatchHandler<unknown>>()),
+  run: v.optional(callable<OrderedHandler<unknown>>()),
   id: v.optional(callable<(input: unknown) => string | number>()),
   score: v.optional(callable<(input: unknown) => number>()),
   group: v.optional(callable<(id: string) => string | number>()),

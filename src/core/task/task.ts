@@ -6,7 +6,7 @@ import type { RunningJob } from '../job/job.js'
 import { type Duration, furthestMs } from '../values/duration.js'
 import { byteSize, callable, duration, exactly, whole } from '../values/option-check.js'
 import { exponential } from './backoff.js'
-import type { JobContext, JobsContext } from './contexts.js'
+import type { BatchContext, JobContext } from './contexts.js'
 import type { OutcomeValue } from './outcome.js'
 import type { Schema } from './schema.js'
 import {
@@ -156,7 +156,7 @@ interface Batch {
  * order of the inputs. It may also return nothing, or one outcome for all. It throws to fail all of them;
  * `ctx.fail(index, error)` fails one.
  */
-export type JobsHandler<Output, Return> = (inputs: Output[], ctx: JobsContext) => Return
+export type BatchHandler<Output, Return> = (inputs: Output[], ctx: BatchContext) => Return
 
 /** The type of `job.result()` if the handler returns `Return` for all jobs of a batch. */
 type ResultOfEach<Return> = Exclude<EachOf<Exclude<Awaited<Return>, OutcomeValue>>, OutcomeValue>
@@ -168,7 +168,7 @@ export interface BatchTaskOptions<Name extends string, Input, Output, Return, Qu
   /** Its handler gets up to `size` jobs at once, and takes one slot. Not together with `isolate`. */
   readonly batch: BatchOptions
   /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
-  readonly run?: JobsHandler<Output, Return> | undefined
+  readonly run?: BatchHandler<Output, Return> | undefined
   /** A run that takes longer is aborted, abandoned and counted as a failure of each of its jobs. Default `'60s'`. */
   readonly timeLimit?: Duration | undefined
 }
@@ -185,10 +185,10 @@ export interface BatchTask<
   readonly batch: Batch
   readonly isolation: undefined
   /** The handler; undefined if only producers know this task. */
-  readonly run: JobsHandler<Output, unknown> | undefined
+  readonly run: BatchHandler<Output, unknown> | undefined
   /** Like `handle` of other tasks. */
   handle<Return extends ReturnableByEach<Result>>(
-    run: JobsHandler<Output, Return>,
+    run: BatchHandler<Output, Return>,
   ): BatchTask<Name, Input, Output, unknown extends Result ? ResultOfEach<Return> : Result, QueueName>
   /** Like `returns` of other tasks: the result of one job. */
   returns<Returned>(): BatchTask<Name, Input, Output, Returned, QueueName>

@@ -5,11 +5,11 @@
  */
 
 import { hasCode, InvalidArgumentError } from '../../core/errors.js'
-import type { Meta, Progress, RunningJob } from '../../core/job/job.js'
+import type { JobMeta, Progress, RunningJob } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import { originIn, ownMeta } from '../../core/job/job-origin.js'
 import { describe } from '../../core/messages/describe.js'
-import type { BatchContext, BatchJob, JobsContext } from '../../core/task/contexts.js'
+import type { BatchContext, OrderedContext, OrderedJob } from '../../core/task/contexts.js'
 import type { BatchChildOptions, EnqueueArguments } from '../../core/task/enqueue-options.js'
 import { type EnqueueItem, itemsOf, type ManyArguments } from '../../core/task/middleware.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
@@ -27,7 +27,7 @@ export interface DecodedClaim {
   readonly claim: Claim
   /** The input and the stored meta of each payload, oldest first; a plain job has one. */
   readonly inputs: readonly unknown[]
-  readonly metas: readonly Meta[]
+  readonly metas: readonly JobMeta[]
 }
 
 /** A batch of either kind: jobs of a batch task, or ids of an ordered one. */
@@ -140,7 +140,7 @@ export class BatchedJob implements Leased {
   readonly claim: Claim
   /** As stored; later as the schema returns them. */
   inputs: readonly unknown[]
-  readonly metas: readonly Meta[]
+  readonly metas: readonly JobMeta[]
   lease: HeldLease | undefined
   unsentProgress: Progress | undefined
   abortReason: Error | undefined
@@ -174,7 +174,7 @@ export class BatchedJob implements Leased {
 }
 
 /** Claims of a batch task, whose handler receives an array of inputs. */
-export class JobsExecution extends BatchExecution implements JobsContext {
+export class JobsExecution extends BatchExecution implements BatchContext {
   readonly task: AnyBatchTask
   #jobs: readonly RunningJob[] | undefined
 
@@ -187,7 +187,7 @@ export class JobsExecution extends BatchExecution implements JobsContext {
     return this.task.batch.size
   }
 
-  get job(): JobsContext['job'] {
+  get job(): BatchContext['job'] {
     return { task: this.task.name, queue: this.leased[0]!.claim.queue }
   }
 
@@ -236,10 +236,10 @@ export class JobsExecution extends BatchExecution implements JobsContext {
 }
 
 /** Claims of one shard of an ordered queue, ids with their payloads. */
-export class OrderedExecution extends BatchExecution implements BatchContext {
+export class OrderedExecution extends BatchExecution implements OrderedContext {
   readonly task: AnyOrderedTask
   #byId: ReadonlyMap<string, BatchedJob> | undefined
-  #jobs: ReadonlyMap<string, BatchJob> | undefined
+  #jobs: ReadonlyMap<string, OrderedJob> | undefined
 
   static {
     bindMethods(OrderedExecution.prototype, ['done', 'more'])
@@ -254,12 +254,12 @@ export class OrderedExecution extends BatchExecution implements BatchContext {
     return this.task.batchSize
   }
 
-  get job(): BatchContext['job'] {
+  get job(): OrderedContext['job'] {
     const { queue, fence } = this.leased[0]!.claim
     return { task: this.task.name, queue, fence }
   }
 
-  get jobs(): ReadonlyMap<string, BatchJob> {
+  get jobs(): ReadonlyMap<string, OrderedJob> {
     this.#jobs ??= new Map(this.given.map((job) => [job.claim.id, batchJob(job)]))
     return this.#jobs
   }
@@ -304,7 +304,7 @@ export function batchesOf(claims: readonly DecodedClaim[], size: number): Decode
   return batches
 }
 
-function batchJob({ claim, metas }: BatchedJob): BatchJob {
+function batchJob({ claim, metas }: BatchedJob): OrderedJob {
   return {
     id: claim.id,
     attempt: claim.attempt,

@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto'
 import { InvalidJobError } from '../../core/errors.js'
-import type { JobHandle, Meta } from '../../core/job/job.js'
+import type { JobHandle, JobMeta } from '../../core/job/job.js'
 import { type JobOrigin, lifeIn } from '../../core/job/job-origin.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, ChildOptions } from '../../core/task/enqueue-options.js'
@@ -31,7 +31,7 @@ export class ChildCalls {
   readonly #given = new Map<string, number>()
 
   /** `meta`: that of the job, as stored. */
-  constructor(claim: Claim, meta: Meta, encode: (value: unknown) => Payload) {
+  constructor(claim: Claim, meta: JobMeta, encode: (value: unknown) => Payload) {
     const { queue, id, task } = claim
     this.#claim = claim
     this.#life = lifeIn(meta)

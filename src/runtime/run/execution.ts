@@ -5,7 +5,7 @@
  */
 
 import { CodecError, InvalidArgumentError } from '../../core/errors.js'
-import type { Meta, Progress, RunningJob } from '../../core/job/job.js'
+import type { JobMeta, Progress, RunningJob } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import type { FieldWriter } from '../../core/job/job-fields.js'
 import { originIn, ownMeta } from '../../core/job/job-origin.js'
@@ -182,7 +182,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   unsentProgress: Progress | undefined
   unsentLog = ''
   kept: Noting['kept']
-  readonly #meta: Meta
+  readonly #meta: JobMeta
   #fields: FieldWriter | undefined
   readonly #notes: JobUpdates
   readonly #client: ChildClient | undefined
@@ -194,7 +194,14 @@ export class JobExecution extends Execution implements JobContext, Noting {
   }
 
   /** `meta`: as stored. `client`: enqueues for its handler; absent if no handler runs in this process. */
-  constructor(claim: Claim, task: AnySingleTask, input: unknown, meta: Meta, notes: JobUpdates, client?: ChildClient) {
+  constructor(
+    claim: Claim,
+    task: AnySingleTask,
+    input: unknown,
+    meta: JobMeta,
+    notes: JobUpdates,
+    client?: ChildClient,
+  ) {
     super()
     this.claim = claim
     this.task = task
@@ -274,7 +281,7 @@ export function isIsolated(execution: Execution): execution is JobExecution {
 }
 
 /** The view of a job's claim that its handler receives. `stored`: its meta, as it is stored. */
-export function runningJob(claim: Claim, task: AnyTask, stored: Meta): RunningJob {
+export function runningJob(claim: Claim, task: AnyTask, stored: JobMeta): RunningJob {
   return {
     id: claim.id,
     // With a task that runs any job, the job keeps its own name.
@@ -295,9 +302,9 @@ export function runningJob(claim: Claim, task: AnyTask, stored: Meta): RunningJo
 }
 
 /** The meta of a job or payload, which must be an object. Throws `CodecError`. */
-export function metaOf(value: unknown): Meta {
+export function metaOf(value: unknown): JobMeta {
   if (value === undefined) return {}
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Meta
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JobMeta
   throw new CodecError('meta is not an object')
 }
 

@@ -5,7 +5,7 @@
 import { hasCode } from '../../core/errors.js'
 import type { EventMap, Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
-import { type Middleware, type Run, throughLayers } from '../../core/task/middleware.js'
+import { type Middleware, type TaskRun, throughLayers } from '../../core/task/middleware.js'
 import { type Schema, validated } from '../../core/task/schema.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
 import type { Claim } from '../../stores/contract/claim.js'
@@ -196,7 +196,7 @@ export class Executor {
     return !execution.isLate
   }
 
-  #through(run: Run, handler: () => Promise<unknown>): Promise<unknown> {
+  #through(run: TaskRun, handler: () => Promise<unknown>): Promise<unknown> {
     return throughLayers(
       this.#layers.map((layer) => (next) => layer(run, next)),
       handler,

@@ -2,7 +2,7 @@
 
 import type { FieldChanges } from '../../core/job/job-fields.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
-import type { Where } from '../../stores/contract/job-records.js'
+import type { JobSelection } from '../../stores/contract/job-records.js'
 import type { ClaimRef } from './command.js'
 import type { Dice } from './dice.js'
 
@@ -76,8 +76,8 @@ export function span(dice: Dice): number {
   ])
 }
 
-export function where(dice: Dice, ids: readonly string[]): Where {
-  return dice.weighted<Where>([
+export function where(dice: Dice, ids: readonly string[]): JobSelection {
+  return dice.weighted<JobSelection>([
     [7, { ids: dice.several(0, 4, () => dice.pick(ids)) }],
     [2, 'failed'],
     [2, 'all'],

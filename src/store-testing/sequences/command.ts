@@ -8,7 +8,7 @@ import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom } from '../../stores/contract/claim.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
-import type { ListQuery, Where } from '../../stores/contract/job-records.js'
+import type { JobSelection, ListQuery } from '../../stores/contract/job-records.js'
 import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { ScheduleChange } from '../../stores/contract/schedules.js'
@@ -98,11 +98,11 @@ export type Command = { readonly handle: number } & (
   | { readonly verb: 'set fields'; readonly queue: string; readonly id: string; readonly fields: FieldChanges }
   | { readonly verb: 'list'; readonly queue: string; readonly query: ListQuery }
   | { readonly verb: 'list dead'; readonly queue: string; readonly query: { by: 'id' | 'time'; limit: number } }
-  | { readonly verb: 'cancel'; readonly queue: string; readonly where: Where; readonly reason?: string }
+  | { readonly verb: 'cancel'; readonly queue: string; readonly where: JobSelection; readonly reason?: string }
   | {
       readonly verb: 'delete' | 'runNow' | 'bury' | 'revive' | 'delete dead'
       readonly queue: string
-      readonly where: Where
+      readonly where: JobSelection
     }
   | {
       readonly verb: 'fail'

@@ -87,7 +87,7 @@ export type JobRemains = Pick<
 >
 
 /** A choice of jobs in one queue: by id, all, or all that failed at least once. */
-export type Where = { readonly ids: readonly string[] } | 'all' | 'failed'
+export type JobSelection = { readonly ids: readonly string[] } | 'all' | 'failed'
 
 /**
  * The changes of one bounded step, and whether another call would find more. A step changes at most 1,000 jobs. In an
@@ -139,8 +139,8 @@ export interface Morgue {
    * crashes, error and suspicion. If the id runs, they join the payloads that wait until it ends, and those are due
    * now.
    */
-  revive(queue: string, where: Where): Promise<Step>
-  delete(queue: string, where: Where): Promise<Step>
+  revive(queue: string, where: JobSelection): Promise<Step>
+  delete(queue: string, where: JobSelection): Promise<Step>
 }
 
 /**
@@ -164,19 +164,19 @@ export interface Records {
    * had begun. An ordered queue remembers none. In an ordered queue payloads that wait behind a running job go at once. The payloads in hand go
    * when the claim ends, unless it completes.
    */
-  cancel(queue: string, where: Where, reason?: string): Promise<Step>
+  cancel(queue: string, where: JobSelection, reason?: string): Promise<Step>
   /**
    * Removes waiting jobs and kept results without a trace. Kept results go by id only: `'all'` and `'failed'` remove
    * waiting jobs. Running and dead jobs stay.
    */
-  delete(queue: string, where: Where): Promise<Step>
+  delete(queue: string, where: JobSelection): Promise<Step>
   /**
    * Makes scheduled jobs ready and due now. Other jobs stay as they are. Payloads that wait behind a running job for a
    * later time are due as soon as its claim ends.
    */
-  runNow(queue: string, where: Where): Promise<Step>
+  runNow(queue: string, where: JobSelection): Promise<Step>
   /** Moves waiting jobs to the morgue with reason `buried`. */
-  bury(queue: string, where: Where): Promise<Step>
+  bury(queue: string, where: JobSelection): Promise<Step>
   /** Ends the current claim of a running job as a failure, from outside. `'gone'` if the job does not run. */
   fail(
     queue: string,

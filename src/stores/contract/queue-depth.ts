@@ -1,6 +1,6 @@
 /** The depth of a queue: its counts. */
 
-export interface Depth {
+export interface QueueDepth {
   readonly queue: string
   /** Includes the suspects. */
   readonly ready: number

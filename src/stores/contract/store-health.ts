@@ -6,7 +6,7 @@
 import type { QueueSettings } from './queue-settings.js'
 
 /** The result of looking at one thing. */
-export interface Finding {
+export interface FsckFinding {
   /**
    * `'ok'`: as it should be · `'warning'`: works, with the drawback that the text names · `'error'`: jobs may be lost,
    * or are wrong.
@@ -19,7 +19,7 @@ export interface Finding {
 }
 
 /** A repaired fault. */
-export interface Mended {
+export interface FsckRepair {
   /** The repaired thing, in the words of the finding, such as `queue mail`. */
   readonly what: string
   /** The repair and how many things it changed, with up to three ids. */
@@ -28,9 +28,9 @@ export interface Mended {
 
 export interface Repair {
   /** In the order of the repairs. Empty: nothing needed repair. */
-  readonly mended: readonly Mended[]
+  readonly mended: readonly FsckRepair[]
   /** The findings of `check` after the repairs: these need a person. */
-  readonly left: readonly Finding[]
+  readonly left: readonly FsckFinding[]
 }
 
 export interface StoreHealth {
@@ -38,12 +38,12 @@ export interface StoreHealth {
    * Examines version, settings, rights and clock of the server or file. If queues are created on request, it also
    * checks that the `declared` ones exist and have the right settings. Only reads.
    */
-  examine(declared?: readonly QueueSettings[]): Promise<Finding[]>
+  examine(declared?: readonly QueueSettings[]): Promise<FsckFinding[]>
   /**
    * Checks whether the stored data is consistent; `queue` absent: all queues. Only reads. The time grows with the
    * number of jobs.
    */
-  check(queue?: string): Promise<Finding[]>
+  check(queue?: string): Promise<FsckFinding[]>
   /**
    * Repairs what can be repaired without losing a job or running one twice, while work goes on. It counts counters
    * again, and gives a lease to a running job without one, so that a claim recovers the job. On Redis that lease is 30

@@ -34,7 +34,7 @@ import type { Morgue, Records } from './job-records.js'
 import type { LiveMessages } from './live-messages.js'
 import type { EnqueueCall, Enqueued } from './new-job.js'
 import type { Provision } from './provision.js'
-import type { Depth } from './queue-depth.js'
+import type { QueueDepth } from './queue-depth.js'
 import type { QueueSettings, StoredQueue } from './queue-settings.js'
 import type { Schedules } from './schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from './settle.js'
@@ -97,7 +97,7 @@ export interface Store {
   settle(items: readonly SettleItem[]): Promise<SettleAnswer[]>
   /** Renews leases (never shortens one) and records beats. `'cancel'`: renewed, but the job is to be cancelled. */
   extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]>
-  depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }>
+  depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: QueueDepth[] }>
   /**
    * Resolves with the queues that were rung, as soon as there is one. Resolves at once with queues that hold a ready
    * job, or a change that is due and has no lead. Resolves with none after `forMs` or when `signal` aborts; an abort

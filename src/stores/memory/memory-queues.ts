@@ -3,7 +3,7 @@
 import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import { refuseOtherThrottle, type Throttle } from '../../core/queue/throttle.js'
-import type { Depth } from '../contract/queue-depth.js'
+import type { QueueDepth } from '../contract/queue-depth.js'
 import type { QueueBasis, QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import { boundsOf, changedLimits, limitsIn, saidLimits } from '../rules/limit-rules.js'
 import { shardOf } from '../rules/payloads.js'
@@ -224,12 +224,12 @@ function shareOf(settings: QueueBasis, said: QueueLimits, shards: number): Shard
 }
 
 /** The depth of a queue: the sum of its shards, of which most queues have one. */
-export function depth(shards: readonly MemoryQueue[], now: number): Depth {
+export function depth(shards: readonly MemoryQueue[], now: number): QueueDepth {
   const depths = shards.map((shard) => shardDepth(shard, now))
   return depthOfShards(depths, [], shards[0] instanceof MemoryOrderedQueue)
 }
 
-function shardDepth(queue: MemoryQueue, now: number): Depth {
+function shardDepth(queue: MemoryQueue, now: number): QueueDepth {
   const { ready, suspects, scheduled } = queue
   const retries = [...ready, ...suspects, ...scheduled].filter((job) => job.attempt > 1).length
   const due = scheduled.first === undefined ? [] : [scheduled.first]

@@ -8,7 +8,7 @@ import type { History, HistoryStep } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
-import type { Depth } from '../contract/queue-depth.js'
+import type { QueueDepth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
@@ -181,7 +181,7 @@ export class MemoryStore implements Store {
     return items.map((item, i) => extend(queues[i]!, item, now))
   }
 
-  async depth(queues: readonly string[]): Promise<{ now: number; depths: Depth[] }> {
+  async depth(queues: readonly string[]): Promise<{ now: number; depths: QueueDepth[] }> {
     this.#refuseClosed()
     const now = this.#clock.now()
     return { now, depths: queues.map((name) => depth(this.#data.queues.shardsOf(name), now)) }

@@ -9,7 +9,7 @@ import type { History } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
-import type { Depth } from '../contract/queue-depth.js'
+import type { QueueDepth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
@@ -135,7 +135,7 @@ export class RedisStore implements Store {
     return this.#underWay(() => extendItems(this.#queues, items))
   }
 
-  async depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }> {
+  async depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: QueueDepth[] }> {
     this.#refuseClosed()
     return this.#queues.following(() => depthsOf(this.#queues, queues))
   }

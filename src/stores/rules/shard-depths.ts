@@ -1,14 +1,18 @@
 /** The depth of a queue, summed from its shards: the rule of every store that counts by shard. */
 
-import type { Depth } from '../contract/queue-depth.js'
+import type { QueueDepth } from '../contract/queue-depth.js'
 
 /** `leaving`: the shards that a reshard is emptying, which still count. A queue has at least one shard. */
-export function depthOfShards(shards: readonly Depth[], leaving: readonly Depth[], isOrdered: boolean): Depth {
+export function depthOfShards(
+  shards: readonly QueueDepth[],
+  leaving: readonly QueueDepth[],
+  isOrdered: boolean,
+): QueueDepth {
   const sum = [...shards, ...leaving].reduce(together)
   return isOrdered ? { ...sum, shardLagsMs: shards.map(({ lagMs }) => lagMs) } : sum
 }
 
-function together(one: Depth, other: Depth): Depth {
+function together(one: QueueDepth, other: QueueDepth): QueueDepth {
   return {
     ...one,
     ready: one.ready + other.ready,

@@ -5,12 +5,12 @@
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Finding } from '../contract/store-health.js'
+import type { FsckFinding } from '../contract/store-health.js'
 import type { Database } from './file/sqlite-driver.js'
 import { ballastOf, volumeOf } from './file/sqlite-room.js'
 import { logBytes, takesJobs, type Volume, wantsBallast } from './file/sqlite-volume.js'
 
-export function examineSqlite(file: string, db: Database): Finding[] {
+export function examineSqlite(file: string, db: Database): FsckFinding[] {
   const value = (sql: string) => Object.values(db.prepare(sql).get() as object)[0]
   const journal = String(value('PRAGMA journal_mode'))
   const volume = volumeOf(file, db)
@@ -31,7 +31,7 @@ export function examineSqlite(file: string, db: Database): Finding[] {
 }
 
 /** Judges who else may read or write the file. */
-export function judgeRights(file: string, { mode, uid }: { readonly mode: number; readonly uid: number }): Finding {
+export function judgeRights(file: string, { mode, uid }: { readonly mode: number; readonly uid: number }): FsckFinding {
   const rights = (mode & 0o777).toString(8)
   const text = `${file}, mode ${rights}, owner ${uid}`
   if ((mode & 0o002) !== 0)
@@ -41,7 +41,7 @@ export function judgeRights(file: string, { mode, uid }: { readonly mode: number
   return { level: 'ok', what: 'file', text }
 }
 
-function judgeVolume(file: string, volume: Volume): Finding[] {
+function judgeVolume(file: string, volume: Volume): FsckFinding[] {
   const { total, free, log, ballast } = volume
   const bound = logBytes(total)
   const room = `${shown(free)} of ${shown(total)} are free`
@@ -81,7 +81,7 @@ function shown(bytes: number): string {
 }
 
 /** The finding for a file that does not exist. An error if its folder can be neither used nor made. */
-export function absenceOf(file: string): Finding {
+export function absenceOf(file: string): FsckFinding {
   let folder = dirname(file)
   while (!existsSync(folder)) folder = dirname(folder)
   const stats = statSync(folder)
@@ -97,6 +97,6 @@ export function absenceOf(file: string): Finding {
   return { level: 'ok', what: 'file', text: 'there is no file yet: the first process that opens the store makes it' }
 }
 
-function unmade(why: string): Finding {
+function unmade(why: string): FsckFinding {
   return { level: 'error', what: 'file', text: `there is no file yet, and none can be made: ${why}` }
 }

@@ -5,7 +5,7 @@
 
 import { hasCode, UnknownQueueError } from '../../core/errors.js'
 import { messageOf } from '../../core/messages/describe.js'
-import type { Finding, Mended } from '../contract/store-health.js'
+import type { FsckFinding, FsckRepair } from '../contract/store-health.js'
 import type { Database } from './file/sqlite-driver.js'
 import { morgueOf, type QueueRow } from './rows/sqlite-queue.js'
 import type { SqliteTransaction } from './rows/sqlite-transaction.js'
@@ -14,9 +14,9 @@ const mostFaults = 10
 
 const shownIds = 3
 
-const error = (what: string, text: string): Finding => ({ level: 'error', what, text })
+const error = (what: string, text: string): FsckFinding => ({ level: 'error', what, text })
 
-const warning = (what: string, text: string): Finding => ({ level: 'warning', what, text })
+const warning = (what: string, text: string): FsckFinding => ({ level: 'warning', what, text })
 
 interface Breach {
   readonly level: 'error' | 'warning'
@@ -62,7 +62,7 @@ const breaches: readonly Breach[] = [
 ]
 
 /** Throws `UnknownQueueError` for a queue that is not stored. */
-export function checkSqlite(db: Database, queue?: string): Finding[] {
+export function checkSqlite(db: Database, queue?: string): FsckFinding[] {
   // One state of the file for all queries.
   db.exec('BEGIN')
   try {
@@ -72,7 +72,7 @@ export function checkSqlite(db: Database, queue?: string): Finding[] {
   }
 }
 
-function integrity(db: Database): Finding[] {
+function integrity(db: Database): FsckFinding[] {
   const what = 'file'
   try {
     const rows = db.prepare(`PRAGMA integrity_check(${mostFaults})`).all() as { integrity_check: string }[]
@@ -84,14 +84,14 @@ function integrity(db: Database): Finding[] {
   }
 }
 
-function damaged(how: string): Finding {
+function damaged(how: string): FsckFinding {
   return error(
     'file',
     `it is damaged: ${how}. Stop all processes, keep a copy, and restore a backup, or save what can be read with sqlite3's .recover.`,
   )
 }
 
-function rowFindings(db: Database, name: string | undefined): Finding[] {
+function rowFindings(db: Database, name: string | undefined): FsckFinding[] {
   try {
     const rows = db.prepare('SELECT * FROM queue ORDER BY name, shard').all() as unknown as QueueRow[]
     const names = [...new Set(rows.map((row) => row.name))]
@@ -112,7 +112,7 @@ function rowFindings(db: Database, name: string | undefined): Finding[] {
   }
 }
 
-function queueFindings(db: Database, rows: readonly QueueRow[]): Finding[] {
+function queueFindings(db: Database, rows: readonly QueueRow[]): FsckFinding[] {
   const live = rows.filter(({ shard }) => shard >= 0)
   // While it is resharded there are former shards too, which know another number.
   const { name, shards } = live[0] ?? rows[0]!
@@ -132,10 +132,10 @@ function whereOf({ name, shard }: QueueRow): string {
   return `queue ${name}, ${shard < 0 ? 'former shard' : 'shard'} ${shard < 0 ? -1 - shard : shard}`
 }
 
-function rowFindingsOf(db: Database, row: QueueRow, what: string): Finding[] {
+function rowFindingsOf(db: Database, row: QueueRow, what: string): FsckFinding[] {
   const counts = countsOf(db, row)
   const wrong = counted.filter((name) => counts[name] !== row[name])
-  const findings: Finding[] = []
+  const findings: FsckFinding[] = []
   if (wrong.length > 0) {
     const told = wrong.map((name) => `${name} ${row[name]} instead of ${counts[name]}`).join(', ')
     findings.push(
@@ -175,9 +175,9 @@ function turnlessLanes(db: Database, { qid, max_per_group }: QueueRow): string[]
 }
 
 /** Rows that belong to nothing. */
-function strays(db: Database): Finding[] {
+function strays(db: Database): FsckFinding[] {
   const count = (sql: string) => (db.prepare(sql).get() as { n: number }).n
-  const findings: Finding[] = []
+  const findings: FsckFinding[] = []
   const jobs = count('SELECT count(*) AS n FROM job WHERE abs(qid) NOT IN (SELECT qid FROM queue)')
   if (jobs > 0) findings.push(error('jobs', `${jobs} belong to no queue. They never run. Restore a backup.`))
   const payloads = count('SELECT count(*) AS n FROM payload WHERE rid NOT IN (SELECT rid FROM job)')
@@ -270,7 +270,7 @@ function wrongLanes(db: Database, queue: QueueRow): LaneCount[] {
 }
 
 /** Repairs all rows of one queue, within the transaction of the call. Throws `UnknownQueueError`. */
-export function repairQueue(transaction: SqliteTransaction, name: string): Mended[] {
+export function repairQueue(transaction: SqliteTransaction, name: string): FsckRepair[] {
   return transaction.queues.rowsOf(name).flatMap((row) => {
     const what = row.kind === 'ordered' ? `queue ${name}, shard ${row.shard}` : `queue ${name}`
     const done = repairRow(transaction, row)

@@ -13,12 +13,12 @@ import type { History } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
-import type { Depth } from '../contract/queue-depth.js'
+import type { QueueDepth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
 import type { Store } from '../contract/store.js'
-import type { Finding, Mended, StoreHealth } from '../contract/store-health.js'
+import type { FsckFinding, FsckRepair, StoreHealth } from '../contract/store-health.js'
 import type { Throttles } from '../contract/throttles.js'
 import type { Transactions } from '../contract/transactions.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
@@ -143,7 +143,7 @@ export class SqliteStore implements Store {
     return this.#thread.call('extend', items)
   }
 
-  depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }> {
+  depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: QueueDepth[] }> {
     return this.#thread.call('depth', queues)
   }
 
@@ -161,11 +161,11 @@ export class SqliteStore implements Store {
 }
 
 function sqliteHealth(thread: SqliteThreadClient, file: string): StoreHealth {
-  const told = (error: Error): Finding[] => {
+  const told = (error: Error): FsckFinding[] => {
     if (error.name === 'UnknownQueueError') throw error
     return [{ level: 'error', what: 'file', text: error.message }]
   }
-  const found = (findings: Finding[]) => (findings.length === 0 ? [absenceOf(file)] : findings)
+  const found = (findings: FsckFinding[]) => (findings.length === 0 ? [absenceOf(file)] : findings)
   const look = (queue?: string) => thread.call('check', queue)
   const check = (queue?: string) => look(queue).then(found, told)
   return {
@@ -176,7 +176,7 @@ function sqliteHealth(thread: SqliteThreadClient, file: string): StoreHealth {
       // Writing to a damaged file mends nothing, and would make one that is not there.
       if (before.length === 0 || before.some(({ level, what }) => what === 'file' && level !== 'ok'))
         return { mended: [], left: found(before) }
-      const mended: Mended[] = []
+      const mended: FsckRepair[] = []
       for (const { name } of await thread.call('queues'))
         if (queue === undefined || queue === name) mended.push(...(await thread.call('repair', name)))
       return { mended, left: await check(queue) }

@@ -3,7 +3,7 @@
 import { messageOf } from '../../core/messages/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { QueueSettings } from '../contract/queue-settings.js'
-import type { Finding, StoreHealth } from '../contract/store-health.js'
+import type { FsckFinding, StoreHealth } from '../contract/store-health.js'
 import { mostBatchBytes, type SqsApi, type SqsCall } from './client/sqs-api.js'
 import type { QueueNames } from './sqs-queue.js'
 import { foundUrl, type SqsQueues } from './sqs-queues.js'
@@ -19,10 +19,10 @@ export class SqsHealth implements StoreHealth {
     this.#namespace = namespace
   }
 
-  async examine(declared: readonly QueueSettings[] = []): Promise<Finding[]> {
+  async examine(declared: readonly QueueSettings[] = []): Promise<FsckFinding[]> {
     let arn: string | undefined
     const findings = await Promise.all(
-      declared.map(async (settings): Promise<Finding[]> => {
+      declared.map(async (settings): Promise<FsckFinding[]> => {
         const names = this.#queues.namesOf(settings)
         try {
           const [live, dead] = await Promise.all([this.#attributesOf(names.live), this.#attributesOf(names.dead)])
@@ -36,7 +36,7 @@ export class SqsHealth implements StoreHealth {
     return [...findings.flat(), { level: 'ok', what: 'rights it needs', text: policyText(this.#namespace, arn, false) }]
   }
 
-  async check(): Promise<Finding[]> {
+  async check(): Promise<FsckFinding[]> {
     return [{ level: 'ok', what: 'content', text: 'SQS lets nobody look at what its queues hold' }]
   }
 
@@ -68,14 +68,14 @@ const leastReceives = 10
 const manyInFlight = 100_000
 
 /** The findings on the attributes of a queue and those of its dead-letter queue. */
-export function judgeQueue({ queue, names, live, dead }: QueueFacts): Finding[] {
+export function judgeQueue({ queue, names, live, dead }: QueueFacts): FsckFinding[] {
   const what = `queue ${queue}`
-  const error = (text: string): Finding => ({ level: 'error', what, text })
+  const error = (text: string): FsckFinding => ({ level: 'error', what, text })
   const create = 'make it with `millrace queues create`'
   if (live === undefined) return [error(`SQS has no '${names.live}': ${create}`)]
   const findings = [
     ...(dead === undefined ? [error(`SQS has no '${names.dead}', and no job could be buried: ${create}`)] : []),
-    ...warnings(names, live, dead).map((text): Finding => ({ level: 'warning', what, text })),
+    ...warnings(names, live, dead).map((text): FsckFinding => ({ level: 'warning', what, text })),
   ]
   return findings.length > 0 ? findings : [{ level: 'ok', what, text: `'${names.live}', with '${names.dead}'` }]
 }

@@ -6,7 +6,7 @@ import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { Morgue } from '../contract/job-records.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { Provision } from '../contract/provision.js'
-import type { Depth } from '../contract/queue-depth.js'
+import type { QueueDepth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
 import type { Store } from '../contract/store.js'
@@ -105,7 +105,7 @@ export class SqsStore implements Store {
     return this.#settle.extend(items)
   }
 
-  async depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: Depth[] }> {
+  async depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: QueueDepth[] }> {
     this.#refuseClosed()
     const found = await this.#queues.allOf(queues)
     const depths = await Promise.all(queues.map((name) => depthOf(this.#api, found.get(name)!)))
@@ -162,7 +162,7 @@ const [visible, hidden, delayed] = [
 ] as const
 
 /** The depth of a queue, as accurate as SQS reports it. */
-async function depthOf(api: SqsApi, queue: SqsQueue): Promise<Depth> {
+async function depthOf(api: SqsApi, queue: SqsQueue): Promise<QueueDepth> {
   const [live, dead] = await Promise.all([
     countsOf(api, queue.url),
     queue.dead().then(

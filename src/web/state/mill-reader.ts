@@ -16,7 +16,7 @@ import {
 import { workerMetrics, workersByQueue } from '../../measures/worker-counts.js'
 import type { Mill } from '../../mill/mill.js'
 import { attendanceOf } from '../../runtime/process/process-peers.js'
-import type { Depth } from '../../stores/contract/queue-depth.js'
+import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import { slotAt, stepMs } from '../../stores/rules/history-slots.js'
 import { depthsOf, type NamedQueue, namedQueues } from './queue-rows.js'
@@ -71,7 +71,7 @@ async function hoursOf(store: Store, queues: readonly NamedQueue[], now: number)
 
 function queueMetrics(
   { name, kind, stored }: NamedQueue,
-  depth: Depth | Error,
+  depth: QueueDepth | Error,
 ): Omit<QueueMetrics, 'workers' | 'hours'> {
   const limit = stored?.maxRunning
   const about = { name, isOrdered: kind === 'ordered', ...(typeof limit === 'number' && { runningLimit: limit }) }

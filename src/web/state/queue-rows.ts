@@ -6,7 +6,7 @@ import { messageOf } from '../../core/messages/describe.js'
 import { workersByQueue } from '../../measures/worker-counts.js'
 import type { Mill } from '../../mill/mill.js'
 import { attendanceOf } from '../../runtime/process/process-peers.js'
-import type { Depth } from '../../stores/contract/queue-depth.js'
+import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { QueueKind, StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { Throttles } from '../../stores/contract/throttles.js'
@@ -22,7 +22,7 @@ interface FullestLimit {
   readonly nextMs: number
 }
 
-export interface OverviewRow extends Omit<Depth, 'queue' | 'shardLagsMs' | 'lostAt'> {
+export interface OverviewRow extends Omit<QueueDepth, 'queue' | 'shardLagsMs' | 'lostAt'> {
   readonly name: string
   readonly kind: QueueKind
   readonly declared: boolean
@@ -104,7 +104,7 @@ export async function namedQueues(mill: Mill): Promise<NamedQueue[]> {
 export async function depthsOf(
   store: Store,
   queues: readonly NamedQueue[],
-): Promise<{ readonly now: number; readonly depths: (Depth | Error)[] }> {
+): Promise<{ readonly now: number; readonly depths: (QueueDepth | Error)[] }> {
   try {
     return await depthsIn(store, queues)
   } catch (error) {
@@ -121,7 +121,7 @@ export async function depthsOf(
 async function depthsIn(
   store: Store,
   queues: readonly NamedQueue[],
-): Promise<{ readonly now: number; readonly depths: Depth[] }> {
+): Promise<{ readonly now: number; readonly depths: QueueDepth[] }> {
   const there = store.records === undefined ? queues : queues.filter(({ stored }) => stored !== undefined)
   const { now, depths } = await store.depth(there.map(({ name }) => name))
   const byName = new Map(depths.map((depth) => [depth.queue, depth]))
@@ -167,7 +167,7 @@ async function limitOf(throttles: Throttles, queue: string): Promise<FullestLimi
 
 function rowOf(
   { name, kind, declared, shards, stored }: NamedQueue,
-  depth: Depth | Error,
+  depth: QueueDepth | Error,
   limit: FullestLimit | undefined,
   spark: Spark,
 ): OverviewRow {

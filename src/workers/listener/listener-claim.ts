@@ -2,7 +2,7 @@
 
 import { hasCode, InvalidArgumentError, JobCancelledError, LeaseLostError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
-import type { Meta, RunningJob } from '../../core/job/job.js'
+import type { JobMeta, RunningJob } from '../../core/job/job.js'
 import type { FieldWriter } from '../../core/job/job-fields.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Random } from '../../core/platform/clock.js'
@@ -41,7 +41,7 @@ export interface ListenerClaim<Input = unknown> {
   readonly queue: string
   /** As it was enqueued; no schema has checked it here. */
   readonly input: Input
-  readonly meta: Meta
+  readonly meta: JobMeta
   /** The job whose handler enqueued it by `ctx.enqueue()`; undefined if there is none. */
   readonly parent: RunningJob['parent'] | undefined
   /** The span that enqueued it, if a tracer or a request has named one. */
@@ -151,7 +151,7 @@ export class ListenerHand implements ListenerClaim {
     return this.execution.input
   }
 
-  get meta(): Meta {
+  get meta(): JobMeta {
     return this.execution.job.meta
   }
 

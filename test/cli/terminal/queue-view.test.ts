@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { widthOf } from '#src/cli/printable.js'
 import { inColumns, queueViewLines, sparkline } from '#src/cli/terminal/queue-view.js'
 import type { QueueHistory } from '#src/client/admin/queue-history.js'
-import type { Depth } from '#src/stores/contract/queue-depth.js'
+import type { QueueDepth } from '#src/stores/contract/queue-depth.js'
 
 const colors = picocolors.createColors(false)
 const at = new Date(2026, 10, 25, 14, 3, 59)
 
-function depth(queue: string, counts: Partial<Depth> = {}): Depth {
+function depth(queue: string, counts: Partial<QueueDepth> = {}): QueueDepth {
   return {
     ...{ queue, ready: 0, payloads: 0, suspects: 0, scheduled: 0, running: 0, dead: 0, fresh: 0, retries: 0, lagMs: 0 },
     ...{ processed: 0, failed: 0, crashed: 0, expired: 0, paused: false, draining: false },

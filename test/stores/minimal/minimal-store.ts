@@ -10,7 +10,6 @@ import {
   type ClaimFrom,
   type ClaimLoad,
   ClosedError,
-  type Depth,
   type EnqueueCall,
   type Enqueued,
   type ExtendAnswer,
@@ -18,6 +17,7 @@ import {
   isLoaded,
   mostClaimBytes,
   type NewJob,
+  type QueueDepth,
   type QueueSettings,
   type SettleAnswer,
   type SettleItem,
@@ -137,7 +137,7 @@ export class MinimalStore implements Store {
     )
   }
 
-  async depth(queues: readonly string[]): Promise<{ now: number; depths: Depth[] }> {
+  async depth(queues: readonly string[]): Promise<{ now: number; depths: QueueDepth[] }> {
     this.#refuseUnknown(queues.map((queue) => ({ queue })))
     return { now: this.#now(), depths: queues.map((queue) => this.#depth(queue)) }
   }
@@ -180,7 +180,7 @@ export class MinimalStore implements Store {
     return this.#service.delete(queue, fence)
   }
 
-  #depth(queue: string): Depth {
+  #depth(queue: string): QueueDepth {
     const { visible, hidden, delayed, dead } = this.#service.counts(queue)
     const waiting = visible + delayed
     return {

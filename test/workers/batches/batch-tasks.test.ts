@@ -1,10 +1,10 @@
 /** Batch tasks: a handler that is given several jobs at once, each of which is still a job of its own. */
 
 import {
+  type BatchContext,
   bury,
   type Duration,
   defineTask,
-  type JobsContext,
   type MillOptions,
   snooze,
   UnrecoverableError,
@@ -14,7 +14,7 @@ import { z } from 'zod'
 import { nextEvent } from '../../next-event.js'
 import { type StoreKind, storeKinds, testMill } from '../../test-mill.js'
 
-type Run = (inputs: readonly number[], ctx: JobsContext) => unknown
+type Run = (inputs: readonly number[], ctx: BatchContext) => unknown
 
 /** A mill with a batch task in a queue of its own; what its handler was given, call by call. */
 function rows(

@@ -1,6 +1,6 @@
 /** Order tasks: an ordered task whose payloads say their id and score, and what tests of it share. */
 
-import { type AnyTask, type BatchContext, defineOrderedTask, type Mill, type OrderedTaskOptions } from 'millrace'
+import { type AnyTask, defineOrderedTask, type Mill, type OrderedContext, type OrderedTaskOptions } from 'millrace'
 import { memoryHarness } from 'millrace/store-testing'
 import * as v from 'valibot'
 import { onTestFinished } from 'vitest'
@@ -15,7 +15,7 @@ export interface Push {
   readonly n: number
 }
 
-export type Run = (payloadsById: ReadonlyMap<string, readonly Push[]>, ctx: BatchContext) => unknown
+export type Run = (payloadsById: ReadonlyMap<string, readonly Push[]>, ctx: OrderedContext) => unknown
 
 export const shape = v.object({ id: v.string(), n: v.number() })
 export type Options = Pick<

@@ -1,4 +1,4 @@
-import { type BatchContext, defineOrderedTask } from 'millrace'
+import { defineOrderedTask, type OrderedContext } from 'millrace'
 import type { SettleItem } from 'millrace/store'
 import { memoryHarness } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
@@ -12,8 +12,8 @@ async function running() {
   onTestFinished(() => harness.close())
   const store = await harness.open()
   let end = (_error?: Error) => {}
-  let begin = (_ctx: BatchContext) => {}
-  const begun = new Promise<BatchContext>((resolve) => (begin = resolve))
+  let begin = (_ctx: OrderedContext) => {}
+  const begun = new Promise<OrderedContext>((resolve) => (begin = resolve))
   const task = defineOrderedTask({
     name: 'orders',
     id: (id) => String(id),
@@ -54,7 +54,7 @@ async function running() {
   return { m, store, ctx, worker, kinds, answered, end: (error?: Error) => end(error) }
 }
 
-const aborted = ({ signal }: BatchContext) =>
+const aborted = ({ signal }: OrderedContext) =>
   new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason)))
 
 it('a batch goes on when one of its jobs is cancelled; that one is completed with it', async () => {

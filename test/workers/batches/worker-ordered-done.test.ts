@@ -1,13 +1,13 @@
 /** What a handler of an ordered task says is done stays done, whatever becomes of its run. */
 
-import { type BatchContext, bury, snooze, UnrecoverableError } from 'millrace'
+import { bury, type OrderedContext, snooze, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { nextEvent, recorded } from '../../next-event.js'
 import { storeKinds, testMill } from '../../test-mill.js'
 import { events, numbers, type Options, oneShard, orders, type Push, push } from './order-tasks.js'
 
 /** The handler that applies payloads one by one, until one fails. */
-function applying(fails: (n: number, ctx: BatchContext) => void, options: Options = {}) {
+function applying(fails: (n: number, ctx: OrderedContext) => void, options: Options = {}) {
   const applied: number[] = []
   const task = orders((payloadsById, ctx) => {
     for (const [id, payloads] of payloadsById)
@@ -64,7 +64,7 @@ describe.each(storeKinds)('finished payloads, on %s', (kind) => {
 describe('a finished payload', () => {
   const run = async (
     options: Options,
-    handler: (payloads: readonly Push[], ctx: BatchContext, run: number) => unknown,
+    handler: (payloads: readonly Push[], ctx: OrderedContext, run: number) => unknown,
   ) => {
     const runs: unknown[] = []
     const task = orders((payloadsById, ctx) => {

@@ -1,4 +1,4 @@
-import { type BatchContext, bury, cancel, snooze, UnrecoverableError } from 'millrace'
+import { bury, cancel, type OrderedContext, snooze, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError } from '#src/core/errors.js'
 import { nextEvent, recorded } from '../../next-event.js'
@@ -134,7 +134,7 @@ describe.each(kinds)('an ordered task that fails, on %s', (kind) => {
   })
 
   it('refuses a failure that is reported after the run has ended', async () => {
-    let kept: BatchContext | undefined
+    let kept: OrderedContext | undefined
     const task = orders((_, ctx) => {
       kept = ctx
     })

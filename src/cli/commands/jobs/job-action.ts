@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
 import type { JobState } from '../../../core/job/job.js'
-import type { Depth } from '../../../stores/contract/queue-depth.js'
+import type { QueueDepth } from '../../../stores/contract/queue-depth.js'
 import { type MillFlags, withJson, withMill } from '../../mill-command.js'
 import { OperationError, UsageError } from '../../process/exit-code.js'
 import { confirm } from '../../terminal/confirmation.js'
@@ -38,7 +38,7 @@ export interface JobAction {
    * The approximate number of affected jobs, for a question before the action. Only for actions that cannot be undone
    * in one step.
    */
-  readonly victims?: (depth: Depth, which: 'all' | 'failed') => number
+  readonly victims?: (depth: QueueDepth, which: 'all' | 'failed') => number
   readonly options?: readonly (readonly [flags: string, description: string])[]
   readonly act: (queue: QueueAdmin, which: Which, flags: ActionFlags) => Promise<number>
   /** The next step, for people. */

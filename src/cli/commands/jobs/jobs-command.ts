@@ -10,7 +10,7 @@ import { isNameOf } from '../../../core/task/any-task.js'
 import { exactJson } from '../../../core/values/json.js'
 import type { Mill } from '../../../mill/mill.js'
 import { namedTask } from '../../../mill/named-task.js'
-import type { Depth } from '../../../stores/contract/queue-depth.js'
+import type { QueueDepth } from '../../../stores/contract/queue-depth.js'
 import { durationFlag } from '../../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
 import { printable } from '../../printable.js'
@@ -236,7 +236,7 @@ const actions: readonly JobAction[] = [
   },
 ]
 
-function waiting({ ready, scheduled, retries }: Depth, which: 'all' | 'failed'): number {
+function waiting({ ready, scheduled, retries }: QueueDepth, which: 'all' | 'failed'): number {
   return which === 'failed' ? retries : ready + scheduled
 }
 

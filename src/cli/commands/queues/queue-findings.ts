@@ -4,12 +4,12 @@ import type { Queue } from '../../../core/queue/queue.js'
 import { sameRules, sameThrottle, type Throttle, throttleText } from '../../../core/queue/throttle.js'
 import type { Mill } from '../../../mill/mill.js'
 import type { StoredQueue } from '../../../stores/contract/queue-settings.js'
-import type { Finding } from '../../../stores/contract/store-health.js'
+import type { FsckFinding } from '../../../stores/contract/store-health.js'
 import { silenceText } from '../../terminal/throttle-lines.js'
 import { flagsFor } from '../../terminal/throttle-text.js'
 
 /** The queues whose reshard is unfinished, and those that have another number of shards. The stored number counts. */
-export function shardFindings(declared: ReadonlyMap<string, Queue>, stored: readonly StoredQueue[]): Finding[] {
+export function shardFindings(declared: ReadonlyMap<string, Queue>, stored: readonly StoredQueue[]): FsckFinding[] {
   return stored.flatMap((queue) => {
     if (queue.resharding !== undefined) return [unfinished(queue.name, queue.resharding)]
     const asked = declared.get(queue.name)?.shards
@@ -25,12 +25,12 @@ export function differs({ kind, shards }: StoredQueue, asked: number): boolean {
   return asked !== shards && (kind === 'ordered' || shards > 1)
 }
 
-function unfinished(name: string, shards: number): Finding {
+function unfinished(name: string, shards: number): FsckFinding {
   const text = `the reshard of queue '${name}' to ${counted(shards)} is unfinished: none of its jobs starts until it ends. If nobody runs it now, \`millrace queues reshard ${name} ${shards}\` goes on with it.`
   return { level: 'warning', what: 'shards', text }
 }
 
-function findingOf({ name, kind, shards }: StoredQueue, asked: number): Finding {
+function findingOf({ name, kind, shards }: StoredQueue, asked: number): FsckFinding {
   const found = `queue '${name}' has ${counted(shards)}, but ${asked} ${asked === 1 ? 'is' : 'are'} configured: the stored number counts.`
   const change = `set \`shards: ${shards}\` in your configuration`
   return {
@@ -50,7 +50,7 @@ function counted(shards: number): string {
 type Declared = ReadonlyMap<string, { readonly throttle: Throttle | undefined }>
 
 /** The conflicts because of which every call of a mill with this configuration fails, as `throttle-conflict`. */
-export function throttleFindings(declared: Declared, stored: readonly StoredQueue[]): Finding[] {
+export function throttleFindings(declared: Declared, stored: readonly StoredQueue[]): FsckFinding[] {
   const found = new Map(stored.map((queue) => [queue.name, queue.throttle]))
   const scopes = new Map(stored.flatMap(({ throttle }) => (throttle === undefined ? [] : [[throttle.scope, throttle]])))
   const conflicts = new Map<string, Conflict & { readonly queues: string[] }>()
@@ -70,7 +70,7 @@ export function throttleFindings(declared: Declared, stored: readonly StoredQueu
  * The throttles that start nothing because the store may have forgotten earlier starts. Of queues that share one, only
  * one is named.
  */
-export async function silentThrottles(mill: Mill, stored: readonly StoredQueue[]): Promise<Finding[]> {
+export async function silentThrottles(mill: Mill, stored: readonly StoredQueue[]): Promise<FsckFinding[]> {
   const firstOfScope = new Map<string, string>()
   for (const { name, throttle } of stored)
     if (throttle !== undefined && mill.queues.has(name) && !firstOfScope.has(throttle.scope))
@@ -89,7 +89,7 @@ interface Conflict {
   readonly asked: Throttle
 }
 
-function conflictFinding({ queues, stored, asked }: Conflict): Finding {
+function conflictFinding({ queues, stored, asked }: Conflict): FsckFinding {
   const [first] = queues as readonly [string]
   const text = `the throttle of ${namesOf(queues)} is stored as ${throttleText(first, stored)}, and configured as ${throttleText(first, asked)}: every call of a mill that is so configured fails.`
   return { level: 'error', what: 'throttle', text: `${text} ${remedy(first, stored, asked)}` }
@@ -115,6 +115,6 @@ function namesOf(queues: readonly string[]): string {
   return `${queues.length === 1 ? 'queue' : 'queues'} ${queues.map((name) => `'${name}'`).join(', ')}`
 }
 
-function warning(text: string): Finding {
+function warning(text: string): FsckFinding {
   return { level: 'warning', what: 'throttle', text }
 }

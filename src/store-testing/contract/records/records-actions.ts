@@ -1,7 +1,7 @@
 /** Contract cases: administration of jobs and queues. */
 
 import assert from 'node:assert/strict'
-import type { Step, Where } from '../../../stores/contract/job-records.js'
+import type { JobSelection, Step } from '../../../stores/contract/job-records.js'
 import { exactDepth, plainCase, plainConcern, records } from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
 
@@ -58,7 +58,7 @@ export const recordsActions = plainConcern('records: actions', [records], {
   async 'an empty list of ids changes nothing'(scene) {
     await everyState(scene)
     const before = await scene.harness.dump()
-    const none: Where = { ids: [] }
+    const none: JobSelection = { ids: [] }
     const nothing: Step = { changed: 0, more: false }
 
     assert.deepEqual(await scene.records.cancel(scene.queue, none), nothing)

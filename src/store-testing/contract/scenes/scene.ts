@@ -6,7 +6,7 @@ import type { History } from '../../../stores/contract/history.js'
 import type { Records } from '../../../stores/contract/job-records.js'
 import type { LiveMessages } from '../../../stores/contract/live-messages.js'
 import type { Enqueued, NewJob } from '../../../stores/contract/new-job.js'
-import type { Depth } from '../../../stores/contract/queue-depth.js'
+import type { QueueDepth } from '../../../stores/contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../../../stores/contract/queue-settings.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../../../stores/contract/settle.js'
 import type { Store } from '../../../stores/contract/store.js'
@@ -175,7 +175,7 @@ export class Scene {
     return (await this.store.depth([this.queue])).now
   }
 
-  async depth(queue = this.queue): Promise<Depth> {
+  async depth(queue = this.queue): Promise<QueueDepth> {
     const { depths } = await this.store.depth([queue])
     assert.equal(depths.length, 1)
     return depths[0]!

@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { JobState } from '../../../core/job/job.js'
-import type { ListQuery, Page, Records, Step, Where } from '../../contract/job-records.js'
+import type { JobSelection, ListQuery, Page, Records, Step } from '../../contract/job-records.js'
 import type { QueueBasis } from '../../contract/queue-settings.js'
 import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
@@ -28,7 +28,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
   /** One bounded step over the selected jobs in these states, shard by shard. */
   function step(
     name: string,
-    where: Where,
+    where: JobSelection,
     states: readonly JobState[],
     change: (queue: MemoryQueue, job: MemoryJob, now: number) => boolean,
     isIdle: (job: MemoryJob, now: number) => boolean = () => false,
@@ -229,7 +229,7 @@ function removed(queue: MemoryQueue, job: MemoryJob, now: number): true {
 function selected(
   queues: MemoryQueues,
   name: string,
-  where: Where,
+  where: JobSelection,
   states: readonly JobState[],
   now: number,
 ): { readonly queue: MemoryQueue; readonly job: MemoryJob }[] {

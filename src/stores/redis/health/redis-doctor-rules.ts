@@ -1,7 +1,7 @@
 /** The doctor's rules for a Redis server: findings from what it reports about itself. Pure. */
 
 import { formatDuration } from '../../../core/values/duration.js'
-import type { Finding } from '../../contract/store-health.js'
+import type { FsckFinding } from '../../contract/store-health.js'
 import type { RedisInfo } from '../client/redis-server-info.js'
 import { type RedisRight, userLine } from './redis-acl.js'
 
@@ -38,12 +38,12 @@ export const settingNames = [
   'tcp-keepalive',
 ] as const
 
-const ok = (what: string, text: string): Finding => ({ level: 'ok', what, text })
-const warning = (what: string, text: string): Finding => ({ level: 'warning', what, text })
-const error = (what: string, text: string): Finding => ({ level: 'error', what, text })
+const ok = (what: string, text: string): FsckFinding => ({ level: 'ok', what, text })
+const warning = (what: string, text: string): FsckFinding => ({ level: 'warning', what, text })
+const error = (what: string, text: string): FsckFinding => ({ level: 'error', what, text })
 
 /** Judges one server, or one master of a cluster. */
-export function judgeServer(facts: ServerFacts): Finding[] {
+export function judgeServer(facts: ServerFacts): FsckFinding[] {
   return [
     judgeVersion(facts),
     judgeUptime(facts.info),
@@ -56,7 +56,7 @@ export function judgeServer(facts: ServerFacts): Finding[] {
   ].filter((finding) => finding !== undefined)
 }
 
-function judgeVersion({ info }: ServerFacts): Finding {
+function judgeVersion({ info }: ServerFacts): FsckFinding {
   const what = 'version'
   const valkey = info.get('valkey_version')
   if (valkey !== undefined) return ok(what, `Valkey ${valkey}`)
@@ -68,7 +68,7 @@ function judgeVersion({ info }: ServerFacts): Finding {
 }
 
 /** CVE-2026-23479. It names versions of Redis, and does not say which versions of Valkey are affected. */
-function judgeBlockedClients({ info, settings }: ServerFacts): Finding | undefined {
+function judgeBlockedClients({ info, settings }: ServerFacts): FsckFinding | undefined {
   const version = info.get('redis_version') ?? ''
   if (info.has('valkey_version') || !isAtLeast(version, '7.2.0') || isAtLeast(version, '8.6.3')) return undefined
   const what = 'CVE-2026-23479'
@@ -82,12 +82,12 @@ function judgeBlockedClients({ info, settings }: ServerFacts): Finding | undefin
 }
 
 /** A server that has just started may have lost what was not on disk, and has forgotten its peaks. */
-function judgeUptime(info: RedisInfo): Finding | undefined {
+function judgeUptime(info: RedisInfo): FsckFinding | undefined {
   const seconds = info.get('uptime_in_seconds')
   return seconds === undefined ? undefined : ok('uptime', `up for ${formatDuration(Number(seconds) * 1_000)}`)
 }
 
-function judgeEviction(info: RedisInfo): Finding {
+function judgeEviction(info: RedisInfo): FsckFinding {
   const what = 'eviction policy'
   const policy = info.get('maxmemory_policy')
   if (policy === 'noeviction') return ok(what, policy)
@@ -99,7 +99,7 @@ function judgeEviction(info: RedisInfo): Finding {
   )
 }
 
-function judgeMemory(info: RedisInfo): Finding {
+function judgeMemory(info: RedisInfo): FsckFinding {
   const what = 'memory'
   const [used, most] = [numberOf(info, 'used_memory'), numberOf(info, 'maxmemory')]
   const peak = info.has('used_memory_peak')
@@ -118,8 +118,8 @@ function judgeMemory(info: RedisInfo): Finding {
   )
 }
 
-function judgePersistence({ info, settings }: ServerFacts): Finding[] {
-  const failures: Finding[] = []
+function judgePersistence({ info, settings }: ServerFacts): FsckFinding[] {
+  const failures: FsckFinding[] = []
   if (failed(info, 'aof_last_write_status'))
     failures.push(
       error(
@@ -143,7 +143,7 @@ function judgePersistence({ info, settings }: ServerFacts): Finding[] {
   return [judgeDurability(info, settings), ...failures]
 }
 
-function judgeDurability(info: RedisInfo, settings: RedisInfo | undefined): Finding {
+function judgeDurability(info: RedisInfo, settings: RedisInfo | undefined): FsckFinding {
   const what = 'persistence'
   if (info.get('aof_enabled') !== '1') {
     const lost = hasSnapshots(settings)
@@ -169,14 +169,14 @@ function judgeDurability(info: RedisInfo, settings: RedisInfo | undefined): Find
   }
 }
 
-function judgeReplication({ info, settings, replicas }: ServerFacts): Finding[] {
+function judgeReplication({ info, settings, replicas }: ServerFacts): FsckFinding[] {
   const what = 'replication'
   if (info.get('role') === 'slave')
     return [error(what, `this is a replica and takes no writes. Give the address of its master.`)]
   const connected = numberOf(info, 'connected_slaves')
   const said = connected === 1 ? '1 replica is connected' : `${connected} replicas are connected`
   const least = Number(settings?.get('min-replicas-to-write') ?? 0)
-  const findings: Finding[] = []
+  const findings: FsckFinding[] = []
   if (replicas > connected)
     findings.push(
       error(
@@ -193,7 +193,7 @@ function judgeReplication({ info, settings, replicas }: ServerFacts): Finding[] 
   return [ok(what, `master; ${said}${waited}`)]
 }
 
-function judgeConnections({ info, settings }: ServerFacts): (Finding | undefined)[] {
+function judgeConnections({ info, settings }: ServerFacts): (FsckFinding | undefined)[] {
   const what = 'connections'
   const [open, most] = [numberOf(info, 'connected_clients'), numberOf(info, 'maxclients')]
   const idleSeconds = Number(settings?.get('timeout') ?? 0)
@@ -222,7 +222,7 @@ function judgeConnections({ info, settings }: ServerFacts): (Finding | undefined
     : [ok(what, `${open} of at most ${most} are open`)]
 }
 
-export function judgeCluster({ info, shards }: ClusterFacts): Finding[] {
+export function judgeCluster({ info, shards }: ClusterFacts): FsckFinding[] {
   const state = info.get('cluster_state')
   const served = numberOf(info, 'cluster_slots_ok')
   const masters = numberOf(info, 'cluster_size')
@@ -246,7 +246,7 @@ export function judgeCluster({ info, shards }: ClusterFacts): Finding[] {
 }
 
 /** `offsetMs`: how far the server's clock is ahead of the local one, accurate to `marginMs`. */
-export function judgeClock(offsetMs: number, marginMs: number): Finding {
+export function judgeClock(offsetMs: number, marginMs: number): FsckFinding {
   const off = Math.abs(offsetMs)
   if (off <= marginMs + 1) return ok('clock', "the server's and this machine's agree")
   return ok(
@@ -255,12 +255,12 @@ export function judgeClock(offsetMs: number, marginMs: number): Finding {
   )
 }
 
-export function judgeRights({ namespace, isCluster, rights }: RightsFacts): Finding[] {
+export function judgeRights({ namespace, isCluster, rights }: RightsFacts): FsckFinding[] {
   const rules = (may: boolean | undefined) => [
     ...new Set(rights.filter((right) => right.may === may).map(({ rule }) => rule)),
   ]
   const [denied, missing] = [rules(false), rules(undefined)]
-  const findings: Finding[] = []
+  const findings: FsckFinding[] = []
   if (denied.length > 0)
     findings.push(
       error(
@@ -279,12 +279,12 @@ export function judgeRights({ namespace, isCluster, rights }: RightsFacts): Find
 }
 
 /** The finding if nobody can use the server at all: it is away, refuses access, or is unfit for a store. */
-export function unusable(why: string): Finding {
+export function unusable(why: string): FsckFinding {
   return error('server', why)
 }
 
 /** The finding for something that could not be read, and why. */
-export function unreadable(what: string, why: string): Finding {
+export function unreadable(what: string, why: string): FsckFinding {
   return warning(what, `could not be read (${why}).`)
 }
 

@@ -3,7 +3,7 @@
 import { hasCode } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
 import { type Clock, systemClock } from '../../../core/platform/clock.js'
-import type { Finding } from '../../contract/store-health.js'
+import type { FsckFinding } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { type RedisInfo, redisInfo } from '../client/redis-server-info.js'
@@ -35,8 +35,8 @@ interface DoctorParts {
  * because a right is missing, a warning names it. On a cluster, it asks each master that holds a shard for its INFO,
  * and one of them for its settings.
  */
-export async function examineRedis(parts: DoctorParts, clock: Clock = systemClock): Promise<Finding[]> {
-  const findings: Finding[] = []
+export async function examineRedis(parts: DoctorParts, clock: Clock = systemClock): Promise<FsckFinding[]> {
+  const findings: FsckFinding[] = []
   const attempt = async <T>(what: string, ask: () => Promise<T>): Promise<T | undefined> => {
     try {
       return await ask()
@@ -86,8 +86,8 @@ function shardsOn(servers: readonly RedisServerSeen[], namespace: string): numbe
 }
 
 /** Reports a finding once if all servers have the same, otherwise with the port of each server. */
-function merged(judged: readonly (readonly [RedisInfo, readonly Finding[]])[]): Finding[] {
-  const byText = new Map<string, { finding: Finding; ports: string[] }>()
+function merged(judged: readonly (readonly [RedisInfo, readonly FsckFinding[]])[]): FsckFinding[] {
+  const byText = new Map<string, { finding: FsckFinding; ports: string[] }>()
   for (const [info, findings] of judged)
     for (const finding of findings) {
       const key = JSON.stringify(finding)

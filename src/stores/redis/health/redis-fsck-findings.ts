@@ -1,6 +1,6 @@
 /** The findings of an fsck of a Redis store: the number of breaches of each kind, their ids, and the harm they do. */
 
-import type { Finding } from '../../contract/store-health.js'
+import type { FsckFinding } from '../../contract/store-health.js'
 
 /** A kind of breach in a key. */
 interface BreachKind {
@@ -126,7 +126,7 @@ export class RedisBreaches {
   }
 
   /** One finding for each kind, errors first. */
-  findings(what: string): Finding[] {
+  findings(what: string): FsckFinding[] {
     const found = [...this.#found.values()].sort((a, b) => (a.kind.level < b.kind.level ? -1 : 1))
     return found.map(({ kind: { level, wrong, harm }, ids }) => ({
       level,

@@ -1,7 +1,7 @@
 /** The repair of a Redis store: makes the keys of its queues consistent again as far as no job is lost by it. */
 
 import { UnknownQueueError } from '../../../core/errors.js'
-import type { Finding, Mended, Repair } from '../../contract/store-health.js'
+import type { FsckFinding, FsckRepair, Repair } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { mostCounted } from '../lua/prelude.js'
@@ -28,14 +28,14 @@ export async function repairRedis(client: RedisClient, namespace: string, queue?
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
   // If a queue's layout is unreadable, a check reports what is wrong, and a person must say what it was.
   const places = (queue === undefined ? names : [queue]).flatMap((name) => placesOf(namespace, name, stored.get(name)!))
-  const mended: Mended[] = []
+  const mended: FsckRepair[] = []
   for (const { what, shard } of places) {
     mended.push(...(await mendLeases(client, shard, what).catch(unlessUnusable)))
     mended.push(...(await countGroups(client, shard, what).catch(unlessUnusable)))
     mended.push(...(await countPayloads(client, shard, what).catch(unlessUnusable)))
   }
   const found = await checkRedis(client, namespace, queue)
-  const counted: Mended[] = []
+  const counted: FsckRepair[] = []
   for (const place of places) counted.push(...(await countStale(client, place, found)))
   // Last, because until then claims do not trust the count of stale elements.
   for (const place of places) counted.push(...(await forgetLost(client, place).catch(unlessUnusable)))
@@ -60,7 +60,7 @@ function placesOf(namespace: string, name: string, stored: string): RepairedShar
   }))
 }
 
-async function mendLeases(client: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
+async function mendLeases(client: RedisClient, shard: RedisShard, what: string): Promise<FsckRepair[]> {
   // Leases first: then claims whose lease is removed, because it had no valid claim, are found without one.
   const leases = await walked(client, shard, 'leases')
   const claims = await walked(client, shard, 'claims')
@@ -80,13 +80,13 @@ async function mendLeases(client: RedisClient, shard: RedisShard, what: string):
   ]
 }
 
-async function countGroups(client: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
+async function countGroups(client: RedisClient, shard: RedisShard, what: string): Promise<FsckRepair[]> {
   const groups = numberIn(await runOn(client, shard, repairScripts.groups))
   if (groups === 0) return []
   return [{ what, text: `counted anew how many jobs run of ${groups === 1 ? '1 group' : `${groups} groups`}` }]
 }
 
-async function countPayloads(client: RedisClient, shard: RedisShard, what: string): Promise<Mended[]> {
+async function countPayloads(client: RedisClient, shard: RedisShard, what: string): Promise<FsckRepair[]> {
   if (shard.kind === 'plain' || numberIn(await runOn(client, shard, repairScripts.many)) === 0) return []
   return [{ what, text: 'counted anew how many payloads wait' }]
 }
@@ -107,8 +107,8 @@ async function walked(client: RedisClient, shard: RedisShard, name: string): Pro
 async function countStale(
   client: RedisClient,
   { what, shard }: RepairedShard,
-  found: readonly Finding[],
-): Promise<Mended[]> {
+  found: readonly FsckFinding[],
+): Promise<FsckRepair[]> {
   const faults = found.filter((one) => one.what === what && one.level !== 'ok' && !isOfLost(one))
   if (shard.kind !== 'plain' || faults.length !== 1 || !isOfStale(faults[0]!)) return []
   const by = numberIn(await runOn(client, shard, repairScripts.stale))
@@ -117,15 +117,15 @@ async function countStale(
   return [{ what, text }]
 }
 
-function isOfStale({ text }: Finding): boolean {
+function isOfStale({ text }: FsckFinding): boolean {
   return text.startsWith('the number of stale elements')
 }
 
-function isOfLost({ text }: Finding): boolean {
+function isOfLost({ text }: FsckFinding): boolean {
   return text.startsWith('claims have passed over')
 }
 
-async function forgetLost(client: RedisClient, { what, shard }: RepairedShard): Promise<Mended[]> {
+async function forgetLost(client: RedisClient, { what, shard }: RepairedShard): Promise<FsckRepair[]> {
   const lost = numberIn(await runOn(client, shard, repairScripts.lost))
   if (lost === 0) return []
   const jobs = lost === 1 ? '1 job' : `${lost} jobs`
@@ -133,7 +133,7 @@ async function forgetLost(client: RedisClient, { what, shard }: RepairedShard): 
 }
 
 /** The check reports why. */
-function unlessUnusable(): Mended[] {
+function unlessUnusable(): FsckRepair[] {
   return []
 }
 

@@ -7,7 +7,7 @@ import { UnknownQueueError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
 import { isRulesText } from '../../../core/queue/throttle.js'
 import { isQueueName } from '../../../core/values/ids.js'
-import type { Finding } from '../../contract/store-health.js'
+import type { FsckFinding } from '../../contract/store-health.js'
 import type { RedisClient, RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { runOn } from '../lua/script-kinds.js'
@@ -48,12 +48,12 @@ const mostForeign = 1_000
 const scanCount = 500
 
 /** Throws `UnknownQueueError` for a queue that is not stored. */
-export async function checkRedis(client: RedisClient, namespace: string, queue?: string): Promise<Finding[]> {
+export async function checkRedis(client: RedisClient, namespace: string, queue?: string): Promise<FsckFinding[]> {
   const stored = await storedQueues(client, namespace)
   const names = [...stored.keys()].sort()
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
   const checked = queue === undefined ? names : [queue]
-  const findings: Finding[] = []
+  const findings: FsckFinding[] = []
   for (const name of checked) findings.push(...(await checkQueue(client, namespace, name, stored.get(name)!)))
   const members = checked.flatMap((name) => membersIn(namespace, name, stored.get(name)!))
   findings.push(...(await throttleFindings(client, namespace, members)))
@@ -79,14 +79,19 @@ function membersIn(namespace: string, name: string, stored: string): ThrottleMem
   return [[layout.scope, `${shard!.tag}:meta`]]
 }
 
-async function checkQueue(client: RedisClient, namespace: string, name: string, stored: string): Promise<Finding[]> {
+async function checkQueue(
+  client: RedisClient,
+  namespace: string,
+  name: string,
+  stored: string,
+): Promise<FsckFinding[]> {
   const what = `queue ${name}`
   const layout = layoutIn(stored)
   if (!isQueueName(name) || layout === undefined) {
     const text = `'${queuesKey(namespace)}' says that it has '${stored}' shards, which cannot be. Nothing can use it. Remove the field.`
     return [{ level: 'error', what, text }]
   }
-  const findings: Finding[] = []
+  const findings: FsckFinding[] = []
   let jobs = 0
   const queue = queueIn(namespace, name, layout)
   for (const shard of liveShards(queue)) {
@@ -105,7 +110,7 @@ async function checkShard(
   client: RedisClient,
   shard: RedisShard,
   what: string,
-): Promise<{ readonly findings: Finding[]; readonly jobs: number }> {
+): Promise<{ readonly findings: FsckFinding[]; readonly jobs: number }> {
   const wrong = unusable(listIn(await runOn(client, shard, checkScripts.types)).map(textIn), shard, what)
   if (wrong.length > 0) return { findings: wrong, jobs: 0 }
   const breaches = new RedisBreaches()
@@ -126,8 +131,8 @@ async function checkShard(
 }
 
 /** The reasons why a shard cannot be checked: no settings, or keys of another type. */
-function unusable(types: readonly string[], { tag, kind }: RedisShard, what: string): Finding[] {
-  const findings: Finding[] = []
+function unusable(types: readonly string[], { tag, kind }: RedisShard, what: string): FsckFinding[] {
+  const findings: FsckFinding[] = []
   const names = keyNames(kind)
   for (const [i, key] of names.entries()) {
     const expected = keyTypes[key]
@@ -150,7 +155,7 @@ function unusable(types: readonly string[], { tag, kind }: RedisShard, what: str
   return [{ level: 'error', what, text }]
 }
 
-function miscount(excess: number, what: string): Finding {
+function miscount(excess: number, what: string): FsckFinding {
   const text = `the number of stale elements in 'ready-list', which 'meta' counts, is ${Math.abs(excess)} too ${excess > 0 ? 'high' : 'low'}. Depths are wrong by as many, and claims may find no jobs or look for some that are not there.`
   return { level: 'error', what, text }
 }
@@ -184,7 +189,7 @@ function addAll(breaches: RedisBreaches, found: Parameters<typeof rowsIn>[0]): v
 }
 
 /** Unknown keys that begin like the store's keys, on all servers that hold some of the latter. */
-async function foreignKeys(client: RedisClient, namespace: string): Promise<Finding[]> {
+async function foreignKeys(client: RedisClient, namespace: string): Promise<FsckFinding[]> {
   const known = async () => {
     const layouts = [...(await storedQueues(client, namespace))].flatMap(([name, stored]) => {
       const layout = layoutIn(stored)
@@ -275,7 +280,7 @@ const optional: Readonly<Record<string, RegExp>> = {
 }
 
 /** `meta`: fields and values, as HGETALL returns them. */
-function metaFaults(meta: RedisReply, what: string): Finding[] {
+function metaFaults(meta: RedisReply, what: string): FsckFinding[] {
   const values = new Map(rowsIn(meta, 2).map(([field, value]) => [textIn(field), textIn(value)]))
   const wrong = Object.entries({ ...required, ...optional }).filter(([field, form]) => {
     const value = values.get(field)
@@ -293,7 +298,7 @@ function metaFaults(meta: RedisReply, what: string): Finding[] {
   return [{ level: 'error', what, text }]
 }
 
-function lostFinding(lost: number, what: string): Finding {
+function lostFinding(lost: number, what: string): FsckFinding {
   const text = `claims have passed over ${lost} ${lost === 1 ? 'job' : 'jobs'} whose record was gone, as a torn append-only file leaves them. They did not run; enqueue them again. \`fsck --repair\` begins to count anew.`
   return { level: 'warning', what, text }
 }
@@ -320,10 +325,10 @@ async function throttleFindings(
   client: RedisClient,
   namespace: string,
   members: readonly ThrottleMember[],
-): Promise<Finding[]> {
+): Promise<FsckFinding[]> {
   // A queue is registered, then joins its throttle, and then gets its `meta`. Before that its throttle may not be there.
   const made = await Promise.all(members.map(async ([, meta]) => numberIn(await client.command('EXISTS', [meta])) > 0))
-  const findings: Finding[] = []
+  const findings: FsckFinding[] = []
   for (const scope of new Set(members.flatMap(([scope], i) => (made[i] ? [scope] : [])))) {
     const keys = scopeKeys(namespace, scope)
     for (const [key, wrong] of await wrongKeys(client, keys)) {

@@ -1,6 +1,6 @@
 /** The depth of queues on a Redis store: the counts of their shards, added up. */
 
-import type { Depth } from '../../contract/queue-depth.js'
+import type { QueueDepth } from '../../contract/queue-depth.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn } from '../client/redis-reply.js'
 import { ScriptRefusal } from '../client/redis-script.js'
@@ -11,7 +11,7 @@ import type { RedisQueues } from '../shards/redis-queues.js'
 export async function depthsOf(
   queues: RedisQueues,
   names: readonly string[],
-): Promise<{ readonly now: number; readonly depths: Depth[] }> {
+): Promise<{ readonly now: number; readonly depths: QueueDepth[] }> {
   const found = await queues.findNow(names)
   if (found.length === 0) return { now: await queues.now(), depths: [] }
   const replies = await Promise.all(
@@ -40,7 +40,7 @@ async function depthIfThere(queues: RedisQueues, shard: RedisShard): Promise<Red
   }
 }
 
-function depthIn({ name, layout }: RedisQueue, shards: readonly RedisReply[]): Depth {
+function depthIn({ name, layout }: RedisQueue, shards: readonly RedisReply[]): QueueDepth {
   const counts = shards.map((reply) => listIn(reply).map(numberIn))
   const sum = (i: number) => counts.reduce((total, count) => total + count[i]!, 0)
   const most = (i: number) => Math.max(...counts.map((count) => count[i]!))

@@ -1,7 +1,7 @@
 /** Administration of the jobs of a Redis store. */
 
 import { mostFieldBytes, mostFields } from '../../../core/job/job-fields.js'
-import type { ListQuery, Page, Records, Step, StoredJob, Where } from '../../contract/job-records.js'
+import type { JobSelection, ListQuery, Page, Records, Step, StoredJob } from '../../contract/job-records.js'
 import { stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { viewJobs } from '../format/redis-views.js'
@@ -40,7 +40,7 @@ export function redisRecords(
   reshard: RedisReshard,
   ends: RedisResultWatch,
 ): Records {
-  async function change(name: string, where: Where, verb: Verb): Promise<Step> {
+  async function change(name: string, where: JobSelection, verb: Verb): Promise<Step> {
     return queues.following(async () => {
       const [queue] = await queues.findNow([name])
       const step = { changed: 0, payloads: 0 }
@@ -124,7 +124,7 @@ export function redisRecords(
     })
   }
 
-  const dead = (where: Where): Where => (where === 'failed' ? 'all' : where)
+  const dead = (where: JobSelection): JobSelection => (where === 'failed' ? 'all' : where)
 
   return {
     async queues() {

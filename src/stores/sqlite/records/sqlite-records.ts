@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { FieldChanges } from '../../../core/job/job-fields.js'
 import type { Throttle } from '../../../core/queue/throttle.js'
-import type { Step, Where } from '../../contract/job-records.js'
+import type { JobSelection, Step } from '../../contract/job-records.js'
 import type { StoredQueue } from '../../contract/queue-settings.js'
 import { stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
@@ -51,7 +51,7 @@ interface SelectedPool {
 /** A step: which jobs, in which states, and the change to the jobs of each row. */
 interface Change {
   readonly queue: string
-  readonly where: Where
+  readonly where: JobSelection
   readonly states: readonly number[]
   readonly change: (queue: QueueRow, jobs: readonly JobRow[], now: number) => void
   /** Only running jobs whose successor is due later. Absent: only running jobs that are not being cancelled yet. */
@@ -80,7 +80,7 @@ export class SqliteRecords {
     return queuesIn(this.#transaction.db)
   }
 
-  cancel(queue: string, where: Where, reason?: string): Step {
+  cancel(queue: string, where: JobSelection, reason?: string): Step {
     const change = each((row, job, now) => {
       job.reason = storedOrNull(reason)
       const jobs = this.#transaction.jobsOf(row)
@@ -90,17 +90,17 @@ export class SqliteRecords {
     return this.#step({ queue, where, states: [...waitingStates, running], change, ends: true })
   }
 
-  delete(queue: string, where: Where): Step {
+  delete(queue: string, where: JobSelection): Step {
     const states = typeof where === 'object' ? [...waitingStates, completed] : waitingStates
     return this.#step({ queue, where, states, ...this.#dropping })
   }
 
-  runNow(queue: string, where: Where): Step {
+  runNow(queue: string, where: JobSelection): Step {
     const change = each((row, job, now) => this.#transaction.jobsOf(row).runNow(row, job, now))
     return this.#step({ queue, where, states: [scheduled, running], change, rings: true, ofSuccessor: true })
   }
 
-  bury(queue: string, where: Where): Step {
+  bury(queue: string, where: JobSelection): Step {
     const change = each((row, job, now) => this.#transaction.jobsOf(row).bury(row, job, 'buried', undefined, now))
     return this.#step({ queue, where, states: waitingStates, change, ends: true })
   }
@@ -109,12 +109,12 @@ export class SqliteRecords {
     return this.#step({ queue, where: 'all', states: [...waitingStates, dead], ...this.#dropping })
   }
 
-  revive(queue: string, where: Where): Step {
+  revive(queue: string, where: JobSelection): Step {
     const change = each((row, job, now) => this.#transaction.jobsOf(row).revive(row, job, now))
     return this.#step({ queue, where: where === 'failed' ? 'all' : where, states: [dead], change, rings: true })
   }
 
-  deleteDead(queue: string, where: Where): Step {
+  deleteDead(queue: string, where: JobSelection): Step {
     return this.#step({
       queue,
       where: where === 'failed' ? 'all' : where,

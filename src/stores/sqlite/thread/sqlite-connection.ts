@@ -3,7 +3,7 @@
 import { isMillraceError } from '../../../core/errors.js'
 import type { ClaimFrom } from '../../contract/claim.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
-import type { Finding } from '../../contract/store-health.js'
+import type { FsckFinding } from '../../contract/store-health.js'
 import { stepLimit } from '../../rules/bounds.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, OpenDatabase } from '../file/sqlite-driver.js'
@@ -381,7 +381,7 @@ function isHealth([, name]: ThreadCall): boolean {
 }
 
 /** Examines or checks the file. */
-function healthLook(file: string, [, name, [queue]]: ThreadCall): (db: Database) => Finding[] {
+function healthLook(file: string, [, name, [queue]]: ThreadCall): (db: Database) => FsckFinding[] {
   return (db) => (name === 'check' ? checkSqlite(db, queue as string | undefined) : examineSqlite(file, db))
 }
 

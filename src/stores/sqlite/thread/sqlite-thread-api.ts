@@ -1,6 +1,6 @@
 /** The interface of a SQLite store's thread: each call that the other side may make, by name. */
 
-import type { Finding } from '../../contract/store-health.js'
+import type { FsckFinding } from '../../contract/store-health.js'
 import { SqliteHistory } from '../records/sqlite-history.js'
 import { SqliteList } from '../records/sqlite-list.js'
 import { SqliteLive } from '../records/sqlite-live.js'
@@ -30,8 +30,8 @@ interface Peeked {
 
 /** Calls on the file alone. No store is opened or made for them. */
 interface FileLooks {
-  check(queue?: string): Finding[]
-  examine(): Finding[]
+  check(queue?: string): FsckFinding[]
+  examine(): FsckFinding[]
 }
 
 type Operations = SqliteOperations['reads'] & SqliteOperations['writes'] & FileLooks

@@ -2,7 +2,7 @@
 
 import type { QueueLimits } from '../../../core/queue/queue-limits.js'
 import { refuseOtherThrottle, type Throttle } from '../../../core/queue/throttle.js'
-import type { Depth } from '../../contract/queue-depth.js'
+import type { QueueDepth } from '../../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
 import { boundsOf, changedLimits, limitsFrom, limitsText, runningBounds, saidLimits } from '../../rules/limit-rules.js'
 import { refuseGroupBound, refuseOtherForm } from '../../rules/queue-form.js'
@@ -111,19 +111,19 @@ export class SqliteSettings {
     for (let shard = 0; shard < count; shard += 1) this.#insert.run(name, shard, count, number, kind, order, exclusive)
   }
 
-  depth(names: readonly string[]): { readonly now: number; readonly depths: Depth[] } {
+  depth(names: readonly string[]): { readonly now: number; readonly depths: QueueDepth[] } {
     const now = this.#transaction.clock.now()
     return { now, depths: names.map((name) => this.#depthOf(name, now)) }
   }
 
-  #depthOf(name: string, now: number): Depth {
+  #depthOf(name: string, now: number): QueueDepth {
     const { queues } = this.#transaction
     const shards = queues.shardsOf(name).map((row) => this.#depthIn(row, now))
     const leaving = queues.leaving(name).map((row) => this.#depthIn(row, now))
     return depthOfShards(shards, leaving, queues.get(name).kind === 'ordered')
   }
 
-  #depthIn(row: QueueRow, now: number): Depth {
+  #depthIn(row: QueueRow, now: number): QueueDepth {
     const { name, kind, ready, suspects, scheduled, running, dead, retries, pending } = row
     const { processed, failed, crashed, expired, lost_at } = row
     return {

@@ -4,7 +4,7 @@
  */
 
 import { InvalidArgumentError, StoreUnavailableError } from '../../../core/errors.js'
-import type { Morgue, Page, Step, StoredJob, Where } from '../../contract/job-records.js'
+import type { JobSelection, Morgue, Page, Step, StoredJob } from '../../contract/job-records.js'
 import { compareBytes } from '../../rules/byte-order.js'
 import { type EntryFailure, mostEntries, type SendEntry, type SqsApi, type SqsMessage } from '../client/sqs-api.js'
 import { type DeadLetter, type Envelope, envelopeText, readEnvelope, sendEntry } from '../envelope.js'
@@ -64,17 +64,17 @@ export class SqsMorgue implements Morgue {
   }
 
   /** Sends into the queue first, and deletes after: between the two the job exists twice, and is never missing. */
-  async revive(queue: string, where: Where): Promise<Step> {
+  async revive(queue: string, where: JobSelection): Promise<Step> {
     const of = await this.#queues.get(queue)
     return this.#take(of, where, (job) => of.send(revivedEntry(job, of.isFifo)))
   }
 
-  async delete(queue: string, where: Where): Promise<Step> {
+  async delete(queue: string, where: JobSelection): Promise<Step> {
     return this.#take(await this.#queues.get(queue), where, async () => {})
   }
 
   /** Deletes the selected jobs, each once `before` is done with it. */
-  async #take(of: SqsQueue, where: Where, before: (job: DeadJob) => Promise<void>): Promise<Step> {
+  async #take(of: SqsQueue, where: JobSelection, before: (job: DeadJob) => Promise<void>): Promise<Step> {
     const asked = typeof where === 'string' ? undefined : new Set(where.ids)
     let changed = 0
     const { deletes } = await of.dead()

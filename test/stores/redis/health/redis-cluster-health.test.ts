@@ -1,6 +1,6 @@
 import { type ClusterServers, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Finding } from '#src/stores/contract/store-health.js'
+import type { FsckFinding } from '#src/stores/contract/store-health.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { connectCluster, RedisScene, settings } from '../redis-scene.js'
 
@@ -16,7 +16,7 @@ afterAll(async () => {
 })
 
 /** Without what is known of some versions of the server, whichever that is here. */
-const bad = (findings: readonly Finding[]) =>
+const bad = (findings: readonly FsckFinding[]) =>
   findings.filter(({ level, what }) => level !== 'ok' && !what.startsWith('CVE-'))
 
 describe('the health of a Redis store on a cluster', () => {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '#src/store-testing/servers/free-port.js'
-import type { Finding, StoreHealth } from '#src/stores/contract/store-health.js'
+import type { FsckFinding, StoreHealth } from '#src/stores/contract/store-health.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
@@ -24,8 +24,8 @@ afterAll(async () => {
 })
 
 /** Without what is known of some versions of the server, whichever that is here. */
-const told = (findings: readonly Finding[]) => findings.filter(({ what }) => !what.startsWith('CVE-'))
-const bad = (findings: readonly Finding[]) => told(findings).filter(({ level }) => level !== 'ok')
+const told = (findings: readonly FsckFinding[]) => findings.filter(({ what }) => !what.startsWith('CVE-'))
+const bad = (findings: readonly FsckFinding[]) => told(findings).filter(({ level }) => level !== 'ok')
 
 /** Makes the user that the examination proposes, and says who it is. */
 async function makeUser(health: StoreHealth, username: string) {

@@ -1,6 +1,6 @@
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Finding } from '#src/stores/contract/store-health.js'
+import type { FsckFinding } from '#src/stores/contract/store-health.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import type { ShardKey } from '#src/stores/redis/redis-keys.js'
 import { connect, queue, RedisScene } from '../redis-scene.js'
@@ -16,7 +16,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-const bad = (findings: readonly Finding[]) => findings.filter(({ level }) => level !== 'ok')
+const bad = (findings: readonly FsckFinding[]) => findings.filter(({ level }) => level !== 'ok')
 /** `6 bytes, big-endian` of a number. */
 const six = (n: number) => Buffer.from(n.toString(16).padStart(12, '0'), 'hex')
 

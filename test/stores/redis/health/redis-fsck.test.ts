@@ -1,6 +1,6 @@
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Finding } from '#src/stores/contract/store-health.js'
+import type { FsckFinding } from '#src/stores/contract/store-health.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import type { ShardKey } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
@@ -17,7 +17,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-const bad = (findings: readonly Finding[]) => findings.filter(({ level }) => level !== 'ok')
+const bad = (findings: readonly FsckFinding[]) => findings.filter(({ level }) => level !== 'ok')
 /** The port, with something done before each of its scripts. */
 function overheard(before: (script: string, args: readonly unknown[]) => unknown): RedisClient {
   return {
@@ -121,7 +121,7 @@ describe('the check of a Redis store', () => {
     }
     const loading = load()
 
-    const found: Finding[] = []
+    const found: FsckFinding[] = []
     for (let n = 0; n < 25; n++) found.push(...bad(await scene.health.check()))
     isOver = true
     await loading
