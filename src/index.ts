@@ -41,7 +41,7 @@ export type { OwnRates, Throttle, ThrottleRule } from './core/queue/throttle.js'
 export type { ThrottleOptions } from './core/queue/throttle-options.js'
 export type { ScheduleOptions } from './core/schedule/schedule-options.js'
 export type { AnyTask } from './core/task/any-task.js'
-export { type Backoff, exponential, kale, lowkiq } from './core/task/backoff.js'
+export { type Backoff, exponential, polynomial } from './core/task/backoff.js'
 export type { BatchContext, JobContext, OrderedContext, OrderedJob } from './core/task/contexts.js'
 export type { EnqueueOptions, EnqueueOptionsOf, OrderedEnqueueOptions } from './core/task/enqueue-options.js'
 export type {
@@ -63,7 +63,7 @@ export {
   type OrderedTaskOptions,
 } from './core/task/ordered-task.js'
 export type { HoldOptions, HoldTime } from './core/task/outcome.js'
-export { bury, cancel, type OutcomeValue, snooze, throttle } from './core/task/outcome.js'
+export { bury, cancel, hold, type OutcomeValue, snooze } from './core/task/outcome.js'
 export type { Schema } from './core/task/schema.js'
 export type { BatchHandler, BatchOptions } from './core/task/task.js'
 export {

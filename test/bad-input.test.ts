@@ -9,13 +9,13 @@ import {
   defineOrderedTask,
   defineTask,
   exponential,
+  hold,
   jsonCodec,
   type MillOptions,
   millrace,
   type QueueOptions,
   type StoreDescriptor,
   snooze,
-  throttle,
   type WorkerOptions,
 } from 'millrace'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -331,11 +331,7 @@ describe('a call made without a mill', () => {
       /exponential\(\{ base \}\) must be a duration/,
     ],
     ['a snooze for no duration', () => snooze('later' as Duration), /snooze\(delay\) must be a duration/],
-    [
-      'a throttle for something that no server sends',
-      () => throttle(true as never),
-      /throttle\(when\) must be a duration/,
-    ],
+    ['a throttle for something that no server sends', () => hold(true as never), /throttle\(when\) must be a duration/],
     ['a task without a name', () => defineTask({} as never), /task is not valid:\n {2}name: is missing/],
     [
       'an ordered task whose name can be no queue',

@@ -1,6 +1,6 @@
 /** The facts of the pages on ordered jobs, on merging and on Lowkiq, against the code: the tables of merging, delays, lifetimes, names. */
 
-import { defineOrderedTask, lowkiq, millrace } from 'millrace'
+import { defineOrderedTask, millrace, polynomial } from 'millrace'
 import type { SettleItem, Store } from 'millrace/store'
 import type { HarnessMaker, StoreHarness } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
@@ -10,7 +10,7 @@ import { harnesses } from './stores/harnesses.js'
 
 const page = new Document('docs/ordered-jobs.md')
 const mergingPage = new Document('docs/merging.md')
-const comingFrom = new Document('docs/coming-from/lowkiq.md')
+const comingFrom = new Document('docs/coming-from/polynomial.md')
 
 const second = 1_000
 const minute = 60 * second
@@ -238,7 +238,7 @@ describe('the tables on retries', () => {
       }),
     )
     expect(delays!.map(([count]) => count)).toEqual(['0', '1', '2', '3', '4', '5'])
-    expect(lowkiq()(6, () => 0)).toBe(retry.backoff(6, () => 0))
+    expect(polynomial()(6, () => 0)).toBe(retry.backoff(6, () => 0))
   })
 
   it('have the days that a number of retries takes on average', () => {
@@ -297,7 +297,7 @@ describe('the page of ordered jobs', () => {
 })
 
 /** Every name in Lowkiq's README: methods, options, attributes, commands, variables, keys. */
-const lowkiqNames = `
+const polynomialNames = `
 Lowkiq::Worker shards_count batch_size max_retry_count queue_name retry_in retries_exhausted perform perform_async super
 job[:error] payloads_by_id id payload payloads score perform_in retry_count morgue
 Lowkiq.workers Lowkiq.poll_interval Lowkiq.threads_per_node Lowkiq.redis Lowkiq.client_pool_size Lowkiq.pool_timeout
@@ -305,15 +305,15 @@ Lowkiq.server_middlewares Lowkiq.client_middlewares Lowkiq.on_server_init Lowkiq
 Lowkiq.build_seq_scheduler Lowkiq.build_splitter Lowkiq.build_default_splitter Lowkiq.build_by_node_splitter Lowkiq.last_words
 Lowkiq.dump_payload Lowkiq.load_payload Marshal Lowkiq.format_error Lowkiq.dump_error Lowkiq.load_error Lowkiq.dump
 REDIS_URL hiredis driver Gemfile gem Redis
-ATestWorker ATestMigrationWorker ATestWorker_V2 lowkiq -r require require_dependency bundle path_to_app
-TERM INT Ctrl-C TTIN lowkiq_ttin.txt StandardError docker-compose rspec examples/dummy
-Lowkiq::Web mount routes.rb initializers/lowkiq.rb LOWKIQ_REDIS_URL LOWKIQ_THREADS_PER_NODE LOWKIQ_CLIENT_POOL_SIZE
+ATestWorker ATestMigrationWorker ATestWorker_V2 polynomial -r require require_dependency bundle path_to_app
+TERM INT Ctrl-C TTIN polynomial_ttin.txt StandardError docker-compose rspec examples/dummy
+Lowkiq::Web mount routes.rb initializers/polynomial.rb LOWKIQ_REDIS_URL LOWKIQ_THREADS_PER_NODE LOWKIQ_CLIENT_POOL_SIZE
 LOWKIQ_NUMBER_OF_NODES LOWKIQ_NODE_NUMBER to_prepare Rails.logger tagged Raven.capture NewRelicLowkiqMiddleware
 Rails.application.reloader ActiveRecord::Base establish_connection /api/v1/stats
 `
 
 /** What Lowkiq has beyond its README: keys in Redis, web actions, numbers, hooks. */
-const lowkiqInternals = `
+const polynomialInternals = `
 all_ids_lex all_ids_scored_by_perfrom_in ids_scored_by_perform_in:<shard> all_ids_scored_by_retry_count payloads:<id> errors
 processing_length_by_shard processing:ids_with_perform_in:<shard> processing:ids_with_retry_count:<shard>
 processing:payloads:<id> processing:errors:<shard> morgue:all_ids_lex morgue:all_ids_scored_by_updated_at
@@ -328,8 +328,8 @@ describe('the page for users of Lowkiq', () => {
   const left = comingFrom.tables.flatMap(({ rows }) => rows.map(([was]) => was!)).join('\n')
 
   it.each([
-    ['its README', lowkiqNames],
-    ['its code', lowkiqInternals],
+    ['its README', polynomialNames],
+    ['its code', polynomialInternals],
   ])('says what replaces every name in %s', (_where, names) => {
     expect(words(names).filter((name) => !isNamed(name))).toEqual([])
   })

@@ -1,7 +1,7 @@
 /** A program that wraps every call of the mill, as a library does that is compiled with its declarations. */
 
 export const wrappingProgram = `
-import { defineOrderedTask, defineTask, millrace, snooze, throttle, bury, cancel, exponential, redisStore, sqsStore, type Mill, type ThrottledQueue, type QueueListener, type Worker } from 'millrace'
+import { defineOrderedTask, defineTask, millrace, snooze, hold, bury, cancel, exponential, redisStore, sqsStore, type Mill, type ThrottledQueue, type QueueListener, type Worker } from 'millrace'
 import { webHandler } from 'millrace/web'
 import { testMill, testContext } from 'millrace/testing'
 
@@ -62,7 +62,7 @@ export const tested = testMill({ tasks: [mail] })
 export const drained = () => tested.drain()
 export const waiting = () => tested.enqueued(mail)
 export const context = testContext(mail, { input: { to: 'a' } } as never)
-export const outcomes = () => [snooze('1s'), throttle('1s'), bury('x'), cancel('x')] as const
+export const outcomes = () => [snooze('1s'), hold('1s'), bury('x'), cancel('x')] as const
 export const backoff = exponential({ base: '1s' })
 export const status = (w: Worker) => w.status()
 export const claimOf = (l: QueueListener<{ n: number }>) => l.next()

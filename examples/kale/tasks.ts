@@ -1,10 +1,10 @@
 /** The tasks of Kale's README: `MyTask` with two arguments, and one that fails as often as it is told to. */
 
-import { type Duration, defineTask, kale } from 'millrace'
+import { type Duration, defineTask, exponential } from 'millrace'
 import { z } from 'zod'
 
 /** After 60, 120, 240 … seconds, as in Kale; `RETRY_DELAY_MULTIPLE=1s` shortens that to look at it. */
-const backoff = kale({ multiple: (process.env['RETRY_DELAY_MULTIPLE'] ?? '60s') as Duration })
+const backoff = exponential({ base: (process.env['RETRY_DELAY_MULTIPLE'] ?? '60s') as Duration, jitter: false })
 
 export const myTask = defineTask({
   name: 'MyTask',

@@ -9,7 +9,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type QueueDepth, defineTask, millrace, type QueueAdmin } from 'millrace'
+import { defineTask, millrace, type QueueAdmin, type QueueDepth } from 'millrace'
 import { type Chain, logOf } from './chain-log.js'
 
 /** The outcome for one kind of parent. */

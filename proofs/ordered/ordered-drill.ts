@@ -5,7 +5,7 @@
 
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type QueueDepth, defineOrderedTask, type Mill, millrace, type OrderedTask } from 'millrace'
+import { defineOrderedTask, type Mill, millrace, type OrderedTask, type QueueDepth } from 'millrace'
 import * as v from 'valibot'
 import { attack } from '../attack.js'
 import { Crew, leaseMs } from '../crew.js'

@@ -4,7 +4,15 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Duration, defineTask, kale, type Mill, type MillOptions, millrace, UnrecoverableError } from 'millrace'
+import {
+  type Duration,
+  defineTask,
+  exponential,
+  type Mill,
+  type MillOptions,
+  millrace,
+  UnrecoverableError,
+} from 'millrace'
 import { forkedProgram } from '../forked-program.js'
 
 /** What a worker process of the stop says. */
@@ -36,7 +44,7 @@ export async function failing(store: string) {
   const begunAt: number[] = []
   const task = defineTask({
     name: 'failing',
-    retry: { max: 4, backoff: kale() },
+    retry: { max: 4, backoff: exponential({ jitter: false }) },
     run() {
       begunAt.push(performance.now())
       throw new Error('it never works')
@@ -62,7 +70,7 @@ export async function unrecoverable(store: string) {
   let runs = 0
   const task = defineTask({
     name: 'unrecoverable',
-    retry: { max: 4, backoff: kale() },
+    retry: { max: 4, backoff: exponential({ jitter: false }) },
     run() {
       runs += 1
       throw new UnrecoverableError('nothing helps')

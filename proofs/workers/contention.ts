@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { type QueueDepth, defineTask, type Mill, millrace } from 'millrace'
+import { defineTask, type Mill, millrace, type QueueDepth } from 'millrace'
 import { type AuditEntry, auditBreaches } from 'millrace/store-testing'
 import { EnqueueManyError, StoreUnavailableError } from '#src/core/errors.js'
 import { attack } from '../attack.js'

@@ -120,7 +120,7 @@ export interface Fault {
 }
 
 /** For these reasons a job is put back because its handler, task or queue wants it. */
-const asWanted: ReadonlySet<string | undefined> = new Set(['snoozed', 'throttled', 'should-run', 'late', 'deferred'])
+const asWanted: ReadonlySet<string | undefined> = new Set(['snoozed', 'held', 'should-run', 'late', 'deferred'])
 
 /** Undefined if nothing is wrong. */
 export function faultOf({ kind, reason, error }: RunEnd): Fault | undefined {

@@ -30,7 +30,7 @@ function settled(of: Partial<Claim>, holdMs: number, canHold = true) {
     now: () => 0,
     resultDropped: () => {},
   }
-  return settlementOf({ ...claim, ...of }, { kind: 'release', delayMs: 0, reason: 'throttled', holdMs }, {}, rules)
+  return settlementOf({ ...claim, ...of }, { kind: 'release', delayMs: 0, reason: 'held', holdMs }, {}, rules)
 }
 
 const released = { queue: 'q', id: 'a', fence: 7, kind: 'release' }

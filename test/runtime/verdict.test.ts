@@ -1,4 +1,4 @@
-import { defineTask, throttle, UnrecoverableError } from 'millrace'
+import { defineTask, hold, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError } from '#src/core/errors.js'
 import { verdictOnFailure, verdictOnReturn } from '#src/runtime/run/verdict.js'
@@ -47,11 +47,11 @@ describe('the verdict on a failure', () => {
 })
 
 describe('the verdict on a returned value', () => {
-  it('is a release to the old place for throttle(), with the duration of the hold on its group or queue', () => {
-    expect(verdictOnReturn(throttle('30s'))).toEqual({
+  it('is a release to the old place for hold(), with the duration of the hold on its group or queue', () => {
+    expect(verdictOnReturn(hold('30s'))).toEqual({
       kind: 'release',
       delayMs: 0,
-      reason: 'throttled',
+      reason: 'held',
       holdMs: 30_000,
     })
   })

@@ -1,6 +1,6 @@
 /** A test mill: its clock stands, and drain() runs what is due by the parts of a worker. */
 
-import { bury, cancel, defineOrderedTask, defineTask, snooze, throttle, UnrecoverableError } from 'millrace'
+import { bury, cancel, defineOrderedTask, defineTask, hold, snooze, UnrecoverableError } from 'millrace'
 import { testMill } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
@@ -159,7 +159,7 @@ describe('drain()', () => {
     ['snooze', () => snooze('10m'), { state: 'scheduled', reason: 'snoozed', runAt: new Date('2026-03-01T09:10:00Z') }],
     ['cancel', () => cancel('not wanted'), { state: 'cancelled', reason: 'not wanted' }],
     ['bury', () => bury('bad'), { state: 'dead', reason: 'bad' }],
-    ['throttle', () => throttle('30s'), { state: 'ready', reason: 'throttled' }],
+    ['hold', () => hold('30s'), { state: 'ready', reason: 'held' }],
   ])('carries out the outcome %s', async (_, run, told) => {
     const task = defineTask({ name: 'task', run })
     const mill = made({ tasks: [task] })

@@ -6,12 +6,12 @@ import {
   cancel,
   defineOrderedTask,
   defineTask,
+  hold,
   type JobContext,
   type JobRecord,
   type Mill,
   type OrderedContext,
   snooze,
-  throttle,
   UnrecoverableError,
 } from 'millrace'
 import { testMill as drainedMill } from 'millrace/testing'
@@ -84,7 +84,7 @@ function scene() {
       case 'cancel':
         return cancel('as told')
       case 'throttle':
-        return throttle(1)
+        return hold(1)
       case 'unstorable':
         return () => 'a function'
       case 'child':

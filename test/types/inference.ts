@@ -7,6 +7,7 @@ import {
   type EnqueueOptions,
   type EnqueueOptionsOf,
   type ExhaustedPayload,
+  hold,
   type JobHandle,
   millrace,
   type OrderedContext,
@@ -19,7 +20,6 @@ import {
   type TaskResult,
   type ThrottledQueue,
   type ThrottleStatus,
-  throttle,
 } from 'millrace'
 import * as v from 'valibot'
 import { expectTypeOf } from 'vitest'
@@ -71,7 +71,7 @@ const polite = defineTask({
   },
   run: (_, ctx): number | OutcomeValue => {
     expectTypeOf(ctx.job.group).toEqualTypeOf<string | undefined>()
-    return Math.random() > 0.5 ? throttle('30s') : 1
+    return Math.random() > 0.5 ? hold('30s') : 1
   },
 })
 expectTypeOf<TaskResult<typeof polite>>().toEqualTypeOf<number>()

@@ -177,7 +177,7 @@ export class ThrottleAdmin {
   }
 
   /**
-   * What keeps the queue, or groups of it, from starting jobs: holds, which handlers set by `throttle()` and
+   * What keeps the queue, or groups of it, from starting jobs: holds, which handlers set by `hold()` and
    * `ctx.hold()`, and pauses of groups. A group that is held and paused is there twice. Works for queues without a
    * throttle too. Throws `InvalidArgumentError`, `UnsupportedByStoreError`.
    */

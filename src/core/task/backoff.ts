@@ -12,43 +12,35 @@ import { type Duration, durationMs } from '../values/duration.js'
 export type Backoff = (failures: number, random: Random) => number
 
 interface ExponentialOptions {
-  /** Upper bound of the first delay; doubles with each failure. Default `'1m'`. */
+  /** The first delay, or its upper bound if there is jitter; doubles with each failure. Default `'1m'`. */
   readonly base?: Duration | undefined
   /** Upper bound of every delay. Default `'15m'`. */
   readonly max?: Duration | undefined
+  /**
+   * Whether the delay is drawn at random from 0 up to its bound, so that jobs that fail together do not run again
+   * together. Default true.
+   */
+  readonly jitter?: boolean | undefined
 }
 
 /**
- * Exponential backoff with full jitter: uniform in [0, min(base · 2^(failures−1), max)]. It spreads many simultaneous
- * failures over the whole delay. (AWS Architecture Blog, "Exponential Backoff And Jitter".)
+ * Exponential backoff: uniform in [0, min(base · 2^(failures−1), max)], which spreads many simultaneous failures over
+ * the whole delay. (AWS Architecture Blog, "Exponential Backoff And Jitter".) With `jitter: false` it is the upper bound
+ * itself, as in Kale: 1, 2, 4, 8, 15, 15 … minutes by default.
  */
 export function exponential(options: ExponentialOptions = {}): Backoff {
   const baseMs = durationMs(options.base ?? '1m', 'exponential({ base })')
   const maxMs = durationMs(options.max ?? '15m', 'exponential({ max })')
-  return (failures, random) => Math.round(random() * Math.min(doubled(baseMs, failures), maxMs))
-}
-
-interface KaleOptions {
-  /** The first delay; doubles with each failure. Default `'60s'`. */
-  readonly multiple?: Duration | undefined
-  /** Upper bound of every delay. Default `'15m'`. */
-  readonly max?: Duration | undefined
+  const boundOf = (failures: number) => Math.min(doubled(baseMs, failures), maxMs)
+  if (options.jitter === false) return boundOf
+  return (failures, random) => Math.round(random() * boundOf(failures))
 }
 
 /**
- * Kale's backoff: min(2^n · multiple, max) with n = failures before this one. By default 1, 2, 4, 8, 15, 15 … minutes.
+ * Polynomial backoff: n⁴ + 15 + r·(n+1) seconds, with n = failures before this one and r a random whole number in 0 …
+ * 29. 25 retries take about 20 days. (Lowkiq's and Sidekiq's formula.)
  */
-export function kale(options: KaleOptions = {}): Backoff {
-  const multipleMs = durationMs(options.multiple ?? '60s', 'kale({ multiple })')
-  const maxMs = durationMs(options.max ?? '15m', 'kale({ max })')
-  return (failures) => Math.min(doubled(multipleMs, failures), maxMs)
-}
-
-/**
- * Lowkiq's backoff: n⁴ + 15 + r·(n+1) seconds, with n = failures before this one and r a whole number in 0 … 29. 25
- * retries take about 20 days.
- */
-export function lowkiq(): Backoff {
+export function polynomial(): Backoff {
   return (failures, random) => {
     const n = failures - 1
     return (n ** 4 + 15 + Math.floor(random() * 30) * (n + 1)) * 1_000

@@ -56,7 +56,7 @@ export interface JobContext {
   /**
    * Holds the job's group, or its queue if it has no group, from the end of this run on: none of their jobs is started
    * for that time. For an answer that is no failure but says that no more calls are allowed: `ctx.hold(answer)`. Takes
-   * what `throttle()` takes, and never throws for what a server sends; the hold lasts at most `atMost` (default 1 h).
+   * what `hold()` takes, and never throws for what a server sends; the hold lasts at most `atMost` (default 1 h).
    * The longest hold of a run counts, and comes with its end whatever that is: a result, an error, an outcome. A lost
    * lease holds nothing, and so does a store without throttles. For a batch the groups of all its jobs are held. Throws
    * `InvalidArgumentError` once the run has ended.

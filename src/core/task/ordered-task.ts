@@ -9,7 +9,7 @@ import type { Merge } from '../queue/queue.js'
 import type { Duration } from '../values/duration.js'
 import { isQueueName, queueNameForm } from '../values/ids.js'
 import { callable, exactly, whole } from '../values/option-check.js'
-import { lowkiq } from './backoff.js'
+import { polynomial } from './backoff.js'
 import type { OrderedContext } from './contexts.js'
 import type { Schema } from './schema.js'
 import {
@@ -82,7 +82,7 @@ export interface OrderedTaskOptions<Name extends string, Input, Output, QueueNam
   /** A run that takes longer is reported as `job.slow` and goes on. Default: none is. */
   readonly slowAfter?: Duration | undefined
   /**
-   * The retry policy. `max` defaults to 25, `backoff` to `lowkiq()`: about 20 days in all. The last failure buries only
+   * The retry policy. `max` defaults to 25, `backoff` to `polynomial()`: about 20 days in all. The last failure buries only
    * the oldest payload that is not done (`ctx.done`).
    */
   readonly retry?: RetryOptions | undefined
@@ -164,7 +164,7 @@ export function defineOrderedTask<Name extends string, Input, Output, QueueName 
     queue,
     timeLimitMs: timeLimit,
     slowAfterMs: slowAfter,
-    retry: { ...retry, backoff: retry.backoff ?? lowkiq() },
+    retry: { ...retry, backoff: retry.backoff ?? polynomial() },
   }
   return withHandler(definition, run) as unknown as OrderedTask<Name, Input, Output, QueueName>
 }

@@ -15,7 +15,7 @@ export type Outcome =
   | { readonly kind: 'snooze'; readonly delayMs: number }
   | { readonly kind: 'cancel'; readonly reason: string | undefined }
   | { readonly kind: 'bury'; readonly reason: string | undefined }
-  | { readonly kind: 'throttle'; readonly holdMs: number }
+  | { readonly kind: 'hold'; readonly holdMs: number }
 
 /** An outcome has a type of its own, so a handler that may return one keeps its result type. */
 export type OutcomeValue = { readonly [mark]: Outcome }
@@ -39,15 +39,15 @@ export function bury(reason?: string): OutcomeValue {
 
 /**
  * Holds the job's group, or its queue if it has no group: none of their jobs is started for that time, and this job
- * runs again then. Return it when a service asks for fewer calls (HTTP 429): `throttle(answer)` heeds its `Retry-After`
+ * runs again then. Return it when a service asks for fewer calls (HTTP 429): `hold(answer)` heeds its `Retry-After`
  * header, which may be seconds or a date. Also takes a duration, the text of that header, or a Date. Nothing that a
  * server sends makes it throw: what cannot be read, or is missing, means 30 s, and the hold lasts at most `atMost`
  * (default 1 h). A longer hold stays; `queue.throttle.release()` ends it before its time. The job keeps its place; not
  * a failure, not counted. For a batch the groups of all jobs are held. On a store without throttles only the job itself
  * waits.
  */
-export function throttle(when: HoldTime, options?: HoldOptions): OutcomeValue {
-  return { [mark]: { kind: 'throttle', holdMs: holdTimeMs(when, options, systemClock.now(), 'throttle') } }
+export function hold(when: HoldTime, options?: HoldOptions): OutcomeValue {
+  return { [mark]: { kind: 'hold', holdMs: holdTimeMs(when, options, systemClock.now(), 'hold') } }
 }
 
 function refuseReason(reason: unknown, what: string): void {
@@ -98,7 +98,7 @@ const dated =
 const asctime = /^[a-z]{3} [a-z]{3} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/i
 
 const entries = { atMost: callForms.duration }
-const checkOptions = { throttle: callOptions('throttle', entries), 'ctx.hold': callOptions('ctx.hold', entries) }
+const checkOptions = { hold: callOptions('hold', entries), 'ctx.hold': callOptions('ctx.hold', entries) }
 
 /**
  * The ms to hold. `call`: the call whose arguments these are. `now`: the wall clock. Throws `InvalidArgumentError` for

@@ -91,7 +91,7 @@ export abstract class BatchExecution extends Execution {
     this.refuseDecided('fail', name)
     if (isOutcome(error))
       throw new InvalidArgumentError(
-        `ctx.fail() was given an outcome for ${describe(name)}; it takes an error. snooze(), cancel(), bury() and throttle() are for ${this.task.kind === 'ordered' ? 'the whole batch: return them from the handler' : 'what the handler returns, for this job or for all'}.`,
+        `ctx.fail() was given an outcome for ${describe(name)}; it takes an error. snooze(), cancel(), bury() and hold() are for ${this.task.kind === 'ordered' ? 'the whole batch: return them from the handler' : 'what the handler returns, for this job or for all'}.`,
       )
     job.failure = { error }
   }

@@ -61,13 +61,13 @@ function verdictOnOutcome(outcome: Outcome): Verdict {
       return { kind: 'cancel', reason: outcome.reason }
     case 'bury':
       return { kind: 'bury', reason: outcome.reason ?? 'buried' }
-    case 'throttle':
-      return { kind: 'release', delayMs: 0, reason: 'throttled', holdMs: outcome.holdMs }
+    case 'hold':
+      return { kind: 'release', delayMs: 0, reason: 'held', holdMs: outcome.holdMs }
     default:
       // It is marked as an outcome, but by another version of this package, or it is a stand-in that answers to
       // everything.
       throw new InvalidArgumentError(
-        "the handler returned an outcome that this version of Millrace does not know; return a result, or what snooze(), cancel(), bury() or throttle() of the worker's own version gives.",
+        "the handler returned an outcome that this version of Millrace does not know; return a result, or what snooze(), cancel(), bury() or hold() of the worker's own version gives.",
       )
   }
 }

@@ -32,7 +32,7 @@ export interface HistoryCounts {
 
 /** Measurements of a queue at one moment. */
 export interface HistoryGauges {
-  /** As in `Depth`. */
+  /** As in `QueueDepth`. */
   readonly lagMs: number
   /** Ready jobs. */
   readonly waiting: number

@@ -1,8 +1,8 @@
 // A customer's server answered 429 with "Retry-After: 86400" by mistake, and is mended a minute later.
 // Right: the operator sees that the group is held, and until when, and can end the hold; then its jobs run at once.
-import { defineTask, millrace, throttle } from 'millrace'
+import { defineTask, hold, millrace } from 'millrace'
 
-const run = async ({ retryAfter }) => (retryAfter ? throttle(`${retryAfter}s`, { atMost: '1d' }) : 'delivered')
+const run = async ({ retryAfter }) => (retryAfter ? hold(`${retryAfter}s`, { atMost: '1d' }) : 'delivered')
 const deliver = defineTask({ name: 'deliver', queue: 'webhooks', group: ({ host }) => host, run })
 const store = process.env.STORE ?? 'memory:'
 const mill = millrace({ store, namespace: `hold${Date.now()}`, queues: { webhooks: {} }, tasks: [deliver] })

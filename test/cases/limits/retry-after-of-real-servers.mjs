@@ -1,9 +1,9 @@
-// The recipe of the webhooks guide, `throttle(answer)`, given what servers really send; and `throttle(`${seconds}s`)` of
+// The recipe of the webhooks guide, `hold(answer)`, given what servers really send; and `throttle(`${seconds}s`)` of
 // one's own, which may be out of range.
 // Right: a date is obeyed (here 5 s), nonsense costs no attempt and waits for 30 s, 0 means soon, and nothing holds for
 // longer than an hour.
 import { createServer } from 'node:http'
-import { defineTask, millrace, throttle } from 'millrace'
+import { defineTask, hold, millrace } from 'millrace'
 
 const server = createServer((request, response) =>
   response.writeHead(429, { 'retry-after': decodeURI(request.url.slice(1)) }).end(),
@@ -16,7 +16,7 @@ const deliver = defineTask({
   retry: { max: 0 },
   async run({ header, byHand }) {
     const answer = await fetch(`http://127.0.0.1:${server.address().port}/${encodeURI(header)}`)
-    return throttle(byHand ? `${Number(answer.headers.get('retry-after')) || 30}s` : answer)
+    return hold(byHand ? `${Number(answer.headers.get('retry-after')) || 30}s` : answer)
   },
 })
 const expected = [

@@ -155,7 +155,7 @@ describe('a setting', () => {
   })
 
   it.each([
-    ['RETRY_DELAY_MULTIPLE_SEC', '30', "kale({ multiple: '30s' })"],
+    ['RETRY_DELAY_MULTIPLE_SEC', '30', "exponential({ base: '30s', jitter: false })"],
     ['QUEUE_CLASS', "'mine.Queue'", '`namespace`'],
     ['QUEUE_SELECTOR', "'mine.Selector'", 'takes a function'],
     ['QUEUE_SELECTOR', "'kale.queue_selector.constructor'", 'takes a function'],

@@ -36,8 +36,8 @@ describe('the work log', () => {
     ],
     [
       'job.released',
-      { ...job, reason: 'throttled', delayMs: 0, holdMs: 30_000 },
-      'released default mail a\\u001b[31m, throttled, again in 30s',
+      { ...job, reason: 'held', delayMs: 0, holdMs: 30_000 },
+      'released default mail a\\u001b[31m, held, again in 30s',
     ],
     [
       'job.released',

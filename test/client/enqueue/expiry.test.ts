@@ -1,4 +1,4 @@
-import { defineTask, kale } from 'millrace'
+import { defineTask, exponential } from 'millrace'
 import { testMill as clockedMill } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
 import { storeKinds, testMill } from '../../test-mill.js'
@@ -66,8 +66,16 @@ describe('a job that expires', () => {
   })
 
   it('before its first retry is certainly due is reported once for its task', async () => {
-    const slow = defineTask({ name: 'slow', expiresIn: '2m', retry: { backoff: kale({ multiple: '10m' }) } })
-    const once = defineTask({ name: 'once', expiresIn: '2m', retry: { max: 0, backoff: kale({ multiple: '10m' }) } })
+    const slow = defineTask({
+      name: 'slow',
+      expiresIn: '2m',
+      retry: { backoff: exponential({ base: '10m', jitter: false }) },
+    })
+    const once = defineTask({
+      name: 'once',
+      expiresIn: '2m',
+      retry: { max: 0, backoff: exponential({ base: '10m', jitter: false }) },
+    })
     const quick = defineTask({ name: 'quick', expiresIn: '2m' })
     const hasty = defineTask({ name: 'hasty', expiresIn: '5s' })
     const m = testMill({ tasks: [slow, once, quick, hasty] })

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError } from '#src/core/errors.js'
-import { type Backoff, delayAfter, exponential, kale, lowkiq } from '#src/core/task/backoff.js'
+import { type Backoff, delayAfter, exponential, polynomial } from '#src/core/task/backoff.js'
 import type { Duration } from '#src/core/values/duration.js'
 import { seededRandom } from '../../seeded-random.js'
 
@@ -51,25 +51,25 @@ describe('exponential', () => {
   })
 })
 
-describe('kale', () => {
+describe('exponential backoff without jitter', () => {
   it('gives 60, 120, 240, 480 s for the four retries of the default (K5), then 900 s for ever', () => {
-    const seconds = [1, 2, 3, 4, 5, 6, 2_000].map((failures) => kale()(failures, least) / 1_000)
+    const seconds = [1, 2, 3, 4, 5, 6, 2_000].map((failures) => exponential({ jitter: false })(failures, least) / 1_000)
 
     expect(seconds).toEqual([60, 120, 240, 480, 900, 900, 900])
   })
 
   it('takes another multiple and maximum', () => {
-    expect(kale({ multiple: '1s', max: '3s' })(2, least)).toBe(2_000)
-    expect(kale({ multiple: '1s', max: '3s' })(3, least)).toBe(3_000)
+    expect(exponential({ base: '1s', max: '3s', jitter: false })(2, least)).toBe(2_000)
+    expect(exponential({ base: '1s', max: '3s', jitter: false })(3, least)).toBe(3_000)
   })
 
   it('returns 0 for a multiple of 0, however many failures', () => {
-    expect(kale({ multiple: 0 })(5_000, least)).toBe(0)
+    expect(exponential({ base: 0, jitter: false })(5_000, least)).toBe(0)
     expect(exponential({ base: 0 })(5_000, most)).toBe(0)
   })
 })
 
-describe('lowkiq', () => {
+describe('polynomial backoff', () => {
   it.each([
     [1, 15, 44],
     [2, 16, 74],
@@ -78,10 +78,10 @@ describe('lowkiq', () => {
     [5, 271, 416],
     [6, 640, 814],
   ])('after %i failures returns 30 delays, spread evenly over its documented range (L7)', (failures, low, high) => {
-    const seconds = draws.map((random) => lowkiq()(failures, random) / 1_000)
+    const seconds = draws.map((random) => polynomial()(failures, random) / 1_000)
 
     expect(seconds).toEqual(draws.map((_, i) => low + (i * (high - low)) / 29))
-    expect([lowkiq()(failures, least), lowkiq()(failures, most)]).toEqual([low * 1_000, high * 1_000])
+    expect([polynomial()(failures, least), polynomial()(failures, most)]).toEqual([low * 1_000, high * 1_000])
   })
 
   it.each([
@@ -99,8 +99,8 @@ describe('lowkiq', () => {
     const sum = (delayOf: (failures: number) => number) =>
       Array.from({ length: retries }, (_, i) => delayOf(i + 1)).reduce((a, b) => a + b) / 86_400_000
     const mean = (failures: number) =>
-      draws.map((random) => lowkiq()(failures, random)).reduce((a, b) => a + b) / draws.length
-    const lives = [(n: number) => lowkiq()(n, least), mean, (n: number) => lowkiq()(n, most)].map(sum)
+      draws.map((random) => polynomial()(failures, random)).reduce((a, b) => a + b) / draws.length
+    const lives = [(n: number) => polynomial()(n, least), mean, (n: number) => polynomial()(n, most)].map(sum)
 
     expect(lives.map(Math.floor)).toEqual([days, days, days])
     expect(lives).toEqual(lives.toSorted((a, b) => a - b))
@@ -109,7 +109,7 @@ describe('lowkiq', () => {
   it('waits 20.4 to 20.5 days on average over 25 retries, 1.04 to 1.07 over 14 (L7)', () => {
     const random = seededRandom(3)
     const days = (retries: number) =>
-      Array.from({ length: retries }, (_, i) => lowkiq()(i + 1, random)).reduce((sum, ms) => sum + ms) / 86_400_000
+      Array.from({ length: retries }, (_, i) => polynomial()(i + 1, random)).reduce((sum, ms) => sum + ms) / 86_400_000
     const mean = (retries: number) => Array.from({ length: 500 }, () => days(retries)).reduce((a, b) => a + b) / 500
 
     expect(mean(25)).toBeGreaterThan(20.4)

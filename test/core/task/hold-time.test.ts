@@ -1,11 +1,11 @@
 /** The time of a hold: what a handler may give, and what servers send. */
-import { throttle } from 'millrace'
+import { hold } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { type HoldTime, holdTimeMs } from '#src/core/task/outcome.js'
 
 const now = Date.parse('1994-11-06T08:49:37Z')
 const [s, m, h, d] = [1_000, 60_000, 3_600_000, 86_400_000]
-const ms = (when: HoldTime, atMost = '7d' as const) => holdTimeMs(when, { atMost }, now, 'throttle')
+const ms = (when: HoldTime, atMost = '7d' as const) => holdTimeMs(when, { atMost }, now, 'hold')
 const answer = (headers: Record<string, string>) => new Response(null, { status: 429, headers })
 
 describe('the duration of a hold', () => {
@@ -80,17 +80,17 @@ describe('the duration of a hold', () => {
   })
 
   it('is limited to an hour, or to another given bound', () => {
-    expect(holdTimeMs('5h', undefined, now, 'throttle')).toBe(h)
-    expect(holdTimeMs('5h', { atMost: '2h' }, now, 'throttle')).toBe(2 * h)
-    expect(holdTimeMs('1m', { atMost: '10s' }, now, 'throttle')).toBe(10 * s)
-    expect(holdTimeMs(undefined, { atMost: '10s' }, now, 'throttle')).toBe(10 * s)
+    expect(holdTimeMs('5h', undefined, now, 'hold')).toBe(h)
+    expect(holdTimeMs('5h', { atMost: '2h' }, now, 'hold')).toBe(2 * h)
+    expect(holdTimeMs('1m', { atMost: '10s' }, now, 'hold')).toBe(10 * s)
+    expect(holdTimeMs(undefined, { atMost: '10s' }, now, 'hold')).toBe(10 * s)
   })
 
   it.each([
-    [{ atMost: 'long' }, 'throttle({ atMost }) must be a duration'],
-    [{ atMots: '5m' }, 'throttle({ atMots }) is not an option; check its spelling: there are atMost'],
+    [{ atMost: 'long' }, 'hold({ atMost }) must be a duration'],
+    [{ atMots: '5m' }, 'hold({ atMots }) is not an option; check its spelling: there are atMost'],
   ])('is refused for the options %o', (options, message) => {
-    expect(() => throttle('5s', options as never)).toThrow(
+    expect(() => hold('5s', options as never)).toThrow(
       expect.objectContaining({ code: 'argument-invalid', message: expect.stringContaining(message) }),
     )
   })

@@ -1,7 +1,7 @@
 /** Outcomes: what a handler may return instead of a result. */
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError } from '#src/core/errors.js'
-import { bury, cancel, outcomeOf, snooze, throttle } from '#src/core/task/outcome.js'
+import { bury, cancel, hold, outcomeOf, snooze } from '#src/core/task/outcome.js'
 import type { Duration } from '#src/core/values/duration.js'
 
 describe('an outcome', () => {
@@ -10,8 +10,8 @@ describe('an outcome', () => {
     [snooze(0), { kind: 'snooze', delayMs: 0 }],
     [cancel('not needed'), { kind: 'cancel', reason: 'not needed' }],
     [cancel(), { kind: 'cancel', reason: undefined }],
-    [throttle('30s'), { kind: 'throttle', holdMs: 30_000 }],
-    [throttle(0), { kind: 'throttle', holdMs: 0 }],
+    [hold('30s'), { kind: 'hold', holdMs: 30_000 }],
+    [hold(0), { kind: 'hold', holdMs: 0 }],
     [bury('no such user'), { kind: 'bury', reason: 'no such user' }],
   ])('is distinguished from a result', (value, outcome) => {
     expect(outcomeOf(value)).toEqual(outcome)
@@ -29,8 +29,8 @@ describe('an outcome', () => {
     expect(() => snooze(delay as Duration)).toThrow(/^snooze\(delay\) must be a duration/)
   })
 
-  it.each([[true], [{}.toString], [[30]], [{ headers: 'none' }]])('throttle refuses %o', (when) => {
-    expect(() => throttle(when as never)).toThrow(InvalidArgumentError)
-    expect(() => throttle(when as never)).toThrow(/^throttle\(when\) must be a duration/)
+  it.each([[true], [{}.toString], [[30]], [{ headers: 'none' }]])('hold() refuses %o', (when) => {
+    expect(() => hold(when as never)).toThrow(InvalidArgumentError)
+    expect(() => hold(when as never)).toThrow(/^hold\(when\) must be a duration/)
   })
 })

@@ -1,6 +1,6 @@
 /** What Kale did on SQS, done here: its retries, its batches under one visibility timeout, its stops. */
 
-import { defineTask, kale, UnrecoverableError } from 'millrace'
+import { defineTask, exponential, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { nextEvent, recorded } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
@@ -16,7 +16,7 @@ describe('a job that fails again and again', () => {
     const { store } = await freshStore()
     const task = defineTask({
       name: 'fail',
-      retry: { max: 4, backoff: kale() },
+      retry: { max: 4, backoff: exponential({ jitter: false }) },
       run: async () => {
         throw new Error('no')
       },
@@ -49,7 +49,7 @@ describe('a job that fails again and again', () => {
     const { store } = await freshStore()
     const task = defineTask({
       name: 'fail',
-      retry: { max: 4, backoff: kale() },
+      retry: { max: 4, backoff: exponential({ jitter: false }) },
       run: async () => {
         throw new UnrecoverableError('no')
       },

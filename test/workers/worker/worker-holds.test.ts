@@ -1,5 +1,5 @@
 /** Workers and holds: a handler that holds its group beside a result, what obeys it, and an operator who ends it. */
-import { defineOrderedTask, defineTask, type JobContext, throttle } from 'millrace'
+import { defineOrderedTask, defineTask, hold, type JobContext } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { nextEvent, recorded } from '../../next-event.js'
@@ -81,7 +81,7 @@ describe.each(storeKinds)('ctx.hold(), on %s', (kind) => {
 describe('ctx.hold()', () => {
   it.each<[string, () => unknown, 'job.failed' | 'job.released' | 'job.completed']>([
     ['an error', () => Promise.reject(new Error('full')), 'job.failed'],
-    ['an outcome with a shorter hold', () => throttle('1s'), 'job.released'],
+    ['an outcome with a shorter hold', () => hold('1s'), 'job.released'],
     ['a result', () => 'done', 'job.completed'],
   ])('works together with %s, and its event carries the duration', async (_, end, name) => {
     const { crawl } = crawler((_visit, ctx) => {

@@ -3,10 +3,10 @@ import {
   type Duration,
   defineOrderedTask,
   defineTask,
+  hold,
   type Mill,
   type QueueOptions,
   type ThrottleOptions,
-  throttle,
 } from 'millrace'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
@@ -159,7 +159,7 @@ describe('maxRunning', () => {
   })
 })
 
-describe('throttle()', () => {
+describe('hold()', () => {
   /** Asks for a pause at its first call, with the jobs of host `slow`. */
   function crawler(pause: Duration) {
     const seen: string[] = []
@@ -172,7 +172,7 @@ describe('throttle()', () => {
         seen.push(String(url))
         if (asked || job.group !== 'slow') return
         asked = true
-        return throttle(pause)
+        return hold(pause)
       },
     })
     return { crawl, seen }
@@ -196,7 +196,7 @@ describe('throttle()', () => {
   })
 
   it('holds the queue if the job has no group', async () => {
-    const alone = defineTask({ name: 'alone', queue: 'q', run: () => throttle('1h') })
+    const alone = defineTask({ name: 'alone', queue: 'q', run: () => hold('1h') })
     const store = new CountingStore()
     const m = testMillOn(store, { tasks: [alone] })
     await m.enqueue(alone, 1)
@@ -218,7 +218,7 @@ describe('throttle()', () => {
       group: (id) => id[0]!,
       run: (byId) => {
         batches.push([...byId.keys()])
-        return batches.length === 1 ? throttle('1h') : undefined
+        return batches.length === 1 ? hold('1h') : undefined
       },
     })
     const m = testMillOn(new CountingStore(), { tasks: [sync], queues: { sync: { shards: 1 } } })

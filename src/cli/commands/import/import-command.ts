@@ -156,7 +156,7 @@ function configText({ store, queueFile, maxPayloadBytes, selector, maxRssMb }: C
     `queues: ${template([queueFile])},`,
     ...(maxPayloadBytes === undefined ? [] : [`maxPayloadBytes: ${numberCode(maxPayloadBytes)},`]),
     ...(worker.length === 0 ? [] : [`worker: { ${worker.join(', ')} },`]),
-    'tasks: [], // yours; `retry: { backoff: kale() }` waits as Kale does',
+    'tasks: [], // yours; `retry: { backoff: exponential({ jitter: false }) }` waits as Kale does',
   ]
   return `/** The configuration: Kale's settings, brought here by \`millrace import kale\`. */
 

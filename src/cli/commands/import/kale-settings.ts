@@ -100,7 +100,7 @@ const rules: Readonly<Record<string, Rule>> = {
     })) ?? { level: 'left', text: 'is no whole number of megabytes: give `--max-rss` to `millrace work`' },
   RETRY_DELAY_MULTIPLE_SEC: (value) => ({
     level: 'left',
-    text: `belongs to each task: \`retry: { backoff: kale({ multiple: '${typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 60}s' }) }\``,
+    text: `belongs to each task: \`retry: { backoff: exponential({ base: '${typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 60}s', jitter: false }) }\``,
   }),
   SQS_MAX_TASK_DELAY_SEC: left('is not needed: a delay may be of any length'),
   USE_DEAD_LETTER_QUEUE: deadLetters,

@@ -186,7 +186,7 @@ function addHolds(queues: Command): void {
     .addHelpText(
       'after',
       `
-  A hold is what \`throttle()\` or \`ctx.hold()\` of a handler sets. \`millrace queues throttle\` lists them.
+  A hold is what \`hold()\` or \`ctx.hold()\` of a handler sets. \`millrace queues throttle\` lists them.
   Paused groups stay paused.
 
 Examples:
