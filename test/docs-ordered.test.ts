@@ -10,7 +10,7 @@ import { harnesses } from './stores/harnesses.js'
 
 const page = new Document('docs/ordered-jobs.md')
 const mergingPage = new Document('docs/merging.md')
-const comingFrom = new Document('docs/coming-from/polynomial.md')
+const comingFrom = new Document('docs/coming-from/lowkiq.md')
 
 const second = 1_000
 const minute = 60 * second

@@ -37,9 +37,9 @@ type TickRefusal = 'full' | 'draining' | 'failed'
 
 /**
  * The reason why a worker asks to be replaced: it ran `maxJobs`, its process outgrew `maxRss`, it lost slots to retired
- * handlers, or an operator ordered it.
+ * handlers, or an operator asked for it.
  */
-export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired' | 'ordered'
+export type RecycleReason = 'max-jobs' | 'max-rss' | 'slot-retired' | 'signalled'
 
 /** An end that may hold the job's group. */
 interface Holding {
@@ -186,8 +186,8 @@ export interface EventMap {
   'worker.started': { readonly worker: string; readonly queues: readonly string[] }
   /** `apiCalls`: the calls that the mill has made so far, by kind, on a store that charges for calls. */
   'worker.stopped': { readonly worker: string; readonly apiCalls?: Readonly<Record<string, number>> }
-  /** An operator has ordered the worker to stop, or to be replaced. */
-  'worker.ordered': { readonly worker: string; readonly order: 'stop' | 'recycle' }
+  /** An operator has told the worker to stop, or to make room for another. */
+  'worker.signalled': { readonly worker: string; readonly signal: 'stop' | 'recycle' }
   /** The worker takes no more jobs and stops, so that another process can take its place. */
   'worker.recycling': { readonly worker: string; readonly reason: RecycleReason }
   /**
@@ -329,7 +329,7 @@ const known: Readonly<Record<EventName, true>> = {
   'schedule.lost': true,
   'worker.started': true,
   'worker.stopped': true,
-  'worker.ordered': true,
+  'worker.signalled': true,
   'worker.recycling': true,
   'worker.failed': true,
   'store.failed': true,

@@ -201,10 +201,10 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     fields: { hook },
   }),
   'worker.started': (worker) => ({ level: 'info', message: 'worker started', fields: { ...worker } }),
-  'worker.ordered': ({ worker, order }) => ({
+  'worker.signalled': ({ worker, signal }) => ({
     level: 'info',
-    message: `worker is ordered to ${order}`,
-    fields: { worker, order },
+    message: `worker is told to ${signal}`,
+    fields: { worker, signal },
   }),
   'worker.recycling': ({ worker, reason }) => ({
     level: 'info',

@@ -20,14 +20,13 @@ import { InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js
 import { type EventName, Events, type Listener, refuseNoEvent } from '../core/events.js'
 import type { JobHandle } from '../core/job/job.js'
 import type { Logger } from '../core/logger.js'
-import { describe } from '../core/messages/describe.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
 import type { Queue } from '../core/queue/queue.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { EnqueueArguments, EnqueueOptionsOf, HandlesOf, JobsOf } from '../core/task/enqueue-options.js'
 import type { ManyArguments } from '../core/task/middleware.js'
 import type { HandleOf, TaskInput } from '../core/task/task-definition.js'
-import { refuseMore } from '../core/values/call-check.js'
+import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
 import type { Duration } from '../core/values/duration.js'
 import { createIdSource, idMistake, isJobId, orderedIdOf } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
@@ -37,7 +36,7 @@ import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
 import type { FsckFinding, StoreHealth } from '../stores/contract/store-health.js'
 import type { UserConnection } from '../stores/contract/transactions.js'
-import type { SeenWorker, WorkerOrder } from '../stores/contract/worker-registry.js'
+import type { SeenWorker } from '../stores/contract/worker-registry.js'
 import type { Connection, RunParts } from '../workers/assemble-worker.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
 import type { QueueListener } from '../workers/listener/listener.js'
@@ -389,17 +388,16 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   }
 
   /**
-   * Orders a worker, by its id, to stop as at a signal, or to stop so that its supervisor replaces it. Without a
-   * supervisor both mean a stop. The worker gets the order with its next beat, within 5 s; an idle worker on a server
-   * within 20 s. Resolves to false if no such worker lives. Throws `InvalidArgumentError`, or `UnsupportedByStoreError`
-   * if the store keeps no registry.
+   * Stops a worker, by its id, wherever it runs: it takes no more jobs and finishes those that it has, as at a signal.
+   * `recycle`: its supervisor, if it has one, starts another in its place. Default false. The worker hears of it with
+   * its next beat, within 5 s; an idle worker on a server within 20 s. Resolves to false if no such worker lives. Throws
+   * `InvalidArgumentError`, or `UnsupportedByStoreError` if the store keeps no registry.
    */
-  async orderWorker(id: string, order: WorkerOrder): Promise<boolean> {
-    if (order !== 'stop' && order !== 'recycle')
-      throw new InvalidArgumentError(`an order to a worker must be 'stop' or 'recycle'; got ${describe(order)}.`)
+  async stopWorker(id: string, options: { readonly recycle?: boolean | undefined } = {}): Promise<boolean> {
+    checkStopOptions(options)
     const { workers, traits } = await this.#connection.looked()
-    if (workers !== undefined) return workers.order(id, order)
-    throw new UnsupportedByStoreError(traits.name, 'orders to workers', 'Send a signal to their processes.')
+    if (workers !== undefined) return workers.signal(id, options.recycle === true ? 'recycle' : 'stop')
+    throw new UnsupportedByStoreError(traits.name, 'signals to workers', 'Send a signal to their processes.')
   }
 
   /**
@@ -459,6 +457,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   }
 }
 
+const checkStopOptions = callOptions('mill.stopWorker', { recycle: callForms.flag })
+
 // An enqueue checks what it is given itself.
 refuseMore('mill.', Mill.prototype, {
   promised: {
@@ -469,7 +469,7 @@ refuseMore('mill.', Mill.prototype, {
     histories: 2,
     apiCalls: 0,
     workers: 0,
-    orderWorker: 2,
+    stopWorker: 2,
     health: 0,
     examine: 0,
     storedQueues: 0,

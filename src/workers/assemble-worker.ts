@@ -27,7 +27,7 @@ import { processSoloGate } from '../runtime/solo-gate.js'
 import type { Selector } from '../selectors/selector.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
-import type { WorkerOrder, WorkerRecord } from '../stores/contract/worker-registry.js'
+import type { WorkerRecord, WorkerSignal } from '../stores/contract/worker-registry.js'
 import { ClaimLoop } from './claims/claim-loop.js'
 import { DepartureSizes, Prefetch } from './claims/claim-plan.js'
 import { ForeignJobs } from './claims/foreign-jobs.js'
@@ -115,8 +115,8 @@ interface Self {
   /** Called when the store took a heartbeat, with the time on the monotonic clock. */
   readonly beaten: (at: number) => void
   readonly state: () => NonNullable<WorkerRecord['state']>
-  /** Called with an operator's order, again with every beat. */
-  readonly ordered: (order: WorkerOrder) => void
+  /** Called with an operator's signal, again with every beat. */
+  readonly signalled: (signal: WorkerSignal) => void
 }
 
 export interface WorkerAssembly extends Connection {
@@ -216,7 +216,7 @@ export function assembleWorker(
   const signs = new VitalSigns()
   const taskNames = registry.runnableNames
   const heartbeat = new Heartbeat({
-    ...{ store, signs, mono, beaten: self.beaten, state: self.state, ordered: self.ordered },
+    ...{ store, signs, mono, beaten: self.beaten, state: self.state, signalled: self.signalled },
     worker: {
       ...{ id: worker, ...identity, queues: names, concurrency, startedAt: clock.now() },
       ...{

@@ -5,7 +5,7 @@
 
 import type { VitalSigns } from '../runtime/process/vital-signs.js'
 import type { Store } from '../stores/contract/store.js'
-import type { WorkerOrder, WorkerRecord } from '../stores/contract/worker-registry.js'
+import type { WorkerRecord, WorkerSignal } from '../stores/contract/worker-registry.js'
 
 interface HeartbeatParts {
   readonly store: Pick<Store, 'workers' | 'traits'>
@@ -14,8 +14,8 @@ interface HeartbeatParts {
   readonly running: () => number
   readonly signs: VitalSigns
   readonly state: () => NonNullable<WorkerRecord['state']>
-  /** Called with each order, again with every beat. */
-  readonly ordered: (order: WorkerOrder) => void
+  /** Called with each signal, again with every beat. */
+  readonly signalled: (signal: WorkerSignal) => void
   /** How long the registry remembers a dead worker, in ms. */
   readonly ttlMs: number
   readonly mono: () => number
@@ -40,16 +40,16 @@ export class Heartbeat {
 
   /** Called every `registryBeatMs`. */
   async beat(): Promise<void> {
-    const { store, worker, signs, ttlMs, mono, beaten, ordered } = this.#parts
+    const { store, worker, signs, ttlMs, mono, beaten, signalled } = this.#parts
     const running = this.#parts.running()
     const state = this.#parts.state()
     const isIdle = running === 0 && this.#wasRunning === 0 && state === this.#toldState
     if (store.traits.remote && isIdle && mono() < this.#beatenAt + idleBeatMs - registryBeatMs / 2) return
     this.#wasRunning = running
-    const order = await store.workers?.beat({ ...worker, running, state, ...signs.read() }, ttlMs)
+    const signal = await store.workers?.beat({ ...worker, running, state, ...signs.read() }, ttlMs)
     this.#toldState = state
     this.#beatenAt = mono()
     beaten(this.#beatenAt)
-    if (order !== undefined) ordered(order)
+    if (signal !== undefined) signalled(signal)
   }
 }

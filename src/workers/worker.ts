@@ -14,7 +14,7 @@ import { onceThere } from '../runtime/outage.js'
 import { nextWorkerId, processIdentity } from '../runtime/process/process-identity.js'
 import { Repeating } from '../runtime/repeating.js'
 import { endsWithin } from '../runtime/with-timeout.js'
-import type { WorkerOrder } from '../stores/contract/worker-registry.js'
+import type { WorkerSignal } from '../stores/contract/worker-registry.js'
 import type { Connection, WorkerAssembly, WorkerParts, WorkerSettings } from './assemble-worker.js'
 import { openCapture } from './isolated/child-output.js'
 import { ownUnwatchedHeaps } from './isolated/memory-bound.js'
@@ -140,7 +140,7 @@ export class Worker implements AsyncDisposable {
         this.#storeAnsweredAt = at
       },
       state: () => (this.#end === undefined ? 'running' : 'stopping'),
-      ordered: (order) => this.#obey(order),
+      signalled: (signal) => this.#obey(signal),
     })
     this.#assembly = assembly
     this.#state = 'running'
@@ -333,11 +333,11 @@ export class Worker implements AsyncDisposable {
   }
 
   /** An operator wants it to end. A recycle is of no use without a supervisor. */
-  #obey(order: WorkerOrder): void {
+  #obey(signal: WorkerSignal): void {
     if (this.#end !== undefined) return
     const { isSupervised } = this.#settings
-    this.#parts.events.emit('worker.ordered', { worker: this.id, order })
-    if (order === 'recycle' && isSupervised) this.#recycle('ordered')
+    this.#parts.events.emit('worker.signalled', { worker: this.id, signal })
+    if (signal === 'recycle' && isSupervised) this.#recycle('signalled')
     // `finished()` rejects with the error that may end it.
     else this.stop().catch(() => {})
   }

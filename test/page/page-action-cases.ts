@@ -223,7 +223,7 @@ export function pageActionsOn(store: PageStore): void {
       await hand.page.getByRole('link', { name: `mill-1 · ${pid}` }).click()
       await hand.press(verb)
       await hand.confirm(`${verb} the worker`)
-      await hand.told(/is told to/)
+      await hand.told(verb === 'Stop' ? /will stop after its current jobs/ : /will be replaced after its current jobs/)
       await hand.press('Close')
       const record = (await workers!.list()).find((one) => one.pid === Number(pid))!
       expect(await workers!.beat(record, 60_000)).toBe(order)

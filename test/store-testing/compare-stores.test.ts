@@ -20,7 +20,7 @@ function withOtherFences(store: Store): Store {
     extend: (items) => store.extend(own(items)),
     workers: {
       beat: (worker, ttlMs) => workers.beat(worker, ttlMs),
-      order: (id, order) => workers.order(id, order),
+      signal: (id, order) => workers.signal(id, order),
       list: () => workers.list(),
       remove: (id) => workers.remove(id),
       held: async (worker) => other(await workers.held(worker)),

@@ -88,12 +88,12 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
 
     expect((await scene.get('workers')).json).toEqual({ items: [{ ...row, seenAt }] })
     expect((await scene.get('queues/mail')).json).toMatchObject({ workers: [{ ...row, seenAt }] })
-    for (const order of ['recycle', 'stop'] as const) {
-      expect((await scene.post(`workers/${encodeURIComponent(worker.id)}/${order}`)).json).toEqual({
+    for (const signal of ['recycle', 'stop'] as const) {
+      expect((await scene.post(`workers/${encodeURIComponent(worker.id)}/${signal}`)).json).toEqual({
         changed: 1,
         more: false,
       })
-      expect(await workers!.beat(worker, hourMs)).toBe(order)
+      expect(await workers!.beat(worker, hourMs)).toBe(signal)
     }
     expect(await scene.post('workers/nobody/stop')).toMatchObject({
       status: 404,

@@ -205,12 +205,12 @@ const orders = {
   stop: {
     verb: 'Stop the worker',
     text: 'It takes no more jobs, finishes those in hand within its grace, and ends. No other takes its place.',
-    done: 'is told to stop',
+    done: 'will stop after its current jobs',
   },
   recycle: {
     verb: 'Recycle the worker',
     text: 'It takes no more jobs, finishes those in hand within its grace, and ends. Its supervisor, if it has one, puts a fresh process in its place.',
-    done: 'is told to make room for a fresh one',
+    done: 'will be replaced after its current jobs',
   },
 } as const
 

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import type { Mill } from '../../mill/mill.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'
 import { type Liveness, livenessOf } from '../../runtime/process/process-peers.js'
-import type { WorkerOrder, WorkerRecord } from '../../stores/contract/worker-registry.js'
+import type { WorkerRecord, WorkerSignal } from '../../stores/contract/worker-registry.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { printable } from '../printable.js'
 import { OperationError } from '../process/exit-code.js'
@@ -33,7 +33,7 @@ interface WorkerRow {
 export function addWorkers(program: Command): void {
   const workers = program
     .command('workers')
-    .description('List the workers, and order them to stop or to recycle')
+    .description('List the workers, and stop or recycle them')
     .helpCommand(false)
   const list = millCommand(workers, 'list', 'Show the workers: where they run, what they serve, how busy they are', {
     isDefault: true,
@@ -58,26 +58,26 @@ Examples:
       terminal.print({ workers }, () => workerLines(workers, terminal))
     }),
   )
-  addOrder(workers, 'stop', 'Stop a worker: it finishes its jobs in hand, within its grace')
-  addOrder(workers, 'recycle', 'Stop a worker, and have its supervisor replace it')
+  addStop(workers, 'stop', 'Stop a worker: it finishes its jobs in hand, within its grace')
+  addStop(workers, 'recycle', 'Stop a worker, and have its supervisor replace it')
 }
 
-function addOrder(workers: Command, order: WorkerOrder, summary: string): void {
-  const command = millCommand(workers, `${order} <id>`, summary).addHelpText(
+function addStop(workers: Command, signal: WorkerSignal, summary: string): void {
+  const command = millCommand(workers, `${signal} <id>`, summary).addHelpText(
     'after',
     `
-  The worker gets the order within 5 s, an idle one on Redis within 20 s. \`millrace workers list\` shows the ids.
+  The worker hears of it within 5 s, an idle one on Redis within 20 s. \`millrace workers list\` shows the ids.
 
 Example:
-  $ millrace workers ${order} mill-1/4711/1-5f2c`,
+  $ millrace workers ${signal} mill-1/4711/1-5f2c`,
   )
-  withJson(command, 'print {"worker","order"}').action((id: string, flags: MillFlags) =>
+  withJson(command, 'print {"worker","signal"}').action((id: string, flags: MillFlags) =>
     withMill(flags, async (mill, terminal) => {
-      if (!(await mill.orderWorker(id, order)))
+      if (!(await mill.stopWorker(id, { recycle: signal === 'recycle' })))
         throw new OperationError(
           `there is no worker '${printable(id)}'; \`millrace workers list\` shows the live ones.`,
         )
-      terminal.print({ worker: id, order }, () => [`${printable(id)}: ordered to ${order}.`])
+      terminal.print({ worker: id, signal }, () => [`${printable(id)}: told to ${signal}.`])
     }),
   )
 }

@@ -4,7 +4,7 @@
  *
  * It runs no job and loads no user code, so user code cannot end it. The first process starts alone, so that a mistake
  * in the configuration or the store is reported once. A process that dies is replaced, one that recycles is relieved,
- * one that gives no sign of life is killed. A process that was ordered to stop is not replaced.
+ * one that gives no sign of life is killed. A process that an operator stops is not replaced.
  */
 
 import { type Random, systemRandom } from '../../core/platform/clock.js'
@@ -38,7 +38,7 @@ interface ProcessSlot {
   leaving: number
   /** A successor is due when one of those has ended. */
   isWaiting: boolean
-  /** Its process was ordered to stop and is not replaced. */
+  /** An operator stops its process, which is not replaced. */
   isClosed: boolean
   restart: NodeJS.Timeout | undefined
 }

@@ -51,7 +51,7 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
     `slot retired: the handler of ${nameOf(job)} goes on after its job was given up; ${counted(left, 'slot')} left`,
   'loop.blocked': ({ forMs, jobs, givenUp }) =>
     `event loop was blocked for ${formatDuration(forMs)}${givenUp ? '; it gave up its leases' : ''}; in hand: ${namesOf(jobs)}`,
-  'worker.ordered': ({ order }) => `is ordered to ${order}`,
+  'worker.signalled': ({ signal }) => `is told to ${signal}`,
   'worker.recycling': ({ reason }) => `takes no more jobs, ${recycleWords[reason]}; another process takes its place`,
   'worker.failed': ({ error }) => `takes no more jobs: ${messageOf(error)}`,
   'result.dropped': ({ error, ...job }) => `result of ${nameOf(job)} not kept: ${error}`,
@@ -64,7 +64,7 @@ const recycleWords: Readonly<Record<RecycleReason, string>> = {
   'max-jobs': 'it has run as many as --max-jobs allows',
   'max-rss': 'it takes more memory than --max-rss allows',
   'slot-retired': 'a slot of it is retired',
-  ordered: 'as it was ordered',
+  signalled: 'as it was told',
 }
 
 /** Releases that a task asks for itself, that belong to every stop, or of which another line tells once. */

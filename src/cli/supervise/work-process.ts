@@ -99,8 +99,8 @@ export class WorkProcess {
     log = new WorkLog(mill, this.#terminal)
     mill.on('worker.recycling', () => this.#link.recycling())
     mill.on('worker.failed', () => this.#link.failing())
-    mill.on('worker.ordered', ({ order }) => {
-      if (order === 'stop') this.#link.dismissed()
+    mill.on('worker.signalled', ({ signal }) => {
+      if (signal === 'stop') this.#link.dismissed()
     })
     if (this.#flags.createQueues) await mill.createQueues()
     await worker.start()
@@ -293,7 +293,7 @@ class SupervisorLink {
     this.#tell({ millrace: 'alone', isAlone })
   }
 
-  /** Reports that it takes no more jobs by an order, and is not to be replaced. */
+  /** Reports that it takes no more jobs because an operator said so, and is not to be replaced. */
   dismissed(): void {
     this.#tell({ millrace: 'dismissed' })
   }

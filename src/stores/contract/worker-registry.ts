@@ -46,22 +46,22 @@ export interface SeenWorker extends WorkerRecord {
 }
 
 /**
- * An operator's order to a worker: to end, or to end so that a supervisor, if there is one, starts another in its
+ * An operator's signal to a worker: to end, or to end so that a supervisor, if there is one, starts another in its
  * place.
  */
-export type WorkerOrder = 'stop' | 'recycle'
+export type WorkerSignal = 'stop' | 'recycle'
 
 export interface WorkerRegistry {
   /**
-   * Writes or renews the record; it lapses after `ttlMs`. Resolves with the latest order to this worker, until the
+   * Writes or renews the record; it lapses after `ttlMs`. Resolves with the latest signal to this worker, until the
    * record is removed.
    */
-  beat(worker: WorkerRecord, ttlMs: number): Promise<WorkerOrder | undefined>
+  beat(worker: WorkerRecord, ttlMs: number): Promise<WorkerSignal | undefined>
   /**
-   * Leaves an order for the worker, which its next beat receives. Resolves with false if the record does not exist or
+   * Leaves a signal for the worker, which its next beat receives. Resolves with false if the record does not exist or
    * has lapsed.
    */
-  order(id: string, order: WorkerOrder): Promise<boolean>
+  signal(id: string, signal: WorkerSignal): Promise<boolean>
   /**
    * Removes the record, and ends the worker's leads in the queues of that record; without a record, in all queues.
    * Harmless if there is nothing.

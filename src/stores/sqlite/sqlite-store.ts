@@ -106,7 +106,7 @@ export class SqliteStore implements Store {
     this.transactions = this.#userEnqueue
     this.workers = {
       ...this.#thread.calls('beat', 'held', 'gone', 'adopt'),
-      order: (id, order) => this.#thread.call('orderWorker', id, order),
+      signal: (id, signal) => this.#thread.call('signalWorker', id, signal),
       remove: (id) => this.#thread.call('removeWorker', id),
       list: () => this.#thread.call('workers'),
     }

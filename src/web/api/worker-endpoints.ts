@@ -4,7 +4,7 @@ import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Mill } from '../../mill/mill.js'
 import { type ProcessIdentity, processIdentity } from '../../runtime/process/process-identity.js'
 import { livenessOf } from '../../runtime/process/process-peers.js'
-import type { HeldClaim, SeenWorker, WorkerOrder, WorkerRegistry } from '../../stores/contract/worker-registry.js'
+import type { HeldClaim, SeenWorker, WorkerRegistry, WorkerSignal } from '../../stores/contract/worker-registry.js'
 import { WebRefusal } from '../failure.js'
 import { endpoint } from './endpoint.js'
 import { changed, limit, nothing, page } from './shapes.js'
@@ -19,16 +19,16 @@ async function registryOf({ adminParts, store }: Mill): Promise<WorkerRegistry> 
   throw new UnsupportedByStoreError(store.text, 'a registry of workers', 'Look at the logs of their processes.')
 }
 
-function orderEndpoint(order: WorkerOrder, summary: string) {
+function stopEndpoint(signal: WorkerSignal, summary: string) {
   return endpoint({
     method: 'POST',
-    path: `/workers/:id/${order}`,
+    path: `/workers/:id/${signal}`,
     summary,
-    action: `worker.${order}`,
+    action: `worker.${signal}`,
     body: nothing,
     answer: changed,
     run: async ({ window: { mill }, params: { id = '' } }) => {
-      if (await mill.orderWorker(id, order)) return { changed: 1, more: false }
+      if (await mill.stopWorker(id, { recycle: signal === 'recycle' })) return { changed: 1, more: false }
       throw new WebRefusal('not-found', `no live worker has the id '${id}': \`GET workers\` lists the live ones.`)
     },
   })
@@ -57,8 +57,8 @@ export const workerEndpoints = [
       return { items: held.slice(0, most).map(heldRow), more: held.length > most }
     },
   }),
-  orderEndpoint('stop', 'Order a worker to finish its jobs and stop'),
-  orderEndpoint('recycle', 'Order a worker to stop, and a fresh one to take its place'),
+  stopEndpoint('stop', 'Have a worker finish its jobs and stop'),
+  stopEndpoint('recycle', 'Have a worker stop, and a fresh one take its place'),
 ]
 
 /** A worker, with whether its process lives. `here`: the process that looks. */

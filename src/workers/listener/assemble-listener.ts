@@ -15,7 +15,7 @@ import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import { JobUpdates } from '../../runtime/run/job-updates.js'
 import { type SettlementRules, Settler } from '../../runtime/run/settlement.js'
 import type { Records } from '../../stores/contract/job-records.js'
-import type { WorkerOrder, WorkerRegistry } from '../../stores/contract/worker-registry.js'
+import type { WorkerRegistry, WorkerSignal } from '../../stores/contract/worker-registry.js'
 import type { Connection } from '../assemble-worker.js'
 import { LimitedQueues } from '../claims/limited-queues.js'
 import { Punctuality } from '../claims/punctuality.js'
@@ -54,8 +54,8 @@ interface ListenerSelf {
   readonly beaten: () => Promise<void>
   /** Called if there may be work. */
   readonly look: () => void
-  /** Called with an operator's order, again with every beat. */
-  readonly ordered: (order: WorkerOrder) => void
+  /** Called with an operator's signal, again with every beat. */
+  readonly signalled: (signal: WorkerSignal) => void
 }
 
 export interface ListenerAssembly extends Connection {
@@ -92,7 +92,7 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
   const notes = new JobUpdates({ store, packing, maxCheckpointBytes: maxBytes, events, random })
   const signs = new VitalSigns()
   const heartbeat = new Heartbeat({
-    ...{ store, mono, signs, beaten: () => {}, state: () => 'running', ordered: self.ordered },
+    ...{ store, mono, signs, beaten: () => {}, state: () => 'running', signalled: self.signalled },
     worker: { id: self.id, ...self.identity, queues: [queue.name], concurrency, startedAt: clock.now() },
     running: self.held,
     ttlMs: queue.leaseMs + registryMarginMs,

@@ -21,7 +21,7 @@ import { processSoloGate } from '../../runtime/solo-gate.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ClaimKey, SettleAnswer } from '../../stores/contract/settle.js'
-import type { WorkerOrder } from '../../stores/contract/worker-registry.js'
+import type { WorkerSignal } from '../../stores/contract/worker-registry.js'
 import { keyIn, tokenOf } from '../claim-token.js'
 import { FoundEnds } from '../found-ends.js'
 import { assembleListener, type ListenerAssembly, type ListenerParts } from './assemble-listener.js'
@@ -178,7 +178,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
       held: () => this.#hands.size,
       beaten: () => this.#findTakenOver(opened),
       look: () => this.#claims.look(),
-      ordered: (order) => this.#obey(order),
+      signalled: (signal) => this.#obey(signal),
     })
     void opened.keeper.start()
     opened.heartbeat.start()
@@ -186,10 +186,10 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     return opened
   }
 
-  /** It ends on any order of an operator: nobody would start another. */
-  #obey(order: WorkerOrder): void {
+  /** It ends on any signal of an operator: nobody would start another. */
+  #obey(signal: WorkerSignal): void {
     if (this.#closing !== undefined) return
-    this.#parts.events.emit('worker.ordered', { worker: this.id, order })
+    this.#parts.events.emit('worker.signalled', { worker: this.id, signal })
     void this.close().catch(() => {})
   }
 

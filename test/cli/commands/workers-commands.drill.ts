@@ -129,14 +129,14 @@ import { defineTask, millrace } from 'millrace'
 const hold = defineTask({ name: 'hold', queue: 'slow', run: async () => {} })
 const mill = millrace({ store: 'sqlite:jobs.db', tasks: [hold] })
 const worker = mill.worker()
-mill.on('worker.ordered', ({ order }) => console.log(JSON.stringify({ event: 'ordered', order })))
+mill.on('worker.signalled', ({ signal }) => console.log(JSON.stringify({ event: 'signalled', signal })))
 await worker.start()
 await worker.finished()
 await mill.close()
 console.log(JSON.stringify({ event: 'finished' }))
 `
 
-describe('orders to workers', { timeout: 60_000 }, () => {
+describe('signals to workers', { timeout: 60_000 }, () => {
   /** The id of the one worker that lives. */
   async function idOf(cwd: string): Promise<string> {
     await expect.poll(() => known(cwd), { timeout: 20_000 }).toBe(1)
@@ -148,15 +148,13 @@ describe('orders to workers', { timeout: 60_000 }, () => {
     const command = new CommandProcess(['work', '--json'], { cwd, env: here })
     const [first] = await command.events('worker.started')
     expect(await runJson<object>(['workers', 'recycle', await idOf(cwd)], { cwd, env: here })).toMatchObject({
-      order: 'recycle',
+      signal: 'recycle',
     })
-    expect(await command.events('worker.recycling')).toMatchObject([{ pid: first!.pid, reason: 'ordered' }])
+    expect(await command.events('worker.recycling')).toMatchObject([{ pid: first!.pid, reason: 'signalled' }])
     const [, second] = await command.events('worker.started', 2)
     expect(second!.pid).not.toBe(first!.pid)
     await command.events('worker.stopped')
-    expect((await run(['workers', 'stop', await idOf(cwd)], { cwd, env: here })).stdout).toMatch(
-      /: ordered to stop\.\n$/,
-    )
+    expect((await run(['workers', 'stop', await idOf(cwd)], { cwd, env: here })).stdout).toMatch(/: told to stop\.\n$/)
     const { code, stdout, stderr } = await command.end()
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).not.toMatch(/process\.exited/)
@@ -169,7 +167,7 @@ describe('orders to workers', { timeout: 60_000 }, () => {
     writeFileSync(script, obedientWorker)
     const lone = new CommandProcess([], { cwd, env: here, script })
     await run(['workers', 'recycle', await idOf(cwd)], { cwd, env: here })
-    expect(await lone.events('ordered')).toMatchObject([{ order: 'recycle' }])
+    expect(await lone.events('signalled')).toMatchObject([{ signal: 'recycle' }])
     await lone.events('finished')
     expect((await lone.end()).code).toBe(0)
   })

@@ -49,7 +49,7 @@ const objects: readonly (readonly [name: string, object: object, calls: Calls])[
       histories: [[]],
       apiCalls: [],
       workers: [],
-      orderWorker: ['w', 'stop'],
+      stopWorker: ['w', { recycle: true }],
       health: [],
       examine: [],
       storedQueues: [],

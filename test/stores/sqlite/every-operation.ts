@@ -209,7 +209,7 @@ export class EveryOperation {
   #administer(): void {
     const record = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, queues: [], concurrency: 1, running: 0 }
     this.#call('beat', { ...record, id: 'w', startedAt: 0 }, 1_000)
-    this.#call('orderWorker', 'w', 'stop')
+    this.#call('signalWorker', 'w', 'stop')
     this.#read('workers')
     this.#read('held', 'w')
     this.#call('setThrottle', 'throttled', rules)

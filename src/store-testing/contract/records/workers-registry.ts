@@ -61,13 +61,13 @@ export const workersRegistry = plainConcern('registry of workers', [workers], {
     )
   },
 
-  async 'an order is returned with every heartbeat of its worker until that is removed, the latest of several'(scene) {
+  async 'a signal is returned with every heartbeat of its worker until that is removed, the latest of several'(scene) {
     const other = (await scene.harness.open()).workers!
     assert.equal(await scene.workers.beat(worker, 10_000), undefined)
-    assert.equal(await other.order('worker-1', 'recycle'), true)
+    assert.equal(await other.signal('worker-1', 'recycle'), true)
     assert.equal(await scene.workers.beat({ ...worker, running: 4 }, 10_000), 'recycle')
     assert.equal(await scene.workers.beat({ ...worker, id: 'worker-2' }, 10_000), undefined)
-    assert.equal(await other.order('worker-1', 'stop'), true)
+    assert.equal(await other.signal('worker-1', 'stop'), true)
     assert.equal(await scene.workers.beat(worker, 10_000), 'stop')
     assert.deepEqual(
       (await scene.workers.list()).map(({ id, running }) => [id, running]),
@@ -80,12 +80,12 @@ export const workersRegistry = plainConcern('registry of workers', [workers], {
     assert.equal(await scene.workers.beat(worker, 10_000), undefined)
   },
 
-  async 'an order to a missing or lapsed worker is ignored'(scene) {
-    assert.equal(await scene.workers.order('worker-1', 'stop'), false)
+  async 'a signal to a missing or lapsed worker is ignored'(scene) {
+    assert.equal(await scene.workers.signal('worker-1', 'stop'), false)
     await scene.workers.beat(worker, 10_000)
-    await scene.workers.order('worker-1', 'stop')
+    await scene.workers.signal('worker-1', 'stop')
     await scene.advance(10_000)
-    assert.equal(await scene.workers.order('worker-1', 'stop'), false)
+    assert.equal(await scene.workers.signal('worker-1', 'stop'), false)
     assert.equal(await scene.workers.beat(worker, 10_000), undefined)
   },
 

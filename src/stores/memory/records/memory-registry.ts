@@ -2,7 +2,7 @@
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { ClaimKey } from '../../contract/settle.js'
-import type { HeldClaim, WorkerOrder, WorkerRecord, WorkerRegistry } from '../../contract/worker-registry.js'
+import type { HeldClaim, WorkerRecord, WorkerRegistry, WorkerSignal } from '../../contract/worker-registry.js'
 import { stepLimit } from '../../rules/bounds.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 import { heldClaim } from '../queue/memory-job.js'
@@ -13,7 +13,7 @@ export interface MemoryWorker {
   readonly worker: WorkerRecord
   readonly seenAt: number
   readonly until: number
-  readonly order?: WorkerOrder
+  readonly signal?: WorkerSignal
 }
 
 export function memoryRegistry(store: MemoryAdmin, workers: () => Map<string, MemoryWorker>): WorkerRegistry {
@@ -21,14 +21,14 @@ export function memoryRegistry(store: MemoryAdmin, workers: () => Map<string, Me
     async beat(worker, ttlMs) {
       const seenAt = store.now()
       const known = workers().get(worker.id)
-      const order = known === undefined || known.until <= seenAt ? undefined : known.order
-      workers().set(worker.id, { worker, seenAt, until: seenAt + ttlMs, ...(order && { order }) })
-      return order
+      const signal = known === undefined || known.until <= seenAt ? undefined : known.signal
+      workers().set(worker.id, { worker, seenAt, until: seenAt + ttlMs, ...(signal && { signal }) })
+      return signal
     },
-    async order(id, order) {
+    async signal(id, signal) {
       const known = workers().get(id)
       if (known === undefined || known.until <= store.now()) return false
-      workers().set(id, { ...known, order })
+      workers().set(id, { ...known, signal })
       return true
     },
     async remove(id) {

@@ -20,9 +20,9 @@ import { queueStateScripts } from '../shards/queue-state-script.js'
 import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
 import { sendByShard } from '../shards/redis-shard-router.js'
 
-/** The bytes before a record: when the worker was seen, when it expires, and the letter of its order. */
+/** The bytes before a record: when the worker was seen, when it expires, and the letter of its signal. */
 const headBytes = 13
-const orderLetters = { stop: 's', recycle: 'r' } as const
+const signalLetters = { stop: 's', recycle: 'r' } as const
 
 export function redisRegistry(client: RedisClient, queues: RedisQueues, namespace: string): WorkerRegistry {
   const key = workersKey(namespace)
@@ -73,8 +73,8 @@ export function redisRegistry(client: RedisClient, queues: RedisQueues, namespac
       return letter === 's' ? 'stop' : letter === 'r' ? 'recycle' : undefined
     },
 
-    async order(id, order) {
-      return (await client.run(registryScript, [key], ['order', id, orderLetters[order]])) === 1
+    async signal(id, signal) {
+      return (await client.run(registryScript, [key], ['signal', id, signalLetters[signal]])) === 1
     },
 
     remove,
@@ -196,29 +196,29 @@ const heldScripts = readerPair('held', heldLua)
 
 /**
  * KEYS: the workers of the namespace.
- * ARGV: verb, and its arguments: beat: id, ms until it expires, record · order: id, letter · list.
- * beat returns the letter of the worker's order, or '-'. order returns 1, or 0 if no such worker is alive. list returns
+ * ARGV: verb, and its arguments: beat: id, ms until it expires, record · signal: id, letter · list.
+ * beat returns the letter of the worker's signal, or '-'. signal returns 1, or 0 if no such worker is alive. list returns
  * { id, seen at, ms since then, record, … } of the workers that have not expired. A field is when the worker was seen, when it
- * expires, the letter of its order, and its record. A field without these would never expire, and is removed: a live
+ * expires, the letter of its signal, and its record. A field without these would never expire, and is removed: a live
  * worker reports again.
  */
 const registryLua = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- The order to a worker that is alive; otherwise nil.
-local function order_of(known)
+-- The signal to a worker that is alive; otherwise nil.
+local function signal_of(known)
   if not known or #known < 13 then return nil end
   local _, until_at = struct.unpack('>I6I6', known)
   return until_at > now and string.sub(known, 13, 13) or nil
 end
 if ARGV[1] == 'beat' then
-  local order = order_of(redis.call('HGET', KEYS[1], ARGV[2]))
-  redis.call('HSET', KEYS[1], ARGV[2], struct.pack('>I6I6', now, now + tonumber(ARGV[3])) .. (order or '-') .. ARGV[4])
-  return order or '-'
+  local signal = signal_of(redis.call('HGET', KEYS[1], ARGV[2]))
+  redis.call('HSET', KEYS[1], ARGV[2], struct.pack('>I6I6', now, now + tonumber(ARGV[3])) .. (signal or '-') .. ARGV[4])
+  return signal or '-'
 end
-if ARGV[1] == 'order' then
+if ARGV[1] == 'signal' then
   local known = redis.call('HGET', KEYS[1], ARGV[2])
-  if not order_of(known) then return 0 end
+  if not signal_of(known) then return 0 end
   redis.call('HSET', KEYS[1], ARGV[2], string.sub(known, 1, 12) .. ARGV[3] .. string.sub(known, 14))
   return 1
 end
@@ -237,5 +237,5 @@ end
 return living
 `
 
-/** The registry script: workers report that they are alive, and get the orders of operators. */
+/** The registry script: workers report that they are alive, and get the signals of operators. */
 const registryScript = redisScript('registry', registryLua, { whenFull: true })

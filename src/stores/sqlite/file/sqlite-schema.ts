@@ -310,7 +310,7 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
  * - `remembered` has the ids of ended jobs. The columns after `reason` are what remains of a job that was cancelled after
  *   it had begun, as in `job` and in the tables of notes; for others they are null, `payload` too.
  * - `result_wait` has the jobs whose results somebody waits for; `until` is on the machine's monotonic clock.
- * - `worker.ordered` is the order that the worker's next beat returns: 'stop' or 'recycle'.
+ * - `worker.signal` is the signal that the worker's next beat returns: 'stop' or 'recycle'.
  * - `call` has the calls that one transaction made on one queue, as JSON, each with its instant on the machine's
  *   monotonic clock; `cid` counts up within the queue.
  */
@@ -385,7 +385,7 @@ CREATE INDEX remembered_until ON remembered (qid, until);
 CREATE TABLE result_wait (qid INTEGER NOT NULL, id TEXT NOT NULL, waiter TEXT NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (qid, id, waiter)) WITHOUT ROWID;
 CREATE INDEX result_wait_until ON result_wait (until);
 CREATE TABLE call (qid INTEGER NOT NULL, cid INTEGER NOT NULL, calls TEXT NOT NULL, PRIMARY KEY (qid, cid)) WITHOUT ROWID;
-${scheduleTable}CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL, ordered TEXT) WITHOUT ROWID;
+${scheduleTable}CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL, signal TEXT) WITHOUT ROWID;
 ${noteTables}${limitTables}${liveTables}${historyTable}`
 
 export const tableNames: readonly string[] = [...tables.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name!)

@@ -10,8 +10,8 @@ import {
   type HeldClaim,
   type SeenWorker,
   storedWorker,
-  type WorkerOrder,
   type WorkerRecord,
+  type WorkerSignal,
 } from '../../contract/worker-registry.js'
 import { stepLimit } from '../../rules/bounds.js'
 import type { Statement } from '../file/sqlite-driver.js'
@@ -39,8 +39,8 @@ interface HeldClaimRow {
 export class SqliteWorkers {
   readonly #transaction: SqliteTransaction
   readonly #write: Statement
-  readonly #ordered: Statement
-  readonly #order: Statement
+  readonly #signalled: Statement
+  readonly #signal: Statement
   readonly #lapse: Statement
   readonly #turnBack: Statement
   readonly #delete: Statement
@@ -55,8 +55,8 @@ export class SqliteWorkers {
       `INSERT INTO worker (id, record, seen_at, until) VALUES (?, ?, ?, ?)
        ON CONFLICT DO UPDATE SET record = excluded.record, seen_at = excluded.seen_at, until = excluded.until`,
     )
-    this.#ordered = db.prepare('SELECT ordered FROM worker WHERE id = ?')
-    this.#order = db.prepare('UPDATE worker SET ordered = ? WHERE id = ? AND until > ?')
+    this.#signalled = db.prepare('SELECT signal FROM worker WHERE id = ?')
+    this.#signal = db.prepare('UPDATE worker SET signal = ? WHERE id = ? AND until > ?')
     this.#lapse = db.prepare('DELETE FROM worker WHERE until <= ?')
     // The clock was set back: from now on they live for as long as their last beat gave them.
     this.#turnBack = db.prepare(
@@ -77,17 +77,17 @@ export class SqliteWorkers {
     )
   }
 
-  beat(worker: WorkerRecord, ttlMs: number): WorkerOrder | undefined {
+  beat(worker: WorkerRecord, ttlMs: number): WorkerSignal | undefined {
     const now = this.#transaction.clock.now()
-    // Before the write: a worker that had lapsed comes back without its order.
+    // Before the write: a worker that had lapsed comes back without its signal.
     this.#lapse.run(now)
     this.#write.run(worker.id, JSON.stringify(worker), now, bounded(now + ttlMs))
     this.#turnBack.run(now)
-    return (this.#ordered.get(worker.id) as { ordered: WorkerOrder | null } | undefined)?.ordered ?? undefined
+    return (this.#signalled.get(worker.id) as { signal: WorkerSignal | null } | undefined)?.signal ?? undefined
   }
 
-  order(id: string, order: WorkerOrder): boolean {
-    return Number(this.#order.run(order, id, this.#transaction.clock.now()).changes) === 1
+  signal(id: string, signal: WorkerSignal): boolean {
+    return Number(this.#signal.run(signal, id, this.#transaction.clock.now()).changes) === 1
   }
 
   /** A worker that is removed leads nothing any more. */

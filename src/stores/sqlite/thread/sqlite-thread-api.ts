@@ -117,7 +117,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       revive: records.revive.bind(records),
       deleteDead: records.deleteDead.bind(records),
       beat: workers.beat.bind(workers),
-      orderWorker: workers.order.bind(workers),
+      signalWorker: workers.signal.bind(workers),
       removeWorker: workers.remove.bind(workers),
       gone: workers.gone.bind(workers),
       adopt: workers.adopt.bind(workers),
