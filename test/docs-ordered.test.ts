@@ -267,7 +267,7 @@ describe('the page of ordered jobs', () => {
 
   it('lists every field of the depth of an ordered queue except those on its state, and no other', () => {
     const told = page.rows('Depth and lag').flatMap(([cell]) => plain(cell!).split(', '))
-    const fields = membersOf('stores/contract/queue-depth.ts', 'Depth').map(({ name }) => name)
+    const fields = membersOf('stores/contract/queue-depth.ts', 'QueueDepth').map(({ name }) => name)
 
     expect(told.sort()).toEqual(
       fields.filter((name) => !['queue', 'paused', 'draining', 'lostAt'].includes(name)).sort(),
@@ -297,7 +297,7 @@ describe('the page of ordered jobs', () => {
 })
 
 /** Every name in Lowkiq's README: methods, options, attributes, commands, variables, keys. */
-const polynomialNames = `
+const lowkiqNames = `
 Lowkiq::Worker shards_count batch_size max_retry_count queue_name retry_in retries_exhausted perform perform_async super
 job[:error] payloads_by_id id payload payloads score perform_in retry_count morgue
 Lowkiq.workers Lowkiq.poll_interval Lowkiq.threads_per_node Lowkiq.redis Lowkiq.client_pool_size Lowkiq.pool_timeout
@@ -305,15 +305,15 @@ Lowkiq.server_middlewares Lowkiq.client_middlewares Lowkiq.on_server_init Lowkiq
 Lowkiq.build_seq_scheduler Lowkiq.build_splitter Lowkiq.build_default_splitter Lowkiq.build_by_node_splitter Lowkiq.last_words
 Lowkiq.dump_payload Lowkiq.load_payload Marshal Lowkiq.format_error Lowkiq.dump_error Lowkiq.load_error Lowkiq.dump
 REDIS_URL hiredis driver Gemfile gem Redis
-ATestWorker ATestMigrationWorker ATestWorker_V2 polynomial -r require require_dependency bundle path_to_app
-TERM INT Ctrl-C TTIN polynomial_ttin.txt StandardError docker-compose rspec examples/dummy
-Lowkiq::Web mount routes.rb initializers/polynomial.rb LOWKIQ_REDIS_URL LOWKIQ_THREADS_PER_NODE LOWKIQ_CLIENT_POOL_SIZE
+ATestWorker ATestMigrationWorker ATestWorker_V2 lowkiq -r require require_dependency bundle path_to_app
+TERM INT Ctrl-C TTIN lowkiq_ttin.txt StandardError docker-compose rspec examples/dummy
+Lowkiq::Web mount routes.rb initializers/lowkiq.rb LOWKIQ_REDIS_URL LOWKIQ_THREADS_PER_NODE LOWKIQ_CLIENT_POOL_SIZE
 LOWKIQ_NUMBER_OF_NODES LOWKIQ_NODE_NUMBER to_prepare Rails.logger tagged Raven.capture NewRelicLowkiqMiddleware
 Rails.application.reloader ActiveRecord::Base establish_connection /api/v1/stats
 `
 
 /** What Lowkiq has beyond its README: keys in Redis, web actions, numbers, hooks. */
-const polynomialInternals = `
+const lowkiqInternals = `
 all_ids_lex all_ids_scored_by_perfrom_in ids_scored_by_perform_in:<shard> all_ids_scored_by_retry_count payloads:<id> errors
 processing_length_by_shard processing:ids_with_perform_in:<shard> processing:ids_with_retry_count:<shard>
 processing:payloads:<id> processing:errors:<shard> morgue:all_ids_lex morgue:all_ids_scored_by_updated_at
@@ -328,8 +328,8 @@ describe('the page for users of Lowkiq', () => {
   const left = comingFrom.tables.flatMap(({ rows }) => rows.map(([was]) => was!)).join('\n')
 
   it.each([
-    ['its README', polynomialNames],
-    ['its code', polynomialInternals],
+    ['its README', lowkiqNames],
+    ['its code', lowkiqInternals],
   ])('says what replaces every name in %s', (_where, names) => {
     expect(words(names).filter((name) => !isNamed(name))).toEqual([])
   })

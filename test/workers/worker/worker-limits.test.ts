@@ -190,9 +190,7 @@ describe('hold()', () => {
 
     expect(seen).toEqual(['slow/1', 'fast/1', 'fast/2', 'slow/1', 'slow/2'])
     expect(performance.now() - startedAt).toBeGreaterThan(199)
-    expect(released).toEqual([
-      { queue: 'q', id: first!.id, task: 'crawl', reason: 'held', delayMs: 0, holdMs: 200 },
-    ])
+    expect(released).toEqual([{ queue: 'q', id: first!.id, task: 'crawl', reason: 'held', delayMs: 0, holdMs: 200 }])
   })
 
   it('holds the queue if the job has no group', async () => {
