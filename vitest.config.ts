@@ -20,7 +20,7 @@ const drills = 'test/**/*.drill.ts'
 /** Tests about processes, servers, files and documents, of which each takes its seconds. */
 const slow = [
   'test/*.test.ts',
-  'test/{cli,end-to-end}/**',
+  'test/{cli,docs,end-to-end,package}/**',
   'test/stores/{contract-redis*,model}.test.ts',
   'test/stores/{redis,sqlite}/**',
   'test/mill/{lease-thread,load-config}.test.ts',

@@ -31,8 +31,10 @@ const storeFloor = 3
 const longest = 600
 /** A file of at most this length that only one other imports needs a reason. */
 const longestLone = 110
-/** Files of one folder. */
+/** Files of one folder. Only beside the sources is a smaller one a violation: a room of src/ may have one file above its alcoves. */
 const mostFiles = 20
+const fewestFiles = 4
+const beside = ['test', 'bench', 'proofs']
 const banned = /(?:^|[-.])(?:utils?|helpers?|common|lib|types|managers?)(?=[-.]|$)/
 /** What begins a thread or a process is named by its URL. */
 const references = /\b(from|import|import\.meta\.resolve|new URL)\s*\(?\s*(['"])((?:\.|#src\/)[^'"]*)\2/g
@@ -88,7 +90,7 @@ function codeFiles(folder) {
   if (!existsSync(join(root, folder))) return []
   return readdirSync(join(root, folder), { recursive: true })
     .map((file) => file.replaceAll('\\', '/'))
-    .filter((file) => /\.(?:ts|tsx|mjs)$/.test(file) && !/(?:^|\/)node_modules\//.test(file))
+    .filter((file) => /\.(?:ts|tsx|mjs|sh)$/.test(file) && !/(?:^|\/)node_modules\//.test(file))
     .sort()
 }
 
@@ -104,7 +106,7 @@ for (const folder of ['src', 'dashboard', 'test', 'scripts', 'site', 'bench', 'p
   for (const file of codeFiles(folder)) {
     const text = readFileSync(join(root, folder, file), 'utf8')
     const lines = text.trimEnd().split('\n').length
-    if (folder === 'bench' || folder === 'proofs') count(posix.dirname(`${folder}/${file}`))
+    if (beside.includes(folder)) count(posix.dirname(`${folder}/${file}`))
     if (lines > longest) say(`${folder}/${file}`, longest + 1, `has ${lines} lines; ${longest} is the ceiling`)
     if (/\.test\.ts$/.test(file))
       for (const { index, 1: ms } of text.matchAll(judgedTimes))
@@ -208,8 +210,11 @@ for (const { file, shown, code } of checkedFiles('dashboard/src'))
     arrows.page.push({ from: file.replace(/\.tsx?$/, ''), to: target, at: `${shown}:${lineOf(code, match.index)}` })
   }
 
-for (const [folder, files] of counts)
+for (const [folder, files] of counts) {
   if (files > mostFiles) say(folder, 1, `holds ${files} files; ${mostFiles} is the ceiling, make alcoves`)
+  if (files < fewestFiles && beside.includes(folder.split('/')[0]) && folder.includes('/'))
+    say(folder, 1, `holds ${files} files; fewer than ${fewestFiles} are no alcove, move them`)
+}
 for (const kind of ['alcove', 'file', 'page'])
   for (const circle of circlesIn(arrows[kind]))
     for (const { from, to, at } of circle) violations.push(`${at} goes round in a circle: ${from} imports ${to}`)

@@ -241,13 +241,18 @@ describe('a house with violations', () => {
     expect(status).toBe(0)
   })
 
-  it('reports a folder of 21 files', () => {
-    const files = Array.from({ length: 21 }, (_, i) => [`src/core/task/a${i}.ts`, ''])
+  const crowded = '21 files; 20 is the ceiling, make alcoves'
+  const lonely = '3 files; fewer than 4 are no alcove, move them'
+  it.each([
+    ['src/core/task', 21, 'ts', crowded],
+    ['test/core', 21, 'test.ts', crowded],
+    ['test/core', 3, 'test.ts', lonely],
+    ['test/cases/cli', 3, 'sh', lonely],
+    ['bench/redis', 3, 'ts', lonely],
+  ])('reports %s if it has %i files', (folder, files, ending, violation) => {
+    const tree = Object.fromEntries(Array.from({ length: files }, (_, i) => [`${folder}/a${i}.${ending}`, '']))
 
-    expect(check(Object.fromEntries(files)).lines).toEqual([
-      'src/core/task:1 holds 21 files; 20 is the ceiling, make alcoves',
-      'Violations: 1.',
-    ])
+    expect(check(tree).lines).toEqual([`${folder}:1 holds ${violation}`, 'Violations: 1.'])
   })
 
   it('lets a date with an argument pass on the pure floors', () => {

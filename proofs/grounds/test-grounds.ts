@@ -62,7 +62,7 @@ const typescript = (version: string, name = `TypeScript ${version}`): TestGround
   part: 'TypeScript',
   name,
   typescript: version,
-  files: ['test/drills/typescript-versions'],
+  files: ['test/package/typescript-versions'],
 })
 
 export const testGrounds: readonly TestGround[] = [

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { root } from '../cli/project.js'
-import { Document, plain } from '../document.js'
-import { membersOf } from '../interface-members.js'
+import { Document, plain } from '../docs/document.js'
+import { membersOf } from '../docs/interface-members.js'
 
 const page = new Document('docs/tracing.md')
 const [spans, attributes] = page.tables.filter(({ under }) => under === 'The spans').map(({ rows }) => rows)

@@ -4,8 +4,8 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { root } from '../cli/project.js'
-import { Document } from '../document.js'
-import { installed, packed } from '../tarball.js'
+import { Document } from '../docs/document.js'
+import { installed, packed } from '../package/tarball.js'
 
 const { blocks } = new Document('docs/testing.md')
 const files = Object.fromEntries(blocks.filter(({ file }) => file !== undefined).map(({ file, text }) => [file!, text]))

@@ -4,7 +4,7 @@ import { Ajv } from 'ajv'
 import { describe, expect, it } from 'vitest'
 import { openApiOf } from '#src/web/api/openapi.js'
 import { endpoints } from '#src/web/api/router.js'
-import { Document } from '../document.js'
+import { Document } from '../docs/document.js'
 import { ask, WebScene } from './web-scene.js'
 
 interface Operation {

@@ -10,7 +10,7 @@ import {
   type LongProject,
   longProject,
   wait,
-} from '../../end-to-end/long-project.js'
+} from '../../end-to-end/long/long-project.js'
 import { killGroup } from '../../process-group.js'
 import { runJson } from '../command-in-process.js'
 import { CommandProcess } from '../command-process.js'

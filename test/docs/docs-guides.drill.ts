@@ -1,0 +1,99 @@
+/** The guides: their programs run and print what the guide shows; what is for a framework is called without it. */
+
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { deployFiles } from '#src/cli/commands/scaffold.js'
+import { project, root } from '../cli/project.js'
+import { Document, documents } from './document.js'
+
+const guides = documents().filter(({ path }) => path.startsWith('docs/guides/'))
+const guide = (name: string) => guides.find(({ path }) => path === `docs/guides/${name}.md`)!
+
+/** A folder with the files of a guide, in which the modules that it imports are installed. */
+function folderOf({ blocks }: Document): string {
+  const cwd = project({
+    'package.json': '{"type":"module"}',
+    ...Object.fromEntries(blocks.flatMap(({ file, text }) => (file === undefined ? [] : [[file, text]]))),
+  })
+  for (const name of ['zod', '@photostructure/sqlite']) {
+    mkdirSync(dirname(join(cwd, 'node_modules', name)), { recursive: true })
+    symlinkSync(join(root, 'node_modules', name), join(cwd, 'node_modules', name))
+  }
+  return cwd
+}
+
+function execute(cwd: string, ...args: string[]) {
+  const { NODE_TEST_CONTEXT: _context, MILLRACE_STORE: _store, ...env } = process.env
+  return spawnSync(process.execPath, args, { cwd, encoding: 'utf8', timeout: 45_000, env })
+}
+
+const jiti = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
+
+/** Programs with what the block behind them says that they print. */
+const programs = guides.flatMap(({ path, blocks }) =>
+  blocks.flatMap(({ language, file }, i) => {
+    const shown = blocks[i + 1]
+    if (language !== 'js' || file === undefined || shown?.language !== 'text') return []
+    return [{ path, file, prints: `${shown.text}\n` }]
+  }),
+)
+
+describe('the guides', () => {
+  it.each(programs)('run: $path, $file', { timeout: 60_000 }, ({ path, file, prints }) => {
+    const { status, stdout, stderr } = execute(folderOf(new Document(path)), file)
+
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: prints, stderr: '' })
+  })
+
+  it('show the output of each program, except files that another one imports', () => {
+    const files = guides.flatMap(({ blocks }) =>
+      blocks.flatMap(({ language, file }) => (language === 'js' ? [file ?? 'a block without a name'] : [])),
+    )
+    const imported = ['encode-task.mjs', 'shop.mjs', 'shop.test.mjs']
+
+    expect(files.sort()).toEqual([...imported, ...programs.map(({ file }) => file)].sort())
+  })
+
+  it('have tests for tasks, and these pass', { timeout: 60_000 }, () => {
+    const { status, stdout } = execute(folderOf(guide('test-tasks')), '--test', 'shop.test.mjs')
+
+    expect(stdout).toMatch(/pass 3\n/)
+    expect(status).toBe(0)
+  })
+
+  it('enqueue in the route for Next.js', { timeout: 60_000 }, () => {
+    const cwd = folderOf(guide('nextjs'))
+    const call = `import { POST } from './app/api/orders/route.ts'
+import mill from './millrace.config.ts'
+const answer = await POST(new Request('http://shop/', { method: 'POST', body: '{"email":"ada@example.com"}' }))
+const { job } = await answer.json()
+console.log(answer.status, (await mill.queue('default').jobs.get(job)).input.to)
+await mill.close()`
+    writeFileSync(join(cwd, 'call.ts'), call)
+
+    expect(execute(cwd, jiti, 'call.ts')).toMatchObject({ status: 0, stderr: '', stdout: '202 ada@example.com\n' })
+  })
+
+  it('enqueue in the service for NestJS, and stop in its hook', { timeout: 60_000 }, () => {
+    const cwd = folderOf(guide('nestjs'))
+    const call = `import { MillShutdown, millProvider } from './mill.provider.ts'
+import { OrdersService } from './orders.service.ts'
+const mill = millProvider.useFactory()
+console.log(await new OrdersService(mill).confirm('A-1', 'ada@example.com'))
+await new MillShutdown(mill).onApplicationShutdown()`
+    writeFileSync(join(cwd, 'call.ts'), call)
+
+    expect(execute(cwd, jiti, 'call.ts')).toMatchObject({ status: 0, stderr: '', stdout: 'confirm-A-1\n' })
+  })
+
+  it('show the deployment files as `millrace init` writes them', () => {
+    const { Dockerfile, 'deploy/shop.service': unit } = deployFiles({ name: 'shop', store: 'sqlite:.millrace/jobs.db' })
+    const [service, image] = guide('production').blocks
+    const lines = (text: string) => text.split('\n').filter((line) => line !== '')
+
+    expect(lines(image!.text)).toEqual(lines(Dockerfile!))
+    expect(lines(unit!)).toEqual(expect.arrayContaining(lines(service!.text)))
+  })
+})

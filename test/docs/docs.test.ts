@@ -1,0 +1,127 @@
+/** The code of the documentation: its TypeScript compiles, and the first job of the README runs. `docs-programs.drill.ts` runs all. */
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import ts from 'typescript'
+import { describe, expect, it } from 'vitest'
+import { root } from '../cli/project.js'
+import { documents } from './document.js'
+import { execute, folderOf, shellLines } from './documented-project.js'
+
+const all = documents()
+const readme = all.find(({ path }) => path === 'README.md')!
+const blocks = all.flatMap((document) => document.blocks)
+
+describe('the README', () => {
+  it('shows a first job that runs and prints what the README says', () => {
+    const { status, stdout, stderr } = execute('first-job.mjs', folderOf(readme))
+    const shown = readme.blocks.find(({ language }) => language === 'text')!.text
+    const masked = (text: string) => text.trim().replace(/[0-9A-HJKMNP-TV-Z]{26}/g, '(an id)')
+
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(masked(stdout)).toBe(masked(shown))
+    expect(masked(shown)).toContain('(an id)')
+  })
+
+  it('keeps its promise of a small first job: at most 25 lines', () => {
+    expect(readme.blocks.find(({ file }) => file === 'first-job.mjs')!.text.split('\n').length).toBeLessThanOrEqual(25)
+  })
+})
+
+describe('the TypeScript of the documentation', () => {
+  /** What fragments take for given. */
+  const given = `
+declare const mill: import('millrace').Mill
+type Mail = { to: string; subject: string }
+declare const sendEmail: import('millrace').Task<'send-email', Mail, Mail, { messageId: string }>
+declare const input: Mail
+type Order = { orderId: string; rev: number; status: string }
+declare const syncOrder: import('millrace').OrderedTask<'sync-order', Order, Order>
+declare const orders: Order[]
+declare const traceId: string
+declare const api: URL
+declare const snooze: typeof import('millrace').snooze
+declare const bury: typeof import('millrace').bury
+declare const UnrecoverableError: typeof import('millrace').UnrecoverableError
+declare function retryLater(): void
+declare function isHoliday(): Promise<boolean>
+declare function isBlocked(address: string): Promise<boolean>
+`
+  const harness = `export declare const makeHarness: import('millrace/store-testing').HarnessMaker`
+
+  /** A file to be, by the name under which the compiler sees it. */
+  const sources = new Map<string, { text: string; at: string }>([
+    [join(root, 'test/given.d.ts'), { text: given, at: 'what fragments take for given' }],
+  ])
+  // The pages of the tutorial build on each other: test/docs/docs-tutorial.drill.ts compiles and runs them.
+  for (const { path, blocks } of all.filter(({ path }) => !path.startsWith('docs/start/'))) {
+    const folder = join(root, 'test', path.replaceAll(/\W/g, '-'))
+    sources.set(join(folder, 'my-harness.ts'), { text: harness, at: 'the harness that the reader writes' })
+    for (const [i, { language, text, at, file }] of blocks.entries())
+      if (language === 'ts')
+        sources.set(join(folder, file ?? `fragment-${i}.ts`), { text: file ? text : wrapped(text), at })
+  }
+
+  it('compiles, strictly', { timeout: 60_000 }, () => {
+    const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile)
+    const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root, { noUnusedLocals: false })
+    const host = ts.createCompilerHost(options)
+    const { fileExists, readFile, directoryExists } = host
+    host.fileExists = (name) => sources.has(name) || fileExists(name)
+    host.readFile = (name) => sources.get(name)?.text ?? readFile(name)
+    host.directoryExists = (name) =>
+      [...sources.keys()].some((file) => file.startsWith(`${name}/`)) || directoryExists!(name)
+    const { getSourceFile } = host
+    host.getSourceFile = (name, version, ...rest) => {
+      const source = sources.get(name)
+      return source ? ts.createSourceFile(name, source.text, version) : getSourceFile(name, version, ...rest)
+    }
+    const program = ts.createProgram([...sources.keys()], options, host)
+    // What they import was checked before any test ran.
+    const found = [...sources.keys()].flatMap((name) => {
+      const file = program.getSourceFile(name)
+      return [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)]
+    })
+    const complaints = [...program.getOptionsDiagnostics(), ...program.getGlobalDiagnostics(), ...found].map(
+      ({ file, messageText }) =>
+        `${sources.get(file?.fileName ?? '')?.at}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
+    )
+
+    expect(complaints).toEqual([])
+    expect(sources.size).toBeGreaterThan(8)
+  })
+
+  /** Imports stay where they are; the rest becomes the body of a function, in which one may await and return. */
+  function wrapped(text: string): string {
+    const lines = text.split('\n')
+    const imports = lines.filter((line) => line.startsWith('import '))
+    const body = lines.filter((line) => !line.startsWith('import '))
+    return `${imports.join('\n')}\nexport async function fragment() {\n${body.join('\n')}\n}\n`
+  }
+})
+
+describe('the documentation', () => {
+  it('is written only in languages that are run or checked', () => {
+    // The case `jest-commonjs` runs what is `cjs`.
+    const known = new Set(['sh', 'js', 'ts', 'cjs', 'text', 'python'])
+
+    expect(blocks.filter(({ language }) => !known.has(language)).map(({ at }) => at)).toEqual([])
+  })
+
+  it('names existing npm scripts', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object }
+    const named = all.flatMap((document) =>
+      [...document.codeSpans, ...shellLines(document)].flatMap((code) => [
+        ...[...code.matchAll(/\bnpm run (?:--\S+ )?([\w:-]+)/g)].map(([, script]) => script!),
+        ...(/\bnpm test\b/.test(code) ? ['test'] : []),
+      ]),
+    )
+
+    expect(new Set(named)).toEqual(
+      new Set(
+        'demo test test:quick bench prove scripts build build:page screenshots site release format house'.split(' '),
+      ),
+    )
+    expect([...new Set(named)].filter((script) => !(script in scripts))).toEqual([])
+  })
+})

@@ -1,0 +1,5 @@
+/** The actions of the page on Redis. */
+
+import { pageActionsOn } from '../../page/page-action-cases.js'
+
+pageActionsOn('redis')

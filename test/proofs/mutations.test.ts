@@ -1,0 +1,33 @@
+/** Mutations of the proofs: each still finds in what is built the text that it changes. */
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { storeContract } from 'millrace/store-testing'
+import { expect, it } from 'vitest'
+import { redisLimitedMutations } from '../../proofs/models/redis-limited-mutations.js'
+import { redisMergeMutations } from '../../proofs/models/redis-merge-mutations.js'
+import { redisMutations } from '../../proofs/models/redis-mutations.js'
+import { redisOrderedMutations } from '../../proofs/models/redis-ordered-mutations.js'
+import { sqliteLimitedMutations } from '../../proofs/models/sqlite-limited-mutations.js'
+import { sqliteMutations } from '../../proofs/models/sqlite-mutations.js'
+import { sqliteOrderedMutations } from '../../proofs/models/sqlite-ordered-mutations.js'
+import { simulationFaults } from '../../proofs/simulation/simulation-faults.js'
+
+const concerns = new Set(storeContract.map(({ concern }) => concern))
+const stores = join(import.meta.dirname, '../../dist/stores')
+
+it.each([
+  ['the simulation', simulationFaults],
+  ['plain queues on Redis', redisMutations],
+  ['merging on Redis', redisMergeMutations],
+  ['ordered queues on Redis', redisOrderedMutations],
+  ['limits on Redis', redisLimitedMutations],
+  ['plain queues on SQLite', sqliteMutations],
+  ['ordered queues on SQLite', sqliteOrderedMutations],
+  ['limits on SQLite', sqliteLimitedMutations],
+])('every mutation of %s changes existing code, and names an existing concern that should catch it', (_, mutations) => {
+  const missing = mutations.filter(({ file, from }) => !readFileSync(join(stores, file), 'utf8').includes(from))
+
+  expect(missing.map(({ what }) => what)).toEqual([])
+  expect(mutations.filter(({ concern }) => concern !== undefined && !concerns.has(concern))).toEqual([])
+})
