@@ -1,5 +1,6 @@
 /** Counts of workers: how many there are, and how many take jobs of each queue. Pure. */
 
+import { defined } from '../core/values/defined.js'
 import type { QueueDepth } from '../stores/contract/queue-depth.js'
 import type { WorkerRecord } from '../stores/contract/worker-registry.js'
 import { mostWorkers, type WorkerMetrics } from './mill-metrics.js'
@@ -38,11 +39,7 @@ function isStopping({ state }: WorkerRecord): boolean {
 }
 
 function metricsOf({ id, host, concurrency, running, rssBytes, loopDelayMs }: WorkerRecord) {
-  return {
-    ...{ id, host, slots: concurrency, running },
-    ...(rssBytes !== undefined && { rssBytes }),
-    ...(loopDelayMs !== undefined && { loopDelayMs }),
-  }
+  return { ...{ id, host, slots: concurrency, running }, ...defined({ rssBytes, loopDelayMs }) }
 }
 
 /** Sums; for delays the longest. */

@@ -10,6 +10,7 @@ import type { Clock, Random } from '../core/platform/clock.js'
 import { declaredLimits, type Queue } from '../core/queue/queue.js'
 import { Registry } from '../core/registry.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
+import { defined } from '../core/values/defined.js'
 import { IdleWaiter } from '../runtime/idle-waiter.js'
 import { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
 import { LivePublisher } from '../runtime/live-publisher.js'
@@ -162,7 +163,7 @@ export class StoreConnection {
       ...(store.traits.beatsFromThread && descriptor !== undefined
         ? { startThread: leaseThread(descriptor, this.#source.access, this.#leaseThreadAfterMs()) }
         : {}),
-      ...(launch === undefined ? {} : { blockedTo: launch.blockedTo }),
+      ...defined({ blockedTo: launch?.blockedTo }),
     })
   }
 
@@ -247,8 +248,7 @@ function settingsOf(queue: Queue, task: AnyOrderedTask | undefined): QueueSettin
     shards,
     ...(ordered ? { exclusive } : {}),
     ...(fifo ? { fifo } : {}),
-    ...(task === undefined ? {} : { merge: task.merge }),
-    ...(throttle === undefined ? {} : { throttle }),
+    ...defined({ merge: task?.merge, throttle }),
     ...declaredLimits(queue),
   }
 }

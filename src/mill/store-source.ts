@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url'
 import { ConfigError, type ConfigIssue, hasCode } from '../core/errors.js'
 import { describe, messageOf } from '../core/messages/describe.js'
 import { type Clock, systemClock } from '../core/platform/clock.js'
+import { defined } from '../core/values/defined.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
 import {
@@ -142,11 +143,7 @@ function sqliteSource(descriptor: string, rest: string, access: StoreAccess): St
     async create({ inPlace } = { inPlace: false }) {
       const { SqliteStore } = await import('../stores/sqlite/sqlite-store.js')
       const startThread = inPlace ? (await import('../stores/sqlite/thread/port-thread.js')).inPlace : undefined
-      return new SqliteStore({
-        file,
-        ...(driver === undefined ? {} : { driver }),
-        ...(startThread === undefined ? {} : { startThread }),
-      })
+      return new SqliteStore({ file, ...defined({ driver, startThread }) })
     },
   }
 }

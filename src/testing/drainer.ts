@@ -9,6 +9,7 @@ import type { JobState } from '../core/job/job.js'
 import { messageOf } from '../core/messages/describe.js'
 import { type AnyTask, isBatchTask } from '../core/task/any-task.js'
 import type { TaskResult } from '../core/task/task-definition.js'
+import { defined } from '../core/values/defined.js'
 import { createIdSource } from '../core/values/ids.js'
 import { settingsOfAll } from '../mill/store-connection.js'
 import { ClaimDecoder } from '../runtime/run/claim-decoder.js'
@@ -139,7 +140,7 @@ export class Drainer implements RunReport {
       queue,
       limit: task?.batchSize ?? this.#mostAtOnce(queue),
       leaseMs,
-      ...(task && { maxPayloads: task.maxPayloads }),
+      ...defined({ maxPayloads: task?.maxPayloads }),
     }
   }
 
@@ -229,7 +230,7 @@ function ranJob({ task, id, queue, attempt }: Claim, verdict: Verdict, answer: S
     case 'bury':
       return { ...ran, state: 'dead', error: verdict.error, reason: verdict.reason }
     case 'cancel':
-      return { ...ran, state: 'cancelled', ...(verdict.reason !== undefined && { reason: verdict.reason }) }
+      return { ...ran, state: 'cancelled', ...defined({ reason: verdict.reason }) }
   }
 }
 

@@ -9,6 +9,7 @@ import { type AnyTask, isBatchTask, refuseNoTask } from '../core/task/any-task.j
 import type { BatchContext, JobContext, OrderedContext } from '../core/task/contexts.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
+import { defined } from '../core/values/defined.js'
 import type { Claim } from '../stores/contract/claim.js'
 import { type ChildRecord, JobRecords, JobsRecords, OrderedRecords } from './context-records.js'
 
@@ -84,10 +85,12 @@ function jobContext(task: AnySingleTask, given: GivenJob): TestContext {
   const { lastCheckpoint, meta = {}, lastError, createdAt, runAt, expiresAt, ...job } = given
   const claim: Claim = {
     ...claimOf(task, job),
-    ...(createdAt && { createdAt: createdAt.getTime() }),
-    ...(runAt && { runAt: runAt.getTime() }),
-    ...(expiresAt && { expiresAt: expiresAt.getTime() }),
-    ...(lastError !== undefined && { error: lastError }),
+    ...defined({
+      createdAt: createdAt?.getTime(),
+      runAt: runAt?.getTime(),
+      expiresAt: expiresAt?.getTime(),
+      error: lastError,
+    }),
   }
   return new JobRecords(claim, task, meta, lastCheckpoint)
 }

@@ -6,6 +6,7 @@ import { UnknownQueueError } from '../core/errors.js'
 import type { JobRecord } from '../core/job/job.js'
 import { systemClock } from '../core/platform/clock.js'
 import { isNameOf } from '../core/task/any-task.js'
+import { defined } from '../core/values/defined.js'
 import type { Mill } from '../mill/mill.js'
 import type { CheckedWebOptions } from './web-options.js'
 
@@ -65,5 +66,5 @@ export function shownJob(
 function withoutPayloads(job: JobRecord): JobRecord & { readonly payloadsHidden: true } {
   const { input: _input, meta: _meta, result: _result, checkpoint: _checkpoint, payloads, ...rest } = job
   const scores = payloads?.map(({ input: _ofPayload, meta: _metaOfPayload, ...payload }) => payload)
-  return { ...rest, ...(scores && { payloads: scores }), payloadsHidden: true }
+  return { ...rest, ...defined({ payloads: scores }), payloadsHidden: true }
 }

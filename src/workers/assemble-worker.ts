@@ -10,6 +10,7 @@ import { timerMs } from '../core/platform/timer.js'
 import type { Queue } from '../core/queue/queue.js'
 import type { Registry } from '../core/registry.js'
 import type { Middleware } from '../core/task/middleware.js'
+import { defined } from '../core/values/defined.js'
 import { createIdSource } from '../core/values/ids.js'
 import type { IdleWaiter } from '../runtime/idle-waiter.js'
 import type { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
@@ -222,7 +223,7 @@ export function assembleWorker(
       ...{
         selector: settings.selectorName,
         tasks: registry.runnable.length,
-        ...(taskNames && { taskNames }),
+        ...defined({ taskNames }),
         ...(version && { version }),
       },
     },

@@ -1,6 +1,7 @@
 /** The status of a worker: what it does at this moment. */
 
 import type { Progress } from '../core/job/job.js'
+import { defined } from '../core/values/defined.js'
 import type { Execution, Phase } from '../runtime/run/execution.js'
 
 export interface WorkerStatus {
@@ -43,6 +44,6 @@ export function jobStatuses({ leased, task, begunAt, phase, lastProgress }: Exec
     attempt: claim.attempt,
     phase,
     forMs: begunAt === undefined ? 0 : Math.round(now - begunAt),
-    ...(lastProgress === undefined ? {} : { progress: lastProgress }),
+    ...defined({ progress: lastProgress }),
   }))
 }

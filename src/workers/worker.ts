@@ -9,6 +9,7 @@ import type { RecycleReason } from '../core/events.js'
 import { messageOf } from '../core/messages/describe.js'
 import { timerMs } from '../core/platform/timer.js'
 import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
+import { defined } from '../core/values/defined.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
 import { onceThere } from '../runtime/outage.js'
 import { nextWorkerId, processIdentity } from '../runtime/process/process-identity.js'
@@ -289,7 +290,7 @@ export class Worker implements AsyncDisposable {
       await this.#clearAway(this.#assembly)
       this.#state = this.#failure === undefined ? 'stopped' : 'failed'
       const apiCalls = this.#assembly.store.apiCalls?.()
-      events.emit('worker.stopped', { worker: this.id, ...(apiCalls && { apiCalls }) })
+      events.emit('worker.stopped', { worker: this.id, ...defined({ apiCalls }) })
       await this.#parts.onEnd(this.#failure?.error)
     } else {
       // Otherwise its hook would run, and its lease thread start, after everything was closed.

@@ -5,6 +5,7 @@ import { highestPriority, type JobHandle, type JobMeta, lowestPriority } from '.
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../../core/task/enqueue-options.js'
 import { made } from '../../core/task/schema.js'
+import { defined } from '../../core/values/defined.js'
 import type { Mill } from '../../mill/mill.js'
 import { namedTask } from '../../mill/named-task.js'
 import { durationFlag, expiryFlag, jsonGiven, numberFlag, wholeFlag } from '../flags.js'
@@ -173,16 +174,7 @@ async function optionsOf(flags: EnqueueFlags): Promise<AnyEnqueueOptions> {
   const meta = flags.meta === undefined ? undefined : await jsonGiven(flags.meta, '--meta')
   const { queue, id, ifWaiting, atMost, idempotency, score, priority, delay, runAt, expiresIn } = flags
   return {
-    ...(queue !== undefined && { queue }),
-    ...(id !== undefined && { id }),
-    ...(ifWaiting !== undefined && { ifWaiting }),
-    ...(atMost !== undefined && { atMost }),
-    ...(idempotency !== undefined && { idempotency }),
-    ...(score !== undefined && { score }),
-    ...(priority !== undefined && { priority }),
-    ...(delay !== undefined && { delay }),
-    ...(runAt !== undefined && { runAt }),
-    ...(expiresIn !== undefined && { expiresIn }),
+    ...defined({ queue, id, ifWaiting, atMost, idempotency, score, priority, delay, runAt, expiresIn }),
     ...(meta !== undefined && { meta: meta as JobMeta }),
   }
 }

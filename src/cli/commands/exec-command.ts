@@ -1,6 +1,7 @@
 /** The command `exec`: runs a command for each job of a queue. */
 
 import { type Command, Option } from 'commander'
+import { defined } from '../../core/values/defined.js'
 import { affinityHelp, graceFlag, namesFlag, wholeFlag } from '../flags.js'
 import { loaded, type MillFlags, millCommand, withJson } from '../mill-command.js'
 import { exitCodes } from '../process/exit-code.js'
@@ -64,7 +65,7 @@ async function exec(queue: string, file: string, args: readonly string[], flags:
   const { concurrency, timeLimit, retries, affinity, env = [] } = flags
   const limit = timeLimit === Number.POSITIVE_INFINITY ? ('none' as const) : timeLimit
   const worker = mill.worker(
-    { queues: [queue], concurrency, ...(affinity !== undefined && { affinity }) },
+    { queues: [queue], concurrency, ...defined({ affinity }) },
     { isSupervised: false, blockedTo: stderr, files, command: { file, args, timeLimit: limit, retries, env } },
   )
   const log = new WorkLog(mill, terminal)

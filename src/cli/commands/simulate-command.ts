@@ -4,6 +4,7 @@
  */
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { defined } from '../../core/values/defined.js'
 import { exactDuration } from '../../core/values/duration.js'
 import { durationFlag, wholeFlag } from '../flags.js'
 import { withJson } from '../mill-command.js'
@@ -68,8 +69,8 @@ function draw(flags: SimulateFlags, terminal: Terminal): void {
   const scene = {
     rules: rulesOf([options], 'this throttle'),
     forMs,
-    arrivals: { ...(burst === undefined ? {} : { burst }), ...(arrivals === undefined ? {} : { rate: arrivals }) },
-    ...(pollJitter === undefined ? {} : { polls: pollJitter }),
+    arrivals: defined({ burst, rate: arrivals }),
+    ...defined({ polls: pollJitter }),
     random: seededRandom(seed),
   }
   refuseTooMany(scene)
@@ -77,7 +78,7 @@ function draw(flags: SimulateFlags, terminal: Terminal): void {
   const { starts, arrived, worst } = simulation
   const { rules } = scene
   terminal.print(
-    { rules, forMs, seed, started: starts.length, ...(arrived && { arrived: arrived.length }), worst, starts },
+    { rules, forMs, seed, started: starts.length, ...defined({ arrived: arrived?.length }), worst, starts },
     () => {
       const { columns: width, colors } = terminal
       return [

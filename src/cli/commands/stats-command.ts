@@ -8,6 +8,7 @@ import type { Command } from 'commander'
 import type { QueueHistory } from '../../client/admin/queue-history.js'
 import type { QueueHolds, ThrottleStatus } from '../../client/admin/throttle-admin.js'
 import { hasCode } from '../../core/errors.js'
+import { defined } from '../../core/values/defined.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { isUnserved, workersByQueue } from '../../measures/worker-counts.js'
 import type { Mill } from '../../mill/mill.js'
@@ -191,7 +192,7 @@ async function statsOf(mill: Mill): Promise<Stats> {
     queues,
     totals: Object.fromEntries(sums.map((name) => [name, sum(queues.map((queue) => queue[name]))])) as QueueTotals,
     ...(attendance && { workers: totalsOf(attendance) }),
-    ...(apiCalls && { apiCalls }),
+    ...defined({ apiCalls }),
   }
 }
 
@@ -221,10 +222,9 @@ async function limitsOf(mill: Mill): Promise<ReadonlyMap<string, Limits>> {
         ])
         const bounds = {
           ...(holds !== undefined && holds.total > 0 && { holds }),
-          ...(maxRunning !== undefined && { maxRunning }),
-          ...(resharding !== undefined && { resharding }),
+          ...defined({ maxRunning, resharding }),
         }
-        return [name, { ...(throttle && { throttle }), ...bounds }]
+        return [name, { ...defined({ throttle }), ...bounds }]
       }),
     ),
   )

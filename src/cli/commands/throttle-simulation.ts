@@ -5,6 +5,7 @@
 
 import type { Random } from '../../core/platform/clock.js'
 import type { ThrottleRule } from '../../core/queue/throttle.js'
+import { defined } from '../../core/values/defined.js'
 import { decide, firstCounter } from '../../stores/rules/throttle/throttle-counter.js'
 
 /** The jobs that arrive. Without both fields a job is always waiting. */
@@ -68,7 +69,7 @@ export function simulated({ rules, forMs, arrivals, polls, random }: SimulatedLo
   }
   return {
     starts,
-    ...(arrived === undefined ? {} : { arrived }),
+    ...defined({ arrived }),
     worst: rules.map(({ limit, windowMs }) => ({ limit, windowMs, most: mostWithin(starts, windowMs) })),
   }
 }

@@ -1,6 +1,7 @@
 /** The command `workers`: the live workers, where each of them runs, the queues it serves, and orders to them. */
 
 import type { Command } from 'commander'
+import { defined } from '../../core/values/defined.js'
 import type { Mill } from '../../mill/mill.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'
 import { type Liveness, livenessOf } from '../../runtime/process/process-peers.js'
@@ -106,12 +107,10 @@ async function rowsOf(mill: Mill, queue: string | undefined): Promise<WorkerRow[
 
 function saidOf({ state, version, selector, tasks, rssBytes, loopDelayMs }: WorkerRecord) {
   return {
-    ...(state && { state }),
+    ...defined({ state }),
     ...(version && { version }),
     ...(selector && { selector }),
-    ...(tasks !== undefined && { tasks }),
-    ...(rssBytes !== undefined && { rssBytes }),
-    ...(loopDelayMs !== undefined && { loopDelayMs }),
+    ...defined({ tasks, rssBytes, loopDelayMs }),
   }
 }
 

@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { defined } from '../../core/values/defined.js'
 import type { MillMetrics } from '../../measures/mill-metrics.js'
 import { LineChannel } from '../../runtime/line-channel.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
@@ -127,7 +128,7 @@ export class ForkedWorker {
       upMs: now - this.forkedAt,
       restarts: this.#restarts,
       heardMs: now - this.#heardAt,
-      ...(pulse === undefined ? {} : { pulse }),
+      ...defined({ pulse }),
     }
   }
 

@@ -6,6 +6,7 @@
 import { Socket } from 'node:net'
 import { messageOf } from '../../core/messages/describe.js'
 import { errorText, formatError } from '../../core/messages/error-text.js'
+import { defined } from '../../core/values/defined.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { leaveLoading } from '../../mill/configuration/user-modules.js'
 import type { Loaded } from '../../mill/load-mill.js'
@@ -135,10 +136,7 @@ export class WorkProcess {
       ...(concurrency && { concurrency }),
       grace: grace === Number.POSITIVE_INFINITY ? ('none' as const) : grace,
       maxBlock,
-      ...(queues && { queues }),
-      ...(selector && { selector }),
-      ...(node && { shardsOf: node }),
-      ...(affinity !== undefined && { affinity }),
+      ...defined({ queues, selector, shardsOf: node, affinity }),
       ...(maxJobs && { maxJobs }),
       ...(maxRss && { maxRss }),
     }
@@ -280,7 +278,7 @@ class SupervisorLink {
    */
   ready(status: () => WorkerStatus, reporter?: ProcessReporter): void {
     this.#reporter = reporter
-    const pulse = (): StatusDigest => ({ ...digestOf(status()), ...(reporter && { measures: reporter.measures }) })
+    const pulse = (): StatusDigest => ({ ...digestOf(status()), ...defined({ measures: reporter?.measures }) })
     this.#tell({ millrace: 'ready', pulse: pulse() })
     setInterval(() => {
       // Messages that a stopped supervisor does not read must not pile up.

@@ -1,5 +1,6 @@
 /** A list of findings about a store, for `doctor` and `fsck`. */
 
+import { defined } from '../../core/values/defined.js'
 import type { Mill } from '../../mill/mill.js'
 import type { Repair } from '../../stores/contract/store-health.js'
 import { printable } from '../printable.js'
@@ -23,7 +24,7 @@ export async function printFindings(
   const found = await asked
   const store = mill.store.text
   const { mended, left = [] } = found ?? {}
-  terminal.print({ store, ...(mended && { mended }), findings: left }, () =>
+  terminal.print({ store, ...defined({ mended }), findings: left }, () =>
     found === undefined ? [`${store}: there is nothing that ${command} could look at.`] : lines(found, terminal),
   )
   const errors = left.filter(({ level }) => level === 'error').length

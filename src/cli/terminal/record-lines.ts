@@ -7,6 +7,7 @@ import { linesOf } from '../../client/jobs/log-tail.js'
 import type { JobHold, JobRecord, PayloadRecord } from '../../core/job/job.js'
 import type { JobFailure } from '../../core/job/job-failures.js'
 import type { JobOrigin } from '../../core/job/job-origin.js'
+import { defined } from '../../core/values/defined.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { printable, printableLines, shortened } from '../printable.js'
 import { count, counted, fromNow } from './figures.js'
@@ -31,7 +32,7 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
     ...(payloads === undefined && { priority }),
     ...(parent && { parent }),
     ...(schedule && { schedule: `${printable(schedule.name)}, tick of ${schedule.tickAt.toISOString()}` }),
-    ...(trace && { trace: trace.traceparent }),
+    ...defined({ trace: trace?.traceparent }),
     ...(job.progress && { progress: progressWords(job) }),
     ...(job.held && { held: heldWords(job.held) }),
   }

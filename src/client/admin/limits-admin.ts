@@ -9,6 +9,7 @@ import {
   type StandingLimits,
 } from '../../core/queue/queue-limits.js'
 import { refuseMore } from '../../core/values/call-check.js'
+import { defined } from '../../core/values/defined.js'
 import { parsed } from '../../core/values/option-check.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -45,7 +46,7 @@ export class LimitsAdmin {
     if (stored === undefined) throw new UnknownQueueError(this.#queue, [], true)
     const { maxRunning = 'none', maxPending = 'none', maxCrashes, resultsCount, dead } = boundsOf(stored.limits)
     const { ageMs: age, count } = dead
-    const keep = { ...(age === undefined ? {} : { age }), ...(count === undefined ? {} : { count }) }
+    const keep = defined({ age, count })
     return {
       maxRunning,
       maxPending,

@@ -17,6 +17,7 @@ import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Registry } from '../../core/registry.js'
 import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js'
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
+import { defined } from '../../core/values/defined.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { idMistake, isJobId, isListenerId, isQueueName, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
 import type { JobSelection, Morgue, Page, Records, Step, StoredJob } from '../../stores/contract/job-records.js'
@@ -243,7 +244,7 @@ export class QueueAdmin {
       const query = {
         by: orderOf(by, ['id', 'time', 'retry']),
         limit: limitOf(limit),
-        ...(state && { state }),
+        ...defined({ state }),
         ...(cursor && { cursor }),
       }
       return this.#page(await this.#read((store) => recordsOf(store).list(this.name, query), noJobs), task)

@@ -9,6 +9,7 @@ import { messageOf } from '../../core/messages/describe.js'
 import { type Packing, whyUnkept } from '../../core/packing/packing.js'
 import type { JobPart, Owner } from '../../core/packing/seal.js'
 import type { Payload } from '../../core/values/codec.js'
+import { defined } from '../../core/values/defined.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -33,7 +34,7 @@ export function recordOf(job: StoredJob, packing: Packing, held?: JobHold): JobR
   const noted = unpacked('checkpoint', 'checkpoint', job.checkpoint?.payload, job.checkpoint?.codec)
   const payloads = job.payloads && payloadRecords(job.payloads, job, packing, problems)
   const error = [job.error && ownError(job.error), ...problems].filter((text) => text !== undefined).join('\n')
-  const record: { -readonly [K in keyof JobRecord]?: JobRecord[K] | undefined } = {
+  return defined({
     id: job.id,
     task: job.task,
     queue: job.queue,
@@ -67,9 +68,7 @@ export function recordOf(job: StoredJob, packing: Packing, held?: JobHold): JobR
     error: error === '' ? undefined : error,
     failures: failuresIn(job.error),
     reason: job.reason,
-  }
-  for (const key of Object.keys(record) as (keyof JobRecord)[]) if (record[key] === undefined) delete record[key]
-  return record as JobRecord
+  })
 }
 
 /** Reasons of which the failure is counted: the attempt that the store names would have been the next one. */
@@ -106,7 +105,7 @@ function payloadRecords(
 /** The meta and the origin of a payload, separated. */
 function storedIn(stored: JobMeta): Pick<PayloadRecord, 'meta'> & JobOrigin {
   const meta = givenMeta(stored)
-  return { ...(meta && { meta }), ...originIn(stored) }
+  return { ...defined({ meta }), ...originIn(stored) }
 }
 
 /** Undefined if the user gave none. */

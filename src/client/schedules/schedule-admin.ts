@@ -13,6 +13,7 @@ import { type CheckedSchedule, type ScheduleOptions, scheduleSchema } from '../.
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
+import { defined } from '../../core/values/defined.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
 import type { Records, StoredJob } from '../../stores/contract/job-records.js'
@@ -140,10 +141,7 @@ export class ScheduleAdmin {
     const [store, { packing }] = await this.#opened()
     const page = await schedulesOf(store).list(cursor, limit)
     const last = page.length === limit ? page.at(-1)?.definition.name : undefined
-    return {
-      schedules: page.map((stored) => scheduleRecordOf(stored, packing)),
-      ...(last === undefined ? {} : { cursor: last }),
-    }
+    return { schedules: page.map((stored) => scheduleRecordOf(stored, packing)), ...defined({ cursor: last }) }
   }
 
   /**
@@ -171,7 +169,7 @@ export class ScheduleAdmin {
       if (!stored.paused) return 'same'
       const { now } = await store.depth([stored.definition.queue])
       const nextAt = nextTick(stored.definition, stored, now)
-      const change = { definition: stored.definition, paused: false, ...(nextAt === undefined ? {} : { nextAt }) }
+      const change = { definition: stored.definition, paused: false, ...defined({ nextAt }) }
       return { change, present: stored }
     })
   }

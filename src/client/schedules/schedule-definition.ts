@@ -9,6 +9,7 @@ import type { CheckedSchedule } from '../../core/schedule/schedule-options.js'
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import { made } from '../../core/task/schema.js'
+import { defined } from '../../core/values/defined.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
 import type { ScheduleChange, ScheduleDefinition, StoredSchedule } from '../../stores/contract/schedules.js'
 import { definitionText, placeOf } from '../../stores/rules/schedule-record.js'
@@ -68,7 +69,7 @@ function definitionOf(
     )
   return {
     ...{ name, queue, rule, onMissed, overlap, jitterMs },
-    ...(declaredBy === undefined ? {} : { declaredBy }),
+    ...defined({ declaredBy }),
     job: task.kind === 'ordered' ? { ...rest, id } : rest,
   }
 }
@@ -98,7 +99,7 @@ export function changeTo(
   const isSame = stored !== undefined && plainText(stored.definition, packing) === plainText(definition, packing)
   // A process that was moving it to another queue may have died half way; then it has no next tick.
   if (isSame && stored.nextAt === nextAt) return undefined
-  return { definition, revision: newId(), paused, ...(nextAt === undefined ? {} : { nextAt }) }
+  return { definition, revision: newId(), paused, ...defined({ nextAt }) }
 }
 
 /** The definition as plain text. A definition that cannot be read equals no other. */

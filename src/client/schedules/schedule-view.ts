@@ -3,6 +3,7 @@
 import type { JobMeta } from '../../core/job/job.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { OnMissed, Overlap } from '../../core/schedule/due-ticks.js'
+import { defined } from '../../core/values/defined.js'
 import type { StoredSchedule } from '../../stores/contract/schedules.js'
 import { placeOf } from '../../stores/rules/schedule-record.js'
 import { givenMeta } from '../jobs/job-record.js'
@@ -59,7 +60,7 @@ export function scheduleRecordOf(stored: StoredSchedule, packing: Packing): Sche
   const { cron, everyMs, timeZone, fromAt, untilAt } = rule
   const owner = { ...job, queue, id: placeOf(definition) }
   const [payloadPart, metaPart] = partsOf(job)
-  const record: { -readonly [Key in keyof ScheduleRecord]?: ScheduleRecord[Key] | undefined } = {
+  return defined({
     ...{ name, task: job.task, queue },
     input: ifReadable(() => packing.unpack(job.payload, job.codec, payloadPart, owner)),
     meta: givenMeta(ifReadable(() => packing.unpackMeta(job, metaPart, owner)) as JobMeta | undefined),
@@ -67,9 +68,7 @@ export function scheduleRecordOf(stored: StoredSchedule, packing: Packing): Sche
     ...{ onMissed, overlap, jitterMs, isDeclared: declaredBy !== undefined, declaredBy, isPaused: paused },
     ...{ nextAt: dateOf(nextAt), lastAt: dateOf(lastAt), lastId, ticked, skipped, missed },
     ...{ createdAt: new Date(createdAt), updatedAt: new Date(updatedAt) },
-  }
-  for (const key of Object.keys(record) as (keyof ScheduleRecord)[]) if (record[key] === undefined) delete record[key]
-  return record as ScheduleRecord
+  })
 }
 
 /** Undefined if it cannot be read here. */

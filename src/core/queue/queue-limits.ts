@@ -1,6 +1,7 @@
 /** The limits of a queue that hold over all processes, apart from its throttle. The store has them; changes go there. */
 
 import * as v from 'valibot'
+import { defined } from '../values/defined.js'
 import type { Duration } from '../values/duration.js'
 import { duration, exactly, whole } from '../values/option-check.js'
 
@@ -77,9 +78,7 @@ export function limitsOfChange({ retention, ...limits }: v.InferOutput<typeof li
   const { results, dead } = retention ?? {}
   const { maxRunning, maxPending, maxCrashes } = limits
   return {
-    ...(maxRunning === undefined ? {} : { maxRunning }),
-    ...(maxPending === undefined ? {} : { maxPending }),
-    ...(maxCrashes === undefined ? {} : { maxCrashes }),
+    ...defined({ maxRunning, maxPending, maxCrashes }),
     ...(results === undefined ? {} : { resultsCount: results === 'untilDeleted' ? 'none' : results.count }),
     ...(dead === undefined ? {} : { dead: keptOf(dead) }),
   }
@@ -93,8 +92,5 @@ export function keptOf(
   keep: { readonly age?: number | undefined; readonly count?: number | undefined } | 'untilDeleted',
 ): Kept {
   if (keep === 'untilDeleted') return {}
-  return {
-    ...(keep.age === undefined ? {} : { ageMs: keep.age }),
-    ...(keep.count === undefined ? {} : { count: keep.count }),
-  }
+  return defined({ ageMs: keep.age, count: keep.count })
 }

@@ -2,6 +2,7 @@
 
 import * as v from 'valibot'
 import type { Random } from '../platform/clock.js'
+import { defined } from '../values/defined.js'
 import type { Duration } from '../values/duration.js'
 import { callable, duration, exactly, whole } from '../values/option-check.js'
 import { type Kept, keptOf, type MaxRunning, maxRunningSchema, type QueueLimits } from './queue-limits.js'
@@ -268,11 +269,9 @@ export function queueOf(
 export function declaredLimits({ maxRunning, maxPending, maxCrashes, results, dead }: Queue): QueueLimits {
   const namesResults = results !== 'none' && results !== defaultResults && results !== longResults
   return {
-    ...(maxRunning === undefined ? {} : { maxRunning }),
-    ...(maxPending === undefined ? {} : { maxPending }),
-    ...(maxCrashes === undefined ? {} : { maxCrashes }),
+    ...defined({ maxRunning, maxPending, maxCrashes }),
     ...(namesResults ? { resultsCount: results.count ?? 'none' } : {}),
-    ...(dead === undefined ? {} : { dead }),
+    ...defined({ dead }),
   }
 }
 

@@ -1,6 +1,7 @@
 /** The options of a throttle, their check, and the throttle that they describe. */
 
 import * as v from 'valibot'
+import { defined } from '../values/defined.js'
 import type { Duration } from '../values/duration.js'
 import { isQueueName, queueNameForm } from '../values/ids.js'
 import { duration, exactly, whole } from '../values/option-check.js'
@@ -90,7 +91,7 @@ function rulesOf(windows: readonly Checked[]): ThrottleRule[] {
       windowMs: window,
       spreadMs: startSpreadMs(window),
       moderate,
-      ...(elastic === undefined ? {} : { elasticBuffer: elastic.buffer }),
+      ...defined({ elasticBuffer: elastic?.buffer }),
     }))
     .sort((a, b) => a.windowMs - b.windowMs)
 }

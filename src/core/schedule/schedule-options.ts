@@ -5,6 +5,7 @@ import { lettersOff } from '../messages/spelling.js'
 import { type AnyTask, isTask } from '../task/any-task.js'
 import type { AnyEnqueueOptions, EnqueueOptionsOf } from '../task/enqueue-options.js'
 import type { TaskInput } from '../task/task-definition.js'
+import { defined } from '../values/defined.js'
 import type { Duration } from '../values/duration.js'
 import { instantMistake, parseInstant } from '../values/instant.js'
 import { anyRecord, duration, exactly } from '../values/option-check.js'
@@ -149,13 +150,7 @@ export const scheduleSchema = v.pipe(
     ({ cron, every, timeZone = 'UTC', from, until, jitter, enqueue, ...rest }): CheckedSchedule => ({
       ...{ task: rest.task, input: rest.input, onMissed: rest.onMissed, overlap: rest.overlap, jitterMs: jitter },
       enqueue: enqueue as AnyEnqueueOptions,
-      rule: {
-        ...(cron === undefined ? {} : { cron }),
-        ...(every === undefined ? {} : { everyMs: every }),
-        timeZone,
-        ...(from === undefined ? {} : { fromAt: from }),
-        ...(until === undefined ? {} : { untilAt: until }),
-      },
+      rule: { ...defined({ cron, everyMs: every }), timeZone, ...defined({ fromAt: from, untilAt: until }) },
     }),
   ),
 )

@@ -1,5 +1,6 @@
 /** A Redis store made in the user's own module, for clients that need more than an address. */
 
+import { defined } from '../../core/values/defined.js'
 import type { Store } from '../contract/store.js'
 import type { ConnectRedis } from './client/redis-address.js'
 import { type RedisAddressOptions, redisAddress } from './client/redis-address.js'
@@ -27,9 +28,5 @@ export async function redisStore({ namespace, replicas, ...source }: RedisStoreO
     import('./redis-store.js'),
   ])
   const client = openRedisClient('connect' in source ? source.connect : redisAddress(source.url))
-  return new RedisStore({
-    client,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(replicas === undefined ? {} : { replicas }),
-  })
+  return new RedisStore({ client, ...defined({ namespace, replicas }) })
 }

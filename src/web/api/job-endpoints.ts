@@ -15,6 +15,7 @@ import type { Packing } from '../../core/packing/packing.js'
 import { type Backoff, delayAfter } from '../../core/task/backoff.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
+import { defined } from '../../core/values/defined.js'
 import { digestId } from '../../core/values/ids.js'
 import { anyRecord, exactly } from '../../core/values/option-check.js'
 import type { Mill } from '../../mill/mill.js'
@@ -165,7 +166,7 @@ export const jobEndpoints = [
     run: async ({ window, params: { queue = '' }, query: { task, ...query } }) => {
       const { jobs, cursor: next } = await (await window.known(queue)).jobs.list(query)
       const listed = task === undefined ? jobs : jobs.filter(window.isOfTask(task))
-      return { items: listed.map((job) => window.shown(job)), ...(next !== undefined && { cursor: next }) }
+      return { items: listed.map((job) => window.shown(job)), ...defined({ cursor: next }) }
     },
   }),
   endpoint({
@@ -178,12 +179,7 @@ export const jobEndpoints = [
       const shown = window.shown(job)
       const retry = retryOutlook(window.mill, job)
       const leaseMs = window.mill.queues.get(queue)?.leaseMs
-      return {
-        ...shown,
-        ...(await familyOf(window, { queue, id }, shown.parent)),
-        ...(retry && { retry }),
-        ...(leaseMs !== undefined && { leaseMs }),
-      }
+      return { ...shown, ...(await familyOf(window, { queue, id }, shown.parent)), ...defined({ retry, leaseMs }) }
     },
   }),
   ...(['cancel', 'run-now', 'bury', 'delete'] as const).map(manyEndpoint),
@@ -201,7 +197,7 @@ export const jobEndpoints = [
     answer: changed,
     run: (call) => {
       const { reason: why, delay, last } = call.body
-      const options = { ...(delay !== undefined && { delay: delay as number }), ...(last !== undefined && { last }) }
+      const options = defined({ delay: delay as number | undefined, last })
       return changeOne(call, (admin, id) => admin.jobs.fail(id, why, options))
     },
   }),
@@ -328,7 +324,7 @@ async function familyOf(window: MillWindow, { queue, id }: JobKey, parent: JobPa
   const [stored, above] = await Promise.all([kept(store, queue, id), parent && kept(store, parent.queue, parent.id)])
   const calls = callsIn(stored, packing)
   return {
-    ...(parent && { parent: { ...parent, ...(above && { state: above.state }) } }),
+    ...(parent && { parent: { ...parent, ...defined({ state: above?.state }) } }),
     ...(calls.length > 0 && {
       childCalls: calls.length,
       children: await childrenOf(store, calls.slice(-mostCalls), await queuesFrom(window, queue)),

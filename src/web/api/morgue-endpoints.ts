@@ -3,6 +3,7 @@
 import * as v from 'valibot'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import type { JobRecord } from '../../core/job/job.js'
+import { defined } from '../../core/values/defined.js'
 import { WebRefusal } from '../failure.js'
 import { endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
@@ -33,7 +34,7 @@ export const morgueEndpoints = [
     run: async ({ window, params: { queue = '' }, query: { task, ...query } }) => {
       const { jobs, cursor: next } = await (await window.known(queue)).morgue.list(query)
       const listed = task === undefined ? jobs : jobs.filter(window.isOfTask(task))
-      return { items: listed.map((job) => window.shown(job)), ...(next !== undefined && { cursor: next }) }
+      return { items: listed.map((job) => window.shown(job)), ...defined({ cursor: next }) }
     },
   }),
   endpoint({
@@ -78,7 +79,7 @@ async function errorGroups({ morgue }: QueueAdmin): Promise<{ scanned: number; m
   let scanned = 0
   let cursor: string | undefined
   do {
-    const page = await morgue.list({ limit: 200, ...(cursor !== undefined && { cursor }) })
+    const page = await morgue.list({ limit: 200, ...defined({ cursor }) })
     for (const job of page.jobs) add(groups, job)
     scanned += page.jobs.length
     cursor = page.cursor

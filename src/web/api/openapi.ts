@@ -2,6 +2,7 @@
 
 import type * as v from 'valibot'
 import { packageVersion } from '../../core/platform/package-files.js'
+import { defined } from '../../core/values/defined.js'
 import { type Endpoint, paramsOf } from './endpoint.js'
 import { failure, idInQuery, paramShapes } from './shapes.js'
 
@@ -180,7 +181,7 @@ function ownSchema(part: SchemaPart): JsonSchema {
       return { anyOf: [schemaOf(part.wrapped!), { type: 'null' }] }
     case 'optional':
     case 'exact_optional':
-      return { ...schemaOf(part.wrapped!), ...(part.default === undefined ? {} : { default: part.default }) }
+      return { ...schemaOf(part.wrapped!), ...defined({ default: part.default }) }
     case 'object':
     case 'loose_object':
     case 'object_with_rest':

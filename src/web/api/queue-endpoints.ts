@@ -3,6 +3,7 @@
 import * as v from 'valibot'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import { lookInto } from '../../client/admin/queue-looks.js'
+import { defined } from '../../core/values/defined.js'
 import { exactly, whole } from '../../core/values/option-check.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'
 import { historySteps } from '../../stores/rules/history-slots.js'
@@ -56,8 +57,7 @@ export const queueEndpoints = [
       return {
         ...row,
         settings,
-        ...(shardLagsMs && { shardLagsMs }),
-        ...(throttle && { throttle }),
+        ...defined({ shardLagsMs, throttle }),
         ...(holds && holds.total > 0 && { holds }),
         workers: (look?.workers ?? []).map((worker) => workerRow(worker, here)),
       }

@@ -2,6 +2,7 @@
 
 import { Hono } from 'hono'
 import * as v from 'valibot'
+import { defined } from '../../core/values/defined.js'
 import { exactJson, recordJson } from '../../core/values/json.js'
 import { exactly, mistakesIn } from '../../core/values/option-check.js'
 import type { Access, KnownViewer } from '../access.js'
@@ -82,7 +83,7 @@ export function apiOf(parts: RouterParts): (asked: Asked) => Promise<Response> {
 /** The error as a response, in JSON. */
 export function failureResponse(error: unknown, { window }: Pick<RouterParts, 'window'>): Response {
   const { status, code, message, fields, headers } = failureOf(error, window.mill.logger)
-  return jsonResponse({ error: { code, message, ...(fields && { fields }) } }, status, headers)
+  return jsonResponse({ error: { code, message, ...defined({ fields }) } }, status, headers)
 }
 
 function refuseMethod(path: string): never {
@@ -235,12 +236,12 @@ async function audited(
     at: new Date(),
     who: viewer.name,
     ...(asked.address !== '' && { address: asked.address }),
-    ...{ action, on: params, ...(which !== undefined && { which }) },
+    ...{ action, on: params, ...defined({ which }) },
   }
   try {
     const answer = await run()
     const { changed } = answer as { readonly changed?: number }
-    tellAudit({ ...begun, ...(changed !== undefined && { changed }) }, mill.logger, options.onAction)
+    tellAudit({ ...begun, ...defined({ changed }) }, mill.logger, options.onAction)
     return answer
   } catch (error) {
     tellAudit({ ...begun, error: failureCode(error) }, mill.logger, options.onAction)

@@ -4,6 +4,7 @@ import * as v from 'valibot'
 import type { ScheduleRecord } from '../../client/schedules/schedule-view.js'
 import type { JobRecord } from '../../core/job/job.js'
 import { tickName } from '../../core/job/job-origin.js'
+import { defined } from '../../core/values/defined.js'
 import type { Mill } from '../../mill/mill.js'
 import { WebRefusal } from '../failure.js'
 import { shownJob } from '../mill-window.js'
@@ -33,7 +34,7 @@ function jobOf({ name, task, queue, input, meta, createdAt, updatedAt, nextAt }:
       attempt: 1,
       crashes: 0,
     },
-    ...(meta && { meta }),
+    ...defined({ meta }),
     ...{ createdAt, updatedAt, runAt: tickAt, schedule: { name, tickAt } },
   }
 }
@@ -75,7 +76,7 @@ export const scheduleEndpoints = [
     run: async ({ window: { mill, options }, query }) => {
       const { schedules, cursor: next } = await mill.schedules.list(query)
       const items = schedules.map((schedule) => shown(schedule, options))
-      return { items, ...(next !== undefined && { cursor: next }) }
+      return { items, ...defined({ cursor: next }) }
     },
   }),
   endpoint({

@@ -2,6 +2,7 @@
 
 import * as v from 'valibot'
 import { packageVersion } from '../../core/platform/package-files.js'
+import { defined } from '../../core/values/defined.js'
 import { exactly } from '../../core/values/option-check.js'
 import { endpoint } from './endpoint.js'
 import { changed } from './shapes.js'
@@ -14,7 +15,7 @@ export const sessionEndpoints = [
     run: async ({ window: { mill, options }, viewer: { name, role, csrf } }) => {
       const store = await mill.adminParts.look()
       return {
-        ...{ user: name, role, readOnly: options.readOnly, ...(csrf !== undefined && { csrf }) },
+        ...{ user: name, role, readOnly: options.readOnly, ...defined({ csrf }) },
         ...{ store: mill.store.text, version: packageVersion() ?? 'unknown', namespace: mill.namespace },
         features: {
           schedules: store.schedules !== undefined,

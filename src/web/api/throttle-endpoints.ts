@@ -3,6 +3,7 @@
 import * as v from 'valibot'
 import type { ThrottleChange } from '../../client/admin/throttle-admin.js'
 import { throttleSchema } from '../../core/queue/throttle-options.js'
+import { defined } from '../../core/values/defined.js'
 import { exactly } from '../../core/values/option-check.js'
 import type { Mill } from '../../mill/mill.js'
 import { namedQueues } from '../state/queue-rows.js'
@@ -108,11 +109,11 @@ async function throttleOf(mill: Mill, scope: string, queues: readonly string[]) 
     by: throttle.by,
     queues,
     rules: throttle.rules,
-    ...(throttle.eachGroup && { eachGroup: throttle.eachGroup }),
+    ...defined({ eachGroup: throttle.eachGroup }),
     hits,
     forMs,
     quietForMs,
-    ...(groups !== undefined && { groups }),
+    ...defined({ groups }),
   }
 }
 

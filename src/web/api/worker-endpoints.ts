@@ -1,6 +1,7 @@
 /** The endpoints of workers: where they run, which queues they serve, and orders to stop. */
 
 import { UnsupportedByStoreError } from '../../core/errors.js'
+import { defined } from '../../core/values/defined.js'
 import type { Mill } from '../../mill/mill.js'
 import { type ProcessIdentity, processIdentity } from '../../runtime/process/process-identity.js'
 import { livenessOf } from '../../runtime/process/process-peers.js'
@@ -81,7 +82,7 @@ function heldRow({ queue, id, task, startedAt, progress, host, pid }: HeldClaim)
   return {
     ...{ queue, id, task },
     ...(startedAt !== undefined && { startedAt: new Date(startedAt) }),
-    ...(progress !== undefined && { progress }),
+    ...defined({ progress }),
     ...(pid !== undefined && { host, pid }),
   }
 }

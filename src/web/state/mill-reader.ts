@@ -3,6 +3,7 @@
  * throttle, at most 200. While a queue is damaged all queues are counted one by one.
  */
 
+import { defined } from '../../core/values/defined.js'
 import { hourNumbers } from '../../measures/history-counters.js'
 import {
   type MetricsPart,
@@ -98,7 +99,7 @@ async function throttlesOf(
     if (state === undefined) return []
     const { throttle, hits, forMs, groups } = state
     const rules = throttle.rules.map(({ limit, windowMs }) => ({ limit, windowMs }))
-    return [{ name: scope, rules, hits: [...hits], waitMs: forMs, ...(groups !== undefined && { groups }) }]
+    return [{ name: scope, rules, hits: [...hits], waitMs: forMs, ...defined({ groups }) }]
   }
   const found: ThrottleMetrics[] = []
   for (let from = 0; from < asked.length; from += throttlesPerTrip)

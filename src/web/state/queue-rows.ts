@@ -3,6 +3,7 @@
 import { emptyDepth, noCounts } from '../../client/admin/queue-looks.js'
 import { hasCode } from '../../core/errors.js'
 import { messageOf } from '../../core/messages/describe.js'
+import { defined } from '../../core/values/defined.js'
 import { workersByQueue } from '../../measures/worker-counts.js'
 import type { Mill } from '../../mill/mill.js'
 import { attendanceOf } from '../../runtime/process/process-peers.js'
@@ -171,11 +172,7 @@ function rowOf(
   limit: FullestLimit | undefined,
   spark: Spark,
 ): OverviewRow {
-  const bounds = {
-    ...(limit && { limit }),
-    ...(stored?.maxRunning !== undefined && { maxRunning: stored.maxRunning }),
-    ...(stored?.resharding !== undefined && { resharding: stored.resharding }),
-  }
+  const bounds = defined({ limit, maxRunning: stored?.maxRunning, resharding: stored?.resharding })
   const about = { name, kind, declared, shards, ...bounds, spark }
   if (depth instanceof Error) {
     const { paused = false, draining = false } = stored ?? {}

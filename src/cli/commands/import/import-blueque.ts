@@ -5,6 +5,7 @@
 
 import type { Command } from 'commander'
 import { messageOf } from '../../../core/messages/describe.js'
+import { defined } from '../../../core/values/defined.js'
 import { isJobId, isQueueName, isTaskName, jobIdForm, queueNameForm, taskNameForm } from '../../../core/values/ids.js'
 import { exactJson } from '../../../core/values/json.js'
 import { printable } from '../../printable.js'
@@ -105,12 +106,7 @@ async function printQueue(
   const pending = await print(server.pending(queue))
   const scheduled = await print(server.scheduled(queue))
   const failed = flags.failed ? await print(server.failed(queue)) : undefined
-  const printed = {
-    pending,
-    scheduled,
-    ...(reserved !== undefined && { reserved }),
-    ...(failed !== undefined && { failed }),
-  }
+  const printed = { pending, scheduled, ...defined({ reserved, failed }) }
   say(`${queue}: printed ${listed(printed)}; left ${listed(leftOf(counts, printed))}`)
   for (const mistake of mistakes.slice(0, mostShown)) say(`${queue}: left out: ${mistake}`)
   if (mistakes.length > mostShown) say(`${queue}: and ${counted(mistakes.length - mostShown, 'task')} more left out`)

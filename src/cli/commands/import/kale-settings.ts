@@ -3,6 +3,7 @@
 import { posix } from 'node:path'
 import { hasCode } from '../../../core/errors.js'
 import { parseByteSize } from '../../../core/values/byte-size.js'
+import { defined } from '../../../core/values/defined.js'
 import type { SelectorName } from '../../../selectors/named-selectors.js'
 import { type SqsAddress, sqsAddress } from '../../../stores/sqs/client/sqs-address.js'
 import { isLookup, isSettingsPath, type Lookup, type PythonValue } from './python-value.js'
@@ -214,14 +215,14 @@ function storeOf(settings: Settings): { readonly store: DraftStore; readonly not
   const notes: ImportNote[] = []
   const note = (level: ImportNote['level'], setting: string, text: string) => {
     const line = settings.get(setting)?.line
-    notes.push({ ...(line !== undefined && { line }), level, setting, text })
+    notes.push({ ...defined({ line }), level, setting, text })
   }
   const region = regionOf(settings.get(regionName), note)
   const endpoint = settings.has(urlName) ? urlOf(settings.get(urlName)!.value, note) : proxyOf(settings, note)
   if (settings.has(urlName))
     for (const name of [proxyName, hostName, portName])
       if (settings.has(name)) note('left', name, `${urlName} is used in its place`)
-  return { store: { region, ...(endpoint !== undefined && { endpoint }) }, notes }
+  return { store: { region, ...defined({ endpoint }) }, notes }
 }
 
 type Say = (level: ImportNote['level'], setting: string, text: string) => void

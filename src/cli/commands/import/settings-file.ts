@@ -1,6 +1,7 @@
 /** A settings file of Kale: the settings in its lines, and the lines that cannot be read. Pure. */
 
 import { ConfigError } from '../../../core/errors.js'
+import { defined } from '../../../core/values/defined.js'
 import { type PythonValue, pythonValue } from './python-value.js'
 
 export const mostSettingsBytes = 1_048_576
@@ -157,7 +158,7 @@ class Reading {
   }
 
   #unread(line: number, setting: string | undefined, text: string): void {
-    this.notes.push({ line, level: 'unread', ...(setting !== undefined && { setting }), text })
+    this.notes.push({ line, level: 'unread', ...defined({ setting }), text })
   }
 }
 
@@ -263,7 +264,7 @@ class OpenStatement {
     const unclosed = this.#goesOn ? 'is not closed: nothing from here to the end of the file is read' : undefined
     const fault = this.#fault ?? unclosed
     const place = { line: this.#line, lines: this.#parts.length, indent: this.#indent }
-    return { ...place, text, ...(fault !== undefined && { fault }) }
+    return { ...place, text, ...defined({ fault }) }
   }
 
   #refuse(fault: string): false {

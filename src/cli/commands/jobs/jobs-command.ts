@@ -7,6 +7,7 @@ import { hasCode, JobCancelledError, JobDeadError } from '../../../core/errors.j
 import { type JobRecord, type JobState, jobStates, stateHint } from '../../../core/job/job.js'
 import type { FieldChanges } from '../../../core/job/job-fields.js'
 import { isNameOf } from '../../../core/task/any-task.js'
+import { defined } from '../../../core/values/defined.js'
 import { exactJson } from '../../../core/values/json.js'
 import type { Mill } from '../../../mill/mill.js'
 import { namedTask } from '../../../mill/named-task.js'
@@ -285,7 +286,7 @@ Examples:
       const { reason, delay, last } = flags
       const { queue: name, id } = await oneJobNamed(mill, 'jobs', words)
       const { jobs } = mill.queue(name)
-      if (!(await jobs.fail(id, reason, { delay, ...(last !== undefined && { last }) })))
+      if (!(await jobs.fail(id, reason, { delay, ...defined({ last }) })))
         throw new OperationError(`job '${id}' does not run in queue '${name}'; nothing was changed.`)
       const job = terminal.json ? undefined : await jobs.get(id)
       terminal.print({ queue: name, id, failed: true }, () => [

@@ -2,6 +2,7 @@
 
 import { type Command, InvalidArgumentError } from 'commander'
 import type { LimitChange, MaxRunning, StandingLimits } from '../../../core/queue/queue-limits.js'
+import { defined } from '../../../core/values/defined.js'
 import { exactDuration, parseDuration } from '../../../core/values/duration.js'
 import type { Mill } from '../../../mill/mill.js'
 import { wholeFlag } from '../../flags.js'
@@ -58,7 +59,7 @@ async function limits(mill: Mill, terminal: Terminal, name: string, flags: Limit
   const before = isStored ? await queue.limits.get() : undefined
   await queue.limits.set(change)
   const now = await queue.limits.get()
-  terminal.print({ queue: name, ...now, ...(before && { before }) }, () => [
+  terminal.print({ queue: name, ...now, ...defined({ before }) }, () => [
     ...lines(name, now, before),
     'Give the configuration the same limits, or none: a worker that starts with others is refused as config-conflict.',
   ])
@@ -67,14 +68,9 @@ async function limits(mill: Mill, terminal: Terminal, name: string, flags: Limit
 function changeOf({ maxRunning, maxPending, maxCrashes, results, dead }: LimitFlags): LimitChange {
   const retention = {
     ...(results !== undefined && { results: results === 'none' ? ('untilDeleted' as const) : { count: results } }),
-    ...(dead !== undefined && { dead }),
+    ...defined({ dead }),
   }
-  return {
-    ...(maxRunning !== undefined && { maxRunning }),
-    ...(maxPending !== undefined && { maxPending }),
-    ...(maxCrashes !== undefined && { maxCrashes }),
-    ...(Object.keys(retention).length > 0 && { retention }),
-  }
+  return { ...defined({ maxRunning, maxPending, maxCrashes }), ...(Object.keys(retention).length > 0 && { retention }) }
 }
 
 /** One line for each limit, with its former value if that was another. */
@@ -141,5 +137,5 @@ function deadFlag(given: string): Dead {
     (ages.length === 1 && !age)
   )
     throw new InvalidArgumentError('Expected a number, an age such as 30d, both with a comma between them, or none.')
-  return { ...(age !== undefined && { age }), ...(counts.length === 1 && { count: counts[0]! }) }
+  return { ...defined({ age }), ...(counts.length === 1 && { count: counts[0]! }) }
 }

@@ -5,6 +5,7 @@ import { mostShards } from '../../../client/admin/queue-admin.js'
 import type { QueueLook } from '../../../client/admin/queue-looks.js'
 import type { LongActionOptions } from '../../../client/admin/step-loop.js'
 import { hasCode } from '../../../core/errors.js'
+import { defined } from '../../../core/values/defined.js'
 import { workersByQueue } from '../../../measures/worker-counts.js'
 import type { Mill } from '../../../mill/mill.js'
 import { attendanceOf } from '../../../runtime/process/process-peers.js'
@@ -162,7 +163,7 @@ function addHolds(queues: Command): void {
     withMill(flags, async (mill, terminal) => {
       await mill.queue(name).pause(group === undefined ? undefined : { group })
       const of = group === undefined ? '' : ` --group ${group}`
-      terminal.print({ queue: name, ...(group !== undefined && { group }), paused: true }, () => [
+      terminal.print({ queue: name, ...defined({ group }), paused: true }, () => [
         `${subjectOf(name, group)}: paused until \`millrace queues resume ${name}${of}\`.`,
       ])
     }),
@@ -196,7 +197,7 @@ Examples:
   withJson(release, 'print {"queue","group","released"}').action((name: string, { group, ...flags }: GroupFlags) =>
     withMill(flags, async (mill, terminal) => {
       const released = await mill.queue(name).throttle.release(group)
-      terminal.print({ queue: name, ...(group !== undefined && { group }), released }, () => [
+      terminal.print({ queue: name, ...defined({ group }), released }, () => [
         released === 0
           ? `${subjectOf(name, group)}: nothing is held.`
           : `${subjectOf(name, group)}: ${counted(released, 'hold')} ended.`,

@@ -6,6 +6,7 @@
 import { type Command, Option } from 'commander'
 import type { ThrottleStatus } from '../../../client/admin/throttle-admin.js'
 import { InvalidArgumentError } from '../../../core/errors.js'
+import { defined } from '../../../core/values/defined.js'
 import type { Mill } from '../../../mill/mill.js'
 import { wholeFlag } from '../../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
@@ -95,7 +96,7 @@ async function show(mill: Mill, terminal: Terminal, queue: string, { group }: Th
     throw new UsageError(`the throttle of queue '${queue}' holds for all of its jobs together: leave --group out.`)
   const rated = state?.own === undefined || group !== undefined ? { rates: [], total: 0 } : await throttle.rates()
   const about = {
-    ...(group !== undefined && { group }),
+    ...defined({ group }),
     ...state,
     ...(rated.total > 0 && { rates: rated.rates }),
     ...(held > 0 && { holds, held }),
@@ -129,7 +130,7 @@ async function set(mill: Mill, terminal: Terminal, queue: string, flags: Throttl
     )
   const { throttle } = mill.queue(queue)
   if (!isForAll) await throttle.set(change, { group })
-  else if (change !== 'default') await throttle.set(change.map((one) => ({ ...one, ...(by && { by }) })))
+  else if (change !== 'default') await throttle.set(change.map((one) => ({ ...one, ...defined({ by }) })))
   const after = asked ?? rulesIn((await stateOf(mill, queue, group))!)
   const name = isForAll
     ? `${queue}${isOfGroups ? ', each group' : ''}`

@@ -5,6 +5,7 @@ import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '../../../core/messages/describe.js'
 import { systemRandom } from '../../../core/platform/clock.js'
 import { outageDelayMs } from '../../../core/platform/timer.js'
+import { defined } from '../../../core/values/defined.js'
 import { addressText, type ConnectRedis, type RedisAddress, type RedisHost } from './redis-address.js'
 import { type MakeRedisCall, redisCalls } from './redis-call.js'
 import { unfit } from './redis-errors.js'
@@ -103,7 +104,7 @@ function clientsOf(address: RedisAddress, library: Library): RedisClients {
   const { kind, hosts, username, password, db, tls, master } = address
   const tlsOptions = (tls === true ? {} : tls) as ConnectionOptions
   const secure = tls === false ? {} : { tls: tlsOptions }
-  const login = { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) }
+  const login = defined({ username, password })
   const common: RedisOptions = { ...ours, ...login, ...secure }
   const where = addressText(address)
   const call = redisCalls(library.Command)
@@ -128,8 +129,7 @@ function clientsOf(address: RedisAddress, library: Library): RedisClients {
           name: master!,
           // A sentinel may still name the old master: each connection asks the server for its role.
           enableReadyCheck: true,
-          ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
-          ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+          ...defined({ sentinelUsername, sentinelPassword }),
           ...(tls === false ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tlsOptions }),
         }
   const make = () => new library.Redis(options)

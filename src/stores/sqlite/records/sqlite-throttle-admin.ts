@@ -5,6 +5,7 @@
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import { groupRules, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
+import { defined } from '../../../core/values/defined.js'
 import type { GroupRates, HoldsQuery, StoredHold, StoredHolds, ThrottleState } from '../../contract/throttles.js'
 import { refuseRates } from '../../rules/throttle/own-rates.js'
 import { changedBy, subjectOf } from '../../rules/throttle/throttle-subjects.js'
@@ -56,7 +57,7 @@ export class SqliteThrottleAdmin {
         ...queues.rowsOf(queue).map((row) => this.#heldUntil(row, group) - mono),
       ),
       quietForMs,
-      ...(rate === undefined ? {} : { rate }),
+      ...defined({ rate }),
       ...(hasGroups ? { groups: throttle.groups(mono) } : {}),
     }
   }

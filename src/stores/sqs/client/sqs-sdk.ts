@@ -2,6 +2,7 @@
 
 import { ConfigError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
+import { defined } from '../../../core/values/defined.js'
 import { isLoopback, type SqsAddress, sqsAddressText } from './sqs-address.js'
 import type { SqsApi, SqsCall, SqsCalls } from './sqs-api.js'
 import { sqsError } from './sqs-errors.js'
@@ -28,7 +29,7 @@ export async function openSqs(address: SqsAddress, calls: ApiCalls): Promise<Sqs
   const isLocal = endpoint !== undefined && isLoopback(endpoint) && !hasCredentials(process.env)
   const client = new sdk.SQSClient({
     region,
-    ...(endpoint === undefined ? {} : { endpoint }),
+    ...defined({ endpoint }),
     // An emulator requires credentials, but accepts any.
     ...(isLocal ? { credentials: { accessKeyId: 'local', secretAccessKey: 'local' } } : {}),
     requestHandler: { requestTimeout: answerMs, connectionTimeout: connectMs },
