@@ -99,7 +99,11 @@ const workerOptions = exactly({
   affinity: v.optional(affinity),
 })
 
-/** The settings of a worker. Throws `ConfigError`, or `UnknownQueueError` for a queue that is not declared. */
+/**
+ * The settings of a worker. Throws `ConfigError`, or `UnknownQueueError` for a queue that is not declared.
+ *
+ * @internal
+ */
 export function workerSettings(options: WorkerOptions, registry: Registry, isSupervised: boolean): WorkerSettings {
   const given = parsed(workerOptions, options, 'the worker')
   const {
