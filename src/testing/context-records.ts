@@ -11,13 +11,12 @@ import { Packing } from '../core/packing/packing.js'
 import { systemRandom } from '../core/platform/clock.js'
 import type { BatchChildOptions } from '../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../core/task/middleware.js'
-import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import { validated } from '../core/task/schema.js'
-import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
+import type { AnySingleTask } from '../core/task/task.js'
 import { jsonCodec, type Payload } from '../core/values/codec.js'
-import { type DecodedClaim, JobsExecution, OrderedExecution } from '../runtime/run/batch-execution.js'
+import { BatchExecution, OrderedExecution } from '../runtime/run/batch-execution.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
-import { bindMethods, JobExecution } from '../runtime/run/execution.js'
+import { bindMethods, type Execution, JobExecution } from '../runtime/run/execution.js'
 import { JobUpdates } from '../runtime/run/job-updates.js'
 import type { Claim } from '../stores/contract/claim.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
@@ -33,29 +32,65 @@ const unsent = new JobUpdates({
 
 const stopped = () => new WorkerStoppedError('the test has aborted this attempt.')
 
+/** The part of a context for the test, whatever the kind of the task. */
+export interface Observed {
+  /** The jobs that the handler has enqueued; none was sent. */
+  readonly enqueued: readonly ChildRecord[]
+  /** The progress that the handler has reported, in order. */
+  readonly progressed: readonly Progress[]
+  /** The ms for which the handler has held its group by `ctx.hold()`, the longest of its calls; undefined: not at all. */
+  readonly heldMs: number | undefined
+  /** Aborts `signal`. Default: with the reason of a worker whose grace is over. */
+  abort(reason?: Error): void
+}
+
+/** An execution of any kind, with the records that every test context has. */
+// biome-ignore lint/suspicious/noExplicitAny: TypeScript asks for it in a mixin
+function recording<Kind extends abstract new (...args: any[]) => Execution>(OfKind: Kind) {
+  abstract class Recording extends OfKind {
+    readonly progressed: Progress[] = []
+    readonly enqueued: readonly ChildRecord[]
+
+    static {
+      bindMethods(Recording.prototype, ['progress', 'abort'])
+    }
+
+    /** Takes the arguments of an execution, up to the client. */
+    // biome-ignore lint/suspicious/noExplicitAny: as above
+    constructor(...args: any[]) {
+      const children = new ChildRecords()
+      super(...args, children)
+      this.enqueued = children.items
+      this.begunAt = 0
+    }
+
+    override progress(fraction: number, note?: string): void {
+      super.progress(fraction, note)
+      this.progressed.push(this.lastProgress!)
+    }
+
+    override abort(reason: Error = stopped()): void {
+      super.abort(reason)
+    }
+  }
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  return Recording as unknown as Kind & (new (...args: any[]) => Observed)
+}
+
 /** @internal */
-export class JobRecords extends JobExecution {
-  readonly progressed: Progress[] = []
+export class JobRecords extends recording(JobExecution) {
   readonly logged: string[] = []
   readonly checkpoints: unknown[] = []
   fieldsWritten: JobFields = {}
-  readonly enqueued: ChildRecords['items']
   readonly #lastCheckpoint: unknown
 
   static {
-    bindMethods(JobRecords.prototype, ['progress', 'log', 'checkpoint', 'abort'])
+    bindMethods(JobRecords.prototype, ['log', 'checkpoint'])
   }
 
   constructor(claim: Claim, task: AnySingleTask, meta: Readonly<Record<string, unknown>>, lastCheckpoint: unknown) {
-    const children = new ChildRecords()
-    super(claim, task, undefined, meta, unsent, children)
-    this.enqueued = children.items
+    super(claim, task, undefined, meta, unsent)
     this.#lastCheckpoint = lastCheckpoint
-  }
-
-  override progress(fraction: number, note?: string): void {
-    super.progress(fraction, note)
-    this.progressed.push(this.lastProgress!)
   }
 
   override log(text: string): void {
@@ -66,10 +101,6 @@ export class JobRecords extends JobExecution {
   override async checkpoint(value: unknown): Promise<void> {
     await super.checkpoint(value)
     this.checkpoints.push(value)
-  }
-
-  override abort(reason: Error = stopped()): void {
-    super.abort(reason)
   }
 
   override get fields(): FieldWriter {
@@ -90,30 +121,7 @@ export class JobRecords extends JobExecution {
 }
 
 /** @internal */
-export class OrderedRecords extends OrderedExecution {
-  readonly progressed: Progress[] = []
-  readonly enqueued: ChildRecords['items']
-
-  static {
-    bindMethods(OrderedRecords.prototype, ['progress', 'abort'])
-  }
-
-  constructor(task: AnyOrderedTask, claims: readonly DecodedClaim[]) {
-    const children = new ChildRecords()
-    super(task, claims, children)
-    this.enqueued = children.items
-    this.begunAt = 0
-  }
-
-  override progress(fraction: number, note?: string): void {
-    super.progress(fraction, note)
-    this.progressed.push(this.lastProgress!)
-  }
-
-  override abort(reason: Error = stopped()): void {
-    super.abort(reason)
-  }
-
+export class OrderedRecords extends recording(OrderedExecution) {
   /** The errors that the handler has given for ids, the latest of each. */
   get failed(): ReadonlyMap<string, unknown> {
     return new Map(
@@ -128,30 +136,7 @@ export class OrderedRecords extends OrderedExecution {
 }
 
 /** @internal */
-export class JobsRecords extends JobsExecution {
-  readonly progressed: Progress[] = []
-  readonly enqueued: ChildRecords['items']
-
-  static {
-    bindMethods(JobsRecords.prototype, ['progress', 'abort'])
-  }
-
-  constructor(task: AnyBatchTask, claims: readonly DecodedClaim[]) {
-    const children = new ChildRecords()
-    super(task, claims, children)
-    this.enqueued = children.items
-    this.begunAt = 0
-  }
-
-  override progress(fraction: number, note?: string): void {
-    super.progress(fraction, note)
-    this.progressed.push(this.lastProgress!)
-  }
-
-  override abort(reason: Error = stopped()): void {
-    super.abort(reason)
-  }
-
+export class BatchRecords extends recording(BatchExecution) {
   /** The errors that the handler has given for jobs, the latest of each, by index. */
   get failed(): ReadonlyMap<number, unknown> {
     return new Map(this.leased.flatMap(({ failure }, i) => (failure === undefined ? [] : [[i, failure.error]])))
@@ -159,7 +144,7 @@ export class JobsRecords extends JobsExecution {
 }
 
 /** A job that a handler has enqueued, with the options that it gave. */
-export interface ChildRecord extends Pick<EnqueueItem, 'task' | 'input'> {
+interface ChildRecord extends Pick<EnqueueItem, 'task' | 'input'> {
   readonly options: EnqueueItem['options'] & BatchChildOptions
 }
 

@@ -1,7 +1,7 @@
 /** A test context: the second argument of a handler, made by a test, which reads the handler's calls from it. */
 
 import { InvalidArgumentError } from '../core/errors.js'
-import type { Progress, RunningJob } from '../core/job/job.js'
+import type { RunningJob } from '../core/job/job.js'
 import type { JobFields } from '../core/job/job-fields.js'
 import { describe } from '../core/messages/describe.js'
 import { systemClock } from '../core/platform/clock.js'
@@ -11,7 +11,7 @@ import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
 import { defined } from '../core/values/defined.js'
 import type { Claim } from '../stores/contract/claim.js'
-import { type ChildRecord, JobRecords, JobsRecords, OrderedRecords } from './context-records.js'
+import { BatchRecords, JobRecords, type Observed, OrderedRecords } from './context-records.js'
 
 /** The properties of the job. Defaults: those of a job at its first attempt. */
 export interface GivenJob extends Partial<Omit<RunningJob, 'task'>> {
@@ -31,18 +31,6 @@ export interface GivenBatch extends Partial<Pick<RunningJob, 'queue' | 'fence' |
 export interface GivenJobs extends Partial<Pick<RunningJob, 'queue' | 'attempt'>> {
   /** The handler's argument. */
   readonly inputs: readonly unknown[]
-}
-
-/** The part of a context for the test, whatever the kind of the task. */
-interface Observed {
-  /** The jobs that the handler has enqueued; none was sent. */
-  readonly enqueued: readonly ChildRecord[]
-  /** The progress that the handler has reported, in order. */
-  readonly progressed: readonly Progress[]
-  /** The ms for which the handler has held its group by `ctx.hold()`, the longest of its calls; undefined: not at all. */
-  readonly heldMs: number | undefined
-  /** Aborts `signal`. Default: with the reason of a worker whose grace is over. */
-  abort(reason?: Error): void
 }
 
 export interface TestContext extends JobContext, Observed {
@@ -105,7 +93,7 @@ function jobsContext(task: AnyBatchTask, { inputs, ...job }: Partial<GivenJobs>)
     inputs: [input],
     metas: [{}],
   }))
-  return new JobsRecords(task, claims)
+  return new BatchRecords(task, claims)
 }
 
 function batchContext(

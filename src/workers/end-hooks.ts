@@ -6,9 +6,9 @@
 import type { Events } from '../core/events.js'
 import { ownMeta } from '../core/job/job-origin.js'
 import type { AnyTask } from '../core/task/any-task.js'
-import type { EndAnswer, Middleware, RunEnd, TaskRun } from '../core/task/middleware.js'
-import { type BatchedJob, JobsExecution, OrderedExecution } from '../runtime/run/batch-execution.js'
-import type { Execution, JobExecution } from '../runtime/run/execution.js'
+import type { EndAnswer, Middleware, RunEnd } from '../core/task/middleware.js'
+import { type BatchExecution, type BatchedJob, OrderedExecution } from '../runtime/run/batch-execution.js'
+import { type Execution, type JobExecution, runOf } from '../runtime/run/execution.js'
 import { leaseLost, type Verdict } from '../runtime/run/verdict.js'
 
 type Settle = NonNullable<Middleware['settle']>
@@ -80,14 +80,6 @@ export class EndHooks {
   }
 }
 
-function runOf(execution: Execution): TaskRun {
-  if (execution instanceof OrderedExecution)
-    return { task: execution.task, input: execution.payloadsById, ctx: execution }
-  if (execution instanceof JobsExecution) return { task: execution.task, input: execution.inputs, ctx: execution }
-  const { task, input } = execution as JobExecution
-  return { task, input, ctx: execution as JobExecution }
-}
-
 function endOf(id: string, verdict: Verdict, runMs: number): RunEnd {
   return {
     ...{ id, kind: kinds[verdict.kind], runMs },
@@ -106,18 +98,9 @@ export function exhaustedHookOf(
   events: Events,
 ): EndHook | undefined {
   if (execution.task.onExhausted === undefined) return undefined
-  if (execution instanceof OrderedExecution) return payloadsExhaustion(execution, verdicts, events)
-  if (execution instanceof JobsExecution) return jobsExhaustion(execution, verdicts, events)
-  const [verdict] = verdicts
-  const error = exhaustedBy(verdict!)
-  if (error === undefined) return undefined
-  const { task, job, input } = execution as JobExecution
-  return {
-    answered(_, answer) {
-      if (answer !== 'ok') return undefined
-      return callExhausted(events, task, () => task.onExhausted!({ job, input, error: error.error }))
-    },
-  }
+  return execution instanceof OrderedExecution
+    ? payloadsExhaustion(execution, verdicts, events)
+    : jobsExhaustion(execution as JobExecution | BatchExecution, verdicts, events)
 }
 
 /** Called once, after the last answer, with the oldest payload of each id whose burial the store has confirmed. */
@@ -151,22 +134,28 @@ function payloadsExhaustion(
 }
 
 /** Called for each job by itself. */
-function jobsExhaustion(execution: JobsExecution, verdicts: readonly Verdict[], events: Events): EndHook | undefined {
-  const { task, leased } = execution
-  const hooks = new Map<string, () => unknown>()
-  for (const [i, batched] of leased.entries()) {
+function jobsExhaustion(
+  execution: JobExecution | BatchExecution,
+  verdicts: readonly Verdict[],
+  events: Events,
+): EndHook | undefined {
+  const { task } = execution
+  let hooks: Map<string, () => unknown> | undefined
+  for (const [i, leased] of execution.leased.entries()) {
     const last = exhaustedBy(verdicts[i]!)
     if (last === undefined) continue
-    const [job, input] = [execution.jobOf(batched), batched.inputs[0]]
-    hooks.set(batched.claim.id, () => task.onExhausted!({ job, input, error: last.error }))
+    const { job, input } = leased as JobExecution | BatchedJob
+    hooks ??= new Map()
+    hooks.set(leased.claim.id, () => task.onExhausted!({ job, input, error: last.error }))
   }
-  if (hooks.size === 0) return undefined
-  return {
-    answered(id, answer) {
-      const hook = hooks.get(id)
-      return hook !== undefined && answer === 'ok' ? callExhausted(events, task, hook) : undefined
-    },
-  }
+  return (
+    hooks && {
+      answered(id, answer) {
+        const hook = hooks.get(id)
+        return hook !== undefined && answer === 'ok' ? callExhausted(events, task, hook) : undefined
+      },
+    }
+  )
 }
 
 /**

@@ -1,7 +1,8 @@
 /**
  * Executions of several claims of one queue, which a handler receives together. Each claim has a lease of its own and
- * is settled by itself; they share one time limit, one signal and one slot. `JobsExecution` is for batch tasks,
- * `OrderedExecution` for the ids of ordered tasks.
+ * is settled by itself; they share one time limit, one signal and one slot. All are used
+ * as `ManyExecution`: `BatchExecution`, for batch tasks, names its jobs by index; `OrderedExecution`, for the ids of
+ * ordered tasks, names them by id.
  */
 
 import { hasCode, InvalidArgumentError } from '../../core/errors.js'
@@ -30,15 +31,15 @@ export interface DecodedClaim {
   readonly metas: readonly JobMeta[]
 }
 
-/** A batch of either kind: jobs of a batch task, or ids of an ordered one. */
-export abstract class BatchExecution extends Execution {
+/** Several claims in one call: jobs of a batch task, or ids of an ordered one. */
+export abstract class ManyExecution extends Execution {
   abstract override readonly task: AnyOrderedTask | AnyBatchTask
   leased: readonly BatchedJob[]
   #given: readonly BatchedJob[] | undefined
   readonly #client: ChildClient | undefined
 
   static {
-    bindMethods(BatchExecution.prototype, ['enqueue', 'enqueueMany', 'fail'])
+    bindMethods(ManyExecution.prototype, ['enqueue', 'enqueueMany', 'fail'])
   }
 
   constructor(claims: readonly DecodedClaim[], client?: ChildClient) {
@@ -52,6 +53,17 @@ export abstract class BatchExecution extends Execution {
 
   /** The job that the handler means by `name`; undefined if there is none. */
   protected abstract named(name: unknown): BatchedJob | undefined
+
+  /**
+   * Each job's part of the return value, if the handler returned one for each; otherwise undefined: an outcome, or
+   * nothing, is for all. Throws for parts of another number.
+   */
+  partsOf(_returned: unknown): ReadonlyMap<BatchedJob, unknown> | undefined {
+    return undefined
+  }
+
+  /** Throws for a result that belongs to no job. An ordered id has none, and what its handler returns is ignored. */
+  refuseResult(_result: unknown): void {}
 
   /** The jobs that the handler receives: those without a verdict when it first asked for them. */
   get given(): readonly BatchedJob[] {
@@ -153,13 +165,22 @@ export class BatchedJob implements Leased {
   /** The jobs that the handler enqueues for it. */
   children: ChildCalls | undefined
   /** It may join another batch before that begins. */
-  batch: BatchExecution
+  batch: ManyExecution
 
-  constructor(batch: BatchExecution, { claim, inputs, metas }: DecodedClaim) {
+  constructor(batch: ManyExecution, { claim, inputs, metas }: DecodedClaim) {
     this.batch = batch
     this.claim = claim
     this.inputs = inputs
     this.metas = metas
+  }
+
+  /** Of a batch task: an id has payloads. */
+  get input(): unknown {
+    return this.inputs[0]
+  }
+
+  get job(): RunningJob {
+    return runningJob(this.claim, this.batch.task, this.metas[0]!)
   }
 
   get ran(): Execution | undefined {
@@ -174,7 +195,7 @@ export class BatchedJob implements Leased {
 }
 
 /** Claims of a batch task, whose handler receives an array of inputs. */
-export class JobsExecution extends BatchExecution implements BatchContext {
+export class BatchExecution extends ManyExecution implements BatchContext {
   readonly task: AnyBatchTask
   #jobs: readonly RunningJob[] | undefined
 
@@ -192,28 +213,23 @@ export class JobsExecution extends BatchExecution implements BatchContext {
   }
 
   get jobs(): readonly RunningJob[] {
-    this.#jobs ??= this.given.map((job) => this.jobOf(job))
+    this.#jobs ??= this.given.map(({ job }) => job)
     return this.#jobs
   }
 
-  get inputs(): unknown[] {
-    return this.given.map(({ inputs }) => inputs[0])
-  }
-
-  jobOf({ claim, metas }: BatchedJob): RunningJob {
-    return runningJob(claim, this.task, metas[0]!)
+  get input(): unknown[] {
+    return this.given.map(({ input }) => input)
   }
 
   /** Takes over the jobs of another execution that has not begun, as many as there is room for. */
-  join(other: JobsExecution): void {
+  join(other: BatchExecution): void {
     const joining = other.leased.slice(0, this.mostJobs - this.leased.length)
     for (const job of joining) job.batch = this
     this.leased = [...this.leased, ...joining]
     other.leased = other.leased.slice(joining.length)
   }
 
-  /** Each job's part of the return value; undefined if one outcome is for all. */
-  partsOf(returned: unknown): ReadonlyMap<BatchedJob, unknown> | undefined {
+  override partsOf(returned: unknown): ReadonlyMap<BatchedJob, unknown> | undefined {
     if (!Array.isArray(returned)) return undefined
     const { length } = this.given
     if (returned.length === length) return new Map(this.given.map((job, i) => [job, returned[i]]))
@@ -222,8 +238,7 @@ export class JobsExecution extends BatchExecution implements BatchContext {
     )
   }
 
-  /** Accepts nothing, or one outcome for all jobs. Throws for a single result, which would belong to no job. */
-  refuseResult(result: unknown): void {
+  override refuseResult(result: unknown): void {
     if (result === undefined) return
     throw new InvalidArgumentError(
       `the handler of batch task '${this.task.name}' must return an array of ${this.given.length} results, one for each input, or nothing; got ${describe(result)}.`,
@@ -236,7 +251,7 @@ export class JobsExecution extends BatchExecution implements BatchContext {
 }
 
 /** Claims of one shard of an ordered queue, ids with their payloads. */
-export class OrderedExecution extends BatchExecution implements OrderedContext {
+export class OrderedExecution extends ManyExecution implements OrderedContext {
   readonly task: AnyOrderedTask
   #byId: ReadonlyMap<string, BatchedJob> | undefined
   #jobs: ReadonlyMap<string, OrderedJob> | undefined
@@ -260,11 +275,11 @@ export class OrderedExecution extends BatchExecution implements OrderedContext {
   }
 
   get jobs(): ReadonlyMap<string, OrderedJob> {
-    this.#jobs ??= new Map(this.given.map((job) => [job.claim.id, batchJob(job)]))
+    this.#jobs ??= new Map(this.given.map((job) => [job.claim.id, orderedJob(job)]))
     return this.#jobs
   }
 
-  get payloadsById(): ReadonlyMap<string, readonly unknown[]> {
+  get input(): ReadonlyMap<string, readonly unknown[]> {
     return new Map(this.given.map(({ claim, inputs }) => [claim.id, inputs]))
   }
 
@@ -304,7 +319,7 @@ export function batchesOf(claims: readonly DecodedClaim[], size: number): Decode
   return batches
 }
 
-function batchJob({ claim, metas }: BatchedJob): OrderedJob {
+function orderedJob({ claim, metas }: BatchedJob): OrderedJob {
   return {
     id: claim.id,
     attempt: claim.attempt,

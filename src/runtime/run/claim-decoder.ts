@@ -12,7 +12,7 @@ import { type Schema, validated } from '../../core/task/schema.js'
 import type { AnyBatchTask } from '../../core/task/task.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
-import { batchesOf, type DecodedClaim, JobsExecution, OrderedExecution } from './batch-execution.js'
+import { BatchExecution, batchesOf, type DecodedClaim, OrderedExecution } from './batch-execution.js'
 import type { ChildClient } from './child-calls.js'
 import { type Execution, JobExecution, metaOf } from './execution.js'
 import type { JobUpdates } from './job-updates.js'
@@ -89,7 +89,7 @@ export class ClaimDecoder {
     // Most claims end here: no further pass over them.
     if (open === undefined) return executions as JobExecution[]
     return executions.map((one) =>
-      one instanceof JobExecution ? one : new JobsExecution(one.task, one.claims, this.#client),
+      one instanceof JobExecution ? one : new BatchExecution(one.task, one.claims, this.#client),
     )
   }
 

@@ -14,7 +14,7 @@ import type { Span } from '../../core/queue/throttle.js'
 import { type AnyTask, isNameOf } from '../../core/task/any-task.js'
 import type { JobContext } from '../../core/task/contexts.js'
 import type { ChildOptions, EnqueueArguments } from '../../core/task/enqueue-options.js'
-import { itemsOf, type ManyArguments } from '../../core/task/middleware.js'
+import { itemsOf, type ManyArguments, type TaskRun } from '../../core/task/middleware.js'
 import { type HoldOptions, type HoldTime, holdTimeMs } from '../../core/task/outcome.js'
 import type { AnySingleTask } from '../../core/task/task.js'
 import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
@@ -75,6 +75,8 @@ export class HeldLease extends ListNode {
 
 export abstract class Execution {
   abstract readonly task: AnyTask
+  /** The first argument of its handler. */
+  abstract readonly input: unknown
   /** Its claims: one, or those of a batch. Some may be taken out before it begins. */
   abstract leased: readonly Leased[]
   lastProgress: Progress | undefined
@@ -171,7 +173,7 @@ export abstract class Execution {
   }
 }
 
-/** The execution of one claim, of a task that is not ordered. */
+/** The execution of one job: the fast path, because nearly every job takes it. */
 export class JobExecution extends Execution implements JobContext, Noting {
   readonly claim: Claim
   readonly task: AnySingleTask
@@ -273,6 +275,12 @@ export class JobExecution extends Execution implements JobContext, Noting {
   get lastCheckpoint(): unknown {
     return this.#notes.lastCheckpoint(this.claim)
   }
+}
+
+/** The call of its handler, as middleware sees it: task, input and context are of the kind of the execution. */
+export function runOf(ctx: Execution): TaskRun {
+  const { task, input } = ctx
+  return { task, input, ctx } as object as TaskRun
 }
 
 /** Whether it runs in a process of its own. */

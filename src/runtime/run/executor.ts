@@ -9,9 +9,9 @@ import { type Middleware, type TaskRun, throughLayers } from '../../core/task/mi
 import { type Schema, validated } from '../../core/task/schema.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
 import type { Claim } from '../../stores/contract/claim.js'
-import { BatchExecution, BatchedJob, JobsExecution, type OrderedExecution } from './batch-execution.js'
+import { BatchExecution, BatchedJob, ManyExecution } from './batch-execution.js'
 import { badPayload, checkedInputs } from './claim-decoder.js'
-import type { Execution, JobExecution, Leased } from './execution.js'
+import { type Execution, type JobExecution, type Leased, runOf } from './execution.js'
 import { emitStarted } from './run-events.js'
 import { TimeLimits } from './time-limits.js'
 import {
@@ -78,7 +78,7 @@ export class Executor {
     const { events, worker } = this.#parts
     for (const { claim } of execution.leased) emitStarted(events, claim, worker)
     this.#limits.start(execution)
-    return execution instanceof BatchExecution ? this.#runBatch(execution) : this.#runJob(execution as JobExecution)
+    return execution instanceof ManyExecution ? this.#runMany(execution) : this.#runJob(execution as JobExecution)
   }
 
   async #runJob(execution: JobExecution): Promise<void> {
@@ -97,13 +97,13 @@ export class Executor {
     this.#parts.report.released(execution)
   }
 
-  async #runBatch(execution: BatchExecution): Promise<void> {
+  async #runMany(execution: ManyExecution): Promise<void> {
     const { task } = execution
     let verdicts: readonly Verdict[]
     try {
-      if (task.input !== undefined) await checkBatch(task.input, execution)
-      if (execution instanceof JobsExecution) await this.#postponeSome(execution)
-      const returned = execution.given.length === 0 ? undefined : await this.#callBatch(execution)
+      if (task.input !== undefined) await checkInputs(task.input, execution)
+      if (execution instanceof BatchExecution) await this.#postponeSome(execution)
+      const returned = execution.given.length === 0 ? undefined : await this.#call(execution)
       verdicts = this.#verdictsOn(execution, this.#onReturn(execution, returned))
     } catch (error) {
       verdicts = this.#verdictsOnAbort(execution, execution.abortReason ?? error, error)
@@ -139,36 +139,21 @@ export class Executor {
     return (await task.shouldRun(execution.input, execution.job)) ? undefined : this.#postponed(task, execution.claim)
   }
 
-  #call(ctx: JobExecution): unknown {
-    const { task, input } = ctx
+  #call(ctx: Execution): unknown {
+    // Input and context are of the kind that the handler takes.
+    const { task, input } = ctx as { readonly task: { run?(input: unknown, ctx: unknown): unknown }; input: unknown }
     if (this.#layers.length === 0) return this.#begins(ctx) ? task.run!(input, ctx) : undefined
-    return this.#through({ task, input, ctx }, async () => (this.#begins(ctx) ? task.run!(input, ctx) : refuseLate()))
-  }
-
-  #callBatch(ctx: BatchExecution): unknown {
-    return ctx instanceof JobsExecution ? this.#callOnJobs(ctx) : this.#callOnIds(ctx as OrderedExecution)
-  }
-
-  #callOnIds(ctx: OrderedExecution): unknown {
-    const { task, payloadsById: input } = ctx
-    if (this.#layers.length === 0) return this.#begins(ctx) ? task.run!(input, ctx) : undefined
-    return this.#through({ task, input, ctx }, async () => (this.#begins(ctx) ? task.run!(input, ctx) : refuseLate()))
-  }
-
-  #callOnJobs(ctx: JobsExecution): unknown {
-    const { task, inputs: input } = ctx
-    if (this.#layers.length === 0) return this.#begins(ctx) ? task.run!(input, ctx) : undefined
-    return this.#through({ task, input, ctx }, async () => (this.#begins(ctx) ? task.run!(input, ctx) : refuseLate()))
+    return this.#through(runOf(ctx), async () => (this.#begins(ctx) ? task.run!(input, ctx) : refuseLate()))
   }
 
   /** Takes out of a batch the jobs that must not run now. */
-  async #postponeSome(execution: JobsExecution): Promise<void> {
+  async #postponeSome(execution: BatchExecution): Promise<void> {
     const { task, leased } = execution
     if (task.shouldRun === undefined) return
     for (const job of leased) {
       if (job.refusal !== undefined || job.failure !== undefined) continue
       try {
-        if (!(await task.shouldRun(job.inputs[0], execution.jobOf(job)))) job.refusal = this.#postponed(task, job.claim)
+        if (!(await task.shouldRun(job.input, job.job))) job.refusal = this.#postponed(task, job.claim)
       } catch (error) {
         job.failure = { error }
       }
@@ -176,13 +161,12 @@ export class Executor {
   }
 
   /** The verdict on each job of a batch, from the handler's return value. */
-  #onReturn(execution: BatchExecution, returned: unknown): (job: BatchedJob) => Verdict {
-    const parts = execution instanceof JobsExecution ? execution.partsOf(returned) : undefined
+  #onReturn(execution: ManyExecution, returned: unknown): (job: BatchedJob) => Verdict {
+    const parts = execution.partsOf(returned)
     if (parts !== undefined) return (job) => this.#guarded(execution, job, () => verdictOnReturn(parts.get(job)))
     const verdict = verdictOnReturn(returned)
     if (verdict.kind !== 'complete') return () => verdict
-    if (execution instanceof JobsExecution) execution.refuseResult(verdict.result)
-    // An id has no result: the return value belongs to no single id.
+    execution.refuseResult(verdict.result)
     return () => ({ kind: 'complete', result: undefined })
   }
 
@@ -213,12 +197,12 @@ export class Executor {
 
   #verdictsOnAbort(execution: Execution, reason: unknown, error: unknown = reason): Verdict[] {
     const onAbort = (job: Leased) => this.#verdictOnAbort(execution, job, reason, error)
-    if (execution instanceof BatchExecution) return this.#verdictsOn(execution, onAbort)
+    if (execution instanceof ManyExecution) return this.#verdictsOn(execution, onAbort)
     return execution.leased.map(onAbort)
   }
 
   /** The verdicts on the jobs of a batch; `ofOthers` gives those of jobs without one. */
-  #verdictsOn(execution: BatchExecution, ofOthers: (job: BatchedJob) => Verdict): Verdict[] {
+  #verdictsOn(execution: ManyExecution, ofOthers: (job: BatchedJob) => Verdict): Verdict[] {
     return execution.leased.map((job) => {
       const { refusal, failure } = job
       if (refusal !== undefined) return refusal
@@ -296,7 +280,7 @@ async function checkInput(schema: Schema, execution: JobExecution): Promise<Verd
 }
 
 /** The same for each job of a batch: one that does not fit does not disturb the others. */
-async function checkBatch(schema: Schema, { leased }: BatchExecution): Promise<void> {
+async function checkInputs(schema: Schema, { leased }: ManyExecution): Promise<void> {
   for (const job of leased) {
     try {
       job.inputs = await checkedInputs(schema, job)

@@ -5,7 +5,7 @@
 
 import type { Events } from '../../core/events.js'
 import type { AnyBatchTask } from '../../core/task/task.js'
-import { JobsExecution } from '../../runtime/run/batch-execution.js'
+import { BatchExecution } from '../../runtime/run/batch-execution.js'
 import { type Execution, isIsolated } from '../../runtime/run/execution.js'
 import { refOf } from '../../runtime/run/run-events.js'
 import type { SlotBatch } from '../slots.js'
@@ -169,11 +169,11 @@ interface GatheringParts {
   /** Calls `work` after `ms`, unless the returned function is called before. */
   readonly after: (ms: number, work: () => void) => () => void
   /** Called with a batch that has waited long enough. */
-  readonly begin: (execution: JobsExecution) => void
+  readonly begin: (execution: BatchExecution) => void
 }
 
 interface WaitingBatch {
-  readonly batch: JobsExecution
+  readonly batch: BatchExecution
   readonly cancel: () => void
 }
 
@@ -195,7 +195,7 @@ export class Gathering {
     return this.#size
   }
 
-  get waiting(): readonly JobsExecution[] {
+  get waiting(): readonly BatchExecution[] {
     return [...this.#waiting.values()].flatMap((batches) => [...batches.values()].map(({ batch }) => batch))
   }
 
@@ -222,7 +222,7 @@ export class Gathering {
   }
 
   /** Removes and returns all that waits. */
-  rest(): readonly JobsExecution[] {
+  rest(): readonly BatchExecution[] {
     const { waiting } = this
     for (const batches of this.#waiting.values()) for (const { cancel } of batches.values()) cancel()
     this.#waiting.clear()
@@ -230,7 +230,7 @@ export class Gathering {
     return waiting
   }
 
-  #joined(queue: string, execution: JobsExecution): Execution[] {
+  #joined(queue: string, execution: BatchExecution): Execution[] {
     const { task } = execution
     const before = this.#take(queue, task)
     if (before === undefined) return this.#begun(queue, execution)
@@ -244,7 +244,7 @@ export class Gathering {
   }
 
   /** Starts a new batch; one that is already full begins at once. */
-  #begun(queue: string, batch: JobsExecution): Execution[] {
+  #begun(queue: string, batch: BatchExecution): Execution[] {
     const { task } = batch
     if (batch.leased.length === batch.mostJobs) return [batch]
     const due = () => {
@@ -270,6 +270,6 @@ export class Gathering {
   }
 }
 
-function mayWait(execution: Execution): execution is JobsExecution {
-  return execution instanceof JobsExecution && execution.task.batch.waitMs > 0
+function mayWait(execution: Execution): execution is BatchExecution {
+  return execution instanceof BatchExecution && execution.task.batch.waitMs > 0
 }
