@@ -3,6 +3,7 @@
 import * as v from 'valibot'
 import type { HistoryCounts } from '../stores/contract/history.js'
 import { runTimeBoundsMs } from '../stores/rules/history-slots.js'
+import { queueCounters } from '../stores/rules/queue-counts.js'
 import { type MetricSamples, seconds } from './exposition.js'
 
 /** Bounds, so that the metrics stay few however large the mill is. */
@@ -15,18 +16,7 @@ export const mostShards = 32
 const amount = v.pipe(v.number(), v.finite())
 
 const depthShape = v.object({
-  ready: amount,
-  scheduled: amount,
-  running: amount,
-  dead: amount,
-  retries: amount,
-  suspects: amount,
-  payloads: amount,
-  lagMs: amount,
-  processed: amount,
-  failed: amount,
-  crashed: amount,
-  expired: amount,
+  ...v.entriesFromList([...queueCounters, 'lagMs'], amount),
   shardLagsMs: v.exactOptional(v.array(amount)),
 })
 

@@ -15,6 +15,7 @@ import type { Mill } from '../../mill/mill.js'
 import { type Attendance, attendanceOf } from '../../runtime/process/process-peers.js'
 import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
+import { type QueueCounts, summed } from '../../stores/rules/queue-counts.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { count, counted, fromNow } from '../terminal/figures.js'
 import { queueViewLines } from '../terminal/queue-view.js'
@@ -28,23 +29,8 @@ const everyMs = 1_000
 /** The history is read at every n-th look. */
 const historyLooks = 5
 
-/** The counts that are summed over queues, in the order in which they are shown. */
-const sums = [
-  'length',
-  'ready',
-  'scheduled',
-  'running',
-  'dead',
-  'fresh',
-  'retries',
-  'payloads',
-  'processed',
-  'failed',
-  'crashed',
-  'expired',
-] as const
-
-type QueueTotals = Readonly<Record<(typeof sums)[number], number>>
+/** The sums over queues; the lag is the longest. */
+type QueueTotals = QueueCounts & { readonly length: number }
 
 /** The limits of a queue, and its holds. */
 interface Limits {
@@ -185,12 +171,12 @@ async function statsOf(mill: Mill): Promise<Stats> {
     ...(workersOf && { serving: workersOf.get(depth.queue) ?? 0 }),
     ...limits.get(depth.queue),
   }))
-  const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0)
+  const totals = summed(queues)
   return {
     at: new Date().toISOString(),
     store: mill.store.text,
     queues,
-    totals: Object.fromEntries(sums.map((name) => [name, sum(queues.map((queue) => queue[name]))])) as QueueTotals,
+    totals: { length: totals.fresh + totals.retries, ...totals },
     ...(attendance && { workers: totalsOf(attendance) }),
     ...defined({ apiCalls }),
   }
@@ -234,11 +220,11 @@ function isLimited({ throttle, maxRunning }: { readonly [K in 'throttle' | 'maxR
   return throttle !== undefined || maxRunning !== undefined
 }
 
-type StatsRow = QueueTotals & { readonly queue: string; readonly lagMs: number; readonly note: string }
+type StatsRow = QueueTotals & { readonly queue: string; readonly note: string }
 
 function statsLines(stats: Stats, { colors, columns }: Terminal): string[] {
   const { queues, totals } = stats
-  const column = (title: (typeof sums)[number], paint?: (text: string) => string): Column<StatsRow> => ({
+  const column = (title: keyof QueueTotals, paint?: (text: string) => string): Column<StatsRow> => ({
     title,
     align: 'right',
     cell: (row) => count(row[title]),
@@ -264,8 +250,7 @@ function statsLines(stats: Stats, { colors, columns }: Terminal): string[] {
     { title: '', cell: ({ note }) => note, paint: (text) => colors.yellow(text) },
   ]
   const rows: StatsRow[] = queues.map((queue) => ({ ...queue, note: noteOf(queue) }))
-  const lagMs = Math.max(0, ...queues.map((queue) => queue.lagMs))
-  const all = queues.length > 1 ? [{ ...totals, queue: 'total', lagMs, note: '' }] : []
+  const all = queues.length > 1 ? [{ ...totals, queue: 'total', note: '' }] : []
   return [titleOf(stats), ...table(shown, [...rows, ...all], { width: columns, paintTitle: colors.dim })]
 }
 

@@ -11,6 +11,7 @@ import type { Page } from '../../stores/contract/job-records.js'
 import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { SeenWorker } from '../../stores/contract/worker-registry.js'
+import { noCounts } from '../../stores/rules/queue-counts.js'
 
 /** The current state of a queue. */
 export interface QueueLook {
@@ -23,12 +24,6 @@ export interface QueueLook {
 
 /** The jobs of a queue that is not stored yet. */
 export const noJobs: Page = { jobs: [] }
-
-/** The counts of a queue that has nothing. */
-export const noCounts = {
-  ...{ ready: 0, payloads: 0, suspects: 0, scheduled: 0, running: 0, dead: 0, fresh: 0, retries: 0, lagMs: 0 },
-  ...{ processed: 0, failed: 0, crashed: 0, expired: 0 },
-} as const
 
 /** The counts of a queue that is not stored yet. */
 export function emptyDepth(queue: string): QueueDepth {

@@ -11,6 +11,7 @@ import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
 import type { Store } from '../contract/store.js'
 import type { StoreHealth } from '../contract/store-health.js'
+import { noCounts } from '../rules/queue-counts.js'
 import type { SqsPolling } from './client/sqs-address.js'
 import type { SqsApi } from './client/sqs-api.js'
 import { isWorthAsking, type WorthAsking } from './receive/empty-queue.js'
@@ -175,19 +176,9 @@ async function depthOf(api: SqsApi, queue: SqsQueue): Promise<QueueDepth> {
   ])
   const waiting = live(visible) + live(delayed)
   return {
-    ...{ queue: queue.name, ready: live(visible), scheduled: live(delayed), running: live(hidden) },
+    ...{ queue: queue.name, ...noCounts, paused: false, draining: false },
+    ...{ ready: live(visible), scheduled: live(delayed), running: live(hidden) },
     ...{ dead: dead(visible) + dead(hidden), payloads: waiting, fresh: waiting },
-    ...{
-      suspects: 0,
-      retries: 0,
-      lagMs: 0,
-      processed: 0,
-      failed: 0,
-      crashed: 0,
-      expired: 0,
-      paused: false,
-      draining: false,
-    },
   }
 }
 

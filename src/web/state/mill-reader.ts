@@ -77,7 +77,7 @@ function queueMetrics(
   const limit = stored?.maxRunning
   const about = { name, isOrdered: kind === 'ordered', ...(typeof limit === 'number' && { runningLimit: limit }) }
   if (depth instanceof Error) return { ...about, paused: stored?.paused ?? false, draining: stored?.draining ?? false }
-  const { paused, draining, queue: _, fresh: _fresh, lostAt: _lost, shardLagsMs, ...counts } = depth
+  const { paused, draining, queue: _, lostAt: _lost, shardLagsMs, ...counts } = depth
   const lags = shardLagsMs !== undefined && shardLagsMs.length <= mostShards ? { shardLagsMs: [...shardLagsMs] } : {}
   return { ...about, paused, draining, depth: { ...counts, ...lags } }
 }

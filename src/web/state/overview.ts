@@ -2,30 +2,16 @@
 
 import type { Mill } from '../../mill/mill.js'
 import { attendanceOf } from '../../runtime/process/process-peers.js'
+import { type QueueCounts, summed } from '../../stores/rules/queue-counts.js'
 import { type OverviewRow, queuesAndWorkers } from './queue-rows.js'
 import type { SparkReader } from './sparks.js'
-
-const sums = [
-  'ready',
-  'scheduled',
-  'running',
-  'dead',
-  'fresh',
-  'retries',
-  'suspects',
-  'payloads',
-  'processed',
-  'failed',
-  'crashed',
-  'expired',
-] as const
 
 interface Overview {
   readonly at: Date
   readonly store: string
   readonly queues: readonly OverviewRow[]
   /** Sums; for lags the longest. */
-  readonly totals: Readonly<Record<(typeof sums)[number] | 'lagMs', number>>
+  readonly totals: QueueCounts
   /** Null if the store keeps no registry of workers. */
   readonly workers: {
     readonly count: number
@@ -39,13 +25,12 @@ interface Overview {
 export async function overviewOf(mill: Mill, readSparks: SparkReader): Promise<Overview> {
   const { queues, workers: registered } = await queuesAndWorkers(mill, readSparks)
   const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0)
-  const totals = Object.fromEntries(sums.map((name) => [name, sum(queues.map((row) => row[name]))]))
   const attendance = registered && attendanceOf(registered)
   return {
     at: new Date(),
     store: mill.store.text,
     queues,
-    totals: { ...totals, lagMs: Math.max(0, ...queues.map(({ lagMs }) => lagMs)) } as Overview['totals'],
+    totals: summed(queues),
     workers:
       attendance === undefined
         ? null

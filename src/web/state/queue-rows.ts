@@ -1,6 +1,6 @@
 /** The queue rows: each declared or stored queue, with its counts and its limits. */
 
-import { emptyDepth, noCounts } from '../../client/admin/queue-looks.js'
+import { emptyDepth } from '../../client/admin/queue-looks.js'
 import { hasCode } from '../../core/errors.js'
 import { messageOf } from '../../core/messages/describe.js'
 import { defined } from '../../core/values/defined.js'
@@ -12,6 +12,7 @@ import type { QueueKind, StoredQueue } from '../../stores/contract/queue-setting
 import type { Store } from '../../stores/contract/store.js'
 import type { Throttles } from '../../stores/contract/throttles.js'
 import type { SeenWorker } from '../../stores/contract/worker-registry.js'
+import { noCounts } from '../../stores/rules/queue-counts.js'
 import type { Spark, SparkReader } from './sparks.js'
 
 /** The fullest window of a throttle. */
