@@ -245,41 +245,15 @@ describe('an unsupported value', () => {
     expect(refusal(() => encode(() => 1))).toBe('the value is a function, which cannot be stored')
   })
 
+  const thrower = () => {
+    throw new Error('mine')
+  }
+  const endless = (): unknown => ({ toJSON: endless, b: { toJSON: endless } })
   it.each([
-    [
-      'a getter',
-      {
-        get a() {
-          throw new Error('mine')
-        },
-      },
-    ],
-    [
-      'a toJSON',
-      {
-        toJSON() {
-          throw new Error('mine')
-        },
-      },
-    ],
-    [
-      'a proxy',
-      new Proxy(
-        {},
-        {
-          ownKeys() {
-            throw new Error('mine')
-          },
-        },
-      ),
-    ],
-    [
-      'a toJSON that never ends',
-      (() => {
-        const endless = (): unknown => ({ toJSON: endless, b: { toJSON: endless } })
-        return endless()
-      })(),
-    ],
+    ['a getter', Object.defineProperty({}, 'a', { get: thrower, enumerable: true })],
+    ['a toJSON', { toJSON: thrower }],
+    ['a proxy', new Proxy({}, { ownKeys: thrower })],
+    ['a toJSON that never ends', endless()],
   ])('causes a CodecError if %s throws', (_, value) => {
     refusal(() => encode(value))
   })

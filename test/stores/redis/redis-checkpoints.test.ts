@@ -55,44 +55,35 @@ describe('the run record from heartbeats', () => {
 })
 
 describe('the fields `notes`', () => {
-  it.each<[string, (scene: RedisScene, claim: Claim) => Promise<unknown>]>([
-    ['is completed', (s, claim) => s.end(claim, { kind: 'complete' })],
+  type Step = (scene: RedisScene, claim: Claim) => Promise<unknown>
+  const ended =
+    (kind: string, more = {}): Step =>
+    (s, claim) =>
+      s.end(claim, { kind, ...more } as never)
+  it.each<[string, ...Step[]]>([
+    ['is completed', ended('complete')],
     [
       'was cancelled, once its id is no longer remembered',
-      async (s, claim) => {
-        await s.end(claim, { kind: 'cancel' })
+      ended('cancel'),
+      async (s) => {
         for (let n = 0; (await s.fields('ended')).includes('a'); n += 1)
           await s.end(await taken(s, `b${n}`), { kind: 'complete' })
       },
     ],
-    [
-      'is deleted',
-      async (s, claim) => {
-        await s.end(claim, { kind: 'release', delayMs: 0 })
-        await s.store.records.delete(queue, { ids: ['a'] })
-      },
-    ],
-    [
-      'is cleared from the morgue',
-      async (s, claim) => {
-        await s.end(claim, { kind: 'bury', error: 'broken' })
-        await s.store.records.clear(queue)
-      },
-    ],
+    ['is deleted', ended('release', { delayMs: 0 }), (s) => s.store.records.delete(queue, { ids: ['a'] })],
+    ['is cleared from the morgue', ended('bury', { error: 'broken' }), (s) => s.store.records.clear(queue)],
     [
       'is trimmed from the results',
-      async (s, claim) => {
-        await s.end(claim, { kind: 'complete', result: { payload: '1', keepMs: 0 } })
-        await s.end(await taken(s, 'b'), { kind: 'complete' })
-      },
+      ended('complete', { result: { payload: '1', keepMs: 0 } }),
+      async (s) => s.end(await taken(s, 'b'), { kind: 'complete' }),
     ],
-  ])('are deleted with a job that %s', async (_, end) => {
+  ])('are deleted with a job that %s', async (_, ...steps) => {
     const scene = await opened()
     const claim = await taken(scene)
     await beat(scene, claim, said)
     expect((await scene.fields('notes')).sort()).toEqual(['ba', 'ka', 'la'])
 
-    await end(scene, claim)
+    for (const step of steps) await step(scene, claim)
 
     expect(await scene.fields('notes')).toEqual([])
   })

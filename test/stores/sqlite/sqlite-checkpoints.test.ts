@@ -66,7 +66,8 @@ it('a log line rewrites neither payload nor checkpoint, and a checkpoint does no
 })
 
 describe('no notes are left of a job', () => {
-  type Way = readonly [what: string, (claim: Claim) => Promise<unknown>, settings?: Partial<QueueSettings>]
+  type Step = (claim: Claim) => Promise<unknown>
+  type Way = readonly [what: string, steps: readonly Step[], settings?: Partial<QueueSettings>]
   const settled =
     (...items: readonly object[]) =>
     async ({ queue, id, fence }: Claim) => {
@@ -82,76 +83,22 @@ describe('no notes are left of a job', () => {
     await settled({ kind: 'complete' })(claim!)
   }
 
+  const crashed = async (claim: Claim) => expect((await store.workers.gone([claim], 'w')).crashed).toHaveLength(1)
+  const ids = { ids: ['a'] }
   const ways: readonly Way[] = [
-    ['that completed', settled({ kind: 'complete' })],
-    ['that was cancelled as it ran', settled({ kind: 'cancel' })],
-    [
-      'that was cancelled as it waited',
-      async (claim) => {
-        await retried(claim)
-        await store.records.cancel(queue.name, { ids: ['a'] })
-      },
-    ],
-    [
-      'that was deleted',
-      async (claim) => {
-        await retried(claim)
-        await store.records.delete(queue.name, 'all')
-      },
-    ],
-    [
-      'that was cleared with its queue',
-      async (claim) => {
-        await retried(claim)
-        await store.records.clear(queue.name)
-      },
-    ],
-    [
-      'that was cleared with the morgue',
-      async (claim) => {
-        await buried(claim)
-        await store.records.clear(queue.name)
-      },
-    ],
-    [
-      'that was deleted from the morgue',
-      async (claim) => {
-        await buried(claim)
-        await store.records.morgue.delete(queue.name, 'all')
-      },
-    ],
-    [
-      'that was trimmed from the morgue',
-      async (claim) => {
-        await buried(claim)
-        await another()
-      },
-      { dead: { count: 0 } },
-    ],
-    [
-      'whose result was trimmed',
-      async (claim) => {
-        await kept()(claim)
-        await another()
-      },
-      { resultsCount: 0 },
-    ],
-    [
-      'whose result has expired and whose id came again',
-      async (claim) => {
-        await kept(0)(claim)
-        await add(job('a'))
-      },
-    ],
-    [
-      'that was to be cancelled and crashed',
-      async (claim) => {
-        await store.records.cancel(queue.name, { ids: ['a'] })
-        expect((await store.workers.gone([claim], 'w')).crashed).toHaveLength(1)
-      },
-    ],
+    ['that completed', [settled({ kind: 'complete' })]],
+    ['that was cancelled as it ran', [settled({ kind: 'cancel' })]],
+    ['that was cancelled as it waited', [retried, () => store.records.cancel(queue.name, ids)]],
+    ['that was deleted', [retried, () => store.records.delete(queue.name, 'all')]],
+    ['that was cleared with its queue', [retried, () => store.records.clear(queue.name)]],
+    ['that was cleared with the morgue', [buried, () => store.records.clear(queue.name)]],
+    ['that was deleted from the morgue', [buried, () => store.records.morgue.delete(queue.name, 'all')]],
+    ['that was trimmed from the morgue', [buried, another], { dead: { count: 0 } }],
+    ['whose result was trimmed', [kept(), another], { resultsCount: 0 }],
+    ['whose result has expired and whose id came again', [kept(0), () => add(job('a'))]],
+    ['that was to be cancelled and crashed', [() => store.records.cancel(queue.name, ids), crashed]],
   ]
-  for (const [what, end, settings] of ways)
+  for (const [what, steps, settings] of ways)
     for (const group of [undefined, 'g'])
       it(`${what}${group === undefined ? '' : ', of a group'}`, async () => {
         await store.open([{ ...queue, ...settings }])
@@ -160,7 +107,7 @@ describe('no notes are left of a job', () => {
         await beat(claim!, notes)
         expect(left()).toEqual([1, 1])
 
-        await end(claim!)
+        for (const step of steps) await step(claim!)
 
         expect(left()).toEqual([0, 0])
       })

@@ -2,43 +2,22 @@ import { expect, it } from 'vitest'
 import { ConfigError } from '#src/core/errors.js'
 import { addressText, isRedisUrl, redisAddress } from '#src/stores/redis/client/redis-address.js'
 
-const local = { kind: 'single', hosts: [{ host: 'localhost', port: 6379 }], db: 0, tls: false }
+const at = (host: string, port: number) => ({ host, port })
+const local = { kind: 'single', hosts: [at('localhost', 6379)], db: 0, tls: false }
+const ann = { username: 'ann', password: 'pw', master: 'mymaster', sentinelPassword: 'x&y' }
 
 it.each([
   ['redis://localhost', local],
-  ['redis://localhost:7000/3', { ...local, hosts: [{ host: 'localhost', port: 7000 }], db: 3 }],
+  ['redis://localhost:7000/3', { ...local, hosts: [at('localhost', 7000)], db: 3 }],
   ['redis://localhost/?db=3', { ...local, db: 3 }],
   ['rediss://localhost', { ...local, tls: true }],
   ['redis://:secret@localhost', { ...local, password: 'secret' }],
   ['redis://ann:p%40ss%3Aw%2F@localhost', { ...local, username: 'ann', password: 'p@ss:w/' }],
-  ['redis://[::1]:7000', { ...local, hosts: [{ host: '::1', port: 7000 }] }],
-  [
-    'redis+cluster://a:1,b,[::1]:3',
-    {
-      ...local,
-      kind: 'cluster',
-      hosts: [
-        { host: 'a', port: 1 },
-        { host: 'b', port: 6379 },
-        { host: '::1', port: 3 },
-      ],
-    },
-  ],
+  ['redis://[::1]:7000', { ...local, hosts: [at('::1', 7000)] }],
+  ['redis+cluster://a:1,b,[::1]:3', { ...local, kind: 'cluster', hosts: [at('a', 1), at('b', 6379), at('::1', 3)] }],
   [
     'rediss+sentinel://ann:pw@a,b:1/mymaster?db=2&sentinelPassword=x%26y',
-    {
-      kind: 'sentinel',
-      hosts: [
-        { host: 'a', port: 26379 },
-        { host: 'b', port: 1 },
-      ],
-      username: 'ann',
-      password: 'pw',
-      db: 2,
-      tls: true,
-      master: 'mymaster',
-      sentinelPassword: 'x&y',
-    },
+    { ...ann, kind: 'sentinel', hosts: [at('a', 26379), at('b', 1)], db: 2, tls: true },
   ],
 ])('%s is a Redis address', (url, address) => {
   expect(isRedisUrl(url)).toBe(true)

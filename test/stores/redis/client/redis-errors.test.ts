@@ -25,96 +25,63 @@ function reply(message: string): Error {
 
 const script = 'script: 2c9d1e, on @user_script:1.'
 
-it.each<[string, RedisFailure, new (...args: never[]) => Error, boolean, RegExp]>([
-  ['LOADING Redis is loading the dataset in memory', 'not-executed', StoreUnavailableError, false, /loading its data/],
+/** What an error of each kind becomes; the first two end a worker. */
+const typeOf = {
+  corrupt: StoreCorruptError,
+  refused: StoreRefusedError,
+  full: StoreFullError,
+  unwritable: StoreUnavailableError,
+  'not-executed': StoreUnavailableError,
+  'unknown-script': StoreUnavailableError,
+  'script-refusal': ScriptRefusal,
+} satisfies Partial<Record<RedisFailure, unknown>>
+
+it.each<[string, keyof typeof typeOf, RegExp]>([
+  ['LOADING Redis is loading the dataset in memory', 'not-executed', /loading its data/],
   [
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
     'not-executed',
-    StoreUnavailableError,
-    false,
     /lost its master/,
   ],
-  ['CLUSTERDOWN Hash slot not served', 'not-executed', StoreUnavailableError, false, /cluster --check|--cluster check/],
-  [
-    'TRYAGAIN Multiple keys request during rehashing of slot',
-    'not-executed',
-    StoreUnavailableError,
-    false,
-    /moved to another node/,
-  ],
+  ['CLUSTERDOWN Hash slot not served', 'not-executed', /cluster --check|--cluster check/],
+  ['TRYAGAIN Multiple keys request during rehashing of slot', 'not-executed', /moved to another node/],
   [
     'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.',
     'not-executed',
-    StoreUnavailableError,
-    false,
     /SCRIPT KILL/,
   ],
-  [
-    `READONLY You can't write against a read only replica. ${script}`,
-    'not-executed',
-    StoreUnavailableError,
-    false,
-    /is a replica/,
-  ],
-  [
-    `NOREPLICAS Not enough good replicas to write. ${script}`,
-    'not-executed',
-    StoreUnavailableError,
-    false,
-    /min-replicas-to-write/,
-  ],
+  [`READONLY You can't write against a read only replica. ${script}`, 'not-executed', /is a replica/],
+  [`NOREPLICAS Not enough good replicas to write. ${script}`, 'not-executed', /min-replicas-to-write/],
   [
     'UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)',
     'not-executed',
-    StoreUnavailableError,
-    false,
     /become a replica/,
   ],
-  ['MOVED 866 127.0.0.1:7001', 'not-executed', StoreUnavailableError, false, /keeps moving/],
-  ['ERR max number of clients reached', 'not-executed', StoreUnavailableError, false, /max number of clients/],
-  ['NOSCRIPT No matching script. Please use EVAL.', 'unknown-script', StoreUnavailableError, false, /NOSCRIPT/],
-  [`OOM command not allowed when used memory > 'maxmemory'. ${script}`, 'full', StoreFullError, false, /'maxmemory'/],
+  ['MOVED 866 127.0.0.1:7001', 'not-executed', /keeps moving/],
+  ['ERR max number of clients reached', 'not-executed', /max number of clients/],
+  ['NOSCRIPT No matching script. Please use EVAL.', 'unknown-script', /NOSCRIPT/],
+  [`OOM command not allowed when used memory > 'maxmemory'. ${script}`, 'full', /'maxmemory'/],
   [
     'MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.',
     'unwritable',
-    StoreUnavailableError,
-    false,
     /free space/,
   ],
-  [
-    `WRONGTYPE Operation against a key holding the wrong kind of value ${script}`,
-    'corrupt',
-    StoreCorruptError,
-    true,
-    /namespace/,
-  ],
-  [`ERR value is not an integer or out of range ${script}`, 'corrupt', StoreCorruptError, true, /namespace/],
-  ['NOAUTH Authentication required.', 'refused', StoreRefusedError, true, /user and the password/],
-  [
-    'WRONGPASS invalid username-password pair or user is disabled.',
-    'refused',
-    StoreRefusedError,
-    true,
-    /user and the password/,
-  ],
-  [
-    "NOPERM User ann has no permissions to run the 'client|unblock' command",
-    'refused',
-    StoreRefusedError,
-    true,
-    /'\+client\|unblock'/,
-  ],
-  ['NOPERM No permissions to access a key', 'refused', StoreRefusedError, true, /~/],
-  ['NOPERM No permissions to access a channel', 'refused', StoreRefusedError, true, /&/],
-  ["ERR unknown command 'EVALSHA', with args beginning with: ", 'refused', StoreRefusedError, true, /'\+EVALSHA'/],
-  ['MILLRACE conflict', 'script-refusal', ScriptRefusal, false, /conflict/],
-])('%s', (message, failure, type, fatal, text) => {
+  [`WRONGTYPE Operation against a key holding the wrong kind of value ${script}`, 'corrupt', /namespace/],
+  [`ERR value is not an integer or out of range ${script}`, 'corrupt', /namespace/],
+  ['NOAUTH Authentication required.', 'refused', /user and the password/],
+  ['WRONGPASS invalid username-password pair or user is disabled.', 'refused', /user and the password/],
+  ["NOPERM User ann has no permissions to run the 'client|unblock' command", 'refused', /'\+client\|unblock'/],
+  ['NOPERM No permissions to access a key', 'refused', /~/],
+  ['NOPERM No permissions to access a channel', 'refused', /&/],
+  ["ERR unknown command 'EVALSHA', with args beginning with: ", 'refused', /'\+EVALSHA'/],
+  ['MILLRACE conflict', 'script-refusal', /conflict/],
+])('%s', (message, failure, text) => {
   const error = reply(message)
   expect(failureOf(error, true)).toBe(failure)
   const typed = redisError('redis://here', error, failure)
-  expect(typed).toBeInstanceOf(type)
+  expect(typed).toBeInstanceOf(typeOf[failure])
   expect(typed.message).toMatch(text)
-  expect(isFatal(typed)).toBe(fatal)
+  expect(isFatal(typed)).toBe(failure === 'corrupt' || failure === 'refused')
   expect(isReadOnly(error)).toBe(message.startsWith('READONLY'))
 })
 

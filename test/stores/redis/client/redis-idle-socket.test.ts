@@ -52,8 +52,44 @@ function endsWith(stdout: string) {
   return { code: 0, signal: null, stdout, stderr: '' }
 }
 
-it('a program that has enqueued exits by itself', async () => {
-  expect(await ended("await mill.enqueue(task, 'Ada'); console.log('enqueued')")).toEqual(endsWith('enqueued\n'))
+it.each([
+  ['that has enqueued', "await mill.enqueue(task, 'Ada'); console.log('enqueued')", 'enqueued\n'],
+  [
+    'that does not await its enqueue, when it is accepted',
+    "mill.enqueue(task, 'Ada', { id: 'not awaited' }).then(({ id }) => console.log(id))",
+    'not awaited\n',
+  ],
+  [
+    'that polls without waiting',
+    `await mill.enqueue(task, 'Ada')
+    setInterval(() => mill.depths().catch(() => {}), 200).unref()`,
+    '',
+  ],
+  [
+    'that waits for a result, when it has it',
+    `const job = await mill.enqueue(task, 'Ada', { delay: '2s' })
+    const worker = mill.worker()
+    await worker.start()
+    console.log(await job.result())
+    await worker.stop()`,
+    'hello Ada\n',
+  ],
+  [
+    'that watches a queue, after its watch',
+    `const feed = mill.queue('watched').events()
+    await feed.ready()
+    const worker = mill.worker()
+    setTimeout(async () => {
+      await mill.enqueue(watched, 'Ada')
+      await worker.start()
+    }, 1_700).unref()
+    for await (const { type } of feed) if (type === 'job.completed') break
+    console.log('heard')
+    await worker.stop()`,
+    'heard\n',
+  ],
+])('a program exits by itself: one %s', async (_, program, printed) => {
+  expect(await ended(program)).toEqual(endsWith(printed))
 })
 
 it('a program that found its server through Sentinels exits by itself too', async () => {
@@ -61,20 +97,6 @@ it('a program that found its server through Sentinels exits by itself too', asyn
   onTestFinished(() => sentinels.stop())
 
   expect(await ended("await mill.enqueue(task, 'Ada')", undefined, sentinels)).toEqual(endsWith(''))
-})
-
-it('a program that does not await its enqueue exits when it is accepted', async () => {
-  expect(await ended("mill.enqueue(task, 'Ada', { id: 'not awaited' }).then(({ id }) => console.log(id))")).toEqual(
-    endsWith('not awaited\n'),
-  )
-})
-
-it('a program that polls without waiting exits by itself', async () => {
-  const program = `
-    await mill.enqueue(task, 'Ada')
-    setInterval(() => mill.depths().catch(() => {}), 200).unref()
-  `
-  expect(await ended(program)).toEqual(endsWith(''))
 })
 
 it('a late answer is awaited, also by a connection that was released before', async () => {
@@ -89,33 +111,6 @@ it('a late answer is awaited, also by a connection that was released before', as
   const outcome = await ended(program, (line) => line === 'pause' && server.ask('CLIENT', 'PAUSE', 2_000))
 
   expect(outcome).toEqual(endsWith('pause\nenqueued\n'))
-})
-
-it('a program that waits for a result gets it, and then exits', async () => {
-  const program = `
-    const job = await mill.enqueue(task, 'Ada', { delay: '2s' })
-    const worker = mill.worker()
-    await worker.start()
-    console.log(await job.result())
-    await worker.stop()
-  `
-  expect(await ended(program)).toEqual(endsWith('hello Ada\n'))
-})
-
-it('a program that watches a queue lives as long as it watches', async () => {
-  const program = `
-    const feed = mill.queue('watched').events()
-    await feed.ready()
-    const worker = mill.worker()
-    setTimeout(async () => {
-      await mill.enqueue(watched, 'Ada')
-      await worker.start()
-    }, 1_700).unref()
-    for await (const { type } of feed) if (type === 'job.completed') break
-    console.log('heard')
-    await worker.stop()
-  `
-  expect(await ended(program)).toEqual(endsWith('heard\n'))
 })
 
 it('after a server outage a program exits once the server is back', async () => {

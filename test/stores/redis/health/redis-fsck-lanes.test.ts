@@ -34,56 +34,54 @@ async function found(scene: RedisScene): Promise<string[]> {
 const member = async (scene: RedisScene, key: 'lanes' | 'grouped', id: string) =>
   (await scene.all(key)).find((one) => one.toString().endsWith(id))!
 
-const breaches: readonly [title: string, make: (scene: RedisScene) => Promise<unknown>, text: RegExp][] = [
+type Command = Parameters<RedisScene['raw']>
+
+const breaches: readonly [title: string, raw: Command | ((scene: RedisScene) => Promise<Command>), text: RegExp][] = [
   [
     'a job that is in no lane',
-    async (s) => s.raw('ZREM', 'lanes', await member(s, 'lanes', 'x-2')),
+    async (s) => ['ZREM', 'lanes', await member(s, 'lanes', 'x-2')],
     /^error: missing from 'lanes': x-2\. They never run/m,
   ],
   [
     'a job that lists leave out',
-    async (s) => s.raw('ZREM', 'grouped', await member(s, 'grouped', 'y-1')),
+    async (s) => ['ZREM', 'grouped', await member(s, 'grouped', 'y-1')],
     /^error: missing from 'grouped': y-1\. Lists leave them out/m,
   ],
   [
     'a place in a lane without a job',
-    (s) => s.raw('ZADD', 'lanes', '0', `y\0${'\x7f\x7f'.padEnd(15, '1')}gone`),
+    ['ZADD', 'lanes', '0', `y\0${'\x7f\x7f'.padEnd(15, '1')}gone`],
     /^error: stand in 'lanes' without a job: gone\./m,
   ],
   [
     'a job in the lane of another group',
-    async (s) =>
-      s.raw('ZADD', 'lanes', '0', Buffer.concat([Buffer.from('z'), (await member(s, 'lanes', 'y-1')).subarray(1)])),
+    async (s) => [
+      'ZADD',
+      'lanes',
+      '0',
+      Buffer.concat([Buffer.from('z'), (await member(s, 'lanes', 'y-1')).subarray(1)]),
+    ],
     /^error: stand in 'lanes', where they do not belong: y-1\./m,
   ],
-  [
-    'a lane that has lost its turn',
-    (s) => s.raw('ZREM', 'turns', 'y'),
-    /^error: groups whose jobs in 'lanes' have no turn: y\./m,
-  ],
-  [
-    'a turn of a group without jobs',
-    (s) => s.raw('ZADD', 'turns', '9', 'z'),
-    /^warning: stand in 'turns' without a job: z\./m,
-  ],
+  ['a lane that has lost its turn', ['ZREM', 'turns', 'y'], /^error: groups whose jobs in 'lanes' have no turn: y\./m],
+  ['a turn of a group without jobs', ['ZADD', 'turns', '9', 'z'], /^warning: stand in 'turns' without a job: z\./m],
   [
     'a lane open and shut',
-    (s) => s.raw('ZADD', 'shut', '9', 'y'),
+    ['ZADD', 'shut', '9', 'y'],
     /^error: stand in '(?:turns|shut)', where they do not belong: y\./m,
   ],
   [
     'a running job whose group is not counted',
-    (s) => s.raw('HDEL', 'running-by-group', 'x'),
+    ['HDEL', 'running-by-group', 'x'],
     /^error: they run, and 'running-by-group' counts none of their group: x-1\. More of it may run/m,
   ],
   [
     'a group that counts too many',
-    (s) => s.raw('HSET', 'running-by-group', 'x', '7'),
+    ['HSET', 'running-by-group', 'x', '7'],
     /^error: 'running-by-group' and what belongs to it are not the same in number/m,
   ],
   [
     'an invalid count',
-    (s) => s.raw('HSET', 'running-by-group', 'z', 'many'),
+    ['HSET', 'running-by-group', 'z', 'many'],
     /^error: what 'running-by-group' holds of them cannot be read: z\./m,
   ],
 ]
@@ -93,9 +91,9 @@ describe('the check of lanes', () => {
     expect(await found(await laned())).toEqual([])
   })
 
-  it.each(breaches)('finds %s', async (_, make, text) => {
+  it.each(breaches)('finds %s', async (_, raw, text) => {
     const scene = await laned()
-    await make(scene)
+    await scene.raw(...(typeof raw === 'function' ? await raw(scene) : raw))
 
     expect((await found(scene)).join('\n')).toMatch(text)
   })
