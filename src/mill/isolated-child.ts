@@ -1,7 +1,7 @@
 /** The child of an isolated job, made from the mill that its process has loaded. */
 
 import { ConfigError } from '../core/errors.js'
-import { endedRunOf } from '../runtime/run/settlement.js'
+import { endedRunOf, settlementRules } from '../runtime/run/settlement.js'
 import { endsWithin } from '../runtime/with-timeout.js'
 import { ChildRun, type ChildRunParts } from '../workers/isolated/child-run.js'
 import { type IsolatedFrom, withCommand } from './isolated-from.js'
@@ -27,7 +27,6 @@ export async function isolatedChild(
     throw new ConfigError('the process of an isolated job', [{ path: 'codec, seal', message }])
   }
   await life.begin()
-  const { traits } = parts.store
   return new ChildRun({
     ...{
       ...parts,
@@ -38,15 +37,10 @@ export async function isolatedChild(
       ]),
       ...{ middleware, history },
     },
-    rules: {
-      ...{ packing, formatError },
-      maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),
-      maxDelayMs: traits.maxDelayMs,
-      canHold: traits.throttled,
-      now: () => tools.clock.now(),
+    rules: settlementRules({ ...tools, packing, formatError, maxPayloadBytes }, parts.store.traits, {
       // Its worker and its guard have already reported where it runs.
       endedRun: ({ begunAt }) => endedRunOf(begunAt, tools.clock.mono()),
-    },
+    }),
     finished: async () => {
       await endsWithin(hookMs, life.end(undefined))
       return parts.finished()

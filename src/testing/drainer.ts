@@ -16,8 +16,8 @@ import { ClaimDecoder } from '../runtime/run/claim-decoder.js'
 import { type Execution, JobExecution } from '../runtime/run/execution.js'
 import { Executor, type RunReport } from '../runtime/run/executor.js'
 import { JobUpdates } from '../runtime/run/job-updates.js'
-import { emitSettled, refOf } from '../runtime/run/run-events.js'
-import { endedRunOf, settlementOf } from '../runtime/run/settlement.js'
+import { emitSettled } from '../runtime/run/run-events.js'
+import { endedRunOf, type SettlementRules, settlementOf, settlementRules } from '../runtime/run/settlement.js'
 import type { Verdict } from '../runtime/run/verdict.js'
 import type { Claim, Claimed, ClaimFrom } from '../stores/contract/claim.js'
 import type { DueSchedules, Schedules, StoredSchedule } from '../stores/contract/schedules.js'
@@ -68,6 +68,7 @@ export class Drainer implements RunReport {
   readonly #ticks: TimelyTicks
   readonly #hooks: EndHooks
   readonly #ends: FoundEnds
+  readonly #rules: SettlementRules
   readonly #verdicts = new Map<Execution, readonly Verdict[]>()
 
   constructor(parts: RunParts, store: Store) {
@@ -84,6 +85,9 @@ export class Drainer implements RunReport {
     )
     this.#hooks = new EndHooks(parts.middleware, parts.events)
     this.#ends = new FoundEnds({ ...parts, records: async () => store.records })
+    this.#rules = settlementRules(parts, store.traits, {
+      endedRun: ({ begunAt }) => endedRunOf(begunAt, parts.clock.mono()),
+    })
     this.#ticks = new TimelyTicks(parts, store.schedules!, worker)
   }
 
@@ -183,9 +187,8 @@ export class Drainer implements RunReport {
     const words = ran instanceof JobExecution ? this.#updates.lastWords(ran, verdicts[0]) : undefined
     const begun = ran?.task.kind === 'ordered' ? undefined : ran
     if (words !== undefined) await this.#store.extend([words])
-    const rules = this.#rules
     const items = claims.map((claim, i) =>
-      settlementOf(claim, verdicts[i]!, registry.queue(claim.queue).results, rules, begun),
+      settlementOf(claim, verdicts[i]!, registry.queue(claim.queue).results, this.#rules, begun),
     )
     const runMs = ran === undefined ? 0 : clock.mono() - ran.begunAt!
     const hook = ran && this.#hooks.of(ran, verdicts, runMs)
@@ -196,19 +199,6 @@ export class Drainer implements RunReport {
       void hook?.answered(claim.id, answer)
       return ranJob(claim, verdict, answer, clock.now())
     })
-  }
-
-  get #rules() {
-    const { packing, formatError, maxPayloadBytes, clock, events } = this.#parts
-    const { traits } = this.#store
-    return {
-      ...{ packing, formatError, maxResultBytes: maxPayloadBytes },
-      ...{ maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
-      now: () => clock.now(),
-      endedRun: ({ begunAt }: Execution) => endedRunOf(begunAt, clock.mono()),
-      resultDropped: (claim: Claim, error: unknown) =>
-        events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
-    }
   }
 }
 

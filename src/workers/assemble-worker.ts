@@ -1,7 +1,6 @@
 /** The assembly of a worker: its settings and its parts, put together on a connection. */
 
 import type { Events } from '../core/events.js'
-import { messageOf } from '../core/messages/describe.js'
 import type { FormatError } from '../core/messages/error-text.js'
 import type { Packing } from '../core/packing/packing.js'
 import type { Clock, Random } from '../core/platform/clock.js'
@@ -22,8 +21,7 @@ import type { ChildClient } from '../runtime/run/child-calls.js'
 import { ClaimDecoder } from '../runtime/run/claim-decoder.js'
 import { Executor } from '../runtime/run/executor.js'
 import { JobUpdates } from '../runtime/run/job-updates.js'
-import { refOf } from '../runtime/run/run-events.js'
-import { endedRunOf, type SettlementRules, Settler } from '../runtime/run/settlement.js'
+import { endedRunOf, Settler, settlementRules } from '../runtime/run/settlement.js'
 import { processSoloGate } from '../runtime/solo-gate.js'
 import type { Selector } from '../selectors/selector.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
@@ -156,7 +154,7 @@ export function assembleWorker(
   self: Self,
 ): WorkerAssembly {
   const { store, stored, keeper, waiter } = connection
-  const { registry, packing, clock, random, events, formatError, maxPayloadBytes, processes, children } = parts
+  const { registry, packing, clock, random, events, maxPayloadBytes, processes, children } = parts
   const { queues, selector, shardsOf, concurrency, affinity, maxBlockMs } = settings
   const { id: worker, identity, slots } = self
   const { traits, workers, records } = store
@@ -170,15 +168,12 @@ export function assembleWorker(
   const ends = new FoundEnds({ registry, packing, events, records: async () => records })
   const shared = { worker, registry, slots, ends, settler, prefetch, limited, punctuality, sizes, events, mono, random }
   const maxPayload = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
-  const rules: SettlementRules = {
-    ...{ packing, formatError, maxResultBytes: maxPayload, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
-    now: () => clock.now(),
+  const rules = settlementRules(parts, traits, {
     endedRun: ({ task, begunAt, handlerAt }) =>
       task.kind === 'plain' && task.isolation !== undefined
         ? endedRunOf(handlerAt, mono())
         : endedRunOf(begunAt, mono(), identity),
-    resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
-  }
+  })
   const notes = new JobUpdates({ store, packing, maxCheckpointBytes: maxPayload, events, random })
   const foreign = new ForeignJobs({ ...shared, store, leave: (queue, forMs) => picker.leave(queue, forMs) })
   const inFlight = new InFlight({

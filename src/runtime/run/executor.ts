@@ -3,7 +3,7 @@
  */
 
 import { hasCode } from '../../core/errors.js'
-import type { EventMap, Events } from '../../core/events.js'
+import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import { type Middleware, type TaskRun, throughLayers } from '../../core/task/middleware.js'
 import { type Schema, validated } from '../../core/task/schema.js'
@@ -12,7 +12,7 @@ import type { Claim } from '../../stores/contract/claim.js'
 import { BatchExecution, BatchedJob, ManyExecution } from './batch-execution.js'
 import { badPayload, checkedInputs } from './claim-decoder.js'
 import { type Execution, type JobExecution, type Leased, runOf } from './execution.js'
-import { emitStarted } from './run-events.js'
+import { emitStarted, hookFailed } from './run-events.js'
 import { TimeLimits } from './time-limits.js'
 import {
   cancelledWhileRunning,
@@ -63,9 +63,11 @@ export class Executor {
   readonly #parts: ExecutorParts
   readonly #layers: readonly NonNullable<Middleware['run']>[]
   readonly #limits: TimeLimits
+  readonly #hookFailed: (hook: string, error: unknown) => void
 
   constructor(parts: ExecutorParts) {
     this.#parts = parts
+    this.#hookFailed = hookFailed(parts.events)
     this.#limits = new TimeLimits(parts.events, (execution, reason) => this.giveUp(execution, reason), parts.mono)
     this.#layers = parts.middleware.flatMap((layer) => layer.run?.bind(layer) ?? [])
   }
@@ -241,10 +243,6 @@ export class Executor {
     // Payloads behind those that are done have failed for the first time.
     const attempt = job instanceof BatchedJob && job.done > 0 ? 1 : job.claim.attempt
     return verdictOnFailure(task, error, attempt, this.#parts.random, this.#hookFailed)
-  }
-
-  readonly #hookFailed = (hook: string, error: unknown): void => {
-    this.#parts.events.emit('hook.failed', { hook, error } satisfies EventMap['hook.failed'])
   }
 }
 

@@ -102,7 +102,12 @@ export function emitFound(events: Events, { crashed, buried, expired = [] }: Fou
   }
 }
 
+/** Reports the errors of users' functions, such as `retry.when`. */
+export function hookFailed(events: Events): (hook: string, error: unknown) => void {
+  return (hook, error) => events.emit('hook.failed', { hook, error })
+}
+
 /** The job of a claim, as events name it. */
-export function refOf({ queue, id, task }: Claim): JobRef {
+export function refOf({ queue, id, task }: JobRef): JobRef {
   return { queue, id, task }
 }

@@ -5,9 +5,10 @@
 import { PayloadTooLargeError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import { storedError } from '../../core/job/job-failures.js'
+import { messageOf } from '../../core/messages/describe.js'
 import { errorText, type FormatError } from '../../core/messages/error-text.js'
 import { type Packing, unkeptResult } from '../../core/packing/packing.js'
-import type { Random } from '../../core/platform/clock.js'
+import type { Clock, Random } from '../../core/platform/clock.js'
 import { outageDelayMs, timerMs } from '../../core/platform/timer.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { payloadBytes } from '../../core/values/codec.js'
@@ -18,6 +19,7 @@ import type { ExtendItem, Hold, SettleAnswer, SettleItem } from '../../stores/co
 import type { Store } from '../../stores/contract/store.js'
 import { isFatal } from '../outage.js'
 import type { Execution } from './execution.js'
+import { refOf } from './run-events.js'
 import type { Verdict } from './verdict.js'
 
 export interface SettlementRules {
@@ -36,6 +38,30 @@ export interface SettlementRules {
   readonly now: () => number
   /** Called with a result that cannot be kept; the job completes, and the reason is kept instead. */
   readonly resultDropped: (claim: Claim, error: unknown) => void
+}
+
+/** The surroundings of one that settles. */
+interface SettlingParts {
+  readonly packing: Packing
+  readonly formatError: FormatError
+  readonly maxPayloadBytes: number
+  readonly clock: Pick<Clock, 'now'>
+  readonly events: Events
+}
+
+/** The rules on a store with these traits. `own`: what is particular to one that settles. */
+export function settlementRules(
+  { packing, formatError, maxPayloadBytes, clock, events }: SettlingParts,
+  traits: Store['traits'],
+  own: Partial<Pick<SettlementRules, 'endedRun' | 'resultDropped'>>,
+): SettlementRules {
+  return {
+    ...{ packing, formatError, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
+    maxResultBytes: Math.min(maxPayloadBytes, traits.maxPayloadBytes),
+    now: () => clock.now(),
+    resultDropped: (claim, error) => events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) }),
+    ...own,
+  }
 }
 
 /** The item for this verdict. `ran`: the execution that ran, if any. */

@@ -4,19 +4,16 @@
  * judges it.
  */
 
-import { ProcessDiedError, TimeLimitError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnyTask } from '../../core/task/any-task.js'
-import { exactDuration } from '../../core/values/duration.js'
 import { identityIn, type ProcessIdentity } from '../../runtime/process/process-identity.js'
 import { ageMs, isDead, isNeighbour } from '../../runtime/process/process-peers.js'
 import { Stillness, switchesOf } from '../../runtime/process/stillness.js'
-import { longestForeignMs } from '../../runtime/run/claim-decoder.js'
 import { emitSettled } from '../../runtime/run/run-events.js'
 import { type SettlementRules, type Settler, settlementOf } from '../../runtime/run/settlement.js'
-import { type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
+import type { Verdict } from '../../runtime/run/verdict.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Records, StoredJob } from '../../stores/contract/job-records.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
@@ -24,6 +21,7 @@ import type { HeldClaim, WorkerRegistry } from '../../stores/contract/worker-reg
 import type { Slots } from '../slots.js'
 import type { JobStatus } from '../worker-status.js'
 import { startedWith } from './child-environment.js'
+import { verdictOnDeath } from './child-process.js'
 import { endGroup, endRemains } from './job-group.js'
 
 interface AdoptionParts {
@@ -219,21 +217,18 @@ export class Adoption {
   }
 
   #verdictOn(held: ProcessClaim, { startedAt, attempt, log }: StoredJob, livedMs: number): Verdict {
-    const { events, random } = this.#parts
-    const { queue, id, pid } = held
     const task = this.#taskOf(held.task)!
-    const name = `the process of the job (${pid})`
-    const died = new ProcessDiedError(name, { code: null, signal: null, tail: lastLines(log) })
-    // The handler was never called: nothing counts against the job.
-    if (startedAt === undefined) {
-      events.emit('process.failed', { queue, id, task: held.task, child: pid, error: died.message })
-      return { kind: 'release', delayMs: longestForeignMs, reason: 'not-loaded', error: died.message }
-    }
-    const hookFailed = (hook: string, error: unknown) => events.emit('hook.failed', { hook, error })
+    const end = { kind: 'died', code: null, signal: null, tail: lastLines(log) } as const
     // Its own guard kills it then; no other cause of its end can be known here.
     const isOverdue = livedMs >= task.timeLimitMs
-    const error = isOverdue ? new TimeLimitError(task.name, exactDuration(task.timeLimitMs)) : died
-    return verdictOnFailure(task, error, attempt, random, hookFailed)
+    const { queue, id, pid } = held
+    return verdictOnDeath(
+      {
+        ...{ claim: { queue, id, task: held.task, attempt }, task, pid, end, isOverdue },
+        hasStarted: startedAt !== undefined,
+      },
+      this.#parts,
+    )
   }
 
   #taskOf(name: string): Extract<AnyTask, { kind: 'plain' }> | undefined {

@@ -9,9 +9,18 @@ import type { Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
 import { fileURLToPath } from 'node:url'
 import { serialize } from 'node:v8'
+import { ProcessDiedError, TimeLimitError } from '../../core/errors.js'
+import type { Events, JobRef } from '../../core/events.js'
+import type { Random } from '../../core/platform/clock.js'
+import type { AnyPlainTask } from '../../core/task/task.js'
+import { exactDuration } from '../../core/values/duration.js'
 import { LineChannel } from '../../runtime/line-channel.js'
 import { Stillness, switchesOf } from '../../runtime/process/stillness.js'
+import { longestForeignMs } from '../../runtime/run/claim-decoder.js'
+import { hookFailed, refOf } from '../../runtime/run/run-events.js'
+import { type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
+import type { Claim } from '../../stores/contract/claim.js'
 import { childEnvironment, childFlags } from './child-environment.js'
 import {
   type Assignment,
@@ -54,6 +63,37 @@ export type ProcessEnd =
       /** The part of that which the store has not received. */
       readonly unsent: string
     }
+
+/** A process that has ended without settling its job. */
+interface DeadProcess {
+  readonly claim: JobRef & Pick<Claim, 'attempt'>
+  readonly task: AnyPlainTask
+  readonly pid: number | undefined
+  readonly end:
+    | Extract<ProcessEnd, { kind: 'unable' }>
+    | ({ readonly kind: 'died' } & ConstructorParameters<typeof ProcessDiedError>[1])
+  /** Its handler was called. */
+  readonly hasStarted: boolean
+  /** It was killed at its time limit. */
+  readonly isOverdue: boolean
+}
+
+/** The verdict on its job. */
+export function verdictOnDeath(
+  { claim, task, pid, end, hasStarted, isOverdue }: DeadProcess,
+  { events, random }: { readonly events: Events; readonly random: Random },
+): Verdict {
+  const name = `the process of the job${pid === undefined ? '' : ` (${pid})`}`
+  const died = end.kind === 'died' ? new ProcessDiedError(name, end) : undefined
+  // The handler was never called: nothing counts against the job.
+  if (died === undefined || !hasStarted) {
+    const error = end.kind === 'unable' ? end.error : died!.message
+    events.emit('process.failed', { ...refOf(claim), child: pid, error })
+    return { kind: 'release', delayMs: longestForeignMs, reason: 'not-loaded', error }
+  }
+  const error = isOverdue ? new TimeLimitError(task.name, exactDuration(task.timeLimitMs)) : died
+  return verdictOnFailure(task, error, claim.attempt, random, hookFailed(events))
+}
 
 /** The last output is read before the end is reported, if it comes within this time. */
 const tailMs = 200

@@ -19,7 +19,7 @@ import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import type { Execution, JobExecution } from '../../runtime/run/execution.js'
 import { Executor, type RunReport } from '../../runtime/run/executor.js'
 import { JobUpdates, type JobUpdatesParts, type Noting } from '../../runtime/run/job-updates.js'
-import { emitSettled, refOf } from '../../runtime/run/run-events.js'
+import { emitSettled } from '../../runtime/run/run-events.js'
 import { type SettlementRules, Settler, settlementOf } from '../../runtime/run/settlement.js'
 import type { Verdict } from '../../runtime/run/verdict.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
@@ -41,7 +41,7 @@ export interface ChildRunParts {
   readonly middleware: readonly Middleware[]
   /** Enqueues jobs for the handler. */
   readonly children: ChildClient
-  readonly rules: Omit<SettlementRules, 'resultDropped'>
+  readonly rules: SettlementRules
   /** Whether the job's outcome is counted for the history of its queue. */
   readonly history: boolean
   readonly guard: Thread
@@ -205,9 +205,7 @@ export class ChildRun implements RunReport {
    */
   async #settled(claim: Claim, verdict: Verdict, runMs: number, execution?: JobExecution): Promise<SettleAnswer> {
     const { assignment, rules, events, guard, settling, tell } = this.#parts
-    const resultDropped = (_: Claim, error: unknown) =>
-      events.emit('result.dropped', { ...refOf(claim), error: messageOf(error) })
-    const item = settlementOf(claim, verdict, assignment.results, { ...rules, resultDropped }, execution)
+    const item = settlementOf(claim, verdict, assignment.results, rules, execution)
     const words = execution === undefined ? undefined : this.#notes.lastWords(execution, verdict)
     Atomics.store(settling, 0, 1)
     const answer = await new Promise<SettleAnswer>((resolve) =>

@@ -3,25 +3,22 @@
  * having settled their job.
  */
 
-import { ProcessDiedError, TimeLimitError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import { longestTimerMs } from '../../core/platform/timer.js'
 import type { Span } from '../../core/queue/throttle.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnySingleTask } from '../../core/task/task.js'
-import { exactDuration } from '../../core/values/duration.js'
 import { sharedMono } from '../../runtime/leases/lease-messages.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'
-import { longestForeignMs } from '../../runtime/run/claim-decoder.js'
 import type { JobExecution } from '../../runtime/run/execution.js'
 import { emitStarted, refOf } from '../../runtime/run/run-events.js'
-import { type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
+import type { Verdict } from '../../runtime/run/verdict.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Store } from '../../stores/contract/store.js'
 import { affinityVariable, slotVariable, withheldNames } from './child-environment.js'
 import type { ChildMessage, ChildVerdict } from './child-messages.js'
-import { IsolatedProcess, type ProcessEnd } from './child-process.js'
+import { IsolatedProcess, type ProcessEnd, verdictOnDeath } from './child-process.js'
 import { endRemainsAnew } from './job-group.js'
 
 /** Receives what becomes of executions in processes of their own. */
@@ -208,29 +205,20 @@ export class ProcessPool {
     end: Exclude<ProcessEnd, { kind: 'settled' | 'lost' }>,
     running: Running | undefined,
   ): Verdict {
-    const { events, random, mono } = this.#parts
     const { claim, task } = execution
     if (running?.isStopping) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
+    const startedAt = running?.startedAt
+    const isOverdue =
+      startedAt !== undefined &&
+      end.kind === 'died' &&
+      end.signal === 'SIGKILL' &&
+      this.#parts.mono() - startedAt >= task.timeLimitMs
     const pid = running?.runner.pid
-    const died = end.kind === 'died' ? new ProcessDiedError(nameOf(pid), end) : undefined
-    // The handler was never called: nothing counts against the job.
-    if (end.kind === 'unable' || running?.startedAt === undefined) {
-      const error = end.kind === 'unable' ? end.error : died!.message
-      events.emit('process.failed', { ...refOf(claim), child: pid, error })
-      return { kind: 'release', delayMs: longestForeignMs, reason: 'not-loaded', error }
-    }
-    const isOverdue = end.signal === 'SIGKILL' && mono() - running.startedAt >= task.timeLimitMs
-    const error = isOverdue ? new TimeLimitError(task.name, exactDuration(task.timeLimitMs)) : died
-    const hookFailed = (hook: string, thrown: unknown) => events.emit('hook.failed', { hook, error: thrown })
-    return verdictOnFailure(task, error, claim.attempt, random, hookFailed)
+    return verdictOnDeath({ claim, task, pid, end, hasStarted: startedAt !== undefined, isOverdue }, this.#parts)
   }
 }
 
 /** The same span on another clock. */
 function movedBy(span: Span | undefined, byMs: number): Span | undefined {
   return span && { from: span.from + byMs, to: span.to + byMs }
-}
-
-function nameOf(pid: number | undefined): string {
-  return `the process of the job${pid === undefined ? '' : ` (${pid})`}`
 }

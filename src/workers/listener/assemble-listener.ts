@@ -13,7 +13,7 @@ import { VitalSigns } from '../../runtime/process/vital-signs.js'
 import { Repeating } from '../../runtime/repeating.js'
 import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import { JobUpdates } from '../../runtime/run/job-updates.js'
-import { type SettlementRules, Settler } from '../../runtime/run/settlement.js'
+import { type SettlementRules, Settler, settlementRules } from '../../runtime/run/settlement.js'
 import type { Records } from '../../stores/contract/job-records.js'
 import type { WorkerRegistry, WorkerSignal } from '../../stores/contract/worker-registry.js'
 import type { Connection } from '../assemble-worker.js'
@@ -78,7 +78,7 @@ const registryMarginMs = 45_000
 
 /** Starts nothing yet. Throws `UnsupportedByStoreError` if the store keeps no registry of workers. */
 export function assembleListener(connection: Connection, parts: ListenerParts, self: ListenerSelf): ListenerAssembly {
-  const { packing, clock, random, events, formatError, maxPayloadBytes, queue, concurrency, task } = parts
+  const { packing, clock, random, events, maxPayloadBytes, queue, concurrency, task } = parts
   const { store } = connection
   const { traits, workers, records } = store
   if (workers === undefined || records === undefined)
@@ -104,13 +104,11 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
     punctuality: new Punctuality(new LimitedQueues(connection.stored), registry),
     settler: new Settler({ store, events, random, mono }),
     decoder: new ClaimDecoder(registry, packing, notes, () => clock.now()),
-    rules: {
-      ...{ packing, formatError, maxResultBytes: maxBytes, maxDelayMs: traits.maxDelayMs, canHold: traits.throttled },
-      now: () => clock.now(),
+    rules: settlementRules(parts, traits, {
       resultDropped: (_, error) => {
         throw error
       },
-    },
+    }),
     heartbeat: new Repeating(
       registryBeatMs,
       async () => {

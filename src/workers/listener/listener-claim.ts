@@ -12,6 +12,7 @@ import { type Duration, durationMs } from '../../core/values/duration.js'
 import { onceThere } from '../../runtime/outage.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'
 import type { JobExecution } from '../../runtime/run/execution.js'
+import { hookFailed } from '../../runtime/run/run-events.js'
 import { cancelledWhileRunning, type Verdict, verdictOnFailure } from '../../runtime/run/verdict.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
@@ -229,10 +230,9 @@ export class ListenerHand implements ListenerClaim {
 
   async fail(error: unknown): Promise<SettleAnswer> {
     const { events, random, settle } = this.#parts
-    const hookFailed = (hook: string, thrown: unknown) => events.emit('hook.failed', { hook, error: thrown })
     return settle(
       this,
-      this.#unlessCancelled(verdictOnFailure(this.execution.task, error, this.attempt, random, hookFailed)),
+      this.#unlessCancelled(verdictOnFailure(this.execution.task, error, this.attempt, random, hookFailed(events))),
     )
   }
 
