@@ -10,7 +10,7 @@ import type { Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
 
 /** Much longer than any message; the longest carries the text of an error. */
-const longestWord = 1_048_576
+const longestMessage = 1_048_576
 
 export class LineChannel {
   /** Resolves when the other side is gone, or this side has closed the channel. */
@@ -18,14 +18,14 @@ export class LineChannel {
   readonly #socket: Socket
 
   /** `heard`: called with each object that arrives, whatever it holds. */
-  constructor(socket: Socket, heard: (word: object) => void) {
+  constructor(socket: Socket, heard: (message: object) => void) {
     this.#socket = socket
     const decoder = new StringDecoder('utf8')
-    const lines = new LineCutter(longestWord)
+    const lines = new LineCutter(longestMessage)
     socket.on('data', (bytes: Buffer) => {
       for (const line of lines.cut(decoder.write(bytes))) {
-        const word = objectIn(line)
-        if (word !== undefined) heard(word)
+        const message = objectIn(line)
+        if (message !== undefined) heard(message)
       }
     })
     this.closed = new Promise((resolve) => {
@@ -38,9 +38,9 @@ export class LineChannel {
   }
 
   /** Resolves with true when the system has it, with false if the other side is gone. Never rejects. */
-  say(word: object): Promise<boolean> {
+  say(message: object): Promise<boolean> {
     return new Promise((resolve) => {
-      if (this.#socket.writable) this.#socket.write(`${JSON.stringify(word)}\n`, (error) => resolve(!error))
+      if (this.#socket.writable) this.#socket.write(`${JSON.stringify(message)}\n`, (error) => resolve(!error))
       else resolve(false)
     })
   }

@@ -201,11 +201,11 @@ export class LeaseBeats {
     const answers = await store.extend(items).catch((error: unknown) => this.#partOf(error))
     const answeredAt = mono()
     // Leases forgotten meanwhile need no answer, and leases reported as lost stay lost.
-    const told = due.flatMap((lease, i) =>
+    const answered = due.flatMap((lease, i) =>
       this.#isHeld(lease) ? [{ lease, item: items[i]!, answer: answers[i] }] : [],
     )
-    this.#lose(told.filter(({ answer }) => answer === 'lost').map(({ lease }) => lease))
-    const renewed = told.filter(({ answer }) => answer !== undefined && answer !== 'lost')
+    this.#lose(answered.filter(({ answer }) => answer === 'lost').map(({ lease }) => lease))
+    const renewed = answered.filter(({ answer }) => answer !== undefined && answer !== 'lost')
     for (const { lease, item } of renewed) renew(lease, item, sentAt, announces)
     report({ kind: 'renewed', leases: renewed.map(({ lease }) => lease.number), sentAt, answeredAt })
     this.#cancel(renewed)

@@ -48,13 +48,13 @@ export class LeaseKeeper {
     const { store, mono, host, pid, startThread, blockedTo } = parts
     this.#parts = parts
     this.#answeredAt = mono()
-    const report = (told: Report) => this.#hear(told)
+    const report = (news: Report) => this.#hear(news)
     this.#beats = new LeaseBeats({
       ...{ connect: async () => store, mono, host, pid },
-      report: (told) => {
+      report: (news) => {
         // A thread that takes longer to start than a lease lasts would think all leases ended.
-        if (told.kind === 'renewed' && this.#thread !== undefined) this.#send({ renewed: [told] })
-        report(told)
+        if (news.kind === 'renewed' && this.#thread !== undefined) this.#send({ renewed: [news] })
+        report(news)
       },
       announces: store.traits.tellsCrashes,
     })
@@ -219,26 +219,26 @@ export class LeaseKeeper {
     return { at: this.#parts.mono(), kept, begun }
   }
 
-  #hear(told: Report): void {
+  #hear(news: Report): void {
     // A call that was under way at the stop may fail because the store is being closed.
     if (this.#stopped !== undefined) return
     const { events } = this.#parts
-    switch (told.kind) {
+    switch (news.kind) {
       case 'renewed':
-        this.#answeredAt = Math.max(this.#answeredAt, told.answeredAt)
-        for (const held of this.#heldOf(told.leases)) held.sentAt = told.sentAt
+        this.#answeredAt = Math.max(this.#answeredAt, news.answeredAt)
+        for (const held of this.#heldOf(news.leases)) held.sentAt = news.sentAt
         return
       case 'lost':
-        for (const { job } of this.#heldOf(told.leases)) this.#lose(job)
+        for (const { job } of this.#heldOf(news.leases)) this.#lose(job)
         return
       case 'cancelled':
-        for (const { job } of this.#heldOf(told.leases)) this.#cancel(job)
+        for (const { job } of this.#heldOf(news.leases)) this.#cancel(job)
         return
       case 'failed':
-        events.emit('store.failed', { call: 'extend', error: told.error, retryMs: tickMs })
+        events.emit('store.failed', { call: 'extend', error: news.error, retryMs: tickMs })
         return
       case 'blocked':
-        events.emit('loop.blocked', { forMs: told.forMs, jobs: told.jobs, givenUp: told.givenUp })
+        events.emit('loop.blocked', { forMs: news.forMs, jobs: news.jobs, givenUp: news.givenUp })
     }
   }
 

@@ -34,7 +34,7 @@ export function runLeaseThread(orders: MessagePort, create: () => Promise<Store>
     opening ??= create()
     return opening
   }
-  const report = (told: ThreadReport) => orders.postMessage(told.kind === 'failed' ? carried(told) : told)
+  const report = (news: ThreadReport) => orders.postMessage(news.kind === 'failed' ? carried(news) : news)
   let loop: BeatLoop | undefined
   let up: Promise<unknown> | undefined
 
@@ -69,14 +69,14 @@ export function runLeaseThread(orders: MessagePort, create: () => Promise<Store>
 
 class BeatLoop {
   readonly #hello: Hello
-  readonly #report: (told: ThreadReport) => void
+  readonly #report: (news: ThreadReport) => void
   readonly #beats: LeaseBeats
   #watch: BlockWatch | undefined
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
   #block: { readonly jobs: readonly JobRef[]; givenUp: boolean } | undefined
 
-  constructor(hello: Hello, connect: () => Promise<Store>, report: (told: ThreadReport) => void) {
+  constructor(hello: Hello, connect: () => Promise<Store>, report: (news: ThreadReport) => void) {
     const { host, pid } = hello
     this.#hello = hello
     this.#report = report
@@ -176,7 +176,7 @@ const mostNamed = 5
 export class BlockWatch {
   #tickedAt: number
   #silentMs = 0
-  #told: 'blocked' | 'given-up' | undefined
+  #reported: 'blocked' | 'given-up' | undefined
   /** The longest `maxBlockMs` that was reported to be over. */
   #givenUpMs = 0
 
@@ -192,20 +192,21 @@ export class BlockWatch {
     this.#tickedAt = now
     if (heardAt !== undefined) {
       this.#silentMs = Math.min(Math.max(now - heardAt, 0), awakeMs)
-      if (this.#told === undefined) return undefined
-      this.#told = undefined
+      if (this.#reported === undefined) return undefined
+      this.#reported = undefined
       this.#givenUpMs = 0
       return { kind: 'back', forMs: silentMs }
     }
     this.#silentMs = silentMs
-    if (this.#told === undefined && silentMs > Math.min(longestSilenceMs, maxBlockMs / 2)) return this.#tell('blocked')
-    if (this.#told === undefined || silentMs < maxBlockMs || maxBlockMs <= this.#givenUpMs) return undefined
+    if (this.#reported === undefined && silentMs > Math.min(longestSilenceMs, maxBlockMs / 2))
+      return this.#tell('blocked')
+    if (this.#reported === undefined || silentMs < maxBlockMs || maxBlockMs <= this.#givenUpMs) return undefined
     this.#givenUpMs = maxBlockMs
     return this.#tell('given-up')
   }
 
   #tell(kind: 'blocked' | 'given-up'): BlockNews {
-    this.#told = kind
+    this.#reported = kind
     return { kind, forMs: this.#silentMs }
   }
 }

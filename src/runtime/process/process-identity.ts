@@ -24,15 +24,15 @@ export interface ProcessIdentity {
 export function processIdentity(pid = process.pid): ProcessIdentity {
   return {
     host: process.env['MILLRACE_HOST'] ?? hostname(),
-    boot: told(() => bootIdIn(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))) ?? '',
-    pidns: told(() => pidNamespaceIn(readlinkSync('/proc/self/ns/pid'))) ?? '',
+    boot: ifReadable(() => bootIdIn(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))) ?? '',
+    pidns: ifReadable(() => pidNamespaceIn(readlinkSync('/proc/self/ns/pid'))) ?? '',
     pid,
-    ticks: told(() => startTicksIn(readFileSync(`/proc/${pid}/stat`, 'utf8'))) ?? 0,
+    ticks: ifReadable(() => startTicksIn(readFileSync(`/proc/${pid}/stat`, 'utf8'))) ?? 0,
   }
 }
 
 /** Undefined also if the system has no such file. */
-function told<T>(read: () => T | undefined): T | undefined {
+function ifReadable<T>(read: () => T | undefined): T | undefined {
   try {
     return read()
   } catch {

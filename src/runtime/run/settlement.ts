@@ -297,12 +297,12 @@ export class Settler {
         return
       } catch (error) {
         // Keep the answers of the sound queues if another one is damaged.
-        const told = answersIn(error) ?? []
+        const answers = answersIn(error) ?? []
         const retryMs = this.#isGivenUp || isFatal(error) ? undefined : outageDelayMs(failures, random)
         events.emit('store.failed', { call: 'settle', error, retryMs })
         // No store will ever take these settles: the leases end, and the jobs run again.
         if (retryMs === undefined) {
-          for (const [i, answered] of waiting.entries()) answered(told[i] as SettleAnswer | undefined)
+          for (const [i, answered] of waiting.entries()) answered(answers[i] as SettleAnswer | undefined)
           return
         }
         await new Promise((resolve) => setTimeout(resolve, timerMs(retryMs)))

@@ -58,7 +58,7 @@ export class ClaimCalls {
     const asked = store.claim(from, { worker, ...how })
     asked.catch((error: unknown) => this.unheard.failed(error))
     const answer = await asked
-    this.#heed(from, answer)
+    this.#onAnswer(from, answer)
     return answer
   }
 
@@ -75,11 +75,11 @@ export class ClaimCalls {
     const asked = store.claimWhenRung!(from, { worker, leaseMs: shortest }, mostMs, signal)
     asked.catch((error: unknown) => this.unheard.failed(error))
     const rung = await asked
-    if (rung.claimed !== undefined) this.#heed(from, rung.claimed)
+    if (rung.claimed !== undefined) this.#onAnswer(from, rung.claimed)
     return rung
   }
 
-  #heed(from: readonly ClaimFrom[], answer: Claimed): void {
+  #onAnswer(from: readonly ClaimFrom[], answer: Claimed): void {
     const { ends, answered } = this.#parts
     answered(answer)
     if (answer.isInDoubt) this.unheard.suspected()

@@ -94,7 +94,7 @@ export class ClaimLoop {
     this.calls = new ClaimCalls({
       ...{ ...parts, queues: queues.map(({ name }) => name), connect: async () => store },
       fellDue: () => this.#fellDue(),
-      answered: (answer) => this.#heed(answer),
+      answered: (answer) => this.#onAnswer(answer),
     })
   }
 
@@ -259,7 +259,7 @@ export class ClaimLoop {
   }
 
   /** Notes the suspects that an answer reports. */
-  #heed(answer: Claimed): void {
+  #onAnswer(answer: Claimed): void {
     const { mayBeAlone, mono } = this.#parts
     this.#isUnanswered = false
     this.#answeredAt = mono()

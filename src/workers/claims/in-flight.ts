@@ -306,9 +306,9 @@ export class InFlight implements RunReport, PoolReport {
     execution.isLate = verdict.reason === 'late' && verdict.kind === 'release'
     this.#departures.ended(execution)
     this.#letGo(claim)
-    const told = verdictOfChild(verdict)
-    this.#heldGroups.heed(claim, told, verdict.answer)
-    emitSettled(events, claim, told, verdict.answer, verdict.runMs)
+    const given = verdictOfChild(verdict)
+    this.#heldGroups.heed(claim, given, verdict.answer)
+    emitSettled(events, claim, given, verdict.answer, verdict.runMs)
     for (const [queue, jobs] of Object.entries(verdict.enqueued ?? {})) events.counter?.enqueued(queue, jobs)
   }
 

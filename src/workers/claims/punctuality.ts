@@ -204,11 +204,12 @@ export class StoreClock {
     this.#trips.push(answeredAt - sentAt)
     if (this.#trips.length > tripsKept) this.#trips.shift()
     // It acted between the two instants, in the ms that it named.
-    const told = { from: now - answeredAt, to: now + 1 - sentAt }
-    const known = this.#ahead === undefined ? told : widened(this.#ahead, (answeredAt - this.#narrowedAt) * driftPerMs)
-    const both = { from: Math.max(told.from, known.from), to: Math.min(told.to, known.to) }
+    const measured = { from: now - answeredAt, to: now + 1 - sentAt }
+    const known =
+      this.#ahead === undefined ? measured : widened(this.#ahead, (answeredAt - this.#narrowedAt) * driftPerMs)
+    const both = { from: Math.max(measured.from, known.from), to: Math.min(measured.to, known.to) }
     // One of the clocks was set.
-    this.#ahead = both.from <= both.to ? both : told
+    this.#ahead = both.from <= both.to ? both : measured
     this.#narrowedAt = answeredAt
     return {
       from: Math.max(sentAt, now - this.#ahead.to),

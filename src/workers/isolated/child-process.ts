@@ -44,7 +44,7 @@ interface IsolatedProcessSettings {
   /** Variables that it receives with values of its own. */
   readonly variables: Readonly<Record<string, string>>
   readonly maxHeapBytes: number | undefined
-  readonly heard: (word: ChildMessage) => void
+  readonly heard: (message: ChildMessage) => void
 }
 
 /** The end of a job's process. */
@@ -113,7 +113,7 @@ export class IsolatedProcess {
   readonly #tail: Socket
   /** Output that the process has not read itself: it is read here once the process is dead. */
   readonly #unread: Socket
-  readonly #words: LineChannel
+  readonly #messages: LineChannel
   readonly #watch: NodeJS.Timeout
   readonly #maxBytes: number
   readonly #leaseMs: number
@@ -157,16 +157,16 @@ export class IsolatedProcess {
     this.#maxBytes = maxHeapBytes === undefined ? Number.POSITIVE_INFINITY : mostBytes(maxHeapBytes)
     this.#leaseMs = assignment.leaseMs
     this.#watch = setInterval(() => this.#look(), watchMs)
-    this.#words = new LineChannel(this.#pipe(messageFd), (said) => {
-      const word = childMessageIn(said)
-      if (word === undefined) return
-      if (word.word === 'settled') {
-        this.#last = { kind: 'settled', verdict: word.verdict }
+    this.#messages = new LineChannel(this.#pipe(messageFd), (said) => {
+      const message = childMessageIn(said)
+      if (message === undefined) return
+      if (message.word === 'settled') {
+        this.#last = { kind: 'settled', verdict: message.verdict }
         this.tell({ word: 'heard' })
       }
-      if (word.word === 'unable') this.#last = { kind: 'unable', error: word.error }
-      if (word.word === 'keeping') this.#stillness ??= new Stillness(performance.now())
-      heard(word)
+      if (message.word === 'unable') this.#last = { kind: 'unable', error: message.error }
+      if (message.word === 'keeping') this.#stillness ??= new Stillness(performance.now())
+      heard(message)
     })
     const told = this.#pipe(assignmentFd)
     told.on('error', () => {})
@@ -188,9 +188,9 @@ export class IsolatedProcess {
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     clearInterval(this.#watch)
     this.kill()
-    await endsWithin(tailMs, Promise.all([this.#readAll(), this.#words.closed]))
+    await endsWithin(tailMs, Promise.all([this.#readAll(), this.#messages.closed]))
     for (const socket of [this.#unread, this.#tail]) socket.destroy()
-    this.#words.close()
+    this.#messages.close()
     const wasLost = this.#wasStill || this.#printed.isLost
     this.#resolveEnded(this.#last ?? (wasLost ? { kind: 'lost' } : this.#died(code, signal)))
   }
@@ -209,9 +209,9 @@ export class IsolatedProcess {
     return (this.#child.stdio as readonly unknown[])[fd] as Socket
   }
 
-  tell(word: WorkerMessage): void {
+  tell(message: WorkerMessage): void {
     // A process that has just ended does not hear it, and its end is reported anyway.
-    void this.#words.say(word)
+    void this.#messages.say(message)
   }
 
   /** Kills it at once, with all its children that have stayed in its group. */
@@ -231,7 +231,7 @@ export class IsolatedProcess {
   leave(): void {
     clearInterval(this.#watch)
     this.#unread.destroy()
-    this.#words.close()
+    this.#messages.close()
     this.#tail.destroy()
     this.#child.unref()
   }

@@ -103,7 +103,7 @@ export class ProcessPool {
         },
         ...{ env, maxHeapBytes },
         variables: { [affinityVariable]: affinity, [slotVariable]: String(execution.slot) },
-        heard: (word) => this.#hear(execution, word),
+        heard: (message) => this.#onMessage(execution, message),
       })
       void this.#announce(claim, runner.pid, leaseMs)
       const timer = setTimeout(() => runner.kill(), loadMs)
@@ -179,13 +179,13 @@ export class ProcessPool {
     }
   }
 
-  #hear(execution: JobExecution, word: ChildMessage): void {
+  #onMessage(execution: JobExecution, message: ChildMessage): void {
     const running = this.#running.get(execution)
     if (running === undefined) return
-    if (word.word === 'keeping' && !running.isHandedOver) {
+    if (message.word === 'keeping' && !running.isHandedOver) {
       running.isHandedOver = true
       this.#parts.report.handedOver(execution)
-    } else if (word.word === 'started') this.#started(running)
+    } else if (message.word === 'started') this.#started(running)
   }
 
   #started(running: Running): void {

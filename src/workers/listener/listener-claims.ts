@@ -76,7 +76,7 @@ export class ListenerClaims {
     this.calls = new ClaimCalls({
       ...{ ...parts, queues: [queue.name], connect: async () => (await connect()).store },
       fellDue: () => this.#fellDue(),
-      answered: (answer) => this.#heed(answer),
+      answered: (answer) => this.#onAnswer(answer),
     })
   }
 
@@ -240,7 +240,7 @@ export class ListenerClaims {
     return undefined
   }
 
-  #heed({ waits }: Claimed): void {
+  #onAnswer({ waits }: Claimed): void {
     if (this.#isStopped) return
     const suspects = waits.filter(({ reason }) => reason === 'suspect')
     this.#hasSuspects = suspects.length > 0
