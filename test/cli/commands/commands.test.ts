@@ -64,11 +64,13 @@ describe('the commands of millrace', () => {
       dead: 0,
       fresh: 1,
       retries: 0,
+      suspects: 0,
       payloads: 1,
       processed: 0,
       failed: 0,
       crashed: 0,
       expired: 0,
+      lagMs: expect.any(Number),
     })
     expect(before.queues).toHaveLength(2)
     expect(before.workers).toEqual({ count: 0, slots: 0, running: 0 })
