@@ -5,6 +5,7 @@
 
 import { createHash } from 'node:crypto'
 import * as v from 'valibot'
+import { type JobVerb, jobVerbs } from '../../client/admin/operator-verbs.js'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import { recordsOf } from '../../client/store-facets.js'
 import type { JobRecord, JobState } from '../../core/job/job.js'
@@ -70,14 +71,6 @@ function nothingKept(queue: string, id: string): WebRefusal {
   )
 }
 
-/** The actions, by their names in addresses. */
-const acts = {
-  cancel: (admin: QueueAdmin, which: ChosenJobs, why?: string) => admin.jobs.cancel(which, why),
-  'run-now': (admin: QueueAdmin, which: ChosenJobs) => admin.jobs.runNow(which),
-  bury: (admin: QueueAdmin, which: ChosenJobs) => admin.jobs.bury(which),
-  delete: (admin: QueueAdmin, which: ChosenJobs) => admin.jobs.delete(which),
-} as const
-
 /** Of a field's value, and of null, which removes it. */
 const fieldsJson = {
   type: 'object',
@@ -93,7 +86,7 @@ const summaries = {
   delete: 'Delete $, if waiting or kept as a result, without a trace',
 } as const
 
-function manyEndpoint(verb: keyof typeof acts) {
+function manyEndpoint(verb: JobVerb) {
   return endpoint({
     method: 'POST',
     path: `/queues/:queue/jobs/${verb}`,
@@ -103,7 +96,7 @@ function manyEndpoint(verb: keyof typeof acts) {
     answer: changed,
     run: ({ window, params: { queue = '' }, body }) => {
       const which = whichOf(body, queue)
-      return window.act(queue, (admin) => acts[verb](admin, which, body.reason))
+      return window.act(queue, (admin) => admin.jobs[jobVerbs[verb].method](which, body.reason))
     },
   })
 }
@@ -117,7 +110,9 @@ function oneEndpoint(verb: 'cancel' | 'run-now' | 'bury') {
     body: verb === 'cancel' ? exactly({ reason }) : nothing,
     answer: changed,
     run: (call) =>
-      changeOne(call, (admin, id) => acts[verb](admin, [id], (call.body as { readonly reason?: string }).reason)),
+      changeOne(call, (admin, id) =>
+        admin.jobs[jobVerbs[verb].method]([id], (call.body as { readonly reason?: string }).reason),
+      ),
   })
 }
 

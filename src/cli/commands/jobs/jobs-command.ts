@@ -2,6 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type JobVerb, jobsFor, jobVerbs } from '../../../client/admin/operator-verbs.js'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
 import { hasCode, JobCancelledError, JobDeadError } from '../../../core/errors.js'
 import { type JobRecord, type JobState, jobStates, stateHint } from '../../../core/job/job.js'
@@ -11,7 +12,6 @@ import { defined } from '../../../core/values/defined.js'
 import { exactJson } from '../../../core/values/json.js'
 import type { Mill } from '../../../mill/mill.js'
 import { namedTask } from '../../../mill/named-task.js'
-import type { QueueDepth } from '../../../stores/contract/queue-depth.js'
 import { durationFlag } from '../../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
 import { printable } from '../../printable.js'
@@ -181,64 +181,44 @@ function ended(job: JobRecord | undefined, { queue, id }: JobRecord, mill: Mill)
     )
 }
 
-const waitingStates = ['scheduled', 'ready'] as const
-
 const actions: readonly JobAction[] = [
-  {
-    verb: 'cancel',
+  actionOf('cancel', {
     summary: 'Cancel jobs: waiting ones never run, running ones learn of it at their next beat',
-    done: 'cancelled',
-    takes: [...waitingStates, 'running'],
     not: 'neither waiting nor running (or cancelled before) in',
-    facet: 'jobs',
     all: 'all waiting and running jobs of the queue',
-    failed: 'those of them that failed at least once',
-    victims: ({ ready, scheduled, running, retries }, which) =>
-      which === 'failed' ? retries : ready + scheduled + running,
     options: [['--reason <text>', 'the reason in the record of a running job']],
-    act: (queue, which, { reason }) => queue.jobs.cancel(which, reason),
     next: whatStillRuns,
-  },
-  {
-    verb: 'delete',
+  }),
+  actionOf('delete', {
     summary: 'Remove waiting jobs, and kept results by id, without a trace',
-    done: 'deleted',
-    takes: [...waitingStates, 'completed', 'cancelled'],
+    takes: [...jobVerbs.delete.takes, 'completed', 'cancelled'],
     not: 'neither waiting nor ended with a kept result in',
-    facet: 'jobs',
     all: 'all waiting jobs of the queue',
-    failed: 'those of them that failed at least once',
-    victims: waiting,
-    act: (queue, which) => queue.jobs.delete(which),
-  },
-  {
-    verb: 'run-now',
+  }),
+  actionOf('run-now', {
     summary: 'Make scheduled jobs due now',
-    done: 'due now',
     field: 'dueNow',
-    takes: ['scheduled'],
     not: 'not scheduled in',
-    facet: 'jobs',
     all: 'all scheduled jobs of the queue',
-    failed: 'those of them that failed at least once',
-    act: (queue, which) => queue.jobs.runNow(which),
-  },
-  {
-    verb: 'bury',
+  }),
+  actionOf('bury', {
     summary: 'Put waiting jobs into the morgue',
-    done: 'buried',
-    takes: waitingStates,
     not: 'not waiting in',
-    facet: 'jobs',
     all: 'all waiting jobs of the queue',
-    failed: 'those of them that failed at least once',
-    victims: waiting,
-    act: (queue, which) => queue.jobs.bury(which),
-  },
+  }),
 ]
 
-function waiting({ ready, scheduled, retries }: QueueDepth, which: 'all' | 'failed'): number {
-  return which === 'failed' ? retries : ready + scheduled
+function actionOf(
+  verb: JobVerb,
+  words: Pick<JobAction, 'summary' | 'not' | 'all'> & Partial<Pick<JobAction, 'field' | 'takes' | 'options' | 'next'>>,
+): JobAction {
+  const { method, done, takes } = jobVerbs[verb]
+  return {
+    ...{ verb, done, takes, facet: 'jobs', failed: 'those of them that failed at least once' },
+    ...(verb !== 'run-now' && { victims: (depth, which) => jobsFor(verb, depth, which) }),
+    act: (queue, which, { reason }) => queue.jobs[method](which, reason),
+    ...words,
+  }
 }
 
 /** For plain jobs; a job of a batch runs to the end of the batch. */
