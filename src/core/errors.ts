@@ -5,6 +5,12 @@
  * where, which form is expected and what to do about it.
  */
 
+/**
+ * Every error that Millrace throws.
+ *
+ * @example
+ * if (error instanceof MillraceError) console.error(`${error.code}: see node_modules/${error.page}`)
+ */
 export class MillraceError extends Error {
   /** Stable, machine-readable name of this kind of error. */
   readonly code: string
@@ -29,7 +35,12 @@ export class MillraceError extends Error {
 const mark = Symbol.for('millrace.error')
 Object.defineProperty(MillraceError.prototype, mark, { value: true })
 
-/** Checks whether this is an error of Millrace, from this or another copy of the package. */
+/**
+ * Checks whether this is an error of Millrace, from this or another copy of the package.
+ *
+ * @example
+ * if (isMillraceError(error)) console.error(error.code, error.message)
+ */
 export function isMillraceError(error: unknown): error is MillraceError {
   return typeof error === 'object' && error !== null && mark in error
 }
@@ -73,6 +84,9 @@ export interface ErrorsByCode {
 /**
  * Checks whether an error is the Millrace error with this code; its own fields are then typed. The check compares
  * codes, not classes, because the error may come from another copy of the package.
+ *
+ * @example
+ * if (hasCode(error, 'enqueue-many-refused')) console.error(error.results)
  */
 export function hasCode<Code extends keyof ErrorsByCode>(error: unknown, code: Code): error is ErrorsByCode[Code] {
   return typeof error === 'object' && error !== null && (error as { code?: unknown }).code === code
@@ -301,7 +315,12 @@ export class JobElsewhereError extends MillraceError {
 /** The most ids that a message names. */
 const mostNamed = 10
 
-/** Throw it from a handler to bury the job at once, whatever its retry policy says. */
+/**
+ * Throw it from a handler to bury the job at once, whatever its retry policy says.
+ *
+ * @example
+ * throw new UnrecoverableError('no customer has this number')
+ */
 export class UnrecoverableError extends MillraceError {
   constructor(message: string, options?: ErrorOptions) {
     super('unrecoverable', message, options)

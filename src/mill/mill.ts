@@ -161,6 +161,10 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * Throws `InvalidArgumentError` if `task` is not a task, `UnknownTaskError`, `UnknownQueueError`, `InvalidJobError`,
    * `PayloadTooLargeError`, `QueueFullError` or `QueueDrainingError` (nothing was stored), or `StoreUnavailableError` (in
    * doubt: enqueue again with an id of your own to be safe).
+   *
+   * @example
+   * const job = await mill.enqueue(sendEmail, { to: 'ada@example.com' }, { delay: '5m' })
+   * console.log(await job.result({ timeout: '10m' }))
    */
   enqueue<T extends AnyTask>(task: T, ...args: EnqueueArguments<T, QueueName>): Promise<HandleOf<T>> {
     return this.#client.enqueue(task, ...(args as EnqueueArguments<T>))
@@ -171,6 +175,9 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * throws `EnqueueManyError`, and nothing is stored. They are sent in calls of at most 250 jobs of one queue. Each call is
    * accepted as a whole or not at all; in an ordered queue this holds shard by shard. If jobs are refused, the `results` of
    * `EnqueueManyError` say what became of each job. Throws `InvalidArgumentError` if `task` is not a task.
+   *
+   * @example
+   * await mill.enqueueMany(sendEmail, [{ to: 'ada@example.com' }, { to: 'alan@example.com' }])
    */
   enqueueMany<T extends AnyTask>(
     task: T,
@@ -181,6 +188,12 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * Enqueues many jobs of several tasks, each as the arguments of its `enqueue`: `[[a, input], [b, input, { priority: 2
    * }]]`. They are checked and sent like many jobs of one task. Throws `InvalidArgumentError`, which names the job by
    * its index, if a task is missing.
+   *
+   * @example
+   * await mill.enqueueMany([
+   *   [sendEmail, { to: 'ada@example.com' }],
+   *   [syncAccount, { account: 'ada', email: 'ada@example.com' }],
+   * ])
    */
   enqueueMany<const Tasks extends readonly AnyTask[]>(jobs: JobsOf<Tasks, QueueName>): Promise<HandlesOf<Tasks>>
   enqueueMany(...args: ManyArguments): Promise<JobHandle[]> {
@@ -192,6 +205,10 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * that `result()` throws, `ResultTimeoutError` for jobs that have not ended after `timeout` (default: none). Never
    * rejects because of a job; throws `InvalidArgumentError` if `handles` is not a list of handles. One watch on the
    * store serves all of them.
+   *
+   * @example
+   * const jobs = await mill.enqueueMany(sendEmail, [{ to: 'ada@example.com' }])
+   * for (const settled of await mill.results(jobs, { timeout: '1m' })) console.log(settled.status)
    */
   results<const Handles extends readonly JobHandle[]>(
     handles: Handles,
@@ -225,6 +242,9 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   /**
    * A handle to a job: by its task and id, or by id alone, which searches all declared queues. The id of an ordered job
    * may be a number, as when it was enqueued. Makes no call to the store.
+   *
+   * @example
+   * console.log(await mill.job(sendEmail, '01M8HQD777000J7H3BTHMM4NSJ').status())
    */
   job(id: string): JobHandle
   job<T extends AnyTask>(task: T, id: NonNullable<EnqueueOptionsOf<T>['id']>): HandleOf<T>
@@ -248,6 +268,11 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   /**
    * A worker, not yet started. Throws `ConfigError`, `UnknownQueueError` for a queue that is not declared, or
    * `PackageBundledError` if tasks are isolated and the package was bundled.
+   *
+   * @example
+   * const worker = mill.worker({ concurrency: 20 })
+   * await worker.start()
+   * process.once('SIGTERM', () => void worker.stop())
    */
   worker(options?: WorkerOptions<QueueName>): Worker
   /** @internal */
@@ -288,6 +313,11 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * A listener that hands out the jobs of one queue, of whatever task, and keeps their leases: for work in processes of
    * your own. Makes no call to the store. Throws `ConfigError`, `InvalidArgumentError` for an ordered queue, or
    * `UnknownQueueError` for a queue that is not declared.
+   *
+   * @example
+   * const listener = mill.listener<{ to: string }>('default')
+   * const claim = await listener.next()
+   * await claim.complete({ sentTo: claim.input.to })
    */
   listener<Input = unknown>(queue: QueueName, options: ListenerOptions = {}): QueueListener<Input> {
     this.#connection.refuseClosed()
@@ -323,6 +353,11 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * A queue of items that are pushed at any pace and popped at a limited one, by any number of processes. The queue
    * need not be declared. A declared one keeps its options, and `limit` and `window` may be left out. Makes no call to
    * the store. Throws `ConfigError`, or `InvalidArgumentError` for an invalid name.
+   *
+   * @example
+   * const pages = mill.throttledQueue<{ url: string }>('pages', { limit: 10, window: '1s' })
+   * await pages.push({ url: 'https://example.com' })
+   * console.log(await pages.pop())
    */
   throttledQueue<Item = unknown>(name: string, options: ThrottledQueueOptions = {}): ThrottledQueue<Item> {
     this.#connection.refuseClosed()
@@ -350,12 +385,23 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     return { connect, look: () => this.#connection.looked(), packing, registry, closing, clock: this.#clock }
   }
 
-  /** Administration of one queue. Throws `UnknownQueueError` if it is not declared. */
+  /**
+   * Administration of one queue. Throws `UnknownQueueError` if it is not declared.
+   *
+   * @example
+   * const { ready, running } = await mill.queue('default').depth()
+   * console.log(ready, running)
+   */
   queue(name: QueueName): QueueAdmin {
     return new QueueAdmin(this.#options.registry.queue(name).name, this.adminParts)
   }
 
-  /** Counts of every declared queue, or of the named ones, in one round trip. */
+  /**
+   * Counts of every declared queue, or of the named ones, in one round trip.
+   *
+   * @example
+   * for (const { queue, ready, dead } of await mill.depths()) console.log(queue, ready, dead)
+   */
   async depths(queues: readonly QueueName[] = [...this.queues.keys()] as QueueName[]): Promise<QueueDepth[]> {
     for (const name of queues) this.#options.registry.queue(name)
     const { depths } = await depthsIn(await this.#connection.looked(), queues, () => true)
@@ -431,6 +477,10 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   /**
    * Adds a listener to one kind of event of this process; returns a function that removes it. Throws
    * `InvalidArgumentError` for an unknown event.
+   *
+   * @example
+   * const off = mill.on('job.failed', ({ queue, id, error }) => console.error(queue, id, error))
+   * off()
    */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
     refuseNoEvent(name)

@@ -9,6 +9,10 @@ import { storeMistakes, storeSource } from './store-source.js'
 /**
  * Puts a mill together. Opens nothing: the store is opened at the first call. Throws `ConfigError` that lists every
  * mistake, or `UnsupportedByStoreError` for a feature that the store lacks.
+ *
+ * @example
+ * const mill = millrace({ store: 'sqlite:jobs.db', tasks: [sendEmail] })
+ * await mill.enqueue(sendEmail, { to: 'ada@example.com' })
  */
 export function millrace<
   const Declared extends string = never,

@@ -27,6 +27,9 @@ interface ExponentialOptions {
  * Exponential backoff: uniform in [0, min(base · 2^(failures−1), max)], which spreads many simultaneous failures over
  * the whole delay. (AWS Architecture Blog, "Exponential Backoff And Jitter".) With `jitter: false` it is the upper bound
  * itself, as in Kale: 1, 2, 4, 8, 15, 15 … minutes by default.
+ *
+ * @example
+ * defineTask({ name: 'mail', retry: { max: 8, backoff: exponential({ base: '10s', max: '1h' }) } })
  */
 export function exponential(options: ExponentialOptions = {}): Backoff {
   const baseMs = durationMs(options.base ?? '1m', 'exponential({ base })')
@@ -39,6 +42,9 @@ export function exponential(options: ExponentialOptions = {}): Backoff {
 /**
  * Polynomial backoff: n⁴ + 15 + r·(n+1) seconds, with n = failures before this one and r a random whole number in 0 …
  * 29. 25 retries take about 20 days. (Lowkiq's and Sidekiq's formula.)
+ *
+ * @example
+ * defineTask({ name: 'mail', retry: { max: 25, backoff: polynomial() } })
  */
 export function polynomial(): Backoff {
   return (failures, random) => {

@@ -141,6 +141,15 @@ const optionsSchema = exactly({
 /**
  * Defines an ordered task. Its payloads have the type that `id`, `score` or `run` names; with a schema `run` is given what that
  * makes. Throws `ConfigError` that lists everything wrong with the options.
+ *
+ * @example
+ * export const syncAccount = defineOrderedTask({
+ *   name: 'sync-account',
+ *   id: (change: { account: string; email: string }) => change.account,
+ *   async run(changesById) {
+ *     for (const [account, changes] of changesById) console.log(account, changes.at(-1)?.email)
+ *   },
+ * })
  */
 export function defineOrderedTask<const Name extends string, Output, Input, const QueueName extends string = Name>(
   options: OrderedTaskOptions<Name, Input, Output, QueueName> & { readonly input: Schema<Input, Output> },

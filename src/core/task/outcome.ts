@@ -20,18 +20,33 @@ export type Outcome =
 /** An outcome has a type of its own, so a handler that may return one keeps its result type. */
 export type OutcomeValue = { readonly [mark]: Outcome }
 
-/** Runs this job again after `delay`; not a failure, not counted. */
+/**
+ * Runs this job again after `delay`; not a failure, not counted.
+ *
+ * @example
+ * if (answer.status === 202) return snooze('10m')
+ */
 export function snooze(delay: Duration): OutcomeValue {
   return { [mark]: { kind: 'snooze', delayMs: durationMs(delay, 'snooze(delay)') } }
 }
 
-/** Ends this job as cancelled; it leaves nothing behind. */
+/**
+ * Ends this job as cancelled; it leaves nothing behind.
+ *
+ * @example
+ * if (answer.status === 410) return cancel('the customer is gone')
+ */
 export function cancel(reason?: string): OutcomeValue {
   refuseReason(reason, 'cancel(reason)')
   return { [mark]: { kind: 'cancel', reason } }
 }
 
-/** Buries this job in the morgue at once; not counted as a failure. */
+/**
+ * Buries this job in the morgue at once; not counted as a failure.
+ *
+ * @example
+ * if (answer.status === 400) return bury('the address is wrong')
+ */
 export function bury(reason?: string): OutcomeValue {
   refuseReason(reason, 'bury(reason)')
   return { [mark]: { kind: 'bury', reason } }
@@ -45,6 +60,9 @@ export function bury(reason?: string): OutcomeValue {
  * (default 1 h). A longer hold stays; `queue.throttle.release()` ends it before its time. The job keeps its place; not
  * a failure, not counted. For a batch the groups of all jobs are held. On a store without throttles only the job itself
  * waits.
+ *
+ * @example
+ * if (answer.status === 429) return hold(answer)
  */
 export function hold(when: HoldTime, options?: HoldOptions): OutcomeValue {
   return { [mark]: { kind: 'hold', holdMs: holdTimeMs(when, options, systemClock.now(), 'hold') } }

@@ -288,6 +288,15 @@ const optionsSchema = exactly({
  *
  * The value is both the definition and a typed client: export it, and import it in the code that enqueues jobs and in
  * the code that runs them.
+ *
+ * @example
+ * export const indexPages = defineTask({
+ *   name: 'index-pages',
+ *   batch: { size: 50, wait: '1s' },
+ *   async run(pages: { url: string }[]) {
+ *     return pages.map(({ url }) => ({ url, isIndexed: true }))
+ *   },
+ * })
  */
 export function defineTask<
   const Name extends string,
@@ -303,6 +312,15 @@ export function defineTask<
  *
  * The value is both the definition and a typed client: export it, and import it in the code that enqueues jobs and in
  * the code that runs them.
+ *
+ * @example
+ * export const sendEmail = defineTask({
+ *   name: 'send-email',
+ *   retry: { max: 4 },
+ *   async run(input: { to: string }, ctx) {
+ *     return { sentTo: input.to, attempt: ctx.job.attempt }
+ *   },
+ * })
  */
 export function defineTask<
   const Name extends string,

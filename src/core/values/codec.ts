@@ -45,6 +45,13 @@ type PathStep = string | number
 /** A type and the path to its value; inner values come before those that hold them. */
 type TypeNote = [TypeName, ...PathStep[]]
 
+/**
+ * The default codec: JSON that also carries dates, maps, sets, big integers, bytes and `undefined`. Wrap it to change what it
+ * is given.
+ *
+ * @example
+ * const trimmed: Codec = { ...jsonCodec, name: 'trimmed', encode: (value) => jsonCodec.encode(value ?? null) }
+ */
 export const jsonCodec: Codec = {
   name: 'json',
 

@@ -20,6 +20,11 @@ export type RedisStoreOptions = (
  * Makes a store for the module that `store: { module, export }` names. Every thread and process calls that module for
  * itself, with the mill's `{ namespace, replicas }`. The store connects at its first call. Rejects with `ConfigError`
  * for an invalid address.
+ *
+ * @example
+ * // store.ts, which `store: { module: new URL('./store.ts', import.meta.url), export: 'open' }` names
+ * export const open = (given: { namespace?: string }) =>
+ *   redisStore({ url: { hosts: ['redis-1:6379', 'redis-2:6379'] }, ...given })
  */
 export async function redisStore({ namespace, replicas, ...source }: RedisStoreOptions): Promise<Store> {
   // Loaded here, because mills with another store do not need it.

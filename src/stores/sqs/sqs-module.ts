@@ -17,6 +17,10 @@ export type SqsStoreOptions = (
  * Makes a store, for the module that `store: { module, export }` names: every process calls that module for itself,
  * with the mill's `{ namespace }`. Connects at its first call. Rejects with `ConfigError` for an invalid address, and
  * if the AWS SDK is not installed.
+ *
+ * @example
+ * // store.ts, which `store: { module: new URL('./store.ts', import.meta.url), export: 'open' }` names
+ * export const open = (given: { namespace?: string }) => sqsStore({ url: 'sqs://eu-central-1', ...given })
  */
 export async function sqsStore({ namespace = 'millrace', ...source }: SqsStoreOptions): Promise<Store> {
   // Loaded here: users of other stores do not need it.
