@@ -18,7 +18,18 @@ const options: ts.CompilerOptions = {
 }
 
 /** The methods of `Mill` that people call most. */
-const methods = ['enqueue', 'enqueueMany', 'results', 'job', 'worker', 'listener', 'throttledQueue', 'queue', 'depths', 'on']
+const methods = [
+  'enqueue',
+  'enqueueMany',
+  'results',
+  'job',
+  'worker',
+  'listener',
+  'throttledQueue',
+  'queue',
+  'depths',
+  'on',
+]
 
 /** What the examples may use without a word: what stands around them in the code of a user. */
 const surroundings = `
