@@ -9,7 +9,7 @@
  * Every error that Millrace throws.
  *
  * @example
- * if (error instanceof MillraceError) console.error(`${error.code}: see node_modules/${error.page}`)
+ * if (isMillraceError(error)) console.error(`${error.code}: see node_modules/${error.page}`)
  */
 export class MillraceError extends Error {
   /** Stable, machine-readable name of this kind of error. */

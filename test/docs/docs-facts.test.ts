@@ -229,7 +229,7 @@ describe('other tables of the documentation', () => {
       'runtime/run/executor.ts',
       'runtime/run/claim-decoder.ts',
       'runtime/run/verdict.ts',
-      'workers/isolated/process-pool.ts',
+      'workers/isolated/child-process.ts',
     ].flatMap((path) => [...source(path).matchAll(/kind: 'release',[^}]*reason: '([a-z-]+)'/g)])
     const lacks = source('core/packing/packing.ts').matchAll(/\breason: '([a-z-]+)',\s+stored:/g)
     const reasons = [...workbench, ...verdicts, ...lacks].map(([, reason]) => reason!)
