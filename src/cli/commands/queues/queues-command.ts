@@ -191,8 +191,8 @@ function addHolds(queues: Command): void {
   Paused groups stay paused.
 
 Examples:
-  $ millrace queues release webhooks --group shop.example
-  $ millrace queues release webhooks`,
+  $ millrace queues release default --group shop.example
+  $ millrace queues release default`,
     )
   withJson(release, 'print {"queue","group","released"}').action((name: string, { group, ...flags }: GroupFlags) =>
     withMill(flags, async (mill, terminal) => {
