@@ -19,8 +19,8 @@ export interface GivenJob extends Partial<Omit<RunningJob, 'task'>> {
   readonly lastCheckpoint?: unknown
 }
 
-/** The properties of the batch. */
-export interface GivenBatch extends Partial<Pick<RunningJob, 'queue' | 'fence' | 'attempt'>> {
+/** The properties of the ids and payloads of an ordered task. */
+export interface GivenOrdered extends Partial<Pick<RunningJob, 'queue' | 'fence' | 'attempt'>> {
   /** The handler's argument: by id its payloads, old to new. */
   readonly payloadsById: ReadonlyMap<string, readonly unknown[]>
   /** The ids for which more payloads follow. Default: none. */
@@ -28,7 +28,7 @@ export interface GivenBatch extends Partial<Pick<RunningJob, 'queue' | 'fence' |
 }
 
 /** The properties of the jobs of a batch task. */
-export interface GivenJobs extends Partial<Pick<RunningJob, 'queue' | 'attempt'>> {
+export interface GivenBatch extends Partial<Pick<RunningJob, 'queue' | 'attempt'>> {
   /** The handler's argument. */
   readonly inputs: readonly unknown[]
 }
@@ -40,14 +40,14 @@ export interface TestContext extends JobContext, Observed {
   readonly fieldsWritten: JobFields
 }
 
-export interface TestBatchContext extends OrderedContext, Observed {
+export interface TestOrderedContext extends OrderedContext, Observed {
   /** By id the error that the handler has passed to `ctx.fail()`. */
   readonly failed: ReadonlyMap<string, unknown>
   /** By id how many payloads the handler has named by `ctx.done()`, if any. */
   readonly payloadsDone: ReadonlyMap<string, number>
 }
 
-export interface TestJobsContext extends BatchContext, Observed {
+export interface TestBatchContext extends BatchContext, Observed {
   /** By index of the input the error that the handler has passed to `ctx.fail()`. */
   readonly failed: ReadonlyMap<number, unknown>
 }
@@ -58,15 +58,15 @@ export interface TestJobsContext extends BatchContext, Observed {
  * batch without payloads.
  */
 export function testContext(task: AnySingleTask, given?: GivenJob): TestContext
-export function testContext(task: AnyBatchTask, given: GivenJobs): TestJobsContext
-export function testContext(task: AnyOrderedTask, given: GivenBatch): TestBatchContext
+export function testContext(task: AnyBatchTask, given: GivenBatch): TestBatchContext
+export function testContext(task: AnyOrderedTask, given: GivenOrdered): TestOrderedContext
 export function testContext(
   task: AnyTask,
-  given: GivenJob | GivenJobs | GivenBatch = {},
-): TestContext | TestJobsContext | TestBatchContext {
+  given: GivenJob | GivenBatch | GivenOrdered = {},
+): TestContext | TestBatchContext | TestOrderedContext {
   refuseNoTask(task, 'testContext()')
-  if (task.kind === 'ordered') return batchContext(task, given)
-  return isBatchTask(task) ? jobsContext(task, given) : jobContext(task, given)
+  if (task.kind === 'ordered') return orderedContext(task, given)
+  return isBatchTask(task) ? batchContext(task, given) : jobContext(task, given)
 }
 
 function jobContext(task: AnySingleTask, given: GivenJob): TestContext {
@@ -83,7 +83,7 @@ function jobContext(task: AnySingleTask, given: GivenJob): TestContext {
   return new JobRecords(claim, task, meta, lastCheckpoint)
 }
 
-function jobsContext(task: AnyBatchTask, { inputs, ...job }: Partial<GivenJobs>): TestJobsContext {
+function batchContext(task: AnyBatchTask, { inputs, ...job }: Partial<GivenBatch>): TestBatchContext {
   if (!Array.isArray(inputs) || inputs.length === 0)
     throw new InvalidArgumentError(
       `testContext() of the batch task '${task.name}' needs the inputs that its handler is given: { inputs: [input] }; got ${describe(inputs)}.`,
@@ -96,15 +96,15 @@ function jobsContext(task: AnyBatchTask, { inputs, ...job }: Partial<GivenJobs>)
   return new BatchRecords(task, claims)
 }
 
-function batchContext(
+function orderedContext(
   task: AnyOrderedTask,
-  { payloadsById, more = [], ...job }: Partial<GivenBatch>,
-): TestBatchContext {
+  { payloadsById, more = [], ...job }: Partial<GivenOrdered>,
+): TestOrderedContext {
   if (!(payloadsById instanceof Map) || payloadsById.size === 0)
     throw new InvalidArgumentError(
       `testContext() of the ordered task '${task.name}' needs the payloads that its handler is given: { payloadsById: new Map([['id', [payload]]]) }; got ${describe(payloadsById)}.`,
     )
-  const claims = [...(payloadsById as GivenBatch['payloadsById'])].map(([id, inputs]) => ({
+  const claims = [...(payloadsById as GivenOrdered['payloadsById'])].map(([id, inputs]) => ({
     claim: {
       ...claimOf(task, { ...job, id }),
       payloads: inputs.map((_, score) => ({ score, payload: '' })),

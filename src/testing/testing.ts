@@ -5,10 +5,10 @@ export type { StoreVerb } from './store-failures.js'
 export {
   type GivenBatch,
   type GivenJob,
-  type GivenJobs,
+  type GivenOrdered,
   type TestBatchContext,
   type TestContext,
-  type TestJobsContext,
+  type TestOrderedContext,
   testContext,
 } from './test-context.js'
 export { type TestMill, type TestMillOptions, testMill, type WaitingJob, type WhatToDrain } from './test-mill.js'

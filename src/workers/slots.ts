@@ -128,7 +128,7 @@ export class SlotBatch<Work> {
   }
 }
 
-/** What runs: the batch of each slot that runs one of its executions. */
+/** The batches with an execution that runs, each at the number of its slot. */
 export class RunningBatches<Work> {
   readonly #bySlot: (SlotBatch<Work> | undefined)[] = []
   #size = 0

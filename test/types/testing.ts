@@ -3,9 +3,9 @@
 import { defineOrderedTask, defineTask, type JobRecord, type Mill, type Progress } from 'millrace'
 import {
   type RanJob,
-  type TestBatchContext,
   type TestContext,
   type TestMill,
+  type TestOrderedContext,
   testContext,
   testMill,
 } from 'millrace/testing'
@@ -67,7 +67,7 @@ const ctx = testContext(mail, { attempt: 2, meta: { by: 'ada' } })
 expectTypeOf(ctx).toEqualTypeOf<TestContext>()
 expectTypeOf(ctx.progressed).toEqualTypeOf<readonly Progress[]>()
 await mail.run!({ to: 'ada' }, ctx)
-expectTypeOf(testContext(sync, { payloadsById: new Map([['a', [{ rev: 1 }]]]) })).toEqualTypeOf<TestBatchContext>()
+expectTypeOf(testContext(sync, { payloadsById: new Map([['a', [{ rev: 1 }]]]) })).toEqualTypeOf<TestOrderedContext>()
 // @ts-expect-error 7: a field that jobs have not
 testContext(mail, { attempts: 2 })
 // @ts-expect-error 8: a batch has payloads

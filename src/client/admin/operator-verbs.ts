@@ -1,4 +1,4 @@
-/** What an operator can do to the jobs of a queue, all or some: data for the commands and the API alike. Pure. */
+/** The verbs of an operator on the jobs of a queue, and the states in which each applies. The commands and the API use this table. */
 
 import type { QueueCounts } from '../../stores/rules/queue-counts.js'
 

@@ -1,8 +1,7 @@
 /**
  * Executions of several claims of one queue, which a handler receives together. Each claim has a lease of its own and
- * is settled by itself; they share one time limit, one signal and one slot. All are used
- * as `ManyExecution`: `BatchExecution`, for batch tasks, names its jobs by index; `OrderedExecution`, for the ids of
- * ordered tasks, names them by id.
+ * is settled by itself; they share one time limit, one signal and one slot. `BatchExecution`, for batch tasks, names its
+ * jobs by index; `OrderedExecution`, for the ids of ordered tasks, names them by id.
  */
 
 import { hasCode, InvalidArgumentError } from '../../core/errors.js'

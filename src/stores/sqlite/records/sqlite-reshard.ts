@@ -12,7 +12,7 @@ import { isHidden, type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import { morgueOf, type QueueRow, storedQueue } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
-/** What the new shards have of the old ones. */
+/** The columns that new shards take over from the old ones. */
 const inherited =
   'resharding, number, kind, ord, exclusive, merge, paused, draining, limits, max_pending, crash_limit, results_limit, dead_age_ms, dead_count, max_running, max_per_group, throttle, throttle_by, held_until, laned'
 
