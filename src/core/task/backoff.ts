@@ -3,6 +3,7 @@
 import { InvalidArgumentError } from '../errors.js'
 import { describe } from '../messages/describe.js'
 import type { Random } from '../platform/clock.js'
+import { callForms, callOptions } from '../values/call-check.js'
 import { type Duration, durationMs } from '../values/duration.js'
 
 /**
@@ -23,15 +24,18 @@ interface ExponentialOptions {
   readonly jitter?: boolean | undefined
 }
 
+const checkOptions = callOptions('exponential', { base: callForms.own, max: callForms.own, jitter: callForms.flag })
+
 /**
  * Exponential backoff: uniform in [0, min(base · 2^(failures−1), max)], which spreads many simultaneous failures over
  * the whole delay. (AWS Architecture Blog, "Exponential Backoff And Jitter".) With `jitter: false` it is the upper bound
- * itself, as in Kale: 1, 2, 4, 8, 15, 15 … minutes by default.
+ * itself, as in Kale: 1, 2, 4, 8, 15, 15 … minutes by default. Throws `InvalidArgumentError` for a wrong option.
  *
  * @example
  * defineTask({ name: 'mail', retry: { max: 8, backoff: exponential({ base: '10s', max: '1h' }) } })
  */
 export function exponential(options: ExponentialOptions = {}): Backoff {
+  checkOptions(options)
   const baseMs = durationMs(options.base ?? '1m', 'exponential({ base })')
   const maxMs = durationMs(options.max ?? '15m', 'exponential({ max })')
   const boundOf = (failures: number) => Math.min(doubled(baseMs, failures), maxMs)

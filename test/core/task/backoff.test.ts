@@ -48,6 +48,8 @@ describe('exponential', () => {
       /^exponential\(\{ base \}\) must be a duration such as .*got "soon"/,
     )
     expect(() => exponential({ max: -1 })).toThrow(/^exponential\(\{ max \}\) must be/)
+    expect(() => exponential({ jiter: false } as never)).toThrow(/^exponential\(\{ jiter \}\) is not an option/)
+    expect(() => exponential({ jitter: 'no' } as never)).toThrow(/^exponential\(\{ jitter \}\) must be/)
   })
 })
 

@@ -36,8 +36,8 @@ export function addLimits(queues: Command): void {
   Then set the same ones in the configuration, or none: a worker that starts with others is refused as config-conflict.
 
 Examples:
-  $ millrace queues limits video
-  $ millrace queues limits video --max-running 4
+  $ millrace queues limits default
+  $ millrace queues limits default --max-running 4
   $ millrace queues limits imports --max-running 20,1/group --max-pending none`,
     )
   withJson(
