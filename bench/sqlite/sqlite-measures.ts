@@ -86,7 +86,8 @@ function enqueued(title: string, enqueue: (open: Opened) => Promise<void>): Sqli
     raw: rawInserts,
     async run(build, folder) {
       const open = opened(build, folder)
-      await open.mill.depths()
+      // The first job opens the file and the queue, which is not what is measured here.
+      await open.mill.enqueue(open.blank, payload)
       const calls = countedCalls(build)
       const startedAt = performance.now()
       await enqueue(open)
