@@ -8,7 +8,6 @@ import type { Counter } from '../../stores/rules/throttle/throttle-counter.js'
 import { type Recovery, recoveredCounter } from '../../stores/rules/throttle/throttle-recovery.js'
 import { rulesOfSubject } from '../../stores/rules/throttle/throttle-subjects.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
-import { lineOf } from '../../stores/sqlite/rows/sqlite-job.js'
 import type { QueueRow } from '../../stores/sqlite/rows/sqlite-queue.js'
 import { type ThrottleRow, throttleIn } from '../../stores/sqlite/rows/sqlite-throttle.js'
 import { type CounterRow, gridsIn } from '../../stores/sqlite/rows/sqlite-throttle-counter.js'
@@ -38,44 +37,6 @@ export function canonicalLanes(db: Database, { qid }: QueueRow, now: number): Ca
     shut: told('shut_until'),
     held: told('held_until').filter(({ inMs }) => inMs > 0),
     paused: lanes.filter(({ paused }) => paused === 1).map(({ grp }) => grp),
-  }
-}
-
-/** The store relies on these counts: a wrong count is a defect, however right the rows are. */
-export function refuseWrongLanes(db: Database, queue: QueueRow, jobs: readonly JobColumns[]): void {
-  const lanes = db.prepare('SELECT * FROM lane WHERE qid = ?').all(queue.qid) as LaneColumns[]
-  const grouped = jobs.filter((job) => job['grp'] !== null)
-  const ready = grouped.filter((job) => job['state'] === 1 && job['suspect'] === 0)
-  const running = grouped.filter((job) => job['state'] === 2)
-  const refuse = (what: string, stored: unknown, counted: unknown) => {
-    if (stored !== counted) throw new Error(`queue '${queue.name}' says ${stored} ${what}, but there are ${counted}`)
-  }
-  refuse('ready jobs of groups', queue.grouped, ready.length)
-  refuse('running jobs of groups', queue.grouped_running, running.length)
-  refuse('open lanes', queue.open_lanes, lanes.filter(({ turn }) => turn !== null).length)
-  for (const job of jobs.filter(({ state }) => state === 1))
-    refuse(
-      `as the pool of job '${job['id']}'`,
-      job['pool'],
-      lineOf(Number(job['suspect']), job['grp'] as string | null),
-    )
-  if (queue.laned === 0) refuse('lanes', 0, lanes.length + grouped.length)
-  const groups = new Set([...lanes.map(({ grp }) => grp), ...[...ready, ...running].map((job) => String(job['grp']))])
-  for (const group of groups) {
-    const lane = lanes.find(({ grp }) => grp === group)
-    const of = (rows: readonly JobColumns[]) => rows.filter((job) => job['grp'] === group).length
-    refuse(`ready jobs in lane '${group}'`, lane?.ready ?? 0, of(ready))
-    refuse(`running jobs in lane '${group}'`, lane?.running ?? 0, of(running))
-    if (lane === undefined) continue
-    const { turn, shut_until, held_until, paused } = lane
-    if (turn !== null && shut_until !== null) throw new Error(`lane '${group}' of '${queue.name}' is open and shut`)
-    if (turn !== null && turn > queue.last_lane_turn)
-      throw new Error(`lane '${group}' of '${queue.name}' has a turn of its own`)
-    if (paused === 1 && (turn !== null || shut_until !== null))
-      throw new Error(`lane '${group}' of '${queue.name}' is paused, and has a turn or is shut`)
-    const isIdle =
-      turn === null && shut_until === null && held_until === null && lane.ready + lane.running + paused === 0
-    if (isIdle) throw new Error(`lane '${group}' of '${queue.name}' is left over`)
   }
 }
 

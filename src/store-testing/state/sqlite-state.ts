@@ -14,10 +14,10 @@ import {
   scoredPayload,
   setOf,
   successorSet,
-  waitingSetOf,
 } from '../../stores/sqlite/rows/sqlite-payloads.js'
 import { leadOf, morgueOf, type QueueRow, share, suspectLeadOf } from '../../stores/sqlite/rows/sqlite-queue.js'
 import type { ThrottleRow } from '../../stores/sqlite/rows/sqlite-throttle.js'
+import { checkRows } from '../../stores/sqlite/sqlite-fsck.js'
 import {
   type CanonicalEntry,
   type CanonicalJob,
@@ -30,7 +30,7 @@ import {
   canonicalPayload,
   runningOf,
 } from './canonical-state.js'
-import { canonicalLanes, canonicalThrottle, type JobColumns, refuseWrongLanes } from './sqlite-limits-state.js'
+import { canonicalLanes, canonicalThrottle, type JobColumns } from './sqlite-limits-state.js'
 
 const callMemoryMs = 60_000
 const callMemoryCount = 10_000
@@ -38,11 +38,11 @@ const callMemoryCount = 10_000
 export function sqliteState(db: Database, now: number): CanonicalState {
   db.exec('BEGIN')
   try {
+    const breaches = checkRows(db).filter(({ level }) => level !== 'ok')
+    if (breaches.length > 0) throw new Error(`the store is not sound: ${JSON.stringify(breaches)}`)
     const queues = (db.prepare('SELECT * FROM queue').all() as QueueRow[]).map((queue) =>
       canonicalQueue(db, queue, now),
     )
-    refuseStrayPayloads(db)
-    refuseStrayNotes(db)
     const throttles = (db.prepare('SELECT * FROM throttle').all() as unknown as ThrottleRow[]).map((row) =>
       canonicalThrottle(db, row, now),
     )
@@ -62,8 +62,6 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
   const rows = db
     .prepare('SELECT * FROM job WHERE qid IN (?, ?) ORDER BY qid DESC')
     .all(queue.qid, morgueOf(queue)) as JobColumns[]
-  refuseWrongCounters(db, queue, rows)
-  refuseWrongLanes(db, queue, rows)
   const memories = db
     .prepare('SELECT * FROM remembered WHERE qid = ? AND until > ?')
     .all(queue.qid, now) as JobColumns[]
@@ -123,23 +121,6 @@ function inMs(until: number | null, now: number): number | null {
 /** The harness' clock shows the same wall and monotonic time. */
 function canonicalLead(lead: Lead | undefined, now: number): CanonicalLead | null {
   return isLed(lead, now) ? { worker: lead.worker, inMs: lead.wakeAt - now } : null
-}
-
-/** The store answers from its counters: a wrong counter is a defect, however right the rows are. */
-function refuseWrongCounters(db: Database, queue: QueueRow, rows: readonly JobColumns[]): void {
-  const counted = Object.fromEntries(
-    stateNames.map((name) => [name, rows.filter((row) => stateOf(row) === name).length]),
-  )
-  const retries = rows.filter((row) => Number(row['state']) <= 1 && Number(row['attempt']) > 1).length
-  const suspects = rows.filter((row) => stateOf(row) === 'ready' && row['suspect'] === 1).length
-  const { n } = db.prepare('SELECT count(*) AS n FROM remembered WHERE qid = ?').get(queue.qid) as { n: number }
-  const waiting = rows.filter((row) => stateOf(row) !== 'dead').map((row) => waitingSetOf(row as unknown as JobRow))
-  const pending = waiting.reduce((sum, set) => sum + (set === undefined ? 0 : entriesOf(db, set).length), 0)
-  const payloads = queue.kind === 'ordered' ? { pending } : {}
-  for (const [name, count] of Object.entries({ ...counted, ...payloads, retries, suspects, remembered: n })) {
-    const stored = queue[name as keyof QueueRow]
-    if (stored !== count) throw new Error(`queue '${queue.name}' counts ${stored} ${name}, but there are ${count}`)
-  }
 }
 
 function canonicalJob(db: Database, row: JobColumns, now: number): CanonicalJob {
@@ -227,30 +208,6 @@ function canonicalNotes(db: Database, { rid }: JobColumns): Pick<CanonicalJob, '
     log: log === undefined ? '' : valueFromStored(log.text),
     fields: fields === undefined ? null : JSON.parse(fields.json),
   }
-}
-
-/**
- * Each checkpoint, log and field belongs to a job that is marked to have some. It goes with that job, and no other job
- * inherits it with the row.
- */
-function refuseStrayNotes(db: Database): void {
-  for (const table of ['checkpoint', 'log', 'fields']) {
-    const stray = db.prepare(`SELECT rid FROM ${table} WHERE rid NOT IN (SELECT rid FROM job WHERE noted = 1)`).all()
-    if (stray.length > 0) throw new Error(`a ${table} of no job: ${JSON.stringify(stray)}`)
-  }
-}
-
-/** Each payload belongs to a job, no set is left without a job, and no set has equal payloads. */
-function refuseStrayPayloads(db: Database): void {
-  const stray = db
-    .prepare(
-      `SELECT payload.rid, payload.part FROM payload LEFT JOIN job ON job.rid = payload.rid
-       WHERE job.rid IS NULL OR NOT (payload.part = job.part OR payload.part = 1 - job.part AND job.successor_stamp IS NOT NULL)`,
-    )
-    .all()
-  if (stray.length > 0) throw new Error(`payloads of no job: ${JSON.stringify(stray)}`)
-  const equal = db.prepare('SELECT rid, part FROM payload GROUP BY rid, part, digest HAVING count(*) > 1').all()
-  if (equal.length > 0) throw new Error(`sets with equal payloads: ${JSON.stringify(equal)}`)
 }
 
 function orderedJob(db: Database, row: JobColumns, now: number): CanonicalJob {

@@ -18,55 +18,93 @@ const error = (what: string, text: string): FsckFinding => ({ level: 'error', wh
 
 const warning = (what: string, text: string): FsckFinding => ({ level: 'warning', what, text })
 
-interface Breach {
-  readonly level: 'error' | 'warning'
-  /** Finds rows with `id`, of the queue `?1` and its morgue `?2`. */
-  readonly sql: string
-  readonly wrong: string
-  readonly harm: string
-}
-
-/** `--repair` mends those whose `harm` names it. */
-const breaches: readonly Breach[] = [
-  {
-    level: 'error',
-    sql: 'SELECT id FROM job WHERE qid = ?1 AND ?2 <> 0 AND state = 2 AND worker IS NULL AND lease_until > 0',
-    wrong: 'run without a worker, and have a lease',
-    harm: 'Nobody works on them, and nobody takes them back before it ends. Run fsck --repair.',
-  },
-  {
-    level: 'error',
-    sql: 'SELECT id FROM job WHERE qid = ?1 AND ?2 <> 0 AND state = 1 AND pool <> iif(suspect = 1, 1, iif(grp IS NULL, 0, 2))',
-    wrong: 'are ready, and stand in a pool where they do not belong',
-    harm: 'They may never run. Run fsck --repair.',
-  },
-  {
-    level: 'error',
-    sql: `SELECT id FROM job WHERE qid = ?1 AND ?2 <> 0 AND state = 2 AND fence > (SELECT last_fence FROM queue WHERE qid = ?1)`,
-    wrong: 'run, and their fences are higher than the last that was given',
-    harm: 'It would be given again: a lost lease could settle. Run fsck --repair.',
-  },
-  {
-    level: 'error',
-    sql: `SELECT id FROM job WHERE qid IN (?1, ?2) AND state NOT BETWEEN 0 AND 4`,
-    wrong: 'have a state that is none',
-    harm: 'They never run. Delete them, and enqueue them again.',
-  },
-  {
-    level: 'error',
-    sql: `SELECT id FROM job WHERE qid IN (?1, ?2) AND (SELECT kind FROM queue WHERE qid = ?1) = 'ordered' AND state <> 3
+/**
+ * Each: its level; what is wrong, before the ids; the harm, which names `--repair` if that mends it; and the SQL that
+ * finds rows with `id`, of the queue `?1` and its morgue `?2`.
+ */
+const breaches: readonly (readonly ['error' | 'warning', wrong: string, harm: string, sql: string])[] = [
+  [
+    'error',
+    'run without a worker, and have a lease',
+    'Nobody works on them, and nobody takes them back before it ends. Run fsck --repair.',
+    'SELECT id FROM job WHERE qid = ?1 AND state = 2 AND worker IS NULL AND lease_until > 0',
+  ],
+  [
+    'error',
+    'are ready, and stand in a pool where they do not belong',
+    'They may never run. Run fsck --repair.',
+    'SELECT id FROM job WHERE qid = ?1 AND state = 1 AND pool <> iif(suspect = 1, 1, iif(grp IS NULL, 0, 2))',
+  ],
+  [
+    'error',
+    'run, and their fences are higher than the last that was given',
+    'It would be given again: a lost lease could settle. Run fsck --repair.',
+    'SELECT id FROM job WHERE qid = ?1 AND state = 2 AND fence > (SELECT last_fence FROM queue WHERE qid = ?1)',
+  ],
+  [
+    'error',
+    'have a state that is none',
+    'They never run. Delete them, and enqueue them again.',
+    'SELECT id FROM job WHERE qid IN (?1, ?2) AND state NOT BETWEEN 0 AND 4',
+  ],
+  [
+    'error',
+    'have no payloads',
+    'What takes them up finds nothing to do. Delete them, and enqueue them again.',
+    `SELECT id FROM job WHERE qid IN (?1, ?2) AND (SELECT kind FROM queue WHERE qid = ?1) = 'ordered' AND state <> 3
       AND NOT EXISTS (SELECT 1 FROM payload WHERE payload.rid = job.rid AND payload.part = job.part)`,
-    wrong: 'have no payloads',
-    harm: 'What takes them up finds nothing to do. Delete them, and enqueue them again.',
-  },
+  ],
+  [
+    'error',
+    'have payloads for a successor that is not there',
+    'The next one gets them. Delete the jobs, and enqueue them again.',
+    `SELECT id FROM job WHERE qid IN (?1, ?2) AND EXISTS (SELECT 1 FROM payload
+      WHERE payload.rid = job.rid AND payload.part <> iif(successor_stamp IS NULL, job.part, 1 - job.part) AND payload.part <> job.part)`,
+  ],
+  [
+    'error',
+    'have a payload twice in one set',
+    'It is handed over twice.',
+    'SELECT id FROM job JOIN payload USING (rid) WHERE qid IN (?1, ?2) GROUP BY rid, payload.part, digest HAVING count(*) > 1',
+  ],
+  [
+    'error',
+    'groups have lanes, or jobs, in a queue that is said to have no lanes',
+    'Claims do not look for them. Restore a backup.',
+    `SELECT grp AS id FROM lane WHERE qid = ?1 AND (SELECT laned FROM queue WHERE qid = ?1) = 0 UNION
+      SELECT grp FROM job WHERE qid IN (?1, ?2) AND grp IS NOT NULL AND (SELECT laned FROM queue WHERE qid = ?1) = 0`,
+  ],
+  [
+    'error',
+    'groups have a turn that was never given, or are open and shut or paused',
+    'Their jobs may start too early, or out of turn.',
+    `SELECT grp AS id FROM lane WHERE qid = ?1 AND (turn IS NOT NULL) + (shut_until IS NOT NULL) + paused > 1 UNION
+      SELECT grp FROM lane WHERE qid = ?1 AND turn > (SELECT last_lane_turn FROM queue WHERE qid = ?1)`,
+  ],
+  [
+    'warning',
+    'lanes of groups are left over',
+    'Nothing but room is lost.',
+    `SELECT grp AS id FROM lane WHERE qid = ?1 AND ready + running + paused = 0
+      AND turn IS NULL AND shut_until IS NULL AND held_until IS NULL`,
+  ],
+  [
+    'error',
+    'its throttle is not stored',
+    'Claims on it fail. Restore a backup.',
+    'SELECT throttle AS id FROM queue WHERE qid = ?1 AND throttle IS NOT NULL AND throttle NOT IN (SELECT scope FROM throttle)',
+  ],
 ]
+
+/** The rows of each breach, by its place in the list. */
+const breachRows = breaches.map(([, , , sql], i) => `SELECT ${i} AS breach, id FROM (${sql})`).join(' UNION ALL ')
 
 /** Throws `UnknownQueueError` for a queue that is not stored. */
 export function checkSqlite(db: Database, queue?: string): FsckFinding[] {
   // One state of the file for all queries.
   db.exec('BEGIN')
   try {
-    return [...integrity(db), ...rowFindings(db, queue)]
+    return [...integrity(db), ...checkRows(db, queue)]
   } finally {
     db.exec('COMMIT')
   }
@@ -91,7 +129,8 @@ function damaged(how: string): FsckFinding {
   )
 }
 
-function rowFindings(db: Database, name: string | undefined): FsckFinding[] {
+/** Whether the rows fit together, within the transaction of the caller. */
+export function checkRows(db: Database, name?: string): FsckFinding[] {
   try {
     const rows = db.prepare('SELECT * FROM queue ORDER BY name, shard').all() as unknown as QueueRow[]
     const names = [...new Set(rows.map((row) => row.name))]
@@ -155,12 +194,11 @@ function rowFindingsOf(db: Database, row: QueueRow, what: string): FsckFinding[]
     findings.push(
       error(what, `groups with ready jobs have no turn${listed(turnless)}. These may never run. Run fsck --repair.`),
     )
-  for (const { level, sql, wrong, harm } of breaches) {
-    const ids = (db.prepare(sql).all(row.qid, morgueOf(row)) as { id: string }[]).map(({ id }) => id)
+  const rows = db.prepare(breachRows).all(row.qid, morgueOf(row)) as { breach: number; id: string }[]
+  for (const [i, [level, wrong, harm]] of breaches.entries()) {
+    const ids = rows.filter(({ breach }) => breach === i).map(({ id }) => id)
     if (ids.length > 0) findings.push({ level, what, text: `${wrong}${listed(ids)}. ${harm}` })
   }
-  if (row.throttle !== null && db.prepare('SELECT 1 FROM throttle WHERE scope = ?').get(row.throttle) === undefined)
-    findings.push(error(what, `its throttle '${row.throttle}' is not stored. Claims on it fail. Restore a backup.`))
   return findings
 }
 
@@ -196,7 +234,8 @@ function strays(db: Database): FsckFinding[] {
 
 function listed(ids: readonly string[]): string {
   const more = ids.length > shownIds ? ` and ${ids.length - shownIds} more` : ''
-  return `: ${ids.slice(0, shownIds).join(', ')}${more}`
+  const shown = ids.slice(0, shownIds).map((id) => (id === '' ? "''" : id))
+  return `: ${shown.join(', ')}${more}`
 }
 
 /** The counters that follow from rows. */
@@ -212,6 +251,7 @@ const counted = [
   'pending',
   'grouped',
   'grouped_running',
+  'open_lanes',
 ] as const
 
 /** The values that the counters and lanes of a queue should have, according to its jobs. */
@@ -238,6 +278,7 @@ function countsOf(db: Database, queue: QueueRow): Counts {
          count(*) FILTER (WHERE state = 2 AND grp IS NOT NULL) AS grouped_running,
          (SELECT count(*) FROM job WHERE qid = ?2 AND state = 4) AS dead,
          (SELECT count(*) FROM remembered WHERE qid = ?1) AS remembered,
+         (SELECT count(*) FROM lane WHERE qid = ?1 AND turn IS NOT NULL) AS open_lanes,
          iif(?3, (${pendingOf}), 0) AS pending
        FROM job WHERE qid = ?1`,
     )
@@ -265,7 +306,7 @@ function wrongLanes(db: Database, queue: QueueRow): LaneCount[] {
     if (before?.ready !== lane.ready || before.running !== lane.running) wrong.push(lane)
   }
   for (const { grp, ready, running } of stored.values())
-    if (grp !== '' && (ready > 0 || running > 0)) wrong.push({ grp, ready: 0, running: 0 })
+    if (ready > 0 || running > 0) wrong.push({ grp, ready: 0, running: 0 })
   return wrong
 }
 
@@ -328,11 +369,5 @@ function repairRow(transaction: SqliteTransaction, row: QueueRow): string[] {
   for (const { grp } of miscounted) lanes.refresh(row, grp)
   lanes.flush()
   if (turnless.length > 0) done.push(`gave ${turnless.length} groups a turn`)
-
-  const open = db.prepare('SELECT count(*) AS n FROM lane WHERE qid = ? AND turn IS NOT NULL').get(qid) as { n: number }
-  if (open.n !== row.open_lanes) {
-    row.open_lanes = open.n
-    if (miscounted.length + turnless.length === 0) done.push('counted the groups that have a turn again')
-  }
   return done
 }

@@ -66,9 +66,15 @@ it('a store in the middle of a reshard passes every check', async () => {
 it.each([
   ['counters that drifted', 'UPDATE queue SET ready = ready + 3, retries = 9', /ready \d+ instead of \d+/],
   ['lanes that count wrongly', "UPDATE lane SET ready = 40 WHERE grp = 'g-2'", /lanes of groups count wrongly: g-2/],
+  [
+    'a count in the lane of jobs without a group',
+    "UPDATE lane SET ready = 3 WHERE grp = ''",
+    /lanes .* count wrongly: ''\./,
+  ],
   ['a group without a turn', "UPDATE lane SET turn = NULL WHERE grp = 'g-2'", /no turn: g-2/],
   ['a running job that no worker has', 'UPDATE job SET worker = NULL WHERE state = 2', /without a worker/],
   ['a ready job in a pool of others', 'UPDATE job SET pool = 1 WHERE state = 1 AND grp IS NULL', /stand in a pool/],
+  ['a count of turns that drifted', 'UPDATE queue SET open_lanes = open_lanes + 2', /open_lanes \d+ instead of \d+/],
   ['a last fence that is too low', 'UPDATE queue SET last_fence = 0', /fences are higher/],
 ])('%s are found and repaired', async (_, damage, text) => {
   const store = await filled()
@@ -81,6 +87,26 @@ it.each([
   expect(mended.length).toBeGreaterThan(0)
   expect(left.filter(({ level }) => level !== 'ok')).toEqual([])
   expect((await store.health.repair!()).mended).toEqual([])
+})
+
+it.each([
+  ['a turn that was never given', 'UPDATE lane SET turn = 1000 WHERE turn IS NOT NULL', /turn that was never given/],
+  ['an open lane that is paused', 'UPDATE lane SET paused = 1 WHERE turn IS NOT NULL', /open and shut or paused/],
+  ['an idle lane', "INSERT INTO lane SELECT qid, 'z', 0, 0, NULL, NULL, NULL, 0 FROM queue LIMIT 1", /left over: z/],
+  ['lanes that are not known', 'UPDATE queue SET laned = 0', /said to have no lanes/],
+  [
+    'a payload twice in a set',
+    'INSERT INTO payload (rid, part, score, digest, payload) SELECT rid, part, score, digest, payload FROM payload',
+    /twice in one set/,
+  ],
+  ['payloads of no successor', 'UPDATE payload SET part = 1 - part', /successor that is not there/],
+  ['a throttle that is missing', "UPDATE queue SET throttle = 'gone'", /throttle is not stored: gone/],
+])('%s is found', async (_, damage, text) => {
+  const store = await filled()
+  await sql(damage)
+
+  const found = await store.health.check()
+  expect(found.map((one) => one.text)).toEqual(expect.arrayContaining([expect.stringMatching(text)]))
 })
 
 it('a running job without a worker is taken back by the next claim after a repair', async () => {
