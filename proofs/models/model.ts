@@ -3,12 +3,57 @@
  * apart.
  */
 
-import { compareStores, type HarnessMaker, modelOf } from 'millrace/store-testing'
-import type { Report } from '../report.js'
+import {
+  compareStores,
+  type HarnessMaker,
+  modelOf,
+  redisHarness,
+  type SequenceKind,
+  sqliteHarness,
+  startRedis,
+} from 'millrace/store-testing'
+import { redisVersion } from '../redis-version.js'
+import type { Report, Summary } from '../report.js'
 import { caughtBy, type Draws, type Mutation } from './mutants.js'
 
 /** Sequences over which an unchanged copy of the store is compared. */
 const controlSequences = 20
+
+/** Each pair: how many sequences, and of how many commands. */
+type Count = readonly [sequences: number, steps: number]
+
+/**
+ * The proof over sequences of one kind. They are played on SQLite and on Redis, some on a cluster, and against each
+ * mutation.
+ */
+export async function proveKind(
+  report: Report,
+  kind: SequenceKind,
+  seed: number,
+  counts: { readonly many: Count; readonly long: Count; readonly onCluster: Count; readonly trial: Count },
+  mutations: { readonly sqlite: readonly Mutation[]; readonly redis: readonly Mutation[] },
+): Promise<Summary> {
+  const draws = (offset: number, [sequences, steps]: Count) => ({ kind, seed: seed + offset, sequences, steps })
+  const [single, cluster] = [await startRedis(), await startRedis({ mode: 'cluster' })]
+  try {
+    report.say(`the server: ${await redisVersion(single)}`)
+    const each = [draws(0, counts.many), draws(10_000, counts.long)]
+    const onCluster = [draws(20_000, counts.onCluster)]
+    const differences = {
+      sqlite: await playAll(report, 'SQLite', sqliteHarness, each),
+      redis: await playAll(report, 'a single Redis', redisHarness(single.url), each),
+      cluster: await playAll(report, 'a cluster of three', redisHarness(cluster.url), onCluster),
+    }
+    const trial = draws(0, counts.trial)
+    const survivors = [
+      ...(await catchAll(report, mutations.sqlite, 'sqlite', trial)),
+      ...(await catchAll(report, mutations.redis, single.url, trial)),
+    ]
+    return { differences, mutants: mutations.sqlite.length + mutations.redis.length, survivors }
+  } finally {
+    await Promise.all([single.stop(), cluster.stop()])
+  }
+}
 
 /** Plays these sequences and claims that no step of any differs. Resolves to the number that did. */
 export async function playAll(

@@ -29,6 +29,25 @@ export interface Draws {
   readonly steps: number
 }
 
+/**
+ * The mutations of a table. `@` begins those of a file, `*` a mutation with what it breaks. Then follow the lines to
+ * change (`-`), what stands in their place (`+`) and, if one must catch it, the concern of the contract (`!`).
+ */
+export function mutationsIn(table: string): Mutation[] {
+  const mutations: (Omit<Mutation, 'from' | 'to'> & { from: string[]; to: string[]; concern?: string })[] = []
+  let file = ''
+  for (const line of table.trim().split('\n')) {
+    const [mark, rest] = [line.slice(0, 2), line.slice(2)]
+    if (mark === '@ ') file = rest
+    else if (mark === '* ') mutations.push({ what: rest, file, from: [], to: [] })
+    else if (mark === '- ') mutations.at(-1)!.from.push(rest)
+    else if (mark === '+ ') mutations.at(-1)!.to.push(rest)
+    else if (mark === '! ') mutations.at(-1)!.concern = rest
+    else throw new Error(`a table of mutations has no lines like '${line}'`)
+  }
+  return mutations.map(({ from, to, ...rest }) => ({ ...rest, from: from.join('\n'), to: to.join('\n') }))
+}
+
 const root = join(import.meta.dirname, '../..')
 const withinMs = 900_000
 

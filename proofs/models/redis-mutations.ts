@@ -1,343 +1,232 @@
 /** The mutations of the Redis store's Lua. */
 
-import type { Mutation } from './mutants.js'
-import { redisEnqueueMutations } from './redis-enqueue-mutations.js'
+import { mutationsIn } from './mutants.js'
 
-export const redisMutations: readonly Mutation[] = [
-  ...redisEnqueueMutations,
-  {
-    what: 'a settle does not look at the fence',
-    file: 'redis/claim/settle-script.js',
-    from: 'if not claim or sub(claim, 1, 7) ~= bytes then',
-    to: 'if not claim then',
-  },
-  {
-    what: 'a settle says that all were taken where one was not',
-    file: 'redis/claim/settle-script.js',
-    from: "'l' or 'g'\n      all_ok = false",
-    to: "'l' or 'g'",
-  },
-  {
-    what: 'of a run that is settled at once one claim may be of another fence',
-    file: 'redis/claim/settle-script.js',
-    from: 'sub(claim, 1, 7) ~= bytes or byte',
-    to: 'byte',
-    concern: 'settling',
-  },
-  {
-    what: 'of a run that is settled at once one job may leave a trace',
-    file: 'redis/claim/settle-script.js',
-    from: ' or byte(claim, 14) - 64 >= HASHISTORY',
-    to: '',
-    concern: 'settling',
-  },
-  {
-    what: 'of a run that is settled at once two items may be the same',
-    file: 'redis/claim/settle-script.js',
-    from: ' or seen[id]',
-    to: '',
-    concern: 'settling',
-  },
-  {
-    what: 'a beat does not look at the fence',
-    file: 'redis/claim/redis-settle.js',
-    from: "if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[n + 1])) then",
-    to: 'if not claim then',
-  },
-  {
-    what: 'a beat may shorten the lease',
-    file: 'redis/claim/redis-settle.js',
-    from: "'GT', ends_at",
-    to: 'ends_at',
-  },
-  {
-    what: 'a beat shortens the lease that is shared',
-    file: 'redis/claim/redis-settle.js',
-    from: "elseif ends_at > tonumber(call('ZSCORE', LEASES, '\\0' .. sub(claim, 1, 7)) or 0) then",
-    to: 'else',
-  },
-  {
-    what: 'a claim that is renewed still counts as sharing its first lease',
-    file: 'redis/claim/redis-settle.js',
-    from: '      leave_lease(sub(claim, 1, 7), 1)\n',
-    to: '',
-  },
-  {
-    what: 'a shared lease stays when the last claim has left it',
-    file: 'redis/lua/prelude.js',
-    from: "  call('ZREM', LEASES, '\\0' .. fence_bytes)\n",
-    to: '',
-  },
-  {
-    what: 'a shared lease that ends takes renewed claims along',
-    file: 'redis/lua/leads-lua.js',
-    from: 'if claim and has(byte(claim, 14) - 64, OWNLEASE) ~= is_shared and (',
-    to: 'if claim and (',
-  },
-  {
-    what: 'startedAt is set by every beat',
-    file: 'redis/claim/redis-settle.js',
-    from: "said[1] = before[1] ~= '' and before[1] or started_at(said[1])",
-    to: 'said[1] = started_at(said[1])',
-  },
-  {
-    what: 'startedAt is when the store hears of it',
-    file: 'redis/claim/settle-script.js',
-    from: 'now - tonumber(ms)',
-    to: 'now',
-  },
-  {
-    what: 'the end of a run is told over what its beats said',
-    file: 'redis/claim/settle-script.js',
-    from: "if before[i] ~= '' then said[i] = before[i] end",
-    to: "if said[i] == '' then said[i] = before[i] end",
-  },
-  {
-    what: 'a burial tells of no run',
-    file: 'redis/claim/settle-script.js',
-    from: '    know_run(j, c)\n    bury(',
-    to: '    bury(',
-  },
-  {
-    what: 'who is gone takes the claims of others along',
-    file: 'redis/records/redis-registry.js',
-    from: ' and j.claim.worker == ARGV[1]',
-    to: '',
-  },
-  {
-    what: 'an element left behind in the ready list by a job of the same id is taken for it',
-    file: 'redis/lua/ready-lua.js',
-    from: 'not pasts[i] and sub(records[i], 9, 14) == sub(elements[i], 8, 13)',
-    to: 'not pasts[i]',
-    concern: 'records: actions',
-  },
-  {
-    what: 'a job that has moved on is still taken from the ready list',
-    file: 'redis/lua/ready-lua.js',
-    from: 'records[i] and not pasts[i] and',
-    to: 'records[i] and',
-  },
-  {
-    what: 'what is taken from the middle of the ready list is not counted as left behind',
-    file: 'redis/lua/prelude.js',
-    from: " else call('HINCRBY', META, 'stale', 1) end",
-    to: ' end',
-  },
-  {
-    what: 'the ready list goes before every priority',
-    file: 'redis/lua/ready-lua.js',
-    from: 'return priority > 32767',
-    to: 'return true',
-  },
-  {
-    what: 'of two ready jobs the younger goes first',
-    file: 'redis/lua/ready-lua.js',
-    from: 'if stamp ~= other then return stamp < other end',
-    to: 'if stamp ~= other then return stamp > other end',
-  },
-  {
-    what: 'last in first out is forgotten',
-    file: 'redis/lua/prelude.js',
-    from: 'return LIFO and inverted(bytes) or bytes',
-    to: 'return bytes',
-  },
-  {
-    what: 'the past of a job that left becomes that of the next of its id',
-    file: 'redis/lua/prelude.js',
-    from: "return end\n  call('HDEL', HISTORY, j.id)",
-    to: 'return end',
-  },
-  {
-    what: 'a claim alone is not marked so',
-    file: 'redis/claim/claim-plain-lua.js',
-    from: 'alone and ALONE or 0',
-    to: '0',
-  },
-  {
-    what: 'a suspect is buried a crash late',
-    file: 'redis/lua/leads-lua.js',
-    from: 'j.crashes >= max_crashes',
-    to: 'j.crashes > max_crashes',
-  },
-  {
-    what: 'a lease that ends now is recovered a millisecond late',
-    file: 'redis/lua/leads-lua.js',
-    from: "call('ZRANGE', LEASES, '-inf', now,",
-    to: "call('ZRANGE', LEASES, '-inf', now - 1,",
-  },
-  {
-    what: 'a job that is due now is promoted a millisecond late',
-    file: 'redis/claim/claim-loop-lua.js',
-    from: '(now + 1) * 1000',
-    to: 'now * 1000',
-  },
-  {
-    what: 'two claims of one moment share a fence',
-    file: 'redis/claim/claim-plain-lua.js',
-    from: 'tonumber(last_fence) + 1',
-    to: 'tonumber(last_fence)',
-  },
-  {
-    what: 'a cancelled job that fails is tried again',
-    file: 'redis/lua/prelude.js',
-    from: "elseif has(j.claim.flags, CANCEL) then finish(j, 'x')\n  else schedule",
-    to: 'else schedule',
-  },
-  {
-    what: 'a job that never began leaves its remains when it is cancelled',
-    file: 'redis/lua/prelude.js',
-    from: 'if j.claim or j.attempt > 1 or j.crashes > 0 or j.suspect or has_notes(j) then remains',
-    to: 'if true then remains',
-  },
-  {
-    what: 'what remains of a cancelled job stays when its id is no longer remembered',
-    file: 'redis/claim/settle-script.js',
-    from: '    if byte(member) > 127 then drop_notes(sub(member, 7)) end\n',
-    to: '',
-    concern: 'cancelling what runs',
-  },
-  {
-    what: 'a job inherits what remains of a cancelled one with its id',
-    file: 'redis/lua/prelude.js',
-    from: '  if byte(memory) > 127 then drop_notes(id) end\n',
-    to: '',
-  },
-  {
-    what: 'a call that is sent again is carried out again',
-    file: 'redis/enqueue/calls-lua.js',
-    from: 'if wanted[id] then found[id] = letters end',
-    to: '',
-  },
-  {
-    what: 'one result too many is kept',
-    file: 'redis/claim/settle-script.js',
-    from: "call('ZCARD', COMPLETED) - tonumber(bounds[1])",
-    to: "call('ZCARD', COMPLETED) - tonumber(bounds[1]) - 1",
-  },
-  {
-    what: 'the newest results are trimmed instead of the oldest',
-    file: 'redis/claim/settle-script.js',
-    from: "call('ZRANGE', COMPLETED, 0, excess - 1)",
-    to: "call('ZRANGE', COMPLETED, 0, excess - 1, 'REV')",
-  },
-  {
-    what: 'a result is trimmed a millisecond early',
-    file: 'redis/claim/settle-script.js',
-    from: "call('ZRANGE', EXPIRY, '-inf', now,",
-    to: "call('ZRANGE', EXPIRY, '-inf', now + 1,",
-  },
-  {
-    what: 'a dead job is there a millisecond longer than it is kept',
-    file: 'redis/lua/prelude.js',
-    from: 'j.updated + tonumber(age) <= now',
-    to: 'j.updated + tonumber(age) < now',
-    concern: 'retention',
-  },
-  {
-    what: 'a lead is waited for for ever',
-    file: 'redis/lua/prelude.js',
-    from: 'is_led(lead_at) return lead_at and now <= lead_at',
-    to: 'is_led(lead_at) return lead_at and 0 <= lead_at',
-  },
-  {
-    what: 'a claim that leaves jobs rings nobody',
-    file: 'redis/claim/claim-loop-lua.js',
-    from: 'if can or has_left then ring_unpaused()',
-    to: 'if has_left then ring_unpaused()',
-    concern: 'ringing',
-  },
-  {
-    what: 'who takes all there is does not take back the ring',
-    file: 'redis/claim/claim-loop-lua.js',
-    from: "(unpackn('>I7', first) / 1000)) then call('DEL', WAKE) end",
-    to: "(unpackn('>I7', first) / 1000)) then end",
-    concern: 'ringing',
-  },
-  {
-    what: 'a claim is adopted whoever holds it',
-    file: 'redis/records/redis-registry.js',
-    from: 'if sub(claim, 16, stop) ~= from then return 0 end',
-    to: '',
-    concern: 'adoption',
-  },
-  {
-    what: 'a superseded claim is adopted',
-    file: 'redis/records/redis-registry.js',
-    from: "if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[2])) then",
-    to: 'if not claim then',
-    concern: 'adoption',
-  },
-  {
-    what: 'a log begins with what is new',
-    file: 'redis/claim/redis-settle.js',
-    from: "(call('HGET', NOTES, 'l' .. id) or '') .. more",
-    to: "more .. (call('HGET', NOTES, 'l' .. id) or '')",
-    concern: 'checkpoints and logs',
-  },
-  {
-    what: 'a checkpoint stays where its job is completed with a kept result',
-    file: 'redis/claim/settle-script.js',
-    from: "call('HDEL', NOTES, 'e' .. j.id, 'k' .. j.id)",
-    to: "call('HDEL', NOTES, 'e' .. j.id)",
-    concern: 'checkpoints and logs',
-  },
-  {
-    what: 'a running job does not tell that it has fields',
-    file: 'redis/records/redis-records.js',
-    from: "if not has(j.claim.flags, BEATEN) then call('HSET', CLAIMS, id, with_flags(j.claim.text, j.claim.flags + BEATEN)) end",
-    to: 'local _',
-    concern: 'fields',
-  },
-  {
-    what: 'a fresh job does not tell that it has fields',
-    file: 'redis/records/redis-records.js',
-    from: "  call('HSET', HISTORY, id, write_past(j))\n",
-    to: '',
-  },
-  {
-    what: 'a job with fields stays in the ready list',
-    file: 'redis/records/redis-records.js',
-    from: "    leave(j)\n    enter(j, 'r')\n",
-    to: '',
-    concern: 'fields',
-  },
-  {
-    what: 'a job that was taken expires later',
-    file: 'redis/claim/claim-plain-lua.js',
-    from: "many('ZREM', EXPIRING, members)",
-    to: '',
-  },
-  {
-    what: 'a job that was taken expires no more',
-    file: 'redis/lua/prelude.js',
-    from: "call('ZADD', EXPIRING, expires_at, j.seq .. j.id)",
-    to: '',
-  },
-  {
-    what: 'a waiting job that is cancelled or buried leaves its expiry behind',
-    file: 'redis/lua/prelude.js',
-    from: "if is_waiting(j) then call('ZREM', EXPIRING, j.seq .. j.id)",
-    to: 'if false then',
-  },
-  {
-    what: 'a claim that ends jobs out of the middle of the ready list passes over too few stale elements',
-    file: 'redis/claim/claim-plain-lua.js',
-    from: "    meta.stale, meta.lost = unpack(call('HMGET', META, 'stale', 'lost'))\n  end",
-    to: '  end',
-    concern: 'expiring',
-  },
-  {
-    what: 'of more expired jobs than one call ends, one is given',
-    file: 'redis/claim/claim-loop-lua.js',
-    from: 'if asked_for > 0 and is_open and not has_expired then',
-    to: 'if asked_for > 0 and is_open then',
-    concern: 'expiring',
-  },
-  {
-    what: 'a server that was started anew spares no lease',
-    file: 'redis/lua/leads-lua.js',
-    from: 'return since + lease_ms',
-    to: 'return 0',
-    concern: 'starting anew',
-  },
-]
+export const redisMutations = mutationsIn(String.raw`
+@ redis/enqueue/enqueue-script.js
+* no id that comes in the short form is looked up
+- local are_new = sub(ARGV[1], -1) == 'n'
++ local are_new = sub(ARGV[1], -1) ~= 'r'
+* an ended id is remembered a millisecond longer
+- unpackn('>I6', ended[n], 33) > now
++ unpackn('>I6', ended[n], 33) >= now
+* a job for later rings also where somebody leads
+- rings or not (is_led(lead_at) and lead_at <= due)
++ true
+! ringing
+* an enqueue rings nobody
+- if rings and not paused then ring() end
+! waiting
+* of jobs that are added at once one may be there already
+- if records[n] or ended[n] or added[id] then
++ if ended[n] or added[id] then
+* of jobs that are added at once one may have ended a moment ago
+- if records[n] or ended[n] or added[id] then
++ if records[n] or added[id] then
+* of jobs that are added at once two may have the same id
+- if records[n] or ended[n] or added[id] then
++ if records[n] or ended[n] then
+! enqueueing
+* jobs that are added at once may be more than there is room for
+-  or count > room() then return nil end
++  then return nil end
+* jobs that are added at once are taken by a queue that drains
+- if LIFO or draining or first
++ if LIFO or first
+! records: actions
+* jobs that are added at once stand in the ready list of a queue that takes the last one first
+- if LIFO or draining or first
++ if draining or first
+* jobs that are added at once stand before those that were ready already
+- first <= tail or first + count
++ first + count
+! order when the clock is set
+* a job that takes the place of another has no past that says when it changed
+-   many('HSET', HISTORY, pasts)
+* a running job is replaced
+- if j.claim then return 'p' end
+* what has come in by the same trip is not written before it is replaced
+- if added[id] or #opened > 0 then write() end
+* the soonest expiry is taken for the last one that came in
+- expiring_at = math.min(expiring_at, expires_at)
++ expiring_at = expires_at
+@ redis/claim/settle-script.js
+* a settle does not look at the fence
+- if not claim or sub(claim, 1, 7) ~= bytes then
++ if not claim then
+* a settle says that all were taken where one was not
+- 'l' or 'g'
+-       all_ok = false
++ 'l' or 'g'
+* of a run that is settled at once one claim may be of another fence
+- sub(claim, 1, 7) ~= bytes or byte
++ byte
+! settling
+* of a run that is settled at once one job may leave a trace
+-  or byte(claim, 14) - 64 >= HASHISTORY
+! settling
+* of a run that is settled at once two items may be the same
+-  or seen[id]
+! settling
+* startedAt is when the store hears of it
+- now - tonumber(ms)
++ now
+* the end of a run is told over what its beats said
+- if before[i] ~= '' then said[i] = before[i] end
++ if said[i] == '' then said[i] = before[i] end
+* a burial tells of no run
+-     know_run(j, c)
+-     bury(
++     bury(
+* what remains of a cancelled job stays when its id is no longer remembered
+-     if byte(member) > 127 then drop_notes(sub(member, 7)) end
+! cancelling what runs
+* one result too many is kept
+- call('ZCARD', COMPLETED) - tonumber(bounds[1])
++ call('ZCARD', COMPLETED) - tonumber(bounds[1]) - 1
+* the newest results are trimmed instead of the oldest
+- call('ZRANGE', COMPLETED, 0, excess - 1)
++ call('ZRANGE', COMPLETED, 0, excess - 1, 'REV')
+* a result is trimmed a millisecond early
+- call('ZRANGE', EXPIRY, '-inf', now,
++ call('ZRANGE', EXPIRY, '-inf', now + 1,
+* a checkpoint stays where its job is completed with a kept result
+- call('HDEL', NOTES, 'e' .. j.id, 'k' .. j.id)
++ call('HDEL', NOTES, 'e' .. j.id)
+! checkpoints and logs
+@ redis/claim/redis-settle.js
+* a beat does not look at the fence
+- if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[n + 1])) then
++ if not claim then
+* a beat may shorten the lease
+- 'GT', ends_at
++ ends_at
+* a beat shortens the lease that is shared
+- elseif ends_at > tonumber(call('ZSCORE', LEASES, '\0' .. sub(claim, 1, 7)) or 0) then
++ else
+* a claim that is renewed still counts as sharing its first lease
+-       leave_lease(sub(claim, 1, 7), 1)
+* startedAt is set by every beat
+- said[1] = before[1] ~= '' and before[1] or started_at(said[1])
++ said[1] = started_at(said[1])
+* a log begins with what is new
+- (call('HGET', NOTES, 'l' .. id) or '') .. more
++ more .. (call('HGET', NOTES, 'l' .. id) or '')
+! checkpoints and logs
+@ redis/lua/prelude.js
+* a shared lease stays when the last claim has left it
+-   call('ZREM', LEASES, '\0' .. fence_bytes)
+* what is taken from the middle of the ready list is not counted as left behind
+-  else call('HINCRBY', META, 'stale', 1) end
++  end
+* last in first out is forgotten
+- return LIFO and inverted(bytes) or bytes
++ return bytes
+* the past of a job that left becomes that of the next of its id
+- return end
+-   call('HDEL', HISTORY, j.id)
++ return end
+* a cancelled job that fails is tried again
+- elseif has(j.claim.flags, CANCEL) then finish(j, 'x')
+-   else schedule
++ else schedule
+* a job that never began leaves its remains when it is cancelled
+- if j.claim or j.attempt > 1 or j.crashes > 0 or j.suspect or has_notes(j) then remains
++ if true then remains
+* a job inherits what remains of a cancelled one with its id
+-   if byte(memory) > 127 then drop_notes(id) end
+* a dead job is there a millisecond longer than it is kept
+- j.updated + tonumber(age) <= now
++ j.updated + tonumber(age) < now
+! retention
+* a lead is waited for for ever
+- is_led(lead_at) return lead_at and now <= lead_at
++ is_led(lead_at) return lead_at and 0 <= lead_at
+* a job that was taken expires no more
+- call('ZADD', EXPIRING, expires_at, j.seq .. j.id)
+* a waiting job that is cancelled or buried leaves its expiry behind
+- if is_waiting(j) then call('ZREM', EXPIRING, j.seq .. j.id)
++ if false then
+@ redis/lua/leads-lua.js
+* a shared lease that ends takes renewed claims along
+- if claim and has(byte(claim, 14) - 64, OWNLEASE) ~= is_shared and (
++ if claim and (
+* a suspect is buried a crash late
+- j.crashes >= max_crashes
++ j.crashes > max_crashes
+* a lease that ends now is recovered a millisecond late
+- call('ZRANGE', LEASES, '-inf', now,
++ call('ZRANGE', LEASES, '-inf', now - 1,
+* a server that was started anew spares no lease
+- return since + lease_ms
++ return 0
+! starting anew
+@ redis/records/redis-registry.js
+* who is gone takes the claims of others along
+-  and j.claim.worker == ARGV[1]
+* a claim is adopted whoever holds it
+- if sub(claim, 16, stop) ~= from then return 0 end
+! adoption
+* a superseded claim is adopted
+- if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[2])) then
++ if not claim then
+! adoption
+@ redis/lua/ready-lua.js
+* an element left behind in the ready list by a job of the same id is taken for it
+- not pasts[i] and sub(records[i], 9, 14) == sub(elements[i], 8, 13)
++ not pasts[i]
+! records: actions
+* a job that has moved on is still taken from the ready list
+- records[i] and not pasts[i] and
++ records[i] and
+* the ready list goes before every priority
+- return priority > 32767
++ return true
+* of two ready jobs the younger goes first
+- if stamp ~= other then return stamp < other end
++ if stamp ~= other then return stamp > other end
+@ redis/claim/claim-plain-lua.js
+* a claim alone is not marked so
+- alone and ALONE or 0
++ 0
+* two claims of one moment share a fence
+- tonumber(last_fence) + 1
++ tonumber(last_fence)
+* a job that was taken expires later
+- many('ZREM', EXPIRING, members)
+* a claim that ends jobs out of the middle of the ready list passes over too few stale elements
+-     meta.stale, meta.lost = unpack(call('HMGET', META, 'stale', 'lost'))
+-   end
++   end
+! expiring
+@ redis/claim/claim-loop-lua.js
+* a job that is due now is promoted a millisecond late
+- (now + 1) * 1000
++ now * 1000
+* a claim that leaves jobs rings nobody
+- if can or has_left then ring_unpaused()
++ if has_left then ring_unpaused()
+! ringing
+* who takes all there is does not take back the ring
+- (unpackn('>I7', first) / 1000)) then call('DEL', WAKE) end
++ (unpackn('>I7', first) / 1000)) then end
+! ringing
+* of more expired jobs than one call ends, one is given
+- if asked_for > 0 and is_open and not has_expired then
++ if asked_for > 0 and is_open then
+! expiring
+@ redis/enqueue/calls-lua.js
+* a call that is sent again is carried out again
+- if wanted[id] then found[id] = letters end
+@ redis/records/redis-records.js
+* a running job does not tell that it has fields
+- if not has(j.claim.flags, BEATEN) then call('HSET', CLAIMS, id, with_flags(j.claim.text, j.claim.flags + BEATEN)) end
++ local _
+! fields
+* a fresh job does not tell that it has fields
+-   call('HSET', HISTORY, id, write_past(j))
+* a job with fields stays in the ready list
+-     leave(j)
+-     enter(j, 'r')
+! fields
+`)

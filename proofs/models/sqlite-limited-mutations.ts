@@ -1,389 +1,220 @@
 /** The mutations of the SQLite store's throttles, bounds, lanes and holds. */
 
-import type { Mutation } from './mutants.js'
+import { mutationsIn } from './mutants.js'
 
-export const sqliteLimitedMutations: readonly Mutation[] = [
-  {
-    what: 'a lane opens a ms late',
-    file: 'sqlite/rows/sqlite-lanes.js',
-    from: 'shut_until <= ? ORDER BY',
-    to: 'shut_until < ? ORDER BY',
-  },
-  {
-    what: 'a claim that takes nothing opens no lane',
-    file: 'rules/fair-share.js',
-    from: 'if (limit <= 0)',
-    to: 'if (limit < 0)',
-  },
-  {
-    what: 'a claim that takes the last jobs, and no more were asked for, leads',
-    file: 'rules/claim-waits.js',
-    from: 'taken > 0 && taken < limit',
-    to: 'taken > 0 && taken <= limit',
-  },
-  {
-    what: 'a lead that asks at its time and leaves jobs leads on',
-    file: 'rules/claim-waits.js',
-    from: '(taken > 0 || isClaimable) && !isShut',
-    to: 'taken > 0 && !isShut',
-    concern: 'waiting for throttles',
-  },
-  {
-    what: 'a lane without jobs tells when it opens',
-    file: 'sqlite/rows/sqlite-lanes.js',
-    from: "(grp <> '' OR ?2)",
-    to: "(grp <> '' OR ?2 IS NOT NULL)",
-    concern: 'limits by group',
-  },
-  {
-    what: 'rules that are set open the lanes by their names',
-    file: 'sqlite/rows/sqlite-lanes.js',
-    from: 'OVER (ORDER BY shut_until, grp)',
-    to: 'OVER (ORDER BY grp)',
-    concern: 'scopes of throttles',
-  },
-  {
-    what: 'what runs of groups counts as running without one',
-    file: 'sqlite/rows/sqlite-lanes.js',
-    from: 'queue.running - queue.grouped_running',
-    to: 'queue.running',
-  },
-  {
-    what: 'a shut lane opens for a new job',
-    file: 'sqlite/rows/sqlite-lanes.js',
-    from: 'else if (lane.turn === null && lane.shut_until === null)',
-    to: 'else if (lane.turn === null)',
-  },
-  {
-    what: 'a lane whose group is full keeps its turn',
-    file: 'sqlite/rows/sqlite-lanes.js',
-    from: 'lane.ready > 0 && this.roomIn(queue, grp) > 0',
-    to: 'lane.ready > 0',
-  },
-  {
-    what: 'a short hold of a group ends a longer one',
-    file: 'sqlite/rows/sqlite-lanes.js',
-    from: 'Math.max(until, lane.held_until ?? until)',
-    to: 'until',
-    concern: 'holds',
-  },
-  {
-    what: 'a lane that is shut opens with its hold',
-    file: 'sqlite/rows/sqlite-lanes.js',
-    from: 'Math.max(until, lane.shut_until ?? until)',
-    to: 'until',
-    concern: 'holds',
-  },
-  {
-    what: 'maxRunning bounds each shard',
-    file: 'sqlite/rows/sqlite-limits.js',
-    from: 'queue.shards === 1 ? [queue]',
-    to: 'queue.shards > 0 ? [queue]',
-  },
-  {
-    what: 'jobs without a group are claimable though they are shut',
-    file: 'sqlite/rows/sqlite-limits.js',
-    from: "this.#lanes.shutUntil(queue, '') === undefined && ",
-    to: '',
-  },
-  {
-    what: 'suspects alone are no reason to ask when a shut queue opens',
-    file: 'sqlite/rows/sqlite-limits.js',
-    from: 'if (queue.ready === 0)',
-    to: 'if (ordinary(queue) === 0)',
-  },
-  {
-    what: 'a shut queue opens with the first of its lanes',
-    file: 'sqlite/rows/sqlite-limits.js',
-    from: 'if (whole > mono)',
-    to: 'if (whole > mono && !hasLanes(queue))',
-  },
-  {
-    what: 'the end of a claim under maxRunning rings nobody',
-    file: 'sqlite/rows/sqlite-limits.js',
-    from: 'max_running !== null || max_per_group !== null',
-    to: 'max_per_group !== null',
-    concern: 'bounds on what runs',
-  },
-  {
-    what: 'a job for a shut group that is led rings',
-    file: 'sqlite/rows/sqlite-limits.js',
-    from: 'return Math.max(whole, this.#lanes.shutUntil(queue, group) ?? Number.NEGATIVE_INFINITY)',
-    to: 'return whole',
-    concern: 'waiting for throttles',
-  },
-  {
-    what: 'a throttle is charged with what a claim may take',
-    file: 'rules/fair-share.js',
-    from: "deniedForMs(whole, '', taken)",
-    to: "deniedForMs(whole, '', Math.max(0, most))",
-  },
-  {
-    what: 'a claim that finds nothing lets the counter go on',
-    file: 'rules/fair-share.js',
-    from: "!whole.hasMore('')",
-    to: 'false',
-  },
-  {
-    what: 'a hold of a group does not keep a suspect back',
-    file: 'rules/fair-share.js',
-    from: ' && queue.heldForMs(group) <= 0',
-    to: '',
-  },
-  {
-    what: 'a suspect costs its group no permit',
-    file: 'rules/fair-share.js',
-    from: 'startedIn(queue, suspect, taken)',
-    to: 'startedIn(queue, suspect, 0)',
-  },
-  {
-    what: 'lanes are visited last first',
-    file: 'sqlite/work/sqlite-fair-share.js',
-    from: 'Math.min(mostTurns, left)).reverse()',
-    to: 'Math.min(mostTurns, left))',
-  },
-  {
-    what: 'a hold of a group lasts a ms longer',
-    file: 'rules/fair-share.js',
-    from: 'if (heldForMs > 0)',
-    to: 'if (heldForMs >= 0)',
-  },
-  {
-    what: 'a lane that was shut is opened behind that',
-    file: 'rules/fair-share.js',
-    from: '    startedIn(queue, group, taken);\n    return taken;\n',
-    to: '    startedIn(queue, group, taken);\n    queue.visited(group, queue.readyIn(group) > 0 && queue.roomIn(group) > 0);\n    return taken;\n',
-  },
-  {
-    what: 'what a throttle has denied in a queue is not shut',
-    file: 'rules/fair-share.js',
-    from: '(queue.ordinary > 0 || queue.firstSuspect() !== undefined)',
-    to: 'taken > 0',
-  },
-  {
-    what: 'a counter goes by the jobs of one shard of its scope',
-    file: 'sqlite/work/sqlite-fair-share.js',
-    from: '.some((one) => !isStopped(one) &&',
-    to: '.slice(0, 1).some((one) => !isStopped(one) &&',
-  },
-  {
-    what: 'a counter goes by the jobs of paused queues too',
-    file: 'sqlite/work/sqlite-fair-share.js',
-    from: '!isStopped(one) && ',
-    to: '',
-    concern: 'the rest of a throttle',
-  },
-  {
-    what: 'a window no longer sees a start that is as old as it',
-    file: 'sqlite/rows/sqlite-throttle-counter.js',
-    from: 'tid = ? AND at >= ? ORDER BY at',
-    to: 'tid = ? AND at > ? ORDER BY at',
-    concern: 'throttling',
-  },
-  {
-    what: 'a window opens a ms early',
-    file: 'sqlite/rows/sqlite-throttle-counter.js',
-    from: 'found.at + offset + forMs + 1',
-    to: 'found.at + offset + forMs',
-  },
-  {
-    what: 'a window opens with its latest start',
-    file: 'sqlite/rows/sqlite-throttle-counter.js',
-    from: 'nth <= ? ORDER BY nth DESC',
-    to: 'nth >= ? ORDER BY nth DESC',
-  },
-  {
-    what: 'a counter may catch up with its buffer',
-    file: 'sqlite/rows/sqlite-throttle-counter.js',
-    from: 'fewerFrom(limit - elasticBuffer)',
-    to: 'fewerFrom(limit)',
-  },
-  {
-    what: 'a window opens without regard to what a recovery charged',
-    file: 'sqlite/rows/sqlite-throttle-counter.js',
-    from: 'total + charged - most',
-    to: 'total - most',
-    concern: 'recovered throttles',
-  },
-  {
-    what: 'of an instant the last claim counts',
-    file: 'sqlite/rows/sqlite-throttle-counter.js',
-    from: 'SET count = count + excluded.count',
-    to: 'SET count = excluded.count',
-  },
-  {
-    what: 'a subject is forgotten a ms early',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'if (lastAt < at - longestCountedMs(rules))',
-    to: 'if (lastAt <= at - longestCountedMs(rules))',
-    concern: 'throttling',
-  },
-  {
-    what: 'the grids go on under other rules',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'const grids = isOfRules ?',
-    to: 'const grids = isOfRules || row.grids ?',
-  },
-  {
-    what: 'a counter that has nothing left to start keeps its credit',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'hasMore ? gridAfter',
-    to: 'count > 0 ? gridAfter',
-  },
-  {
-    what: 'who is denied in a silence is told of that alone',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'forMs: Math.max(quietForMs, forMs) + late',
-    to: 'forMs: quietForMs + late',
-    concern: 'recovered throttles',
-  },
-  {
-    what: 'the wait is that for the newest rule',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'Math.max(...each.map(({ forMs }) => forMs))',
-    to: 'each.at(-1).forMs',
-  },
-  {
-    what: 'what a recovery charged is lost with the next start',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: '(row?.total ?? 0) + (charge?.count ?? 0)',
-    to: '(row?.total ?? 0)',
-  },
-  {
-    what: 'counters outlive the call that read them',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: '        this.#counters.forget();\n',
-    to: '',
-  },
-  {
-    what: 'a silence is not written down',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: "    'quiet_until',\n",
-    to: '',
-  },
-  {
-    what: 'a throttle holds for its queue alone',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'SELECT name, shard FROM queue WHERE throttle = ?',
-    to: 'SELECT name, shard FROM queue WHERE throttle = ? LIMIT 1',
-  },
-  {
-    what: 'a hold keeps one shard back',
-    file: 'sqlite/work/sqlite-settle.js',
-    from: 'of queues.rowsOf(name))',
-    to: 'of queues.rowsOf(name).slice(0, 1))',
-  },
-  {
-    what: 'a short hold of a queue ends a longer one',
-    file: 'sqlite/work/sqlite-settle.js',
-    from: 'Math.max(shard.held_until ?? until, until)',
-    to: 'until',
-  },
-  {
-    what: 'a job without a group that holds its group holds only those without one',
-    file: 'sqlite/work/sqlite-settle.js',
-    from: "if (of === 'group' && job.grp !== null)\n                lanes.hold(shard, job.grp,",
-    to: "if (of === 'group')\n                lanes.hold(shard, job.grp ?? '',",
-  },
-  {
-    what: 'a lane does not open when a claim of its group is completed',
-    file: 'sqlite/work/sqlite-completion.js',
-    from: '            this.#transaction.lanes.refresh(queue, ended.grp);\n',
-    to: '',
-    concern: 'limits by group',
-  },
-  {
-    what: 'a paused group has room',
-    file: 'sqlite/rows/sqlite-lanes.js',
-    from: 'this.#of(queue, group).paused === 1',
-    to: 'this.#of(queue, group).paused === 2',
-  },
-  {
-    what: 'a hold that is released leaves its lane shut',
-    file: 'sqlite/rows/sqlite-lanes.js',
-    from: 'if (this.#of(queue, group).shut_until !== null)\n            this.open',
-    to: 'if (this.#of(queue, group).turn !== null)\n            this.open',
-  },
-  {
-    what: 'a group with a rate of its own goes by the rules of all',
-    file: 'rules/throttle/throttle-subjects.js',
-    from: 'return rateOf(group) ?? ',
-    to: 'return ',
-  },
-  {
-    what: 'a group goes by the rules for all',
-    file: 'rules/throttle/throttle-subjects.js',
-    from: '?? throttle.eachGroup ??',
-    to: '??',
-  },
-  {
-    what: 'rules for each group beside those for all make no lanes',
-    file: 'sqlite/rows/sqlite-queue.js',
-    from: "throttle_by === 'both'",
-    to: "throttle_by === 'none'",
-  },
-  {
-    what: 'the count of all is one of a group',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: "this.#told.eachGroup === undefined ? null : ''",
-    to: 'null',
-  },
-  {
-    what: 'the silence for each group is not longer than that for all',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'recovered(before, allRules(this.#told),',
-    to: 'recovered(before, this.#told.rules,',
-  },
-  {
-    what: 'the rate of a group that is set leaves its lane shut',
-    file: 'sqlite/records/sqlite-throttle-admin.js',
-    from: 'lanes.look(row, group)',
-    to: 'void lanes',
-  },
-  {
-    what: 'the grids of a group go on under other rules of its own',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: '{ ...counter, epoch: noEpoch }',
-    to: '{ ...counter }',
-  },
-  {
-    what: 'a rate that is ended stays',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'this.#delete.run(scope, group)',
-    to: 'void this.#delete',
-  },
-  {
-    what: 'a group is forgotten when the windows of all groups are over, though its own goes on',
-    file: 'rules/throttle/own-rates.js',
-    from: 'own?.longestMs ?? 0)',
-    to: '0)',
-    concern: 'rates of groups',
-  },
-  {
-    what: 'a group that is silent for longer than the others is not',
-    file: 'rules/throttle/throttle-recovery.js',
-    from: 'if (count === 0 || silence === undefined)',
-    to: 'if (count >= 0 || silence === undefined)',
-    concern: 'rates of groups',
-  },
-  {
-    what: 'a completion holds nothing',
-    file: 'sqlite/work/sqlite-completion.js',
-    from: ' && item.hold === undefined',
-    to: '',
-  },
-  {
-    what: 'starts that may be late count from their grant',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'Math.max(at + lateMs, seen?.lastAt ?? at)',
-    to: 'Math.max(at, seen?.lastAt ?? at)',
-    concern: 'waiting for throttles',
-  },
-  {
-    what: 'a start counts from before the one that came before it',
-    file: 'sqlite/rows/sqlite-throttle.js',
-    from: 'Math.max(at + lateMs, seen?.lastAt ?? at)',
-    to: 'at + lateMs',
-    concern: 'waiting for throttles',
-  },
-]
+export const sqliteLimitedMutations = mutationsIn(`
+@ sqlite/rows/sqlite-lanes.js
+* a lane opens a ms late
+- shut_until <= ? ORDER BY
++ shut_until < ? ORDER BY
+* a lane without jobs tells when it opens
+- (grp <> '' OR ?2)
++ (grp <> '' OR ?2 IS NOT NULL)
+! limits by group
+* rules that are set open the lanes by their names
+- OVER (ORDER BY shut_until, grp)
++ OVER (ORDER BY grp)
+! scopes of throttles
+* what runs of groups counts as running without one
+- queue.running - queue.grouped_running
++ queue.running
+* a shut lane opens for a new job
+- else if (lane.turn === null && lane.shut_until === null)
++ else if (lane.turn === null)
+* a lane whose group is full keeps its turn
+- lane.ready > 0 && this.roomIn(queue, grp) > 0
++ lane.ready > 0
+* a short hold of a group ends a longer one
+- Math.max(until, lane.held_until ?? until)
++ until
+! holds
+* a lane that is shut opens with its hold
+- Math.max(until, lane.shut_until ?? until)
++ until
+! holds
+* a paused group has room
+- this.#of(queue, group).paused === 1
++ this.#of(queue, group).paused === 2
+* a hold that is released leaves its lane shut
+- if (this.#of(queue, group).shut_until !== null)
+-             this.open
++ if (this.#of(queue, group).turn !== null)
++             this.open
+@ rules/fair-share.js
+* a claim that takes nothing opens no lane
+- if (limit <= 0)
++ if (limit < 0)
+* a throttle is charged with what a claim may take
+- deniedForMs(whole, '', taken)
++ deniedForMs(whole, '', Math.max(0, most))
+* a claim that finds nothing lets the counter go on
+- !whole.hasMore('')
++ false
+* a hold of a group does not keep a suspect back
+-  && queue.heldForMs(group) <= 0
+* a suspect costs its group no permit
+- startedIn(queue, suspect, taken)
++ startedIn(queue, suspect, 0)
+* a hold of a group lasts a ms longer
+- if (heldForMs > 0)
++ if (heldForMs >= 0)
+* a lane that was shut is opened behind that
+-     startedIn(queue, group, taken);
+-     return taken;
++     startedIn(queue, group, taken);
++     queue.visited(group, queue.readyIn(group) > 0 && queue.roomIn(group) > 0);
++     return taken;
+* what a throttle has denied in a queue is not shut
+- (queue.ordinary > 0 || queue.firstSuspect() !== undefined)
++ taken > 0
+@ rules/claim-waits.js
+* a claim that takes the last jobs, and no more were asked for, leads
+- taken > 0 && taken < limit
++ taken > 0 && taken <= limit
+* a lead that asks at its time and leaves jobs leads on
+- (taken > 0 || isClaimable) && !isShut
++ taken > 0 && !isShut
+! waiting for throttles
+@ sqlite/rows/sqlite-limits.js
+* maxRunning bounds each shard
+- queue.shards === 1 ? [queue]
++ queue.shards > 0 ? [queue]
+* jobs without a group are claimable though they are shut
+- this.#lanes.shutUntil(queue, '') === undefined &&
+* suspects alone are no reason to ask when a shut queue opens
+- if (queue.ready === 0)
++ if (ordinary(queue) === 0)
+* a shut queue opens with the first of its lanes
+- if (whole > mono)
++ if (whole > mono && !hasLanes(queue))
+* the end of a claim under maxRunning rings nobody
+- max_running !== null || max_per_group !== null
++ max_per_group !== null
+! bounds on what runs
+* a job for a shut group that is led rings
+- return Math.max(whole, this.#lanes.shutUntil(queue, group) ?? Number.NEGATIVE_INFINITY)
++ return whole
+! waiting for throttles
+@ sqlite/work/sqlite-fair-share.js
+* lanes are visited last first
+- Math.min(mostTurns, left)).reverse()
++ Math.min(mostTurns, left))
+* a counter goes by the jobs of one shard of its scope
+- .some((one) => !isStopped(one) &&
++ .slice(0, 1).some((one) => !isStopped(one) &&
+* a counter goes by the jobs of paused queues too
+- !isStopped(one) &&
+! the rest of a throttle
+@ sqlite/rows/sqlite-throttle-counter.js
+* a window no longer sees a start that is as old as it
+- tid = ? AND at >= ? ORDER BY at
++ tid = ? AND at > ? ORDER BY at
+! throttling
+* a window opens a ms early
+- found.at + offset + forMs + 1
++ found.at + offset + forMs
+* a window opens with its latest start
+- nth <= ? ORDER BY nth DESC
++ nth >= ? ORDER BY nth DESC
+* a counter may catch up with its buffer
+- fewerFrom(limit - elasticBuffer)
++ fewerFrom(limit)
+* a window opens without regard to what a recovery charged
+- total + charged - most
++ total - most
+! recovered throttles
+* of an instant the last claim counts
+- SET count = count + excluded.count
++ SET count = excluded.count
+@ sqlite/rows/sqlite-throttle.js
+* a subject is forgotten a ms early
+- if (lastAt < at - longestCountedMs(rules))
++ if (lastAt <= at - longestCountedMs(rules))
+! throttling
+* the grids go on under other rules
+- const grids = isOfRules ?
++ const grids = isOfRules || row.grids ?
+* a counter that has nothing left to start keeps its credit
+- hasMore ? gridAfter
++ count > 0 ? gridAfter
+* who is denied in a silence is told of that alone
+- forMs: Math.max(quietForMs, forMs) + late
++ forMs: quietForMs + late
+! recovered throttles
+* the wait is that for the newest rule
+- Math.max(...each.map(({ forMs }) => forMs))
++ each.at(-1).forMs
+* what a recovery charged is lost with the next start
+- (row?.total ?? 0) + (charge?.count ?? 0)
++ (row?.total ?? 0)
+* counters outlive the call that read them
+-         this.#counters.forget();
+* a silence is not written down
+-     'quiet_until',
+* a throttle holds for its queue alone
+- SELECT name, shard FROM queue WHERE throttle = ?
++ SELECT name, shard FROM queue WHERE throttle = ? LIMIT 1
+* the count of all is one of a group
+- this.#told.eachGroup === undefined ? null : ''
++ null
+* the silence for each group is not longer than that for all
+- recovered(before, allRules(this.#told),
++ recovered(before, this.#told.rules,
+* the grids of a group go on under other rules of its own
+- { ...counter, epoch: noEpoch }
++ { ...counter }
+* a rate that is ended stays
+- this.#delete.run(scope, group)
++ void this.#delete
+* starts that may be late count from their grant
+- Math.max(at + lateMs, seen?.lastAt ?? at)
++ Math.max(at, seen?.lastAt ?? at)
+! waiting for throttles
+* a start counts from before the one that came before it
+- Math.max(at + lateMs, seen?.lastAt ?? at)
++ at + lateMs
+! waiting for throttles
+@ sqlite/work/sqlite-settle.js
+* a hold keeps one shard back
+- of queues.rowsOf(name))
++ of queues.rowsOf(name).slice(0, 1))
+* a short hold of a queue ends a longer one
+- Math.max(shard.held_until ?? until, until)
++ until
+* a job without a group that holds its group holds only those without one
+- if (of === 'group' && job.grp !== null)
+-                 lanes.hold(shard, job.grp,
++ if (of === 'group')
++                 lanes.hold(shard, job.grp ?? '',
+@ sqlite/work/sqlite-completion.js
+* a lane does not open when a claim of its group is completed
+-             this.#transaction.lanes.refresh(queue, ended.grp);
+! limits by group
+* a completion holds nothing
+-  && item.hold === undefined
+@ rules/throttle/throttle-subjects.js
+* a group with a rate of its own goes by the rules of all
+- return rateOf(group) ??
++ return
+* a group goes by the rules for all
+- ?? throttle.eachGroup ??
++ ??
+@ sqlite/rows/sqlite-queue.js
+* rules for each group beside those for all make no lanes
+- throttle_by === 'both'
++ throttle_by === 'none'
+@ sqlite/records/sqlite-throttle-admin.js
+* the rate of a group that is set leaves its lane shut
+- lanes.look(row, group)
++ void lanes
+@ rules/throttle/own-rates.js
+* a group is forgotten when the windows of all groups are over, though its own goes on
+- own?.longestMs ?? 0)
++ 0)
+! rates of groups
+@ rules/throttle/throttle-recovery.js
+* a group that is silent for longer than the others is not
+- if (count === 0 || silence === undefined)
++ if (count >= 0 || silence === undefined)
+! rates of groups
+`)

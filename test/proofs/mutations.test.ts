@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { storeContract } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
 import { redisLimitedMutations } from '../../proofs/models/redis-limited-mutations.js'
-import { redisMergeMutations } from '../../proofs/models/redis-merge-mutations.js'
 import { redisMutations } from '../../proofs/models/redis-mutations.js'
 import { redisOrderedMutations } from '../../proofs/models/redis-ordered-mutations.js'
 import { sqliteLimitedMutations } from '../../proofs/models/sqlite-limited-mutations.js'
@@ -19,8 +18,7 @@ const stores = join(import.meta.dirname, '../../dist/stores')
 it.each([
   ['the simulation', simulationFaults],
   ['plain queues on Redis', redisMutations],
-  ['merging on Redis', redisMergeMutations],
-  ['ordered queues on Redis', redisOrderedMutations],
+  ['ordered queues and merging on Redis', redisOrderedMutations],
   ['limits on Redis', redisLimitedMutations],
   ['plain queues on SQLite', sqliteMutations],
   ['ordered queues on SQLite', sqliteOrderedMutations],
