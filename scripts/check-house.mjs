@@ -13,21 +13,22 @@ const floors = {
   selectors: 1,
   'stores/contract': 1,
   'stores/rules': 2,
-  client: 4,
-  runtime: 4,
-  measures: 4,
-  workers: 5,
-  mill: 6,
-  web: 7,
-  cli: 8,
-  'store-testing': 7,
-  telemetry: 7,
-  testing: 8,
-  'index.ts': 8,
-  'store-exports.ts': 8,
+  'stores/rows': 3,
+  client: 5,
+  runtime: 5,
+  measures: 5,
+  workers: 6,
+  mill: 7,
+  web: 8,
+  cli: 9,
+  'store-testing': 8,
+  telemetry: 8,
+  testing: 9,
+  'index.ts': 9,
+  'store-exports.ts': 9,
 }
 /** Of every store, a room under `stores/` with a name of its own. */
-const storeFloor = 3
+const storeFloor = 4
 const longest = 600
 /** A file of at most this length that only one other imports needs a reason. */
 const longestLone = 110

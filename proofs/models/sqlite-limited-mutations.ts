@@ -110,12 +110,16 @@ export const sqliteLimitedMutations = mutationsIn(`
 - tid = ? AND at >= ? ORDER BY at
 + tid = ? AND at > ? ORDER BY at
 ! throttling
-* a window opens a ms early
-- found.at + offset + forMs + 1
-+ found.at + offset + forMs
 * a window opens with its latest start
 - nth <= ? ORDER BY nth DESC
 + nth >= ? ORDER BY nth DESC
+* of an instant the last claim counts
+- SET count = count + excluded.count
++ SET count = excluded.count
+@ rows/scope-throttle.js
+* a window opens a ms early
+- at + offset + forMs + 1
++ at + offset + forMs
 * a counter may catch up with its buffer
 - fewerFrom(limit - elasticBuffer)
 + fewerFrom(limit)
@@ -123,10 +127,6 @@ export const sqliteLimitedMutations = mutationsIn(`
 - total + charged - most
 + total - most
 ! recovered throttles
-* of an instant the last claim counts
-- SET count = count + excluded.count
-+ SET count = excluded.count
-@ sqlite/rows/sqlite-throttle.js
 * a subject is forgotten a ms early
 - if (lastAt < at - longestCountedMs(rules))
 + if (lastAt <= at - longestCountedMs(rules))
@@ -147,13 +147,6 @@ export const sqliteLimitedMutations = mutationsIn(`
 * what a recovery charged is lost with the next start
 - (row?.total ?? 0) + (charge?.count ?? 0)
 + (row?.total ?? 0)
-* counters outlive the call that read them
--         this.#counters.forget();
-* a silence is not written down
--     'quiet_until',
-* a throttle holds for its queue alone
-- SELECT name, shard FROM queue WHERE throttle = ?
-+ SELECT name, shard FROM queue WHERE throttle = ? LIMIT 1
 * the count of all is one of a group
 - this.#told.eachGroup === undefined ? null : ''
 + null
@@ -163,9 +156,6 @@ export const sqliteLimitedMutations = mutationsIn(`
 * the grids of a group go on under other rules of its own
 - { ...counter, epoch: noEpoch }
 + { ...counter }
-* a rate that is ended stays
-- this.#delete.run(scope, group)
-+ void this.#delete
 * starts that may be late count from their grant
 - Math.max(at + lateMs, seen?.lastAt ?? at)
 + Math.max(at, seen?.lastAt ?? at)
@@ -174,6 +164,17 @@ export const sqliteLimitedMutations = mutationsIn(`
 - Math.max(at + lateMs, seen?.lastAt ?? at)
 + at + lateMs
 ! waiting for throttles
+@ sqlite/rows/sqlite-throttle.js
+* counters outlive the call that read them
+-         this.#counters.forget();
+* a silence is not written down
+-     'quiet_until',
+* a throttle holds for its queue alone
+- SELECT name, shard FROM queue WHERE throttle = ?
++ SELECT name, shard FROM queue WHERE throttle = ? LIMIT 1
+* a rate that is ended stays
+- this.#delete.run(scope, group)
++ void this.#delete
 @ sqlite/work/sqlite-settle.js
 * a hold keeps one shard back
 - of queues.rowsOf(name))

@@ -1,6 +1,7 @@
 /** The limits of a SQLite store in its canonical state: lanes and throttles, read from their tables. */
 
 import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../../core/queue/throttle.js'
+import { type CounterRow, gridsIn, type ThrottleRow, throttleIn } from '../../stores/rows/scope-throttle.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { gridAtRest } from '../../stores/rules/throttle/grid.js'
 import type { StartLog } from '../../stores/rules/throttle/start-log.js'
@@ -9,8 +10,6 @@ import { type Recovery, recoveredCounter } from '../../stores/rules/throttle/thr
 import { rulesOfSubject } from '../../stores/rules/throttle/throttle-subjects.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
 import type { QueueRow } from '../../stores/sqlite/rows/sqlite-queue.js'
-import { type ThrottleRow, throttleIn } from '../../stores/sqlite/rows/sqlite-throttle.js'
-import { type CounterRow, gridsIn } from '../../stores/sqlite/rows/sqlite-throttle-counter.js'
 import type { CanonicalCounter, CanonicalLanes, CanonicalThrottle } from './canonical-state.js'
 
 interface LaneColumns {

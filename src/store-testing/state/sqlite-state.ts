@@ -2,6 +2,7 @@
 
 import type { Payload } from '../../core/values/codec.js'
 import { resultDropped } from '../../stores/contract/job-records.js'
+import type { ThrottleRow } from '../../stores/rows/scope-throttle.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
@@ -16,7 +17,6 @@ import {
   successorSet,
 } from '../../stores/sqlite/rows/sqlite-payloads.js'
 import { leadOf, morgueOf, type QueueRow, share, suspectLeadOf } from '../../stores/sqlite/rows/sqlite-queue.js'
-import type { ThrottleRow } from '../../stores/sqlite/rows/sqlite-throttle.js'
 import { checkRows } from '../../stores/sqlite/sqlite-fsck.js'
 import {
   type CanonicalEntry,

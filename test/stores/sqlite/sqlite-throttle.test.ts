@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ruleText, type ThrottleRule } from '#src/core/queue/throttle.js'
 import { MemoryThrottle } from '#src/stores/memory/queue/memory-throttle.js'
+import { gridsText, ScopeThrottle, sightIn, type ThrottleRow } from '#src/stores/rows/scope-throttle.js'
 import { logAfter, type StartLog, sightOf } from '#src/stores/rules/throttle/start-log.js'
 import { type Database, loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { limitTables } from '#src/stores/sqlite/file/sqlite-schema.js'
-import { SqliteGroupRates, SqliteThrottle, type ThrottleRow } from '#src/stores/sqlite/rows/sqlite-throttle.js'
-import { gridsText, SqliteThrottleCounters } from '#src/stores/sqlite/rows/sqlite-throttle-counter.js'
+import { SqliteGroupRates } from '#src/stores/sqlite/rows/sqlite-throttle.js'
+import { SqliteThrottleCounters } from '#src/stores/sqlite/rows/sqlite-throttle-counter.js'
 import { seededRandom } from '../../seeded-random.js'
 
 let db: Database
@@ -53,7 +54,7 @@ describe('the starts that a rule counts, found by two rows', () => {
         const moved = [...log.map(({ at, count }) => ({ at: at + byMs, count })), ...(charge ? [charge] : [])]
         for (const one of rules) {
           const later = now + Math.max(0, byMs) + whole(0, 1_001)
-          const sight = counters.sight(row, outlook, one, later)
+          const sight = sightIn(counters, row, outlook, one, later)
           const { hits, opensAt, catchesUpAt } = sight
           expect({ hits, opensAt, catchesUpAt }).toEqual(sightOf(one, moved, later))
         }
@@ -82,7 +83,7 @@ describe('the starts that a rule counts, found by two rows', () => {
     )
 
     const row = { ...values, tid, total: 100_000 }
-    const { hits, opensAt } = counters.sight(row, { byMs: 0 }, rule(60_000, 500_000), 1_000_000)
+    const { hits, opensAt } = sightIn(counters, row, { byMs: 0 }, rule(60_000, 500_000), 1_000_000)
 
     expect({ hits, opensAt }).toEqual({ hits: 50_000, opensAt: 400_000 + 500_001 })
     for (const plan of plans) expect(plan).toMatch(/^SEARCH throttle_start USING .*\(tid=\? AND (at>|nth<)\?\)$/)
@@ -115,7 +116,7 @@ describe('a throttle of the SQLite store compared with the memory store', () => 
     db.exec('DELETE FROM throttle_counter; DELETE FROM throttle_start; DELETE FROM throttle_rate')
     const counters = new SqliteThrottleCounters(db)
     const row = throttleRow(rules, by)
-    const sqlite = new SqliteThrottle(row, counters, new SqliteGroupRates(db))
+    const sqlite = new ScopeThrottle(row, counters, new SqliteGroupRates(db))
     let now = 1_000_000
     let run = 'first'
     for (let step = 0; step < 120; step += 1) {
@@ -177,7 +178,7 @@ describe('after a restart of the machine', () => {
   it('starts have the same age on the new clock as on the wall clock', () => {
     const counters = new SqliteThrottleCounters(db)
     const rules = [rule(10, 3_600_000)]
-    const throttle = new SqliteThrottle(throttleRow(rules), counters, new SqliteGroupRates(db))
+    const throttle = new ScopeThrottle(throttleRow(rules), counters, new SqliteGroupRates(db))
     const before = { now: 50_000_000, mono: 9_000_000, run: 'first' }
     throttle.permits('a', before)
     throttle.started('a', 4, true, before)
@@ -195,7 +196,7 @@ describe('after a restart of the machine', () => {
 
   it('idle counters are dropped, even if the old clock had higher numbers', () => {
     const counters = new SqliteThrottleCounters(db)
-    const throttle = new SqliteThrottle(throttleRow([rule(10, 5_000)]), counters, new SqliteGroupRates(db))
+    const throttle = new ScopeThrottle(throttleRow([rule(10, 5_000)]), counters, new SqliteGroupRates(db))
     const before = { now: 50_000_000, mono: 9_000_000, run: 'first' }
     for (const group of ['a', 'b']) {
       throttle.permits(group, before)

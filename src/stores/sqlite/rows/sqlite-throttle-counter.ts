@@ -1,41 +1,14 @@
-/**
- * The counters of a SQLite store: what its throttles have counted, for a queue or for each of its groups. One or two
- * rows of starts show what a rule sees of them, by the rules of `rules/throttle/start-log`.
- */
+/** The counters of a SQLite store: what its throttles have counted, for a queue or for each of its groups. */
 
-import { countedMs, type ThrottleRule } from '../../../core/queue/throttle.js'
-import type { Grid, Sight } from '../../rules/throttle/grid.js'
-import type { Starts } from '../../rules/throttle/start-log.js'
+import type { CounterRow, CounterShelf } from '../../rows/scope-throttle.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 
 /** The most starts that are dropped at once: more than one claim adds, so that dropping catches up. */
 const mostDropped = 300
 
-/** A row of `throttle_counter`. Property names are column names. */
-export interface CounterRow {
-  readonly tid: number
-  base: number
-  total: number
-  /** Null: no start still counts. */
-  last_at: number | null
-  /** JSON: place and credit of each grid. */
-  grids: string
-  epoch: number
-  recoveries: number
-  shift_ms: number
-}
-
-/**
- * The starts of a counter as they look on the present clock: moved by `byMs`, and followed by the charge of a recovery.
- */
-export interface Outlook {
-  readonly byMs: number
-  readonly charge?: Starts
-}
-
 const columns = ['base', 'total', 'last_at', 'grids', 'epoch', 'recoveries', 'shift_ms'] as const
 
-export class SqliteThrottleCounters {
+export class SqliteThrottleCounters implements CounterShelf {
   #held = new Map<string, CounterRow | undefined>()
   readonly #select: Statement
   readonly #insert: Statement
@@ -89,34 +62,12 @@ export class SqliteThrottleCounters {
     return row
   }
 
-  /**
-   * A rule's view of the starts. `opensAt` and `catchesUpAt` are computed when read: a rule that has room and keeps no
-   * grid does not need them.
-   */
-  sight({ tid, base, total }: CounterRow, { byMs, charge }: Outlook, rule: ThrottleRule, now: number): Sight {
-    const { limit, elasticBuffer = 0 } = rule
-    const forMs = countedMs(rule)
-    const offset = base + byMs
-    const charged = charge?.count ?? 0
-    const first = this.#firstSeen.get(tid, now - forMs - offset) as { nth: number } | undefined
-    const isChargeSeen = charge !== undefined && charge.at >= now - forMs
-    const hits = (first === undefined ? 0 : total - first.nth) + (isChargeSeen ? charged : 0)
-    const fewerFrom = (most: number): number => {
-      if (charge !== undefined && charged >= most) return charge.at + forMs + 1
-      const found = this.#nth.get(tid, total + charged - most) as { at: number } | undefined
-      return found === undefined ? Number.NEGATIVE_INFINITY : found.at + offset + forMs + 1
-    }
-    let opensAt: number | undefined
-    return {
-      hits,
-      get opensAt() {
-        opensAt ??= fewerFrom(limit)
-        return opensAt
-      },
-      get catchesUpAt() {
-        return fewerFrom(limit - elasticBuffer)
-      },
-    }
+  firstSeen(tid: number, from: number): number | undefined {
+    return (this.#firstSeen.get(tid, from) as { nth: number } | undefined)?.nth
+  }
+
+  atOf(tid: number, nth: number): number | undefined {
+    return (this.#nth.get(tid, nth) as { at: number } | undefined)?.at
   }
 
   /** Writes the counter and returns its row. `before` is undefined for a new one. */
@@ -180,14 +131,4 @@ export class SqliteThrottleCounters {
   forget(): void {
     this.#held = new Map()
   }
-}
-
-export function gridsIn(text: string): Grid[] {
-  return (JSON.parse(text) as [slotUs: number | null, credit: number][]).map(([slotUs, credit]) =>
-    slotUs === null ? { credit } : { slotUs, credit },
-  )
-}
-
-export function gridsText(grids: readonly Grid[]): string {
-  return JSON.stringify(grids.map(({ slotUs, credit }) => [slotUs ?? null, credit]))
 }

@@ -2,6 +2,7 @@
 
 import type { Payload } from '../../../core/values/codec.js'
 import type { JobKey } from '../../contract/job-records.js'
+import type { Moment } from '../../rows/scope-throttle.js'
 import { longestExpectMs, stepLimit } from '../../rules/bounds.js'
 import { mostClaimBytes, weightOf } from '../../rules/claim-weight.js'
 import type { ReadyPool } from '../../rules/fair-share.js'
@@ -19,7 +20,6 @@ import { SqliteLanes } from './sqlite-lanes.js'
 import { SqliteLimits } from './sqlite-limits.js'
 import { SqliteOrderedJobs } from './sqlite-ordered-job.js'
 import { bounded, isStopped, leadOf, type QueueRow, SqliteQueues } from './sqlite-queue.js'
-import type { Moment } from './sqlite-throttle.js'
 import { SqliteThrottles } from './sqlite-throttle.js'
 
 export class SqliteTransaction {

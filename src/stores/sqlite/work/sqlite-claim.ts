@@ -3,6 +3,7 @@
 import { groupRules } from '../../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom, Expired, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
+import type { Moment } from '../../rows/scope-throttle.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import { expiredReason } from '../../rules/expiry.js'
@@ -28,7 +29,6 @@ import {
   type Tie,
 } from '../rows/sqlite-queue.js'
 import type { SqliteQueueState } from '../rows/sqlite-queue-state.js'
-import type { Moment } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type ClaimedText, claimsText, type PoolGrant, textColumns } from './sqlite-claim-text.js'
 import { SqliteCrashes } from './sqlite-crash.js'

@@ -1,11 +1,11 @@
 /** A queue of a SQLite store, as the fair share of one claim sees it. */
 
 import { groupRules } from '../../../core/queue/throttle.js'
+import type { Moment } from '../../rows/scope-throttle.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import type { DealtQueue, ReadyPool } from '../../rules/fair-share.js'
 import { subjectOf } from '../../rules/throttle/throttle-subjects.js'
 import { hasLanes, isStopped, ordinary, type QueueRow } from '../rows/sqlite-queue.js'
-import type { Moment } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 /**

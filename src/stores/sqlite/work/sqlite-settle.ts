@@ -2,13 +2,13 @@
 
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
 import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
+import type { Moment } from '../../rows/scope-throttle.js'
 import { trimLimit } from '../../rules/bounds.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { running } from '../file/sqlite-schema.js'
 import { storedOrNull } from '../file/sqlite-text.js'
 import { changeOne, type JobRow, jobColumns } from '../rows/sqlite-job.js'
 import { bounded, byKind, isLimited, morgueOf, type QueueRow, share } from '../rows/sqlite-queue.js'
-import type { Moment } from '../rows/sqlite-throttle.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type Completions, itemsOf, SqliteCompletion } from './sqlite-completion.js'
 
