@@ -2,6 +2,7 @@
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { readyJobs } from '../lua/ready-lua.js'
+import { isDated } from '../lua/record-lua.js'
 import { transit } from '../lua/transit-lua.js'
 import type { ClaimKind } from './claim-loop-lua.js'
 
@@ -99,7 +100,7 @@ function take_places(places, has_group)
     claims[i * 2 - 1], claims[i * 2] = id, (pasts[i] and pasts[i] ~= '' and head_past or head) .. sub(rec, 2, 14) .. id
     if lefts[i] then
       stamp = next_stamp(stamp)
-      local created = byte(rec) < 97 and sub(rec, 15, 20) or pack('>I6', math.floor(unpackn('>I7', rec, 2) / 1000))
+      local created = ${isDated('rec')} and sub(rec, 15, 20) or pack('>I6', math.floor(unpackn('>I7', rec, 2) / 1000))
       successors[#successors + 1] = id
       successors[#successors + 1] = pack('>I7', stamp) .. created .. 'r'
     end

@@ -3,7 +3,8 @@
 import { upkeepLimit } from '../../rules/bounds.js'
 import { expiredReason } from '../../rules/expiry.js'
 import { bySequence } from '../lua/prelude.js'
-import { readyJobs, recordWeight } from '../lua/ready-lua.js'
+import { readyJobs } from '../lua/ready-lua.js'
+import { flagsAt, recordWeight } from '../lua/record-lua.js'
 import type { ClaimKind } from './claim-loop-lua.js'
 
 /** `meta.expiringAt` is at or before the first expiry. Nobody looks while it is in the future or absent. */
@@ -106,7 +107,7 @@ local function write_claims(count, elements, last_fence, has_group)
   end
   for i = 1, count do
     local rec, flags = records[from + i], base
-    if byte(rec, byte(rec, 1) < 97 and 21 or 15) % 2 == 1 then flags = flags + REMEMBERED end
+    if byte(rec, ${flagsAt('rec')}) % 2 == 1 then flags = flags + REMEMBERED end
     if pasts[from + i] and pasts[from + i] ~= '' then flags = flags + HASHISTORY end
     if expires_at[i] then flags = flags + BEATEN end
     local head = heads_by[flags]

@@ -9,8 +9,8 @@ import type { ScoredPayload } from '../../contract/scored-payload.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, numberIn, rowsIn } from '../client/redis-reply.js'
 import { readPast, readPayload } from '../format/redis-job.js'
-import { digestLength, payloadFlags, scoreAt } from '../format/redis-payload.js'
-import { recordFlags } from '../format/redis-record.js'
+import { digestLength, scoredPayloadIn } from '../format/redis-payload.js'
+import { createdAtIn, flagsOf, numberAt, RecordContent, recordFlags, utf8 } from '../format/redis-record.js'
 
 /**
  * Reads the claims of a grant. `jobs` is as `grant` of the claim script writes it. `pasts` and `errors` are empty or
@@ -81,44 +81,22 @@ class FirstClaim implements Claim {
 
 /** `redis-record.ts` describes the form of a record. */
 function claimIn(queue: string, fence: number, id: string, text: string, from: number, to: number): Claim {
-  const isDated = text.charCodeAt(from) < 97
   const runAt = Math.floor(numberAt(text, from + 1, 7) / 1_000)
-  const createdAt = isDated ? numberAt(text, from + 14, 6) : runAt
-  let at = from + (isDated ? 20 : 14)
-  const flags = text.charCodeAt(at)
-  at += 1
+  const createdAt = createdAtIn(text, from, runAt)
+  const flagsAt = flagsOf(text, from)
+  const flags = text.charCodeAt(flagsAt)
   if (flags === recordFlags.plain) {
     // Both are decoded together: the UTF-8 form of a character never contains a NUL byte.
-    const [task, payload] = taskAndPayload(utf8(text.slice(at, to)))
+    const [task, payload] = taskAndPayload(utf8(text.slice(flagsAt + 1, to)))
     return new FirstClaim(queue, id, task, payload, fence, createdAt, runAt)
   }
-  const taskEnd = text.indexOf('\0', at)
-  const task = utf8(text.slice(at, taskEnd))
-  at = taskEnd + 1
-  const field = (flag: number) => {
-    if ((flags & flag) === 0) return undefined
-    const end = text.indexOf('\0', at)
-    const value = utf8(text.slice(at, end))
-    at = end + 1
-    return value
-  }
-  field(recordFlags.rememberMs)
-  const priority = Number(field(recordFlags.priority) ?? 0)
-  const codec = field(recordFlags.codec)
-  const group = field(recordFlags.group)
-  const metaLength = field(recordFlags.meta)
-  let meta: Payload | undefined
-  if (metaLength !== undefined) {
-    const isBytes = metaLength.startsWith('b')
-    const end = at + Number(isBytes ? metaLength.slice(1) : metaLength)
-    meta = payloadIn(text.slice(at, end), isBytes)
-    at = end
-  }
+  const taskEnd = text.indexOf('\0', flagsAt + 1)
+  const { payload, priority, codec, group, meta } = new RecordContent(text, flags, taskEnd + 1, to)
   return {
     queue,
     id,
-    task,
-    payload: payloadIn(text.slice(at, to), (flags & recordFlags.bytes) > 0),
+    task: utf8(text.slice(flagsAt + 1, taskEnd)),
+    payload,
     priority,
     attempt: 1,
     crashes: 0,
@@ -151,9 +129,8 @@ export function orderedClaimsIn(
     const from = idEnd + 4
     const packedAt = from + numberAt(text, idEnd + 1, 3) + 4
     const to = packedAt + numberAt(text, packedAt - 4, 4)
-    const isDated = text.charCodeAt(from) < 97
     const runAt = Math.floor(numberAt(text, from + 1, 7) / 1_000)
-    const taskAt = from + (isDated ? 21 : 15)
+    const taskAt = flagsOf(text, from) + 1
     const taskEnd = text.indexOf('\0', taskAt)
     const nameEnd = text[taskAt - 1] === 'H' ? text.indexOf('\0', taskEnd + 1) : taskEnd
     const recordEnd = packedAt - 4
@@ -172,7 +149,7 @@ export function orderedClaimsIn(
       attempt: 1,
       crashes: 0,
       fence,
-      createdAt: isDated ? numberAt(text, from + 14, 6) : runAt,
+      createdAt: createdAtIn(text, from, runAt),
       runAt,
     }
     const i = claims.length
@@ -194,36 +171,6 @@ function scoredPayloadsIn(jobs: Buffer, text: string, from: number, to: number):
   return payloads
 }
 
-function scoredPayloadIn(jobs: Buffer, text: string, from: number, to: number): ScoredPayload {
-  const score = scoreAt(jobs, from)
-  const flags = text.charCodeAt(from + 14)
-  let at = from + 15
-  if (flags === payloadFlags.none) return { score, payload: utf8(text.slice(at, to)) }
-  const field = (flag: number) => {
-    if ((flags & flag) === 0) return undefined
-    const end = text.indexOf('\0', at)
-    const value = utf8(text.slice(at, end))
-    at = end + 1
-    return value
-  }
-  const codec = field(payloadFlags.codec)
-  const metaLength = field(payloadFlags.meta)
-  let meta: Payload | undefined
-  if (metaLength !== undefined) {
-    const isBytes = metaLength.startsWith('b')
-    const end = at + Number(isBytes ? metaLength.slice(1) : metaLength)
-    meta = isBytes ? Uint8Array.from(jobs.subarray(at, end)) : utf8(text.slice(at, end))
-    at = end
-  }
-  const isBytes = (flags & payloadFlags.bytes) > 0
-  return {
-    score,
-    payload: isBytes ? Uint8Array.from(jobs.subarray(at, to)) : utf8(text.slice(at, to)),
-    ...(codec === undefined ? {} : { codec }),
-    ...(meta === undefined ? {} : { meta }),
-  }
-}
-
 function withPast(claim: Claim, past: Buffer, error: Buffer): Claim {
   const { attempt, crashes, stamp } = past.length === 0 ? (claim as Claim & { stamp?: number }) : readPast(past)
   return {
@@ -233,22 +180,4 @@ function withPast(claim: Claim, past: Buffer, error: Buffer): Claim {
     ...(stamp === undefined ? {} : { runAt: Math.floor(stamp / 1_000) }),
     ...(error.length === 0 ? {} : { error: error.toString('utf8', 1) }),
   }
-}
-
-function payloadIn(latin1: string, isBytes: boolean): Payload {
-  return isBytes ? Uint8Array.from(Buffer.from(latin1, 'latin1')) : utf8(latin1)
-}
-
-const beyondAscii = /[\x80-\xff]/
-
-/** The text whose UTF-8 bytes are the characters of a Latin-1 string. */
-function utf8(latin1: string): string {
-  return beyondAscii.test(latin1) ? Buffer.from(latin1, 'latin1').toString() : latin1
-}
-
-/** Reads a big-endian number. */
-function numberAt(text: string, at: number, length: number): number {
-  let value = 0
-  for (let i = at; i < at + length; i += 1) value = value * 256 + text.charCodeAt(i)
-  return value
 }

@@ -4,6 +4,7 @@
 
 import type { Payload } from '../../../core/values/codec.js'
 import type { NewJob } from '../../contract/new-job.js'
+import { firstUndated } from '../lua/record-lua.js'
 
 /**
  * A record is a head that the enqueue script writes, and a body that is written here:
@@ -31,9 +32,9 @@ export const recordFlags = { plain: 64, rememberMs: 1, priority: 2, codec: 4, gr
 
 /** The body of a new job's record. */
 export function recordBody(job: NewJob): Payload {
-  const { task, rememberMs, priority, codec, group, meta, payload } = job
+  const { task, rememberMs, priority, group } = job
   let flags: number = recordFlags.plain
-  let fields = ''
+  let fields = `${task}\0`
   if (rememberMs > 0) {
     flags += recordFlags.rememberMs
     fields += `${rememberMs}\0`
@@ -42,20 +43,33 @@ export function recordBody(job: NewJob): Payload {
     flags += recordFlags.priority
     fields += `${priority}\0`
   }
+  return withContent(job, '', flags, fields, group)
+}
+
+/** `before`, flags, fields, and then the content, in the form of a record. */
+export function withContent(
+  { codec, meta, payload }: NewJob,
+  before: string,
+  flags: number,
+  fields: string,
+  group?: string,
+): Payload {
+  let allFlags = flags
+  let texts = fields
   if (codec !== undefined) {
-    flags += recordFlags.codec
-    fields += `${codec}\0`
+    allFlags += recordFlags.codec
+    texts += `${codec}\0`
   }
   if (group !== undefined) {
-    flags += recordFlags.group
-    fields += `${group}\0`
+    allFlags += recordFlags.group
+    texts += `${group}\0`
   }
   if (meta !== undefined) {
-    flags += recordFlags.meta
-    fields += typeof meta === 'string' ? `${Buffer.byteLength(meta)}\0` : `b${meta.byteLength}\0`
+    allFlags += recordFlags.meta
+    texts += typeof meta === 'string' ? `${Buffer.byteLength(meta)}\0` : `b${meta.byteLength}\0`
   }
-  if (typeof payload !== 'string') flags += recordFlags.bytes
-  const head = `${String.fromCharCode(flags)}${task}\0${fields}`
+  if (typeof payload !== 'string') allFlags += recordFlags.bytes
+  const head = `${before}${String.fromCharCode(allFlags)}${texts}`
   if (typeof payload === 'string' && (meta === undefined || typeof meta === 'string'))
     return `${head}${meta ?? ''}${payload}`
   return Buffer.concat([Buffer.from(head), Buffer.from(meta ?? ''), Buffer.from(payload as string)])
@@ -76,38 +90,17 @@ export function recordOrder({ priority, delayMs, runAt, expiresMs, atMostMs, ifW
 }
 
 export function readRecord(record: Buffer): JobRecordParts {
-  const isDated = record[0]! < 97
-  const stamp = readNumber(record, 1, 7)
-  const seq = record.readUIntBE(8, 6)
-  const createdAt = isDated ? record.readUIntBE(14, 6) : Math.floor(stamp / 1_000)
-  const bodyAt = isDated ? 20 : 14
-  const flags = record[bodyAt]!
-  let at = bodyAt + 1
-  const field = () => {
-    const end = record.indexOf(0, at)
-    const text = record.toString('utf8', at, end)
-    at = end + 1
-    return text
-  }
-  const task = field()
-  const rememberMs = flags & recordFlags.rememberMs ? Number(field()) : 0
-  const priority = flags & recordFlags.priority ? Number(field()) : 0
-  const codec = flags & recordFlags.codec ? field() : undefined
-  const group = flags & recordFlags.group ? field() : undefined
-  let meta: Payload | undefined
-  if (flags & recordFlags.meta) {
-    const length = field()
-    const isBytes = length.startsWith('b')
-    const end = at + Number(isBytes ? length.slice(1) : length)
-    meta = kept(record, at, end, isBytes)
-    at = end
-  }
-  const payload = kept(record, at, record.length, (flags & recordFlags.bytes) > 0)
+  const text = record.toString('latin1')
+  const flagsAt = flagsOf(text, 0)
+  const taskEnd = text.indexOf('\0', flagsAt)
+  const stamp = numberAt(text, 1, 7)
+  const flags = text.charCodeAt(flagsAt)
+  const { rememberMs, priority, codec, group, meta, payload } = new RecordContent(text, flags, taskEnd + 1, text.length)
   return {
     stamp,
-    seq,
-    createdAt,
-    task,
+    seq: numberAt(text, 8, 6),
+    createdAt: createdAtIn(text, 0, Math.floor(stamp / 1_000)),
+    task: utf8(text.slice(flagsAt + 1, taskEnd)),
     rememberMs,
     priority,
     payload,
@@ -117,9 +110,65 @@ export function readRecord(record: Buffer): JobRecordParts {
   }
 }
 
-/** Bytes are copied, because the buffer that contains them is as large as the whole reply. */
-function kept(record: Buffer, from: number, to: number, isBytes: boolean): Payload {
-  return isBytes ? Uint8Array.from(record.subarray(from, to)) : record.toString('utf8', from, to)
+/** Where the flags of a record are that begins at `from` of a text in Latin-1, one character per byte. */
+export function flagsOf(text: string, from: number): number {
+  return from + (text.charCodeAt(from) < firstUndated ? 20 : 14)
+}
+
+/** When the job of such a record was created. */
+export function createdAtIn(text: string, from: number, dueAt: number): number {
+  return text.charCodeAt(from) < firstUndated ? numberAt(text, from + 14, 6) : dueAt
+}
+
+/** What follows the task in a record, and the flags in an ordered job's payload. The text is in Latin-1. */
+export class RecordContent {
+  readonly rememberMs: number
+  readonly priority: number
+  readonly codec: string | undefined
+  readonly group: string | undefined
+  readonly meta: Payload | undefined
+  readonly payload: Payload
+
+  constructor(text: string, flags: number, from: number, to: number) {
+    let at = from
+    const field = (flag: number) => {
+      if ((flags & flag) === 0) return undefined
+      const end = text.indexOf('\0', at)
+      const value = utf8(text.slice(at, end))
+      at = end + 1
+      return value
+    }
+    this.rememberMs = Number(field(recordFlags.rememberMs) ?? 0)
+    this.priority = Number(field(recordFlags.priority) ?? 0)
+    this.codec = field(recordFlags.codec)
+    this.group = field(recordFlags.group)
+    const metaLength = field(recordFlags.meta)
+    if (metaLength !== undefined) {
+      const isBytes = metaLength.startsWith('b')
+      const end = at + Number(isBytes ? metaLength.slice(1) : metaLength)
+      this.meta = payloadIn(text.slice(at, end), isBytes)
+      at = end
+    }
+    this.payload = payloadIn(text.slice(at, to), (flags & recordFlags.bytes) > 0)
+  }
+}
+
+function payloadIn(latin1: string, isBytes: boolean): Payload {
+  return isBytes ? Uint8Array.from(Buffer.from(latin1, 'latin1')) : utf8(latin1)
+}
+
+const beyondAscii = /[\x80-\xff]/
+
+/** The text whose UTF-8 bytes are the characters of a Latin-1 string. */
+export function utf8(latin1: string): string {
+  return beyondAscii.test(latin1) ? Buffer.from(latin1, 'latin1').toString() : latin1
+}
+
+/** Reads a big-endian number. */
+export function numberAt(text: string, at: number, length: number): number {
+  let value = 0
+  for (let i = at; i < at + length; i += 1) value = value * 256 + text.charCodeAt(i)
+  return value
 }
 
 /** `readUIntBE` reads at most 6 bytes. */

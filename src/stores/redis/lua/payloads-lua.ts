@@ -4,6 +4,7 @@
  */
 
 import { mostCounted } from './prelude.js'
+import { flagsAt } from './record-lua.js'
 
 export const payloadReads = String.raw`
 local LATEST, DISTINCT = false, false
@@ -26,7 +27,7 @@ end
 local function member_of(id, digest, value) return id .. '\0' .. sub(value, 1, 14) .. pack('>I4', weight_from(value, 1)) .. digest end
 -- Where the only payload of a record begins, its digest and then its value; nil if its payloads are in their set.
 local function own_at(rec)
-  local flags_at = byte(rec) < 97 and 21 or 15
+  local flags_at = ${flagsAt('rec')}
   local stop = find(rec, '\0', flags_at + 1, true)
   if byte(rec, flags_at) == 72 then stop = find(rec, '\0', stop + 1, true) end
   return #rec > stop and stop + 1 or nil

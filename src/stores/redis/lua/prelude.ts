@@ -8,6 +8,7 @@ import { clusterScript, type ScriptFlags, type ShardScript } from '../client/red
 import { keyNames, luaName } from '../redis-keys.js'
 import { lanes } from './lanes-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
+import { flagsAt } from './record-lua.js'
 
 /** The most jobs or claims that one script counts one by one. More would keep other calls waiting. */
 export const mostCounted = 10_000
@@ -94,7 +95,7 @@ end
 -- The parts that the client wrote: task, rememberMs, priority, and group ('' if there is none).
 -- from: where they begin, for a body that is no record yet.
 local function written(rec, from)
-  from = from or (byte(rec, 1) < 97 and 21 or 15)
+  from = from or (${flagsAt('rec')})
   local flags = byte(rec, from)
   local function field()
     local stop = find(rec, '\0', from + 1, true)

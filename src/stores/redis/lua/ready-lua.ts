@@ -1,18 +1,6 @@
 /** The ready jobs of a shard, in the order in which claims take them, for scripts that take or count them. */
 
-/** To be inserted into a function: the weight of a record in a claim. */
-export const recordWeight = `
-  -- The bytes of a record's payload and meta. They come after its texts: the task and those that its flags name.
-  local function record_weight(record)
-    local stop = byte(record, 1) < 97 and 21 or 15
-    local flags, texts = byte(record, stop) % 32, 1
-    while flags > 0 do
-      texts, flags = texts + flags % 2, math.floor(flags / 2)
-    end
-    for _ = 1, texts do stop = find(record, '\\0', stop + 1, true) end
-    return #record - stop
-  end
-`
+import { recordWeight } from './record-lua.js'
 
 export const readyJobs = `
 local function ready_count(stale) return call('LLEN', READY_LIST) - stale + call('ZCARD', READY) + call('ZCARD', LANES) end
