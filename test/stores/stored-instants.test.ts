@@ -3,7 +3,7 @@
  * further than its own rule allows when the wall clock is set back.
  */
 
-import { type SqliteHarness, sqliteHarness, startRedis } from 'millrace/store-testing'
+import { type SqliteHarness, sqliteHarness } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { readFileClock } from '#src/store-testing/harness/file-clock.js'
 import { auditedClient } from '#src/store-testing/harness/redis-audit.js'
@@ -17,6 +17,7 @@ import { keyTypes, scopeKeys, scopeKeyTypes, workersKey } from '#src/stores/redi
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { longestExpectMs } from '#src/stores/rules/bounds.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
+import { workerRedis } from '../worker-redis.js'
 
 const windowMs = 10_000
 const leaseMs = 30_000
@@ -168,7 +169,7 @@ it('every Redis key is known to hold instants of one kind, or none', () => {
 })
 
 it('on Redis every instant expires within its own rule after the clock was set back', async () => {
-  const { url } = await startRedis()
+  const { url } = await workerRedis()
   const namespace = `instants-${process.pid}`
   const eyes = openRedisClient(redisAddress(url))
   let now = 1_700_000_000_000

@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineOrderedTask, defineTask, type ExhaustedJob, type ExhaustedPayload, type Mill } from 'millrace'
 import type { Store } from 'millrace/store'
-import { startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { systemClock } from '#src/core/platform/clock.js'
 import { plainAccess, storeSource } from '#src/mill/store-source.js'
@@ -14,13 +13,10 @@ import { identityText } from '#src/runtime/process/process-identity.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMill, testMillOn } from '../test-mill.js'
+import { workerRedis } from '../worker-redis.js'
 import { deadProcess } from './isolated/orphan-scene.js'
 
-let redis: Awaited<ReturnType<typeof startRedis>>
-beforeAll(async () => {
-  redis = await startRedis()
-})
-afterAll(() => redis.stop())
+const redis = await workerRedis()
 
 /** Two views of one store: that of a mill, and one to take jobs with. */
 const kinds = {

@@ -1,16 +1,12 @@
 /** What a Redis store writes down of a job beside its record: what beats said, checkpoints, logs, and who holds it. */
 
-import { type RedisServer, startRedis } from 'millrace/store-testing'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { joinedLog, mostLogBytes } from '#src/core/job/job-log.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { Beat } from '#src/stores/contract/job-beat.js'
-import { connect, queue, RedisScene, settings } from './redis-scene.js'
+import { connect, queue, RedisScene, settings, sharedRedis } from './redis-scene.js'
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-}, 120_000)
+const { server } = await sharedRedis()
 
 async function opened(): Promise<RedisScene> {
   const scene = new RedisScene(connect(server))

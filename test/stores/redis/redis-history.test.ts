@@ -1,20 +1,9 @@
-import { type RedisServer, startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { HistoryEntry } from '#src/stores/contract/history.js'
-import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { listIn, numberIn, textIn } from '#src/stores/redis/client/redis-reply.js'
-import { connect, queue, RedisScene } from './redis-scene.js'
+import { queue, RedisScene, sharedRedis } from './redis-scene.js'
 
-let server: RedisServer
-let client: RedisClient
-beforeAll(async () => {
-  server = await startRedis()
-  client = connect(server)
-})
-afterAll(async () => {
-  await client.close()
-  await server.stop()
-})
+const { client } = await sharedRedis()
 
 const minuteMs = 60_000
 const dayMs = 86_400_000

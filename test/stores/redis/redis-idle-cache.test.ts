@@ -1,7 +1,6 @@
 /** Quiet queues of a Redis store: for how long one handle takes its own word for what it has found. */
 
-import { startRedis } from 'millrace/store-testing'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
@@ -10,17 +9,14 @@ import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisIdleCache } from '#src/stores/redis/redis-idle-cache.js'
 import { queueIn } from '#src/stores/redis/redis-layout.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { workerRedis } from '../../worker-redis.js'
 
 const hourMs = 3_600_000
 const by = { worker: 'idle', leaseMs: 30_000 }
 const from = [{ queue: 'mail', limit: 1 }]
 const never = new AbortController().signal
-let url: string
+const { url } = await workerRedis()
 let namespaces = 0
-
-beforeAll(async () => {
-  url = (await startRedis()).url
-}, 120_000)
 
 function opened(): RedisClient {
   const client = openRedisClient(redisAddress(url))

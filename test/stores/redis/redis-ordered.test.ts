@@ -1,31 +1,20 @@
 /** Ordered queues of a Redis store where they are large, the server is full, or something is broken. */
 
-import { type RedisServer, startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { SettleItem } from '#src/stores/contract/settle.js'
-import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { keyIn, type ShardKey } from '#src/stores/redis/redis-keys.js'
 import { layoutIn, queueIn } from '#src/stores/redis/redis-layout.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { connect } from './redis-scene.js'
+import { connect, sharedRedis } from './redis-scene.js'
 
 const queue = 'orders'
 const settings: QueueSettings = { name: queue, kind: 'ordered', order: 'fifo', maxCrashes: 3, dead: {} }
 const by = { worker: 'worker-1', leaseMs: 600_000 }
 
-let server: RedisServer
-let client: RedisClient
-beforeAll(async () => {
-  server = await startRedis()
-  client = connect(server)
-})
-afterAll(async () => {
-  await client.close()
-  await server.stop()
-})
+const { server, client } = await sharedRedis()
 
 let made = 0
 

@@ -1,18 +1,14 @@
 /** The ready list of a Redis store: what is taken from its middle stays as a stale element, which nobody is ever given or kept waiting by. */
 
-import { startRedis } from 'millrace/store-testing'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { workerRedis } from '../../worker-redis.js'
 
 const queue = 'mail'
-let url: string
+const { url } = await workerRedis()
 let namespaces = 0
-
-beforeAll(async () => {
-  url = (await startRedis()).url
-}, 120_000)
 
 async function opened(jobs: number): Promise<RedisStore> {
   const store = new RedisStore({ client: openRedisClient(redisAddress(url)), namespace: `line-${++namespaces}` })

@@ -1,6 +1,7 @@
 /** A Redis scene: a store under a namespace of its own with one queue, and the keys of that queue in your hand. */
 
-import type { ClusterServers } from 'millrace/store-testing'
+import type { ClusterServers, RedisServer } from 'millrace/store-testing'
+import { afterAll } from 'vitest'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
@@ -12,6 +13,7 @@ import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { listIn } from '#src/stores/redis/client/redis-reply.js'
 import { queuesKey, type ShardKey, shardTag } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { workerRedis } from '../../worker-redis.js'
 
 export const queue = 'mail'
 export const settings: QueueSettings = { name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }
@@ -28,6 +30,14 @@ export function connect(server: { readonly port: number }, login: Partial<Login>
 export function connectCluster(cluster: ClusterServers, login: Partial<Login> = {}): RedisClient {
   const hosts = cluster.servers.map(({ host, port }) => ({ host, port }))
   return openRedisClient(redisAddress({ kind: 'cluster', hosts, ...login }))
+}
+
+/** The server of this process, with a client that is closed after the file of tests that asks. */
+export async function sharedRedis(): Promise<{ readonly server: RedisServer; readonly client: RedisClient }> {
+  const server = await workerRedis()
+  const client = connect(server)
+  afterAll(() => client.close())
+  return { server, client }
 }
 
 let made = 0

@@ -1,6 +1,5 @@
 /** Schedules on Redis: their places, and what a writer leaves behind that dies half way. */
-import { startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import type { ScheduleChange } from '#src/stores/contract/schedules.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
@@ -12,15 +11,12 @@ import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { RedisSchedulePlaces } from '#src/stores/redis/schedules/redis-schedule-places.js'
 import { RedisSchedules } from '#src/stores/redis/schedules/redis-schedules.js'
 import { RedisQueues } from '#src/stores/redis/shards/redis-queues.js'
+import { workerRedis } from '../../worker-redis.js'
 
-let redis: Awaited<ReturnType<typeof startRedis>>
-beforeAll(async () => {
-  redis = await startRedis()
-})
-afterAll(() => redis.stop())
+const redis = await workerRedis()
 
 let made = 0
-function opened(namespace = `ns-${++made}`) {
+function opened(namespace = `schedules-${++made}`) {
   const client = openRedisClient(redisAddress(redis.url))
   const store = new RedisStore({ client, namespace })
   onTestFinished(() => store.close())

@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineTask } from 'millrace'
-import { startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { type EventMap, Events } from '#src/core/events.js'
 import { systemClock } from '#src/core/platform/clock.js'
 import { Registry } from '#src/core/registry.js'
@@ -14,12 +13,9 @@ import { ForeignJobs } from '#src/workers/claims/foreign-jobs.js'
 import { LimitedQueues } from '#src/workers/claims/limited-queues.js'
 import { recorded } from '../../next-event.js'
 import { testMill, testMillOn } from '../../test-mill.js'
+import { workerRedis } from '../../worker-redis.js'
 
-let redis: Awaited<ReturnType<typeof startRedis>>
-beforeAll(async () => {
-  redis = await startRedis()
-})
-afterAll(() => redis.stop())
+const redis = await workerRedis()
 
 const claimOf = (id: string, task = 'billing') => ({ queue: 'default', id, task }) as Claim
 

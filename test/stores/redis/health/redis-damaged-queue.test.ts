@@ -1,14 +1,12 @@
 /** A damaged queue next to sound ones: claims leave it out and say so, and look at it again. */
 
-import { type RedisServer, startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
+import { beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { StoreCorruptError } from '#src/core/errors.js'
 import { systemClock } from '#src/core/platform/clock.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { Store } from '#src/stores/contract/store.js'
-import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { connect } from '../redis-scene.js'
+import { sharedRedis } from '../redis-scene.js'
 
 const by = { worker: 'w', leaseMs: 30_000 }
 const settingsOf = (name: string, more: Partial<QueueSettings> = {}): QueueSettings => ({
@@ -16,18 +14,9 @@ const settingsOf = (name: string, more: Partial<QueueSettings> = {}): QueueSetti
   ...more,
 })
 
-let server: RedisServer
-let client: RedisClient
+const { server, client } = await sharedRedis()
 let store: RedisStore
 let namespace = 'd'
-beforeAll(async () => {
-  server = await startRedis()
-  client = connect(server)
-})
-afterAll(async () => {
-  await client.close()
-  await server.stop()
-})
 beforeEach(async () => {
   namespace += 'x'
   store = new RedisStore({ client, namespace })

@@ -1,11 +1,9 @@
 /** Damage next to sound queues: a field of the worker registry, and the state of a throttle. */
 
-import { type RedisServer, startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
-import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { connect } from '../redis-scene.js'
+import { sharedRedis } from '../redis-scene.js'
 
 const by = { worker: 'w', leaseMs: 30_000 }
 const settingsOf = (name: string, more: Partial<QueueSettings> = {}): QueueSettings => ({
@@ -14,18 +12,9 @@ const settingsOf = (name: string, more: Partial<QueueSettings> = {}): QueueSetti
 })
 const throttle = { scope: 't', by: 'queue', rules: [{ limit: 2, windowMs: 60_000, moderate: false }] } as const
 
-let server: RedisServer
-let client: RedisClient
+const { server, client } = await sharedRedis()
 let store: RedisStore
 let namespace = 's'
-beforeAll(async () => {
-  server = await startRedis()
-  client = connect(server)
-})
-afterAll(async () => {
-  await client.close()
-  await server.stop()
-})
 beforeEach(async () => {
   namespace += 'x'
   store = new RedisStore({ client, namespace })

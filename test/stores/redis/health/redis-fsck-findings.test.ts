@@ -1,20 +1,9 @@
-import { type RedisServer, startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { FsckFinding } from '#src/stores/contract/store-health.js'
-import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import type { ShardKey } from '#src/stores/redis/redis-keys.js'
-import { connect, queue, RedisScene } from '../redis-scene.js'
+import { queue, RedisScene, sharedRedis } from '../redis-scene.js'
 
-let server: RedisServer
-let client: RedisClient
-beforeAll(async () => {
-  server = await startRedis()
-  client = connect(server)
-})
-afterAll(async () => {
-  await client.close()
-  await server.stop()
-})
+const { client } = await sharedRedis()
 
 const bad = (findings: readonly FsckFinding[]) => findings.filter(({ level }) => level !== 'ok')
 /** `6 bytes, big-endian` of a number. */

@@ -1,20 +1,9 @@
 /** The check of a Redis store finds what is wrong with the lanes of a queue. */
 
-import { type RedisServer, startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { connect, RedisScene, settings } from '../redis-scene.js'
+import { describe, expect, it } from 'vitest'
+import { RedisScene, settings, sharedRedis } from '../redis-scene.js'
 
-let server: RedisServer
-let client: RedisClient
-beforeAll(async () => {
-  server = await startRedis()
-  client = connect(server)
-})
-afterAll(async () => {
-  await client.close()
-  await server.stop()
-})
+const { client } = await sharedRedis()
 
 /** Two jobs of `x` wait and one runs, of which only one may; one of `y` waits, and one without a group. */
 async function laned(): Promise<RedisScene> {

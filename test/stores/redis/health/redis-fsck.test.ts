@@ -1,21 +1,11 @@
-import { type RedisServer, startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { FsckFinding } from '#src/stores/contract/store-health.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import type { ShardKey } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { connect, queue, RedisScene, settings } from '../redis-scene.js'
+import { connect, queue, RedisScene, settings, sharedRedis } from '../redis-scene.js'
 
-let server: RedisServer
-let client: RedisClient
-beforeAll(async () => {
-  server = await startRedis()
-  client = connect(server)
-})
-afterAll(async () => {
-  await client.close()
-  await server.stop()
-})
+const { server, client } = await sharedRedis()
 
 const bad = (findings: readonly FsckFinding[]) => findings.filter(({ level }) => level !== 'ok')
 /** The port, with something done before each of its scripts. */

@@ -1,22 +1,11 @@
 /** Jobs whose record is gone, as half a script leaves them: claims pass over them, count them, and go on. */
 
-import { type RedisServer, startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
-import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { connect, queue, RedisScene, settings } from '../redis-scene.js'
+import { queue, RedisScene, settings, sharedRedis } from '../redis-scene.js'
 
-let server: RedisServer
-let client: RedisClient
-beforeAll(async () => {
-  server = await startRedis()
-  client = connect(server)
-})
-afterAll(async () => {
-  await client.close()
-  await server.stop()
-})
+const { server, client } = await sharedRedis()
 
 const by = { worker: 'w', leaseMs: 30_000 }
 const throttle = { scope: queue, by: 'queue', rules: [{ limit: 1_000, windowMs: 60_000, moderate: false }] } as const

@@ -1,20 +1,9 @@
 /** The repair of a Redis store after half a script was applied: what it mends, and what it leaves. */
 
-import { type RedisServer, startRedis } from 'millrace/store-testing'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
-import { connect, queue, RedisScene, settings } from '../redis-scene.js'
+import { describe, expect, it } from 'vitest'
+import { queue, RedisScene, settings, sharedRedis } from '../redis-scene.js'
 
-let server: RedisServer
-let client: RedisClient
-beforeAll(async () => {
-  server = await startRedis()
-  client = connect(server)
-})
-afterAll(async () => {
-  await client.close()
-  await server.stop()
-})
+const { server, client } = await sharedRedis()
 
 const by = { worker: 'w', leaseMs: 30_000 }
 
