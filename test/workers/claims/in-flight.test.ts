@@ -3,21 +3,10 @@ import type { Claim } from 'millrace/store'
 import { memoryHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { JobCancelledError, LeaseLostError } from '#src/core/errors.js'
-import { Events } from '#src/core/events.js'
 import type { AnyTask } from '#src/core/task/any-task.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
-import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
-import { ClaimDecoder } from '#src/runtime/run/claim-decoder.js'
-import { Executor } from '#src/runtime/run/executor.js'
-import { Settler } from '#src/runtime/run/settlement.js'
-import { SoloGate } from '#src/runtime/solo-gate.js'
-import { DepartureSizes, Prefetch } from '#src/workers/claims/claim-plan.js'
-import { InFlight } from '#src/workers/claims/in-flight.js'
-import { GrouplessJobs, LimitedQueues } from '#src/workers/claims/limited-queues.js'
-import { Punctuality } from '#src/workers/claims/punctuality.js'
-import { EndHooks } from '#src/workers/end-hooks.js'
-import { Slots } from '#src/workers/slots.js'
-import { notesOn } from '../../runtime/updates-on.js'
+import type { Settler } from '#src/runtime/run/settlement.js'
+import { inFlightOn } from './in-flight-on.js'
 
 /** A workbench with one slot and two claims in hand: one runs until it is told to end, the other waits for the slot. */
 async function twoInHand() {
@@ -80,58 +69,10 @@ async function benchBefore(task: AnyTask, slots: number, groups: readonly string
   }
 
   const options = checkOptions({ store: 'memory:', tasks: [task] }, store.traits)
-  const events = new Events()
+  onTestFinished(() => harness.close())
   let now = 0
-  const mono = () => now
-  const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
-  const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
-  const shared = { ...options, events, worker: 'w', random: Math.random }
-  const notes = notesOn(store, events)
-  const prefetch = new Prefetch(slots)
-  const limited = new LimitedQueues([])
-  const inFlight = new InFlight({
-    ...shared,
-    slots: new Slots(slots),
-    executor: (report) => new Executor({ ...shared, mono, report }),
-    settler,
-    keeper,
-    soloGate: new SoloGate(),
-    prefetch,
-    limited,
-    punctuality: new Punctuality(limited, options.registry),
-    sizes: new DepartureSizes({ limited, registry: options.registry, prefetch }),
-    after: () => () => {},
-    mono,
-    rules: {
-      ...options,
-      maxResultBytes: 1_000,
-      maxDelayMs: 1_000_000,
-      canHold: true,
-      now: () => 0,
-      resultDropped: () => {},
-    },
-    notes,
-    hooks: new EndHooks([], events),
-    groupless: new GrouplessJobs({ ...options, limited, events }),
-    decoder: new ClaimDecoder(options.registry, options.packing, notes, () => 0),
-    deferred: () => {},
-    processes: undefined,
-    maxBlockMs: 30_000,
-  })
-  onTestFinished(async () => {
-    await keeper.stop()
-    await harness.close()
-  })
-  return {
-    claims,
-    inFlight,
-    store,
-    keeper,
-    settler,
-    pass: (ms: number) => {
-      now += ms
-    },
-  }
+  const { inFlight, keeper, settler } = inFlightOn({ store, options, slots, prefetched: slots, mono: () => now })
+  return { claims, inFlight, store, keeper, settler, pass: (ms: number) => (now += ms) }
 }
 
 describe('a claimed job', () => {

@@ -3,21 +3,10 @@
 import { defineTask, type EventMap, type Middleware, type QueueOptions } from 'millrace'
 import { memoryHarness } from 'millrace/store-testing'
 import { onTestFinished } from 'vitest'
-import { Events } from '#src/core/events.js'
 import { throttleOf } from '#src/core/queue/throttle-options.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
-import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
-import { ClaimDecoder } from '#src/runtime/run/claim-decoder.js'
-import { Executor } from '#src/runtime/run/executor.js'
-import { Settler } from '#src/runtime/run/settlement.js'
-import { SoloGate } from '#src/runtime/solo-gate.js'
-import { DepartureSizes, Prefetch } from '#src/workers/claims/claim-plan.js'
-import { InFlight } from '#src/workers/claims/in-flight.js'
-import { GrouplessJobs, LimitedQueues } from '#src/workers/claims/limited-queues.js'
-import { Punctuality } from '#src/workers/claims/punctuality.js'
-import { EndHooks } from '#src/workers/end-hooks.js'
-import { Slots } from '#src/workers/slots.js'
-import { notesOn } from '../../runtime/updates-on.js'
+import { LimitedQueues } from '#src/workers/claims/limited-queues.js'
+import { inFlightOn } from './in-flight-on.js'
 
 /** The clock of the store and that of the bench are so far apart. */
 const storeStartedAt = 1_000_000
@@ -43,6 +32,7 @@ export async function bench(given: {
     }),
   )
   const harness = await memoryHarness()
+  onTestFinished(() => harness.close())
   const store = await harness.open()
   const settings = { name: 'default', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
   const stored = await store.open([
@@ -51,17 +41,10 @@ export async function bench(given: {
   ])
   const queues = { default: queue, other: {} }
   const options = checkOptions({ store: 'memory:', tasks: [task!, other!], queues }, store.traits)
-  const events = new Events()
-  const wasted: EventMap['permit.wasted'][] = []
-  const late: EventMap['start.late'][] = []
-  events.on('start.late', (event) => late.push(event))
-  events.on('permit.wasted', (event) => wasted.push(event))
   let now = 0
   const mono = () => now
   const limited = new LimitedQueues(stored)
   const timers = new Set<{ readonly at: number; readonly work: () => void }>()
-  const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
-  const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
   const slowness = { ms: 0 }
   const declared: number[] = []
   const slow: Middleware = {
@@ -70,47 +53,20 @@ export async function bench(given: {
       return next()
     },
   }
-  const shared = { ...options, events, worker: 'w', random: Math.random, middleware: [slow] }
-  const notes = notesOn(store, events)
-  const prefetch = new Prefetch(1)
-  const punctuality = new Punctuality(limited, options.registry)
-  const inFlight = new InFlight({
-    ...shared,
-    slots: new Slots(slots),
-    executor: (report) => new Executor({ ...shared, mono, report }),
-    settler,
-    keeper,
-    soloGate: new SoloGate(),
-    prefetch,
-    limited,
-    punctuality,
-    sizes: new DepartureSizes({ limited, registry: options.registry, prefetch }),
+  const { inFlight, events, settler, punctuality } = inFlightOn({
+    ...{ store, slots, mono, limited },
+    options: { ...options, middleware: [slow] },
+    prefetched: 1,
     after: (ms, work) => {
       const timer = { at: now + ms, work }
       timers.add(timer)
       return () => timers.delete(timer)
     },
-    mono,
-    rules: {
-      ...options,
-      maxResultBytes: 1_000,
-      maxDelayMs: 1_000_000,
-      canHold: true,
-      now: () => 0,
-      resultDropped: () => {},
-    },
-    notes,
-    hooks: new EndHooks([], events),
-    groupless: new GrouplessJobs({ ...options, limited, events }),
-    decoder: new ClaimDecoder(options.registry, options.packing, notes, () => 0),
-    deferred: () => {},
-    processes: undefined,
-    maxBlockMs: 30_000,
   })
-  onTestFinished(async () => {
-    await keeper.stop()
-    await harness.close()
-  })
+  const wasted: EventMap['permit.wasted'][] = []
+  const late: EventMap['start.late'][] = []
+  events.on('start.late', (event) => late.push(event))
+  events.on('permit.wasted', (event) => wasted.push(event))
   return {
     begun,
     wasted,
