@@ -15,6 +15,7 @@ export const sqliteLimitedMutations = mutationsIn(`
 - OVER (ORDER BY shut_until, grp)
 + OVER (ORDER BY grp)
 ! scopes of throttles
+@ rows/held-lanes.js
 * what runs of groups counts as running without one
 - queue.running - queue.grouped_running
 + queue.running
@@ -33,12 +34,12 @@ export const sqliteLimitedMutations = mutationsIn(`
 + until
 ! holds
 * a paused group has room
-- this.#of(queue, group).paused === 1
-+ this.#of(queue, group).paused === 2
+- this.of(queue, group).paused === 1
++ this.of(queue, group).paused === 2
 * a hold that is released leaves its lane shut
-- if (this.#of(queue, group).shut_until !== null)
+- if (this.of(queue, group).shut_until !== null)
 -             this.open
-+ if (this.#of(queue, group).turn !== null)
++ if (this.of(queue, group).turn !== null)
 +             this.open
 @ rules/fair-share.js
 * a claim that takes nothing opens no lane
@@ -75,7 +76,7 @@ export const sqliteLimitedMutations = mutationsIn(`
 - (taken > 0 || isClaimable) && !isShut
 + taken > 0 && !isShut
 ! waiting for throttles
-@ sqlite/rows/sqlite-limits.js
+@ rows/shard-limits.js
 * maxRunning bounds each shard
 - queue.shards === 1 ? [queue]
 + queue.shards > 0 ? [queue]
@@ -95,7 +96,7 @@ export const sqliteLimitedMutations = mutationsIn(`
 - return Math.max(whole, this.#lanes.shutUntil(queue, group) ?? Number.NEGATIVE_INFINITY)
 + return whole
 ! waiting for throttles
-@ sqlite/work/sqlite-fair-share.js
+@ rows/dealt-row.js
 * lanes are visited last first
 - Math.min(mostTurns, left)).reverse()
 + Math.min(mostTurns, left))
@@ -183,9 +184,11 @@ export const sqliteLimitedMutations = mutationsIn(`
 - Math.max(shard.held_until ?? until, until)
 + until
 * a job without a group that holds its group holds only those without one
-- if (of === 'group' && job.grp !== null)
+- if (of === 'group' && job.grp !== null) {
+-                 lanes.endLapsed(shard, mono, trimLimit);
 -                 lanes.hold(shard, job.grp,
-+ if (of === 'group')
++ if (of === 'group') {
++                 lanes.endLapsed(shard, mono, trimLimit);
 +                 lanes.hold(shard, job.grp ?? '',
 @ sqlite/work/sqlite-completion.js
 * a lane does not open when a claim of its group is completed
@@ -200,7 +203,7 @@ export const sqliteLimitedMutations = mutationsIn(`
 * a group goes by the rules for all
 - ?? throttle.eachGroup ??
 + ??
-@ sqlite/rows/sqlite-queue.js
+@ rows/queue-row.js
 * rules for each group beside those for all make no lanes
 - throttle_by === 'both'
 + throttle_by === 'none'

@@ -62,9 +62,6 @@ export const sqliteMutations = mutationsIn(`
 - qid = ?1 AND until <= ?2
 + qid = ?1 AND until <= ?2 + 1000
 @ sqlite/rows/sqlite-job.js
-* nothing remains of a job that is cancelled while it runs
-- isRunning: state === running
-+ isRunning: false
 * a checkpoint stays where its job is completed with a kept result
 - this.checkpoints.dropCheckpoint(job.rid)
 + {}
@@ -87,9 +84,13 @@ export const sqliteMutations = mutationsIn(`
 * a job that takes the place of another forgets when that came in
 - this.#keepCreatedAt.run(before.created_at, queue.qid, job.id)
 + {}
+@ rows/job-row.js
 * a running job is replaced
 - job.state === running ? 'running' : job.state === dead
 + job.state === dead
+* nothing remains of a job that is cancelled while it runs
+- const isRunning = state === running
++ const isRunning = false
 @ sqlite/records/sqlite-registry.js
 * a claim is adopted whoever holds it
 - fence = ? AND worker = ?

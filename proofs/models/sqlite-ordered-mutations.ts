@@ -119,7 +119,7 @@ export const sqliteOrderedMutations = mutationsIn(`
 * many completions at once do not look at successors
 -  AND successor_stamp IS NULL
 ! ends of claims in an ordered queue
-@ sqlite/rows/sqlite-queue.js
+@ rows/queue-row.js
 * a shard under a running batch grants
 - running > 0 && kind === 'ordered'
 + running > 1 && kind === 'ordered'

@@ -2,13 +2,14 @@
 
 import type { Payload } from '../../core/values/codec.js'
 import { resultDropped } from '../../stores/contract/job-records.js'
+import type { JobRow } from '../../stores/rows/job-row.js'
+import { stateNames } from '../../stores/rows/job-row.js'
+import { leadOf, morgueOf, share, suspectLeadOf } from '../../stores/rows/queue-row.js'
 import type { ThrottleRow } from '../../stores/rows/scope-throttle.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
-import { stateNames } from '../../stores/sqlite/file/sqlite-schema.js'
 import { valueFromStored } from '../../stores/sqlite/file/sqlite-text.js'
-import type { JobRow } from '../../stores/sqlite/rows/sqlite-job.js'
 import {
   type PayloadRow,
   type PayloadSetKey,
@@ -16,7 +17,7 @@ import {
   setOf,
   successorSet,
 } from '../../stores/sqlite/rows/sqlite-payloads.js'
-import { leadOf, morgueOf, type QueueRow, share, suspectLeadOf } from '../../stores/sqlite/rows/sqlite-queue.js'
+import type { QueueRow } from '../../stores/sqlite/rows/sqlite-queue.js'
 import { checkRows } from '../../stores/sqlite/sqlite-fsck.js'
 import {
   type CanonicalEntry,

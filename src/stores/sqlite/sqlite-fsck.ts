@@ -6,8 +6,9 @@
 import { hasCode, UnknownQueueError } from '../../core/errors.js'
 import { messageOf } from '../../core/messages/describe.js'
 import type { FsckFinding, FsckRepair } from '../contract/store-health.js'
+import { morgueOf } from '../rows/queue-row.js'
 import type { Database } from './file/sqlite-driver.js'
-import { morgueOf, type QueueRow } from './rows/sqlite-queue.js'
+import type { QueueRow } from './rows/sqlite-queue.js'
 import type { SqliteTransaction } from './rows/sqlite-transaction.js'
 
 const mostFaults = 10

@@ -1,17 +1,11 @@
 /** The tables of a SQLite store. */
 
+import { ready } from '../../rows/job-row.js'
+
 /** `PRAGMA application_id`: 'MLRC'. */
 export const applicationId = 0x4d4c5243
 /** `PRAGMA user_version`: grows with every change of the tables. */
 export const schemaVersion = 1
-
-/** `job.state`: each number is the index of its name in `stateNames`. The order is part of the file format. */
-export const scheduled = 0
-export const ready = 1
-export const running = 2
-export const completed = 3
-export const dead = 4
-export const stateNames = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
 /**
  * The columns of `history`, in the order in which `countNumbers` and `gaugeNumbers` of `rules/history-slots` return

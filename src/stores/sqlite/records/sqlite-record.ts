@@ -1,8 +1,8 @@
 /** The record of a job, made from its row in a SQLite store. */
 
 import type { StoredJob } from '../../contract/job-records.js'
+import { stateNames } from '../../rows/job-row.js'
 import type { Row } from '../file/sqlite-driver.js'
-import { stateNames } from '../file/sqlite-schema.js'
 import { valueFromStored } from '../file/sqlite-text.js'
 
 /** Of a row of `job` or of `remembered`, which names its states. */

@@ -13,10 +13,10 @@ import {
   type WorkerRecord,
   type WorkerSignal,
 } from '../../contract/worker-registry.js'
+import { running } from '../../rows/job-row.js'
+import { bounded, leadOf, setLead, setSuspectLead, suspectLeadOf } from '../../rows/queue-row.js'
 import { stepLimit } from '../../rules/bounds.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { running } from '../file/sqlite-schema.js'
-import { bounded, leadOf, setLead, setSuspectLead, suspectLeadOf } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { SqliteCrashes } from '../work/sqlite-crash.js'
 import { present } from './sqlite-record.js'

@@ -5,11 +5,13 @@
  */
 
 import type { Step } from '../../contract/job-records.js'
+import { isHidden, type JobRow } from '../../rows/job-row.js'
+import { morgueOf, storedQueue } from '../../rows/queue-row.js'
 import { stepLimit } from '../../rules/bounds.js'
 import { refuseSpreading, reshardUnderWay } from '../../rules/queue-form.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { isHidden, type JobRow, jobColumns } from '../rows/sqlite-job.js'
-import { morgueOf, type QueueRow, storedQueue } from '../rows/sqlite-queue.js'
+import { jobColumns } from '../rows/sqlite-job.js'
+import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 /** The columns that new shards take over from the old ones. */

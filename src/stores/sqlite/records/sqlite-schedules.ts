@@ -9,6 +9,7 @@ import type {
   StoredSchedule,
   TickAnswer,
 } from '../../contract/schedules.js'
+import { ready, running, scheduled } from '../../rows/job-row.js'
 import {
   definitionIn,
   definitionText,
@@ -16,7 +17,6 @@ import {
   scheduleLeadAfter,
 } from '../../rules/schedule-record.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { ready, running, scheduled } from '../file/sqlite-schema.js'
 import { fromStored, storedOrNull, toStored, valueFromStored } from '../file/sqlite-text.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { scheduleBell } from '../sqlite-wake-token.js'

@@ -2,53 +2,27 @@
 
 import type { Payload } from '../../../core/values/codec.js'
 import { resultDropped } from '../../contract/job-records.js'
-import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
-import { leavesRemains, rememberedForMs } from '../../rules/bounds.js'
+import {
+  type CountedJob,
+  completed,
+  countJob,
+  dead,
+  hasBegun,
+  isRemembered,
+  type JobRow,
+  poolOf,
+  ready,
+  scheduled,
+} from '../../rows/job-row.js'
+import { bounded, positionOf } from '../../rows/queue-row.js'
+import { rememberedForMs } from '../../rules/bounds.js'
 import { stampOf } from '../../rules/sequence.js'
 import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
-import { completed, dead, ready, running, scheduled } from '../file/sqlite-schema.js'
 import { payloadToStored, storedOrNull, toStored } from '../file/sqlite-text.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
-import { bounded, positionOf, type QueueRow, takeStamp } from './sqlite-queue.js'
-
-/** The columns of `job` that decide its next state. */
-export interface JobRow {
-  readonly rid: number
-  readonly id: string
-  readonly task: string
-  readonly state: number
-  readonly rank: number
-  readonly stamp: number
-  attempt: number
-  crashes: number
-  readonly fence: number
-  readonly alone: number
-  readonly cancelling: number
-  /** 1: a suspect, for claims made alone. Only ready and running jobs can be suspects. */
-  readonly suspect: number
-  /** 1: it may have notes. */
-  readonly noted: number
-  /** Its group. */
-  readonly grp: string | null
-  /** This column and the next three are for ordered queues: see `sqlite-schema.ts`. */
-  readonly part: number
-  readonly successor_stamp: number | null
-  readonly successor_created_at: number | null
-  readonly successor_ready: number
-  readonly remember_ms: number
-  readonly created_at: number
-  readonly finished_at: number | null
-  readonly expires_at: number | null
-  readonly worker: string | null
-  /** This column and `reason` are as stored: see `sqlite-text.ts`. */
-  error: string | null
-  reason: string | null
-}
-
-/** The columns that the counters depend on. */
-type Arrival = Pick<JobRow, 'state' | 'suspect' | 'attempt' | 'grp'>
+import { type QueueRow, takeStamp } from './sqlite-queue.js'
 
 export const jobColumns =
   'rid, id, task, state, rank, stamp, attempt, crashes, fence, alone, cancelling, suspect, noted, grp, part, successor_stamp, successor_created_at, successor_ready, remember_ms, created_at, finished_at, expires_at, worker, error, reason'
@@ -61,8 +35,6 @@ const remains = 'grp, started_at, worker, host, boot, pidns, pid, ticks, progres
 
 /** A waiting job has no process. */
 export const noProcess = 'host = NULL, boot = NULL, pidns = NULL, pid = NULL, ticks = NULL'
-
-const counters = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
 
 export class SqliteJobs {
   protected readonly lanes: SqliteLanes
@@ -161,7 +133,7 @@ export class SqliteJobs {
       stamp,
       positionOf(queue, stamp),
       suspect,
-      lineOf(suspect, job.grp),
+      poolOf(suspect, job.grp),
       attempt,
       crashes,
       error,
@@ -220,16 +192,14 @@ export class SqliteJobs {
 
   /** Removes the job. Its id is remembered if the user gave it or the job was cancelled, then with its remains. */
   end(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', now: number): void {
-    const hasRemains = state === 'cancelled' && this.#hasBegun(job)
+    const hasRemains = state === 'cancelled' && hasBegun(job, this.#hasNotes(job))
     const forMs = rememberedForMs(state, job.remember_ms, hasRemains)
     if (forMs > 0) this.#rememberJob(queue, job, state, now, forMs, hasRemains)
     this.drop(queue, job)
   }
 
-  /** Whether it runs, or ran before as far as one can tell. */
-  #hasBegun({ rid, state, attempt, crashes, suspect, noted, error }: JobRow): boolean {
-    const hasNotes = error !== null || (noted === 1 && Object.keys(this.checkpoints.of(rid)).length > 0)
-    return leavesRemains({ isRunning: state === running, attempt, crashes, suspect: suspect === 1, hasNotes })
+  #hasNotes({ rid, noted }: JobRow): boolean {
+    return noted === 1 && Object.keys(this.checkpoints.of(rid)).length > 0
   }
 
   /** Removes a kept result. The id stays remembered for as long as it would have been without a result. */
@@ -291,31 +261,21 @@ export class SqliteJobs {
   }
 
   /** Counts the job in its new state, and no longer in its old one. */
-  moved(queue: QueueRow, before: Arrival, job: Arrival): void {
+  moved(queue: QueueRow, before: CountedJob, job: CountedJob): void {
     this.leave(queue, before)
     this.arrive(queue, job)
     this.lanes.refresh(queue, job.grp)
   }
 
-  protected arrive(queue: QueueRow, job: Arrival): void {
-    queue[counters[job.state]!] += 1
+  protected arrive(queue: QueueRow, job: CountedJob): void {
+    countJob(queue, job, 1)
     this.lanes.count(queue, job, 1)
-    if (job.state > ready) return
-    queue.suspects += job.suspect
-    if (job.attempt > 1) queue.retries += 1
   }
 
-  protected leave(queue: QueueRow, job: Arrival): void {
-    queue[counters[job.state]!] -= 1
+  protected leave(queue: QueueRow, job: CountedJob): void {
+    countJob(queue, job, -1)
     this.lanes.count(queue, job, -1)
-    if (job.state === ready) queue.suspects -= job.suspect
-    if (job.state <= ready && job.attempt > 1) queue.retries -= 1
   }
-}
-
-/** The pool of a ready job: see `pools`. For another job, the pool that it would be in if it were ready. */
-export function lineOf(suspect: number, grp: string | null): number {
-  return suspect === 1 ? 1 : grp === null ? 0 : 2
 }
 
 /**
@@ -330,27 +290,6 @@ export function changeOne(statement: Statement, ...values: SqlValue[]): void {
 export function changeSome(statement: Statement, rows: number, ...values: SqlValue[]): void {
   const { changes } = statement.run(...values)
   if (Number(changes) !== rows) throw new Error(`SQLite changed ${changes} rows where it must change ${rows}`)
-}
-
-/** Whether a kept job is past its time but not yet trimmed. */
-export function isHidden(
-  queue: QueueRow,
-  job: Pick<JobRow, 'state' | 'expires_at' | 'finished_at'>,
-  now: number,
-): boolean {
-  if (job.state === completed) return job.expires_at !== null && job.expires_at <= now
-  if (job.state === dead) return queue.dead_age_ms !== null && job.finished_at! + queue.dead_age_ms <= now
-  return false
-}
-
-/** Whether the id of a completed job is remembered for itself, whatever becomes of its result. */
-export function isRemembered(job: Pick<JobRow, 'state' | 'finished_at' | 'remember_ms'>, now: number): boolean {
-  return job.state === completed && job.finished_at! + job.remember_ms > now
-}
-
-/** The group of a new job; an empty text is no group. */
-export function groupIn({ group }: Pick<NewJob, 'group'>): string | null {
-  return group === undefined || group === '' ? null : group
 }
 
 /** The job as it is shown in the morgue. */

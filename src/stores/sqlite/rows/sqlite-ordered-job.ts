@@ -4,12 +4,13 @@
  */
 
 import type { NewJob } from '../../contract/new-job.js'
+import { dead, groupIn, isHidden, type JobRow, poolOf, ready, running, scheduled } from '../../rows/job-row.js'
+import { bounded, morgueOf, positionOf } from '../../rows/queue-row.js'
 import { doneOf } from '../../rules/payloads.js'
 import { dueAt, stampOf } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
-import { dead, ready, running, scheduled } from '../file/sqlite-schema.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
-import { buriedAs, changeOne, groupIn, isHidden, type JobRow, lineOf, noProcess, SqliteJobs } from './sqlite-job.js'
+import { buriedAs, changeOne, noProcess, SqliteJobs } from './sqlite-job.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
 import {
   type PayloadSetKey,
@@ -19,7 +20,7 @@ import {
   successorSet,
   waitingSetOf,
 } from './sqlite-payloads.js'
-import { bounded, morgueOf, positionOf, type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
+import { type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
 
 /** The values of the row of a live job. */
 type LiveEntry = Pick<JobRow, 'id' | 'task' | 'grp' | 'state' | 'stamp' | 'part' | 'error'> & {
@@ -132,7 +133,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
       stamp,
       rank,
       suspect,
-      lineOf(suspect, job.grp),
+      poolOf(suspect, job.grp),
       attempt,
       crashes,
       error,
@@ -330,7 +331,7 @@ export class SqliteOrderedJobs extends SqliteJobs {
       error,
       part,
       grp,
-      lineOf(0, grp),
+      poolOf(0, grp),
       createdAt,
       now,
     )

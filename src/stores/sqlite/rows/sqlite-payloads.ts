@@ -4,11 +4,11 @@ import { hash } from 'node:crypto'
 import type { Merge } from '../../../core/queue/queue.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
+import type { JobRow } from '../../rows/job-row.js'
+import { running } from '../../rows/job-row.js'
 import { type CallPlace, payloadContent, payloadMark } from '../../rules/payloads.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
-import { running } from '../file/sqlite-schema.js'
 import { fromStored, payloadToStored } from '../file/sqlite-text.js'
-import type { JobRow } from './sqlite-job.js'
 
 /**
  * A set: the job it belongs to (`job.rid`), and which of the job's two it is, or the one on its way from set to set.

@@ -1,12 +1,13 @@
 /** The state of a queue of a SQLite store: what is ready in it, and when it changes by itself. Reads only. */
 
+import { isStopped, leadOf, ordinary } from '../../rows/queue-row.js'
+import type { ShardLimits } from '../../rows/shard-limits.js'
 import { dueAt } from '../../rules/sequence.js'
 import { asksNow, isLed } from '../../rules/wake-lead.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { pools } from '../file/sqlite-schema.js'
 import type { SqliteAmnesty } from './sqlite-amnesty.js'
-import type { SqliteLimits } from './sqlite-limits.js'
-import { isStopped, leadOf, ordinary, type QueueRow } from './sqlite-queue.js'
+import type { QueueRow } from './sqlite-queue.js'
 
 /** The ready jobs of a queue that share one order: see `pools`. */
 type PoolName = 'free' | 'grouped' | 'suspects'
@@ -15,7 +16,7 @@ const poolNames = ['free', 'grouped', 'suspects'] as const
 const roundingMs = 2
 
 export class SqliteQueueState {
-  readonly #limits: SqliteLimits
+  readonly #limits: ShardLimits
   readonly #amnesty: SqliteAmnesty
   readonly #nextDue: Statement
   readonly #nextLease: Statement
@@ -23,7 +24,7 @@ export class SqliteQueueState {
   readonly #lastOfRank: Record<PoolName, Statement>
   readonly #oldest: Record<'fifo' | 'lifo', Record<PoolName, Statement>>
 
-  constructor(db: Database, limits: SqliteLimits, amnesty: SqliteAmnesty) {
+  constructor(db: Database, limits: ShardLimits, amnesty: SqliteAmnesty) {
     this.#limits = limits
     this.#amnesty = amnesty
     this.#nextDue = db.prepare('SELECT stamp FROM job WHERE qid = ? AND state = 0 ORDER BY stamp LIMIT 1')

@@ -2,7 +2,10 @@
 
 import type { Payload } from '../../../core/values/codec.js'
 import type { JobKey } from '../../contract/job-records.js'
+import { type JobRow, ready, scheduled } from '../../rows/job-row.js'
+import { bounded, isStopped, leadOf } from '../../rows/queue-row.js'
 import type { Moment } from '../../rows/scope-throttle.js'
+import { ShardLimits } from '../../rows/shard-limits.js'
 import { longestExpectMs, stepLimit } from '../../rules/bounds.js'
 import { mostClaimBytes, weightOf } from '../../rules/claim-weight.js'
 import type { ReadyPool } from '../../rules/fair-share.js'
@@ -11,15 +14,14 @@ import { isLed } from '../../rules/wake-lead.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteRoom } from '../file/sqlite-room.js'
-import { poolJobs, ready, scheduled } from '../file/sqlite-schema.js'
+import { poolJobs } from '../file/sqlite-schema.js'
 import { SqliteAmnesty } from './sqlite-amnesty.js'
 import { SqliteCalls } from './sqlite-calls.js'
 import { SqliteCheckpoints } from './sqlite-checkpoints.js'
-import { type JobRow, SqliteJobs } from './sqlite-job.js'
+import { SqliteJobs } from './sqlite-job.js'
 import { SqliteLanes } from './sqlite-lanes.js'
-import { SqliteLimits } from './sqlite-limits.js'
 import { SqliteOrderedJobs } from './sqlite-ordered-job.js'
-import { bounded, isStopped, leadOf, type QueueRow, SqliteQueues } from './sqlite-queue.js'
+import { type QueueRow, SqliteQueues } from './sqlite-queue.js'
 import { SqliteThrottles } from './sqlite-throttle.js'
 
 export class SqliteTransaction {
@@ -27,7 +29,7 @@ export class SqliteTransaction {
   readonly clock: SqliteClock
   readonly queues: SqliteQueues
   readonly lanes: SqliteLanes
-  readonly limits: SqliteLimits
+  readonly limits: ShardLimits
   readonly amnesty: SqliteAmnesty
   readonly throttles: SqliteThrottles
   readonly checkpoints: SqliteCheckpoints
@@ -64,7 +66,7 @@ export class SqliteTransaction {
     this.weight = new SqliteClaimWeight(db, mostBytes)
     this.queues = new SqliteQueues(db)
     this.lanes = new SqliteLanes(db)
-    this.limits = new SqliteLimits(this.queues, this.lanes)
+    this.limits = new ShardLimits(this.queues, this.lanes)
     this.throttles = new SqliteThrottles(db, this.queues)
     this.amnesty = new SqliteAmnesty(db)
     this.checkpoints = new SqliteCheckpoints(db)

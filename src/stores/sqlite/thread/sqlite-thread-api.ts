@@ -1,6 +1,7 @@
 /** The interface of a SQLite store's thread: each call that the other side may make, by name. */
 
 import type { FsckFinding } from '../../contract/store-health.js'
+import { isLimited, isStopped } from '../../rows/queue-row.js'
 import { SqliteHistory } from '../records/sqlite-history.js'
 import { SqliteList } from '../records/sqlite-list.js'
 import { SqliteLive } from '../records/sqlite-live.js'
@@ -10,7 +11,7 @@ import { SqliteWorkers } from '../records/sqlite-registry.js'
 import { SqliteReshard } from '../records/sqlite-reshard.js'
 import { SqliteSchedules } from '../records/sqlite-schedules.js'
 import { SqliteThrottleAdmin } from '../records/sqlite-throttle-admin.js'
-import { isLimited, isStopped, type QueueRow } from '../rows/sqlite-queue.js'
+import type { QueueRow } from '../rows/sqlite-queue.js'
 import { SqliteQueueState } from '../rows/sqlite-queue-state.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { repairQueue } from '../sqlite-fsck.js'

@@ -3,36 +3,25 @@
 import { groupRules } from '../../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom, Expired, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
+import { DealtRow } from '../../rows/dealt-row.js'
+import { type JobRow, ready, running, scheduled } from '../../rows/job-row.js'
+import { LeftRow } from '../../rows/left-row.js'
+import { bounded, ordinary } from '../../rows/queue-row.js'
 import type { Moment } from '../../rows/scope-throttle.js'
 import { upkeepLimit } from '../../rules/bounds.js'
-import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
+import { waitsAfter } from '../../rules/claim-waits.js'
 import { expiredReason } from '../../rules/expiry.js'
 import { deal, type ReadyPool } from '../../rules/fair-share.js'
 import { nextFence } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { poolJobs, ready, running, scheduled } from '../file/sqlite-schema.js'
+import { poolJobs } from '../file/sqlite-schema.js'
 import { toStored } from '../file/sqlite-text.js'
-import { type JobRow, jobColumns } from '../rows/sqlite-job.js'
-import {
-  bounded,
-  byKind,
-  isBusy,
-  isStopped,
-  leadOf,
-  opensAt,
-  ordinary,
-  placeIn,
-  type QueueRow,
-  setLead,
-  setSuspectLead,
-  suspectLeadOf,
-  type Tie,
-} from '../rows/sqlite-queue.js'
+import { jobColumns } from '../rows/sqlite-job.js'
+import { byKind, type QueueRow, type Tie } from '../rows/sqlite-queue.js'
 import type { SqliteQueueState } from '../rows/sqlite-queue-state.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type ClaimedText, claimsText, type PoolGrant, textColumns } from './sqlite-claim-text.js'
 import { SqliteCrashes } from './sqlite-crash.js'
-import { SqliteFairShare } from './sqlite-fair-share.js'
 import { SqliteOrderedClaim, type Taking } from './sqlite-ordered-claim.js'
 
 /** The first jobs of a pool. */
@@ -208,7 +197,11 @@ export class SqliteClaim {
     const { weight, mostClaimBytes } = this.#transaction
     const leaseUntil = bounded(at.mono + (from.leaseMs ?? by.leaseMs))
     const taking: Taking = { leaseUntil, now: at.now, bytes, weighs: weight.areNeeded(queue, from.limit) }
-    const dealt = new SqliteFairShare(this.#transaction, queue, at, from.lateMs ?? 0, {
+    const { lanes, limits, throttles } = this.#transaction
+    const throttle = throttles.of(queue)
+    const sharing = () => throttles.sharing(throttle!.row.scope)
+    const parts = { queue, lanes, limits, throttle, sharing, moment: at, lateMs: from.lateMs ?? 0 }
+    const dealt = new DealtRow(parts, {
       firstSuspect: () => this.#firstSuspectGroup(queue),
       isFull: () => taking.bytes >= mostClaimBytes,
       take: (pool, most) => {
@@ -221,7 +214,6 @@ export class SqliteClaim {
       },
     })
     const count = deal(dealt, from.limit, by.alone === true)
-    const throttle = this.#transaction.throttles.of(queue)
     if (throttle !== undefined && groupRules(throttle.told) !== undefined && (count > 0 || ordinary(queue) > 0))
       throttle.trim(at)
     return count === 0 ? undefined : { granted, taken: count, bytes: taking.bytes - bytes }
@@ -302,29 +294,8 @@ export class SqliteClaim {
     Object.assign(queue, this.#recount.get(queue.qid))
   }
 
-  #leftOf(queue: QueueRow, { now, mono }: Moment): LeftQueue {
-    const { limits, lanes } = this.#transaction
-    const { suspects, scheduled } = queue
-    return {
-      ...{ of: placeIn(queue), isStopped: isStopped(queue), isFull: limits.isFull(queue), isBusy: isBusy(queue) },
-      ...{ opensAt: opensAt(queue), ordinary: ordinary(queue), suspects, scheduled },
-      isClaimable: limits.isClaimable(queue, mono),
-      isOpenForSuspects: () => limits.isOpenForSuspects(queue, mono),
-      hasShutLane: () => lanes.opensAt(queue) !== undefined,
-      nextChangeMs: () => this.#state.nextChangeMs(queue, now, mono),
-      get lead() {
-        return leadOf(queue)
-      },
-      set lead(lead) {
-        setLead(queue, lead)
-      },
-      get suspectLead() {
-        return suspectLeadOf(queue)
-      },
-      set suspectLead(lead) {
-        setSuspectLead(queue, lead)
-      },
-    }
+  #leftOf(queue: QueueRow, { now, mono }: Moment): LeftRow {
+    return new LeftRow(this.#transaction.limits, queue, mono, () => this.#state.nextChangeMs(queue, now, mono))
   }
 
   #head({ from, row }: ClaimCandidate, { now }: Moment): { queue: string; shard?: number; ageMs?: number } {

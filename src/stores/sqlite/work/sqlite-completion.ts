@@ -4,8 +4,8 @@
  */
 
 import type { SettleItem } from '../../contract/settle.js'
+import { running } from '../../rows/job-row.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { running } from '../file/sqlite-schema.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 

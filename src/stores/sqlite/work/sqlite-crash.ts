@@ -3,9 +3,9 @@
  */
 
 import type { Buried, Crash } from '../../contract/claim.js'
+import type { JobRow } from '../../rows/job-row.js'
 import { afterCrash } from '../../rules/crash.js'
 import { toStored } from '../file/sqlite-text.js'
-import type { JobRow } from '../rows/sqlite-job.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 

@@ -2,16 +2,17 @@
 
 import { randomUUID } from 'node:crypto'
 import type { Enqueued, NewJob } from '../../contract/new-job.js'
+import { completed, groupIn, isHidden, isRemembered, poolOf, ready, scheduled, takenBy } from '../../rows/job-row.js'
+import { bounded, isBusy, isLimited, positionOf, share } from '../../rows/queue-row.js'
 import { expiryOf } from '../../rules/expiry.js'
 import { type CallPlace, shardOf } from '../../rules/payloads.js'
 import { nextStamp, stampOf } from '../../rules/sequence.js'
 import { answerToTaken, boundedDelayMs, type TakenAs } from '../../rules/taken-id.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { completed, dead, ready, running, scheduled } from '../file/sqlite-schema.js'
 import { payloadToStored } from '../file/sqlite-text.js'
-import { changeSome, groupIn, isHidden, isRemembered, lineOf } from '../rows/sqlite-job.js'
+import { changeSome } from '../rows/sqlite-job.js'
 import { payloadDigest } from '../rows/sqlite-payloads.js'
-import { bounded, isBusy, isLimited, positionOf, type QueueRow, share } from '../rows/sqlite-queue.js'
+import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type BareCall, bareOf, jobsOf, type SqliteEnqueueCall } from './sqlite-bare-call.js'
 
@@ -143,8 +144,7 @@ export class SqliteEnqueue {
   #takenAs(queue: QueueRow, id: string, now: number): TakenAs | undefined {
     const job = this.#transaction.jobs.find(queue, id)
     if (job === undefined) return this.#isInMemory(queue, id, now) ? 'remembered' : undefined
-    if (job.state === completed || isHidden(queue, job, now)) return isRemembered(job, now) ? 'remembered' : undefined
-    return job.state === running ? 'running' : job.state === dead ? 'dead' : 'waiting'
+    return takenBy(queue, job, now)
   }
 
   #isInMemory(queue: QueueRow, id: string, now: number): boolean {
@@ -237,7 +237,7 @@ export class SqliteEnqueue {
     if (isPlain && expiresAt === undefined)
       return this.#insertBare.run(qid, id, task, position, stamp, rememberMs, now, stored).changes === 1
     const [rank, storedMeta] = [0 - priority, meta === undefined ? null : payloadToStored(meta)]
-    const more = [state, rank, codec ?? null, storedMeta, grp, lineOf(0, grp)]
+    const more = [state, rank, codec ?? null, storedMeta, grp, poolOf(0, grp)]
     const values = [qid, id, task, position, stamp, rememberMs, now, stored, ...more]
     if (expiresAt === undefined) return this.#insert.run(...values).changes === 1
     queue.expiring_at = Math.min(queue.expiring_at ?? Number.POSITIVE_INFINITY, bounded(expiresAt))

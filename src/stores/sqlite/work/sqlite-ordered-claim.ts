@@ -1,12 +1,13 @@
 /** The claim of an ordered queue's jobs in a SQLite store. It takes each job with the oldest of its payloads. */
 
 import type { Claim, Claimer, ClaimFrom } from '../../contract/claim.js'
+import { type JobRow, running } from '../../rows/job-row.js'
 import type { ReadyPool } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { poolJobs, running } from '../file/sqlite-schema.js'
+import { poolJobs } from '../file/sqlite-schema.js'
 import { fromStored } from '../file/sqlite-text.js'
-import { changeSome, type JobRow } from '../rows/sqlite-job.js'
+import { changeSome } from '../rows/sqlite-job.js'
 import { type PayloadHead, scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'
 import { type QueueRow, takeStamp } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'

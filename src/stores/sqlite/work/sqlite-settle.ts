@@ -2,13 +2,14 @@
 
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
 import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
+import { type JobRow, running } from '../../rows/job-row.js'
+import { bounded, isLimited, morgueOf, share } from '../../rows/queue-row.js'
 import type { Moment } from '../../rows/scope-throttle.js'
 import { trimLimit } from '../../rules/bounds.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { running } from '../file/sqlite-schema.js'
 import { storedOrNull } from '../file/sqlite-text.js'
-import { changeOne, type JobRow, jobColumns } from '../rows/sqlite-job.js'
-import { bounded, byKind, isLimited, morgueOf, type QueueRow, share } from '../rows/sqlite-queue.js'
+import { changeOne, jobColumns } from '../rows/sqlite-job.js'
+import { byKind, type QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type Completions, itemsOf, SqliteCompletion } from './sqlite-completion.js'
 
@@ -186,8 +187,10 @@ export class SqliteSettle {
     const mono = clock.mono()
     const until = bounded(mono + forMs)
     for (const shard of queues.rowsOf(name)) {
-      if (of === 'group' && job.grp !== null) lanes.hold(shard, job.grp, until, mono, trimLimit)
-      else shard.held_until = Math.max(shard.held_until ?? until, until)
+      if (of === 'group' && job.grp !== null) {
+        lanes.endLapsed(shard, mono, trimLimit)
+        lanes.hold(shard, job.grp, until)
+      } else shard.held_until = Math.max(shard.held_until ?? until, until)
     }
   }
 

@@ -1,0 +1,149 @@
+/**
+ * A queue of a SQL store as the fair share of one claim sees it: its row, its lanes, its limits and its throttle. All that
+ * the share decides is written into these rows; the jobs are taken by the claim. Pure.
+ */
+
+import { groupRules } from '../../core/queue/throttle.js'
+import { upkeepLimit } from '../rules/bounds.js'
+import type { DealtQueue, ReadyPool } from '../rules/fair-share.js'
+import { subjectOf } from '../rules/throttle/throttle-subjects.js'
+import type { HeldLanes } from './held-lanes.js'
+import { type CountedQueue, hasLanes, isStopped, ordinary } from './queue-row.js'
+import type { Moment, ScopeThrottle } from './scope-throttle.js'
+import type { ShardLimits } from './shard-limits.js'
+
+/**
+ * The parts that the claim itself supplies. `firstSuspect`: the group of the suspect that a claim made alone would
+ * receive.
+ */
+export type Hand = Pick<DealtQueue, 'take' | 'isFull'> & { firstSuspect(): string }
+
+/** The most lanes that are looked up at once. */
+const mostTurns = 64
+
+interface DealtParts {
+  readonly queue: CountedQueue
+  readonly lanes: HeldLanes
+  readonly limits: ShardLimits
+  readonly throttle: ScopeThrottle | undefined
+  /** The queues and shards that the throttle limits. */
+  readonly sharing: () => readonly CountedQueue[]
+  readonly moment: Moment
+  /** How late the jobs may begin. */
+  readonly lateMs: number
+}
+
+export class DealtRow implements DealtQueue {
+  readonly whole: DealtQueue['whole']
+  readonly perGroup: DealtQueue['perGroup']
+  readonly #queue: CountedQueue
+  readonly #lanes: HeldLanes
+  readonly #limits: ShardLimits
+  readonly #mono: number
+  readonly #hand: Hand
+  /** The next lanes, as far as they were looked up, in reverse order. */
+  #turns: string[] = []
+
+  constructor(parts: DealtParts, hand: Hand) {
+    const { queue, lanes, limits, throttle, sharing, moment, lateMs } = parts
+    this.#queue = queue
+    this.#lanes = lanes
+    this.#limits = limits
+    this.#mono = moment.mono
+    this.#hand = hand
+    if (throttle === undefined) return
+    const counting = (subjectOf: (group: string) => string, hasMore: (group: string) => boolean) => ({
+      hasMore,
+      permits: (group: string) => throttle.permits(subjectOf(group), moment),
+      started: (group: string, count: number) =>
+        throttle.started(subjectOf(group), count, hasMore(group), moment, lateMs),
+      rests: () => throttle.rests(subjectOf(''), moment),
+    })
+    const some = (has: (one: CountedQueue) => boolean) => sharing().some((one) => !isStopped(one) && has(one))
+    if (throttle.by === 'queue')
+      this.whole = counting(
+        () => '',
+        () => some((one) => ordinary(one) > 0),
+      )
+    if (groupRules(throttle.told) !== undefined)
+      this.perGroup = counting(
+        (group) => subjectOf(throttle.told, group),
+        (group) => some((one) => lanes.readyIn(one, group) > 0),
+      )
+  }
+
+  get ordinary(): number {
+    return ordinary(this.#queue)
+  }
+
+  get room(): number {
+    return this.#limits.room(this.#queue)
+  }
+
+  get hasLanes(): boolean {
+    return hasLanes(this.#queue)
+  }
+
+  firstSuspect(): string | undefined {
+    const { suspects, laned } = this.#queue
+    if (suspects === 0) return undefined
+    return laned ? this.#hand.firstSuspect() : ''
+  }
+
+  openDue(): void {
+    this.#lanes.openDue(this.#queue, this.#mono, upkeepLimit)
+  }
+
+  openFree(): void {
+    const isWaiting = this.readyIn('') > 0 && this.roomIn('') > 0
+    if (isWaiting && !this.#lanes.isOpen(this.#queue, '') && this.#lanes.shutUntil(this.#queue, '') === undefined)
+      this.#lanes.open(this.#queue, '')
+  }
+
+  openLanes(): number {
+    return this.#queue.open_lanes
+  }
+
+  nextLane(left: number): string | undefined {
+    // A lane that was visited comes last, so those that were looked up stay the first.
+    if (this.#turns.length === 0) this.#turns = this.#lanes.turns(this.#queue, Math.min(mostTurns, left)).reverse()
+    const group = this.#turns.pop()
+    // A wrong count must not stop a fleet.
+    if (group === undefined) this.#queue.open_lanes = 0
+    else this.#lanes.leave(this.#queue, group)
+    return group
+  }
+
+  readyIn(group: string): number {
+    return this.#lanes.readyIn(this.#queue, group)
+  }
+
+  roomIn(group: string): number {
+    return this.#lanes.roomIn(this.#queue, group)
+  }
+
+  heldForMs(group: string): number {
+    return this.#lanes.heldUntil(this.#queue, group) - this.#mono
+  }
+
+  visited(group: string, isOpen: boolean): void {
+    if (isOpen) this.#lanes.open(this.#queue, group)
+    else this.#lanes.leave(this.#queue, group)
+  }
+
+  close(group: string, forMs: number): void {
+    this.#lanes.close(this.#queue, group, this.#mono + forMs)
+  }
+
+  shut(forMs: number): void {
+    this.#queue.shut_until = this.#mono + forMs
+  }
+
+  take(pool: ReadyPool, most: number): number {
+    return this.#hand.take(pool, most)
+  }
+
+  isFull(): boolean {
+    return this.#hand.isFull()
+  }
+}
