@@ -7,7 +7,7 @@ import type { Beat, EndedRun } from '../../contract/job-beat.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import type { RedisArgument } from '../client/redis-client.js'
 import { listIn, textIn } from '../client/redis-reply.js'
-import type { ShardScript } from '../client/redis-script.js'
+import { refuse, type ShardScript } from '../client/redis-script.js'
 import { resultBytes } from '../format/redis-job.js'
 import { shardScript, withJobs } from '../lua/prelude.js'
 import { readerPair, type ScriptPair } from '../lua/script-kinds.js'
@@ -232,7 +232,7 @@ function whole(ms: number): string {
  */
 const extendLua = String.raw`
 local form = call('HMGET', META, 'kind', 'seenAt')
-if not form[1] then return redis.error_reply('MILLRACE unknown') end
+if not form[1] then ${refuse('unknown')} end
 if ${isSetBack('form[2]')} then turn_back(form[2]) end
 call('HSET', META, 'seenAt', now)
 local answers = {}

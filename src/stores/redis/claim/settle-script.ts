@@ -3,6 +3,7 @@
 import { resultDropped } from '../../contract/job-records.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { longestExpectMs, trimLimit } from '../../rules/bounds.js'
+import { refuse } from '../client/redis-script.js'
 import { scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 
@@ -227,8 +228,8 @@ const text = (kind: QueueKind) => `
 ${parts[kind].functions}
 ${settleItems}
 local form = call('HMGET', META, 'kind', 'closed', 'limited', 'seenAt')
-if not form[1] then return redis.error_reply('MILLRACE unknown') end
-if form[2] then return redis.error_reply('MILLRACE moved') end
+if not form[1] then ${refuse('unknown')} end
+if form[2] then ${refuse('moved')} end
 if ${isSetBack('form[4]')} then turn_back(form[4]) end
 limits(form[3])
 local claims = call('HMGET', CLAIMS, unpack(ids))${parts[kind].read}

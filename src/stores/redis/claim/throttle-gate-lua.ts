@@ -3,6 +3,7 @@
  * needs the lanes.
  */
 
+import { refuse } from '../client/redis-script.js'
 import { isSetBack } from '../lua/set-back-lua.js'
 import { throttle } from '../lua/throttle-lua.js'
 
@@ -36,7 +37,7 @@ ${throttle}
 function gate.open(may_grant)
   RULES, STARTS, COUNTERS, IDLE = unpack(KEYS, peers_from - 3, peers_from)
   local known = may_grant and throttle_open() or throttle_read()
-  if known ~= members then return redis.error_reply('MILLRACE limited') end
+  if known ~= members then ${refuse('limited')} end
 end
 -- Whether any job of this group in the scope could start, or of all groups if it is nil.
 local function has_more(group)
@@ -94,12 +95,12 @@ for n = 0, ASKED - 1 do
   at(n)
   local form = gate.read_form()
   gate.forms[META] = form
-  if not form[1] then return redis.error_reply('MILLRACE unknown') end
+  if not form[1] then ${refuse('unknown')} end
   if form[2] then
     local by = call('HMGET', META, 'scope', 'maxRunning', 'heldUntil', 'shutUntil')
     -- A throttle must learn that the clock was set back, even if everything is shut.
     may_grant = may_grant or math.max(by[3] or 0, by[4] or 0) <= now or ${isSetBack('form[3]')}
-    if (by[1] and by[1] ~= SCOPE) or (by[2] and form[1] == 'ordered' and SIBLINGS == 0) then return redis.error_reply('MILLRACE limited') end
+    if (by[1] and by[1] ~= SCOPE) or (by[2] and form[1] == 'ordered' and SIBLINGS == 0) then ${refuse('limited')} end
   end
 end
 if SCOPE then

@@ -55,6 +55,9 @@ function composed(name: string, lua: string, { whenFull, readOnly }: ScriptFlags
   return { name, text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
+/** In Lua: refuses the call. Scripts do so before they write. */
+export const refuse = (word: 'unknown' | 'moved' | 'limited'): string => `return redis.error_reply('MILLRACE ${word}')`
+
 /** The error of a script that refused its call and changed nothing. */
 export class ScriptRefusal extends Error {
   override readonly name = 'ScriptRefusal'

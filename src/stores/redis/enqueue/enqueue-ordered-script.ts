@@ -1,7 +1,6 @@
 /** The enqueue script of ordered queues: puts payloads into one shard, call by call. */
 
-import { withOrderedJobs } from '../lua/ordered-lua.js'
-import { shardScript } from '../lua/prelude.js'
+import { refuse } from '../client/redis-script.js'
 import { remembering } from './calls-lua.js'
 
 /**
@@ -17,8 +16,8 @@ import { remembering } from './calls-lua.js'
 const text = String.raw`
 know_form()
 local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'leadAt', 'closed', 'limited', 'score', 'many', 'lost')
-if not meta[1] then return redis.error_reply('MILLRACE unknown') end
-if meta[7] then return redis.error_reply('MILLRACE moved') end
+if not meta[1] then ${refuse('unknown')} end
+if meta[7] then ${refuse('moved')} end
 local seq, stamp, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6])
 local draining, max_pending = meta[2] == '1', tonumber(meta[3])
 -- The last default score, in µs. Default scores grow even if the clock of the server is set back.
@@ -223,9 +222,3 @@ remember_calls()
 
 /** The script without its return, as `enqueueText` for plain queues. */
 export const enqueueOrderedText = remembering + text
-
-export const enqueueOrderedScript = shardScript(
-  'enqueue-ordered',
-  'ordered',
-  withOrderedJobs(`${enqueueOrderedText}return table.concat(answers, ',')`),
-)

@@ -1,7 +1,7 @@
-/** The enqueue script: puts jobs into one shard, call by call. */
+/** The enqueue script of plain queues: puts jobs into one shard, call by call. */
 
 import { toleratedStepUs } from '../../rules/sequence.js'
-import { shardScript, withJobs } from '../lua/prelude.js'
+import { refuse } from '../client/redis-script.js'
 import { remembering } from './calls-lua.js'
 
 /**
@@ -17,7 +17,7 @@ import { remembering } from './calls-lua.js'
  */
 const text = String.raw`
 local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'stale', 'paused', 'leadAt', 'limited', 'order', 'expiringAt')
-if not meta[1] then return redis.error_reply('MILLRACE unknown') end
+if not meta[1] then ${refuse('unknown')} end
 LIFO = meta[10] == 'lifo'
 local seq, stamp, stale, lead_at = tonumber(meta[4]), tonumber(meta[5]), tonumber(meta[6]), tonumber(meta[8])
 local draining, paused, max_pending = meta[2] == '1', meta[7] == '1', tonumber(meta[3])
@@ -297,11 +297,5 @@ if rings and not paused then ring() end
 remember_calls()
 `
 
-/** The script without its return, for scripts that continue. `answers` then has the answer to their call. */
+/** The script without its return. `answers` has the answer to each call. */
 export const enqueueText = remembering + text
-
-export const enqueueScript = shardScript(
-  'enqueue',
-  'plain',
-  withJobs(`${enqueueText}return table.concat(answers, ',')`),
-)

@@ -7,11 +7,12 @@ import type { RedisArgument } from '../client/redis-client.js'
 import { textIn } from '../client/redis-reply.js'
 import { payloadBody, scoreText } from '../format/redis-payload.js'
 import { recordBody, recordOrder } from '../format/redis-record.js'
+import { scriptPair } from '../lua/script-kinds.js'
 import { type RedisShard, siblingKeys } from '../redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { sendByShard } from '../shards/redis-shard-router.js'
-import { enqueueOrderedScript } from './enqueue-ordered-script.js'
-import { enqueueScript } from './enqueue-script.js'
+import { enqueueOrderedText } from './enqueue-ordered-script.js'
+import { enqueueText } from './enqueue-script.js'
 
 /** The most that one script call gets: two full calls. A larger one would keep all others waiting. */
 const mostJobs = 500
@@ -58,9 +59,8 @@ export async function enqueueCalls(
     else addPart(whole, shards[0]!, { callId, isResent, hasNewIds, jobs, answers: answers[i]! })
   }
   const sendTo = (shard: RedisShard, parts: readonly Part[], behind: readonly string[] = []) => {
-    const script = shard.kind === 'plain' ? enqueueScript : enqueueOrderedScript
     return tripsOf(parts, shard.kind).map(async ({ args, parts }) => {
-      const reply = textIn(await queues.runOver([shard], script, args, replicas, behind))
+      const reply = textIn(await queues.runOver([shard], enqueueScripts, args, replicas, behind))
       for (const [i, letters] of reply.split(',').entries()) take(parts[i]!, letters)
     })
   }
@@ -208,3 +208,10 @@ export function packCall(
   }
   return bytes
 }
+
+const answered = "return table.concat(answers, ',')"
+
+const enqueueScripts = scriptPair('enqueue', {
+  plain: enqueueText + answered,
+  ordered: enqueueOrderedText + answered,
+})

@@ -6,8 +6,9 @@
 
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { callMemoryCount } from '../../rules/bounds.js'
-import { redisScript } from '../client/redis-script.js'
+import { redisScript, refuse } from '../client/redis-script.js'
 import { mostCounted } from '../lua/prelude.js'
+import { standing } from '../lua/ready-lua.js'
 import { type KindText, scriptPair } from '../lua/script-kinds.js'
 import { keyNames } from '../redis-keys.js'
 
@@ -200,7 +201,7 @@ for i, name in ipairs({ ${keyNames(kind)
  * Refuses `unknown`.
  */
 const walk = (kind: QueueKind) => String.raw`
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+if call('EXISTS', META) == 0 then ${refuse('unknown')} end
 know_form()
 local name, cursor, count, deep = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 ${keysByName(kind)}local key = keys[name]
@@ -373,9 +374,8 @@ return types
 const sums = `
 local stale = tonumber(call('HGET', META, 'stale')) or 0
 local count = call('HLEN', JOBS)
-local standing_count = call('LLEN', READY_LIST) - stale
-for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED }) do standing_count = standing_count + call('ZCARD', key) end
-standing_count = standing_count + call('HLEN', CLAIMS) + (ORDERED and 0 or call('ZCARD', DEAD))
+-- The morgue of an ordered shard has its own records.
+local placed = standing_count() - stale - (ORDERED and call('ZCARD', DEAD) or 0)
 if stale > call('LLEN', READY_LIST) then say('overcounted', 'ready-list', 'stale') end
 
 -- Enqueues keep at most this many. To check a larger memory would take too long.
@@ -392,7 +392,7 @@ else
     if not listed[id] then say('unlisted', 'call-order', id) end
   end
 end
-return { count, count - standing_count, call('HGETALL', META), found }
+return { count, count - placed, call('HGETALL', META), found }
 `
 
 /**
@@ -401,7 +401,7 @@ return { count, count - standing_count, call('HGETALL', META), found }
  */
 const scan = `return redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])`
 
-const check = (name: string, text: KindText) => scriptPair(`check-${name}`, text, { readOnly: true })
+const check = (name: string, text: KindText) => scriptPair(`check-${name}`, text, { rare: standing, readOnly: true })
 
 export const checkScripts = {
   types: check('types', types),

@@ -5,6 +5,7 @@ import type { FsckFinding, FsckRepair, Repair } from '../../contract/store-healt
 import type { RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { mostCounted } from '../lua/prelude.js'
+import { standing } from '../lua/ready-lua.js'
 import { guard, runOn, scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 import { queuesKey } from '../redis-keys.js'
@@ -215,9 +216,7 @@ return { page[1], mended }
  */
 const staleLua = `
 local stale, length = tonumber(call('HGET', META, 'stale')) or 0, call('LLEN', READY_LIST)
-local standing_count = length
-for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED, DEAD }) do standing_count = standing_count + call('ZCARD', key) end
-local right = standing_count + call('HLEN', CLAIMS) - call('HLEN', JOBS)
+local right = standing_count() - call('HLEN', JOBS)
 if right < 0 or right > length or right == stale then return 0 end
 call('HSET', META, 'stale', right)
 return right - stale
@@ -277,7 +276,7 @@ return count
 `
 
 const repairScript = (name: string, text: string) =>
-  scriptPair(`repair-${name}`, guard + text, { rare: setBack, whenFull: true })
+  scriptPair(`repair-${name}`, guard + text, { rare: setBack + standing, whenFull: true })
 
 /**
  * The repair scripts: they mend leases and counters of a shard, a few elements at a time. Each step checks and writes

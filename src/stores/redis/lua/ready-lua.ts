@@ -2,8 +2,16 @@
 
 import { recordWeight } from './record-lua.js'
 
-export const readyJobs = `
-local function ready_count(stale) return call('LLEN', READY_LIST) - stale + call('ZCARD', READY) + call('ZCARD', LANES) end
+/** The number of jobs in all places of a shard. Stale elements of the ready list count too. */
+export const standing = `
+local function standing_count()
+  local count = call('LLEN', READY_LIST) + call('HLEN', CLAIMS)
+  for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED, DEAD }) do count = count + call('ZCARD', key) end
+  return count
+end
+`
+
+export const readyJobs = `${standing}local function ready_count(stale) return call('LLEN', READY_LIST) - stale + call('ZCARD', READY) + call('ZCARD', LANES) end
 -- The first count jobs of the ready list and the number of elements seen; passes over at most 1,000 stale elements.
 -- upto: the number of elements up to this one. enough: stop after records of this weight. If elements may be stale,
 -- their records are read, few at first, because they may be large.
@@ -36,9 +44,7 @@ end
 local function let_go(count)
   local left = call('HINCRBY', META, 'stale', -count)
   if left > 0 then return left, false end
-  local standing_count = call('LLEN', READY_LIST) + call('HLEN', CLAIMS)
-  for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED, DEAD }) do standing_count = standing_count + call('ZCARD', key) end
-  if left < 0 or standing_count ~= call('HLEN', JOBS) then
+  if left < 0 or standing_count() ~= call('HLEN', JOBS) then
     call('HSET', META, 'stale', 0)
     call('HINCRBY', META, 'lost', 0 - left)
     return 0, true

@@ -2,7 +2,7 @@
 
 import type { QueueKind } from '../../contract/queue-settings.js'
 import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-client.js'
-import type { ScriptFlags, ShardScript } from '../client/redis-script.js'
+import { refuse, type ScriptFlags, type ShardScript } from '../client/redis-script.js'
 import type { RedisShard } from '../redis-layout.js'
 import { withOrderedJobs } from './ordered-lua.js'
 import { shardScript, withJobs } from './prelude.js'
@@ -34,7 +34,7 @@ export function scriptPair(name: string, text: KindText, { rare = '', ...flags }
 
 /** Begins the text of a script: refuses `unknown`, and reads the form of the queue. */
 export const guard = `
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+if call('EXISTS', META) == 0 then ${refuse('unknown')} end
 know_form()
 `
 

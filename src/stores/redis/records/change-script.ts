@@ -1,5 +1,6 @@
 /** The change scripts: one bounded step of administration over selected jobs of a shard. */
 
+import { refuse } from '../client/redis-script.js'
 import { bySequence } from '../lua/prelude.js'
 import { readyJobs } from '../lua/ready-lua.js'
 import { scriptPair } from '../lua/script-kinds.js'
@@ -240,8 +241,8 @@ return { changed, more and 1 or 0, payloads }
  */
 const text = (change: string) => `
 local closed = call('HMGET', META, 'kind', 'closed')
-if not closed[1] then return redis.error_reply('MILLRACE unknown') end
-if closed[2] then return redis.error_reply('MILLRACE moved') end
+if not closed[1] then ${refuse('unknown')} end
+if closed[2] then ${refuse('moved')} end
 know_form()
 ${selection}${change}`
 

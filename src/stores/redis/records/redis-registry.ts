@@ -9,7 +9,7 @@ import { compareBytes } from '../../rules/byte-order.js'
 import { buriedIn, crashIn } from '../claim/redis-claim-call.js'
 import type { RedisClient, RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
-import { redisScript } from '../client/redis-script.js'
+import { redisScript, refuse } from '../client/redis-script.js'
 import { readBeat, readClaim, refuseLongWorker } from '../format/redis-job.js'
 import { crashes } from '../lua/leads-lua.js'
 import { shardScript } from '../lua/prelude.js'
@@ -137,7 +137,7 @@ function unlessUnusable<T>(asked: Promise<T>): Promise<T | undefined> {
  * Returns 1, or 0 if the claim is not the current one, or not that worker's. Refuses `unknown`.
  */
 const adoptLua = `
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
+if call('EXISTS', META) == 0 then ${refuse('unknown')} end
 local id, from, to = ARGV[1], ARGV[3], ARGV[4]
 local claim = call('HGET', CLAIMS, id)
 if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[2])) then return 0 end

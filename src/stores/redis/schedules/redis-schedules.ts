@@ -13,6 +13,7 @@ import { compareBytes } from '../../rules/byte-order.js'
 import { definitionText } from '../../rules/schedule-record.js'
 import type { RedisArgument, RedisClient } from '../client/redis-client.js'
 import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { refuse } from '../client/redis-script.js'
 import { enqueueOrderedText } from '../enqueue/enqueue-ordered-script.js'
 import { enqueueText } from '../enqueue/enqueue-script.js'
 import { enqueuedBy, packCall } from '../enqueue/redis-enqueue.js'
@@ -290,8 +291,8 @@ export class RedisSchedules implements Schedules {
  * and `moved`.
  */
 const tickStart = (isThere: string) => `
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
-if call('HEXISTS', META, 'closed') == 1 then return redis.error_reply('MILLRACE moved') end
+if call('EXISTS', META) == 0 then ${refuse('unknown')} end
+if call('HEXISTS', META, 'closed') == 1 then ${refuse('moved')} end
 ${scheduleRecords}
 local name, revision, due_at, next_at, last_at, last_id, unless, count, skips, misses = unpack(ARGV, #ARGV - 9)
 local schedule = read_schedule(name)

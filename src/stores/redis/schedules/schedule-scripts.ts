@@ -1,7 +1,7 @@
 /** The scripts of schedules: they write, move and remove them, find due ones, and choose the worker that leads. */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
-import { redisScript } from '../client/redis-script.js'
+import { redisScript, refuse } from '../client/redis-script.js'
 import { shardScript } from '../lua/prelude.js'
 import type { ScriptPair } from '../lua/script-kinds.js'
 import { scheduleRecords } from './redis-schedule-record.js'
@@ -18,8 +18,8 @@ import { scheduleRecords } from './redis-schedule-record.js'
  * Refuses `unknown` and `moved`.
  */
 const write = `
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
-if call('HEXISTS', META, 'closed') == 1 then return redis.error_reply('MILLRACE moved') end
+if call('EXISTS', META) == 0 then ${refuse('unknown')} end
+if call('HEXISTS', META, 'closed') == 1 then ${refuse('moved')} end
 ${scheduleRecords}
 local verb, name = ARGV[1], ARGV[2]
 local here = read_schedule(name)

@@ -7,6 +7,7 @@ import type { RedisArgument, RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { withOrderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'
+import { guard } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 import { transit } from '../lua/transit-lua.js'
 import type { RedisShard } from '../redis-layout.js'
@@ -125,11 +126,6 @@ function putArgs(jobs: readonly Moving[]): RedisArgument[] {
     ...members.flatMap((member, i) => [member.subarray(-digestLength), values[i]!]),
   ])
 }
-
-const guard = `
-if call('EXISTS', META) == 0 then return redis.error_reply('MILLRACE unknown') end
-know_form()
-`
 
 /**
  * KEYS: those of the shard that jobs leave.
