@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { jsonCodec } from 'millrace'
 import { Events } from '#src/core/events.js'
 import { Packing } from '#src/core/packing/packing.js'
-import { systemClock } from '#src/core/platform/clock.js'
+import { systemClock, systemRandom } from '#src/core/platform/clock.js'
 import { createIdSource } from '#src/core/values/ids.js'
 import { ScheduleLead } from '#src/workers/schedule-loop.js'
 import { queue, type SiteWords, storeAt } from './schedule-site.js'
@@ -17,10 +17,11 @@ export type LeadWord = { readonly isLead: boolean }
 
 const store = storeAt(JSON.parse(process.argv[2]!) as SiteWords)
 await store.open([queue])
-const lead = new ScheduleLead({
-  ...{ schedules: store.schedules!, worker: `worker-${process.pid}`, packing: new Packing(jsonCodec) },
-  ...{ events: new Events(), newId: createIdSource(systemClock), mono: () => performance.now() },
-})
+const surroundings = { clock: systemClock, random: systemRandom, packing: new Packing(jsonCodec) }
+const lead = new ScheduleLead(
+  { ...surroundings, worker: `worker-${process.pid}`, events: new Events(), newId: createIdSource(systemClock) },
+  store.schedules!,
+)
 let wasLead: boolean | undefined
 for (;;) {
   const { isLead } = await lead.look()

@@ -10,6 +10,7 @@ import { jsonCodec } from 'millrace'
 import { type HarnessMaker, memoryHarness, redisHarness, sqliteHarness, startRedis } from 'millrace/store-testing'
 import { Events } from '#src/core/events.js'
 import { Packing } from '#src/core/packing/packing.js'
+import { systemClock, systemRandom } from '#src/core/platform/clock.js'
 import type { OnMissed } from '#src/core/schedule/due-ticks.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { ScheduleLead } from '#src/workers/schedule-loop.js'
@@ -158,10 +159,8 @@ function tell(
 function leadOn({ schedules }: Store, worker: string): ScheduleLead {
   let ids = 0
   const newId = () => `${worker}-${++ids}`
-  return new ScheduleLead({
-    ...{ schedules: schedules!, worker, packing: new Packing(jsonCodec), events: new Events(), newId },
-    mono: () => performance.now(),
-  })
+  const surroundings = { clock: systemClock, random: systemRandom, packing: new Packing(jsonCodec) }
+  return new ScheduleLead({ ...surroundings, worker, events: new Events(), newId }, schedules!)
 }
 
 /** The interval, the rule for missed ticks, the number of ticks that are enqueued, and the number left out. */

@@ -1,6 +1,7 @@
 /** The child of an isolated job, made from the mill that its process has loaded. */
 
 import { ConfigError } from '../core/errors.js'
+import type { Surroundings } from '../core/surroundings.js'
 import { endedRunOf, settlementRules } from '../runtime/run/settlement.js'
 import { endsWithin } from '../runtime/with-timeout.js'
 import { ChildRun, type ChildRunParts } from '../workers/isolated/child-run.js'
@@ -16,12 +17,13 @@ const hookMs = 5_000
 
 /** Calls `onWorkerStart`, and rejects if that rejects. */
 export async function isolatedChild(
-  { registry, namespace, packing, middleware, formatError, maxPayloadBytes, history }: CheckedOptions,
+  options: CheckedOptions,
   life: WorkerLife,
-  tools: Pick<ChildRunParts, 'clock' | 'random' | 'events' | 'children'>,
+  surroundings: Surroundings & Pick<ChildRunParts, 'children'>,
   parts: IsolatedParts,
   from: IsolatedFrom,
 ): Promise<ChildRun> {
+  const { registry, namespace, packing, middleware, history } = options
   if (packing.demand !== from.packing) {
     const message = `must do as the worker does, '${from.packing}'; got '${packing.demand}'. Export the mill itself from the module`
     throw new ConfigError('the process of an isolated job', [{ path: 'codec, seal', message }])
@@ -30,16 +32,16 @@ export async function isolatedChild(
   return new ChildRun({
     ...{
       ...parts,
-      ...tools,
+      ...surroundings,
       registry: withCommand({ registry, namespace }, from.command, [
         ...secretsOf(from.descriptor),
         ...packing.secrets(),
       ]),
       ...{ middleware, history },
     },
-    rules: settlementRules({ ...tools, packing, formatError, maxPayloadBytes }, parts.store.traits, {
+    rules: settlementRules(surroundings, options, parts.store.traits, {
       // Its worker and its guard have already reported where it runs.
-      endedRun: ({ begunAt }) => endedRunOf(begunAt, tools.clock.mono()),
+      endedRun: ({ begunAt }) => endedRunOf(begunAt, surroundings.clock.mono()),
     }),
     finished: async () => {
       await endsWithin(hookMs, life.end(undefined))

@@ -22,6 +22,7 @@ import type { JobHandle } from '../core/job/job.js'
 import type { Logger } from '../core/logger.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
 import type { Queue } from '../core/queue/queue.js'
+import type { Surroundings } from '../core/surroundings.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { EnqueueArguments, EnqueueOptionsOf, HandlesOf, JobsOf } from '../core/task/enqueue-options.js'
 import type { ManyArguments } from '../core/task/middleware.js'
@@ -62,15 +63,12 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   readonly schedules: ScheduleAdmin
   readonly #options: CheckedOptions
   readonly #source: StoreSource
-  readonly #clock: Clock
-  readonly #random: Random
-  readonly #events: Events
+  readonly #surroundings: Surroundings
   readonly #clientParts: Omit<ClientParts, 'sender'>
   readonly #client: Client
   readonly #children: ChildClient
   readonly #transactionEnqueue: TransactionEnqueue
   readonly #handleParts: HandleParts
-  readonly #newId: () => string
   readonly #workers = new Set<Worker>()
   readonly #throttledQueues = new Set<{ close(): Promise<void> }>()
   readonly #listeners = new Set<{ close(): Promise<void> }>()
@@ -80,43 +78,37 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   /** @internal */
   constructor(options: CheckedOptions, source: StoreSource, clock: Clock = systemClock, random: Random = systemRandom) {
     const events = new Events()
-    const { registry, history } = options
-    const connection = new StoreConnection({ registry, source, clock, random, events, history })
+    const { registry, packing, tasksElsewhere, maxPayloadBytes, idempotencyMs, middleware } = options
+    const newId = createIdSource(clock)
+    const surroundings = { events, clock, random, packing, newId }
+    const connection = new StoreConnection(surroundings, registry, source, options.history)
     this.#options = options
     this.#source = source
-    this.#clock = clock
-    this.#random = random
-    this.#events = events
+    this.#surroundings = surroundings
     logEvents(events, options.logger)
     this.#connection = connection
-    this.#life = new WorkerLife(options.hooks, this.#events)
-    const { packing, tasksElsewhere, maxPayloadBytes, idempotencyMs, middleware } = options
-    const newId = createIdSource(clock)
-    this.#newId = newId
+    this.#life = new WorkerLife(options.hooks, events)
     const warnings = new DraftWarnings(events)
     const rulesOf = ({ traits }: Store): DraftRules => {
       return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, warnings, newId }
     }
-    this.#handleParts = handlePartsOf(this.#connection.opened, packing, registry, clock)
+    this.#handleParts = handlePartsOf(connection.opened, packing, registry, clock)
     this.#clientParts = {
-      rules: async () => rulesOf(await this.#connection.opened()),
+      rules: async () => rulesOf(await connection.opened()),
       middleware,
-      events: this.#events,
+      events,
       handle: (queue, id, outcome) => new StoredJobHandle(this.#handleParts, queue, id, outcome),
     }
-    this.schedules = new ScheduleAdmin({
-      ...{ ...this.#clientParts, connect: this.#connection.opened },
-      declared: options.schedules && { by: options.schedulesOf, schedules: options.schedules },
-    })
-    const client = new Client({ ...this.#clientParts, sender: new Sender(this.#connection.opened, () => clock.mono()) })
+    const declared = options.schedules && { by: options.schedulesOf, schedules: options.schedules }
+    this.schedules = new ScheduleAdmin(surroundings, connection.opened, this.#clientParts, declared)
+    const client = new Client({ ...this.#clientParts, sender: new Sender(connection.opened, () => clock.mono()) })
     this.#client = client
     this.#children = {
       encode: (value) => packing.encode(value),
       enqueueItem: (item) => client.enqueueItem(item),
       enqueueItems: (items) => client.enqueueItems(items),
     }
-    const store = () => this.#connection.ready
-    this.#transactionEnqueue = new TransactionEnqueue({ ...this.#clientParts, store, rulesOf })
+    this.#transactionEnqueue = new TransactionEnqueue(this.#clientParts, () => connection.ready, rulesOf)
   }
 
   /**
@@ -260,9 +252,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * @internal
    */
   get runParts(): RunParts {
-    const { registry, packing, middleware, formatError, maxPayloadBytes } = this.#options
-    const tools = { clock: this.#clock, random: this.#random, events: this.#events, children: this.#children }
-    return { registry, packing, middleware, formatError, maxPayloadBytes, ...tools }
+    const { registry, middleware, formatError, maxPayloadBytes } = this.#options
+    return { ...this.#surroundings, registry, middleware, children: this.#children, formatError, maxPayloadBytes }
   }
 
   /**
@@ -323,7 +314,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     this.#connection.refuseClosed()
     const listener: QueueListener<Input> = listenerOf(this.#options.registry.queue(queue), options, {
       ...this.#options,
-      ...{ clock: this.#clock, random: this.#random, events: this.#events },
+      ...this.#surroundings,
       connect: () => this.#connection.forListener(),
       closed: () => this.#listeners.delete(listener),
     })
@@ -338,13 +329,13 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    */
   async isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ChildRun> {
     this.#connection.use(parts.store)
-    const tools = { clock: this.#clock, random: this.#random, events: this.#events, children: this.#children }
+    const surroundings = { ...this.#surroundings, children: this.#children }
     const finished = async () => {
       await this.#connection.publishFrom(parts.store, true).close()
       return parts.finished()
     }
     const { isolatedChild } = await import('./isolated-child.js')
-    const child = await isolatedChild(this.#options, this.#life, tools, { ...parts, finished }, from)
+    const child = await isolatedChild(this.#options, this.#life, surroundings, { ...parts, finished }, from)
     this.#connection.publishFrom(parts.store, true)
     return child
   }
@@ -363,11 +354,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     this.#connection.refuseClosed()
     const made: ThrottledQueue<Item> = new ThrottledQueue<Item>(itemQueueOf(name, options, this.queues.get(name)), {
       ...this.#clientParts,
-      newId: this.#newId,
-      packing: this.#options.packing,
-      mono: () => this.#clock.mono(),
-      now: () => this.#clock.now(),
-      random: this.#random,
+      surroundings: this.#surroundings,
       closed: () => this.#throttledQueues.delete(made),
       open: (queue) => this.#connection.openOne(queue),
     })
@@ -382,7 +369,14 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   get adminParts(): Required<AdminParts> {
     const { registry, packing } = this.#options
     const { opened: connect, closing } = this.#connection
-    return { connect, look: () => this.#connection.looked(), packing, registry, closing, clock: this.#clock }
+    return {
+      connect,
+      look: () => this.#connection.looked(),
+      packing,
+      registry,
+      closing,
+      clock: this.#surroundings.clock,
+    }
   }
 
   /**
@@ -417,7 +411,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     options: HistoryOptions = {},
   ): Promise<QueueHistory[]> {
     for (const name of queues) this.#options.registry.queue(name)
-    return queueHistories(await this.#connection.looked(), queues, options, this.#clock.now())
+    return queueHistories(await this.#connection.looked(), queues, options, this.#surroundings.clock.now())
   }
 
   /** The calls to a paid API that this mill has made, by kind; undefined if the store's calls cost nothing. */
@@ -484,7 +478,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
     refuseNoEvent(name)
-    return this.#events.on(name, listener)
+    return this.#surroundings.events.on(name, listener)
   }
 
   /**

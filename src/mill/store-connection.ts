@@ -5,10 +5,9 @@
 
 import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../core/errors.js'
-import type { Events } from '../core/events.js'
-import type { Clock, Random } from '../core/platform/clock.js'
 import { declaredLimits, type Queue } from '../core/queue/queue.js'
 import { Registry } from '../core/registry.js'
+import type { Surroundings } from '../core/surroundings.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import { defined } from '../core/values/defined.js'
 import { IdleWaiter } from '../runtime/idle-waiter.js'
@@ -25,25 +24,13 @@ import type { Launch } from './options/worker-options.js'
 import type { StoreSource } from './store-source.js'
 import { leaseThread } from './store-thread.js'
 
-interface StoreConnectionParts {
-  readonly registry: Registry
-  readonly source: StoreSource
-  readonly clock: Clock
-  readonly random: Random
-  readonly events: Events
-  /** Whether jobs are counted for the history of their queues. */
-  readonly history: boolean
-}
-
 /** After this time at the latest, the lease thread opens its store. */
 const latestLeaseThreadMs = 1_000
 
 export class StoreConnection {
+  readonly #surroundings: Surroundings
   readonly #registry: Registry
   readonly #source: StoreSource
-  readonly #clock: Clock
-  readonly #random: Random
-  readonly #events: Events
   readonly #hasHistory: boolean
   #store: Promise<Store> | undefined
   #ready: Store | undefined
@@ -60,13 +47,12 @@ export class StoreConnection {
   #closed = false
   #isInPlace = false
 
-  constructor({ registry, source, clock, random, events, history }: StoreConnectionParts) {
+  /** `hasHistory`: whether jobs are counted for the history of their queues. */
+  constructor(surroundings: Surroundings, registry: Registry, source: StoreSource, hasHistory: boolean) {
+    this.#surroundings = surroundings
     this.#registry = registry
     this.#source = source
-    this.#clock = clock
-    this.#random = random
-    this.#events = events
-    this.#hasHistory = history
+    this.#hasHistory = hasHistory
     // Each feed adds a listener, and the number of feeds has no limit.
     setMaxListeners(0, this.#closing.signal)
   }
@@ -128,7 +114,7 @@ export class StoreConnection {
     const publisher = this.publishFrom(store)
     this.#connection ??= Promise.resolve({
       ...{ store, stored, keeper: this.#keeper(store, launch), publisher },
-      waiter: new IdleWaiter(store, () => this.#clock.mono()),
+      waiter: new IdleWaiter(store, () => this.#surroundings.clock.mono()),
     })
     return this.#connection
   }
@@ -136,7 +122,7 @@ export class StoreConnection {
   /** Publishes the events of this process about its jobs, or about its one job, so that others can watch them. */
   publishFrom(store: Store, ofOneJob = false): LivePublisher {
     if (this.#publisher === undefined) {
-      this.#publisher = new LivePublisher({ store, events: this.#events, clock: this.#clock, ofOneJob })
+      this.#publisher = new LivePublisher(this.#surroundings, store, ofOneJob)
       this.#publisher.start()
     }
     return this.#publisher
@@ -156,8 +142,8 @@ export class StoreConnection {
     const { descriptor } = this.#source
     return new LeaseKeeper({
       store,
-      events: this.#events,
-      mono: () => this.#clock.mono(),
+      events: this.#surroundings.events,
+      mono: () => this.#surroundings.clock.mono(),
       host,
       pid,
       ...(store.traits.beatsFromThread && descriptor !== undefined
@@ -179,7 +165,7 @@ export class StoreConnection {
       refuseUnsupported(this.#registry, store.traits)
       await store.open(settingsOfAll(this.#registry), { follows: true })
       this.#ready = store
-      if (file !== undefined) this.#events.emit('store.strayed', { file })
+      if (file !== undefined) this.#surroundings.events.emit('store.strayed', { file })
       this.#count(store)
       return store
     } catch (error) {
@@ -196,7 +182,7 @@ export class StoreConnection {
   #count(store: Store): void {
     if (!this.#hasHistory || store === this.#given) return
     const queues = [...this.#registry.queues.keys()]
-    this.#meter = new Meter({ store, clock: this.#clock, random: this.#random, events: this.#events, queues })
+    this.#meter = new Meter(this.#surroundings, store, queues)
     this.#meter.start()
   }
 

@@ -7,22 +7,11 @@
  * of a watch each process that has jobs of the queue knows of it.
  */
 
-import type { EventMap, Events } from '../core/events.js'
+import type { EventMap } from '../core/events.js'
 import { type LiveBatch, type LiveEventName, liveEventNames, type SentEvent, sentEvent } from '../core/live-event.js'
-import type { Clock } from '../core/platform/clock.js'
+import type { Surroundings } from '../core/surroundings.js'
 import type { Store } from '../stores/contract/store.js'
 import { endsWithin } from './with-timeout.js'
-
-interface LivePublisherParts {
-  readonly store: Pick<Store, 'live'>
-  readonly events: Events
-  readonly clock: Clock
-  /**
-   * This process runs one job and ends. Its worker reports the job's start. Only this process can report its end once
-   * the worker is gone.
-   */
-  readonly ofOneJob?: boolean
-}
 
 /** Once the store has said that nobody watches, this holds for this many ms, counted from the question. */
 const unwatchedMs = 500
@@ -54,7 +43,9 @@ interface Line {
 }
 
 export class LivePublisher {
-  readonly #parts: LivePublisherParts
+  readonly #surroundings: Surroundings
+  readonly #store: Pick<Store, 'live'>
+  readonly #ofOneJob: boolean
   readonly #lines = new Map<string, Line>()
   readonly #stops: (() => void)[] = []
   /** Each gives the queues of the jobs that a worker or a listener of this process holds. */
@@ -63,17 +54,20 @@ export class LivePublisher {
   /** Unsubscribes from the events that every job has; empty while nobody watches. */
   #stopsOfAll: (() => void)[] = []
 
-  constructor(parts: LivePublisherParts) {
-    this.#parts = parts
-  }
-
-  get #ofOneJob(): boolean {
-    return this.#parts.ofOneJob === true
+  /**
+   * `ofOneJob`: this process runs one job and ends. Its worker reports the job's start. Only this process can report its
+   * end once the worker is gone.
+   */
+  constructor(surroundings: Surroundings, store: Pick<Store, 'live'>, ofOneJob = false) {
+    this.#surroundings = surroundings
+    this.#store = store
+    this.#ofOneJob = ofOneJob
   }
 
   /** Harmless on a store without live messages. */
   start(): void {
-    const { store, events } = this.#parts
+    const store = this.#store
+    const { events } = this.#surroundings
     if (store.live === undefined) return
     const claimed = ({ queue }: EventMap['queue.claimed']) => {
       this.#wanted(queue)
@@ -108,7 +102,7 @@ export class LivePublisher {
   }
 
   #listen(name: LiveEventName): () => void {
-    return this.#parts.events.on(name, (event) => this.#tell(name, event))
+    return this.#surroundings.events.on(name, (event) => this.#tell(name, event))
   }
 
   #tell(name: LiveEventName, event: EventMap[LiveEventName]): void {
@@ -118,7 +112,7 @@ export class LivePublisher {
       line.lost += 1
       return
     }
-    line.held.push(sentEvent(name, event, this.#parts.clock.now()))
+    line.held.push(sentEvent(name, event, this.#surroundings.clock.now()))
     if (line.state === 'watched') this.#sendSoon(line)
   }
 
@@ -130,7 +124,7 @@ export class LivePublisher {
       this.#lines.set(queue, line)
     }
     if (line.state === 'unwatched') {
-      if (this.#parts.clock.mono() - line.since < unwatchedMs) return undefined
+      if (this.#surroundings.clock.mono() - line.since < unwatchedMs) return undefined
       line.state = 'unknown'
     }
     if (line.state === 'unknown') {
@@ -168,11 +162,11 @@ export class LivePublisher {
 
   /** Resolves with whether the store took it. */
   async #publish(line: Line, message?: string): Promise<boolean> {
-    const askedAt = this.#parts.clock.mono()
+    const askedAt = this.#surroundings.clock.mono()
     let isWatched = false
     let isTaken = true
     try {
-      isWatched = await this.#parts.store.live!.publish(line.queue, message)
+      isWatched = await this.#store.live!.publish(line.queue, message)
     } catch {
       // The worker reports the outage. No watcher hears anything while it lasts.
       isTaken = false

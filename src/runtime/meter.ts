@@ -5,22 +5,13 @@
  * keeps the counts and writes them later, each to its own minute.
  */
 
-import type { Events, JobCounter } from '../core/events.js'
-import type { Clock, Random } from '../core/platform/clock.js'
+import type { JobCounter } from '../core/events.js'
 import { timerMs } from '../core/platform/timer.js'
+import type { Surroundings } from '../core/surroundings.js'
 import type { HistoryCounts, HistoryEntry, HistoryGauges } from '../stores/contract/history.js'
 import type { Store } from '../stores/contract/store.js'
 import { runTimeBoundsMs, stepMs } from '../stores/rules/history-slots.js'
 import { endsWithin } from './with-timeout.js'
-
-interface MeterParts {
-  readonly store: Pick<Store, 'history' | 'depth'>
-  readonly events: Events
-  readonly clock: Clock
-  readonly random: Random
-  /** The queues of the mill. */
-  readonly queues: readonly string[]
-}
 
 /**
  * The number of minutes that are kept while the store is away; counts of older minutes are added to the oldest kept
@@ -40,7 +31,8 @@ interface Minute {
 }
 
 export class Meter {
-  readonly #parts: MeterParts
+  readonly #surroundings: Surroundings
+  readonly #store: Pick<Store, 'history' | 'depth'>
   readonly #tally = new JobTally()
   /** The queues of the mill, and those that its workers serve: their gauges are written while they hold any job. */
   readonly #measured: Set<string>
@@ -52,16 +44,18 @@ export class Meter {
   #timer: NodeJS.Timeout | undefined
   #sending: Promise<void> | undefined
 
-  constructor(parts: MeterParts) {
-    this.#parts = parts
-    this.#measured = new Set(parts.queues)
-    this.#begunAt = parts.clock.mono()
+  /** `queues`: those of the mill. */
+  constructor(surroundings: Surroundings, store: Pick<Store, 'history' | 'depth'>, queues: readonly string[]) {
+    this.#surroundings = surroundings
+    this.#store = store
+    this.#measured = new Set(queues)
+    this.#begunAt = surroundings.clock.mono()
   }
 
   /** Starts counting. Harmless on a store that keeps no history. */
   start(): void {
-    const { store, events } = this.#parts
-    if (store.history === undefined) return
+    const { events } = this.#surroundings
+    if (this.#store.history === undefined) return
     events.counter = this.#tally
     this.#stopHearing = events.on('worker.started', ({ queues }) => {
       for (const queue of queues) this.#measured.add(queue)
@@ -71,9 +65,9 @@ export class Meter {
 
   /** Writes the unwritten counts, unless the store takes too long. Never rejects. */
   async close(): Promise<void> {
-    if (this.#parts.events.counter !== this.#tally) return
+    if (this.#surroundings.events.counter !== this.#tally) return
     clearTimeout(this.#timer)
-    this.#parts.events.counter = undefined
+    this.#surroundings.events.counter = undefined
     this.#stopHearing()
     await endsWithin(closingMs, this.#sending ?? Promise.resolve())
     this.turn()
@@ -85,7 +79,7 @@ export class Meter {
 
   /** Closes the minute that is over. */
   turn(): void {
-    const now = this.#parts.clock.mono()
+    const now = this.#surroundings.clock.mono()
     const counts = this.#tally.take()
     if (counts.size > 0) this.#minutes = bounded([...this.#minutes, { counts, at: (this.#begunAt + now) / 2 }])
     this.#begunAt = now
@@ -103,7 +97,7 @@ export class Meter {
   }
 
   async #send(): Promise<void> {
-    const { events } = this.#parts
+    const { events } = this.#surroundings
     try {
       const gauges = await this.#look()
       await this.#addAll(gauges)
@@ -114,12 +108,12 @@ export class Meter {
 
   /** The oldest first, each minute by a call of its own: one that failed is sent again alone. */
   async #addAll(gauges: ReadonlyMap<string, HistoryGauges> = new Map()): Promise<void> {
-    const history = this.#parts.store.history!
+    const history = this.#store.history!
     let left = gauges
     while (this.#minutes.length > 0 || left.size > 0) {
       const [minute] = this.#minutes
       const isLast = this.#minutes.length <= 1
-      const agoMs = minute === undefined ? 0 : Math.max(0, this.#parts.clock.mono() - minute.at)
+      const agoMs = minute === undefined ? 0 : Math.max(0, this.#surroundings.clock.mono() - minute.at)
       await history.add(entriesOf(minute?.counts ?? new Map(), agoMs, isLast ? left : new Map()))
       this.#minutes = this.#minutes.filter((one) => one !== minute)
       if (isLast) left = new Map()
@@ -132,7 +126,7 @@ export class Meter {
     const counted = new Set(this.#minutes.at(-1)?.counts.keys())
     const queues = [...new Set([...counted, ...this.#measured])]
     if (queues.length === 0) return new Map()
-    const { depths } = await this.#parts.store.depth(queues)
+    const { depths } = await this.#store.depth(queues)
     const gauges = depths.map(
       ({ queue, lagMs, ready: waiting, running }) => [queue, { lagMs, waiting, running }] as const,
     )
@@ -141,7 +135,7 @@ export class Meter {
 
   /** Waits until the minute of the wall clock is over. */
   #wait(): void {
-    const { clock, random } = this.#parts
+    const { clock, random } = this.#surroundings
     const leftMs = stepMs.minute - (clock.now() % stepMs.minute)
     this.#timer = setTimeout(() => {
       this.turn()

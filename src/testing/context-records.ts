@@ -22,13 +22,11 @@ import type { Claim } from '../stores/contract/claim.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
 
 /** Sends nothing: everything is recorded before. */
-const unsent = new JobUpdates({
-  store: { traits: memoryTraits, extend: async (items) => items.map(() => 'ok' as const) },
-  packing: new Packing(jsonCodec, undefined, undefined),
-  maxCheckpointBytes: memoryTraits.maxPayloadBytes,
-  events: new Events(),
-  random: systemRandom,
-})
+const unsent = new JobUpdates(
+  { events: new Events(), random: systemRandom, packing: new Packing(jsonCodec, undefined, undefined) },
+  { traits: memoryTraits, extend: async (items) => items.map(() => 'ok' as const) },
+  memoryTraits.maxPayloadBytes,
+)
 
 const stopped = () => new WorkerStoppedError('the test has aborted this attempt.')
 

@@ -10,7 +10,6 @@ import { messageOf } from '../core/messages/describe.js'
 import { type AnyTask, isBatchTask } from '../core/task/any-task.js'
 import type { TaskResult } from '../core/task/task-definition.js'
 import { defined } from '../core/values/defined.js'
-import { createIdSource } from '../core/values/ids.js'
 import { settingsOfAll } from '../mill/store-connection.js'
 import { ClaimDecoder } from '../runtime/run/claim-decoder.js'
 import { type Execution, JobExecution } from '../runtime/run/execution.js'
@@ -74,8 +73,8 @@ export class Drainer implements RunReport {
   constructor(parts: RunParts, store: Store) {
     this.#parts = parts
     this.#store = store
-    this.#updates = new JobUpdates({ ...parts, store, maxCheckpointBytes: parts.maxPayloadBytes })
-    this.#executor = new Executor({ ...parts, mono: () => parts.clock.mono(), worker, report: this })
+    this.#updates = new JobUpdates(parts, store, parts.maxPayloadBytes)
+    this.#executor = new Executor({ ...parts, worker }, parts.middleware, this)
     this.#decoder = new ClaimDecoder(
       parts.registry,
       parts.packing,
@@ -84,8 +83,8 @@ export class Drainer implements RunReport {
       parts.children,
     )
     this.#hooks = new EndHooks(parts.middleware, parts.events)
-    this.#ends = new FoundEnds({ ...parts, records: async () => store.records })
-    this.#rules = settlementRules(parts, store.traits, {
+    this.#ends = new FoundEnds(parts, parts.registry, async () => store.records)
+    this.#rules = settlementRules(parts, parts, store.traits, {
       endedRun: ({ begunAt }) => endedRunOf(begunAt, parts.clock.mono()),
     })
     this.#ticks = new TimelyTicks(parts, store.schedules!, worker)
@@ -255,17 +254,17 @@ class TimelyTicks {
   /** The due schedules that the lead is given. */
   #due: Pick<DueSchedules, 'due' | 'now'> | undefined
 
-  constructor({ packing, events, clock }: RunParts, schedules: Schedules, worker: string) {
+  constructor(parts: RunParts, schedules: Schedules, worker: string) {
     this.#schedules = schedules
     this.#worker = worker
-    this.#lead = new ScheduleLead({
-      ...{ packing, events, worker, newId: createIdSource(clock), mono: () => clock.mono() },
-      schedules: {
+    this.#lead = new ScheduleLead(
+      { ...parts, worker },
+      {
         due: async (...asked) => ({ ...(await schedules.due(...asked)), ...this.#due }),
         tick: (tick) => schedules.tick(tick),
         list: (after, limit) => schedules.list(after, limit),
       },
-    })
+    )
   }
 
   /** Enqueues the earliest due tick into these queues. False if none is due, or its queue refuses it. */

@@ -1,16 +1,13 @@
 /** The assembly of a worker: its settings and its parts, put together on a connection. */
 
-import type { Events } from '../core/events.js'
 import type { FormatError } from '../core/messages/error-text.js'
-import type { Packing } from '../core/packing/packing.js'
-import type { Clock, Random } from '../core/platform/clock.js'
 import { packageVersion } from '../core/platform/package-files.js'
 import { timerMs } from '../core/platform/timer.js'
 import type { Queue } from '../core/queue/queue.js'
 import type { Registry } from '../core/registry.js'
+import type { Surroundings } from '../core/surroundings.js'
 import type { Middleware } from '../core/task/middleware.js'
 import { defined } from '../core/values/defined.js'
-import { createIdSource } from '../core/values/ids.js'
 import type { IdleWaiter } from '../runtime/idle-waiter.js'
 import type { LeaseKeeper } from '../runtime/leases/lease-keeper.js'
 import type { LivePublisher } from '../runtime/live-publisher.js'
@@ -56,12 +53,8 @@ export interface Connection {
 }
 
 /** The parts that run a mill's jobs, in any process. */
-export interface RunParts {
+export interface RunParts extends Surroundings {
   readonly registry: Registry
-  readonly packing: Packing
-  readonly clock: Clock
-  readonly random: Random
-  readonly events: Events
   readonly middleware: readonly Middleware[]
   /** Enqueues jobs for handlers. */
   readonly children: ChildClient
@@ -154,36 +147,41 @@ export function assembleWorker(
   self: Self,
 ): WorkerAssembly {
   const { store, stored, keeper, waiter } = connection
-  const { registry, packing, clock, random, events, maxPayloadBytes, processes, children } = parts
+  const { registry, packing, clock, random, events, newId, maxPayloadBytes, processes, children } = parts
   const { queues, selector, shardsOf, concurrency, affinity, maxBlockMs } = settings
   const { id: worker, identity, slots } = self
   const { traits, workers, records } = store
   const names = queues.map(({ name }) => name)
   const prefetch = new Prefetch(concurrency, traits.metered ? traits.maxClaim : undefined)
   const mono = () => clock.mono()
-  const settler = new Settler({ store, events, random, mono })
+  const surroundings = { worker, events, clock, random, packing, newId }
+  const settler = new Settler(surroundings, store)
   const limited = new LimitedQueues(stored)
   const punctuality = new Punctuality(limited, registry)
-  const sizes = new DepartureSizes({ limited, registry, prefetch })
-  const ends = new FoundEnds({ registry, packing, events, records: async () => records })
-  const shared = { worker, registry, slots, ends, settler, prefetch, limited, punctuality, sizes, events, mono, random }
+  const sizes = new DepartureSizes(registry, limited, prefetch)
+  const ends = new FoundEnds(surroundings, registry, async () => records)
+  const shared = { ...surroundings, registry, slots, ends, settler, prefetch, limited, punctuality, sizes, mono }
   const maxPayload = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
-  const rules = settlementRules(parts, traits, {
+  const rules = settlementRules(surroundings, parts, traits, {
     endedRun: ({ task, begunAt, handlerAt }) =>
       task.kind === 'plain' && task.isolation !== undefined
         ? endedRunOf(handlerAt, mono())
         : endedRunOf(begunAt, mono(), identity),
   })
-  const notes = new JobUpdates({ store, packing, maxCheckpointBytes: maxPayload, events, random })
-  const foreign = new ForeignJobs({ ...shared, store, leave: (queue, forMs) => picker.leave(queue, forMs) })
+  const notes = new JobUpdates(surroundings, store, maxPayload)
+  const foreign = new ForeignJobs(surroundings, store, limited, (queue, forMs) => picker.leave(queue, forMs))
   const inFlight = new InFlight({
     ...{ ...shared, keeper, soloGate: processSoloGate, rules, maxBlockMs, after: afterMs },
     deferred: (queue) => picker.passOver(queue),
-    ...{ notes, hooks: new EndHooks(parts.middleware, events), groupless: new GrouplessJobs(shared) },
+    ...{
+      notes,
+      hooks: new EndHooks(parts.middleware, events),
+      groupless: new GrouplessJobs(surroundings, registry, limited),
+    },
     decoder: new ClaimDecoder(registry, packing, notes, rules.now, children, (claim, reason) =>
       foreign.putAside(claim, reason),
     ),
-    executor: (report) => new Executor({ ...parts, mono, worker, report }),
+    executor: (report) => new Executor(surroundings, parts.middleware, report),
     processes: processes && ((report) => new ProcessPool({ ...shared, affinity, store, source: processes, report })),
   })
   const adoption =
@@ -191,12 +189,8 @@ export function assembleWorker(
     workers &&
     records &&
     new Adoption({ ...shared, affinity, identity, queues: names, workers, records, rules })
-  const shards = new ShardPicker({ ...shared, queues, store, stored, shardsOf })
-  const picker = new QueuePicker({
-    ...{ ...shared, selector, queues },
-    entriesOf: (queue) => shards.entriesOf(queue),
-    isForOthers: (queue) => shards.isForOthers(queue),
-  })
+  const shards = new ShardPicker(surroundings, store, queues, stored, shardsOf)
+  const picker = new QueuePicker(surroundings, queues, selector, limited, shards)
   const claimLoop = new ClaimLoop({
     ...{ ...shared, store, queues, shards, inFlight, picker, waiter, soloGate: processSoloGate },
     held: () => [...inFlight.held, ...(adoption?.held ?? [])],
@@ -239,14 +233,9 @@ export function assembleWorker(
       records && names.some((name) => limited.isThrottled(name))
         ? new Repeating(limitsMs, async () => limited.know(await records.queues()), failed('records.queues', limitsMs))
         : undefined,
-    recoverer: workers && new Recoverer({ ...shared, workers, isRemote: traits.remote, identity, found }),
+    recoverer: workers && new Recoverer(surroundings, workers, traits.remote, identity, ends, found),
     adoption,
-    schedules:
-      store.schedules &&
-      new ScheduleLoop({
-        ...{ ...shared, schedules: store.schedules, packing, newId: createIdSource(clock) },
-        restore: parts.restoreSchedules,
-      }),
+    schedules: store.schedules && new ScheduleLoop(surroundings, store.schedules, parts.restoreSchedules),
   }
 }
 

@@ -4,11 +4,10 @@
  */
 
 import { ProcessDiedError } from '../core/errors.js'
-import type { Events } from '../core/events.js'
 import type { BuryReason } from '../core/job/job.js'
 import { ownMeta } from '../core/job/job-origin.js'
-import type { Packing } from '../core/packing/packing.js'
 import type { Registry } from '../core/registry.js'
+import type { Surroundings } from '../core/surroundings.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import { checkedInputs, decodedClaim } from '../runtime/run/claim-decoder.js'
 import { runningJob } from '../runtime/run/execution.js'
@@ -17,21 +16,18 @@ import type { Buried, Claim } from '../stores/contract/claim.js'
 import type { Records } from '../stores/contract/job-records.js'
 import { callExhausted } from './end-hooks.js'
 
-interface FoundEndsParts {
-  readonly registry: Registry
-  readonly packing: Packing
-  readonly events: Events
-  /** Opens the store, once. */
-  readonly records: () => Promise<Records | undefined>
-}
-
 type HookedTask = AnyTask & { readonly onExhausted: NonNullable<AnyTask['onExhausted']> }
 
 export class FoundEnds {
-  readonly #parts: FoundEndsParts
+  readonly #surroundings: Surroundings
+  readonly #registry: Registry
+  readonly #records: () => Promise<Records | undefined>
 
-  constructor(parts: FoundEndsParts) {
-    this.#parts = parts
+  /** `records`: opens the store, once. */
+  constructor(surroundings: Surroundings, registry: Registry, records: () => Promise<Records | undefined>) {
+    this.#surroundings = surroundings
+    this.#registry = registry
+    this.#records = records
   }
 
   /**
@@ -39,11 +35,11 @@ export class FoundEnds {
    * not know the task, nobody calls its `onExhausted`. `died`: how the worker of the jobs ended, if that is known.
    */
   tell(found: FoundByClaim, died?: ProcessDiedError): void {
-    emitFound(this.#parts.events, found, died)
+    const { events } = this.#surroundings
+    emitFound(events, found, died)
     for (const buried of found.buried) {
       if (buried.reason !== ('crashed' satisfies BuryReason)) continue
-      const { registry, events } = this.#parts
-      const task = registry.orderedTask(buried.queue) ?? registry.find(buried.task)
+      const task = this.#registry.orderedTask(buried.queue) ?? this.#registry.find(buried.task)
       if (task?.onExhausted !== undefined)
         void callExhausted(events, task, () => this.#exhaust(task as HookedTask, buried, died ?? goneWorker()))
     }
@@ -54,12 +50,11 @@ export class FoundEnds {
     { queue, id, fence, payload, ...ref }: Buried,
     error: ProcessDiedError,
   ): Promise<void> {
-    const { packing, records } = this.#parts
-    const kept = payload === undefined ? await (await records())?.morgue.get(queue, id) : { payloads: [payload] }
+    const kept = payload === undefined ? await (await this.#records())?.morgue.get(queue, id) : { payloads: [payload] }
     // Somebody has revived or removed it.
     if (kept === undefined) return
     const claim = { queue, id, ...ref, ...kept, fence } as Claim
-    const decoded = decodedClaim(claim, packing)
+    const decoded = decodedClaim(claim, this.#surroundings.packing)
     const [meta] = decoded.metas
     const [input] = task.input === undefined ? decoded.inputs : await checkedInputs(task.input, decoded)
     if (task.kind === 'ordered')

@@ -5,12 +5,11 @@
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
 import { hasCode } from '../core/errors.js'
-import type { Events } from '../core/events.js'
 import { messageOf } from '../core/messages/describe.js'
-import type { Lack, Packing } from '../core/packing/packing.js'
-import type { Random } from '../core/platform/clock.js'
+import type { Lack } from '../core/packing/packing.js'
 import { outageDelayMs } from '../core/platform/timer.js'
 import { leastSpreadOf, startWindowOf, type ThrottleRule } from '../core/queue/throttle.js'
+import type { WorkerSurroundings } from '../core/surroundings.js'
 import { emitFound, refOf } from '../runtime/run/run-events.js'
 import { unreadable } from '../runtime/run/unreadable-claim.js'
 import { processSoloGate, type SoloTurn } from '../runtime/solo-gate.js'
@@ -32,22 +31,6 @@ export type PoppedJob<Item> =
   | { readonly item?: undefined; readonly wait: PopWait; readonly forMs?: number }
 
 type Denied = Extract<PoppedJob<unknown>, { readonly wait: PopWait }>
-
-/** @internal */
-export interface PopsParts {
-  readonly queue: string
-  /** The stored rules of the throttle; called once the store is open. */
-  readonly limits: () => readonly ThrottleRule[]
-  /** The name of the taker; unique. */
-  readonly worker: string
-  readonly connect: () => Promise<Store>
-  readonly packing: Packing
-  readonly events: Events
-  readonly mono: () => number
-  /** The wall clock. */
-  readonly now: () => number
-  readonly random: Random
-}
 
 interface WaitingPop {
   readonly resolve: (popped: PoppedJob<unknown>) => void
@@ -73,7 +56,10 @@ const reasons: readonly PopWait[] = ['throttled', 'full', 'scheduled', 'empty', 
 
 /** @internal */
 export class Pops {
-  readonly #parts: PopsParts
+  readonly #surroundings: WorkerSurroundings
+  readonly #queue: string
+  readonly #connect: () => Promise<Store>
+  readonly #limits: () => readonly ThrottleRule[]
   readonly #asked: WaitingPop[] = []
   #serving: Promise<void> | undefined
   /** The denial: until when it lasts, and until when it is believed, on the monotonic clock. */
@@ -81,15 +67,25 @@ export class Pops {
   /** Crashed items wait; only claims made alone receive them. */
   #hasSuspects = false
   #aloneFrom = Number.NEGATIVE_INFINITY
-  readonly #clock = new StoreClock()
+  readonly #storeClock = new StoreClock()
   readonly #lateness = new Lateness()
   readonly #calls: ClaimCalls
+  readonly #mono = () => this.#surroundings.clock.mono()
 
-  constructor(parts: PopsParts) {
-    this.#parts = parts
-    this.#calls = new ClaimCalls({
-      ...{ ...parts, queues: [parts.queue], held: () => [], fellDue: () => {} },
-      ends: { tell: (found) => emitFound(parts.events, found) },
+  /** `limits`: the stored rules of the throttle; called once the store is open. */
+  constructor(
+    surroundings: WorkerSurroundings,
+    queue: string,
+    connect: () => Promise<Store>,
+    limits: () => readonly ThrottleRule[],
+  ) {
+    this.#surroundings = surroundings
+    this.#queue = queue
+    this.#connect = connect
+    this.#limits = limits
+    this.#calls = new ClaimCalls(surroundings, {
+      ...{ queues: [queue], connect, held: () => [], fellDue: () => {} },
+      ends: { tell: (found) => emitFound(surroundings.events, found) },
       answered: ({ waits }) => {
         this.#hasSuspects = waits.some(({ reason }) => reason === 'suspect')
       },
@@ -127,7 +123,7 @@ export class Pops {
   }
 
   #remembered(): Denied | undefined {
-    const now = this.#parts.mono()
+    const now = this.#mono()
     if (this.#denial === undefined || this.#denial.until <= now) return undefined
     const { wait, openAt } = this.#denial
     return { wait, forMs: Math.ceil(openAt - now) }
@@ -137,7 +133,7 @@ export class Pops {
     const asked: WaitingPop[] = []
     let leave: (() => void) | undefined
     try {
-      const store = await this.#parts.connect()
+      const store = await this.#connect()
       // Items of a claim whose answer was lost: between two claims nothing else is held here.
       const { unheard } = this.#calls
       if (unheard.dueInMs === 0) await unheard.putBack()
@@ -169,7 +165,7 @@ export class Pops {
    * possible.
    */
   async #sought(): Promise<SoloTurn | undefined> {
-    const { mono } = this.#parts
+    const mono = this.#mono
     if (!processSoloGate.isOpen) return undefined
     const isFree = processSoloGate.held === 0
     if (isFree ? this.#asked.length > 1 && !this.#hasSuspects : !this.#hasSuspects || mono() < this.#aloneFrom)
@@ -184,14 +180,15 @@ export class Pops {
 
   /** Answers as many pops as it can; returns those that must ask again. */
   async #take(store: Store, asked: readonly WaitingPop[], alone: boolean): Promise<readonly WaitingPop[]> {
-    const { queue, mono } = this.#parts
+    const queue = this.#queue
+    const mono = this.#mono
     const sentAt = mono()
     const { declaredMs } = this.#lateness
     const from = [{ queue, limit: asked.length, lateMs: declaredMs }]
     const claimed = await this.#calls.claim(from, { leaseMs, ...(alone ? { alone } : {}) })
-    const granted = this.#clock.grantedIn({ sentAt, answeredAt: mono(), now: claimed.now })
-    const start = startWindowOf(granted, leastSpreadOf(this.#parts.limits()), delayMs, declaredMs)
-    const isFar = sentAt + this.#clock.quickestMs > start.to
+    const granted = this.#storeClock.grantedIn({ sentAt, answeredAt: mono(), now: claimed.now })
+    const start = startWindowOf(granted, leastSpreadOf(this.#limits()), delayMs, declaredMs)
+    const isFar = sentAt + this.#storeClock.quickestMs > start.to
     const denied = deniedBy(claimed)
     this.#remember(denied)
     if (claimed.claims.length > 0 && mono() > start.to && !isFar) {
@@ -203,7 +200,7 @@ export class Pops {
     if (items.length > 0) this.#lateness.noted(start.dueBy, mono())
     const lateMs = Math.ceil(mono() - start.to)
     if (lateMs > 0)
-      for (const claim of claimed.claims) this.#parts.events.emit('start.late', { ...refOf(claim), lateMs })
+      for (const claim of claimed.claims) this.#surroundings.events.emit('start.late', { ...refOf(claim), lateMs })
     for (const [i, item] of items.entries()) asked[i]!.resolve({ item })
     const left = asked.slice(items.length)
     // A claim in company receives no suspect.
@@ -215,7 +212,7 @@ export class Pops {
   }
 
   #remember(denied: Denied | undefined): void {
-    const now = this.#parts.mono()
+    const now = this.#mono()
     this.#denial =
       denied?.wait === 'throttled' && denied.forMs !== undefined
         ? { wait: denied.wait, openAt: now + denied.forMs, until: now + Math.min(denied.forMs, longestMemoryMs) }
@@ -224,7 +221,7 @@ export class Pops {
 
   /** Their answer came so late that they would fall into a window that is given to others. */
   async #putBack(store: Store, claims: readonly Claim[], leaseUntil: number): Promise<void> {
-    const { events } = this.#parts
+    const { events } = this.#surroundings
     this.forget()
     const items = claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'release', delayMs: 0 }) as const)
     for (const claim of claims) events.emit('permit.wasted', { ...refOf(claim), reason: 'late' })
@@ -242,7 +239,7 @@ export class Pops {
     )
     return ends.flatMap(({ claim, item, settle, lack }, i) => {
       if (answers[i] === 'ok') this.#tell(claim, settle, lack)
-      else this.#parts.events.emit('settle.refused', { ...refOf(claim), kind: settle.kind, answer: answers[i]! })
+      else this.#surroundings.events.emit('settle.refused', { ...refOf(claim), kind: settle.kind, answer: answers[i]! })
       return item !== undefined && answers[i] === 'ok' ? [item.value] : []
     })
   }
@@ -254,12 +251,12 @@ export class Pops {
     readonly lack?: Lack
     readonly item?: { readonly value: unknown }
   } {
-    const { packing, now } = this.#parts
+    const { packing, clock } = this.#surroundings
     const { queue, id, fence, payload, codec } = claim
     const key = { queue, id, fence }
     const lack = packing.lackFor(payload, codec)
     if (lack !== undefined) {
-      const { error, isOver } = unreadable(claim, lack, now())
+      const { error, isOver } = unreadable(claim, lack, clock.now())
       if (isOver) return { settle: { ...key, kind: 'bury', reason: 'bad-payload', error } }
       return { settle: { ...key, kind: 'release', delayMs: foreignItemDelayMs, error }, lack }
     }
@@ -272,7 +269,7 @@ export class Pops {
   }
 
   #tell(claim: Claim, settle: SettleItem, lack: Lack | undefined): void {
-    const { events } = this.#parts
+    const { events } = this.#surroundings
     if (settle.kind === 'complete') {
       events.counter?.started(claim.queue)
       events.counter?.completed(claim.queue, 0)
@@ -287,7 +284,8 @@ export class Pops {
 
   /** Settles; during an outage it tries again while the lease lasts. */
   async #settled(store: Store, items: readonly SettleItem[], leaseUntil: number): Promise<SettleAnswer[]> {
-    const { mono, random, events } = this.#parts
+    const mono = this.#mono
+    const { random, events } = this.#surroundings
     let isInDoubt = false
     for (let failures = 0; ; failures += 1) {
       try {

@@ -3,9 +3,8 @@
  * wait for the end of the leases. Every worker runs one; the store makes sure that each lease ends once.
  */
 
-import type { Events } from '../core/events.js'
-import type { Random } from '../core/platform/clock.js'
 import { timerMs } from '../core/platform/timer.js'
+import type { WorkerSurroundings } from '../core/surroundings.js'
 import type { ProcessIdentity } from '../runtime/process/process-identity.js'
 import { isDead, isNeighbour } from '../runtime/process/process-peers.js'
 import { processSeenDeaths } from '../runtime/process/seen-deaths.js'
@@ -22,22 +21,13 @@ const listedForMs = 5_000
 /** The same while nobody else was on this machine. */
 const aloneForMs = 20_000
 
-interface RecovererParts {
-  readonly worker: string
-  readonly workers: WorkerRegistry
-  /** Whether the list of workers costs a trip. */
-  readonly isRemote: boolean
-  readonly identity: ProcessIdentity
-  readonly ends: Pick<FoundEnds, 'tell'>
-  readonly events: Events
-  readonly mono: () => number
-  readonly random: Random
-  /** Called with the queues whose jobs came back: they are suspect, so a worker must claim to hear of them. */
-  readonly found: (queues: readonly string[]) => void
-}
-
 export class Recoverer {
-  readonly #parts: RecovererParts
+  readonly #surroundings: WorkerSurroundings
+  readonly #workers: WorkerRegistry
+  readonly #isRemote: boolean
+  readonly #identity: ProcessIdentity
+  readonly #ends: Pick<FoundEnds, 'tell'>
+  readonly #found: (queues: readonly string[]) => void
   #timer: NodeJS.Timeout | undefined
   #neighbours: readonly WorkerRecord[] = []
   /** Claims that dead workers have left running, by worker id. */
@@ -45,8 +35,24 @@ export class Recoverer {
   #listedAt = Number.NEGATIVE_INFINITY
   #isStopped = false
 
-  constructor(parts: RecovererParts) {
-    this.#parts = parts
+  /**
+   * `isRemote`: whether the list of workers costs a trip. `found` is called with the queues whose jobs came back: they
+   * are suspect, so a worker must claim to hear of them.
+   */
+  constructor(
+    surroundings: WorkerSurroundings,
+    workers: WorkerRegistry,
+    isRemote: boolean,
+    identity: ProcessIdentity,
+    ends: Pick<FoundEnds, 'tell'>,
+    found: (queues: readonly string[]) => void,
+  ) {
+    this.#surroundings = surroundings
+    this.#workers = workers
+    this.#isRemote = isRemote
+    this.#identity = identity
+    this.#ends = ends
+    this.#found = found
   }
 
   /** Looks now, and then from time to time. */
@@ -65,11 +71,14 @@ export class Recoverer {
     try {
       nextMs = Math.max(foundWithinMs, (await this.#look()) * (1_000 / workersPerSecond))
     } catch (error) {
-      this.#parts.events.emit('store.failed', { call: 'workers.list', error, retryMs: nextMs })
+      this.#surroundings.events.emit('store.failed', { call: 'workers.list', error, retryMs: nextMs })
     }
     if (this.#isStopped) return
     // Spread out, so that workers do not all look at once.
-    this.#timer = setTimeout(() => void this.#take(), timerMs(nextMs * (0.75 + this.#parts.random() / 4))).unref()
+    this.#timer = setTimeout(
+      () => void this.#take(),
+      timerMs(nextMs * (0.75 + this.#surroundings.random() / 4)),
+    ).unref()
   }
 
   /** Resolves with the number of neighbours looked at. */
@@ -84,35 +93,35 @@ export class Recoverer {
   }
 
   async #list(): Promise<void> {
-    const { workers, identity, isRemote, mono } = this.#parts
-    const goodForMs = isRemote ? (this.#neighbours.length > 1 ? listedForMs : aloneForMs) : 0
-    if (mono() < this.#listedAt + goodForMs) return
-    this.#neighbours = (await workers.list()).filter((worker) => isNeighbour(worker, identity))
-    this.#listedAt = mono()
+    const { clock } = this.#surroundings
+    const goodForMs = this.#isRemote ? (this.#neighbours.length > 1 ? listedForMs : aloneForMs) : 0
+    if (clock.mono() < this.#listedAt + goodForMs) return
+    this.#neighbours = (await this.#workers.list()).filter((worker) => isNeighbour(worker, this.#identity))
+    this.#listedAt = clock.mono()
   }
 
   /** Whether all jobs that it left running, by the last look, may still run. */
   #haveSurvived(worker: string): boolean {
     const survivors = this.#survivors.get(worker)
-    return survivors?.every((claim) => mayLive(claim, this.#parts.identity)) ?? false
+    return survivors?.every((claim) => mayLive(claim, this.#identity)) ?? false
   }
 
   /** Ends its leases, except for jobs whose own processes may live: their leases decide. */
   async #bury({ id: worker, pid }: WorkerRecord): Promise<void> {
-    const { workers, ends, events, found, identity } = this.#parts
+    const workers = this.#workers
     this.#survivors.delete(worker)
     for (let left = 1; left > 0; ) {
       const claims = await workers.held(worker)
-      const survivors = claims.filter((claim) => mayLive(claim, identity))
+      const survivors = claims.filter((claim) => mayLive(claim, this.#identity))
       if (survivors.length > 0) this.#survivors.set(worker, survivors)
       const held = claims.filter((claim) => !survivors.includes(claim))
       if (held.length === 0 && survivors.length > 0) return
       // Another worker may run a job as soon as its claim is ended.
-      if (held.some(({ pid }) => pid !== undefined)) endRemains(this.#parts.worker, events)
+      if (held.some(({ pid }) => pid !== undefined)) endRemains(this.#surroundings.worker, this.#surroundings.events)
       const died = processSeenDeaths.of(pid)
       const ended = await workers.gone(held, worker, died && `${died.name}: ${died.message}`)
-      ends.tell(ended, died)
-      found([...new Set(ended.crashed.map(({ queue }) => queue))])
+      this.#ends.tell(ended, died)
+      this.#found([...new Set(ended.crashed.map(({ queue }) => queue))])
       // A step is bounded; a worker that holds nothing more is out of the registry.
       left = held.length
     }

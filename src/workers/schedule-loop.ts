@@ -4,33 +4,31 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { enqueueDue, type TickParts } from '../client/schedules/due-enqueue.js'
+import { enqueueDue } from '../client/schedules/due-enqueue.js'
 import { nextTick, setBackMs } from '../client/schedules/schedule-definition.js'
 import { allSchedules } from '../client/store-facets.js'
 import { hasCode } from '../core/errors.js'
-import type { Random } from '../core/platform/clock.js'
 import { outageDelayMs, timerMs } from '../core/platform/timer.js'
+import type { WorkerSurroundings } from '../core/surroundings.js'
 import type { Schedules, StoredSchedule } from '../stores/contract/schedules.js'
 
 /** The longest pause after a failed look. */
 const mostPauseMs = 5_000
 
-interface ScheduleLoopParts extends ScheduleLeadParts {
-  readonly schedules: Schedules
-  readonly random: Random
-  /** Called when the store has lost what it held. It may be called again after it has rejected. */
-  readonly restore: () => Promise<void>
-}
-
 export class ScheduleLoop {
-  readonly #parts: ScheduleLoopParts
+  readonly #surroundings: WorkerSurroundings
+  readonly #schedules: Schedules
+  readonly #restore: () => Promise<void>
   readonly #lead: ScheduleLead
   readonly #stopping = new AbortController()
   #running: Promise<void> | undefined
 
-  constructor(parts: ScheduleLoopParts) {
-    this.#parts = parts
-    this.#lead = new ScheduleLead(parts)
+  /** `restore`: called when the store has lost what it held. It may be called again after it has rejected. */
+  constructor(surroundings: WorkerSurroundings, schedules: Schedules, restore: () => Promise<void>) {
+    this.#surroundings = surroundings
+    this.#schedules = schedules
+    this.#restore = restore
+    this.#lead = new ScheduleLead(surroundings, schedules)
   }
 
   /** Starting twice is harmless. */
@@ -47,14 +45,15 @@ export class ScheduleLoop {
   /** Never rejects. */
   async #run(): Promise<void> {
     const { signal } = this.#stopping
-    const { schedules, worker } = this.#parts
+    const schedules = this.#schedules
+    const { worker, events, random } = this.#surroundings
     let leads = false
     let known: string | undefined
     for (let failures = 0; !signal.aborted; ) {
       try {
         const { isLead, forMs, origin } = await this.#lead.look()
         leads = isLead
-        if (known !== undefined && known !== origin) await this.#parts.restore()
+        if (known !== undefined && known !== origin) await this.#restore()
         known = origin
         failures = 0
         if (isLead) await schedules.changed(forMs, signal)
@@ -62,8 +61,8 @@ export class ScheduleLoop {
       } catch (error) {
         if (signal.aborted) break
         failures += 1
-        const retryMs = Math.min(mostPauseMs, 1_000 + outageDelayMs(failures, this.#parts.random))
-        this.#parts.events.emit('store.failed', { call: 'schedules.due', error, retryMs })
+        const retryMs = Math.min(mostPauseMs, 1_000 + outageDelayMs(failures, random))
+        events.emit('store.failed', { call: 'schedules.due', error, retryMs })
         await pause(retryMs, signal)
       }
     }
@@ -76,11 +75,7 @@ async function pause(forMs: number, signal: AbortSignal): Promise<void> {
   await delay(timerMs(forMs), undefined, { signal, ref: false }).catch(() => {})
 }
 
-interface ScheduleLeadParts extends TickParts {
-  readonly schedules: Pick<Schedules, 'due' | 'tick' | 'list'>
-  readonly worker: string
-  readonly mono: () => number
-}
+type LedSchedules = Pick<Schedules, 'due' | 'tick' | 'list'>
 
 interface ScheduleLook {
   readonly isLead: boolean
@@ -112,7 +107,8 @@ interface ScheduleRefusal {
  * makes sure that no tick is enqueued twice: a slow lead that has not heard of its successor harms nobody.
  */
 export class ScheduleLead {
-  readonly #parts: ScheduleLeadParts
+  readonly #surroundings: WorkerSurroundings
+  readonly #schedules: LedSchedules
   /** By schedule name: ticks that are left alone for a while. */
   #refusals = new Map<string, ScheduleRefusal>()
   /** By schedule name: the most jobs of a step, if the queue had no room for a larger one. */
@@ -120,15 +116,16 @@ export class ScheduleLead {
   /** The store's clock at the last look, while this worker leads. */
   #lookedAt: number | undefined
 
-  constructor(parts: ScheduleLeadParts) {
-    this.#parts = parts
+  constructor(surroundings: WorkerSurroundings, schedules: LedSchedules) {
+    this.#surroundings = surroundings
+    this.#schedules = schedules
   }
 
   /** Enqueues due ticks, if this worker leads. Rejects as the store does. */
   async look(): Promise<ScheduleLook> {
-    const { schedules, worker } = this.#parts
+    const { worker, clock } = this.#surroundings
     const limit = mostDue + this.#refusals.size
-    const { now, origin, isLead, leadMs: leftMs, due, nextAt } = await schedules.due(worker, leadMs, limit)
+    const { now, origin, isLead, leadMs: leftMs, due, nextAt } = await this.#schedules.due(worker, leadMs, limit)
     if (!isLead) {
       this.#lookedAt = undefined
       this.#refusals.clear()
@@ -148,7 +145,7 @@ export class ScheduleLead {
     const failed = ticked.find((one) => one.status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
     const next = [nextAt, ...ticked.map((one) => (one.status === 'fulfilled' ? one.value : undefined))]
-    const mono = this.#parts.mono()
+    const mono = clock.mono()
     const forMs = Math.min(
       renewMs,
       ...next.flatMap((at) => (at === undefined ? [] : at - now)),
@@ -162,9 +159,16 @@ export class ScheduleLead {
     const { definition, nextAt } = schedule
     const { name } = definition
     const refusal = this.#refusals.get(name)
-    if (nextAt === undefined || (refusal?.dueAt === nextAt && this.#parts.mono() < refusal.until)) return undefined
+    if (nextAt === undefined || (refusal?.dueAt === nextAt && this.#surroundings.clock.mono() < refusal.until))
+      return undefined
     try {
-      const ticked = await enqueueDue(this.#parts, { ...schedule, nextAt }, now, this.#rooms.get(name))
+      const ticked = await enqueueDue(
+        this.#surroundings,
+        this.#schedules,
+        { ...schedule, nextAt },
+        now,
+        this.#rooms.get(name),
+      )
       if (ticked.outcome === 'too many') this.#rooms.set(name, ticked.room)
       if (ticked.outcome === 'lost' || ticked.outcome === 'too many') return now
       if (ticked.outcome === 'done' || ticked.hasStepped) this.#refusals.delete(name)
@@ -186,8 +190,9 @@ export class ScheduleLead {
     const { name, queue } = definition
     const before = this.#refusals.get(name)
     const retryMs = before === undefined ? firstRetryMs : Math.min(2 * before.retryMs, mostRetryMs)
-    this.#refusals.set(name, { dueAt: nextAt!, retryMs, until: this.#parts.mono() + retryMs })
-    this.#parts.events.emit('schedule.refused', {
+    const { clock, events } = this.#surroundings
+    this.#refusals.set(name, { dueAt: nextAt!, retryMs, until: clock.mono() + retryMs })
+    events.emit('schedule.refused', {
       ...{ schedule: name, queue, tickAt: nextAt!, reason, error, retryMs },
     })
   }
@@ -197,7 +202,8 @@ export class ScheduleLead {
    * now. False if not all could be read, for instance because one of several servers is away.
    */
   async #setBack(): Promise<boolean> {
-    const { schedules, worker, newId } = this.#parts
+    const schedules = this.#schedules
+    const { worker, newId } = this.#surroundings
     const all = await allSchedules(schedules).catch(unlessAway)
     if (all === undefined) return false
     // Read the clock after the schedules: one that stepped on while this process stood still must not look as if it

@@ -15,6 +15,7 @@ import { type Queue, queueOf, queueOptionsSchema } from '../core/queue/queue.js'
 import { groupRules, type ThrottleRule } from '../core/queue/throttle.js'
 import { throttleOf } from '../core/queue/throttle-options.js'
 import { Registry } from '../core/registry.js'
+import type { Surroundings } from '../core/surroundings.js'
 import { defineTask } from '../core/task/task.js'
 import { refuseMore } from '../core/values/call-check.js'
 import type { Duration } from '../core/values/duration.js'
@@ -22,13 +23,11 @@ import { isQueueName, queueNameForm } from '../core/values/ids.js'
 import { duration, exactly, parsed, whole } from '../core/values/option-check.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
-import { type PoppedJob, Pops, type PopsParts } from './pops.js'
+import { type PoppedJob, Pops } from './pops.js'
 
 /** @internal */
-interface ThrottledQueueParts
-  extends Omit<ClientParts, 'sender'>,
-    Omit<PopsParts, 'queue' | 'worker' | 'connect' | 'limits'> {
-  readonly newId: () => string
+interface ThrottledQueueParts extends Omit<ClientParts, 'sender'> {
+  readonly surroundings: Surroundings
   /** Called when the queue was closed: nobody need close it again. */
   readonly closed: () => void
   /** Opens the queue, and resolves with its stored settings. */
@@ -63,15 +62,14 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
     // It never runs, so no lease is too short for it.
     this.#task = defineTask({ name: itemTask, queue: this.name, timeLimit: 1 })
     const registry = new Registry([this.#task], [item.queue])
+    const { surroundings } = parts
     this.#client = new Client({
       ...parts,
       rules: async () => ({ ...(await parts.rules()), registry }),
-      sender: new Sender(this.#connect, parts.mono),
+      sender: new Sender(this.#connect, () => surroundings.clock.mono()),
     })
-    this.#pops = new Pops({
-      ...{ ...parts, queue: this.name, worker: `pop-${parts.newId()}`, connect: this.#connect },
-      limits: () => this.#limits,
-    })
+    const worker = `pop-${surroundings.newId()}`
+    this.#pops = new Pops({ ...surroundings, worker }, this.name, this.#connect, () => this.#limits)
   }
 
   /**

@@ -3,6 +3,7 @@ import { Events } from '#src/core/events.js'
 import { type LiveBatch, liveBatch } from '#src/core/live-event.js'
 import { LivePublisher } from '#src/runtime/live-publisher.js'
 import type { LiveMessages } from '#src/stores/contract/live-messages.js'
+import { givenSurroundings } from './given-surroundings.js'
 
 /** Messages of a store that the test answers for. */
 class FakeMessages implements LiveMessages {
@@ -38,7 +39,7 @@ beforeEach(() => {
   messages = new FakeMessages()
   events = new Events()
   mono = 0
-  publisher = new LivePublisher({ store: { live: messages }, events, clock: { now: () => 1_000, mono: () => mono } })
+  publisher = new LivePublisher(givenSurroundings({ events, now: () => 1_000, mono: () => mono }), { live: messages })
   publisher.start()
 })
 
@@ -160,6 +161,6 @@ it('closing sends the remaining events', async () => {
 
 it('a store without live events is left alone', () => {
   const lonely = new Events()
-  new LivePublisher({ store: {}, events: lonely, clock: { now: () => 0, mono: () => 0 } }).start()
+  new LivePublisher(givenSurroundings({ events: lonely }), {}).start()
   expect(lonely.has('queue.claimed')).toBe(false)
 })

@@ -5,6 +5,7 @@ import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import type { HistoryPoint } from '#src/stores/contract/history.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
+import { givenSurroundings } from './given-surroundings.js'
 
 const minuteMs = 60_000
 /** The beginning of an hour. */
@@ -49,7 +50,7 @@ function process(queues: readonly string[] = []) {
       return store.depth(queues)
     },
   }
-  const meter = new Meter({ store: seen, events, clock, random: () => 0, queues })
+  const meter = new Meter({ ...givenSurroundings({ events, random: () => 0 }), clock }, seen, queues)
   meter.start()
   onTestFinished(() => meter.close())
   const minute = async () => {
@@ -201,7 +202,7 @@ describe('the meter of a process', () => {
   it('counts nothing on a store without histories', () => {
     const events = new Events()
     const { depth } = store
-    new Meter({ store: { depth }, events, clock, random: () => 0, queues: [] }).start()
+    new Meter(givenSurroundings({ events }), { depth }, []).start()
     expect(events.counter).toBeUndefined()
   })
 })

@@ -6,6 +6,7 @@ import { Events } from '#src/core/events.js'
 import { Packing } from '#src/core/packing/packing.js'
 import { Settler, settlementOf } from '#src/runtime/run/settlement.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { givenSurroundings } from './given-surroundings.js'
 
 const claim: Claim = {
   queue: 'q',
@@ -51,7 +52,10 @@ function settlerOn(settle: MemoryStore['settle']) {
   const store = new MemoryStore()
   store.settle = settle
   const events = new Events()
-  return { events, settler: new Settler({ store, events, random: () => 0, mono: () => performance.now() }) }
+  return {
+    events,
+    settler: new Settler(givenSurroundings({ events, random: () => 0, mono: () => performance.now() }), store),
+  }
 }
 
 it('sends the settles of one tick together, at most a batch at once', async () => {
@@ -119,7 +123,7 @@ it('moves the start of a run back by the delay of its settle', async () => {
     if (told.length === 1) throw new Error('away')
     return ['ok']
   }
-  const settler = new Settler({ store, events: new Events(), random: () => 0, mono: () => now })
+  const settler = new Settler(givenSurroundings({ random: () => 0, mono: () => now }), store)
   const run = { startedMs: 50, host: 'h', pid: 7 }
   const answered = new Promise((resolve) => settler.settle({ ...item('a'), kind: 'bury', run }, resolve))
 

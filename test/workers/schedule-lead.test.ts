@@ -1,4 +1,5 @@
 /** The lead of the schedules, on every store that is here without a server. */
+
 import { defineTask, jsonCodec, type ScheduleOptions } from 'millrace'
 import type { Store } from 'millrace/store'
 import { memoryHarness, type StoreHarness, sqliteHarness } from 'millrace/store-testing'
@@ -7,6 +8,7 @@ import { CodecError, StoreUnavailableError } from '#src/core/errors.js'
 import { type EventMap, Events } from '#src/core/events.js'
 import { Packing } from '#src/core/packing/packing.js'
 import { ScheduleLead } from '#src/workers/schedule-loop.js'
+import { givenSurroundings } from '../runtime/given-surroundings.js'
 import { testMillOn } from '../test-mill.js'
 
 const hourMs = 3_600_000
@@ -33,7 +35,7 @@ function leadOn({ schedules }: Store, worker: string, mono = () => 0, packing = 
   events.on('schedule.missed', (event) => told.missed.push(event))
   events.on('schedule.skipped', (event) => told.skipped.push(event))
   events.on('schedule.refused', (event) => told.refused.push(event))
-  return { told, lead: new ScheduleLead({ schedules: schedules!, worker, packing, events, newId, mono }) }
+  return { told, lead: new ScheduleLead(givenSurroundings({ worker, packing, events, newId, mono }), schedules!) }
 }
 
 async function scene(

@@ -279,33 +279,36 @@ class OpenCall implements EnqueueCall {
   }
 }
 
-interface TransactionParts extends Pick<ClientParts, 'middleware' | 'events' | 'handle'> {
-  /** The store, if it is open. */
-  readonly store: () => Store | undefined
-  readonly rulesOf: (store: Store) => DraftRules
-}
-
 /**
  * Enqueueing in a user's transaction. Everything happens before the call returns, because a transaction does not wait:
  * checks, encoding, the store's statements, and the client side of middleware up to its call of `next()`.
  * @internal
  */
 export class TransactionEnqueue {
-  readonly #parts: TransactionParts
+  readonly #parts: Pick<ClientParts, 'middleware' | 'events' | 'handle'>
+  readonly #store: () => Store | undefined
+  readonly #rulesOf: (store: Store) => DraftRules
 
-  constructor(parts: TransactionParts) {
+  /** `store`: the store, if it is open. */
+  constructor(
+    parts: Pick<ClientParts, 'middleware' | 'events' | 'handle'>,
+    store: () => Store | undefined,
+    rulesOf: (store: Store) => DraftRules,
+  ) {
     this.#parts = parts
+    this.#store = store
+    this.#rulesOf = rulesOf
   }
 
   enqueue(connection: UserConnection, item: EnqueueItem): JobHandle {
     refuseNoTask(item.task, 'enqueueIn()')
-    const store = this.#parts.store()
+    const store = this.#store()
     if (store === undefined)
       throw new InvalidArgumentError(
         'enqueueIn() needs a store that is open, for it cannot wait for that: `await mill.ready()` once, when the program starts.',
       )
     const transactions = transactionsOf(store)
-    const rules = this.#parts.rulesOf(store)
+    const rules = this.#rulesOf(store)
     return this.#through(item, (one) => {
       const { queue, job } = draftJobNow(one, rules)
       const [answer] = transactions.enqueue(connection, { queue, jobs: [job] })

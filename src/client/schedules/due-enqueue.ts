@@ -2,21 +2,16 @@
 
 import { hasCode } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
-import type { Packing } from '../../core/packing/packing.js'
 import { type DueTicks, dueTicks, punctualMs } from '../../core/schedule/due-ticks.js'
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
+import type { Surroundings } from '../../core/surroundings.js'
 import { payloadBytes } from '../../core/values/codec.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
 import type { Schedules, ScheduleTick, StoredSchedule } from '../../stores/contract/schedules.js'
 import { tickId } from '../../stores/rules/schedule-tick.js'
 import { scheduledJob } from './schedule-definition.js'
 
-export interface TickParts {
-  readonly schedules: Pick<Schedules, 'tick'>
-  readonly packing: Packing
-  readonly events: Events
-  readonly newId: () => string
-}
+type Ticking = Pick<Surroundings, 'events' | 'packing' | 'newId'>
 
 /**
  * `'done'`: nothing is due any more. `'lost'`: somebody else ticks it, or it was changed. `'too many'`: the queue has no
@@ -33,7 +28,8 @@ type DueOutcome =
  * at any time: each tick is enqueued once. Throws `CodecError` for jobs that cannot be sealed here.
  */
 export async function enqueueDue(
-  parts: TickParts,
+  { events, packing, newId }: Ticking,
+  schedules: Pick<Schedules, 'tick'>,
   schedule: StoredSchedule & { readonly nextAt: number },
   now: number,
   room?: number,
@@ -43,16 +39,16 @@ export async function enqueueDue(
   const ticks = ticksOf(rule)
   const due = dueTicks(ticks, definition, nextAt, now)
   let enqueued = 0
-  for (const [i, step] of tickSteps(schedule, due, parts.packing, parts.newId, room).entries()) {
+  for (const [i, step] of tickSteps(schedule, due, packing, newId, room).entries()) {
     const passedAt = step.tick.skips > 0 ? ticks.latest(step.instants[0]! - 1, nextAt - 1) : undefined
-    const outcome = await enqueueStep(parts, schedule, step, now, passedAt)
+    const outcome = await enqueueStep(events, schedules, schedule, step, now, passedAt)
     if (outcome === 'too many') return { outcome, room: Math.floor(step.instants.length / 2) }
     if (outcome === 'lost') return { outcome }
     if (outcome !== 'done') return { outcome, hasStepped: i > 0 }
     enqueued += step.instants.length
   }
   if (due.areMissed)
-    parts.events.emit('schedule.missed', {
+    events.emit('schedule.missed', {
       ...{ schedule: name, queue, tickAt: nextAt, enqueued, leftOut: due.leftOut, reason: 'late' },
     })
   return { outcome: 'done', nextAt: due.nextAt }
@@ -75,7 +71,7 @@ interface TickStep {
 function tickSteps(
   stored: StoredSchedule,
   due: DueTicks,
-  packing: Packing,
+  packing: Surroundings['packing'],
   newId: () => string,
   most = mostJobs,
 ): TickStep[] {
@@ -110,7 +106,8 @@ function tickSteps(
 
 /** `passedAt`: the last tick that the step leaves out before those that it enqueues. */
 async function enqueueStep(
-  { events, schedules }: TickParts,
+  events: Events,
+  schedules: Pick<Schedules, 'tick'>,
   { definition: { name, queue } }: StoredSchedule,
   { tick, instants }: TickStep,
   now: number,
@@ -148,7 +145,8 @@ function isStored(answer: Enqueued): boolean {
  * changed it meanwhile.
  */
 export async function enqueueDueBefore(
-  parts: TickParts & { readonly schedules: Pick<Schedules, 'tick' | 'get'> },
+  surroundings: Ticking,
+  schedules: Pick<Schedules, 'tick' | 'get'>,
   schedule: StoredSchedule,
   now: number,
   reason: 'paused' | 'changed',
@@ -156,35 +154,39 @@ export async function enqueueDueBefore(
   const { definition, revision, nextAt } = schedule
   if (nextAt === undefined || nextAt > now) return schedule
   const { name, queue } = definition
-  if (reason === 'changed' || now - nextAt <= punctualMs) await enqueuePatiently(parts, { ...schedule, nextAt }, now)
-  const left = await parts.schedules.get(name)
+  if (reason === 'changed' || now - nextAt <= punctualMs)
+    await enqueuePatiently(surroundings, schedules, { ...schedule, nextAt }, now)
+  const left = await schedules.get(name)
   if (left?.revision !== revision) return undefined
   if (left.nextAt === undefined || left.nextAt > now) return left
   const { nextAt: next, leftOut, lastAt } = passed(left.definition, left.nextAt, now)
-  const { outcome } = await parts.schedules.tick({
-    ...{ name, queue, revision, dueAt: left.nextAt, lastAt, callId: parts.newId() },
+  const { outcome } = await schedules.tick({
+    ...{ name, queue, revision, dueAt: left.nextAt, lastAt, callId: surroundings.newId() },
     ...{ jobs: [], skips: 0, misses: leftOut },
     ...(next === undefined ? {} : { nextAt: next }),
   })
   if (outcome === 'lost') return undefined
-  parts.events.emit('schedule.missed', {
+  surroundings.events.emit('schedule.missed', {
     ...{ schedule: name, queue, tickAt: left.nextAt, enqueued: 0, leftOut, reason },
   })
-  return parts.schedules.get(name)
+  return schedules.get(name)
 }
 
 /** Enqueues as many of the due ticks as the queue takes. A job that cannot be sealed here is none of them. */
 async function enqueuePatiently(
-  parts: TickParts & { readonly schedules: Pick<Schedules, 'get'> },
+  surroundings: Ticking,
+  schedules: Pick<Schedules, 'tick' | 'get'>,
   schedule: StoredSchedule & { readonly nextAt: number },
   now: number,
 ): Promise<void> {
   const { name } = schedule.definition
   let present = schedule
   for (let room: number | undefined; ; ) {
-    const done: DueOutcome | undefined = await enqueueDue(parts, present, now, room).catch(unlessUnsealed)
+    const done: DueOutcome | undefined = await enqueueDue(surroundings, schedules, present, now, room).catch(
+      unlessUnsealed,
+    )
     if (done?.outcome !== 'too many') return
-    const read = await parts.schedules.get(name)
+    const read = await schedules.get(name)
     if (read?.revision !== schedule.revision || read.nextAt === undefined || read.nextAt > now) return
     present = { ...read, nextAt: read.nextAt }
     room = done.room

@@ -11,6 +11,7 @@ import { describe } from '../../core/messages/describe.js'
 import type { Packing } from '../../core/packing/packing.js'
 import { type CheckedSchedule, type ScheduleOptions, scheduleSchema } from '../../core/schedule/schedule-options.js'
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
+import type { Surroundings } from '../../core/surroundings.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
 import { defined } from '../../core/values/defined.js'
@@ -28,9 +29,10 @@ import type {
 import type { Store } from '../../stores/contract/store.js'
 import { idBeside } from '../../stores/rules/schedule-tick.js'
 import { total } from '../admin/step-loop.js'
+import type { ClientParts } from '../enqueue/client.js'
 import type { DraftRules } from '../enqueue/job-draft.js'
 import { allSchedules, recordsOf, schedulesOf } from '../store-facets.js'
-import { enqueueDueBefore, type TickParts } from './due-enqueue.js'
+import { enqueueDueBefore } from './due-enqueue.js'
 import { changeTo, nextTick, scheduleDraft, scheduledJob } from './schedule-definition.js'
 import { type ScheduleDifference, type ScheduleRecord, scheduleRecordOf } from './schedule-view.js'
 
@@ -38,16 +40,6 @@ export interface SchedulePage {
   readonly schedules: ScheduleRecord[]
   /** Pass it to the next call; absent on the last page. */
   readonly cursor?: string
-}
-
-/** @internal */
-interface ScheduleParts {
-  readonly connect: () => Promise<Store>
-  readonly rules: () => Promise<DraftRules>
-  readonly events: Events
-  readonly handle: (queue: string, id: string, outcome: 'added' | 'merged' | 'duplicate') => JobHandle<unknown>
-  /** Those of the configuration; undefined if it has no `schedules`. */
-  readonly declared: Declaration | undefined
 }
 
 /** The schedules of a configuration, and its name. */
@@ -68,13 +60,27 @@ const mostPreviewed = 1_000
 const checkList = callOptions('schedules.list', { cursor: callForms.text, limit: callForms.own })
 
 export class ScheduleAdmin {
-  readonly #parts: ScheduleParts
+  readonly #surroundings: Surroundings
+  readonly #connect: () => Promise<Store>
+  readonly #client: Pick<ClientParts, 'rules' | 'handle'>
+  readonly #declared: Declaration | undefined
   /** The configurations of whose schedules was told that they are left alone. */
   readonly #toldOf = new Set<string>()
 
-  /** @internal */
-  constructor(parts: ScheduleParts) {
-    this.#parts = parts
+  /**
+   * `declared`: the schedules of the configuration; undefined if it has no `schedules`.
+   * @internal
+   */
+  constructor(
+    surroundings: Surroundings,
+    connect: () => Promise<Store>,
+    client: Pick<ClientParts, 'rules' | 'handle'>,
+    declared: Declaration | undefined,
+  ) {
+    this.#surroundings = surroundings
+    this.#connect = connect
+    this.#client = client
+    this.#declared = declared
   }
 
   /**
@@ -85,7 +91,7 @@ export class ScheduleAdmin {
    */
   async set<T extends AnyTask>(name: string, options: ScheduleOptions<T>): Promise<ScheduleRecord> {
     refuseNoName(name)
-    if (this.#parts.declared?.schedules.has(name))
+    if (this.#declared?.schedules.has(name))
       throw new InvalidArgumentError(
         `schedule '${name}' is declared in the configuration; change it there, or set one of another name.`,
       )
@@ -97,7 +103,8 @@ export class ScheduleAdmin {
       const stored = await schedules.get(name)
       const { now } = await store.depth([definition.queue])
       const change = changeTo(definition, stored, now, rules)
-      if (change !== undefined && !(await replaced(this.#ticking(store, rules), change, stored, now))) return undefined
+      if (change !== undefined && !(await replaced(this.#surroundings, schedulesOf(store), change, stored, now)))
+        return undefined
       return schedules.get(name)
     })
     return scheduleRecordOf(written ?? disputed(name), rules.packing)
@@ -150,9 +157,9 @@ export class ScheduleAdmin {
    * unless `clear` deletes them. Throws `InvalidArgumentError` if there is none.
    */
   async pause(name: string): Promise<number> {
-    await this.#change(name, async (stored, store, rules) => {
+    await this.#change(name, async (stored, store) => {
       const { now } = await store.depth([stored.definition.queue])
-      const present = await enqueueDueBefore(this.#ticking(store, rules), stored, now, 'paused')
+      const present = await enqueueDueBefore(this.#surroundings, schedulesOf(store), stored, now, 'paused')
       return present && { change: { definition: present.definition, paused: true }, present }
     })
     const [store, { packing }] = await this.#opened()
@@ -185,7 +192,7 @@ export class ScheduleAdmin {
     const schedules = schedulesOf(store)
     const run = await insist(async () => {
       const stored = await schedules.get(name)
-      const definition = stored?.definition ?? (await this.#declared(store, name))
+      const definition = stored?.definition ?? (await this.#declaredAs(store, name))
       const { queue } = definition
       const id = idBeside(name, runName(name, rules.newId()), stored?.shards ?? 1)
       const job = scheduledJob({ definition }, id, rules.packing)
@@ -198,9 +205,9 @@ export class ScheduleAdmin {
     })
     const { answer, queue, job } = run ?? disputed(name)
     const outcome = outcomeOf(answer, queue)
-    if (outcome !== 'duplicate') this.#parts.events.counter?.enqueued(queue)
-    this.#parts.events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome })
-    return this.#parts.handle(queue, job.id, outcome)
+    if (outcome !== 'duplicate') this.#surroundings.events.counter?.enqueued(queue)
+    this.#surroundings.events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome })
+    return this.#client.handle(queue, job.id, outcome)
   }
 
   /**
@@ -210,9 +217,9 @@ export class ScheduleAdmin {
   async next(name: string, count = 1): Promise<Date[]> {
     if (!Number.isInteger(count) || count < 1 || count > mostPreviewed)
       throw new InvalidArgumentError(`count must be a whole number from 1 to ${mostPreviewed}; got ${describe(count)}.`)
-    const store = await this.#parts.connect()
+    const store = await this.#connect()
     const stored = await schedulesOf(store).get(name)
-    const definition = stored?.definition ?? (await this.#declared(store, name))
+    const definition = stored?.definition ?? (await this.#declaredAs(store, name))
     const { next } = ticksOf(definition.rule)
     const { now } = await store.depth([definition.queue])
     const found: Date[] = []
@@ -229,7 +236,8 @@ export class ScheduleAdmin {
   /** New ones tick from `since` on. @internal */
   reconcile(since: number): Promise<ScheduleDifference[]>
   async reconcile(since?: number): Promise<ScheduleDifference[]> {
-    const { declared, events } = this.#parts
+    const { events } = this.#surroundings
+    const declared = this.#declared
     if (declared === undefined) return []
     const [store, rules] = await this.#opened()
     const { differences, foreign } = await reconcile(store, declared, rules, events, since)
@@ -247,7 +255,7 @@ export class ScheduleAdmin {
   async restore(): Promise<void> {
     const differences = await this.reconcile()
     const restored = differences.flatMap(({ schedule, change }) => (change === 'added' ? [schedule] : []))
-    this.#parts.events.emit('schedule.lost', { restored })
+    this.#surroundings.events.emit('schedule.lost', { restored })
   }
 
   /** `changed`: the change of the schedule; `'same'` for none, undefined to look at it anew. */
@@ -264,20 +272,16 @@ export class ScheduleAdmin {
     if (isDone === undefined) disputed(name)
   }
 
-  #ticking(store: Store, { packing, newId }: DraftRules) {
-    return { schedules: schedulesOf(store), packing, newId, events: this.#parts.events }
-  }
-
   async #found(store: Store, name: string): Promise<StoredSchedule> {
     return (await schedulesOf(store).get(name)) ?? this.#none(store, name)
   }
 
   /** The definition that a starting worker would write. */
-  async #declared(store: Store, name: string): Promise<ScheduleDefinition> {
-    const { declared } = this.#parts
+  async #declaredAs(store: Store, name: string): Promise<ScheduleDefinition> {
+    const declared = this.#declared
     const schedule = declared?.schedules.get(name)
     if (schedule === undefined) return this.#none(store, name)
-    return scheduleDraft(name, schedule, declared!.by, await this.#parts.rules())
+    return scheduleDraft(name, schedule, declared!.by, await this.#client.rules())
   }
 
   async #none(store: Store, name: string): Promise<never> {
@@ -289,7 +293,7 @@ export class ScheduleAdmin {
   }
 
   #opened(): Promise<[Store, DraftRules]> {
-    return Promise.all([this.#parts.connect(), this.#parts.rules()])
+    return Promise.all([this.#connect(), this.#client.rules()])
   }
 }
 
@@ -386,7 +390,7 @@ async function reconcile(
       const now = since ?? (await store.depth([queue])).now
       const wanted = changeTo(definition, stored, now, rules)
       if (wanted === undefined) return 'same'
-      if (!(await replaced({ ...rules, schedules, events }, wanted, stored, now))) return undefined
+      if (!(await replaced({ ...rules, events }, schedules, wanted, stored, now))) return undefined
       const takenFrom = stored?.definition.declaredBy
       return {
         ...{ schedule: name, change: stored === undefined ? 'added' : 'changed' },
@@ -417,15 +421,16 @@ async function removeOthers(
 
 /** Writes the change; false if somebody else was faster. Ticks that are due by the times of before come first. */
 async function replaced(
-  parts: TickParts & { readonly schedules: Schedules },
+  surroundings: Pick<Surroundings, 'events' | 'packing' | 'newId'>,
+  schedules: Schedules,
   change: ScheduleChange,
   stored: StoredSchedule | undefined,
   now: number,
 ): Promise<boolean> {
   const isDropped = stored?.nextAt !== undefined && stored.nextAt <= now && stored.nextAt !== change.nextAt
-  const present = isDropped ? await enqueueDueBefore(parts, stored, now, 'changed') : stored
+  const present = isDropped ? await enqueueDueBefore(surroundings, schedules, stored, now, 'changed') : stored
   if (isDropped && present === undefined) return false
-  return parts.schedules.put(change, present)
+  return schedules.put(change, present)
 }
 
 /** The number of tries while others write the same schedule. */

@@ -3,8 +3,7 @@
  */
 
 import { hasCode } from '../../core/errors.js'
-import type { Events } from '../../core/events.js'
-import type { Random } from '../../core/platform/clock.js'
+import type { WorkerSurroundings } from '../../core/surroundings.js'
 import { type Middleware, type TaskRun, throughLayers } from '../../core/task/middleware.js'
 import { type Schema, validated } from '../../core/task/schema.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
@@ -24,15 +23,6 @@ import {
   verdictOnReturn,
   withHold,
 } from './verdict.js'
-
-interface ExecutorParts {
-  readonly middleware: readonly Middleware[]
-  readonly events: Events
-  readonly random: Random
-  readonly mono: () => number
-  readonly worker: string
-  readonly report: RunReport
-}
 
 /** Receives what becomes of executions. */
 export interface RunReport {
@@ -60,16 +50,23 @@ const leastPostponementMs = 1_000
  * handler does later.
  */
 export class Executor {
-  readonly #parts: ExecutorParts
+  readonly #surroundings: WorkerSurroundings
+  readonly #report: RunReport
   readonly #layers: readonly NonNullable<Middleware['run']>[]
   readonly #limits: TimeLimits
   readonly #hookFailed: (hook: string, error: unknown) => void
 
-  constructor(parts: ExecutorParts) {
-    this.#parts = parts
-    this.#hookFailed = hookFailed(parts.events)
-    this.#limits = new TimeLimits(parts.events, (execution, reason) => this.giveUp(execution, reason), parts.mono)
-    this.#layers = parts.middleware.flatMap((layer) => layer.run?.bind(layer) ?? [])
+  constructor(surroundings: WorkerSurroundings, middleware: readonly Middleware[], report: RunReport) {
+    const { events, clock } = surroundings
+    this.#surroundings = surroundings
+    this.#report = report
+    this.#hookFailed = hookFailed(events)
+    this.#limits = new TimeLimits(
+      events,
+      (execution, reason) => this.giveUp(execution, reason),
+      () => clock.mono(),
+    )
+    this.#layers = middleware.flatMap((layer) => layer.run?.bind(layer) ?? [])
   }
 
   /**
@@ -77,7 +74,7 @@ export class Executor {
    * that. Never rejects.
    */
   run(execution: Execution): Promise<void> {
-    const { events, worker } = this.#parts
+    const { events, worker } = this.#surroundings
     for (const { claim } of execution.leased) emitStarted(events, claim, worker)
     this.#limits.start(execution)
     return execution instanceof ManyExecution ? this.#runMany(execution) : this.#runJob(execution as JobExecution)
@@ -96,7 +93,7 @@ export class Executor {
     // Whatever a middleware returned or threw.
     if (execution.isLate) verdict = tooLate
     this.#decide(execution, [verdict])
-    this.#parts.report.released(execution)
+    this.#report.released(execution)
   }
 
   async #runMany(execution: ManyExecution): Promise<void> {
@@ -112,7 +109,7 @@ export class Executor {
     }
     if (execution.isLate) verdicts = execution.leased.map(() => tooLate)
     this.#decide(execution, verdicts)
-    this.#parts.report.released(execution)
+    this.#report.released(execution)
   }
 
   /** Aborts it without waiting for its handler: the verdicts are given now, whatever the handler does later. */
@@ -127,7 +124,7 @@ export class Executor {
     execution.isDecided = true
     this.#limits.stop(execution)
     const { heldMs } = execution
-    this.#parts.report.decided(
+    this.#report.decided(
       execution,
       heldMs === undefined ? verdicts : verdicts.map((verdict) => withHold(verdict, heldMs)),
     )
@@ -176,7 +173,7 @@ export class Executor {
   #begins(execution: Execution): boolean {
     // Most queues have no throttle; and a middleware may call the handler again.
     if (execution.start === undefined || execution.handlerAt !== undefined) return true
-    const now = this.#parts.mono()
+    const now = this.#surroundings.clock.mono()
     execution.isLate = now > execution.start.to
     if (!execution.isLate) execution.handlerAt = now
     return !execution.isLate
@@ -192,7 +189,7 @@ export class Executor {
   #postponed(task: AnyPlainTask, claim: Claim): Verdict {
     const delayMs = Math.max(
       leastPostponementMs,
-      retryDelayMs(task.retry.backoff, claim.attempt, this.#parts.random, this.#hookFailed),
+      retryDelayMs(task.retry.backoff, claim.attempt, this.#surroundings.random, this.#hookFailed),
     )
     return { kind: 'release', delayMs, reason: 'should-run' }
   }
@@ -242,7 +239,7 @@ export class Executor {
   #failed({ task }: Execution, job: Leased, error: unknown): Verdict {
     // Payloads behind those that are done have failed for the first time.
     const attempt = job instanceof BatchedJob && job.done > 0 ? 1 : job.claim.attempt
-    return verdictOnFailure(task, error, attempt, this.#parts.random, this.#hookFailed)
+    return verdictOnFailure(task, error, attempt, this.#surroundings.random, this.#hookFailed)
   }
 }
 

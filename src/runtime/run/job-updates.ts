@@ -11,7 +11,6 @@ import {
   PayloadTooLargeError,
   UnsupportedByStoreError,
 } from '../../core/errors.js'
-import type { Events } from '../../core/events.js'
 import type { Progress } from '../../core/job/job.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job/job-fields.js'
 import { joinedLog } from '../../core/job/job-log.js'
@@ -22,9 +21,8 @@ import {
   readCheckpoint,
   storedCheckpoint,
 } from '../../core/job/marked-checkpoint.js'
-import type { Packing } from '../../core/packing/packing.js'
-import type { Random } from '../../core/platform/clock.js'
 import { outageDelayMs } from '../../core/platform/timer.js'
+import type { Surroundings } from '../../core/surroundings.js'
 import { payloadBytes } from '../../core/values/codec.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
@@ -34,13 +32,9 @@ import { isFatal, onceThere } from '../outage.js'
 import { refOf } from './run-events.js'
 import { mayComeAgain, type Verdict } from './verdict.js'
 
-export interface JobUpdatesParts {
-  readonly store: Pick<Store, 'extend' | 'traits' | 'records'>
-  readonly packing: Packing
-  readonly maxCheckpointBytes: number
-  readonly events: Events
-  readonly random: Random
-}
+type UpdateSurroundings = Pick<Surroundings, 'events' | 'random' | 'packing'>
+
+type UpdatedStore = Pick<Store, 'extend' | 'traits' | 'records'>
 
 /** A running job with notes to send. */
 export interface Noting {
@@ -77,18 +71,22 @@ const mostMarks = 1_000
 const mostMarkBytes = 32_768
 
 export class JobUpdates {
-  readonly #parts: JobUpdatesParts
+  readonly #surroundings: UpdateSurroundings
+  readonly #store: UpdatedStore
+  readonly #maxCheckpointBytes: number
   /** Jobs with log lines that are still to be sent. */
   readonly #unsent = new Set<Noting>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(parts: JobUpdatesParts) {
-    this.#parts = parts
+  constructor(surroundings: UpdateSurroundings, store: UpdatedStore, maxCheckpointBytes: number) {
+    this.#surroundings = surroundings
+    this.#store = store
+    this.#maxCheckpointBytes = maxCheckpointBytes
   }
 
   /** The next beat sends its progress. */
   progressed({ claim, unsentProgress: progress }: Noting): void {
-    const { events } = this.#parts
+    const { events } = this.#surroundings
     if (progress !== undefined && events.has('job.progressed'))
       events.emit('job.progressed', { ...refOf(claim), attempt: claim.attempt, progress })
   }
@@ -110,7 +108,7 @@ export class JobUpdates {
   done(job: Noting, call: string): void {
     const kept = this.#keptOf(job)
     // Useless on a store that does not hand a checkpoint on to the next attempt.
-    if (!kept.isReadable || !this.#parts.store.traits.tellsCrashes || kept.marks.includes(call)) return
+    if (!kept.isReadable || !this.#store.traits.tellsCrashes || kept.marks.includes(call)) return
     kept.marks.push(call)
     if (kept.marks.length > mostMarks) kept.marks.shift()
     kept.hasNews = true
@@ -128,7 +126,8 @@ export class JobUpdates {
     const bare = this.#packed({ value, marks: [] }, job.claim)
     // All later updates of the job carry this value.
     job.kept = { ...this.#keptOf(job), value: () => this.#unpacked(bare, job.claim), isReadable: true }
-    const { store, events, random } = this.#parts
+    const store = this.#store
+    const { events, random } = this.#surroundings
     for (let failures = 0; ; failures += 1) {
       job.signal.throwIfAborted()
       try {
@@ -151,7 +150,8 @@ export class JobUpdates {
   /** Resolves when the store has them; false if the job is gone. */
   async setFields({ claim: { queue, id }, signal }: Noting, fields: FieldChanges): Promise<boolean> {
     checkFields(fields)
-    const { store, events, random } = this.#parts
+    const store = this.#store
+    const { events, random } = this.#surroundings
     const { records, traits } = store
     if (records === undefined)
       throw new UnsupportedByStoreError(
@@ -237,7 +237,7 @@ export class JobUpdates {
     this.#unsent.clear()
     for (const job of jobs) job.unsentLog = ''
     const news = jobs.map((job) => this.#news(job))
-    const { store } = this.#parts
+    const store = this.#store
     const { maxBatch } = store.traits
     for (let i = 0; i < jobs.length; i += maxBatch) {
       const batch = jobs.slice(i, i + maxBatch)
@@ -260,11 +260,12 @@ export class JobUpdates {
   }
 
   #unpacked({ payload, codec }: Checkpoint, claim: Claim): unknown {
-    return this.#parts.packing.unpack(payload, codec, 'checkpoint', claim)
+    return this.#surroundings.packing.unpack(payload, codec, 'checkpoint', claim)
   }
 
   #packed(checkpoint: MarkedCheckpoint, claim: Claim): Checkpoint {
-    const { packing, maxCheckpointBytes } = this.#parts
+    const maxCheckpointBytes = this.#maxCheckpointBytes
+    const { packing } = this.#surroundings
     const packed = packing.pack(storedCheckpoint(checkpoint), 'checkpoint', claim)
     const bytes = payloadBytes(packed.payload)
     const limit = maxCheckpointBytes + (checkpoint.marks.length > 0 ? mostMarkBytes : 0)

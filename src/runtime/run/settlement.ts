@@ -3,14 +3,13 @@
  */
 
 import { PayloadTooLargeError } from '../../core/errors.js'
-import type { Events } from '../../core/events.js'
 import { storedError } from '../../core/job/job-failures.js'
 import { messageOf } from '../../core/messages/describe.js'
 import { errorText, type FormatError } from '../../core/messages/error-text.js'
 import { type Packing, unkeptResult } from '../../core/packing/packing.js'
-import type { Clock, Random } from '../../core/platform/clock.js'
 import { outageDelayMs, timerMs } from '../../core/platform/timer.js'
 import type { Queue } from '../../core/queue/queue.js'
+import type { Surroundings } from '../../core/surroundings.js'
 import { payloadBytes } from '../../core/values/codec.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { answersIn } from '../../stores/contract/damage.js'
@@ -40,18 +39,10 @@ export interface SettlementRules {
   readonly resultDropped: (claim: Claim, error: unknown) => void
 }
 
-/** The surroundings of one that settles. */
-interface SettlingParts {
-  readonly packing: Packing
-  readonly formatError: FormatError
-  readonly maxPayloadBytes: number
-  readonly clock: Pick<Clock, 'now'>
-  readonly events: Events
-}
-
 /** The rules on a store with these traits. `own`: what is particular to one that settles. */
 export function settlementRules(
-  { packing, formatError, maxPayloadBytes, clock, events }: SettlingParts,
+  { packing, clock, events }: Surroundings,
+  { formatError, maxPayloadBytes }: { readonly formatError: FormatError; readonly maxPayloadBytes: number },
   traits: Store['traits'],
   own: Partial<Pick<SettlementRules, 'endedRun' | 'resultDropped'>>,
 ): SettlementRules {
@@ -192,16 +183,10 @@ function bounded(reason: string): string {
 /** `undefined`: the store never took it, and it is not tried again. */
 export type Answered = (answer: SettleAnswer | undefined) => void
 
-interface SettlerParts {
-  readonly store: Pick<Store, 'traits' | 'settle' | 'extend'>
-  readonly events: Events
-  readonly random: Random
-  readonly mono: () => number
-}
-
 /** The settler: collects settle items and sends them in batches; while the store is away it keeps trying. */
 export class Settler {
-  readonly #parts: SettlerParts
+  readonly #surroundings: Surroundings
+  readonly #store: Pick<Store, 'traits' | 'settle' | 'extend'>
   /** Items to send, and next to them the callbacks for the answers. */
   #items: SettleItem[] = []
   /** Last updates of some of their jobs, sent before the items. */
@@ -213,8 +198,9 @@ export class Settler {
   #idle: (() => void)[] = []
   #isGivenUp = false
 
-  constructor(parts: SettlerParts) {
-    this.#parts = parts
+  constructor(surroundings: Surroundings, store: Pick<Store, 'traits' | 'settle' | 'extend'>) {
+    this.#surroundings = surroundings
+    this.#store = store
   }
 
   /**
@@ -241,7 +227,7 @@ export class Settler {
     const waiting = this.#waiting
     this.#items = []
     this.#waiting = []
-    const { maxBatch } = this.#parts.store.traits
+    const { maxBatch } = this.#store.traits
     for (let i = 0; i < items.length; i += maxBatch) {
       const some = items.slice(i, i + maxBatch)
       this.#underWay.push(some)
@@ -254,11 +240,10 @@ export class Settler {
     const words = this.#words
     if (words.length === 0) return
     this.#words = []
-    const { store, events } = this.#parts
-    const { maxBatch } = store.traits
+    const { maxBatch } = this.#store.traits
     for (let i = 0; i < words.length; i += maxBatch)
-      store.extend(words.slice(i, i + maxBatch)).catch((error: unknown) => {
-        events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
+      this.#store.extend(words.slice(i, i + maxBatch)).catch((error: unknown) => {
+        this.#surroundings.events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
       })
   }
 
@@ -288,11 +273,14 @@ export class Settler {
   }
 
   async #send(items: readonly SettleItem[], waiting: readonly Answered[]): Promise<void> {
-    const { store, events, random, mono } = this.#parts
-    const madeAt = mono()
+    const store = this.#store
+    const { events, random, clock } = this.#surroundings
+    const madeAt = clock.mono()
     for (let failures = 0; ; failures += 1) {
       try {
-        const answers = await store.settle(failures === 0 ? items : items.map((item) => aged(item, mono() - madeAt)))
+        const answers = await store.settle(
+          failures === 0 ? items : items.map((item) => aged(item, clock.mono() - madeAt)),
+        )
         for (const [i, answered] of waiting.entries()) answered(answers[i]!)
         return
       } catch (error) {

@@ -6,6 +6,7 @@
 import { hasCode } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import { timerMs } from '../../core/platform/timer.js'
+import type { WorkerSurroundings } from '../../core/surroundings.js'
 import type { Claimed, Claimer, ClaimFrom, Rung, Wait } from '../../stores/contract/claim.js'
 import type { Damage } from '../../stores/contract/damage.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
@@ -18,7 +19,6 @@ const longestMs = 1_000
 const leaseShare = 0.1
 
 export interface ClaimCallsParts {
-  readonly worker: string
   readonly queues: readonly string[]
   /** Opens the store, once. */
   readonly connect: () => Promise<Store>
@@ -29,21 +29,23 @@ export interface ClaimCallsParts {
   /** Called first with every answer. */
   readonly answered: (answer: Claimed) => void
   readonly ends: Pick<FoundEnds, 'tell'>
-  readonly events: Events
-  readonly mono: () => number
 }
 
 export class ClaimCalls {
   readonly leads: Leads
   readonly damaged: DamagedQueues
   readonly unheard: UnheardClaims
+  readonly #worker: string
+  readonly #events: Events
   readonly #parts: ClaimCallsParts
 
-  constructor(parts: ClaimCallsParts) {
+  constructor(surroundings: WorkerSurroundings, parts: ClaimCallsParts) {
+    this.#worker = surroundings.worker
+    this.#events = surroundings.events
     this.#parts = parts
     this.leads = new Leads(parts.fellDue)
-    this.damaged = new DamagedQueues(parts.queues, parts.events, parts.mono)
-    this.unheard = new UnheardClaims(parts)
+    this.damaged = new DamagedQueues(parts.queues, surroundings.events, () => surroundings.clock.mono())
+    this.unheard = new UnheardClaims(surroundings, parts.connect, parts.held)
   }
 
   /** Ms for which the claimer may rest; Infinity if no queue is damaged and no claim unheard. */
@@ -53,9 +55,8 @@ export class ClaimCalls {
 
   /** Rejects as the store does, and with the error of a damaged queue if no queue it serves can be used. */
   async claim(from: readonly ClaimFrom[], how: Omit<Claimer, 'worker'>): Promise<Claimed> {
-    const { worker, connect } = this.#parts
-    const store = await connect()
-    const asked = store.claim(from, { worker, ...how })
+    const store = await this.#parts.connect()
+    const asked = store.claim(from, { worker: this.#worker, ...how })
     asked.catch((error: unknown) => this.unheard.failed(error))
     const answer = await asked
     this.#onAnswer(from, answer)
@@ -68,11 +69,10 @@ export class ClaimCalls {
    * `claim`.
    */
   async claimWhenRung(from: readonly ClaimFrom[], forMs: number, signal: AbortSignal): Promise<Rung> {
-    const { worker, connect } = this.#parts
-    const store = await connect()
+    const store = await this.#parts.connect()
     const shortest = Math.min(...from.map((one) => one.leaseMs!))
     const mostMs = Math.min(forMs, longestMs, shortest * leaseShare)
-    const asked = store.claimWhenRung!(from, { worker, leaseMs: shortest }, mostMs, signal)
+    const asked = store.claimWhenRung!(from, { worker: this.#worker, leaseMs: shortest }, mostMs, signal)
     asked.catch((error: unknown) => this.unheard.failed(error))
     const rung = await asked
     if (rung.claimed !== undefined) this.#onAnswer(from, rung.claimed)
@@ -98,7 +98,7 @@ export class ClaimCalls {
       for (let i = 0; i < from.length; i += mostPerTrip)
         await this.claim(from.slice(i, i + mostPerTrip), { leaseMs: from[i]!.leaseMs })
     } catch (error) {
-      this.#parts.events.emit('store.failed', { call: 'claim', error, retryMs: undefined })
+      this.#events.emit('store.failed', { call: 'claim', error, retryMs: undefined })
     }
   }
 }
@@ -237,29 +237,29 @@ const secondLookMs = 5_000
 /** The pause after a look that failed. The call itself waits for the store. */
 const againMs = 250
 
-interface UnheardClaimsParts {
-  readonly worker: string
-  readonly connect: () => Promise<Pick<Store, 'settle' | 'traits' | 'workers'>>
-  /** The known claims whose end the store has not yet taken. */
-  readonly held: () => readonly ClaimKey[]
-  readonly events: Events
-  readonly mono: () => number
-}
-
 /** Claims that the store made in a call whose answer was lost. They are put back at once. */
 class UnheardClaims {
-  readonly #parts: UnheardClaimsParts
+  readonly #surroundings: WorkerSurroundings
+  readonly #connect: () => Promise<Pick<Store, 'settle' | 'traits' | 'workers'>>
+  readonly #held: () => readonly ClaimKey[]
   /** The instants of the next looks, on the monotonic clock, soonest first. */
   #looksAt: readonly number[] = []
 
-  constructor(parts: UnheardClaimsParts) {
-    this.#parts = parts
+  /** `held`: the known claims whose end the store has not yet taken. */
+  constructor(
+    surroundings: WorkerSurroundings,
+    connect: () => Promise<Pick<Store, 'settle' | 'traits' | 'workers'>>,
+    held: () => readonly ClaimKey[],
+  ) {
+    this.#surroundings = surroundings
+    this.#connect = connect
+    this.#held = held
   }
 
   /** Ms until the next look; Infinity if no answer was lost. */
   get dueInMs(): number {
     const [next] = this.#looksAt
-    return next === undefined ? Number.POSITIVE_INFINITY : Math.max(0, next - this.#parts.mono())
+    return next === undefined ? Number.POSITIVE_INFINITY : Math.max(0, next - this.#surroundings.clock.mono())
   }
 
   /** Notes the error with which a claim rejected. */
@@ -269,7 +269,7 @@ class UnheardClaims {
 
   /** A claim may exist that no answer reported. */
   suspected(): void {
-    const now = this.#parts.mono()
+    const now = this.#surroundings.clock.mono()
     this.#looksAt = [now, now + secondLookMs]
   }
 
@@ -280,26 +280,26 @@ class UnheardClaims {
    */
   async putBack(): Promise<void> {
     if (this.dueInMs > 0) return
-    const { events, mono } = this.#parts
+    const { events, clock } = this.#surroundings
     const [, ...later] = this.#looksAt
     this.#looksAt = later
     try {
       await this.#look()
     } catch (error) {
       events.emit('store.failed', { call: 'workers.held', error, retryMs: againMs })
-      const again = mono() + againMs
+      const again = clock.mono() + againMs
       this.#looksAt = [again, ...later.map((at) => Math.max(at, again + secondLookMs))]
     }
   }
 
   async #look(): Promise<void> {
-    const { worker, connect, held, events } = this.#parts
-    const store = await connect()
+    const { worker, events } = this.#surroundings
+    const store = await this.#connect()
     const { workers, traits } = store
     if (workers === undefined) return
     for (;;) {
       const made = await workers.held(worker)
-      const heard = new Set(held().map(claimName))
+      const heard = new Set(this.#held().map(claimName))
       const unheard = made.filter((claim) => !heard.has(claimName(claim))).slice(0, traits.maxBatch)
       if (unheard.length === 0) return
       const answers = await store.settle(

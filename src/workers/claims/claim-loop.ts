@@ -4,9 +4,9 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Random } from '../../core/platform/clock.js'
 import { outageDelayMs, timerMs } from '../../core/platform/timer.js'
 import type { Queue } from '../../core/queue/queue.js'
+import type { WorkerSurroundings } from '../../core/surroundings.js'
 import type { IdleWaiter } from '../../runtime/idle-waiter.js'
 import { isFatal } from '../../runtime/outage.js'
 import type { Settler } from '../../runtime/run/settlement.js'
@@ -25,7 +25,7 @@ import { tripOf } from './punctuality.js'
 import type { QueuePicker } from './queue-picker.js'
 import { SoloPatience, SuspectTargets } from './suspect-targets.js'
 
-interface ClaimLoopParts extends ClaimPlanParts, Pick<ClaimCallsParts, 'worker' | 'ends' | 'events' | 'mono'> {
+interface ClaimLoopParts extends ClaimPlanParts, WorkerSurroundings, Pick<ClaimCallsParts, 'ends'> {
   readonly store: Store
   readonly queues: readonly Queue[]
   readonly picker: QueuePicker
@@ -36,7 +36,6 @@ interface ClaimLoopParts extends ClaimPlanParts, Pick<ClaimCallsParts, 'worker' 
   readonly settler: Settler
   readonly waiter: IdleWaiter
   readonly soloGate: SoloGate
-  readonly random: Random
   /** Whether this process is sound enough to show which job kills it. */
   readonly mayBeAlone: () => boolean
 }
@@ -65,6 +64,7 @@ const turnsInARow = 100
 export class ClaimLoop {
   readonly calls: ClaimCalls
   readonly #parts: ClaimLoopParts
+  readonly #mono: () => number
   readonly #stopping = new AbortController()
   readonly #plan: ClaimPlan
   readonly #underWay = new ClaimsUnderWay(() => this.#fellDue())
@@ -85,13 +85,14 @@ export class ClaimLoop {
   #isUnanswered = false
 
   constructor(parts: ClaimLoopParts) {
-    const { store, queues, mono, needsHeads } = parts
+    const { store, queues, clock, needsHeads } = parts
     this.#parts = parts
+    this.#mono = () => clock.mono()
     this.#plan = new ClaimPlan(parts)
     this.#mayOverlap = !needsHeads && !store.traits.remote && queues.every(({ iterations }) => iterations === 1)
-    this.#answeredAt = mono()
-    this.#patience = new SoloPatience(mono)
-    this.calls = new ClaimCalls({
+    this.#answeredAt = this.#mono()
+    this.#patience = new SoloPatience(this.#mono)
+    this.calls = new ClaimCalls(parts, {
       ...{ ...parts, queues: queues.map(({ name }) => name), connect: async () => store },
       fellDue: () => this.#fellDue(),
       answered: (answer) => this.#onAnswer(answer),
@@ -222,7 +223,8 @@ export class ClaimLoop {
   }
 
   async #carry(from: readonly ClaimFrom[]): Promise<void> {
-    const { store, prefetch, mono, soloGate } = this.#parts
+    const mono = this.#mono
+    const { store, prefetch, soloGate } = this.#parts
     const sentAt = mono()
     soloGate.take(1)
     try {
@@ -237,7 +239,8 @@ export class ClaimLoop {
   }
 
   #take(from: readonly ClaimFrom[], answer: Claimed, sentAt: number): void {
-    const { picker, shards, inFlight, mono, soloGate } = this.#parts
+    const mono = this.#mono
+    const { picker, shards, inFlight, soloGate } = this.#parts
     picker.answered(shards.answered(from, answer), answer)
     soloGate.take(answer.claims.length)
     this.#claimed(answer)
@@ -260,7 +263,8 @@ export class ClaimLoop {
 
   /** Notes the suspects that an answer reports. */
   #onAnswer(answer: Claimed): void {
-    const { mayBeAlone, mono } = this.#parts
+    const mono = this.#mono
+    const { mayBeAlone } = this.#parts
     this.#isUnanswered = false
     this.#answeredAt = mono()
     if (this.#isStopping) return
@@ -306,7 +310,8 @@ export class ClaimLoop {
   }
 
   async #restOn(queues: readonly string[]): Promise<void> {
-    const { waiter, picker, shards, mono, soloGate, queues: served } = this.#parts
+    const mono = this.#mono
+    const { waiter, picker, shards, soloGate, queues: served } = this.#parts
     this.#calling = 'wait'
     const longPollMs = Math.min(
       ...served.map((queue) => queue.longPollMs),
@@ -351,7 +356,8 @@ export class ClaimLoop {
    * waiting.
    */
   async #claimSuspects(): Promise<void> {
-    const { soloGate, inFlight, picker, mono } = this.#parts
+    const mono = this.#mono
+    const { soloGate, inFlight, picker } = this.#parts
     this.#calling = 'claim'
     const soughtAt = mono()
     const soloTurn = soloGate.seek()
@@ -400,7 +406,7 @@ export class ClaimLoop {
       this.#mustBeAlone = false
       await this.#ask(targets)
       if (!this.#mustBeAlone) return false
-      if (this.#parts.mono() <= until) continue
+      if (this.#mono() <= until) continue
       this.#patience.gaveUp()
       return false
     }

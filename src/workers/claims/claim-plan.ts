@@ -245,25 +245,23 @@ export interface DepartingShare {
   readonly slots: number
 }
 
-interface DepartureSizesParts {
-  readonly limited: LimitedQueues
-  readonly registry: Registry
-  readonly prefetch: Prefetch
-}
-
 /**
  * How many jobs of a throttled queue may wait for their instants at once (`Departures`). They may be more than the
  * worker has slots, if a slot can begin several within the spread.
  */
 export class DepartureSizes {
-  readonly #parts: DepartureSizesParts
+  readonly #registry: Registry
+  readonly #limited: LimitedQueues
+  readonly #prefetch: Prefetch
   /** For each queue: as many may wait as departures have shown to begin in time. */
   readonly #proven = new Map<string, number>()
   /** For each queue whose limits hold for each group: the groups of its last departure. */
   readonly #groups = new Map<string, number>()
 
-  constructor(parts: DepartureSizesParts) {
-    this.#parts = parts
+  constructor(registry: Registry, limited: LimitedQueues, prefetch: Prefetch) {
+    this.#registry = registry
+    this.#limited = limited
+    this.#prefetch = prefetch
   }
 
   /** How many executions of this queue a claim may bring, by the free slots and by what already waits. */
@@ -277,20 +275,20 @@ export class DepartureSizes {
 
   /** The jobs of this queue that one slot begins in time, one after the other, by the measurements; at least 1. */
   inARow(queue: string): number {
-    const { limited, registry, prefetch } = this.#parts
+    const registry = this.#registry
+    const limited = this.#limited
     const spreadMs = limited.spreadOf(queue)
     const { ordered, renewLease } = registry.queue(queue)
     if (spreadMs === undefined || ordered || !renewLease || limited.isBounded(queue)) return 1
     // The slot of an isolated job is taken for longer than its handler runs.
     if (registry.batchSize(queue) > 1 || registry.isolates(queue)) return 1
-    return prefetch.hasRun(queue) ? prefetch.inARow(queue, readyMs(spreadMs)) : 1
+    return this.#prefetch.hasRun(queue) ? this.#prefetch.inARow(queue, readyMs(spreadMs)) : 1
   }
 
   /** The most jobs of this queue that may wait, however many slots are free; 0 until departures have shown more. */
   #mostOf(queue: string): number {
-    const { limited } = this.#parts
-    const whole = shareOf(limited.wholeRulesOf(queue))
-    const each = shareOf(limited.groupRulesOf(queue))
+    const whole = shareOf(this.#limited.wholeRulesOf(queue))
+    const each = shareOf(this.#limited.groupRulesOf(queue))
     // A claim goes round the groups: the queue may have twice as many as the last one found.
     const ofGroups = Number.isFinite(each) ? 2 * (this.#groups.get(queue) ?? 0) * Math.max(1, each) : each
     const most = Math.min(whole, ofGroups)
@@ -304,7 +302,7 @@ export class DepartureSizes {
   departed(queue: string, jobs: number, lagMs: number, groups: number): void {
     this.#groups.set(queue, groups)
     const proven = this.#proven.get(queue) ?? 0
-    const withinMs = readyMs(this.#parts.limited.spreadOf(queue) ?? Number.POSITIVE_INFINITY)
+    const withinMs = readyMs(this.#limited.spreadOf(queue) ?? Number.POSITIVE_INFINITY)
     // Twice as many take about twice as long.
     if (lagMs <= withinMs / 2) this.#proven.set(queue, Math.max(proven, jobs * 2))
     else if (lagMs > withinMs) this.#proven.set(queue, Math.min(proven, Math.floor(jobs / 2)))

@@ -4,8 +4,7 @@
  * behind them have their turn. If nobody can, the moments grow.
  */
 
-import type { Events } from '../../core/events.js'
-import type { Registry } from '../../core/registry.js'
+import type { WorkerSurroundings } from '../../core/surroundings.js'
 import { type ForeignReason, longestForeignMs } from '../../runtime/run/claim-decoder.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -36,19 +35,11 @@ const listMs = 5_000
 /** The most jobs whose times are remembered. */
 const mostRemembered = 10_000
 
-interface ForeignJobsParts {
-  readonly worker: string
-  readonly registry: Registry
-  readonly store: Pick<Store, 'workers' | 'traits'>
-  readonly limited: LimitedQueues
-  readonly events: Events
-  /** Leaves the queue of a foreign job to others for this many ms: the store then rings one of them, and not this worker. */
-  readonly leave: (queue: string, forMs: number) => void
-  readonly mono: () => number
-}
-
 export class ForeignJobs {
-  readonly #parts: ForeignJobsParts
+  readonly #surroundings: WorkerSurroundings
+  readonly #store: Pick<Store, 'workers' | 'traits'>
+  readonly #limited: LimitedQueues
+  readonly #leave: (queue: string, forMs: number) => void
   /** How often each job was put aside, by queue and id; the one put aside longest ago is first. */
   readonly #times = new Map<string, number>()
   readonly #toldOf = new Set<string>()
@@ -60,35 +51,44 @@ export class ForeignJobs {
   #leavesAt = Number.NEGATIVE_INFINITY
   #listedAt = Number.NEGATIVE_INFINITY
 
-  constructor(parts: ForeignJobsParts) {
-    this.#parts = parts
+  /** `leave`: leaves the queue of a foreign job to others for so many ms: the store then rings one of them. */
+  constructor(
+    surroundings: WorkerSurroundings,
+    store: Pick<Store, 'workers' | 'traits'>,
+    limited: LimitedQueues,
+    leave: (queue: string, forMs: number) => void,
+  ) {
+    this.#surroundings = surroundings
+    this.#store = store
+    this.#limited = limited
+    this.#leave = leave
   }
 
   /** For how many ms this claim is to be released. */
   putAside(claim: Claim, reason: ForeignReason): number {
-    const { store, limited, events, leave } = this.#parts
+    const { metered } = this.#store.traits
     const { queue, id, task } = claim
     this.#list()
     const isElsewhere = reason === 'unknown-task' && (this.#runElsewhere?.(task, queue) ?? true)
     if (reason === 'unknown-task' && !this.#toldOf.has(`${queue} ${task}`)) {
       this.#toldOf.add(`${queue} ${task}`)
-      events.emit('task.unknown', { task, queue })
+      this.#surroundings.events.emit('task.unknown', { task, queue })
     }
     const times = this.#timesOf(queue, id)
     const atLeastMs = Math.min(this.#lately() * paceMs, longestForeignMs)
     // A throttle counts each claim.
-    const isBrief = isElsewhere && !limited.isThrottled(queue) && !store.traits.metered
+    const isBrief = isElsewhere && !this.#limited.isThrottled(queue) && !metered
     const isSought = isBrief && times < mostLeaves
     const isGone = isBrief && times % laterLeaves === laterLeaves - 1
-    leave(queue, this.#leaveMs(isSought ? leaveMs * 2 ** times : isGone ? briefMs + leaveMs : leaveMs))
+    this.#leave(queue, this.#leaveMs(isSought ? leaveMs * 2 ** times : isGone ? briefMs + leaveMs : leaveMs))
     if (isSought) return Math.max(firstMs, atLeastMs)
-    const grownMs = (store.traits.metered ? firstMeteredMs : firstMs) * 2 ** Math.min(times, 16)
+    const grownMs = (metered ? firstMeteredMs : firstMs) * 2 ** Math.min(times, 16)
     return Math.max(Math.min(grownMs, isBrief ? briefMs : longestForeignMs), atLeastMs)
   }
 
   /** It is there for at least as long as it was away: its own jobs may wait there too. */
   #leaveMs(wantedMs: number): number {
-    const now = this.#parts.mono()
+    const now = this.#surroundings.clock.mono()
     if (now < this.#leavesAt) return leaveMs
     this.#leavesAt = now + 2 * wantedMs
     return wantedMs
@@ -105,7 +105,7 @@ export class ForeignJobs {
 
   /** How many were put aside within about a second. */
   #lately(): number {
-    const now = this.#parts.mono()
+    const now = this.#surroundings.clock.mono()
     const { beganAt, count } = this.#second
     if (now >= beganAt + 1_000) this.#second = { beganAt: now, count: 0, before: now < beganAt + 2_000 ? count : 0 }
     this.#second.count += 1
@@ -114,9 +114,10 @@ export class ForeignJobs {
 
   /** Refreshes what is known of the other workers. Nobody waits for it. */
   #list(): void {
-    const { worker, store, mono } = this.#parts
-    if (mono() < this.#listedAt + listMs) return
-    this.#listedAt = mono()
+    const store = this.#store
+    const { worker, clock } = this.#surroundings
+    if (clock.mono() < this.#listedAt + listMs) return
+    this.#listedAt = clock.mono()
     if (store.workers === undefined) this.#runElsewhere = () => false
     void store.workers
       ?.list()

@@ -90,7 +90,7 @@ export class InFlight implements RunReport, PoolReport {
       this.#begin()
     }
     this.#departures = new Departures({ ...parts, begin })
-    this.#gathering = new Gathering({ ...parts, begin: (batch) => begin([new SlotBatch([batch], parts.mono())]) })
+    this.#gathering = new Gathering(parts.after, (batch) => begin([new SlotBatch([batch], parts.mono())]))
   }
 
   /** Free slots, less the waiting executions; negative if more wait than there are slots. */

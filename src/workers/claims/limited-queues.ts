@@ -6,6 +6,7 @@
 import type { Events } from '../../core/events.js'
 import { allRules, groupRules, leastSpreadOf, type ThrottleRule } from '../../core/queue/throttle.js'
 import type { Registry } from '../../core/registry.js'
+import type { Surroundings } from '../../core/surroundings.js'
 import type { Verdict } from '../../runtime/run/verdict.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
@@ -141,33 +142,30 @@ function keyOf(queue: string, group: string | undefined): string {
   return group === undefined ? queue : `${queue} ${group}`
 }
 
-interface GrouplessJobsParts {
-  readonly registry: Registry
-  readonly limited: LimitedQueues
-  readonly events: Events
-}
-
 /**
  * The jobs without a group in queues whose limits hold for each group: together they share the limit of one group. If no
  * task of the queue says a group, that is probably not meant.
  */
 export class GrouplessJobs {
-  readonly #parts: GrouplessJobsParts
+  readonly #events: Events
+  readonly #registry: Registry
+  readonly #limited: LimitedQueues
   readonly #toldOf = new Set<string>()
 
-  constructor(parts: GrouplessJobsParts) {
-    this.#parts = parts
+  constructor({ events }: Pick<Surroundings, 'events'>, registry: Registry, limited: LimitedQueues) {
+    this.#events = events
+    this.#registry = registry
+    this.#limited = limited
   }
 
   /** Notes claims of one queue, and reports the first without a group. */
   note(claims: readonly Claim[]): void {
-    const { registry, limited, events } = this.#parts
     const { queue } = claims[0]!
-    const limit = limited.limitOfGroups(queue)
+    const limit = this.#limited.limitOfGroups(queue)
     if (limit === undefined || this.#toldOf.has(queue)) return
     const groupless = claims.find(({ group }) => group === undefined)
-    if (groupless === undefined || registry.saysGroups(queue)) return
+    if (groupless === undefined || this.#registry.saysGroups(queue)) return
     this.#toldOf.add(queue)
-    events.emit('group.missing', { queue, task: groupless.task, limit })
+    this.#events.emit('group.missing', { queue, task: groupless.task, limit })
   }
 }

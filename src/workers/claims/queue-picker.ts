@@ -7,28 +7,18 @@ import { ConfigError } from '../../core/errors.js'
 import { messageOf } from '../../core/messages/describe.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Queue } from '../../core/queue/queue.js'
+import type { Surroundings } from '../../core/surroundings.js'
 import type { Candidate, Selector } from '../../selectors/selector.js'
 import type { Claimed } from '../../stores/contract/claim.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
 import type { LimitedQueues } from './limited-queues.js'
+import type { ShardPicker } from './shard-picker.js'
 
 /**
  * A worker that never rests, and so hears no rings, leaves alone for this long an ordered queue that it found empty.
  * Only for queues whose shards would take several trips after every grant.
  */
 const leftAloneMs = 100
-
-interface QueuePickerParts {
-  readonly selector: Selector
-  readonly queues: readonly Queue[]
-  /** The number of claim entries that cover a whole queue: its shards. */
-  readonly entriesOf: (queue: string) => number
-  /** Whether this worker leaves a queue to others while its own queues have work. */
-  readonly isForOthers: (queue: string) => boolean
-  readonly limited: LimitedQueues
-  readonly mono: () => number
-  readonly random: Random
-}
 
 /** A queue that granted nothing. Instants are on the monotonic clock. */
 interface Tried {
@@ -43,8 +33,7 @@ interface Tried {
 export class QueuePicker {
   readonly #selector: Selector
   readonly #queues: readonly Queue[]
-  readonly #entriesOf: (queue: string) => number
-  readonly #isForOthers: (queue: string) => boolean
+  readonly #shards: Pick<ShardPicker, 'entriesOf' | 'isForOthers'>
   readonly #limited: LimitedQueues
   readonly #mono: () => number
   readonly #random: Random
@@ -62,13 +51,18 @@ export class QueuePicker {
   #drawn: string[] | undefined
   #staying: { readonly queue: string; left: number } | undefined
 
-  constructor({ selector, queues, entriesOf, isForOthers, limited, mono, random }: QueuePickerParts) {
+  constructor(
+    { clock, random }: Pick<Surroundings, 'clock' | 'random'>,
+    queues: readonly Queue[],
+    selector: Selector,
+    limited: LimitedQueues,
+    shards: Pick<ShardPicker, 'entriesOf' | 'isForOthers'>,
+  ) {
     this.#selector = selector
     this.#queues = queues
-    this.#entriesOf = entriesOf
-    this.#isForOthers = isForOthers
+    this.#shards = shards
     this.#limited = limited
-    this.#mono = mono
+    this.#mono = () => clock.mono()
     this.#random = random
   }
 
@@ -118,9 +112,9 @@ export class QueuePicker {
       this.#forgetCheap()
       this.#stay(queue)
     }
-    if (queue !== undefined && this.#entriesOf(queue) === 1 && isEmptied(queue, answer))
+    if (queue !== undefined && this.#shards.entriesOf(queue) === 1 && isEmptied(queue, answer))
       this.#deniedBy({ queue }, queue)
-    for (const denial of denialsIn(answer, this.#limited, this.#entriesOf)) this.#deniedBy(denial, queue)
+    for (const denial of denialsIn(answer, this.#limited, this.#shards)) this.#deniedBy(denial, queue)
   }
 
   /** The queues found empty or denied: those to rest on. */
@@ -214,8 +208,8 @@ export class QueuePicker {
   /** After a grant all queues are asked again, if that costs no more trips than plain queues would. */
   #forgetCheap(): void {
     const names = [...this.#tried].filter(([, tried]) => !this.#isShut(tried)).map(([name]) => name)
-    const fitOneTrip = names.reduce((sum, name) => sum + this.#entriesOf(name), 0) <= mostPerTrip
-    for (const name of names) if (fitOneTrip || this.#entriesOf(name) === 1) this.#tried.delete(name)
+    const fitOneTrip = names.reduce((sum, name) => sum + this.#shards.entriesOf(name), 0) <= mostPerTrip
+    for (const name of names) if (fitOneTrip || this.#shards.entriesOf(name) === 1) this.#tried.delete(name)
   }
 
   #forgetOld(): void {
@@ -239,7 +233,7 @@ export class QueuePicker {
   #candidates() {
     const open = this.#queues.filter(({ name }) => !this.#tried.has(name) && !this.#left.has(name))
     // A rung queue is asked in any case: nobody else was rung for it.
-    const own = open.filter(({ name }) => this.#rung.has(name) || !this.#isForOthers(name))
+    const own = open.filter(({ name }) => this.#rung.has(name) || !this.#shards.isForOthers(name))
     return (own.length > 0 ? own : open).map(({ name, weight }) => {
       const headAgeMs = this.#heads.get(name)
       return headAgeMs === undefined ? { name, weight } : { name, weight, headAgeMs }
@@ -287,11 +281,11 @@ interface Denial {
   readonly forMs?: number
 }
 
-/** The denials in a claim's answer. `entriesOf`: the number of claim entries that cover a whole queue. */
+/** The denials in a claim's answer. */
 export function denialsIn(
   { waits }: Pick<Claimed, 'waits'>,
   limited: LimitedQueues,
-  entriesOf: (queue: string) => number,
+  shards: Pick<ShardPicker, 'entriesOf'>,
 ): Denial[] {
   const denying = waits.filter(({ reason }) => reason === 'throttled' || reason === 'full')
   return [...new Set(denying.map(({ queue }) => queue))].flatMap((queue) => {
@@ -299,7 +293,7 @@ export function denialsIn(
     const isWhole = of.some(({ reason }) => limited.isWhole(queue, reason as 'throttled' | 'full'))
     // The answer is silent about some of its shards: there may be jobs in them.
     const told = waits.filter((wait) => wait.queue === queue && wait.reason !== 'suspect')
-    if (!isWhole && told.length < entriesOf(queue)) return []
+    if (!isWhole && told.length < shards.entriesOf(queue)) return []
     const times = of.flatMap(({ reason, forMs }) => (reason === 'throttled' && forMs !== undefined ? [forMs] : []))
     return [times.length === 0 ? { queue } : { queue, forMs: Math.min(...times) }]
   })

@@ -8,6 +8,7 @@ import { ConfigError } from '../../core/errors.js'
 import { describe, messageOf } from '../../core/messages/describe.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Queue, ShardCandidate, ShardOrder } from '../../core/queue/queue.js'
+import type { WorkerSurroundings } from '../../core/surroundings.js'
 import type { Claimed } from '../../stores/contract/claim.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -15,34 +16,36 @@ import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 import type { ClaimTarget } from './claim-calls.js'
 import { dealt, ownShards, type ShardRef, type ShardsOf } from './shard-owners.js'
 
-interface ShardPickerParts {
-  readonly worker: string
-  /** The queues that the worker serves. */
-  readonly queues: readonly Queue[]
-  readonly store: Store
-  /** The queues of the mill as its store has them, in the order of their declaration. */
-  readonly stored: readonly StoredQueue[]
-  /** Absent: rendezvous hashing among all workers of the queue chooses this worker's own shards. */
-  readonly shardsOf: ShardsOf | undefined
-  readonly mono: () => number
-  readonly random: Random
-}
-
 /** Another worker that was not seen for this long is taken to be gone. */
 const seenWithinMs = 30_000
 
 export class ShardPicker {
-  readonly #parts: ShardPickerParts
+  readonly #surroundings: WorkerSurroundings
+  readonly #store: Store
+  readonly #shardsOf: ShardsOf | undefined
   readonly #counts = new Map<string, number>()
   readonly #rounds = new Map<string, ShardRound>()
   #others: readonly WorkerRecord[] = []
   /** Made when first needed, and made again when something that they depend on has changed. */
   #splits = new Map<string, ShardSplit>()
 
-  constructor(parts: ShardPickerParts) {
-    const { queues, random, mono } = parts
-    this.#parts = parts
-    this.#count(parts.stored)
+  /**
+   * `queues`: those that the worker serves. `stored`: those of the mill as the store has them, in the order of their
+   * declaration. `shardsOf` absent: rendezvous hashing among all workers of the queue chooses this worker's own shards.
+   */
+  constructor(
+    surroundings: WorkerSurroundings,
+    store: Store,
+    queues: readonly Queue[],
+    stored: readonly StoredQueue[],
+    shardsOf: ShardsOf | undefined,
+  ) {
+    const { random, clock } = surroundings
+    const mono = () => clock.mono()
+    this.#surroundings = surroundings
+    this.#store = store
+    this.#shardsOf = shardsOf
+    this.#count(stored)
     for (const queue of queues)
       if (this.#counts.has(queue.name)) this.#rounds.set(queue.name, new ShardRound(shardSequence(queue, random), mono))
   }
@@ -54,8 +57,9 @@ export class ShardPicker {
 
   /** Looks up the number of shards and the other workers of the queues. */
   async refresh(): Promise<void> {
-    const { store, worker, shardsOf } = this.#parts
-    const asksWho = store.traits.shared && shardsOf === undefined
+    const store = this.#store
+    const { worker } = this.#surroundings
+    const asksWho = store.traits.shared && this.#shardsOf === undefined
     const [stored, workers] = await Promise.all([store.records?.queues(), asksWho ? store.workers?.list() : undefined])
     if (stored !== undefined) this.#count(stored.filter(({ name }) => this.#counts.has(name)))
     if (workers !== undefined) {
@@ -71,8 +75,8 @@ export class ShardPicker {
    */
   isForOthers(queue: string): boolean {
     const round = this.#rounds.get(queue)
-    if (round === undefined || this.#parts.shardsOf === undefined || this.#split(queue).own.length > 0) return false
-    return this.#parts.mono() < round.strangersAt + strangeForMs
+    if (round === undefined || this.#shardsOf === undefined || this.#split(queue).own.length > 0) return false
+    return this.#surroundings.clock.mono() < round.strangersAt + strangeForMs
   }
 
   /** The targets of the next claim on the queue, in order. */
@@ -136,7 +140,8 @@ export class ShardPicker {
   }
 
   #own(queue: string): readonly number[] {
-    const { worker, shardsOf } = this.#parts
+    const shardsOf = this.#shardsOf
+    const { worker } = this.#surroundings
     if (shardsOf !== undefined)
       return this.#picked(shardsOf)
         .filter((one) => one.queue === queue)

@@ -165,13 +165,6 @@ function queueOf({ leased }: Execution): string {
   return leased[0]!.claim.queue
 }
 
-interface GatheringParts {
-  /** Calls `work` after `ms`, unless the returned function is called before. */
-  readonly after: (ms: number, work: () => void) => () => void
-  /** Called with a batch that has waited long enough. */
-  readonly begin: (execution: BatchExecution) => void
-}
-
 interface WaitingBatch {
   readonly batch: BatchExecution
   readonly cancel: () => void
@@ -182,13 +175,19 @@ interface WaitingBatch {
  * when it begins.
  */
 export class Gathering {
-  readonly #parts: GatheringParts
+  readonly #after: (ms: number, work: () => void) => () => void
+  readonly #begin: (execution: BatchExecution) => void
   readonly #waiting = new Map<string, Map<AnyBatchTask, WaitingBatch>>()
   /** The number of waiting batches. Kept as a count: every claim and every end of a job asks for it. */
   #size = 0
 
-  constructor(parts: GatheringParts) {
-    this.#parts = parts
+  /**
+   * `after` calls `work` after `ms`, unless the returned function is called before. `begin` is called with a batch that
+   * has waited long enough.
+   */
+  constructor(after: (ms: number, work: () => void) => () => void, begin: (execution: BatchExecution) => void) {
+    this.#after = after
+    this.#begin = begin
   }
 
   get size(): number {
@@ -218,7 +217,7 @@ export class Gathering {
 
   /** Begins all waiting batches as they are. */
   beginAll(): void {
-    for (const batch of this.rest()) this.#parts.begin(batch)
+    for (const batch of this.rest()) this.#begin(batch)
   }
 
   /** Removes and returns all that waits. */
@@ -249,9 +248,9 @@ export class Gathering {
     if (batch.leased.length === batch.mostJobs) return [batch]
     const due = () => {
       this.#take(queue, task)
-      this.#parts.begin(batch)
+      this.#begin(batch)
     }
-    this.#keep(queue, { batch, cancel: this.#parts.after(task.batch.waitMs, due) })
+    this.#keep(queue, { batch, cancel: this.#after(task.batch.waitMs, due) })
     return []
   }
 

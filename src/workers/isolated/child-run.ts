@@ -6,11 +6,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Worker as Thread } from 'node:worker_threads'
 import { JobCancelledError, WorkerStoppedError } from '../../core/errors.js'
-import type { Events } from '../../core/events.js'
 import { messageOf } from '../../core/messages/describe.js'
-import type { Clock, Random } from '../../core/platform/clock.js'
 import { timerMs } from '../../core/platform/timer.js'
 import type { Registry } from '../../core/registry.js'
+import type { Surroundings } from '../../core/surroundings.js'
 import type { Middleware } from '../../core/task/middleware.js'
 import { sharedMono } from '../../runtime/leases/lease-messages.js'
 import { addedCounts, type CountsByQueue, JobTally } from '../../runtime/meter.js'
@@ -18,7 +17,7 @@ import type { ChildClient } from '../../runtime/run/child-calls.js'
 import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import type { Execution, JobExecution } from '../../runtime/run/execution.js'
 import { Executor, type RunReport } from '../../runtime/run/executor.js'
-import { JobUpdates, type JobUpdatesParts, type Noting } from '../../runtime/run/job-updates.js'
+import { JobUpdates, type Noting } from '../../runtime/run/job-updates.js'
 import { emitSettled } from '../../runtime/run/run-events.js'
 import { type SettlementRules, Settler, settlementOf } from '../../runtime/run/settlement.js'
 import type { Verdict } from '../../runtime/run/verdict.js'
@@ -31,13 +30,10 @@ import type { Assignment, ChildMessage, ChildVerdict, GuardedMessage, GuardMessa
 import { drainMark } from './child-output.js'
 import { endMembers, members } from './job-group.js'
 
-export interface ChildRunParts {
+export interface ChildRunParts extends Surroundings {
   readonly assignment: Assignment
   readonly registry: Registry
   readonly store: Store
-  readonly clock: Clock
-  readonly random: Random
-  readonly events: Events
   readonly middleware: readonly Middleware[]
   /** Enqueues jobs for the handler. */
   readonly children: ChildClient
@@ -79,15 +75,16 @@ export class ChildRun implements RunReport {
   #kept: () => void = () => {}
 
   constructor(parts: ChildRunParts) {
-    const { store, events, random, clock, assignment, rules, history, guard } = parts
+    const { store, events, clock, assignment, rules, history, guard } = parts
     this.#parts = parts
     if (history) events.counter = this.#tally
-    this.#settler = new Settler({ store, events, random, mono: () => clock.mono() })
-    this.#executor = new Executor({ ...parts, mono: sharedMono, worker: assignment.worker, report: this })
-    const { packing, maxResultBytes: maxCheckpointBytes } = rules
-    this.#notes = new PrintedNotes({ store, packing, maxCheckpointBytes, events, random }, (progress) =>
-      guard.postMessage(progress),
+    this.#settler = new Settler(parts, store)
+    this.#executor = new Executor(
+      { ...parts, clock: { now: () => clock.now(), mono: sharedMono }, worker: assignment.worker },
+      parts.middleware,
+      this,
     )
+    this.#notes = new PrintedNotes((progress) => guard.postMessage(progress), parts, store, rules.maxResultBytes)
     this.#isKept = new Promise((resolve) => {
       this.#kept = resolve
     })
@@ -267,8 +264,8 @@ class PrintedNotes extends JobUpdates {
   #sentAt = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
-  constructor(parts: JobUpdatesParts, tell: (progress: ProgressMessage) => void) {
-    super(parts)
+  constructor(tell: (progress: ProgressMessage) => void, ...updates: ConstructorParameters<typeof JobUpdates>) {
+    super(...updates)
     this.#tell = tell
   }
 

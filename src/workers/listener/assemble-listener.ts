@@ -1,12 +1,10 @@
 /** The assembly of a listener: its parts, put together on a connection. */
 
 import { UnsupportedByStoreError } from '../../core/errors.js'
-import type { Events } from '../../core/events.js'
 import type { FormatError } from '../../core/messages/error-text.js'
-import type { Packing } from '../../core/packing/packing.js'
-import type { Clock, Random } from '../../core/platform/clock.js'
 import type { Queue } from '../../core/queue/queue.js'
 import { Registry } from '../../core/registry.js'
+import type { Surroundings } from '../../core/surroundings.js'
 import type { AnySingleTask } from '../../core/task/task.js'
 import type { ProcessIdentity } from '../../runtime/process/process-identity.js'
 import { VitalSigns } from '../../runtime/process/vital-signs.js'
@@ -23,7 +21,7 @@ import type { FoundEnds } from '../found-ends.js'
 import { Heartbeat, registryBeatMs } from '../heartbeat.js'
 import { Recoverer } from '../recoverer.js'
 
-export interface ListenerParts {
+export interface ListenerParts extends Surroundings {
   /** With a lease keeper of the listener's own. */
   readonly connect: () => Promise<Connection>
   readonly queue: Queue
@@ -33,10 +31,6 @@ export interface ListenerParts {
   /** The tasks and queues of its mill. */
   readonly registry: Registry
   readonly namespace: string
-  readonly packing: Packing
-  readonly clock: Clock
-  readonly random: Random
-  readonly events: Events
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
   /** Called once it is closed. */
@@ -78,7 +72,8 @@ const registryMarginMs = 45_000
 
 /** Starts nothing yet. Throws `UnsupportedByStoreError` if the store keeps no registry of workers. */
 export function assembleListener(connection: Connection, parts: ListenerParts, self: ListenerSelf): ListenerAssembly {
-  const { packing, clock, random, events, maxPayloadBytes, queue, concurrency, task } = parts
+  const { packing, clock, events, maxPayloadBytes, queue, concurrency, task } = parts
+  const surroundings = { ...parts, worker: self.id }
   const { store } = connection
   const { traits, workers, records } = store
   if (workers === undefined || records === undefined)
@@ -89,7 +84,7 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
     )
   const mono = () => clock.mono()
   const maxBytes = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
-  const notes = new JobUpdates({ store, packing, maxCheckpointBytes: maxBytes, events, random })
+  const notes = new JobUpdates(surroundings, store, maxBytes)
   const signs = new VitalSigns()
   const heartbeat = new Heartbeat({
     ...{ store, mono, signs, beaten: () => {}, state: () => 'running', signalled: self.signalled },
@@ -102,9 +97,9 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
     ...{ ...connection, workers, records, notes, signs },
     leavePublisher: connection.publisher.holding(() => (self.held() > 0 ? [queue.name] : [])),
     punctuality: new Punctuality(new LimitedQueues(connection.stored), registry),
-    settler: new Settler({ store, events, random, mono }),
+    settler: new Settler(surroundings, store),
     decoder: new ClaimDecoder(registry, packing, notes, () => clock.now()),
-    rules: settlementRules(parts, traits, {
+    rules: settlementRules(surroundings, parts, traits, {
       resultDropped: (_, error) => {
         throw error
       },
@@ -117,20 +112,8 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
       },
       (error) => events.emit('store.failed', { call: 'workers.beat', error, retryMs: registryBeatMs }),
     ),
-    recoverer: new Recoverer({
-      ...{
-        worker: self.id,
-        workers,
-        isRemote: traits.remote,
-        identity: self.identity,
-        ends: self.ends,
-        events,
-        mono,
-        random,
-      },
-      found: (queues) => {
-        if (queues.includes(queue.name)) self.look()
-      },
+    recoverer: new Recoverer(surroundings, workers, traits.remote, self.identity, self.ends, (queues) => {
+      if (queues.includes(queue.name)) self.look()
     }),
   }
 }

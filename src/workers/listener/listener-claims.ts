@@ -5,10 +5,9 @@
 
 import { setTimeout as delay, setImmediate as endOfTick } from 'node:timers/promises'
 import { ClosedError, hasCode } from '../../core/errors.js'
-import type { Events } from '../../core/events.js'
-import type { Random } from '../../core/platform/clock.js'
 import { outageDelayMs } from '../../core/platform/timer.js'
 import type { Queue } from '../../core/queue/queue.js'
+import type { WorkerSurroundings } from '../../core/surroundings.js'
 import type { IdleWaiter } from '../../runtime/idle-waiter.js'
 import { isFatal } from '../../runtime/outage.js'
 import type { SoloGate, SoloTurn } from '../../runtime/solo-gate.js'
@@ -21,16 +20,12 @@ import { type Trip, tripOf } from '../claims/punctuality.js'
 import { SoloPatience } from '../claims/suspect-targets.js'
 import type { FoundEnds } from '../found-ends.js'
 
-interface ListenerClaimsParts {
-  readonly worker: string
+interface ListenerClaimsParts extends WorkerSurroundings {
   readonly queue: Queue
   /** Opens the store, once. */
   readonly connect: () => Promise<{ readonly store: Store; readonly waiter: IdleWaiter }>
   readonly soloGate: SoloGate
   readonly ends: Pick<FoundEnds, 'tell'>
-  readonly events: Events
-  readonly mono: () => number
-  readonly random: Random
   /** Whether there is room for another claim; call `look()` once there is again. */
   readonly hasRoom: () => boolean
   /** How late the job of the next claim may begin, in ms. */
@@ -57,6 +52,7 @@ interface Caller {
 export class ListenerClaims {
   readonly calls: ClaimCalls
   readonly #parts: ListenerClaimsParts
+  readonly #mono: () => number
   readonly #callers: Caller[] = []
   #serving: Promise<void> | undefined
   #isOpen = false
@@ -70,10 +66,11 @@ export class ListenerClaims {
   readonly #patience: SoloPatience
 
   constructor(parts: ListenerClaimsParts) {
-    const { queue, connect, mono } = parts
+    const { queue, connect, clock } = parts
     this.#parts = parts
-    this.#patience = new SoloPatience(mono)
-    this.calls = new ClaimCalls({
+    this.#mono = () => clock.mono()
+    this.#patience = new SoloPatience(this.#mono)
+    this.calls = new ClaimCalls(parts, {
       ...{ ...parts, queues: [queue.name], connect: async () => (await connect()).store },
       fellDue: () => this.#fellDue(),
       answered: (answer) => this.#onAnswer(answer),
@@ -212,7 +209,7 @@ export class ListenerClaims {
 
   /** Waits until nothing is held here; false if that takes too long, or no call waits any more. */
   async #isAdmitted({ admitted }: SoloTurn): Promise<boolean> {
-    const { mono } = this.#parts
+    const mono = this.#mono
     const { until } = this.#patience
     let isAdmitted = false
     const done = admitted.then(() => {
@@ -225,7 +222,8 @@ export class ListenerClaims {
   }
 
   async #claim(how: { readonly alone?: true }, letGo: () => void): Promise<ListenerGrant | undefined> {
-    const { queue, mono, lateMs } = this.#parts
+    const mono = this.#mono
+    const { queue, lateMs } = this.#parts
     const from = [{ queue: queue.name, limit: 1, lateMs: lateMs() }]
     const sentAt = mono()
     try {

@@ -63,16 +63,16 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
 
   /** @internal */
   constructor(parts: ListenerParts) {
-    const { queue, registry, packing, clock, random, events } = parts
+    const { queue, registry, clock, events } = parts
     this.#parts = parts
-    this.#ends = new FoundEnds({ registry, packing, events, records: async () => (await this.#opened()).records })
+    this.#ends = new FoundEnds(parts, registry, async () => (await this.#opened()).records)
     this.id = nextWorkerId(this.#identity, true)
     this.queue = queue.name
     const mono = () => clock.mono()
     const overdue = (execution: Execution, reason: Error) => this.#overdue(execution as JobExecution, reason)
     this.#limits = new TimeLimits(events, overdue, mono)
     this.#claims = new ListenerClaims({
-      ...{ worker: this.id, queue, ends: this.#ends, events, random, mono, soloGate: processSoloGate },
+      ...{ ...parts, worker: this.id, ends: this.#ends, soloGate: processSoloGate },
       held: () => [...[...this.#hands.values()].map(({ hand }) => hand.claim), ...this.#refused],
       connect: () => this.#opened(),
       lateMs: () => this.#lateMs,

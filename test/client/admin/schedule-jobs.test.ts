@@ -1,12 +1,12 @@
 /** The jobs of schedules: what they know of their tick, and what becomes of those that wait. */
+
 import { defineOrderedTask, defineTask, type MillOptions } from 'millrace'
 import { memoryHarness, sqliteHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { Packing } from '#src/core/packing/packing.js'
-import { jsonCodec } from '#src/core/values/codec.js'
 import { ScheduleLead } from '#src/workers/schedule-loop.js'
 import { nextEvent, recorded } from '../../next-event.js'
+import { givenSurroundings } from '../../runtime/given-surroundings.js'
 import { storeKinds, testMill, testMillOn } from '../../test-mill.js'
 
 const task = defineTask({ name: 'report', run: (_: unknown, { job }) => ({ schedule: job.schedule, meta: job.meta }) })
@@ -57,8 +57,7 @@ async function scene(makeHarness: typeof memoryHarness, options: Partial<MillOpt
   const mill = testMillOn(await harness.open(), { tasks: [task, order], ...options })
   const events = new Events()
   let made = 0
-  const parts = { schedules: store.schedules!, worker: 'w', packing: new Packing(jsonCodec), events, mono: () => 0 }
-  const lead = new ScheduleLead({ ...parts, newId: () => `lead-${++made}` })
+  const lead = new ScheduleLead(givenSurroundings({ events, newId: () => `lead-${++made}` }), store.schedules!)
   const jobs = async (queue = 'default') => (await mill.queue(queue).jobs.list({ by: 'id', limit: 200 })).jobs
   const ids = async () => (await jobs()).map(({ id }) => id.replace('2026-11-25T', ''))
   return { harness, store, mill, lead, ids, jobs }

@@ -5,6 +5,7 @@ import { Events } from '#src/core/events.js'
 import type { ClaimFrom } from '#src/stores/contract/claim.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { ClaimCalls } from '#src/workers/claims/claim-calls.js'
+import { givenSurroundings } from '../../runtime/given-surroundings.js'
 
 /** Claim calls on a store that keeps what it was asked for; `failed` are its failures. */
 async function callsOf(queues: readonly string[]) {
@@ -19,16 +20,13 @@ async function callsOf(queues: readonly string[]) {
   const events = new Events()
   const failed: unknown[] = []
   events.on('store.failed', ({ error }) => failed.push(error))
-  const calls = new ClaimCalls({
-    worker: 'w',
+  const calls = new ClaimCalls(givenSurroundings({ events }), {
     queues,
     connect: async () => store,
     held: () => [],
     fellDue: () => {},
     answered: () => {},
     ends: { tell: () => {} },
-    events,
-    mono: () => 0,
   })
   return { calls, sent, failed }
 }

@@ -32,7 +32,7 @@ async function sizes(given: Given = {}) {
   const limited = new LimitedQueues(await new MemoryStore().open([{ ...stored, ...limits }]))
   const prefetch = new Prefetch(10)
   if (runMs > 0) prefetch.ran('q', runMs)
-  return new DepartureSizes({ limited, registry, prefetch })
+  return new DepartureSizes(registry, limited, prefetch)
 }
 
 describe('the room for jobs of a throttled queue', () => {

@@ -1,4 +1,5 @@
 /** Jobs that a worker has claimed and cannot run: they are left to those that can. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,12 +7,12 @@ import { defineTask } from 'millrace'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type EventMap, Events } from '#src/core/events.js'
 import { systemClock } from '#src/core/platform/clock.js'
-import { Registry } from '#src/core/registry.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
 import { ForeignJobs } from '#src/workers/claims/foreign-jobs.js'
 import { LimitedQueues } from '#src/workers/claims/limited-queues.js'
 import { recorded } from '../../next-event.js'
+import { givenSurroundings } from '../../runtime/given-surroundings.js'
 import { testMill, testMillOn } from '../../test-mill.js'
 import { workerRedis } from '../../worker-redis.js'
 
@@ -32,12 +33,12 @@ async function foreignJobs(
   const records = (others ?? []).map((taskNames, i) => ({ id: `w-${i}`, queues: ['default'], taskNames }))
   const list = async () => (others === undefined ? new Promise(() => {}) : records)
   const throttle = more.throttled ? { throttle: { scope: 'default', by: 'queue', rules: [] } } : {}
-  const jobs = new ForeignJobs({
-    ...{ worker: 'w', registry: new Registry([], []), events, mono: () => now },
-    store: { workers: { list }, traits: { metered: more.metered ?? false } } as never,
-    limited: new LimitedQueues([{ name: 'default', ...throttle } as never]),
-    leave: (_, forMs) => left.push(forMs),
-  })
+  const jobs = new ForeignJobs(
+    givenSurroundings({ events, mono: () => now }),
+    { workers: { list }, traits: { metered: more.metered ?? false } } as never,
+    new LimitedQueues([{ name: 'default', ...throttle } as never]),
+    (_, forMs) => left.push(forMs),
+  )
   // The first look at the registry is under way then.
   jobs.putAside(claimOf('first'), 'unknown-task')
   await new Promise(setImmediate)

@@ -15,6 +15,7 @@ import { GrouplessJobs, LimitedQueues } from '#src/workers/claims/limited-queues
 import { Punctuality } from '#src/workers/claims/punctuality.js'
 import { EndHooks } from '#src/workers/end-hooks.js'
 import { Slots } from '#src/workers/slots.js'
+import { givenSurroundings } from '../../runtime/given-surroundings.js'
 import { notesOn } from '../../runtime/updates-on.js'
 
 export function inFlightOn(given: {
@@ -30,8 +31,9 @@ export function inFlightOn(given: {
   const events = new Events()
   const keeper = new LeaseKeeper({ store, events, mono, host: 'h', pid: 1 })
   onTestFinished(() => keeper.stop())
-  const settler = new Settler({ store, events, random: Math.random, mono: () => performance.now() })
-  const shared = { ...options, events, worker: 'w', random: Math.random }
+  const surroundings = givenSurroundings({ events, mono, packing: options.packing })
+  const settler = new Settler(surroundings, store)
+  const shared = { ...options, ...surroundings }
   const notes = notesOn(store, events)
   const prefetch = new Prefetch(given.prefetched)
   const punctuality = new Punctuality(limited, options.registry)
@@ -39,12 +41,12 @@ export function inFlightOn(given: {
   const inFlight = new InFlight({
     ...{ ...shared, settler, keeper, prefetch, limited, punctuality, after, mono, notes },
     slots: new Slots(given.slots),
-    executor: (report) => new Executor({ ...shared, mono, report }),
+    executor: (report) => new Executor(surroundings, options.middleware, report),
     soloGate: new SoloGate(),
-    sizes: new DepartureSizes({ limited, registry: options.registry, prefetch }),
+    sizes: new DepartureSizes(options.registry, limited, prefetch),
     rules: { ...options, ...limits, now: () => 0, resultDropped: () => {} },
     hooks: new EndHooks([], events),
-    groupless: new GrouplessJobs({ ...options, limited, events }),
+    groupless: new GrouplessJobs(surroundings, options.registry, limited),
     decoder: new ClaimDecoder(options.registry, options.packing, notes, () => 0),
     deferred: () => {},
     processes: undefined,

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
 import { LimitedQueues } from '#src/workers/claims/limited-queues.js'
 import { denialsIn, QueuePicker } from '#src/workers/claims/queue-picker.js'
+import { givenSurroundings } from '../../runtime/given-surroundings.js'
 import { storedQueue } from '../../stored-queue.js'
 
 const queue = (name: string, iterations = 1) => queueOf(name, v.parse(queueOptionsSchema, { iterations }))
@@ -24,13 +25,7 @@ const draw = (
   queues: ReturnType<typeof queue>[],
   isForOthers = (_: string) => false,
   entriesOf = (_: string) => 1,
-) =>
-  new QueuePicker({
-    ...{ selector, queues, isForOthers, entriesOf },
-    limited: new LimitedQueues([]),
-    mono: () => 0,
-    random: Math.random,
-  })
+) => new QueuePicker(givenSurroundings(), queues, selector, new LimitedQueues([]), { isForOthers, entriesOf })
 const inOrder: Selector = (queues) => queues.map(({ name }) => name)
 const onlyFirst: Selector = (queues) => [queues[0]!.name]
 
@@ -196,15 +191,13 @@ describe('the draw of a queue', () => {
     const names = ['a', 'b', 'c', 'd', 'plain']
     function costly() {
       let now = 0
-      const subject = new QueuePicker({
-        isForOthers: () => false,
-        selector: inOrder,
-        queues: names.map((name) => queue(name)),
-        entriesOf: (name) => (name === 'plain' ? 1 : 6),
-        limited: new LimitedQueues([]),
-        mono: () => now,
-        random: Math.random,
-      })
+      const subject = new QueuePicker(
+        givenSurroundings({ mono: () => now }),
+        names.map((name) => queue(name)),
+        inOrder,
+        new LimitedQueues([]),
+        { isForOthers: () => false, entriesOf: (name) => (name === 'plain' ? 1 : 6) },
+      )
       const pass = (ms: number) => {
         now += ms
       }
@@ -290,15 +283,13 @@ describe('the draw of a queue', () => {
       const rules = [{ limit: 1, windowMs: 1, moderate: false }]
       const stored = (name: string, by: 'queue' | 'group') =>
         storedQueue(name, { throttle: { scope: name, by, rules } })
-      const subject = new QueuePicker({
-        isForOthers: () => false,
-        selector: inOrder,
-        queues: ['paced', 'lanes', 'other'].map((name) => queue(name, iterations)),
-        entriesOf: () => 1,
-        limited: new LimitedQueues([stored('paced', 'queue'), stored('lanes', 'group')]),
-        mono: () => now,
-        random: Math.random,
-      })
+      const subject = new QueuePicker(
+        givenSurroundings({ mono: () => now }),
+        ['paced', 'lanes', 'other'].map((name) => queue(name, iterations)),
+        inOrder,
+        new LimitedQueues([stored('paced', 'queue'), stored('lanes', 'group')]),
+        { isForOthers: () => false, entriesOf: () => 1 },
+      )
       const pass = (ms: number) => {
         now += ms
       }
@@ -381,7 +372,7 @@ const stored = (limits: Partial<StoredQueue>) => storedQueue('q', limits)
 const throttled = (by: 'queue' | 'group') =>
   stored({ throttle: { scope: 'q', by, rules: [{ limit: 1, windowMs: 1, moderate: false }] } })
 const denials = (waits: readonly Wait[], queue: StoredQueue, shards = 1) =>
-  denialsIn({ waits: [...waits] }, new LimitedQueues([queue]), () => shards)
+  denialsIn({ waits: [...waits] }, new LimitedQueues([queue]), { entriesOf: () => shards })
 const wait = (reason: Wait['reason'], more: Partial<Wait> = {}): Wait => ({ queue: 'q', reason, ...more })
 
 describe('a queue is denied', () => {

@@ -14,6 +14,7 @@ import {
   type ShardSequence,
   shardSequence,
 } from '#src/workers/claims/shard-picker.js'
+import { givenSurroundings } from '../../runtime/given-surroundings.js'
 import { storedQueue } from '../../stored-queue.js'
 
 const stored = (name: string, shards: number, kind: 'plain' | 'ordered' = 'ordered') =>
@@ -49,11 +50,9 @@ function shards(
     ...(later && { records: { queues: async () => later } }),
     workers: { list: async () => workers },
   } as unknown as Store
-  const parts = { worker: 'me', queues, store, shardsOf, mono, random: () => 0 }
-  return new ShardPicker({
-    ...parts,
-    stored: [stored('a', 3), stored('b', 5), stored('c', 2), stored('p', 1, 'plain')],
-  })
+  const surroundings = givenSurroundings({ worker: 'me', mono, random: () => 0 })
+  const all = [stored('a', 3), stored('b', 5), stored('c', 2), stored('p', 1, 'plain')]
+  return new ShardPicker(surroundings, store, queues, all, shardsOf)
 }
 
 const asked = (subject: ShardPicker, queue: string) => subject.next(queue).map(({ shard }) => shard)

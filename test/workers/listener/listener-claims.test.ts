@@ -3,12 +3,12 @@
 import { setImmediate as endOfTick } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { systemRandom } from '#src/core/platform/clock.js'
 import type { Queue } from '#src/core/queue/queue.js'
 import { IdleWaiter } from '#src/runtime/idle-waiter.js'
 import { SoloGate, type SoloTurn } from '#src/runtime/solo-gate.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { ListenerClaims } from '#src/workers/listener/listener-claims.js'
+import { givenSurroundings } from '../../runtime/given-surroundings.js'
 
 const mono = () => performance.now()
 
@@ -24,7 +24,8 @@ async function intakeOn(soloGate: SoloGate) {
   }
   const [events, opened] = [new Events(), { store, waiter: new IdleWaiter(store, mono) }]
   const claims = new ListenerClaims({
-    ...{ worker: 'listener', events, mono, random: systemRandom, soloGate },
+    ...givenSurroundings({ worker: 'listener', events, mono }),
+    soloGate,
     queue: { name: 'video', leaseMs: 30_000, longPollMs: 5_000 } as Queue,
     connect: async () => opened,
     hasRoom: () => true,
