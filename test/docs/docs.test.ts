@@ -1,11 +1,12 @@
 /** The code of the documentation: its TypeScript compiles, and the first job of the README runs. `docs-programs.drill.ts` runs all. */
 
-import { readFileSync } from 'node:fs'
+import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
-import { root } from '../cli/project.js'
-import { documents } from './document.js'
+import { CommandProcess, runProcess } from '../cli/command-process.js'
+import { project, root } from '../cli/project.js'
+import { Document, documents } from './document.js'
 import { execute, folderOf, shellLines } from './documented-project.js'
 
 const all = documents()
@@ -124,4 +125,16 @@ describe('the documentation', () => {
     )
     expect([...new Set(named)].filter((script) => !(script in scripts))).toEqual([])
   })
+})
+
+it('a job is enqueued and run by the files of the Next.js page, unchanged', { timeout: 60_000 }, async () => {
+  const { blocks } = new Document('docs/job-lifecycle.md')
+  const cwd = project(Object.fromEntries(blocks.flatMap(({ file, text }) => (file ? [[file, text]] : []))))
+  symlinkSync(join(root, 'node_modules', 'zod'), join(cwd, 'node_modules', 'zod'))
+  const { code } = await runProcess(['enqueue', 'receive', '{"orderId":"A-1"}'], { cwd })
+  const worker = new CommandProcess(['work'], { cwd })
+  await worker.stdoutMatches(/2 parcels of A-1 go out, as receive said/)
+  worker.kill('SIGTERM')
+
+  expect([code, (await worker.end()).code]).toEqual([0, 0])
 })

@@ -1,13 +1,17 @@
 /** The sidebar of the site: it leads to every page of the documentation, and to nothing else. */
 
-import { existsSync, readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { jobStates } from '#src/core/job/job.js'
 import { isOutside } from '../../site/outside-link.js'
 import { alsoFoundBy, search } from '../../site/search.js'
 import { apiPages, type SidebarEntry, sidebar } from '../../site/sidebar.js'
+import { run } from '../cli/command-in-process.js'
 import { root } from '../cli/project.js'
-import { documents } from './document.js'
+import { Document, documents } from './document.js'
 
 const linksOf = (entries: readonly SidebarEntry[]): string[] =>
   entries.flatMap(({ link, items = [] }) => [...(link === undefined ? [] : [link]), ...linksOf(items)])
@@ -66,5 +70,64 @@ describe('the search', () => {
     expect(boost('/api/millrace/interfaces/Mill.html#close', 'close')).toBeLessThan(
       boost('/cli/workers.html#work', 'work'),
     )
+  })
+})
+
+it.each([
+  { figure: 'scale.svg', script: 'scale-plot.mjs', page: 'docs/performance.md' },
+  { figure: 'job-lifecycle.svg', script: 'lifecycle-figure.mjs', page: 'docs/job-lifecycle.md' },
+])('$figure is what its script draws, and its page shows it', ({ figure, script, page }) => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts', script), folder], {
+    encoding: 'utf8',
+    timeout: 20_000,
+  })
+
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  expect(readFileSync(join(folder, figure), 'utf8')).toBe(readFileSync(join(root, 'docs/images', figure), 'utf8'))
+  expect(new Document(page).links).toContain(`images/${figure}`)
+})
+
+it("the figure of a job's life shows each state, and no other", () => {
+  const figure = readFileSync(join(root, 'docs/images/job-lifecycle.svg'), 'utf8')
+  const shown = [...figure.matchAll(/font-weight="bold">([^<]+)</g)].map(([, state]) => state!)
+
+  expect(shown.sort()).toEqual([...jobStates].sort())
+})
+
+const page = new Document('docs/throttling.md')
+
+function filesIn(folder: string): Map<string, string> {
+  const names = readdirSync(folder).filter((name) => name.startsWith('throttle-'))
+  return new Map(names.sort().map((name) => [name, readFileSync(join(folder, name), 'utf8')]))
+}
+
+describe('the plots of throttles', () => {
+  it('are what their script draws: drawing them again changes nothing', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts/throttle-plots.mjs'), folder], {
+      encoding: 'utf8',
+      timeout: 20_000,
+    })
+
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(filesIn(folder).size).toBe(4)
+    expect(filesIn(folder)).toEqual(filesIn(join(root, 'docs/images')))
+  })
+
+  it('are all on their page', () => {
+    const shown = page.links.filter((link) => link.startsWith('images/')).map((link) => link.slice('images/'.length))
+
+    expect(shown.sort()).toEqual([...filesIn(join(root, 'docs/images')).keys()])
+  })
+
+  it('in text form are those that the command draws', async () => {
+    const { text } = page.blocks.find((block) => block.text.startsWith('$ millrace simulate'))!
+    const [line, ...shown] = text.split('\n')
+    const { code, stdout } = await run(line!.replace('$ millrace ', '').split(' '), { cwd: '/' })
+
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `${shown.join('\n')}\n` })
   })
 })

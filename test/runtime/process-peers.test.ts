@@ -1,9 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { uptime } from 'node:os'
-import { describe, expect, it } from 'vitest'
-import { processIdentity } from '#src/runtime/process/process-identity.js'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startTicksIn } from '#src/core/platform/proc-text.js'
+import { isListenerId } from '#src/core/values/ids.js'
+import { identityIn, identityText, nextWorkerId, processIdentity } from '#src/runtime/process/process-identity.js'
 import { ageMs, isDead, isNeighbour, isOver } from '#src/runtime/process/process-peers.js'
+import { Stillness, switchesOf } from '#src/runtime/process/stillness.js'
+import { poll } from '#src/store-testing/servers/poll.js'
 
 const me = processIdentity()
 
@@ -56,4 +61,100 @@ describe('a peer', () => {
     expect(startedMs).toBeGreaterThan(before * 1_000 - 100)
     expect(startedMs).toBeLessThan(after * 1_000 + 100)
   })
+})
+
+it('a process differs from another one in its identity, which stays the same while it lives', async () => {
+  const own = processIdentity()
+  expect(own).toEqual(processIdentity())
+  expect(own.pid).toBe(process.pid)
+  expect(own.ticks).toBeGreaterThan(0)
+
+  const child = spawn(process.execPath, ['-e', 'process.stdin.resume()'])
+  await once(child, 'spawn')
+  expect(startTicksIn(readFileSync(`/proc/${child.pid}/stat`, 'utf8'))).toBeGreaterThanOrEqual(own.ticks)
+  child.kill()
+  await once(child, 'exit')
+})
+
+it('a process takes its host from MILLRACE_HOST if it is set', () => {
+  process.env['MILLRACE_HOST'] = 'mill-7'
+  try {
+    expect(identityText(processIdentity())).toMatch(/^mill-7\//)
+  } finally {
+    delete process.env['MILLRACE_HOST']
+  }
+})
+
+const here = processIdentity()
+
+it('worker ids name their process, whether they are listeners, and nothing that a clone of the machine would repeat', () => {
+  const ids = [nextWorkerId(here), nextWorkerId(here), nextWorkerId(here, true)]
+  const [first, second] = ids.map((id) => /-([\da-f]{12})$/.exec(id)?.[1])
+  expect(first).toBeDefined()
+  expect(first).not.toBe(second)
+  for (const id of ids) expect(identityIn(id, here)).toEqual({ pid: here.pid, ticks: here.ticks })
+  expect(ids.map(isListenerId)).toEqual([false, false, true])
+  expect(identityIn(nextWorkerId({ ...here, boot: 'another' }), here)).toBeUndefined()
+})
+
+it('worker ids of an older version can be read', () => {
+  const [place] = nextWorkerId(here).split(`${here.pid}/`)
+  for (const end of ['1', 't3-1']) {
+    const id = `${place}${here.pid}/${here.ticks}/${end}`
+    expect(identityIn(id, here)).toEqual({ pid: here.pid, ticks: here.ticks })
+    expect(isListenerId(id)).toBe(false)
+  }
+})
+
+describe('the stillness of a process', () => {
+  it('grows while its threads do not run, and restarts when one has run', () => {
+    const stillness = new Stillness(0)
+    expect(stillness.look(500, 7)).toBe(0)
+    expect(stillness.look(1_000, 7)).toBe(500)
+    expect(stillness.look(1_500, 7)).toBe(1_000)
+    expect(stillness.look(2_000, 8)).toBe(0)
+    expect(stillness.look(2_500, 8)).toBe(500)
+  })
+
+  it('is not assumed if the system gives no answer', () => {
+    const stillness = new Stillness(0)
+    for (let now = 500; now < 60_000; now += 500) expect(stillness.look(now, undefined)).toBe(0)
+  })
+
+  it('counts no time in which nobody observed it', () => {
+    const stillness = new Stillness(0)
+    stillness.look(500, 7)
+    expect(stillness.look(3_600_500, 7)).toBe(1_000)
+  })
+})
+
+it('a stopped process has no context switches, and a continued one has', async () => {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 5)'], { stdio: 'ignore' })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child, 'spawn')
+  const pid = child.pid!
+  const changes = async () => {
+    const before = switchesOf(pid)
+    return poll(async () => (switchesOf(pid) === before ? undefined : true), {
+      what: 'it is switched',
+      withinMs: 5_000,
+    })
+  }
+  await changes()
+  child.kill('SIGSTOP')
+  // Its threads stop one after the other; one that runs is switched every 5 ms.
+  let last = switchesOf(pid)
+  let equal = 0
+  const stands = async () => {
+    const now = switchesOf(pid)
+    equal = now === last ? equal + 1 : 0
+    last = now
+    return equal === 10 || undefined
+  }
+  await poll(stands, { what: 'it stands still for 10 looks', withinMs: 10_000 })
+  child.kill('SIGCONT')
+  await changes()
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  expect(switchesOf(pid)).toBeUndefined()
 })

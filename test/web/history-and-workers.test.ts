@@ -3,6 +3,7 @@
 import { defineTask, type Mill, millrace } from 'millrace'
 import type { Store, WorkerRecord } from 'millrace/store'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { keptSparks, type SparkReader } from '#src/web/state/sparks.js'
 import { nextEvent } from '../next-event.js'
 import { mail, type SceneStore, sceneOptions, WebScene } from './web-scene.js'
 
@@ -139,4 +140,44 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect((await scene.get(`${path}?limit=1`)).json).toMatchObject({ items: [job('a 1')], more: true })
     expect((await scene.get('workers/nobody/jobs')).json).toEqual({ items: [], more: false })
   })
+})
+
+const store = {} as Store
+
+it('cached sparks are read again after their time, and for other queues', async () => {
+  let mono = 0
+  const reads: string[] = []
+  const read: SparkReader = async (_, queues) => {
+    reads.push(`${mono}: ${queues.join()}`)
+    return queues.map(() => ({ enqueued: [mono], done: [], failed: [] }))
+  }
+  const kept = keptSparks(read, 5_000, () => mono)
+  for (const [at, queues] of [
+    [0, ['a', 'b']],
+    [4_999, ['a', 'b']],
+    [5_000, ['a', 'b']],
+    [6_000, ['a']],
+  ] as const) {
+    mono = at
+    await kept(store, queues, 0)
+  }
+
+  expect(reads).toEqual(['0: a,b', '5000: a,b', '6000: a'])
+  expect(await kept(store, ['a'], 0)).toEqual([{ enqueued: [6_000], done: [], failed: [] }])
+})
+
+it('a failed reading is repeated on the next look', async () => {
+  let calls = 0
+  const kept = keptSparks(
+    async () => {
+      calls += 1
+      if (calls === 1) throw new Error('away')
+      return []
+    },
+    5_000,
+    () => 0,
+  )
+
+  await expect(kept(store, [], 0)).rejects.toThrow('away')
+  expect(await kept(store, [], 0)).toEqual([])
 })

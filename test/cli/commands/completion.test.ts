@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { commandTree } from '#src/cli/command-words.js'
+import { commandsMeant, commandTree } from '#src/cli/command-words.js'
 import { completionScript, type Shell, shells } from '#src/cli/commands/completion-command.js'
 import { createProgram } from '#src/cli/program.js'
 import { run } from '../command-in-process.js'
@@ -65,4 +65,36 @@ describe('the script of every shell', () => {
       stderr: expect.stringMatching(/Allowed choices are bash, zsh, fish/),
     })
   })
+})
+
+const paths = [
+  'work',
+  'stats',
+  'dash',
+  'jobs',
+  'jobs list',
+  'jobs run-now',
+  'morgue',
+  'morgue list',
+  'morgue revive',
+  'workers',
+]
+
+it.each([
+  ['list', '', ['jobs list', 'morgue list']],
+  ['ls', 'morgue', ['morgue list']],
+  ['retry', '', ['morgue revive']],
+  ['retry', 'jobs', ['morgue revive']],
+  ['revive', 'jobs', ['morgue revive']],
+  ['run', '', ['work', 'jobs run-now']],
+  ['run', 'jobs', ['jobs run-now']],
+  ['top', '', ['stats']],
+  ['web', '', ['dash']],
+  ['ps', '', ['workers']],
+  ['job', '', ['jobs']],
+  ['lits', 'jobs', ['jobs list']],
+  ['lits', '', []],
+  ['constructor', '', []],
+])("'%s' after '%s' suggests %j", (word, group, meant) => {
+  expect(commandsMeant(word, group, paths)).toEqual(meant)
 })

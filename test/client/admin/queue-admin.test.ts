@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { QueueAdmin } from '#src/client/admin/queue-admin.js'
 import { Packing } from '#src/core/packing/packing.js'
 import { Registry } from '#src/core/registry.js'
+import { scriptedTask } from '../../scripted-task.js'
+import { storeKinds, testMill } from '../../test-mill.js'
 import { OrderedScene, orderedStores, someIds } from '../enqueue/ordered-scene.js'
 
 const someWorker = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, concurrency: 1, running: 0, startedAt: 0 }
@@ -377,5 +379,38 @@ describe.each(orderedStores)('the same action by two operators at once, on %s', 
 
     expect(counts[0]! + counts[1]!).toBe(1_200)
     expect(await scene.admin().depth()).toMatchObject({ ready: 1_200, scheduled: 0, lagMs: 0 })
+  })
+})
+
+describe.each(storeKinds)('the drain of a queue, on %s', (kind) => {
+  it('reports what is left, and can be aborted while the queue keeps refusing jobs', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] }, kind)
+    await m.enqueue(task, { steps: ['ok'] })
+    const over = new AbortController()
+    const left: unknown[] = []
+    const drained = m.queue('default').drain({
+      signal: over.signal,
+      onProgress: (told) => {
+        left.push(told)
+        over.abort(new Error('enough'))
+      },
+    })
+
+    await expect(drained).rejects.toThrow('enough')
+    expect(left).toEqual([{ waiting: 1, running: 0 }])
+    await expect(m.enqueue(task, { steps: ['ok'] })).rejects.toMatchObject({ code: 'queue-draining' })
+  })
+
+  it('resolves when nothing is left', async () => {
+    const task = scriptedTask()
+    const m = testMill({ tasks: [task] }, kind)
+    await m.enqueue(task, { steps: ['ok'] })
+    const left: unknown[] = []
+    const drained = m.queue('default').drain({ onProgress: (told) => left.push(told) })
+    await m.worker().start()
+    await drained
+
+    expect(left.at(-1)).toEqual({ waiting: 0, running: 0 })
   })
 })

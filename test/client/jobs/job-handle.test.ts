@@ -1,5 +1,7 @@
-import { defineTask, type Mill } from 'millrace'
-import { describe, expect, it, vi } from 'vitest'
+import { defineTask, type Mill, millrace } from 'millrace'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { linesOf, newIn } from '#src/client/jobs/log-tail.js'
+import { joinedLog, mostLogBytes } from '#src/core/job/job-log.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { nextEvent } from '../../next-event.js'
 import { scriptedTask } from '../../scripted-task.js'
@@ -264,4 +266,69 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     })
     expect(record).not.toHaveProperty('input')
   })
+})
+
+const encode = defineTask({ name: 'encode', queue: 'video', retry: { max: 4 } })
+
+/** A listener has the job 'film' in hand. */
+async function handedOut() {
+  const mill = millrace({ store: 'memory:', queues: { video: {} }, tasks: [encode] })
+  onTestFinished(() => mill.close())
+  await mill.enqueue(encode, {}, { id: 'film' })
+  const claim = await mill.listener('video').next()
+  return { mill, claim, jobs: mill.queue('video').jobs }
+}
+
+describe('a job held by a listener and failed from outside', () => {
+  it('is dead although its task has attempts left, because its program still runs', async () => {
+    const { claim, jobs } = await handedOut()
+    expect(await jobs.fail('film', 'it hangs')).toBe(true)
+    expect(await jobs.get('film')).toMatchObject({ state: 'dead', error: 'it hangs' })
+    expect(await claim.complete()).toBe('lost')
+  })
+
+  it('is handed out again on request', async () => {
+    const { jobs, mill } = await handedOut()
+    expect(await jobs.fail('film', 'it hangs', { last: false })).toBe(true)
+    expect(await mill.job('film').record()).toMatchObject({ state: 'ready', attempt: 2 })
+  })
+})
+
+describe('the new part of a log', () => {
+  it.each([
+    ['all of the first', '', 'a\nb\n', 'a\nb\n'],
+    ['nothing if nothing came', 'a\n', 'a\n', ''],
+    ['the text after the known part', 'a\n', 'a\nb\n', 'b\n'],
+    ['the rest of a known line', 'a', 'ab\n', 'b\n'],
+    ['the text after it if the beginning is gone', 'one\ntwo\n', 'two\nthree\n', 'three\n'],
+    ['the shortest possible part of a log that repeats itself', 'xyxyxy', 'yxyxyxz', 'xz'],
+  ])('is %s', (_, seen, log, text) => {
+    expect(newIn(seen, log)).toEqual({ text, isGap: false })
+  })
+
+  it('is the whole window, marked as a gap, if the window has moved past what was seen', () => {
+    expect(newIn('old\n', 'new')).toEqual({ text: 'new', isGap: true })
+  })
+
+  it('adds up to the whole log, however the window moves, even inside a character', () => {
+    const chunks = Array.from({ length: 400 }, (_, i) => `${'ä€'.repeat(i % 97)} line ${i}\n`)
+    let [log, seen, told] = ['', '', '']
+    for (const chunk of chunks) {
+      log = joinedLog(log, chunk)
+      told += newIn(seen, log).text
+      seen = log
+    }
+
+    expect(Buffer.byteLength(told)).toBeGreaterThan(mostLogBytes)
+    expect(told).toBe(chunks.join(''))
+  })
+
+  it('is found quickly in a full log of one repeated character', () => {
+    // Character by character it would take minutes, and the test would be ended.
+    expect(newIn(`${'a'.repeat(mostLogBytes - 1)}b`, 'a'.repeat(mostLogBytes)).isGap).toBe(true)
+  })
+})
+
+it('a log has as many lines as line breaks, plus one if the last line has not ended', () => {
+  expect([linesOf(''), linesOf('a\n'), linesOf('a\n\nb')]).toEqual([[], ['a'], ['a', '', 'b']])
 })

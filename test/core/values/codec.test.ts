@@ -1,9 +1,21 @@
 /** The codec: what comes back, how it is stored, and what cannot be. */
 
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
+import { defineTask } from 'millrace'
+import { webHandler } from 'millrace/web'
 import { describe, expect, it } from 'vitest'
-import { maxDepth, payloadBytes } from '#src/core/values/codec.js'
+import { bluequeEnvelope } from '#src/cli/commands/import/import-blueque.js'
+import { jsonGiven } from '#src/cli/flags.js'
+import { envelopeJobs, plainJob } from '#src/cli/streaming/job-line.js'
+import { CodecError } from '#src/core/errors.js'
+import { jsonCodec, maxDepth, payloadBytes } from '#src/core/values/codec.js'
+import { exactJson, exactJsonOfNode } from '#src/core/values/json.js'
+import { readEnvelope } from '#src/stores/sqs/envelope.js'
+import { root } from '../../cli/project.js'
+import { testMill } from '../../test-mill.js'
 import { again, any, decode, encode, key, refusal } from './codec-values.js'
 
 function nested(levels: number, wrap: (inner: unknown) => unknown, core: unknown): unknown {
@@ -257,4 +269,240 @@ describe('an unsupported value', () => {
   ])('causes a CodecError if %s throws', (_, value) => {
     refusal(() => encode(value))
   })
+})
+
+describe('a prototype', () => {
+  const pollute = [
+    '{"__proto__":{"polluted":1}}',
+    '{"a":[{"__proto__":{"polluted":1}}]}',
+    '{"constructor":{"prototype":{"polluted":1}}}',
+    '{"$millrace":1,"json":{"__proto__":{"polluted":1}},"types":[]}',
+    '{"$millrace":1,"json":{},"types":[["date","__proto__","polluted"]]}',
+    '{"$millrace":1,"json":{},"types":[["date","constructor","prototype","polluted"]]}',
+    '{"$millrace":1,"json":{},"types":[["undefined","toString"]]}',
+  ]
+
+  it.each(pollute)('is not reached by reading %s', (text) => {
+    const before = Object.getOwnPropertyNames(Object.prototype)
+
+    refusal(() => decode(text))
+
+    expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(before)
+    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
+  })
+
+  it('is not stored', () => {
+    expect(refusal(() => encode(JSON.parse('{"__proto__":{"polluted":1}}')))).toMatch(/key '__proto__' is refused/)
+    expect(refusal(() => encode({ constructor: { prototype: {} } }))).toMatch(/key 'constructor' is refused/)
+    expect(refusal(() => encode({ constructor: { toJSON: () => ({ prototype: 1 }) } }))).toMatch(/'constructor'/)
+  })
+
+  it('has a name that is harmless as text', () => {
+    const value = { constructor: 'Ford', prototype: true, list: ['__proto__'], map: new Map([['__proto__', 1]]) }
+    expect(again(value)).toStrictEqual(value)
+  })
+})
+
+describe('hostile text', () => {
+  const wrapped = (json: string, types: string) => `{"$millrace":1,"json":${json},"types":${types}}`
+  const hostile = [
+    wrapped('{"a":1}', '[["date","a"]]'),
+    wrapped('{"a":"x"}', '[["date","a"]]'),
+    wrapped('{"a":"1e9"}', '[["number","a"]]'),
+    wrapped('{"a":"1.5"}', '[["bigint","a"]]'),
+    wrapped('{"a":[1]}', '[["map","a"]]'),
+    wrapped('{"a":[[1,2,3]]}', '[["map","a"]]'),
+    wrapped('{"a":1}', '[["undefined","a"]]'),
+    wrapped('{"a":1}', '[["eval","a"]]'),
+    wrapped('{"a":[]}', '[["undefined","a","length"]]'),
+    wrapped('{"a":"AAAA"}', '[["bytes","a"],["undefined","a",0]]'),
+    wrapped('{"a":[null]}', '[["set","a"],["undefined","a",0]]'),
+    wrapped('{"a":[]}', '[["set","a"],["set","a"]]'),
+    wrapped('{"a":null}', '[["undefined","b"]]'),
+    wrapped('{"a":null}', '[["undefined",{"toString":1}]]'),
+    wrapped('{"a":null}', '[["undefined",null]]'),
+    wrapped('{"a":null}', '[[]]'),
+    wrapped('{"a":null}', '["undefined"]'),
+    wrapped('{"a":null}', '[[["undefined"],"a"]]'),
+    wrapped('"text"', '[["undefined",0]]'),
+    wrapped('{}', '{}'),
+    wrapped('{}', 'null'),
+    '{"$millrace":1,"types":[]}',
+    '{"$millrace":2,"json":1,"types":[]}',
+    '{"$millrace":null}',
+    '',
+    '{',
+    'undefined',
+    '[1,]',
+    "{'a':1}",
+    '\u0000',
+  ]
+
+  it.each(hostile)('%j is refused', (text) => {
+    refusal(() => decode(text))
+  })
+
+  it('is refused if its bytes are not UTF-8', () => {
+    expect(refusal(() => decode(new Uint8Array([0x22, 0xff, 0x22])))).toMatch(/not JSON/)
+  })
+
+  it('made by mutation yields a value or a CodecError, never anything else', () => {
+    const texts = fc.sample(any, { seed: 4, numRuns: 200 }).map(encode)
+    const piece = fc.constantFrom(
+      '"',
+      '[',
+      ']',
+      '{',
+      '}',
+      ',',
+      ':',
+      '0',
+      '-',
+      'null',
+      '"length"',
+      '"__proto__"',
+      '["date"',
+      '"undefined"',
+      '\\u',
+      '\ud800',
+      ' ',
+    )
+    const before = Object.getOwnPropertyNames(Object.prototype)
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...texts),
+        fc.array(fc.tuple(fc.nat(), fc.nat(6), piece), { minLength: 1, maxLength: 4 }),
+        (original, edits) => {
+          let text = original
+          for (const [where, cut, insert] of edits) {
+            const at = where % (text.length + 1)
+            text = text.slice(0, at) + insert + text.slice(at + cut)
+          }
+          for (const payload of [text, new TextEncoder().encode(text)]) {
+            try {
+              decode(payload)
+            } catch (error) {
+              expect(error).toBeInstanceOf(CodecError)
+            }
+          }
+        },
+      ),
+      { seed: 4, numRuns: 3_000 },
+    )
+    expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(before)
+  })
+
+  it('made of wrappers with random notes yields a value or a CodecError', () => {
+    const step = fc.oneof(
+      fc.constantFrom('a', 'b', 'length', '0', '__proto__', 'constructor', 'toString'),
+      fc.integer({ min: -1, max: 2 }),
+      fc.jsonValue({ maxDepth: 1 }),
+    )
+    const type = fc.constantFrom('date', 'map', 'set', 'bigint', 'bytes', 'undefined', 'number', 'toString')
+    const note = fc.tuple(type, fc.array(step, { maxLength: 3 })).map(([name, path]) => [name, ...path])
+    const json = fc.constantFrom<unknown>({ a: [null, [[1, 2]]], b: { a: 'AAAA' } }, [[null], '1'], null, '5', [])
+    fc.assert(
+      fc.property(json, fc.array(note, { maxLength: 4 }), (value, types) => {
+        try {
+          decode(JSON.stringify({ $millrace: 1, json: value, types }))
+        } catch (error) {
+          expect(error).toBeInstanceOf(CodecError)
+        }
+      }),
+      { seed: 5, numRuns: 3_000 },
+    )
+  })
+})
+
+const text = '{"id":1234567890123456789,"of":["x",-9007199254740993],"safe":9007199254740991}'
+const value = { id: 1234567890123456789n, of: ['x', -9007199254740993n], safe: 9007199254740991 }
+const line = { text, number: 1 }
+const rules = { task: 'post', key: undefined, newIds: false, options: {} }
+
+describe('an integer beyond 2^53 from another language is exact', () => {
+  it.each<[string, () => unknown]>([
+    ['in an argument of the command line', () => jsonGiven(text, 'the input')],
+    ['in a line of NDJSON', () => plainJob(line, rules).input],
+    [
+      'in a line of an envelope',
+      () => envelopeJobs({ text: `{"task":"post","input":${text}}`, number: 1 }, rules, 0)[0]!.input,
+    ],
+    [
+      'in the meta of an envelope',
+      () => envelopeJobs({ text: `{"task":"post","input":1,"meta":${text}}`, number: 1 }, rules, 0)[0]!.options.meta,
+    ],
+    [
+      'in the parameters of Blueque',
+      () => {
+        const task = { id: 'a', record: { parameters: text }, eta: undefined }
+        const { envelope } = bluequeEnvelope(task as never, { queue: 'q', task: 'post', isText: false }) as {
+          envelope: object
+        }
+        return envelopeJobs({ text: JSON.stringify(envelope), number: 1 }, rules, 0)[0]!.input
+      },
+    ],
+    [
+      'in a message of SQS',
+      () => {
+        const { payload } = readEnvelope(JSON.stringify({ v: 1, task: 'post', payload: text })) as { payload: string }
+        return jsonCodec.decode(payload)
+      },
+    ],
+    [
+      'in a body of HTTP',
+      async () => {
+        const mill = testMill({ tasks: [defineTask({ name: 'post' })] })
+        const headers = { 'content-type': 'application/json', 'x-millrace': '1', host: 'localhost' }
+        const body = `{"task":"post","id":"a","input":${text}}`
+        const request = new Request('http://localhost/api/v1/queues/default/jobs', { method: 'POST', headers, body })
+        expect((await webHandler(mill).fetch(request, { address: '127.0.0.1' })).status).toBe(201)
+        return (await mill.job('a').record())!.input
+      },
+    ],
+  ])('%s', async (_, read) => {
+    expect(await read()).toStrictEqual(value)
+  })
+
+  it('in the id that --key names', () => {
+    expect(plainJob(line, { ...rules, key: 'id' }).options.id).toBe('1234567890123456789')
+  })
+})
+
+describe('exact JSON', () => {
+  it('takes no text for a number, whatever its content', () => {
+    const texts = ['1234567890123456789', '#1234567890123456789', '"1234567890123456789"', '\\1234567890123456789']
+    const given = { texts, n: 1 }
+    expect(exactJson(JSON.stringify(given))).toEqual(given)
+    expect(exactJson(JSON.stringify({ ...given, big: 0 }).replace(':0', ':12345678901234567890'))).toEqual({
+      ...given,
+      big: 12345678901234567890n,
+    })
+  })
+
+  it('leaves fractions, exponents and exact JavaScript numbers unchanged', () => {
+    expect(exactJson('[0.1234567890123456789,1e20,9007199254740991,-0,1234567890123456e-3]')).toEqual([
+      0.12345678901234568, 1e20, 9007199254740991, -0, 1234567890123.456,
+    ])
+  })
+
+  it('leaves numbers that Node wrote into a stored payload as numbers', () => {
+    const written = [2 ** 60, 2 ** 53, 1e20, -(2 ** 63), 123456789012345680000]
+    expect(exactJsonOfNode(JSON.stringify(written))).toEqual(written)
+    expect(jsonCodec.decode(jsonCodec.encode(written))).toEqual(written)
+  })
+
+  it('reports invalid JSON as JSON.parse does', () => {
+    expect(() => exactJson('{"a":12345678901234567890')).toThrow(SyntaxError)
+  })
+})
+
+it('JSON.parse is used only for text written by Millrace, npm or AWS', () => {
+  const own =
+    /^(?:stores\/|runtime\/line-channel|web\/access|mill\/base-folder|cli\/streaming\/envelopes|cli\/commands\/init-command|workers\/(?:claim-token|isolated\/child-output)|core\/(?:platform\/package-files|job\/job-failures|live-event|values\/json)|store-testing\/)/
+  const src = join(root, 'src')
+  const found = readdirSync(src, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && readFileSync(join(src, file), 'utf8').includes('JSON.parse('))
+    .filter((file) => !own.test(file))
+
+  expect(found).toEqual([])
 })
