@@ -2,7 +2,7 @@
  * Proof: five processes tick a schedule 200 times under twenty kills, on SQLite and on Redis, and each instant ticks
  * once. The same holds in memory, where a process is a handle that falls silent. The proof also covers three days of
  * downtime with each `onMissed`, and schedules that are changed, removed and renamed in code while old workers run. The
- * table of times is `test/core/schedule/schedule-rule.test.ts`. It takes some minutes.
+ * table of times is `test/core/schedule-rule.test.ts`. It takes some minutes.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'

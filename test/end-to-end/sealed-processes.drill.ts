@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { run } from '../cli/command-in-process.js'
 import { CommandProcess } from '../cli/command-process.js'
 import { project } from '../cli/project.js'
-import { newKey } from '../core/packing/seal-keys.js'
+import { newKey } from '../core/seal-keys.js'
 
 const key = Buffer.from(newKey).toString('base64')
 const secret = 'DE02120300000000202051'

@@ -2,7 +2,7 @@ import { pathToFileURL } from 'node:url'
 import { defineTask, type Mill, millrace } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { plainAccess } from '#src/mill/store-source.js'
-import { newKey } from '../core/packing/seal-keys.js'
+import { newKey } from '../core/seal-keys.js'
 
 const store = 'sqlite:nobody-opens-this.db'
 const isolated = (options: object = {}) => defineTask({ name: 'encode', isolate: 'process', ...options })

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { bury, defineOrderedTask, defineTask, type Mill, type MillOptions } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { newKey, oldKey } from '../core/packing/seal-keys.js'
+import { newKey, oldKey } from '../core/seal-keys.js'
 import { nextEvent } from '../next-event.js'
 import { packedKinds, packedStores, storedInput } from './packed-stores.js'
 

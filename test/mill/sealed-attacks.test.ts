@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { defineOrderedTask, defineTask } from 'millrace'
 import type { NewJob, Store } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
-import { newKey } from '../core/packing/seal-keys.js'
+import { newKey } from '../core/seal-keys.js'
 import { nextEvent } from '../next-event.js'
 import { packedKinds, packedStores } from './packed-stores.js'
 

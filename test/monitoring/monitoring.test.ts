@@ -8,8 +8,8 @@ import { expositionText } from '#src/measures/exposition.js'
 import { type MetricName, metricFamilies } from '#src/measures/metric-families.js'
 import { project, root } from '../cli/project.js'
 import { Document, plain } from '../docs/document.js'
-import { openMetricsFamilies } from '../measures/exposition-text.js'
 import { everySample } from './every-metric.js'
+import { openMetricsFamilies } from './exposition-text.js'
 import { promtool } from './promtool.js'
 
 const folder = join(root, 'docs/monitoring')

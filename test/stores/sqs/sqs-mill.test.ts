@@ -2,7 +2,7 @@
 
 import { defineOrderedTask, defineTask, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { newKey } from '../../core/packing/seal-keys.js'
+import { newKey } from '../../core/seal-keys.js'
 import { nextEvent, recorded } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
 import { freshStores } from './fresh-store.js'

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { acceptedFormat, expositionText, MetricSamples } from '#src/measures/exposition.js'
 import { addQueues, type MillMetrics } from '#src/measures/mill-metrics.js'
-import { everyMillMetrics } from '../monitoring/every-metric.js'
+import { everyMillMetrics } from './every-metric.js'
 import { openMetricsFamilies, valuesIn } from './exposition-text.js'
 
 const hostile = 'a "quoted" \\ back\nline \u{1F680} },x="'

@@ -7,8 +7,8 @@ import { gunzipped, gzipped, mostUnzippedBytes } from '#src/core/packing/compres
 import { Packing } from '#src/core/packing/packing.js'
 import { Seal } from '#src/core/packing/seal.js'
 import { type Codec, jsonCodec, type Payload } from '#src/core/values/codec.js'
-import { any, refusal } from '../values/codec-values.js'
 import { newKey, oldKey, sealOf } from './seal-keys.js'
+import { any, refusal } from './values/codec-values.js'
 
 /** Bytes, for a codec that makes no text. */
 const bytesCodec: Codec = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ticksOf, WallClock } from '#src/core/schedule/schedule-rule.js'
-import { seededRandom } from '../../seeded-random.js'
+import { seededRandom } from '../seeded-random.js'
 
 /** The ticks of a cron text after an instant, as UTC says them. */
 function ticks(cron: string, timeZone: string, after: string, count: number): string[] {

@@ -8,8 +8,8 @@ import { describe, expect, it } from 'vitest'
 import { ConfigError, type ConfigIssue } from '#src/core/errors.js'
 import { type JobPart, noSeal } from '#src/core/packing/seal.js'
 import { sealKeysOf } from '#src/core/packing/seal-options.js'
-import { refusal } from '../values/codec-values.js'
 import { newKey, oldKey, otherKey, sealOf } from './seal-keys.js'
+import { refusal } from './values/codec-values.js'
 
 const owner = { queue: 'mails', id: 'job-1', task: 'send' }
 const chain = 'json+sealed'
