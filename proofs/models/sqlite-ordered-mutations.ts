@@ -105,9 +105,10 @@ export const sqliteOrderedMutations = mutationsIn(`
 * what is done goes back with the others
 - this.#transaction.orderedJobs.dropDone(job, item.done)
 + {}
+@ rules/claim-end.js
 * a cancelled job that fails for the last time is buried
-- (!how.last || queue.kind === 'ordered')
-+ !how.last
+- (!last || isOrdered)
++ !last
 @ sqlite/work/sqlite-ordered-claim.js
 * what maxPayloads left is as old as the claim
 - takeStamp(queue, taking.now), job.created_at, job.rid

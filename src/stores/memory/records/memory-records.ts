@@ -14,7 +14,7 @@ import { type MemoryJob, rememberedRecord, storedJob } from '../queue/memory-job
 import type { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 import { lose, memoryOf } from '../queue/memory-retention.js'
-import { failClaim } from '../work/memory-settle.js'
+import { fail } from '../work/memory-settle.js'
 
 /** Whether its payloads wait behind a running job, and would wait on when that has ended. */
 function isForLater(successor: MemoryJob['successor'], now: number): boolean {
@@ -106,7 +106,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
       const job = queue.jobs.get(id)
       if (job?.state !== 'running') return 'gone'
       const now = store.now()
-      failClaim(queue, job, { ...how, error: how.reason }, now)
+      fail(queue, job, how, now)
       const mayFree = queue.settings.exclusive === 'shard' || queue.limits.maxRunning !== undefined
       const isFreed =
         mayFree && queue.limits.shards.some((shard) => shard.claimable(now) > 0 || shard.isOpenForSuspects(now))

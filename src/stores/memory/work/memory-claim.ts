@@ -2,9 +2,9 @@
 
 import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Expired, Wait } from '../../contract/claim.js'
 import { upkeepLimit } from '../../rules/bounds.js'
+import { afterCrash } from '../../rules/claim-end.js'
 import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import type { ClaimLoad } from '../../rules/claim-weight.js'
-import { afterCrash } from '../../rules/crash.js'
 import { expiredReason } from '../../rules/expiry.js'
 import { deal } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'

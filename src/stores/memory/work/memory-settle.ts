@@ -2,18 +2,14 @@
 
 import { joinedLog } from '../../../core/job/job-log.js'
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
+import type { Records } from '../../contract/job-records.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
+import { afterFailure, afterSettle, type ClaimEnd, type EndDetails } from '../../rules/claim-end.js'
 import { defined, type MemoryJob } from '../queue/memory-job.js'
 import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 
-/** The consequence of a failure: again after `delayMs` or, for the last one, into the morgue with `reason`. */
-interface Failure {
-  readonly delayMs: number
-  readonly last?: boolean
-  readonly error?: string
-  readonly reason?: string
-}
+type Failure = Parameters<Records['fail']>[2]
 
 export function settle(queue: MemoryQueue, item: SettleItem, now: number): SettleAnswer {
   const job = queue.jobs.get(item.id)
@@ -21,55 +17,60 @@ export function settle(queue: MemoryQueue, item: SettleItem, now: number): Settl
   if (!isClaimed(job, item)) return 'lost'
   if ('run' in item && item.run !== undefined && queue.settings.kind === 'plain') knowRun(job, item.run, now)
   if ('done' in item && queue instanceof MemoryOrderedQueue) queue.dropDone(job, item.done)
-  switch (item.kind) {
-    case 'complete':
-      queue.processed += 1
-      job.reason = undefined
-      if (item.result === undefined) queue.end(job, 'completed', now)
-      else queue.keep(job, item.result, now)
-      break
-    case 'retry':
-      failClaim(queue, job, item, now)
-      break
-    case 'release':
-      job.error = item.error ?? job.error
-      release(queue, job, item.delayMs, now)
-      break
-    case 'bury':
-      queue.bury(job, item.reason, item.error, now)
-      break
-    case 'cancel':
-      job.reason = (job.cancelRequested ? job.reason : undefined) ?? item.reason
-      queue.end(job, 'cancelled', now)
-      break
-  }
+  if (item.kind === 'complete') queue.processed += 1
+  if (item.kind === 'retry') queue.failed += 1
+  const end = afterSettle(item, job, isOrdered(queue), (text) => text)
+  carryOut(queue, job, end, item, now)
   if (item.hold !== undefined) hold(queue, job, item.hold, now)
   return 'ok'
+}
+
+/** Ends the claim of a running job as a counted failure, because an operator says so. */
+export function fail(queue: MemoryQueue, job: MemoryJob, { reason, ...how }: Failure, now: number): void {
+  queue.failed += 1
+  const end = afterFailure({ ...how, error: reason }, job, isOrdered(queue), (text) => text)
+  carryOut(queue, job, end, { ...how, reason }, now)
+}
+
+function carryOut(
+  queue: MemoryQueue,
+  job: MemoryJob,
+  { becomes, attempt, error, reason }: ClaimEnd<string | undefined>,
+  how: EndDetails,
+  now: number,
+): void {
+  Object.assign(job, { attempt, error, reason })
+  switch (becomes) {
+    case 'completed':
+    case 'cancelled':
+      queue.end(job, becomes, now)
+      break
+    case 'kept':
+      queue.keep(job, how.result!, now)
+      break
+    case 'dead':
+      queue.bury(job, reason, error, now)
+      break
+    case 'exhausted':
+      queue.exhaust(job, how.reason, error, now)
+      break
+    case 'delayed':
+      queue.schedule(job, how.delayMs!, now)
+      break
+    case 'returned':
+      queue.putBack(job, now)
+      break
+  }
+}
+
+function isOrdered({ settings }: MemoryQueue): boolean {
+  return settings.kind === 'ordered'
 }
 
 /** Records when and where the job ran, unless a beat has reported it. */
 function knowRun(job: MemoryJob, { startedMs, host, pid }: EndedRun, now: number): void {
   job.startedAt ??= startedAtOf(startedMs, now)
   job.process = { ...defined({ host, pid }), ...job.process }
-}
-
-/** A counted failure of a running job. */
-export function failClaim(queue: MemoryQueue, job: MemoryJob, failure: Failure, now: number): void {
-  queue.failed += 1
-  job.attempt += 1
-  job.error = failure.error
-  // An ordered queue goes on with the waiting payloads: cancelled ones must not come back with them.
-  const isCancelled = job.cancelRequested && (!failure.last || queue.settings.kind === 'ordered')
-  if (isCancelled) queue.end(job, 'cancelled', now)
-  else if (failure.last) queue.exhaust(job, failure.reason, failure.error, now)
-  else queue.schedule(job, failure.delayMs, now)
-}
-
-/** Not counted: with no delay the job is back in its old place. */
-function release(queue: MemoryQueue, job: MemoryJob, delayMs: number, now: number): void {
-  if (job.cancelRequested) queue.end(job, 'cancelled', now)
-  else if (delayMs === 0) queue.putBack(job, now)
-  else queue.schedule(job, delayMs, now)
 }
 
 /** In all shards: limits belong to the queue. A job without a group holds the whole queue. */

@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { FieldChanges } from '../../../core/job/job-fields.js'
 import type { Throttle } from '../../../core/queue/throttle.js'
-import type { JobSelection, Step } from '../../contract/job-records.js'
+import type { JobSelection, Records, Step } from '../../contract/job-records.js'
 import type { StoredQueue } from '../../contract/queue-settings.js'
 import { completed, dead, isHidden, type JobRow, ready, running, scheduled, stateNames } from '../../rows/job-row.js'
 import { morgueOf, storedQueue } from '../../rows/queue-row.js'
@@ -146,16 +146,12 @@ export class SqliteRecords {
     ends: true,
   }
 
-  fail(
-    name: string,
-    id: string,
-    how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string },
-  ): 'ok' | 'gone' {
+  fail(name: string, id: string, how: Parameters<Records['fail']>[2]): 'ok' | 'gone' {
     const queue = this.#transaction.holding(name, id)
     const job = this.#transaction.jobs.find(queue, id)
     if (job?.state !== running) return 'gone'
     const now = this.#transaction.clock.now()
-    this.#settle.failClaim(queue, job, { ...how, error: how.reason }, now)
+    this.#settle.fail(queue, job, how, now)
     this.#transaction.ringFor(queue, id, now)
     this.#settle.ringFreed(queue)
     return 'ok'

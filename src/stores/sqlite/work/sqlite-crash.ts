@@ -4,7 +4,7 @@
 
 import type { Buried, Crash } from '../../contract/claim.js'
 import type { JobRow } from '../../rows/job-row.js'
-import { afterCrash } from '../../rules/crash.js'
+import { afterCrash } from '../../rules/claim-end.js'
 import { toStored } from '../file/sqlite-text.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'

@@ -1,11 +1,13 @@
 /** Settling and extending claims in a SQLite store, and the trimming that comes with settling. */
 
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
+import type { Records } from '../../contract/job-records.js'
 import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { type JobRow, running } from '../../rows/job-row.js'
 import { bounded, isLimited, morgueOf, share } from '../../rows/queue-row.js'
 import type { Moment } from '../../rows/scope-throttle.js'
 import { trimLimit } from '../../rules/bounds.js'
+import { afterFailure, afterSettle, type ClaimEnd, type EndDetails } from '../../rules/claim-end.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { storedOrNull } from '../file/sqlite-text.js'
 import { changeOne, jobColumns } from '../rows/sqlite-job.js'
@@ -109,76 +111,53 @@ export class SqliteSettle {
   }
 
   #end(queue: QueueRow, job: JobRow, item: SettleItem, now: number): void {
-    const jobs = this.#transaction.jobsOf(queue)
-    switch (item.kind) {
-      case 'complete':
-        queue.processed += 1
-        job.reason = null
-        if (item.result === undefined) jobs.end(queue, job, 'completed', now)
-        else
-          jobs.keep(queue, job, item.result, this.#transaction.expected.keptMs(queue, job.id, item.result.keepMs), now)
-        this.#transaction.hasEnds = true
-        break
-      case 'retry':
-        this.failClaim(queue, job, item, now)
-        break
-      case 'release':
-        if (item.error !== undefined) job.error = storedOrNull(item.error)
-        this.#backToQueue(queue, job, item.delayMs, now)
-        break
-      case 'bury':
-        jobs.bury(queue, job, item.reason, item.error, now)
-        this.#transaction.hasEnds = true
-        break
-      case 'cancel':
-        job.reason = (job.cancelling ? job.reason : null) ?? storedOrNull(item.reason)
-        this.#cancel(queue, job, now)
-        break
-    }
+    if (item.kind === 'complete') queue.processed += 1
+    if (item.kind === 'retry') queue.failed += 1
+    this.#carryOut(queue, job, afterSettle(item, endingJob(job), queue.kind === 'ordered', storedOrNull), item, now)
     if (item.hold !== undefined) this.#hold(queue, job, item.hold)
+  }
+
+  /** Ends the claim of a running job as a counted failure, because an operator says so. */
+  fail(queue: QueueRow, job: JobRow, { reason, ...how }: Parameters<Records['fail']>[2], now: number): void {
+    queue.failed += 1
+    const end = afterFailure({ ...how, error: reason }, endingJob(job), queue.kind === 'ordered', storedOrNull)
+    this.#carryOut(queue, job, end, { ...how, reason }, now)
+  }
+
+  #carryOut(queue: QueueRow, job: JobRow, end: ClaimEnd<string | null>, how: EndDetails, now: number): void {
+    const jobs = this.#transaction.jobsOf(queue)
+    const { becomes } = end
+    job.attempt = end.attempt
+    job.error = end.error
+    job.reason = end.reason
+    switch (becomes) {
+      case 'completed':
+      case 'cancelled':
+        jobs.end(queue, job, becomes, now)
+        break
+      case 'kept':
+        jobs.keep(queue, job, how.result!, this.#transaction.expected.keptMs(queue, job.id, how.result!.keepMs), now)
+        break
+      case 'dead':
+        jobs.bury(queue, job, how.reason, undefined, now)
+        break
+      case 'exhausted':
+        jobs.exhaust(queue, job, how.reason, undefined, now)
+        break
+      case 'delayed':
+        this.#schedule(queue, job, how.delayMs!, now)
+        return
+      case 'returned':
+        jobs.requeue(queue, job, now)
+        if (ringsAtOnce(queue)) this.#transaction.ring(queue)
+        return
+    }
+    this.#transaction.hasEnds = true
   }
 
   /** Stores when and where the job ran, as far as no beat has reported it. */
   #knowRun({ rid }: JobRow, { startedMs, host, pid }: EndedRun, now: number): void {
     changeOne(this.#ran, startedAtOf(startedMs, now), host ?? null, pid ?? null, rid)
-  }
-
-  #cancel(queue: QueueRow, job: JobRow, now: number): void {
-    this.#transaction.jobsOf(queue).end(queue, job, 'cancelled', now)
-    this.#transaction.hasEnds = true
-  }
-
-  /** Ends the claim of a running job as a counted failure. */
-  failClaim(
-    queue: QueueRow,
-    job: JobRow,
-    how: { readonly delayMs: number; readonly last?: boolean; readonly error?: string; readonly reason?: string },
-    now: number,
-  ): void {
-    queue.failed += 1
-    job.attempt += 1
-    job.error = storedOrNull(how.error)
-    // An ordered queue goes on with the remaining payloads: those of a cancelled job must not come back.
-    const isCancelled = job.cancelling && (!how.last || queue.kind === 'ordered')
-    if (isCancelled) this.#cancel(queue, job, now)
-    else if (how.last) {
-      this.#transaction.jobsOf(queue).exhaust(queue, job, how.reason, undefined, now)
-      this.#transaction.hasEnds = true
-    } else this.#schedule(queue, job, how.delayMs, now)
-  }
-
-  /** Not counted. Without a delay the job is back in its old place, and a suspect stays one. */
-  #backToQueue(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
-    if (job.cancelling) {
-      this.#cancel(queue, job, now)
-      return
-    }
-    if (delayMs > 0) {
-      this.#schedule(queue, job, delayMs, now)
-      return
-    }
-    this.#transaction.jobsOf(queue).requeue(queue, job, now)
-    if (ringsAtOnce(queue)) this.#transaction.ring(queue)
   }
 
   /** In all shards, because limits are of the whole queue. A job without a group holds the whole queue back. */
@@ -260,6 +239,10 @@ export class SqliteSettle {
       this.#transaction.jobsOf(queue).drop(queue, job)
     }
   }
+}
+
+function endingJob({ attempt, error, reason, cancelling }: JobRow) {
+  return { attempt, error, reason, cancelRequested: cancelling === 1 }
 }
 
 /** Whether a job that was settled in this way may wait again. A plain job that has ended does not. */

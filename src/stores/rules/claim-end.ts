@@ -1,0 +1,92 @@
+/**
+ * The end of a claim: what becomes of a job that is settled, whose run an operator lets fail, or whose lease ended
+ * unsettled. The rule of every store; Lua has a translation. `payloads.ts` says where the payloads of an ordered job go.
+ */
+
+import type { SettleItem } from '../contract/settle.js'
+
+/** A running job, as far as its end depends on it. `Text`: a text or none, in the form in which the store keeps it. */
+interface EndingJob<Text> {
+  readonly attempt: number
+  readonly error: Text
+  readonly reason: Text
+  readonly cancelRequested: boolean
+}
+
+/** The job at its end. */
+export interface ClaimEnd<Text> extends Omit<EndingJob<Text>, 'cancelRequested'> {
+  /**
+   * `'completed'` and `'cancelled'`: the job ends, and perhaps its id is remembered. `'kept'`: it ends, and its result
+   * stays. `'dead'`: it is buried. `'exhausted'`: this was its last failure. `'delayed'`: it waits for its time.
+   * `'returned'`: it waits in its old place.
+   */
+  readonly becomes: 'completed' | 'kept' | 'cancelled' | 'dead' | 'exhausted' | 'delayed' | 'returned'
+}
+
+/** The part of a settle that its store needs to carry the end out. */
+export interface EndDetails {
+  readonly result?: Extract<SettleItem, { kind: 'complete' }>['result']
+  readonly delayMs?: number
+  /** Why it is buried. */
+  readonly reason?: string
+}
+
+/** `textOf` brings a text into the form in which the store keeps it. */
+export function afterSettle<Text>(
+  item: SettleItem,
+  job: EndingJob<Text>,
+  isOrdered: boolean,
+  textOf: (text: string | undefined) => Text,
+): ClaimEnd<Text> {
+  const { attempt, reason, cancelRequested } = job
+  const error = 'error' in item && item.error !== undefined ? textOf(item.error) : job.error
+  switch (item.kind) {
+    case 'complete':
+      return { becomes: item.result === undefined ? 'completed' : 'kept', attempt, error, reason: textOf(undefined) }
+    case 'retry':
+      return afterFailure(item, job, isOrdered, textOf)
+    case 'release':
+      if (cancelRequested) return { becomes: 'cancelled', attempt, error, reason }
+      return { becomes: item.delayMs > 0 ? 'delayed' : 'returned', attempt, error, reason }
+    case 'bury':
+      return { becomes: 'dead', attempt, error, reason: textOf(item.reason) }
+    case 'cancel': {
+      const asked = textOf(item.reason)
+      return { becomes: 'cancelled', attempt, error, reason: cancelRequested ? (reason ?? asked) : asked }
+    }
+  }
+}
+
+/** After a counted failure. Unlike a release, it forgets the error before. */
+export function afterFailure<Text>(
+  { last, error }: { readonly last?: boolean; readonly error?: string },
+  { attempt, reason, cancelRequested }: EndingJob<Text>,
+  isOrdered: boolean,
+  textOf: (text: string | undefined) => Text,
+): ClaimEnd<Text> {
+  // An ordered queue goes on with the remaining payloads: those of a cancelled job must not come back.
+  const isCancelled = cancelRequested && (!last || isOrdered)
+  const becomes = isCancelled ? 'cancelled' : last ? 'exhausted' : 'delayed'
+  return { becomes, attempt: attempt + 1, error: textOf(error), reason }
+}
+
+interface CrashedClaim {
+  /** The claim was made alone: its worker held nothing else, so the job itself is to blame. */
+  readonly alone: boolean
+  readonly cancelRequested: boolean
+  /** Crashes charged to the job before. */
+  readonly crashes: number
+}
+
+interface CrashVerdict {
+  /** Crashes charged to the job now. */
+  readonly crashes: number
+  /** `'suspect'`: ready in its old place, for claims made alone. */
+  readonly becomes: 'suspect' | 'dead' | 'cancelled'
+}
+
+export function afterCrash({ alone, cancelRequested, crashes }: CrashedClaim, maxCrashes: number): CrashVerdict {
+  const charged = alone ? crashes + 1 : crashes
+  if (cancelRequested) return { crashes: charged, becomes: 'cancelled' }
+  return { crashes: charged, becomes: alone && charged >= maxCrashes ? 'dead' : 'suspect' }
+}
