@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { InvalidArgumentError, ThrottleConflictError } from '../../../core/errors.js'
 import type { Throttle, ThrottleRule } from '../../../core/queue/throttle.js'
 import { firstUse, groups, orderedCase, plainCase, plainConcern, throttled } from '../scenes/contract-case.js'
-import { denied, even, grouped, jobs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
+import { denied, even, grouped, jobs, rule, taken, throttle, throttledFor, timeline } from '../scenes/limit-words.js'
 import type { Scene } from '../scenes/scene.js'
 
 function both(all: ThrottleRule, each: ThrottleRule, scope = 'mail'): Throttle {
@@ -19,44 +19,24 @@ async function groupsOf(scene: Scene, limit = 100): Promise<string> {
 }
 
 export const bothThrottles = plainConcern('throttles of a queue and of its groups', [throttled, groups], {
-  async 'the smaller permit counts: a group is limited by its own rules, and all together by theirs'(scene) {
-    await scene.openQueue({ throttle: both(rule(3, 10_000), rule(2, 20_000)) })
-    await scene.add(...manyOf('x', 9))
-    assert.equal(await groupsOf(scene), 'xx')
-    assert.deepEqual(await denied(scene), [throttledFor(20_001, 'leads')])
+  'the smaller permit counts: a group is limited by its own rules, and all together by theirs': timeline(
+    both(rule(3, 10_000), rule(2, 20_000)),
+    manyOf('x', 9),
+    'takes x2 leads 20_001, adds y9, takes y1 leads 10_001, +10_001 takes y1, +10_000 takes x1 y1',
+  ),
 
-    await scene.add(...manyOf('y', 9))
-    assert.equal(await groupsOf(scene), 'y')
-    assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
-    await scene.advance(10_001)
-    assert.equal(await groupsOf(scene), 'y')
-    await scene.advance(10_000)
-    assert.equal(await groupsOf(scene), 'xy')
-  },
+  'jobs without a group are one group, and count together with all others': timeline(
+    both(rule(3, 10_000), rule(2, 10_000)),
+    3,
+    'takes 2, adds x3, takes x1 leads 10_001',
+  ),
 
-  async 'jobs without a group are one group, and count together with all others'(scene) {
-    await scene.openQueue({ throttle: both(rule(3, 10_000), rule(2, 10_000)) })
-    await scene.add('a', 'b', 'c')
-    assert.equal(await taken(scene), 2)
-    await scene.add(...manyOf('x', 3))
-
-    assert.equal(await groupsOf(scene), 'x')
-    assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
-  },
-
-  async 'a group that waits for the common rules gets its turn when these permit'(scene) {
-    await scene.openQueue({ throttle: both(rule(1, 1_000), rule(1, 10_000)) })
-    await scene.add(...grouped('a1', 'a2', 'b1', 'b2', 'c1', 'c2'))
-    const seen: string[] = []
-    for (let i = 0; i < 3; i += 1) {
-      seen.push(await groupsOf(scene))
-      await scene.advance(1_001)
-    }
-
-    assert.deepEqual(seen, ['a', 'b', 'c'])
-    // 10,001 after the first start of a.
-    assert.deepEqual(await denied(scene), [throttledFor(10_001 - 3_003, 'leads')])
-  },
+  'a group that waits for the common rules gets its turn when these permit': timeline(
+    both(rule(1, 1_000), rule(1, 10_000)),
+    grouped('a1', 'a2', 'b1', 'b2', 'c1', 'c2'),
+    // The last: 10,001 ms after the first start of a.
+    'takes a1, +1_001 takes b1, +1_001 takes c1, +1_001 leads 6_998',
+  ),
 
   async 'shut groups found by a claim cost no permit of the common rules'(scene) {
     await scene.openQueue({ throttle: both(rule(5, 60_000), rule(1, 60_000)) })
@@ -67,17 +47,11 @@ export const bothThrottles = plainConcern('throttles of a queue and of its group
     assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [2])
   },
 
-  async 'even common rules and even group rules apply together'(scene) {
-    await scene.openQueue({ throttle: both(rule(10, 10_000, even), rule(2, 10_000, even)) })
-    await scene.add(...manyOf('x', 3), ...manyOf('y', 3))
-    const seen: string[] = []
-    for (let i = 0; i < 6; i += 1) {
-      seen.push(await groupsOf(scene))
-      await scene.advance(1_000)
-    }
-
-    assert.deepEqual(seen, ['x', 'y', '', '', '', 'x'])
-  },
+  'even common rules and even group rules apply together': timeline(
+    both(rule(10, 10_000, even), rule(2, 10_000, even)),
+    [...manyOf('x', 3), ...manyOf('y', 3)],
+    'takes x1, +1_000 takes y1, +1_000 takes 0, +1_000 takes 0, +1_000 takes 0, +1_000 takes x1',
+  ),
 
   async 'a suspect takes a permit of both'(scene) {
     await scene.openQueue({ throttle: both(rule(3, 10_000), rule(2, 10_000)) })

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { groups, limited, orderedCase, plainCase, plainConcern, records, throttled } from '../scenes/contract-case.js'
-import { byGroup, denied, elastic, grouped, longLeaseMs, rule, taken } from '../scenes/limit-words.js'
+import { byGroup, denied, elastic, grouped, longLeaseMs, rule, taken, timeline } from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 
 const onePerGroup = { maxRunning: { perGroup: 1 } } as const
@@ -25,26 +25,19 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     },
   ),
 
-  'groups are served in the order in which they reopened': plainCase([groups, throttled], async (scene) => {
-    await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
-    await scene.add(...grouped('b1', 'b2'))
-    assert.equal(await taken(scene), 1)
-    await scene.advance(1_000)
-    await scene.add(...grouped('a1', 'a2'))
-    assert.equal(await taken(scene), 1)
-    await scene.advance(10_001)
+  'groups are served in the order in which they reopened': plainCase(
+    [groups, throttled],
+    timeline(
+      byGroup(rule(1, 10_000)),
+      grouped('b1', 'b2'),
+      'takes b1, +1_000, adds a2, takes a1, +10_001 takes b1 of 1, takes a1 of 1',
+    ),
+  ),
 
-    assert.deepEqual(await scene.claimIds({ limit: 1 }), ['b2'])
-    assert.deepEqual(await scene.claimIds({ limit: 1 }), ['a2'])
-  }),
-
-  'a throttle by group counts jobs without a group together': plainCase([groups, throttled], async (scene) => {
-    await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
-    await scene.add('a', 'b', ...grouped('x1'))
-
-    assert.deepEqual((await scene.claimIds({ leaseMs: longLeaseMs })).sort(), ['a', 'x1'])
-    assert.equal((await denied(scene))[0]?.forMs, 10_001)
-  }),
+  'a throttle by group counts jobs without a group together': plainCase(
+    [groups, throttled],
+    timeline(byGroup(rule(1, 10_000)), ['a', 'b', ...grouped('x1')], 'takes -1 x1 waits 10_001'),
+  ),
 
   'deleted jobs without a group do not affect when a claimer should ask again': plainCase(
     [groups, throttled, records],
@@ -63,19 +56,12 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
 
   'a throttle by group paces each group separately, and an idle one starts over': plainCase(
     [groups, throttled],
-    async (scene) => {
-      await scene.openQueue({ throttle: byGroup(rule(3, 6_000, elastic(0))) })
-      await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'y2', 'y3', 'y4', 'y5', 'y6'))
-      for (let i = 0; i < 3; i++) {
-        assert.equal(await taken(scene), 2)
-        await scene.advance(2_000)
-      }
-      await scene.add(...grouped('x4', 'x5'))
-      await scene.advance(3_000)
-
-      // Two starts of y are overdue, and none of x, of which no job was left.
-      assert.deepEqual((await scene.claimIds()).sort(), ['x4', 'y4', 'y5'])
-    },
+    timeline(
+      byGroup(rule(3, 6_000, elastic(0))),
+      grouped('x1', 'x2', 'x3', 'y1', 'y2', 'y3', 'y4', 'y5', 'y6'),
+      // At last two starts of y are overdue, and none of x, of which no job was left.
+      'takes 2, +2_000 takes 2, +2_000 takes 2, +2_000, adds x2, +3_000 takes x1 y2',
+    ),
   ),
 
   'a claim alone takes the permit of its suspect from its group': plainCase([groups, throttled], async (scene) => {

@@ -4,7 +4,18 @@ import assert from 'node:assert/strict'
 import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
 import type { ThrottleRule } from '../../../core/queue/throttle.js'
 import { firstUse, groups, orderedCase, plainCase, plainConcern, throttled } from '../scenes/contract-case.js'
-import { byGroup, denied, even, grouped, jobs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
+import {
+  byGroup,
+  denied,
+  even,
+  grouped,
+  jobs,
+  rule,
+  taken,
+  throttle,
+  throttledFor,
+  timeline,
+} from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 import type { Scene } from '../scenes/scene.js'
 
@@ -27,17 +38,14 @@ async function takenOf(scene: Scene, asking: Parameters<typeof taken>[1] = {}): 
 }
 
 export const groupRates = plainConcern('rates of groups', [throttled, groups], {
-  async 'a group with rules of its own starts by them, and all others by the common rules'(scene) {
-    await rated(scene, rule(5, 10_000))
-    await scene.throttles.setRate(scene.queue, 'y', [rule(1, 20_000)])
-    await scene.add(...manyOf('x', 9), ...manyOf('y', 9), ...manyOf('z', 9), 'none-1', 'none-2', 'none-3')
-
-    assert.deepEqual(await takenOf(scene), { x: 5, y: 1, z: 2, '': 2 })
-    await scene.advance(10_001)
-    assert.deepEqual(await takenOf(scene), { x: 4, z: 2, '': 1 })
-    await scene.advance(10_001)
-    assert.deepEqual(await takenOf(scene), { y: 1, z: 2 })
-  },
+  'a group with rules of its own starts by them, and all others by the common rules': timeline(
+    async (scene) => {
+      await rated(scene, rule(5, 10_000))
+      await scene.throttles.setRate(scene.queue, 'y', [rule(1, 20_000)])
+    },
+    [...manyOf('x', 9), ...manyOf('y', 9), ...manyOf('z', 9), 'none-1', 'none-2', 'none-3'],
+    'takes x5 y1 z2 -2, +10_001 takes x4 z2 -1, +10_001 takes y1 z2',
+  ),
 
   async 'jobs without a group may have their own rate'(scene) {
     await scene.openQueue({ throttle: two })
@@ -88,17 +96,11 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual(await takenOf(scene), { x: 1 })
   },
 
-  async 'rules of a group may be even, with several windows, even if the common ones are not'(scene) {
-    await rated(scene, rule(10, 10_000, even), rule(3, 60_000))
-    await scene.add(...manyOf('x', 9))
-    for (let i = 0; i < 3; i += 1) {
-      assert.deepEqual(await takenOf(scene), { x: 1 })
-      if (i < 2) assert.deepEqual((await denied(scene))[0]?.forMs, 1_000)
-      await scene.advance(1_000)
-    }
-
-    assert.deepEqual((await denied(scene))[0]?.forMs, 57_001)
-  },
+  'rules of a group may be even, with several windows, even if the common ones are not': timeline(
+    (scene) => rated(scene, rule(10, 10_000, even), rule(3, 60_000)),
+    manyOf('x', 9),
+    'takes x1 waits 1_000, +1_000 takes x1 waits 1_000, +1_000 takes x1, +1_000 waits 57_001',
+  ),
 
   async 'other common rules, and every configuration, leave the rate of a group unchanged'(scene) {
     await rated(scene, rule(5, 10_000))

@@ -2,36 +2,23 @@
 
 import assert from 'node:assert/strict'
 import { firstUse, groups, plainCase, plainConcern, throttled } from '../scenes/contract-case.js'
-import { byGroup, denied, even, grouped, jobs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
+import { byGroup, denied, even, grouped, jobs, rule, taken, throttle, timeline } from '../scenes/limit-words.js'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
 export const recoveredThrottles = plainConcern('recovered throttles', [throttled], {
-  async 'after a restart a short window is silent for its length, and reports it'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
-    await scene.add(...jobs(9))
-    assert.equal(await taken(scene, { limit: 1 }), 1)
-    await scene.advance(4_000)
-    await scene.harness.restart()
+  'after a restart a short window is silent for its length, and reports it': timeline(
+    throttle(rule(3, 10_000)),
+    9,
+    'takes 1 of 1, +4_000, restarts, leads 10_001 opens 10_001 quiet 10_001, +10_000 leads 1, +1 takes 3',
+  ),
 
-    assert.deepEqual(await denied(scene), [throttledFor(10_001, 'leads')])
-    const { forMs, quietForMs } = (await scene.throttles.state(scene.queue))!
-    assert.deepEqual({ forMs, quietForMs }, { forMs: 10_001, quietForMs: 10_001 })
-    await scene.advance(10_000)
-    assert.deepEqual(await denied(scene), [throttledFor(1, 'leads')])
-    await scene.advance(1)
-    assert.equal(await taken(scene), 3)
-  },
-
-  async 'a spread lengthens the silence, and makes no window a long one'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(3, 600_000, { spreadMs: 1_000 })) })
-    await scene.add(...jobs(9))
-    assert.equal(await taken(scene, { limit: 1 }), 1)
-    await scene.harness.restart()
-
-    assert.deepEqual(await denied(scene), [throttledFor(601_001, 'leads')])
-  },
+  'a spread lengthens the silence, and makes no window a long one': timeline(
+    throttle(rule(3, 600_000, { spreadMs: 1_000 })),
+    9,
+    'takes 1 of 1, restarts, leads 601_001',
+  ),
 
   async 'the silence begins when the restart is noticed, at the first claim that could take something'(scene) {
     await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
@@ -45,78 +32,43 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.equal((await denied(scene))[0]?.forMs, 10_001)
   },
 
-  async 'without starts nothing is forgotten: a restart causes no silence'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
-    await scene.add(...jobs(3))
-    await scene.harness.restart()
-    assert.equal(await taken(scene, { limit: 1 }), 1)
+  'without starts nothing is forgotten: a restart causes no silence': timeline(
+    throttle(rule(3, 10_000)),
+    3,
+    'restarts, takes 1 of 1, takes 2 quiet 0',
+  ),
 
-    assert.equal(await taken(scene), 2)
-    assert.equal((await scene.throttles.state(scene.queue))?.quietForMs, 0)
-  },
+  'a restart within a silence is noticed after it, and causes another': timeline(
+    throttle(rule(3, 10_000)),
+    9,
+    'takes 1 of 1, restarts, takes 0, +6_000, restarts, waits 4_001, +4_001 waits 10_001',
+  ),
 
-  async 'a restart within a silence is noticed after it, and causes another'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
-    await scene.add(...jobs(9))
-    await taken(scene, { limit: 1 })
-    await scene.harness.restart()
-    await denied(scene)
-    await scene.advance(6_000)
-    await scene.harness.restart()
-
-    assert.equal((await denied(scene))[0]?.forMs, 4_001)
-    await scene.advance(4_001)
-    assert.equal((await denied(scene))[0]?.forMs, 10_001)
-  },
-
-  async 'a long window is not silent: known starts count, and possible ones too'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
-    await scene.add(...jobs(20))
-    assert.equal(await taken(scene, { limit: 3 }), 3)
-    await scene.advance(12 * minuteMs)
-    await scene.harness.restart()
-
+  'a long window is not silent: known starts count, and possible ones too': timeline(
+    throttle(rule(10, hourMs)),
+    20,
     // 3 have started, and 2 may: that many fit into 12 minutes.
-    assert.equal(await taken(scene), 5)
-    assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
-    assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [10])
-  },
+    'takes 3 of 3, +720_000, restarts, takes 5 waits 2_880_001 hits 10',
+  ),
 
-  async 'charged starts count when the opening of a full window is predicted'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
-    await scene.add(...jobs(20))
-    await taken(scene, { limit: 1 })
-    await scene.advance(6 * minuteMs)
-    assert.equal(await taken(scene, { limit: 8 }), 8)
-    await scene.advance(12 * minuteMs)
-    await scene.harness.restart()
-
+  'charged starts count when the opening of a full window is predicted': timeline(
+    throttle(rule(10, hourMs)),
+    20,
     // 9 have started and 2 may have: the end of the first makes no room yet, the end of the others does.
-    assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
-  },
+    'takes 1 of 1, +360_000 takes 8 of 8, +720_000, restarts, waits 2_880_001',
+  ),
 
-  async 'a claimer denied by a silence and by a full window learns the longer wait'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(20, 10_000), rule(10, hourMs)) })
-    await scene.add(...jobs(20))
-    assert.equal(await taken(scene, { limit: 9 }), 9)
-    await scene.advance(12 * minuteMs)
-    await scene.harness.restart()
+  'a claimer denied by a silence and by a full window learns the longer wait': timeline(
+    throttle(rule(20, 10_000), rule(10, hourMs)),
+    20,
+    'takes 9 of 9, +720_000, restarts, waits 2_880_001',
+  ),
 
-    assert.equal((await denied(scene))[0]?.forMs, 48 * minuteMs + 1)
-  },
-
-  async 'a long window is charged a whole start for a part of one, and nothing after a longer idle time'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(10, hourMs)) })
-    await scene.add(...jobs(20))
-    await taken(scene, { limit: 1 })
-    await scene.advance(1)
-    await scene.harness.restart()
-    assert.equal(await taken(scene), 8)
-
-    await scene.advance(40 * hourMs)
-    await scene.harness.restart()
-    assert.equal(await taken(scene), 10)
-  },
+  'a long window is charged a whole start for a part of one, and nothing after a longer idle time': timeline(
+    throttle(rule(10, hourMs)),
+    20,
+    'takes 1 of 1, +1, restarts, takes 8, +144_000_000, restarts, takes 10',
+  ),
 
   async 'ten minutes are a short window, and one ms more is a long one'(scene) {
     await scene.openQueue({ throttle: throttle(rule(3, 10 * minuteMs)) })
@@ -131,19 +83,11 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.equal(await taken(scene, { queue: 'long' }), 2)
   },
 
-  async 'with windows of both kinds the short one is silent and the long one charged'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(3, 10_000), rule(10, hourMs)) })
-    await scene.add(...jobs(30))
-    await taken(scene, { limit: 1 })
-    await scene.advance(6 * minuteMs)
-    await scene.harness.restart()
-
-    assert.equal((await denied(scene))[0]?.forMs, 10_001)
-    assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [1, 2])
-    await scene.advance(10_001)
-    assert.equal(await taken(scene), 3)
-    assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, [3, 5])
-  },
+  'with windows of both kinds the short one is silent and the long one charged': timeline(
+    throttle(rule(3, 10_000), rule(10, hourMs)),
+    30,
+    'takes 1 of 1, +360_000, restarts, waits 10_001 hits 1 2, +10_001 takes 3 hits 3 5',
+  ),
 
   'the silence applies to the whole scope, in all its queues': plainCase([throttled, firstUse], async (scene) => {
     const api = { scope: 'api', by: 'queue', rules: [rule(5, 10_000)] } as const
@@ -159,18 +103,14 @@ export const recoveredThrottles = plainConcern('recovered throttles', [throttled
     assert.equal((await denied(scene))[0]?.forMs, 8_001)
   }),
 
-  'the silence applies to all groups, including those without starts': plainCase([throttled, groups], async (scene) => {
-    await scene.openQueue({ throttle: byGroup(rule(5, 10_000)) })
-    await scene.add(...grouped('x1', 'x2'))
-    await taken(scene, { limit: 1 })
-    await scene.harness.restart()
-    await scene.add(...grouped('y1'))
-
-    assert.equal((await denied(scene))[0]?.forMs, 10_001)
-    assert.equal((await scene.throttles.state(scene.queue))?.forMs, 10_001)
-    await scene.advance(10_001)
-    assert.equal(await taken(scene), 2)
-  }),
+  'the silence applies to all groups, including those without starts': plainCase(
+    [throttled, groups],
+    timeline(
+      byGroup(rule(5, 10_000)),
+      grouped('x1', 'x2'),
+      'takes 1 of 1, restarts, adds y1, waits 10_001 opens 10_001, +10_001 takes 2',
+    ),
+  ),
 
   async 'a restart is reported once, and changes nothing for queues without a throttle'(scene) {
     await scene.openQueue({ name: 'free' })

@@ -5,83 +5,59 @@
 
 import assert from 'node:assert/strict'
 import { firstUse, orderedCase, plainCase, plainConcern, records, throttled } from '../scenes/contract-case.js'
-import { denied, elastic, even, jobs, longLeaseMs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
+import {
+  denied,
+  elastic,
+  even,
+  jobs,
+  longLeaseMs,
+  rule,
+  taken,
+  throttle,
+  throttledFor,
+  timeline,
+} from '../scenes/limit-words.js'
 import type { Scene } from '../scenes/scene.js'
 
+/** Four starts of a throttle of 4 in 8 s, each as soon as it may. The clock ends at 8,000 ms. */
+const fourOnTime = 'takes 1, +2_000 takes 1, +2_000 takes 1, +2_000 takes 1, +2_000'
+
 export const throttling = plainConcern('throttling', [throttled], {
-  async 'a throttle grants its limit, and more when the first start is a ms older than the window'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
-    await scene.add('a', 'b')
-    assert.equal(await taken(scene), 2)
-    await scene.add('c', 'd', 'e')
+  'a throttle grants its limit, and more when the first start is a ms older than the window': timeline(
+    throttle(rule(2, 10_000)),
+    2,
+    'takes 2, adds 3, +10_000 waits 1, +1 takes 2',
+  ),
 
-    await scene.advance(10_000)
-    assert.equal((await denied(scene))[0]?.forMs, 1)
-    await scene.advance(1)
-    assert.equal(await taken(scene), 2)
-  },
+  'a window begins with each start, not with the first of several': timeline(
+    throttle(rule(2, 10_000)),
+    9,
+    'takes 1 of 1, +6_000 takes 1 of 1, +4_001 takes 1, +5_999 waits 1, +1 takes 1',
+  ),
 
-  async 'a window begins with each start, not with the first of several'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(2, 10_000)) })
-    await scene.add(...jobs(9))
-    assert.equal(await taken(scene, { limit: 1 }), 1)
-    await scene.advance(6_000)
-    assert.equal(await taken(scene, { limit: 1 }), 1)
+  'several windows apply at once': timeline(
+    throttle(rule(2, 1_000), rule(3, 10_000)),
+    9,
+    'takes 2, +1_001 takes 1, +1_001 waits 7_999, +7_999 takes 2',
+  ),
 
-    await scene.advance(4_001)
-    assert.equal(await taken(scene), 1)
-    await scene.advance(5_999)
-    assert.equal((await denied(scene))[0]?.forMs, 1)
-    await scene.advance(1)
-    assert.equal(await taken(scene), 1)
-  },
+  'an even tempo grants one at a time, slot after slot': timeline(
+    throttle(rule(5, 10_000, even)),
+    9,
+    'takes 1, +1_999 waits 1, +1 takes 1, +1_999 waits 1, +1 takes 1, +1_999 waits 1, +1 takes 1, +1_999 waits 1',
+  ),
 
-  async 'several windows apply at once'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(2, 1_000), rule(3, 10_000)) })
-    await scene.add(...jobs(9))
-    assert.equal(await taken(scene), 2)
-    await scene.advance(1_001)
-    assert.equal(await taken(scene), 1)
+  'after a late start the next comes that much sooner, and later ones on the grid': timeline(
+    throttle(rule(5, 10_000, even)),
+    9,
+    'takes 1, +2_900 takes 1 waits 1_100, +1_100 takes 1 waits 2_000',
+  ),
 
-    await scene.advance(1_001)
-    assert.equal((await denied(scene))[0]?.forMs, 10_001 - 2_002)
-    await scene.advance(10_001 - 2_002)
-    assert.equal(await taken(scene), 2)
-  },
-
-  async 'an even tempo grants one at a time, slot after slot'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
-    await scene.add(...jobs(9))
-    for (let i = 0; i < 4; i++) {
-      assert.equal(await taken(scene), 1)
-      await scene.advance(1_999)
-      assert.equal((await denied(scene))[0]?.forMs, 1)
-      await scene.advance(1)
-    }
-  },
-
-  async 'after a late start the next comes that much sooner, and later ones on the grid'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
-    await scene.add(...jobs(9))
-    assert.equal(await taken(scene), 1)
-    await scene.advance(2_900)
-    assert.equal(await taken(scene), 1)
-
-    assert.equal((await denied(scene))[0]?.forMs, 1_100)
-    await scene.advance(1_100)
-    assert.equal(await taken(scene), 1)
-    assert.equal((await denied(scene))[0]?.forMs, 2_000)
-  },
-
-  async 'missed slots are lost if the tempo is not elastic'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(5, 10_000, even)) })
-    await scene.add(...jobs(9))
-    assert.equal(await taken(scene), 1)
-    await scene.advance(9_000)
-
-    assert.equal(await taken(scene), 1)
-    assert.equal((await denied(scene))[0]?.forMs, 1_000)
-  },
+  'missed slots are lost if the tempo is not elastic': timeline(
+    throttle(rule(5, 10_000, even)),
+    9,
+    'takes 1, +9_000 takes 1 waits 1_000',
+  ),
 
   async 'slots less than a ms apart, or not a whole number of them, are kept in µs'(scene) {
     await scene.openQueue({ throttle: throttle(rule(3, 1_000, even)) })
@@ -95,93 +71,49 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.deepEqual(starts, [0, 334, 667, 1_001])
   },
 
-  async 'if the window holds a start back, the grid restarts with it'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(3, 9_000, even)) })
-    await scene.add(...jobs(9))
+  'if the window holds a start back, the grid restarts with it': timeline(
+    throttle(rule(3, 9_000, even)),
+    9,
     // The second start comes late, and so the fifth has to wait for it to leave the window.
-    for (const ms of [0, 5_900, 100, 3_001]) {
-      await scene.advance(ms)
-      assert.equal(await taken(scene), 1)
-    }
-    assert.equal((await denied(scene))[0]?.forMs, 5_900)
+    'takes 1, +5_900 takes 1, +100 takes 1, +3_001 takes 1 waits 5_900, +5_900 takes 1 waits 3_000',
+  ),
 
-    await scene.advance(5_900)
-    assert.equal(await taken(scene), 1)
-    assert.equal((await denied(scene))[0]?.forMs, 3_000)
-  },
+  'an even tempo with a limit of 1 is one start in each window': timeline(
+    throttle(rule(1, 5_000, even)),
+    3,
+    'takes 1, +4_000 waits 1_001, +9_000 takes 1 waits 5_001',
+  ),
 
-  async 'an even tempo with a limit of 1 is one start in each window'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(1, 5_000, even)) })
-    await scene.add(...jobs(3))
-    assert.equal(await taken(scene), 1)
-    await scene.advance(4_000)
-    assert.equal((await denied(scene))[0]?.forMs, 1_001)
-
-    await scene.advance(9_000)
-    assert.equal(await taken(scene), 1)
-    assert.equal((await denied(scene))[0]?.forMs, 5_001)
-  },
-
-  async 'an elastic tempo that fell behind despite waiting jobs catches up, less its buffer'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(1))) })
-    await scene.add(...jobs(30))
-    await fourOnTime(scene)
-
+  'an elastic tempo that fell behind despite waiting jobs catches up, less its buffer': timeline(
+    throttle(rule(4, 8_000, elastic(1))),
+    30,
     // The window holds one start, of 6,000 ms.
-    await scene.advance(5_000)
-    assert.equal(await taken(scene), 2)
-  },
+    `${fourOnTime}, +5_000 takes 2`,
+  ),
 
-  async 'an elastic tempo catches up only after a full limit of starts'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
-    await scene.add(...jobs(30))
-    for (let i = 0; i < 3; i++) {
-      assert.equal(await taken(scene), 1)
-      await scene.advance(2_000)
-    }
+  'an elastic tempo catches up only after a full limit of starts': timeline(
+    throttle(rule(4, 8_000, elastic(0))),
+    30,
+    'takes 1, +2_000 takes 1, +2_000 takes 1, +2_000, +5_000 takes 1',
+  ),
 
-    await scene.advance(5_000)
-    assert.equal(await taken(scene), 1)
-  },
+  'an elastic tempo answers with its catch-up time, even before the next slot': timeline(
+    throttle(rule(4, 8_000, elastic(1))),
+    30,
+    // At last the next slot is two seconds from then; but before it the start of 14,001 ms leaves the window.
+    `${fourOnTime}, +5_000 takes 2, +1_001 takes 1, +2_000 takes 1, +5_000 takes 1 waits 1_001, +1_001 takes 1`,
+  ),
 
-  async 'an elastic tempo answers with its catch-up time, even before the next slot'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(1))) })
-    await scene.add(...jobs(30))
-    await fourOnTime(scene)
-    const untilAsked = [5_000, 1_001, 2_000, 5_000]
-    for (const [i, ms] of untilAsked.entries()) {
-      await scene.advance(ms)
-      assert.equal(await taken(scene), i === 0 ? 2 : 1)
-    }
-    // The next slot is two seconds from now; but before it the start of 14,001 ms leaves the window.
-    assert.equal((await denied(scene))[0]?.forMs, 1_001)
-    await scene.advance(1_001)
-    assert.equal(await taken(scene), 1)
-  },
+  'an idle gap earns no credit: a claim that leaves nothing restarts the tempo': timeline(
+    throttle(rule(4, 8_000, elastic(0))),
+    4,
+    `${fourOnTime}, +4_900, adds 3, takes 1 waits 2_000`,
+  ),
 
-  async 'an idle gap earns no credit: a claim that leaves nothing restarts the tempo'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
-    await scene.add(...jobs(4))
-    await fourOnTime(scene)
-
-    await scene.advance(4_900)
-    await scene.add('later-1', 'later-2', 'later-3')
-    assert.equal(await taken(scene), 1)
-    assert.equal((await denied(scene))[0]?.forMs, 2_000)
-  },
-
-  'a claim that finds nothing restarts the tempo too': plainCase([throttled, records], async (scene) => {
-    await scene.openQueue({ throttle: throttle(rule(4, 8_000, elastic(0))) })
-    await scene.add(...jobs(5))
-    await fourOnTime(scene)
-    await scene.records.delete(scene.queue, 'all')
-    await scene.advance(1)
-    await denied(scene)
-
-    await scene.advance(4_999)
-    await scene.add('later-1', 'later-2', 'later-3')
-    assert.equal(await taken(scene), 1)
-  }),
+  'a claim that finds nothing restarts the tempo too': plainCase(
+    [throttled, records],
+    timeline(throttle(rule(4, 8_000, elastic(0))), 5, `${fourOnTime}, deletes, +1 takes 0, +4_999, adds 3, takes 1`),
+  ),
 
   async 'an elastic throttle of 33 a minute starts 330 ± 3 jobs in ten minutes, and never more than 33 in any'(scene) {
     await scene.openQueue({ throttle: throttle(rule(33, 60_000, elastic(0))) })
@@ -211,16 +143,11 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.equal(await taken(scene), 2)
   },
 
-  async 'permits are taken for the granted jobs, not for the requested ones'(scene) {
-    await scene.openQueue({ throttle: throttle(rule(3, 10_000)) })
-    await scene.add('a')
-    assert.equal(await taken(scene, { limit: 10 }), 1)
-    await scene.add('b', 'c', 'd')
-    assert.equal(await taken(scene, { limit: 0 }), 0)
-
-    assert.equal(await taken(scene, { limit: 1 }), 1)
-    assert.equal(await taken(scene, { limit: 10 }), 1)
-  },
+  'permits are taken for the granted jobs, not for the requested ones': timeline(
+    throttle(rule(3, 10_000)),
+    1,
+    'takes 1 of 10, adds 3, takes 0 of 0, takes 1 of 1, takes 1 of 10',
+  ),
 
   async 'the permit of a job is never returned, and it takes another when it starts again'(scene) {
     await scene.openQueue({ throttle: throttle(rule(4, 10_000)) })
@@ -289,17 +216,6 @@ export const throttling = plainConcern('throttling', [throttled], {
     },
   ),
 })
-
-/**
- * Four starts of a throttle of 4 in 8 s, each as soon as it may: at 0, 2,000, 4,000 and 6,000 ms. The clock ends at
- * 8,000 ms.
- */
-async function fourOnTime(scene: Scene): Promise<void> {
-  for (let i = 0; i < 4; i++) {
-    assert.equal(await taken(scene), 1)
-    await scene.advance(2_000)
-  }
-}
 
 const api = { scope: 'api', by: 'queue', rules: [rule(5, 10_000, even)] } as const
 

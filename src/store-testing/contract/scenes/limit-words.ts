@@ -52,6 +52,69 @@ export function throttledFor(forMs: number, lead?: 'leads', queue = 'mail'): Wai
   return { queue, reason: 'throttled', forMs, ...(lead === undefined ? {} : { lead: true }) }
 }
 
+/**
+ * A case: opens the queue with this throttle, or prepares it otherwise; adds jobs, or so many of them; and follows these
+ * steps, such as `takes 2, +10_000 waits 1, +1 takes x2 y1`. `verbs` says what each does.
+ */
+export function timeline(
+  prepare: Throttle | ((scene: Scene) => Promise<unknown>),
+  given: number | readonly Parameters<Scene['add']>[0][],
+  steps: string,
+): (scene: Scene) => Promise<void> {
+  return async (scene) => {
+    await (typeof prepare === 'function' ? prepare(scene) : scene.openQueue({ throttle: prepare }))
+    await scene.add(...(typeof given === 'number' ? jobs(given) : given))
+    let done = ''
+    for (const step of steps.split(/,? (?=\+|[a-z]{4})/)) {
+      const [, verb, words] = /^(\+|[a-z]+) ?(.*)$/.exec(step)!
+      done += ` ${step}`
+      await verbs[verb as keyof typeof verbs](scene, words!.split(' '), done)
+    }
+  }
+}
+
+const number = (word: string | undefined) => Number(word?.replaceAll('_', ''))
+
+/** The group of each job in words such as `x2 y1 -1`, sorted; `-` is for jobs without a group, and so is a mere number. */
+const groupsIn = (words: readonly string[]): string[] =>
+  words.flatMap((word) => Array<string>(number(word.replace(/^\D/, ''))).fill(/^\D/.exec(word)?.[0] ?? '-')).sort()
+
+/** A message is the steps up to this one. */
+const verbs = {
+  /** So many ms later. */
+  '+': (scene: Scene, [ms]: string[]) => scene.advance(number(ms)),
+  restarts: (scene: Scene) => scene.harness.restart(),
+  deletes: (scene: Scene) => scene.records.delete(scene.queue, 'all'),
+  /** So many jobs, or by group. */
+  adds: (scene: Scene, words: string[], message: string) =>
+    scene.add(
+      ...groupsIn(words).map((group, i) => ({ id: `${message.length}-${i}`, ...(group === '-' ? {} : { group }) })),
+    ),
+  /** A claim gets so many, or by group; `of 5`: it asks for 5. */
+  async takes(scene: Scene, words: string[], message: string) {
+    const [given, limit] = words.join(' ').split(' of ')
+    const asking = { leaseMs: longLeaseMs, ...(limit === undefined ? {} : { limit: number(limit) }) }
+    const got = (await scene.claim(asking)).claims.map(({ group = '-' }) => group)
+    if (/^\d+$/.test(given!)) assert.equal(got.length, number(given), message)
+    else assert.deepEqual(got.sort(), groupsIn(given!.split(' ')), message)
+  },
+  /** A claim is denied for so many ms. */
+  waits: async (scene: Scene, [ms]: string[], message: string) =>
+    assert.equal((await denied(scene))[0]?.forMs, number(ms), message),
+  /** The same; the claimer leads and learns no more. */
+  leads: async (scene: Scene, [ms]: string[], message: string) =>
+    assert.deepEqual(await denied(scene), [throttledFor(number(ms), 'leads')], message),
+  /** The starts in each window. */
+  hits: async (scene: Scene, counts: string[], message: string) =>
+    assert.deepEqual((await scene.throttles.state(scene.queue))?.hits, counts.map(number), message),
+  /** When jobs may start, by the state of the throttle. */
+  opens: async (scene: Scene, [ms]: string[], message: string) =>
+    assert.equal((await scene.throttles.state(scene.queue))?.forMs, number(ms), message),
+  /** How many ms are left of a silence. */
+  quiet: async (scene: Scene, [ms]: string[], message: string) =>
+    assert.equal((await scene.throttles.state(scene.queue))?.quietForMs, number(ms), message),
+}
+
 export function idsOf({ claims }: Claimed): string[] {
   return claims.map(({ id }) => id)
 }
