@@ -223,6 +223,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     ...[input, options]: EnqueueArguments<T, QueueName>
   ): HandleOf<T> {
     const item = { task, input, options: options === undefined ? {} : options }
+    // Every store that has transactions today answers before it returns.
     return this.#transactionEnqueue.enqueue(connection, item) as HandleOf<T>
   }
 

@@ -279,9 +279,12 @@ class OpenCall implements EnqueueCall {
   }
 }
 
+type MayWait<T> = T | Promise<T>
+
 /**
- * Enqueueing in a user's transaction. Everything happens before the call returns, because a transaction does not wait:
- * checks, encoding, the store's statements, and the client side of middleware up to its call of `next()`.
+ * Enqueueing in a user's transaction. Checks, encoding and the client side of middleware up to its call of `next()` happen
+ * before the call returns, because a transaction does not wait; and so do the store's statements, unless the store answers
+ * by a promise. Then the call does too.
  * @internal
  */
 export class TransactionEnqueue {
@@ -300,7 +303,7 @@ export class TransactionEnqueue {
     this.#rulesOf = rulesOf
   }
 
-  enqueue(connection: UserConnection, item: EnqueueItem): JobHandle {
+  enqueue(connection: UserConnection, item: EnqueueItem): MayWait<JobHandle> {
     refuseNoTask(item.task, 'enqueueIn()')
     const store = this.#store()
     if (store === undefined)
@@ -311,26 +314,32 @@ export class TransactionEnqueue {
     const rules = this.#rulesOf(store)
     return this.#through(item, (one) => {
       const { queue, job } = draftJobNow(one, rules)
-      const [answer] = transactions.enqueue(connection, { queue, jobs: [job] })
-      if (answer === 'full') throw new QueueFullError(queue)
-      if (answer === 'draining') throw new QueueDrainingError(queue)
-      return this.#parts.handle(queue, job.id, outcomeOf(answer!, queue, job, this.#parts.events))
+      const handleOf = ([answer]: Enqueued[]) => {
+        if (answer === 'full') throw new QueueFullError(queue)
+        if (answer === 'draining') throw new QueueDrainingError(queue)
+        return this.#parts.handle(queue, job.id, outcomeOf(answer!, queue, job, this.#parts.events))
+      }
+      const answers = transactions.enqueue(connection, { queue, jobs: [job] })
+      return answers instanceof Promise ? answers.then(handleOf) : handleOf(answers)
     })
   }
 
-  #through(item: EnqueueItem, enqueue: (item: EnqueueItem) => JobHandle): JobHandle {
+  #through(item: EnqueueItem, enqueue: (item: EnqueueItem) => MayWait<JobHandle>): MayWait<JobHandle> {
     const layers = this.#parts.middleware.flatMap((layer) => layer.enqueue?.bind(layer) ?? [])
     if (layers.length === 0) return enqueue(item)
     const items = [item]
-    let ended: { readonly jobs: readonly JobHandle[] } | { readonly error: unknown } | undefined
+    let ended: { readonly jobs: readonly MayWait<JobHandle>[] } | { readonly error: unknown } | undefined
     const passed = throughLayers<void>(
       layers.map((layer) => (next) => layer(items, next)),
       async () => {
         if (ended !== undefined) throw tooLate(item)
         try {
           const jobs = items.map(enqueue)
-          for (const [i, one] of items.entries()) one.job = jobs[i]!
           ended = { jobs }
+          for (const [i, one] of items.entries()) {
+            const job = jobs[i]!
+            one.job = job instanceof Promise ? await job : job
+          }
         } catch (error) {
           ended = { error }
           throw error
@@ -340,7 +349,7 @@ export class TransactionEnqueue {
     const outcome = ended as typeof ended
     ended ??= { error: tooLate(item) }
     passed.catch((error: unknown) => {
-      const isKnown = outcome !== undefined && 'error' in outcome && outcome.error === error
+      const isKnown = ended !== undefined && 'error' in ended && ended.error === error
       if (!isKnown) this.#parts.events.emit('hook.failed', { hook: 'middleware of enqueueIn()', error })
     })
     if (outcome === undefined) throw tooLate(item)
