@@ -4,21 +4,14 @@ import { ConfigError } from '#src/core/errors.js'
 import { type Queue, queueOf, queueOptionsSchema } from '#src/core/queue/queue.js'
 import { parsed } from '#src/core/values/option-check.js'
 import { refuseOtherForm } from '#src/stores/rules/queue-form.js'
+import { issuesOf } from '../issues-of.js'
 
 function queue(options: unknown): Queue {
   return queueOf('q', parsed(queueOptionsSchema, options, "queue 'q'"))
 }
 
 /** The issues of options that are refused, as `path: message`. */
-function mistakes(options: unknown): string[] {
-  try {
-    queue(options)
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigError)
-    return (error as ConfigError).issues.map((issue) => `${issue.path}: ${issue.message}`)
-  }
-  return []
-}
+const mistakes = (options: unknown) => issuesOf(() => queue(options))
 
 describe('a queue', () => {
   it('without options has the documented defaults', () => {

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ConfigError, ThrottleConflictError } from '#src/core/errors.js'
+import { ThrottleConflictError } from '#src/core/errors.js'
 import {
   longestCountedMs,
   refuseOtherThrottle,
@@ -14,6 +14,7 @@ import {
 } from '#src/core/queue/throttle.js'
 import { throttleOf, throttleSchema } from '#src/core/queue/throttle-options.js'
 import { parsed } from '#src/core/values/option-check.js'
+import { issuesOf } from '../issues-of.js'
 import { anyRules } from '../rules/trial.js'
 
 const rule = { limit: 3, windowMs: 1_000, moderate: false }
@@ -85,15 +86,7 @@ function throttle(options: unknown): Throttle {
 }
 
 /** The issues of options that are refused, as `path: message`. */
-function mistakes(options: unknown): string[] {
-  try {
-    throttle(options)
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigError)
-    return (error as ConfigError).issues.map((issue) => `${issue.path}: ${issue.message}`)
-  }
-  return []
-}
+const mistakes = (options: unknown) => issuesOf(() => throttle(options))
 
 const ten = { limit: 10, window: '1m' }
 

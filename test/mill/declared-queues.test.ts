@@ -1,11 +1,12 @@
 /** The declared queues: which of them are ordered, what contradicts in them and their tasks, and what a store hears of them. */
 import { defineOrderedTask, defineTask, type MillOptions, millrace, type QueueOptions } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import { ConfigError, UnsupportedByStoreError } from '#src/core/errors.js'
+import { UnsupportedByStoreError } from '#src/core/errors.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
+import { issuesOf } from '../issues-of.js'
 import { testMill, testMillOn } from '../test-mill.js'
 
 const sync = defineOrderedTask({ name: 'sync', queue: 'orders' })
@@ -49,15 +50,7 @@ describe('a queue', () => {
 })
 
 describe('a clash', () => {
-  function mistakes(options: Partial<MillOptions>): string[] {
-    try {
-      millrace({ store: 'memory:', ...options })
-    } catch (error) {
-      expect(error).toBeInstanceOf(ConfigError)
-      return (error as ConfigError).issues.map((issue) => `${issue.path}: ${issue.message}`)
-    }
-    return []
-  }
+  const mistakes = (options: Partial<MillOptions>) => issuesOf(() => millrace({ store: 'memory:', ...options }))
 
   const orders = (options: QueueOptions) => ({ queues: { orders: options } })
   const table: [string, Partial<MillOptions>, string][] = [
@@ -162,15 +155,8 @@ describe('a store', () => {
   })
 })
 
-function limitMistakes(queues: Record<string, QueueOptions>, tasks: MillOptions['tasks'] = []): string[] {
-  try {
-    millrace({ store: 'memory:', queues, tasks })
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigError)
-    return (error as ConfigError).issues.map((issue) => `${issue.path}: ${issue.message}`)
-  }
-  return []
-}
+const limitMistakes = (queues: Record<string, QueueOptions>, tasks: MillOptions['tasks'] = []) =>
+  issuesOf(() => millrace({ store: 'memory:', queues, tasks }))
 
 const perGroup = { maxRunning: { perGroup: 2 } }
 

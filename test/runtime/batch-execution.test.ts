@@ -1,23 +1,11 @@
 import { bury, cancel, defineOrderedTask, snooze } from 'millrace'
-import type { Claim } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '#src/core/errors.js'
 import { batchesOf, type DecodedClaim, OrderedExecution } from '#src/runtime/run/batch-execution.js'
+import { claimOf } from './claim-of.js'
 
 const decoded = (id: string, fence = 1): DecodedClaim => {
-  const claim: Claim = {
-    queue: 'q',
-    id,
-    task: 't',
-    payload: '',
-    payloads: [{ score: 1, payload: '1' }],
-    priority: 0,
-    attempt: 1,
-    crashes: 0,
-    fence,
-    createdAt: 0,
-    runAt: 0,
-  }
+  const claim = claimOf({ id, fence, payload: '', payloads: [{ score: 1, payload: '1' }] })
   return { claim, inputs: [1], metas: [{}] }
 }
 const task = defineOrderedTask({ name: 't' })

@@ -13,22 +13,10 @@ import { JobExecution } from '#src/runtime/run/execution.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { ExtendAnswer, ExtendItem } from '#src/stores/contract/settle.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
+import { claimOf } from './claim-of.js'
 import { notesOn } from './updates-on.js'
 
-const claim: Claim = {
-  ...{
-    queue: 'q',
-    id: 'a',
-    task: 't',
-    payload: '1',
-    priority: 0,
-    attempt: 1,
-    crashes: 0,
-    fence: 7,
-    createdAt: 0,
-    runAt: 0,
-  },
-}
+const claim = claimOf({ fence: 7 })
 
 beforeEach(() => {
   vi.useFakeTimers()

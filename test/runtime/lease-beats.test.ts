@@ -1,22 +1,12 @@
-import type { Claim, ExtendItem } from 'millrace/store'
+import type { ExtendItem } from 'millrace/store'
 import { ManualClock } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { LeaseBeats } from '#src/runtime/leases/lease-beats.js'
 import { type Letter, leaseBatch, type Report } from '#src/runtime/leases/lease-messages.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
+import { claimOf } from './claim-of.js'
 
-const claim: Claim = {
-  queue: 'q',
-  id: 'a',
-  task: 't',
-  payload: '1',
-  priority: 0,
-  attempt: 1,
-  crashes: 0,
-  fence: 1,
-  createdAt: 0,
-  runAt: 0,
-}
+const claim = claimOf()
 
 type Answer = 'ok' | 'lost' | 'cancel'
 

@@ -1,5 +1,5 @@
 import { defineTask } from 'millrace'
-import type { Claim, ExtendItem } from 'millrace/store'
+import type { ExtendItem } from 'millrace/store'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { LeaseKeeper, type LeaseKeeperParts } from '#src/runtime/leases/lease-keeper.js'
@@ -7,20 +7,10 @@ import { tickMs } from '#src/runtime/leases/lease-messages.js'
 import { JobExecution } from '#src/runtime/run/execution.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
+import { claimOf } from './claim-of.js'
 import { notesOn } from './updates-on.js'
 
-const claim: Claim = {
-  queue: 'q',
-  id: 'a',
-  task: 't',
-  payload: '1',
-  priority: 0,
-  attempt: 1,
-  crashes: 0,
-  fence: 1,
-  createdAt: 0,
-  runAt: 0,
-}
+const claim = claimOf()
 const task = defineTask({ name: 't' })
 const options = { leaseMs: 30_000, sentAt: 0, maxBlockMs: 30_000 }
 

@@ -7,20 +7,10 @@ import { Packing } from '#src/core/packing/packing.js'
 import { Settler, settlementOf } from '#src/runtime/run/settlement.js'
 import { verdictOnFailure, verdictOnReturn } from '#src/runtime/run/verdict.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { claimOf } from './claim-of.js'
 import { givenSurroundings } from './given-surroundings.js'
 
-const claim: Claim = {
-  queue: 'q',
-  id: 'a',
-  task: 't',
-  payload: '1',
-  priority: 0,
-  attempt: 1,
-  crashes: 0,
-  fence: 7,
-  createdAt: 0,
-  runAt: 0,
-}
+const claim = claimOf({ fence: 7 })
 
 function settled(of: Partial<Claim>, holdMs: number, canHold = true) {
   const rules = {

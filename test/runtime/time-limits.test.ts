@@ -1,23 +1,12 @@
 import { defineTask } from 'millrace'
-import type { Claim } from 'millrace/store'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { JobExecution } from '#src/runtime/run/execution.js'
 import { TimeLimits } from '#src/runtime/run/time-limits.js'
+import { claimOf } from './claim-of.js'
 import { notesOn } from './updates-on.js'
 
-const claim: Claim = {
-  queue: 'q',
-  id: 'a',
-  task: 't',
-  payload: '1',
-  priority: 0,
-  attempt: 2,
-  crashes: 0,
-  fence: 1,
-  createdAt: 0,
-  runAt: 0,
-}
+const claim = claimOf({ attempt: 2 })
 
 beforeEach(() => {
   vi.useFakeTimers()

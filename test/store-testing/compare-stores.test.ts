@@ -10,6 +10,7 @@ import {
   UnseenError,
 } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
+import { changed } from '../changed.js'
 
 const aheadBy = 1_000_000
 
@@ -35,16 +36,6 @@ function withOtherFences(store: Store): Store {
       held: async (worker) => other(await workers.held(worker)),
       gone: (claims, worker) => workers.gone(own(claims), worker),
       adopt: (claim, from, to) => workers.adopt(own([claim])[0]!, from, to),
-    },
-  })
-}
-
-function changed(store: Store, change: Partial<Store>): Store {
-  return new Proxy(store, {
-    get: (target, key) => {
-      if (key in change) return change[key as keyof Store]
-      const value: unknown = Reflect.get(target, key, target)
-      return typeof value === 'function' ? value.bind(target) : value
     },
   })
 }

@@ -9,7 +9,6 @@ import {
   type Middleware,
   type RunEnd,
 } from 'millrace'
-import type { Claim } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { Events } from '#src/core/events.js'
 import { OrderedExecution } from '#src/runtime/run/batch-execution.js'
@@ -19,6 +18,7 @@ import { exhaustedHookOf } from '#src/workers/end-hooks.js'
 import { CommandProcess } from '../cli/command-process.js'
 import { project } from '../cli/project.js'
 import { recorded } from '../next-event.js'
+import { claimOf } from '../runtime/claim-of.js'
 import { notesOn } from '../runtime/updates-on.js'
 import { scriptedTask } from '../scripted-task.js'
 import { testMill } from '../test-mill.js'
@@ -126,19 +126,8 @@ export default millrace({
   })
 })
 
-const claim = (id: string): Claim => ({
-  queue: 'q',
-  id,
-  task: 't',
-  payload: '',
-  payloads: [1, 2].map((score) => ({ score, payload: String(score) })),
-  priority: 0,
-  attempt: 1,
-  crashes: 0,
-  fence: 1,
-  createdAt: 0,
-  runAt: 0,
-})
+const claim = (id: string) =>
+  claimOf({ id, payload: '', payloads: [1, 2].map((score) => ({ score, payload: String(score) })) })
 const lastOf = (error: unknown, reason = 'max-retries'): Verdict => ({
   kind: 'retry',
   delayMs: 0,

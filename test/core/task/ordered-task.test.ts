@@ -1,22 +1,14 @@
 /** Ordered tasks: their defaults, their queues, and that every mistake in a definition is told at once with its place. */
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { ConfigError } from '#src/core/errors.js'
 import { Registry } from '#src/core/registry.js'
 import { isTask } from '#src/core/task/any-task.js'
 import { defineOrderedTask } from '#src/core/task/ordered-task.js'
 import { defineTask } from '#src/core/task/task.js'
+import { issuesOf } from '../../issues-of.js'
 
 /** The issues of a definition that is refused, as `path: message`. */
-function mistakes(options: unknown): string[] {
-  try {
-    defineOrderedTask(options as { name: string })
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigError)
-    return (error as ConfigError).issues.map((issue) => `${issue.path}: ${issue.message}`)
-  }
-  return []
-}
+const mistakes = (options: unknown) => issuesOf(() => defineOrderedTask(options as { name: string }))
 
 describe('an ordered task with a name alone', () => {
   it('has the documented defaults, and a queue of its name', () => {

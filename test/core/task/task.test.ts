@@ -2,22 +2,14 @@
 
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { ConfigError } from '#src/core/errors.js'
 import { nameClashes, Registry } from '#src/core/registry.js'
 import { isTask } from '#src/core/task/any-task.js'
 import { defineTask } from '#src/core/task/task.js'
 import type { Duration } from '#src/core/values/duration.js'
+import { issuesOf } from '../../issues-of.js'
 
 /** The issues of a definition that is refused, as `path: message`. */
-function mistakes(options: unknown): string[] {
-  try {
-    defineTask(options as { name: string })
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigError)
-    return (error as ConfigError).issues.map((issue) => `${issue.path}: ${issue.message}`)
-  }
-  return []
-}
+const mistakes = (options: unknown) => issuesOf(() => defineTask(options as { name: string }))
 
 describe('a task with a name alone', () => {
   it('has the documented defaults', () => {

@@ -7,6 +7,7 @@ import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { queuesKey } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { changed } from '../../changed.js'
 import { connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer
@@ -33,15 +34,10 @@ async function full(client: RedisClient): Promise<void> {
 
 /** A port whose scripts set out as `before` lets them. */
 function heldBack(client: RedisClient, before: (keys: readonly string[], args: readonly unknown[]) => Promise<void>) {
-  return new Proxy(client, {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name)
-      if (typeof member !== 'function') return member
-      if (name !== 'run') return member.bind(target)
-      return async (...given: Parameters<RedisClient['run']>) => {
-        await before(given[1], given[2])
-        return target.run(...given)
-      }
+  return changed(client, {
+    async run(script, keys, args) {
+      await before(keys, args)
+      return client.run(script, keys, args)
     },
   })
 }
@@ -235,19 +231,14 @@ describe('a watch of jobs in several shards', () => {
     const namespace = `watch-${process.pid}`
     let stopped = 0
     let listened = 0
-    const partial = new Proxy(client, {
-      get(target, name) {
-        const member: unknown = Reflect.get(target, name)
-        if (typeof member !== 'function') return member
-        if (name !== 'listen') return member.bind(target)
-        return async (...[channel, heard]: Parameters<RedisClient['listen']>) => {
-          if (channel.includes(':1}')) throw new Error('out of reach')
-          const stop = await target.listen(channel, heard)
-          listened += 1
-          return () => {
-            stopped += 1
-            stop()
-          }
+    const partial = changed(client, {
+      async listen(channel, heard) {
+        if (channel.includes(':1}')) throw new Error('out of reach')
+        const stop = await client.listen(channel, heard)
+        listened += 1
+        return () => {
+          stopped += 1
+          stop()
         }
       },
     })
@@ -323,17 +314,13 @@ describe('a call to Redis', () => {
 it('a server that loses its data while a queue is opened gets a new queue', async () => {
   const scene = new RedisScene(connect(server))
   onTestFinished(() => scene.store.close())
-  const forgetful = new Proxy(connect(server), {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name)
-      if (typeof member !== 'function') return member
-      if (name !== 'command') return member.bind(target)
-      return async (...[command, args]: Parameters<RedisClient['command']>) => {
-        const reply = await target.command(command, args)
-        // Once, behind the registration.
-        if (command === 'HSETNX' && losses++ === 0) await target.command('DEL', [scene.queues])
-        return reply
-      }
+  const client = connect(server)
+  const forgetful = changed(client, {
+    async command(command, args) {
+      const reply = await client.command(command, args)
+      // Once, behind the registration.
+      if (command === 'HSETNX' && losses++ === 0) await client.command('DEL', [scene.queues])
+      return reply
     },
   })
   let losses = 0

@@ -9,6 +9,7 @@ import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { changed } from '../../changed.js'
 
 const queue = 'orders'
 const settings: QueueSettings = { name: queue, kind: 'ordered', order: 'fifo', maxCrashes: 3, shards: 3, dead: {} }
@@ -53,22 +54,17 @@ for (const mode of ['single', 'cluster'] as const) {
       await admin.open([{ ...settings, shards: 1 }])
       const sent: Promise<unknown>[] = []
       const client = openRedisClient(redisAddress(url))
-      const late = new Proxy(client, {
-        get(target, name) {
-          const member: unknown = Reflect.get(target, name)
-          if (typeof member !== 'function') return member
-          if (name !== 'run') return member.bind(target)
-          return async (...given: Parameters<RedisClient['run']>) => {
-            if (given[0].name !== 'enqueue-ordered') return target.run(...given)
-            // The second trip sets out when the queue has moved, behind the first.
-            if (sent.length === 1) {
-              await sent[0]
-              while ((await admin.records.reshard(queue, 2)).more);
-            }
-            const reply = target.run(...given)
-            sent.push(reply)
-            return reply
+      const late = changed(client, {
+        async run(...given: Parameters<RedisClient['run']>) {
+          if (given[0].name !== 'enqueue-ordered') return client.run(...given)
+          // The second trip sets out when the queue has moved, behind the first.
+          if (sent.length === 1) {
+            await sent[0]
+            while ((await admin.records.reshard(queue, 2)).more);
           }
+          const reply = client.run(...given)
+          sent.push(reply)
+          return reply
         },
       })
       const store = storeIn(namespace, late)
@@ -292,15 +288,14 @@ function cutAfter(client: RedisClient, trips: number): RedisClient {
     left -= 1
     if (left < 0) throw new Error('cut')
   }
-  return new Proxy(client, {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name)
-      if (typeof member !== 'function') return member
-      if (name !== 'run' && name !== 'command') return member.bind(target)
-      return async (...given: unknown[]) => {
-        reach()
-        return member.apply(target, given)
-      }
+  return changed(client, {
+    async run(...given) {
+      reach()
+      return client.run(...given)
+    },
+    async command(...given) {
+      reach()
+      return client.command(...given)
     },
   })
 }

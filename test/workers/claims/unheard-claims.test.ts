@@ -9,6 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { storeSource } from '#src/mill/store-source.js'
 import { poll } from '#src/store-testing/servers/poll.js'
+import { changed } from '../../changed.js'
 import { testMillOn } from '../../test-mill.js'
 
 let server: RedisServer
@@ -119,15 +120,11 @@ describe('a claim whose answer was lost', () => {
     onTestFinished(() => rmSync(folder, { recursive: true }))
     const store = await storeSource(kind === 'memory' ? 'memory:' : `sqlite:${join(folder, 'jobs.db')}`).create()
     let losing = 1
-    const cut = new Proxy(store, {
-      get(target, name) {
-        const value = Reflect.get(target, name, target) as unknown
-        if (name !== 'claim') return typeof value === 'function' ? value.bind(target) : value
-        return async (...asked: Parameters<typeof store.claim>) => {
-          const answer = await store.claim(...asked)
-          if (answer.claims.length > 0 && losing-- > 0) throw new StoreUnavailableError('the thread ended')
-          return answer
-        }
+    const cut = changed(store, {
+      async claim(...asked) {
+        const answer = await store.claim(...asked)
+        if (answer.claims.length > 0 && losing-- > 0) throw new StoreUnavailableError('the thread ended')
+        return answer
       },
     })
     const through = testMillOn(cut, { queues, tasks: [task] })
