@@ -34,11 +34,10 @@ interface Subject {
   take(id: string, maxBlockMs?: number, forMs?: number): Promise<JobExecution>
 }
 
-let scene: SqliteScene
+const scene = new SqliteScene()
 let store: SqliteStore
 const subjects: Subject[] = []
 beforeEach(async () => {
-  scene = new SqliteScene()
   store = await scene.opened()
 })
 afterEach(async () => {

@@ -11,12 +11,11 @@ import { enqueueCall, queue, SqliteScene } from './sqlite-scene.js'
 const leaseMs = 4_000
 const from = [{ queue: queue.name, limit: 1 }]
 
-let scene: SqliteScene
+const scene = new SqliteScene()
 let holder: SqliteStore
 let other: SqliteStore
 let now: number
 beforeEach(async () => {
-  scene = new SqliteScene()
   now = 1_700_000_000_000
   await pass(0)
   const clock = fileClockUrl(join(scene.folder, 'clock'))

@@ -10,11 +10,10 @@ import { type Database, loadDriver } from '#src/stores/sqlite/file/sqlite-driver
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 
-let scene: SqliteScene
+const scene = new SqliteScene()
 let store: SqliteStore
 let db: Database
 beforeEach(async () => {
-  scene = new SqliteScene()
   store = await scene.opened()
   db = (await loadDriver())(scene.file)
 })

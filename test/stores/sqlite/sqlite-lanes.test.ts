@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { machineClock } from '#src/stores/sqlite/file/sqlite-clock.js'
@@ -10,10 +10,7 @@ import { SqliteTransaction } from '#src/stores/sqlite/rows/sqlite-transaction.js
 import { type SqliteOperations, sqliteOperations } from '#src/stores/sqlite/thread/sqlite-thread-api.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 
-let scene: SqliteScene
-beforeEach(() => {
-  scene = new SqliteScene()
-})
+const scene = new SqliteScene()
 afterEach(() => scene.close())
 
 const by = { worker: 'w', leaseMs: 60_000 }

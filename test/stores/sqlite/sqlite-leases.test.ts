@@ -1,12 +1,9 @@
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { fileClockUrl, writeFileClock } from '#src/store-testing/harness/file-clock.js'
 import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
-let scene: SqliteScene
-beforeEach(() => {
-  scene = new SqliteScene()
-})
+const scene = new SqliteScene()
 afterEach(() => scene.close())
 
 const by = { worker: 'w', leaseMs: 3_600_000 }

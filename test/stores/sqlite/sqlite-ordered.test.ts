@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { ConfigConflictError } from '#src/core/errors.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { NewJob } from '#src/stores/contract/new-job.js'
@@ -11,10 +11,7 @@ import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, SqliteScene } from './sqlite-scene.js'
 
-let scene: SqliteScene
-beforeEach(() => {
-  scene = new SqliteScene()
-})
+const scene = new SqliteScene()
 afterEach(() => scene.close())
 
 const orders: QueueSettings = { name: 'orders', kind: 'ordered', order: 'fifo', shards: 3, maxCrashes: 3, dead: {} }

@@ -93,10 +93,9 @@ function faultsOf(sql: string, plan: readonly string[]): string[] {
   })
 }
 
-let scene: SqliteScene
+const scene = new SqliteScene()
 let filled: EveryOperation
 beforeAll(async () => {
-  scene = new SqliteScene()
   filled = await EveryOperation.on(scene.file, 600)
 }, 60_000)
 afterAll(async () => {

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { SqliteWait } from '#src/stores/sqlite/sqlite-wait.js'
@@ -8,10 +8,7 @@ import { SqliteWakeTokens, tokenName } from '#src/stores/sqlite/sqlite-wake-toke
 import type { SqliteThreadClient } from '#src/stores/sqlite/thread/sqlite-thread-client.js'
 import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
-let scene: SqliteScene
-beforeEach(() => {
-  scene = new SqliteScene()
-})
+const scene = new SqliteScene()
 afterEach(async () => {
   vi.useRealTimers()
   await scene.close()

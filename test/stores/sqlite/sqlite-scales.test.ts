@@ -1,6 +1,6 @@
 /** The scales of plain claims: which queues are weighed, and that those of older files are. */
 
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 
@@ -8,10 +8,7 @@ const by = { worker: 'w1', leaseMs: 30_000 }
 /** What a job, or a checkpoint, may weigh and still be light: 500 of both are then less than 1 MiB. */
 const light = 1_024
 
-let scene: SqliteScene
-beforeEach(() => {
-  scene = new SqliteScene()
-})
+const scene = new SqliteScene()
 afterEach(() => scene.close())
 
 async function isWeighed(): Promise<boolean> {

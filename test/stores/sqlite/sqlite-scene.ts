@@ -1,4 +1,4 @@
-/** A SQLite store's scene: a folder of its own, and stores in it that are closed with it. */
+/** A SQLite store's scene: a folder of its own, and stores in it that are closed with it. Once closed it begins anew. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,9 +10,17 @@ import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 export const queue: QueueSettings = { name: 'work', kind: 'plain', order: 'fifo' }
 
 export class SqliteScene {
-  readonly folder = mkdtempSync(join(tmpdir(), 'millrace-sqlite-'))
-  readonly file = join(this.folder, 'jobs.db')
-  readonly #stores: SqliteStore[] = []
+  #folder: string | undefined
+  #stores: SqliteStore[] = []
+
+  get folder(): string {
+    this.#folder ??= mkdtempSync(join(tmpdir(), 'millrace-sqlite-'))
+    return this.#folder
+  }
+
+  get file(): string {
+    return join(this.folder, 'jobs.db')
+  }
 
   store(file = this.file, clock?: string): SqliteStore {
     const store = new SqliteStore({ file, ...(clock === undefined ? {} : { clock }) })
@@ -27,8 +35,11 @@ export class SqliteScene {
   }
 
   async close(): Promise<void> {
-    for (const store of this.#stores) await store.close()
-    rmSync(this.folder, { recursive: true, force: true })
+    const [stores, folder] = [this.#stores, this.#folder]
+    this.#stores = []
+    this.#folder = undefined
+    for (const store of stores) await store.close()
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
   }
 }
 

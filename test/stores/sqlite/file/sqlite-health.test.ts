@@ -1,16 +1,13 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { UnknownQueueError } from '#src/core/errors.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { absenceOf } from '#src/stores/sqlite/sqlite-examine.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, queue, SqliteScene } from '../sqlite-scene.js'
 
-let scene: SqliteScene
-beforeEach(() => {
-  scene = new SqliteScene()
-})
+const scene = new SqliteScene()
 afterEach(() => scene.close())
 
 const by = { worker: 'w', leaseMs: 60_000 }

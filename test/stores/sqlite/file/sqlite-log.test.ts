@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { logBytes } from '#src/stores/sqlite/file/sqlite-volume.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
@@ -12,10 +12,7 @@ import { enqueueCall, queue, SqliteScene } from '../sqlite-scene.js'
 
 const full = logBytes(Number.POSITIVE_INFINITY)
 
-let scene: SqliteScene
-beforeEach(() => {
-  scene = new SqliteScene()
-})
+const scene = new SqliteScene()
 afterEach(() => scene.close())
 
 function length(): number {

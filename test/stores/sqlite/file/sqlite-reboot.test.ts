@@ -6,11 +6,10 @@ import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, queue, SqliteScene } from '../sqlite-scene.js'
 
-let scene: SqliteScene
+const scene = new SqliteScene()
 /** What the machine's clocks say; its monotonic one counts from the boot. */
 let times: { now: number; mono: number; boot: string; bootedAt: number }
 beforeEach(() => {
-  scene = new SqliteScene()
   times = { now: 1_700_000_000_000, mono: 5_000_000, boot: 'first', bootedAt: 1_700_000_000_000 - 5_000_000 }
   writeFileSync(
     clockModule(),

@@ -11,17 +11,14 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { MillraceError, StoreCorruptError, StoreUnavailableError, StoreVersionError } from '#src/core/errors.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { seededRandom } from '../../../seeded-random.js'
 import { enqueueCall, queue, SqliteScene } from '../sqlite-scene.js'
 
-let scene: SqliteScene
-beforeEach(() => {
-  scene = new SqliteScene()
-})
+const scene = new SqliteScene()
 afterEach(() => scene.close())
 
 /** The error of opening the file, after which not one byte of it may have changed. */

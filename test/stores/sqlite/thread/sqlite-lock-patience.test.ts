@@ -7,10 +7,9 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { enqueueCall, queue, SqliteScene } from '../sqlite-scene.js'
 
-let scene: SqliteScene
+const scene = new SqliteScene()
 let lockers: ChildProcess[]
 beforeEach(() => {
-  scene = new SqliteScene()
   lockers = []
 })
 afterEach(async () => {

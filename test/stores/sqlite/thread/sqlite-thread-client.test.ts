@@ -1,7 +1,7 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { ClosedError, StoreUnavailableError, UnknownQueueError } from '#src/core/errors.js'
 import type { ClaimFrom } from '#src/stores/contract/claim.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
@@ -10,10 +10,7 @@ import { SqliteThreadClient } from '#src/stores/sqlite/thread/sqlite-thread-clie
 import type { Reply } from '#src/stores/sqlite/thread/sqlite-thread-messages.js'
 import { enqueueCall, job, queue, SqliteScene } from '../sqlite-scene.js'
 
-let scene: SqliteScene
-beforeEach(() => {
-  scene = new SqliteScene()
-})
+const scene = new SqliteScene()
 afterEach(() => scene.close())
 
 it('the calls of one tick share one commit', async () => {

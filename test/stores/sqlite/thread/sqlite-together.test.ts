@@ -4,10 +4,9 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Store } from '#src/stores/contract/store.js'
 import { enqueueCall, job, queue, SqliteScene } from '../sqlite-scene.js'
 
-let scene: SqliteScene
+const scene = new SqliteScene()
 let store: Store
 beforeEach(async () => {
-  scene = new SqliteScene()
   store = await scene.opened()
 })
 afterEach(() => scene.close())
